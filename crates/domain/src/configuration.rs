@@ -1,0 +1,577 @@
+//! What a user configured, parsed: accounts, schedules and guard rails of one generation.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    str::FromStr,
+};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use wildmatch::WildMatch;
+
+use crate::{
+    reference::{AccountName, ResourceRef, ScheduleName},
+    schedule::{self, Schedule, Wish},
+};
+
+/// Most stops that dispatch hands out per account and tick, unless configured otherwise.
+pub const DEFAULT_MAX_STOPS: u32 = 100;
+
+/// Most resources that may join schedules in one inventory before they are held for approval,
+/// unless configured otherwise.
+pub const DEFAULT_MAX_NEW: u32 = 25;
+
+/// The number of an applied configuration; each `apply` raises it by one. Zero: nothing applied.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Generation(pub u64);
+
+impl fmt::Display for Generation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// One generation of the configuration, complete.
+#[derive(Debug, Clone)]
+pub struct Configuration {
+    /// Which one it is.
+    pub generation: Generation,
+    /// What holds for the whole service.
+    pub settings: Settings,
+    /// Accounts by name.
+    pub accounts: BTreeMap<AccountName, Account>,
+    /// Schedules by name.
+    pub schedules: BTreeMap<ScheduleName, Rule>,
+}
+
+impl Configuration {
+    /// Whether two configurations say the same, whichever generations they are.
+    #[must_use]
+    pub fn says_the_same(&self, other: &Self) -> bool {
+        let rule = |rule: &Rule| {
+            (
+                rule.schedule.definition().clone(),
+                rule.resources.clone(),
+                rule.manner.clone(),
+            )
+        };
+        self.settings == other.settings
+            && self.accounts == other.accounts
+            && self.schedules.keys().eq(other.schedules.keys())
+            && self
+                .schedules
+                .values()
+                .map(rule)
+                .eq(other.schedules.values().map(rule))
+    }
+}
+
+/// What holds for the whole service.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Whether changes are sent at all.
+    pub mode: Mode,
+    /// What is never touched.
+    pub protect: Vec<Pattern>,
+    /// Most stops handed out per account and tick.
+    pub max_stops: u32,
+    /// Most resources that may join schedules in one inventory without approval.
+    pub max_new: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Act,
+            protect: Vec::new(),
+            max_stops: DEFAULT_MAX_STOPS,
+            max_new: DEFAULT_MAX_NEW,
+        }
+    }
+}
+
+/// Whether decisions lead to requests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Decide and send.
+    #[default]
+    Act,
+    /// Decide, record and report what would have been sent; send nothing.
+    Observe,
+}
+
+/// A cloud that Offhours looks after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Provider {
+    /// DigitalOcean: Droplets, managed databases, Kubernetes node pools.
+    DigitalOcean,
+    /// Hetzner Cloud: servers.
+    Hetzner,
+}
+
+impl fmt::Display for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::DigitalOcean => "digitalocean",
+            Self::Hetzner => "hetzner",
+        })
+    }
+}
+
+/// One login at one provider.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Account {
+    /// Which cloud.
+    pub provider: Provider,
+    /// Where its token is kept.
+    pub token: TokenReference,
+    /// For Hetzner: the datacenters to scan, by their old names; empty means all locations.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub datacenters: Vec<Datacenter>,
+    /// Whether changes are sent for this account.
+    #[serde(default)]
+    pub mode: Mode,
+    /// A base address other than the provider's public one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+}
+
+/// A Hetzner datacenter that may be named in an account.
+///
+/// The API has returned no datacenters since 2026-07-01, so a name matches the location before its
+/// dash (HGO changelog v2.45; hcloud CLI v1.67.0 release note).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say all there is")]
+pub enum Datacenter {
+    #[serde(rename = "fsn1-dc14")]
+    Fsn1Dc14,
+    #[serde(rename = "nbg1-dc3")]
+    Nbg1Dc3,
+    #[serde(rename = "hel1-dc2")]
+    Hel1Dc2,
+    #[serde(rename = "ash-dc1")]
+    AshDc1,
+    #[serde(rename = "hil-dc1")]
+    HilDc1,
+}
+
+impl Datacenter {
+    /// All allowed names.
+    pub const ALL: [Self; 5] = [
+        Self::Fsn1Dc14,
+        Self::Nbg1Dc3,
+        Self::Hel1Dc2,
+        Self::AshDc1,
+        Self::HilDc1,
+    ];
+
+    /// The name as a user writes it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Fsn1Dc14 => "fsn1-dc14",
+            Self::Nbg1Dc3 => "nbg1-dc3",
+            Self::Hel1Dc2 => "hel1-dc2",
+            Self::AshDc1 => "ash-dc1",
+            Self::HilDc1 => "hil-dc1",
+        }
+    }
+
+    /// The location that the provider's answers name: the part before the dash.
+    #[must_use]
+    pub fn location(self) -> &'static str {
+        let name = self.as_str();
+        name.split_once('-').map_or(name, |(location, _)| location)
+    }
+}
+
+/// A datacenter's name that is not among the allowed ones.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is no datacenter that can be scanned: write fsn1-dc14, nbg1-dc3, hel1-dc2, ash-dc1 or hil-dc1"
+)]
+pub struct UnknownDatacenter(pub String);
+
+impl FromStr for Datacenter {
+    type Err = UnknownDatacenter;
+
+    fn from_str(text: &str) -> Result<Self, UnknownDatacenter> {
+        Self::ALL
+            .into_iter()
+            .find(|datacenter| datacenter.as_str() == text)
+            .ok_or_else(|| UnknownDatacenter(text.to_owned()))
+    }
+}
+
+/// Where a token is kept; never the token itself.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum TokenReference {
+    /// `ssm:NAME`: an SSM parameter of type `SecureString`.
+    Ssm(String),
+    /// `env:NAME`: an environment variable, for local use.
+    Env(String),
+}
+
+/// A token reference that is none. The text is not repeated, for it may be a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a token is named by where it is kept, ssm:/PATH/NAME or env:VARIABLE, and never written here"
+)]
+pub struct TokenReferenceError;
+
+impl FromStr for TokenReference {
+    type Err = TokenReferenceError;
+
+    fn from_str(text: &str) -> Result<Self, TokenReferenceError> {
+        let plain = |name: &str, extra: &str| {
+            !name.is_empty()
+                && name
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || extra.contains(c))
+        };
+        match text.split_once(':') {
+            Some(("ssm", name)) if plain(name, "/_.-") => Ok(Self::Ssm(name.to_owned())),
+            Some(("env", name)) if plain(name, "_") => Ok(Self::Env(name.to_owned())),
+            Some(_) | None => Err(TokenReferenceError),
+        }
+    }
+}
+
+impl TryFrom<String> for TokenReference {
+    type Error = TokenReferenceError;
+
+    fn try_from(text: String) -> Result<Self, TokenReferenceError> {
+        text.parse()
+    }
+}
+
+impl From<TokenReference> for String {
+    fn from(reference: TokenReference) -> Self {
+        reference.to_string()
+    }
+}
+
+impl fmt::Display for TokenReference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ssm(name) => write!(f, "ssm:{name}"),
+            Self::Env(name) => write!(f, "env:{name}"),
+        }
+    }
+}
+
+/// A schedule with all that its author said of how to follow it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Rule {
+    /// When to run.
+    #[serde(with = "stored_schedule")]
+    pub schedule: Schedule,
+    /// Resources that follow it besides the tagged ones.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub resources: BTreeSet<ResourceRef>,
+    /// How to follow it.
+    #[serde(flatten)]
+    pub manner: Manner,
+}
+
+/// How a schedule is followed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch that the user sets by this name"
+)]
+pub struct Manner {
+    /// Whether changes are sent.
+    pub mode: Mode,
+    /// Droplets: ask the guest to shut down, and cut the power 60 s later.
+    pub graceful: bool,
+    /// Whether power is cut at all when a guest does not react within 60 s.
+    pub force: bool,
+    /// Put the wish back at every inventory, whoever changed it.
+    pub enforce: bool,
+    /// Leave running at the end edge what was found running at the begin edge.
+    pub retain_running: bool,
+    /// When a resource that joins begins to follow.
+    pub adopt: Adopt,
+    /// The plan to shrink databases to, instead of the smallest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_size: Option<String>,
+    /// The node count to shrink databases to, instead of the present one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_nodes: Option<u32>,
+}
+
+impl Default for Manner {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Act,
+            graceful: false,
+            force: true,
+            enforce: false,
+            retain_running: false,
+            adopt: Adopt::AtOnce,
+            stop_size: None,
+            stop_nodes: None,
+        }
+    }
+}
+
+/// When a resource that joins a schedule begins to follow it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Adopt {
+    /// At once.
+    #[default]
+    AtOnce,
+    /// From its next edge on.
+    NextEdge,
+}
+
+/// A schedule is stored as its author wrote it, and parsed again by each reader.
+mod stored_schedule {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+    use super::{Schedule, schedule};
+
+    pub(super) fn serialize<S: Serializer>(
+        schedule: &Schedule,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        schedule.definition().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Schedule, D::Error> {
+        let definition = schedule::Definition::deserialize(deserializer)?;
+        Schedule::new(&definition).map_err(|problems| {
+            let texts: Vec<_> = problems.into_iter().map(|p| p.message).collect();
+            D::Error::custom(texts.join("; "))
+        })
+    }
+}
+
+/// What `protect` names: references, names or tags, each with `*` for any text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Pattern {
+    subject: PatternSubject,
+    glob: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PatternSubject {
+    Reference,
+    Name,
+    Tag,
+}
+
+/// A pattern that is none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is no pattern: write a reference such as do-main/droplet/*, name:*prod* or tag:production"
+)]
+pub struct PatternError(pub String);
+
+impl FromStr for Pattern {
+    type Err = PatternError;
+
+    fn from_str(text: &str) -> Result<Self, PatternError> {
+        let (subject, glob) = match text.split_once(':') {
+            Some(("name", glob)) => (PatternSubject::Name, glob),
+            Some(("tag", glob)) => (PatternSubject::Tag, glob),
+            // Three parts at least, or a star that may stand for several.
+            Some(_) | None if text.contains('/') || text == "*" => {
+                (PatternSubject::Reference, text)
+            }
+            Some(_) | None => return Err(PatternError(text.to_owned())),
+        };
+        if glob.trim().is_empty() {
+            return Err(PatternError(text.to_owned()));
+        }
+        Ok(Self {
+            subject,
+            glob: glob.to_owned(),
+        })
+    }
+}
+
+impl TryFrom<String> for Pattern {
+    type Error = PatternError;
+
+    fn try_from(text: String) -> Result<Self, PatternError> {
+        text.parse()
+    }
+}
+
+impl From<Pattern> for String {
+    fn from(pattern: Pattern) -> Self {
+        pattern.to_string()
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let prefix = match self.subject {
+            PatternSubject::Reference => "",
+            PatternSubject::Name => "name:",
+            PatternSubject::Tag => "tag:",
+        };
+        write!(f, "{prefix}{}", self.glob)
+    }
+}
+
+impl Pattern {
+    /// Whether the pattern covers a resource of this reference, any of these names and any of
+    /// these tags. Letters match in either case: a guard rail errs on the side of guarding.
+    #[must_use]
+    pub fn covers<'a>(
+        &self,
+        reference: &ResourceRef,
+        mut names: impl Iterator<Item = &'a str>,
+        mut tags: impl Iterator<Item = &'a str>,
+    ) -> bool {
+        let glob = WildMatch::new_case_insensitive(&self.glob);
+        let matches = |text: &str| glob.matches(text);
+        match self.subject {
+            PatternSubject::Reference => matches(&reference.to_string()),
+            PatternSubject::Name => names.any(matches),
+            PatternSubject::Tag => tags.any(matches),
+        }
+    }
+}
+
+/// A person's wish for a time: it wins over schedules until it ends.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Override {
+    /// What it is about.
+    pub target: Target,
+    /// What is wanted; never [`Wish::Any`].
+    pub wish: Wish,
+    /// From when.
+    pub set_at: Timestamp,
+    /// Until when, exclusively.
+    pub ends_at: Timestamp,
+    /// Who set it.
+    pub by: String,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+impl Override {
+    /// Whether the override wins at this instant.
+    #[must_use]
+    pub fn is_active(&self, at: Timestamp) -> bool {
+        self.set_at <= at && at < self.ends_at
+    }
+}
+
+/// What an override is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Target {
+    /// One resource.
+    Resource(ResourceRef),
+    /// All that follows a schedule.
+    Schedule(ScheduleName),
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Resource(reference) => reference.fmt(f),
+            Self::Schedule(name) => write!(f, "schedule {name}"),
+        }
+    }
+}
+
+/// All overrides kept, ended ones included: an end is an edge. At most one per target.
+#[derive(Debug, Clone, Default)]
+pub struct Overrides(BTreeMap<Target, Override>);
+
+impl Overrides {
+    /// The override of this target, active or not.
+    #[must_use]
+    pub fn of(&self, target: &Target) -> Option<&Override> {
+        self.0.get(target)
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Override> {
+        self.0.values()
+    }
+}
+
+impl FromIterator<Override> for Overrides {
+    fn from_iter<I: IntoIterator<Item = Override>>(overrides: I) -> Self {
+        Self(
+            overrides
+                .into_iter()
+                .map(|one| (one.target.clone(), one))
+                .collect(),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_cover_references_names_and_tags() {
+        #[track_caller]
+        fn check(pattern: &str, reference: &ResourceRef, expected: bool) {
+            let pattern: Pattern = pattern.parse().unwrap();
+            let covers = pattern.covers(
+                reference,
+                ["eu-Prod-web"].into_iter(),
+                ["production", "env=live"].into_iter(),
+            );
+            assert_eq!(covers, expected);
+        }
+        let reference: ResourceRef = "do-main/droplet/7".parse().unwrap();
+        check("do-main/droplet/*", &reference, true);
+        check("do-main/*", &reference, true);
+        check("do-main/droplet/70", &reference, false);
+        check("*/droplet/7", &reference, true);
+        check("name:*prod*", &reference, true);
+        check("name:prod", &reference, false);
+        check("tag:Production", &reference, true);
+        check("tag:env=*", &reference, true);
+        check("tag:prod", &reference, false);
+    }
+
+    #[test]
+    fn patterns_that_would_protect_nothing_are_refused() {
+        for text in ["", "prod", "name:", "tag: ", "label:x"] {
+            assert!(text.parse::<Pattern>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_token_pasted_into_the_configuration_is_refused_without_being_repeated() {
+        for text in ["dop_v1_0123456789abcdef", "ssm:", "env:A B", "file:/x", ""] {
+            let error = text.parse::<TokenReference>().unwrap_err();
+            assert!(text.is_empty() || !error.to_string().contains(text));
+        }
+        for text in ["ssm:/offhours/do-main", "env:HCLOUD_TOKEN"] {
+            let reference: TokenReference = text.parse().unwrap();
+            assert_eq!(reference.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn datacenters_match_on_the_location_before_the_dash() {
+        let locations: Vec<_> = Datacenter::ALL.iter().map(|d| d.location()).collect();
+        assert_eq!(locations, ["fsn1", "nbg1", "hel1", "ash", "hil"]);
+        assert!("fsn1".parse::<Datacenter>().is_err());
+    }
+}

@@ -1,0 +1,508 @@
+//! What is due for a record: one pure function that all four functions use.
+
+use jiff::Timestamp;
+
+use crate::{
+    configuration::{Configuration, Generation, Mode, Override, Overrides, Rule, Target},
+    membership::{Bar, Membership, Subject},
+    record::{Ask, Cause, Direction, EdgeKey, FIRST_LOOK, Handled, Phase, Rank, Record},
+    reference::ScheduleName,
+    resource::Power,
+    schedule::{Schedule, Wish},
+};
+
+/// The configuration and the overrides under which decisions are taken.
+#[derive(Debug, Clone, Copy)]
+pub struct Rules<'a> {
+    /// The generation in force.
+    pub configuration: &'a Configuration,
+    /// The overrides in force, and those that have ended.
+    pub overrides: &'a Overrides,
+}
+
+/// What a record needs at an instant, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// What the resource follows.
+    pub membership: Membership,
+    /// Whether it may be touched at all: it follows a schedule, or a person named it.
+    pub opted_in: bool,
+    /// What is wanted now.
+    pub wish: Wish,
+    /// The latest edge, if there ever was one.
+    pub edge: Option<WishEdge>,
+    /// What to do.
+    pub decision: Decision,
+}
+
+/// An edge of the effective wish.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WishEdge {
+    /// Its instant and rank.
+    pub key: EdgeKey,
+    /// The wish from then on.
+    pub wish: Wish,
+    /// What it comes from.
+    pub cause: Cause,
+}
+
+/// What to do about a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// An edge, a new configuration or a drift wants a transition, or its acknowledgement.
+    Act(Due),
+    /// A transition is under way whose request has to be made again.
+    AskAgain(Direction),
+    /// Nothing, and why.
+    Leave(LeaveReason),
+}
+
+/// Something that is due.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Due {
+    /// Which way.
+    pub direction: Direction,
+    /// What a claim or an acknowledgement records.
+    pub handled: Handled,
+    /// What wants it.
+    pub cause: Cause,
+    /// Why it is due now.
+    pub why: Why,
+    /// Whether a request may be sent.
+    pub mode: Mode,
+}
+
+/// Why something is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// An edge later than the handled one.
+    Edge,
+    /// A newer configuration, or another schedule, wishes something else.
+    Changed,
+    /// `enforce`: somebody changed what the handled edge wished.
+    Drift,
+}
+
+/// Why nothing is done.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LeaveReason {
+    /// Never touched.
+    #[error("{0}")]
+    Barred(Bar),
+    /// A tag names a schedule that does not exist.
+    #[error("its tag names the schedule `{0}`, which does not exist")]
+    UnknownSchedule(String),
+    /// Nothing names it.
+    #[error("no schedule names it")]
+    Unnamed,
+    /// Joined with too many others at once.
+    #[error("held until `offhours approve`")]
+    Held,
+    /// The provider answers 404.
+    #[error("gone at the provider")]
+    Gone,
+    /// This reader's configuration or clock is older than what the record has seen.
+    #[error("this reader is behind the record")]
+    StaleReader,
+    /// The latest edge has been handled.
+    #[error("the latest edge has been handled")]
+    Handled,
+    /// The schedule has no wish now.
+    #[error("the schedule has no wish now")]
+    NoWish,
+}
+
+/// Judges a record at an instant, by what `subject` shows of it.
+#[must_use]
+pub fn judge(record: &Record, subject: Subject<'_>, rules: Rules<'_>, now: Timestamp) -> Verdict {
+    let membership = Membership::of(subject, rules.configuration);
+    let wishes = Wishes::of(record, &membership, rules);
+    let edge = wishes.latest(now);
+    let named = membership.schedule().is_some() || wishes.named_by_person(edge.as_ref());
+    let opted_in = named && !matches!(membership, Membership::Barred(_));
+    let decision = decide(record, &membership, opted_in, edge.as_ref(), rules, now);
+    Verdict {
+        wish: edge.as_ref().map_or(Wish::Any, |edge| edge.wish),
+        membership,
+        opted_in,
+        edge,
+        decision,
+    }
+}
+
+fn decide(
+    record: &Record,
+    membership: &Membership,
+    opted_in: bool,
+    edge: Option<&WishEdge>,
+    rules: Rules<'_>,
+    now: Timestamp,
+) -> Decision {
+    let leave = Decision::Leave;
+    if matches!(record.phase, Phase::Gone { .. }) {
+        return leave(LeaveReason::Gone);
+    }
+    if !opted_in {
+        return leave(match membership {
+            Membership::Barred(bar) => LeaveReason::Barred(bar.clone()),
+            Membership::Unknown { word, .. } => LeaveReason::UnknownSchedule(word.clone()),
+            Membership::Unnamed | Membership::Member { .. } => LeaveReason::Unnamed,
+        });
+    }
+    let generation = rules.configuration.generation;
+    let handled = record.handled.as_ref();
+    if handled.is_some_and(|h| generation < h.generation || now < h.key.instant) {
+        return leave(LeaveReason::StaleReader);
+    }
+    let Some(edge) = edge else {
+        return leave(LeaveReason::NoWish);
+    };
+    if record.held && edge.key.rank != Rank::ByHand {
+        return leave(LeaveReason::Held);
+    }
+    let rule = membership.rule(rules.configuration);
+    let why = why_due(record, membership.schedule(), edge, generation, rule);
+    match (why, Direction::towards(edge.wish)) {
+        (Some(why), Some(direction)) => Decision::Act(Due {
+            direction,
+            handled: Handled {
+                generation,
+                key: edge.key,
+                wish: edge.wish,
+                schedule: membership.schedule().cloned(),
+            },
+            cause: edge.cause.clone(),
+            why,
+            mode: mode(record, rule, rules.configuration),
+        }),
+        (None, Some(direction)) => match record.in_flight() {
+            Some(transition) if transition.direction == direction && wants_asking(record, now) => {
+                Decision::AskAgain(direction)
+            }
+            Some(_) | None => leave(LeaveReason::Handled),
+        },
+        (_, None) => leave(LeaveReason::NoWish),
+    }
+}
+
+/// Why an edge is due for a record, if it is. An edge without a wish never is.
+fn why_due(
+    record: &Record,
+    schedule: Option<&ScheduleName>,
+    edge: &WishEdge,
+    generation: Generation,
+    rule: Option<&Rule>,
+) -> Option<Why> {
+    if edge.wish == Wish::Any {
+        return None;
+    }
+    let Some(handled) = &record.handled else {
+        return Some(Why::Edge);
+    };
+    if edge.key > handled.key {
+        return Some(Why::Edge);
+    }
+    let changed = generation > handled.generation || schedule != handled.schedule.as_ref();
+    if changed && edge.wish != handled.wish {
+        return Some(Why::Changed);
+    }
+    let enforced = rule.is_some_and(|rule| rule.manner.enforce);
+    let drifted = match (&record.phase, Direction::towards(edge.wish)) {
+        (Phase::Settled { at }, Some(direction)) => *at != direction.end(),
+        (Phase::Settled { .. }, None)
+        | (
+            Phase::InFlight { .. }
+            | Phase::Refused { .. }
+            | Phase::Stuck { .. }
+            | Phase::Gone { .. },
+            _,
+        ) => false,
+    };
+    // A wish of "any" was recorded by observing: there is nothing to put back.
+    (enforced
+        && drifted
+        && edge.key == handled.key
+        && handled.wish == edge.wish
+        && !record.retained)
+        .then_some(Why::Drift)
+}
+
+/// Whether the request of the transition under way has to be made again.
+fn wants_asking(record: &Record, now: Timestamp) -> bool {
+    if record.permit_is_open(now) {
+        return false;
+    }
+    let Some(request) = &record.request else {
+        // A watch-out that has seen the wrong end: there is no request of ours to wait for.
+        let end = record
+            .in_flight()
+            .map(|transition| transition.direction.end());
+        let seen = record.observed.as_ref().map(|observed| observed.power);
+        return record.not_before.is_none_or(|until| until <= now) && seen != end;
+    };
+    match request.ask {
+        Ask::Failed { retry_at } => retry_at <= now,
+        Ask::Open => true,
+        Ask::Accepted { .. } => false,
+    }
+}
+
+fn mode(record: &Record, rule: Option<&Rule>, configuration: &Configuration) -> Mode {
+    let account = configuration.accounts.get(&record.reference.account);
+    let observing = configuration.settings.mode == Mode::Observe
+        || account.is_some_and(|account| account.mode == Mode::Observe)
+        || rule.is_some_and(|rule| rule.manner.mode == Mode::Observe);
+    if observing { Mode::Observe } else { Mode::Act }
+}
+
+/// When a record next needs a decision or a look: what it carries into the index.
+///
+/// It is the first edge after the *handled* one, never "after now": a writer whose clock is ahead
+/// would otherwise skip an edge.
+#[must_use]
+pub fn due_at(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Timestamp> {
+    if matches!(record.phase, Phase::Gone { .. }) {
+        return None;
+    }
+    if let Some(transition) = record.in_flight() {
+        let asked_at = record.request.as_ref().map(|request| request.asked_at);
+        return Some(asked_at.unwrap_or(transition.claimed_at) + FIRST_LOOK);
+    }
+    let membership = Membership::of(Subject::recorded(record), rules.configuration);
+    let wishes = Wishes::of(record, &membership, rules);
+    let latest = wishes.latest(now);
+    let named = membership.schedule().is_some() || wishes.named_by_person(latest.as_ref());
+    if !named || matches!(membership, Membership::Barred(_)) {
+        return None;
+    }
+    match decide(record, &membership, true, latest.as_ref(), rules, now) {
+        Decision::Act(_) | Decision::AskAgain(_) => {
+            Some(record.retry_at.filter(|&at| at > now).unwrap_or(now))
+        }
+        Decision::Leave(LeaveReason::Held) => None,
+        // The record is ahead of this reader: it is read again when this instant has come.
+        Decision::Leave(LeaveReason::StaleReader) => record.due_at,
+        Decision::Leave(_) => {
+            // An edge without a wish needs no decision: it only moves the place to search from.
+            let wishless = latest
+                .filter(|edge| edge.wish == Wish::Any)
+                .map(|edge| edge.key);
+            let from = wishless.max(record.handled.as_ref().map(|handled| handled.key));
+            wishes
+                .next_with_wish(from, now)
+                .map(|edge| edge.key.instant)
+        }
+    }
+}
+
+/// The coming edges of the effective wish after an instant, "any" included.
+pub fn coming_edges<'a>(
+    record: &'a Record,
+    rules: Rules<'a>,
+    after: Timestamp,
+) -> impl Iterator<Item = WishEdge> + 'a {
+    let membership = Membership::of(Subject::recorded(record), rules.configuration);
+    let schedule = membership
+        .rule(rules.configuration)
+        .map(|rule| &rule.schedule);
+    let wishes = Wishes::new(record, schedule, membership.schedule(), rules.overrides);
+    let mut last = EdgeKey {
+        instant: after,
+        rank: Rank::ByHand,
+    };
+    std::iter::from_fn(move || {
+        let edge = wishes.next(last)?;
+        last = edge.key;
+        Some(edge)
+    })
+}
+
+/// The effective wish of one record over time: schedule, overrides and commands by hand.
+struct Wishes<'a> {
+    schedule: Option<&'a Schedule>,
+    resource_override: Option<&'a Override>,
+    schedule_override: Option<&'a Override>,
+    by_hand: Option<WishEdge>,
+}
+
+impl<'a> Wishes<'a> {
+    fn of(record: &'a Record, membership: &Membership, rules: Rules<'a>) -> Self {
+        let schedule = membership
+            .rule(rules.configuration)
+            .map(|rule| &rule.schedule);
+        Self::new(record, schedule, membership.schedule(), rules.overrides)
+    }
+
+    fn new(
+        record: &'a Record,
+        schedule: Option<&'a Schedule>,
+        name: Option<&ScheduleName>,
+        overrides: &'a Overrides,
+    ) -> Self {
+        let lasting = |o: &&Override| o.set_at < o.ends_at;
+        Self {
+            schedule,
+            resource_override: overrides
+                .of(&Target::Resource(record.reference.clone()))
+                .filter(lasting),
+            schedule_override: name
+                .and_then(|name| overrides.of(&Target::Schedule(name.clone())))
+                .filter(lasting),
+            by_hand: record.asked_by_hand.as_ref().map(|by_hand| WishEdge {
+                key: EdgeKey {
+                    instant: by_hand.instant,
+                    rank: Rank::ByHand,
+                },
+                wish: by_hand.wish,
+                cause: Cause::ByHand {
+                    by: by_hand.by.clone(),
+                },
+            }),
+        }
+    }
+
+    /// Whether a person named this very resource: by an override of it, or by the command that
+    /// made the latest edge.
+    fn named_by_person(&self, latest: Option<&WishEdge>) -> bool {
+        latest.is_some_and(|edge| match edge.key.rank {
+            Rank::ByHand => true,
+            Rank::OverrideSet => self
+                .resource_override
+                .is_some_and(|o| o.set_at == edge.key.instant),
+            Rank::Schedule | Rank::OverrideEnded => false,
+        })
+    }
+
+    /// The schedule's own wish, under an override of the schedule if one is active.
+    fn below_resource_override(&self, at: Timestamp) -> Wish {
+        match self.schedule_override {
+            Some(o) if o.is_active(at) => o.wish,
+            Some(_) | None => self.schedule.map_or(Wish::Any, |s| s.wish_at(at)),
+        }
+    }
+
+    fn is_masked(&self, at: Timestamp) -> bool {
+        self.mask_end(at).is_some()
+    }
+
+    /// When the override that masks the schedule at this instant ends.
+    fn mask_end(&self, at: Timestamp) -> Option<Timestamp> {
+        [self.resource_override, self.schedule_override]
+            .into_iter()
+            .flatten()
+            .filter(|o| o.is_active(at))
+            .map(|o| o.ends_at)
+            .max()
+    }
+
+    /// The edges that overrides and commands make, in no order.
+    fn made_by_people(&self) -> impl Iterator<Item = WishEdge> {
+        let resource = self.resource_override.into_iter().flat_map(|o| {
+            let after = self.below_resource_override(o.ends_at);
+            [Some(set(o)), ended(o, after)].into_iter().flatten()
+        });
+        let masked = |at| self.resource_override.is_some_and(|o| o.is_active(at));
+        let schedule = self.schedule_override.into_iter().flat_map(move |o| {
+            let after = self.schedule.map_or(Wish::Any, |s| s.wish_at(o.ends_at));
+            [Some(set(o)), ended(o, after)]
+                .into_iter()
+                .flatten()
+                .filter(move |edge| !masked(edge.key.instant))
+        });
+        resource.chain(schedule).chain(self.by_hand.clone())
+    }
+
+    /// The latest edge not after `now`.
+    fn latest(&self, now: Timestamp) -> Option<WishEdge> {
+        let scheduled = self.schedule.map(|schedule| {
+            let latest = schedule.latest_edge(now);
+            // A wish that never changed is an edge before all others.
+            schedule_edge(latest.since.unwrap_or(Timestamp::UNIX_EPOCH), latest.wish)
+        });
+        scheduled
+            .filter(|edge| !self.is_masked(edge.key.instant))
+            .into_iter()
+            .chain(self.made_by_people())
+            .filter(|edge| edge.key.instant <= now)
+            .max_by_key(|edge| edge.key)
+    }
+
+    /// The first edge after `key`.
+    fn next(&self, key: EdgeKey) -> Option<WishEdge> {
+        self.next_scheduled(key.instant)
+            .into_iter()
+            .chain(self.made_by_people())
+            .filter(|edge| edge.key > key)
+            .min_by_key(|edge| edge.key)
+    }
+
+    /// The schedule's first edge after an instant that no override masks.
+    fn next_scheduled(&self, after: Timestamp) -> Option<WishEdge> {
+        let schedule = self.schedule?;
+        let mut edge = schedule.next_edge(after)?;
+        while let Some(end) = self.mask_end(edge.at) {
+            // Edges are whole minutes: one nanosecond before the end loses none at the end itself.
+            edge = schedule.next_edge(end - jiff::SignedDuration::from_nanos(1))?;
+        }
+        Some(schedule_edge(edge.at, edge.wish))
+    }
+
+    /// The first edge after `from` that wants something; from now on where nothing was handled.
+    fn next_with_wish(&self, from: Option<EdgeKey>, now: Timestamp) -> Option<WishEdge> {
+        let mut key = from.unwrap_or(EdgeKey {
+            instant: now,
+            rank: Rank::ByHand,
+        });
+        loop {
+            let edge = self.next(key)?;
+            if edge.wish != Wish::Any {
+                return Some(edge);
+            }
+            key = edge.key;
+        }
+    }
+}
+
+fn schedule_edge(instant: Timestamp, wish: Wish) -> WishEdge {
+    WishEdge {
+        key: EdgeKey {
+            instant,
+            rank: Rank::Schedule,
+        },
+        wish,
+        cause: Cause::Schedule,
+    }
+}
+
+fn set(o: &Override) -> WishEdge {
+    WishEdge {
+        key: EdgeKey {
+            instant: o.set_at,
+            rank: Rank::OverrideSet,
+        },
+        wish: o.wish,
+        cause: Cause::OverrideSet,
+    }
+}
+
+/// The end of an override, an edge only if the wish changes there.
+fn ended(o: &Override, after: Wish) -> Option<WishEdge> {
+    (after != o.wish).then_some(WishEdge {
+        key: EdgeKey {
+            instant: o.ends_at,
+            rank: Rank::OverrideEnded,
+        },
+        wish: after,
+        cause: Cause::OverrideEnded,
+    })
+}
+
+/// The wish that a power state fulfils, for reports.
+#[must_use]
+pub fn fulfilled_by(power: Power) -> Wish {
+    match power {
+        Power::Running => Wish::Running,
+        Power::Stopped => Wish::Stopped,
+        Power::Between => Wish::Any,
+    }
+}

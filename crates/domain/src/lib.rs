@@ -1,0 +1,17 @@
+//! The rules, with no I/O: names, schedules, records and the decisions taken over them.
+//!
+//! Nothing in here is async, opens a connection or reads a clock: every rule takes the instant
+//! it is to judge, so that every rule can be tested at any instant.
+
+pub mod configuration;
+pub mod decision;
+pub mod membership;
+pub mod record;
+pub mod reference;
+pub mod resource;
+pub mod schedule;
+
+pub use reference::{
+    AccountName, ClusterId, DatabaseId, DropletId, PoolId, ResourceId, ResourceKind, ResourceRef,
+    ScheduleName, ServerId,
+};

@@ -1,0 +1,234 @@
+//! Which schedule a resource follows, by which rule, and what forbids it.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    configuration::{Configuration, Pattern, Rule},
+    record::Record,
+    reference::{ResourceRef, ScheduleName},
+    resource::{Cluster, Resource},
+};
+
+/// The tag, or label, that names a schedule.
+const TAG: &str = "offhours";
+
+/// The word in place of a schedule's name that opts a resource out.
+const OPT_OUT: &str = "off";
+
+/// What membership is judged by: from a record, or from a fresh look.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    reference: &'a ResourceRef,
+    name: &'a str,
+    cluster: Option<&'a Cluster>,
+    tags: &'a BTreeSet<String>,
+    unsupported: Option<&'a str>,
+    doubled_by: Option<&'a ResourceRef>,
+}
+
+impl<'a> Subject<'a> {
+    /// As the last inventory left it.
+    #[must_use]
+    pub fn recorded(record: &'a Record) -> Self {
+        Self {
+            reference: &record.reference,
+            name: &record.name,
+            cluster: record.cluster.as_ref(),
+            tags: &record.tags,
+            unsupported: record.unsupported.as_deref(),
+            doubled_by: record.doubled_by.as_ref(),
+        }
+    }
+
+    /// As a look shows it now; only an inventory sees resources that two accounts reach.
+    #[must_use]
+    pub fn seen(record: &'a Record, resource: &'a Resource) -> Self {
+        Self {
+            reference: &record.reference,
+            name: &resource.name,
+            cluster: resource.cluster.as_ref(),
+            tags: &resource.tags,
+            unsupported: resource.unsupported.as_deref(),
+            doubled_by: record.doubled_by.as_ref(),
+        }
+    }
+}
+
+/// What a resource follows, or why it follows nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Membership {
+    /// Never touched, by whatever means.
+    Barred(Bar),
+    /// Follows a schedule.
+    Member {
+        /// Which.
+        schedule: ScheduleName,
+        /// By which rule.
+        via: Via,
+    },
+    /// A tag names a schedule that does not exist.
+    Unknown {
+        /// The word in the tag.
+        word: String,
+        /// By which rule.
+        via: Via,
+    },
+    /// Nothing names it.
+    Unnamed,
+}
+
+/// Why a resource is never touched.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Bar {
+    /// A pattern of `protect` covers it.
+    #[error("protected by `{0}`")]
+    Protected(Pattern),
+    /// Opted out on the resource or its cluster.
+    #[error("opted out by a tag on the {}", if *.on_cluster { "cluster" } else { "resource" })]
+    OptedOut {
+        /// Whether the cluster carries the tag.
+        on_cluster: bool,
+    },
+    /// Offhours does not support it.
+    #[error("{0}")]
+    Unsupported(String),
+    /// Two schedules name it on one level.
+    #[error("conflict: {first} and {second} both name it by {via}")]
+    TwoSchedules {
+        /// One of them.
+        first: String,
+        /// Another one.
+        second: String,
+        /// The level.
+        via: Via,
+    },
+    /// Two accounts reach it.
+    #[error("conflict: also reached as {0}")]
+    TwoAccounts(ResourceRef),
+}
+
+impl Bar {
+    /// Whether a person has to settle a contradiction.
+    #[must_use]
+    pub fn is_conflict(&self) -> bool {
+        match self {
+            Self::TwoSchedules { .. } | Self::TwoAccounts(_) => true,
+            Self::Protected(_) | Self::OptedOut { .. } | Self::Unsupported(_) => false,
+        }
+    }
+}
+
+/// The rule by which a resource joined, strongest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Via {
+    /// Named in the schedule's `resources`.
+    Listed,
+    /// Its own tag or label.
+    Tag,
+    /// Its cluster's tag.
+    ClusterTag,
+}
+
+impl std::fmt::Display for Via {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Listed => "the schedule's list",
+            Self::Tag => "tag",
+            Self::ClusterTag => "cluster tag",
+        })
+    }
+}
+
+impl Membership {
+    /// Judges a resource under a configuration: the first rule that applies decides.
+    #[must_use]
+    pub fn of(subject: Subject<'_>, configuration: &Configuration) -> Self {
+        if let Some(bar) = bar(subject, configuration) {
+            return Self::Barred(bar);
+        }
+        let listed = configuration
+            .schedules
+            .iter()
+            .filter(|(_, rule)| rule.resources.contains(subject.reference))
+            .map(|(name, _)| name.to_string())
+            .collect();
+        let cluster_tags = subject.cluster.map(|cluster| names_in(&cluster.tags));
+        [
+            (Via::Listed, listed),
+            (Via::Tag, names_in(subject.tags)),
+            (Via::ClusterTag, cluster_tags.unwrap_or_default()),
+        ]
+        .into_iter()
+        .find(|(_, names)| !names.is_empty())
+        .map_or(Self::Unnamed, |(via, names)| {
+            on_one_level(via, names, configuration)
+        })
+    }
+
+    /// The schedule followed, if one is.
+    #[must_use]
+    pub fn schedule(&self) -> Option<&ScheduleName> {
+        match self {
+            Self::Member { schedule, .. } => Some(schedule),
+            Self::Barred(_) | Self::Unknown { .. } | Self::Unnamed => None,
+        }
+    }
+
+    /// The followed schedule's rule.
+    #[must_use]
+    pub fn rule<'a>(&self, configuration: &'a Configuration) -> Option<&'a Rule> {
+        configuration.schedules.get(self.schedule()?)
+    }
+}
+
+fn bar(subject: Subject<'_>, configuration: &Configuration) -> Option<Bar> {
+    let names = || std::iter::once(subject.name).chain(subject.cluster.map(|c| c.name.as_str()));
+    let tags = || {
+        let cluster = subject.cluster.iter().flat_map(|cluster| &cluster.tags);
+        subject.tags.iter().chain(cluster).map(String::as_str)
+    };
+    let protecting = configuration
+        .settings
+        .protect
+        .iter()
+        .find(|pattern| pattern.covers(subject.reference, names(), tags()));
+    let opted_out = |tags: &BTreeSet<String>| names_in(tags).contains(OPT_OUT);
+    if let Some(pattern) = protecting {
+        Some(Bar::Protected(pattern.clone()))
+    } else if opted_out(subject.tags) {
+        Some(Bar::OptedOut { on_cluster: false })
+    } else if subject.cluster.is_some_and(|c| opted_out(&c.tags)) {
+        Some(Bar::OptedOut { on_cluster: true })
+    } else if let Some(reason) = subject.unsupported {
+        Some(Bar::Unsupported(reason.to_owned()))
+    } else {
+        subject.doubled_by.cloned().map(Bar::TwoAccounts)
+    }
+}
+
+/// The words that tags `offhours:WORD` and labels `offhours=WORD` carry, in lower case.
+fn names_in(tags: &BTreeSet<String>) -> BTreeSet<String> {
+    tags.iter()
+        .filter_map(|tag| {
+            let (key, name) = tag.split_once([':', '='])?;
+            key.eq_ignore_ascii_case(TAG)
+                .then(|| name.trim().to_ascii_lowercase())
+        })
+        .collect()
+}
+
+fn on_one_level(via: Via, names: BTreeSet<String>, configuration: &Configuration) -> Membership {
+    let mut names = names.into_iter();
+    let first = names.next().unwrap_or_default();
+    if let Some(second) = names.next() {
+        return Membership::Barred(Bar::TwoSchedules { first, second, via });
+    }
+    let known = first
+        .parse::<ScheduleName>()
+        .ok()
+        .filter(|name| configuration.schedules.contains_key(name));
+    match known {
+        Some(schedule) => Membership::Member { schedule, via },
+        None => Membership::Unknown { word: first, via },
+    }
+}

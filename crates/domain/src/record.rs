@@ -1,0 +1,545 @@
+//! What is kept of one resource between invocations.
+
+use std::{collections::BTreeSet, fmt};
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    configuration::Generation,
+    reference::{ResourceKind, ResourceRef, ScheduleName},
+    resource::{ActionId, Cluster, Power, Resource, SavedState},
+    schedule::Wish,
+};
+
+/// How long a provider's answer may support a write, from the instant at which it was requested.
+pub const LOOK_AGE: SignedDuration = SignedDuration::from_secs(30);
+
+/// How long after the write that permits it a request may leave.
+pub const SEND_WINDOW: SignedDuration = SignedDuration::from_secs(30);
+
+/// How long a permit stands: send window, request timeout, and the time in which a lost request
+/// may still arrive.
+pub const PERMIT: SignedDuration = SignedDuration::from_secs(120);
+
+/// From "shutdown accepted" to the forced cut: the 60 s that a guest has, and 5 s for clocks that
+/// differ.
+pub const GRACE: SignedDuration = SignedDuration::from_secs(65);
+
+/// By how much the clocks of two functions may differ.
+pub const SKEW: SignedDuration = SignedDuration::from_secs(5);
+
+/// How often each account's resources are listed; also the longest time for which a record can
+/// stay out of the index by mistake.
+pub const INVENTORY_INTERVAL: SignedDuration = SignedDuration::from_mins(5);
+
+/// From a claim to the first look for its effect.
+pub const FIRST_LOOK: SignedDuration = SignedDuration::from_secs(5);
+
+/// How long an accepted request may take to show its effect; later it never will.
+#[must_use]
+pub fn late(kind: ResourceKind) -> SignedDuration {
+    match kind {
+        ResourceKind::Droplet | ResourceKind::Server => SignedDuration::from_mins(10),
+        ResourceKind::NodePool => SignedDuration::from_mins(15),
+        ResourceKind::Database => SignedDuration::from_mins(30),
+    }
+}
+
+/// From acceptance to *stuck*. Never shorter than [`late`].
+#[must_use]
+pub fn deadline(kind: ResourceKind) -> SignedDuration {
+    late(kind)
+}
+
+/// Raised by every write; every write names the one that it replaces.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Revision(pub u64);
+
+/// One writer: one invocation of one function. Permits and notes are told apart by it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Writer(pub String);
+
+/// The record of one resource.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own, and a field of the stored item"
+)]
+pub struct Record {
+    /// Which resource; the record's key, for good.
+    pub reference: ResourceRef,
+    /// The provider's present id: a later stop method may recreate a machine under a new one.
+    pub provider_id: String,
+    /// Its name at the provider.
+    pub name: String,
+    /// For a node pool: the cluster around it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<Cluster>,
+    /// Tags, or labels as `key=value`, as the last inventory saw them.
+    #[serde(default)]
+    pub tags: BTreeSet<String>,
+    /// Region or location.
+    #[serde(default)]
+    pub region: String,
+    /// Why Offhours never touches it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsupported: Option<String>,
+    /// The schedule that the last inventory found it to follow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<ScheduleName>,
+    /// Whether the last inventory found it opted in. Acting judges its own fresh look instead.
+    pub opted_in: bool,
+    /// Joined with too many others at once: untouched until a person approves.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub held: bool,
+    /// Reached through another account as well: untouched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doubled_by: Option<ResourceRef>,
+    /// What was seen last, written only when it differs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed: Option<Observed>,
+    /// Where in its life the resource is.
+    pub phase: Phase,
+    /// The edge that was acted on, or acknowledged, last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handled: Option<Handled>,
+    /// The latest command by a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_by_hand: Option<ByHand>,
+    /// The latest request of ours that has not been seen through.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Request>,
+    /// Whoever is about to send; nobody else may claim, ask, settle or mark gone meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permit: Option<Permit>,
+    /// No settling on looks earlier than this: an opposite request may still act until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Timestamp>,
+    /// What must be put back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saved: Option<SavedState>,
+    /// Since `saved` was set, a shrink may have been accepted.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub used: bool,
+    /// Found running at a begin edge; `retain_running` leaves it at the end edge.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub retained: bool,
+    /// First answered 404 to its Status operation at this instant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing_since: Option<Timestamp>,
+    /// The next instant at which this record needs a decision or a look; absent: none known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due_at: Option<Timestamp>,
+    /// A failure before any claim: not to be tried before this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_at: Option<Timestamp>,
+    /// Failures in a row.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub attempts: u32,
+    /// The latest failure, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
+    /// Raised by every write.
+    pub revision: Revision,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_zero(value: &u32) -> bool {
+    *value == 0
+}
+
+/// What a look showed, and when.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Observed {
+    /// Whether it ran.
+    pub power: Power,
+    /// Its size, for sized kinds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<SavedState>,
+    /// Why it was busy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy: Option<String>,
+    /// When the look that first showed this was requested.
+    pub at: Timestamp,
+}
+
+/// Where in its life a resource is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "name")]
+pub enum Phase {
+    /// Nothing is under way.
+    Settled {
+        /// The end at which it was seen, or left.
+        at: Power,
+    },
+    /// A stop or a start is under way.
+    InFlight {
+        /// Which, and since when.
+        transition: Transition,
+    },
+    /// The provider refused, and no repetition can cure it.
+    Refused {
+        /// What was refused.
+        transition: Transition,
+        /// The provider's words.
+        reason: String,
+    },
+    /// Accepted, and not seen by the deadline; or not to be forced.
+    Stuck {
+        /// What is stuck.
+        transition: Transition,
+        /// Since when.
+        since: Timestamp,
+        /// Why.
+        reason: String,
+    },
+    /// The provider answers 404.
+    Gone {
+        /// Since when.
+        since: Timestamp,
+    },
+}
+
+/// A stop or a start under way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Transition {
+    /// Stop or start.
+    pub direction: Direction,
+    /// When it was claimed; with the reference, its identity in history.
+    pub claimed_at: Timestamp,
+    /// What asked for it.
+    pub cause: Cause,
+    /// The schedule followed when it was claimed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<ScheduleName>,
+}
+
+/// Towards which end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// Towards stopped.
+    Stop,
+    /// Towards running.
+    Start,
+}
+
+impl Direction {
+    /// The wish that this direction fulfils.
+    #[must_use]
+    pub fn wish(self) -> Wish {
+        match self {
+            Self::Stop => Wish::Stopped,
+            Self::Start => Wish::Running,
+        }
+    }
+
+    /// The direction that fulfils a wish; none for [`Wish::Any`].
+    #[must_use]
+    pub fn towards(wish: Wish) -> Option<Self> {
+        match wish {
+            Wish::Stopped => Some(Self::Stop),
+            Wish::Running => Some(Self::Start),
+            Wish::Any => None,
+        }
+    }
+
+    /// The end that this direction leads to.
+    #[must_use]
+    pub fn end(self) -> Power {
+        match self {
+            Self::Stop => Power::Stopped,
+            Self::Start => Power::Running,
+        }
+    }
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Stop => "stop",
+            Self::Start => "start",
+        })
+    }
+}
+
+/// What asked for a transition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    /// An edge of the schedule.
+    Schedule,
+    /// An override was set.
+    OverrideSet,
+    /// An override ended.
+    OverrideEnded,
+    /// A person's command.
+    ByHand {
+        /// Whose.
+        by: String,
+    },
+}
+
+impl Cause {
+    /// The rank of an edge with this cause.
+    #[must_use]
+    pub fn rank(&self) -> Rank {
+        match self {
+            Self::Schedule => Rank::Schedule,
+            Self::OverrideEnded => Rank::OverrideEnded,
+            Self::OverrideSet => Rank::OverrideSet,
+            Self::ByHand { .. } => Rank::ByHand,
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Schedule => f.write_str("schedule"),
+            Self::OverrideSet => f.write_str("override"),
+            Self::OverrideEnded => f.write_str("end of override"),
+            Self::ByHand { by } => write!(f, "by hand ({by})"),
+        }
+    }
+}
+
+/// Breaks ties between edges at one instant; the later variant wins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rank {
+    /// The schedule's own.
+    Schedule,
+    /// An override's end.
+    OverrideEnded,
+    /// An override's beginning.
+    OverrideSet,
+    /// A command by hand.
+    ByHand,
+}
+
+/// What identifies an edge within a generation: its instant, and its rank among equals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct EdgeKey {
+    /// When.
+    pub instant: Timestamp,
+    /// Which one, of several at that instant.
+    pub rank: Rank,
+}
+
+/// The edge that was acted on, or acknowledged, last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Handled {
+    /// The configuration under which it was judged.
+    pub generation: Generation,
+    /// Which edge.
+    pub key: EdgeKey,
+    /// What it wished; [`Wish::Any`] where nothing was done about it (observe mode), so that
+    /// acting begins as soon as it is allowed.
+    pub wish: Wish,
+    /// The schedule followed then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<ScheduleName>,
+}
+
+/// A person's stop or start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ByHand {
+    /// When, at the earliest just after the handled edge.
+    pub instant: Timestamp,
+    /// Running or stopped.
+    pub wish: Wish,
+    /// Who.
+    pub by: String,
+    /// The invocation: the same one twice is one command.
+    pub request_id: String,
+}
+
+/// One request of ours to a provider, as far as we know it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    /// Stop or start.
+    pub direction: Direction,
+    /// The instant of the write that permitted it.
+    pub asked_at: Timestamp,
+    /// The look on which it rests.
+    pub looked_at: Timestamp,
+    /// What became of it.
+    pub ask: Ask,
+    /// An earlier ask of this transition never got its answer.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub unknown: bool,
+    /// The hard cut that follows a shutdown.
+    #[serde(default)]
+    pub forced: Forced,
+    /// Whether the guest was asked first, so that a hard cut may follow.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub graceful: bool,
+    /// For sized kinds: the size asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<SavedState>,
+}
+
+impl Request {
+    /// Until when an effect of this request may still appear.
+    #[must_use]
+    pub fn quiet_at(&self, kind: ResourceKind) -> Timestamp {
+        let from = match self.ask {
+            // An unanswered earlier ask could arrive until its permit's end, and this one was
+            // permitted only after that: its acceptance bounds both.
+            Ask::Accepted { at, .. } => at,
+            Ask::Open | Ask::Failed { .. } => self.asked_at + PERMIT,
+        };
+        from + late(kind) + SKEW
+    }
+
+    /// Whether the provider may have taken it: accepted, or never answered.
+    #[must_use]
+    pub fn may_act(&self) -> bool {
+        self.unknown
+            || match self.ask {
+                Ask::Open | Ask::Accepted { .. } => true,
+                Ask::Failed { .. } => false,
+            }
+    }
+}
+
+/// What became of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "state")]
+pub enum Ask {
+    /// Permitted; the answer is not known.
+    Open,
+    /// The provider took it.
+    Accepted {
+        /// When its answer was noted.
+        at: Timestamp,
+        /// The provider's action, where it names one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        action: Option<ActionId>,
+    },
+    /// It was certainly not taken, or ended in an error.
+    Failed {
+        /// When to ask again.
+        retry_at: Timestamp,
+    },
+}
+
+/// The hard cut that follows an unanswered shutdown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Forced {
+    /// Not needed so far.
+    #[default]
+    No,
+    /// Permitted; the answer is not known.
+    Intended,
+    /// The provider took it.
+    Accepted,
+}
+
+/// Leave to send one request, given by the write just before it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Permit {
+    /// Until when.
+    pub until: Timestamp,
+    /// Whose.
+    pub writer: Writer,
+}
+
+impl Record {
+    /// The record of a resource that is seen for the first time.
+    #[must_use]
+    pub fn first_seen(reference: ResourceRef, resource: &Resource) -> Self {
+        let mut record = Self {
+            provider_id: resource.id.provider_id(),
+            reference,
+            name: String::new(),
+            cluster: None,
+            tags: BTreeSet::new(),
+            region: String::new(),
+            unsupported: None,
+            schedule: None,
+            opted_in: false,
+            held: false,
+            doubled_by: None,
+            observed: None,
+            phase: Phase::Settled { at: resource.power },
+            handled: None,
+            asked_by_hand: None,
+            request: None,
+            permit: None,
+            not_before: None,
+            saved: None,
+            used: false,
+            retained: false,
+            missing_since: None,
+            due_at: None,
+            retry_at: None,
+            attempts: 0,
+            last_error: None,
+            revision: Revision::default(),
+        };
+        record.describe(resource);
+        record
+    }
+
+    /// Takes over what an inventory says of names and tags.
+    pub fn describe(&mut self, resource: &Resource) {
+        self.name.clone_from(&resource.name);
+        self.cluster.clone_from(&resource.cluster);
+        self.tags.clone_from(&resource.tags);
+        self.region.clone_from(&resource.region);
+        self.unsupported.clone_from(&resource.unsupported);
+    }
+
+    /// The kind of resource.
+    #[must_use]
+    pub fn kind(&self) -> ResourceKind {
+        self.reference.kind()
+    }
+
+    /// Whether somebody holds leave to send at this instant.
+    #[must_use]
+    pub fn permit_is_open(&self, now: Timestamp) -> bool {
+        self.permit
+            .as_ref()
+            .is_some_and(|permit| now < permit.until)
+    }
+
+    /// The transition under way, if one is.
+    #[must_use]
+    pub fn in_flight(&self) -> Option<&Transition> {
+        match &self.phase {
+            Phase::InFlight { transition } => Some(transition),
+            Phase::Settled { .. }
+            | Phase::Refused { .. }
+            | Phase::Stuck { .. }
+            | Phase::Gone { .. } => None,
+        }
+    }
+
+    /// Whether Offhours holds the resource stopped, or owes it a size, while no schedule and no
+    /// command covers it any more.
+    #[must_use]
+    pub fn is_orphaned(&self) -> bool {
+        let gone = matches!(self.phase, Phase::Gone { .. });
+        let ours = self.saved.is_some()
+            || self
+                .handled
+                .as_ref()
+                .is_some_and(|handled| handled.wish == Wish::Stopped)
+                && matches!(self.phase, Phase::Settled { at: Power::Stopped });
+        !self.opted_in && !gone && ours
+    }
+}

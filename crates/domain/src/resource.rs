@@ -1,0 +1,362 @@
+//! What a provider says of a resource, in one vocabulary for both clouds.
+
+use std::{cmp::Ordering, collections::BTreeSet, fmt};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::reference::{ResourceId, ResourceKind};
+
+/// One resource as a provider's answer showed it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resource {
+    /// Which resource.
+    pub id: ResourceId,
+    /// Its name at the provider; not unique.
+    pub name: String,
+    /// For a node pool: the cluster around it.
+    pub cluster: Option<Cluster>,
+    /// DigitalOcean's tags as they are; Hetzner's labels as `key=value`.
+    pub tags: BTreeSet<String>,
+    /// Region (DigitalOcean) or location (Hetzner).
+    pub region: String,
+    /// Whether it runs.
+    pub power: Power,
+    /// Why no change may be sent now: locked, resizing, upgrading. `None` when idle.
+    pub busy: Option<String>,
+    /// What a stop may make smaller.
+    pub size: Size,
+    /// Why Offhours never touches it: a Kafka cluster, a Kubernetes worker. `None` when it may.
+    pub unsupported: Option<String>,
+}
+
+/// A resource, and when it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Look {
+    /// The instant at which the request left: a look's age counts from here.
+    pub requested_at: Timestamp,
+    /// What the answer showed.
+    pub resource: Resource,
+}
+
+/// The Kubernetes cluster around a node pool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cluster {
+    /// The cluster's name.
+    pub name: String,
+    /// The cluster's tags: an opt-in there covers all its pools.
+    pub tags: BTreeSet<String>,
+}
+
+/// Whether a resource runs, as far as its own status says so.
+///
+/// For a database this is always `Running`: its stop is a smaller plan, seen in its [`Size`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Power {
+    /// On; a node pool with nodes.
+    Running,
+    /// Off; a node pool without any node, not even one that is draining.
+    Stopped,
+    /// Neither: starting, stopping, migrating, or a word that we do not know.
+    Between,
+}
+
+/// How large a resource is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Size {
+    /// A Droplet or server: stops do not change its size.
+    Machine {
+        /// The plan's slug, for people.
+        plan: String,
+    },
+    /// A database cluster.
+    Database(DatabaseSize),
+    /// A node pool.
+    NodePool(NodePoolSize),
+}
+
+/// A database cluster's size and what decides its smallest one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DatabaseSize {
+    /// The engine's slug at the provider: `pg`, `mysql`, `redis`, `valkey`, `mongodb`, ….
+    pub engine: String,
+    /// The plan's slug, e.g. `db-s-2vcpu-4gb`.
+    pub plan: String,
+    /// Primary and standby nodes together, 1 to 3.
+    pub nodes: u32,
+    /// Disk, in MiB, where the provider says so.
+    pub storage_mib: Option<u64>,
+}
+
+/// A node pool's size, and what an update must send again lest it be removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodePoolSize {
+    /// The count that the pool is to have.
+    pub count: u32,
+    /// The autoscaler's bounds, when it is on.
+    pub autoscale: Option<AutoscaleBounds>,
+    /// Nodes listed in any state, draining ones included.
+    pub present: u32,
+    /// Nodes listed as running.
+    pub ready: u32,
+    /// Labels to send again, as the provider wrote them (JSON text).
+    pub labels: String,
+    /// Taints to send again, as the provider wrote them (JSON text).
+    pub taints: String,
+}
+
+/// The bounds between which a node pool scales itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AutoscaleBounds {
+    /// Fewest nodes.
+    pub min: u32,
+    /// Most nodes.
+    pub max: u32,
+}
+
+/// What must be put back after a stop: stored before the request that shrinks anything leaves.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum SavedState {
+    /// A database cluster's plan, nodes and storage.
+    Database {
+        /// The plan's slug.
+        plan: String,
+        /// Primary and standby nodes together.
+        nodes: u32,
+        /// Disk, in MiB, where the provider says so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        storage_mib: Option<u64>,
+    },
+    /// A node pool's count and autoscaler bounds.
+    NodePool {
+        /// Nodes.
+        count: u32,
+        /// The autoscaler's bounds, when it was on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        autoscale: Option<AutoscaleBounds>,
+    },
+    /// A machine's plan. No stop method of this version changes it; kept for those that will.
+    Machine {
+        /// The plan's slug.
+        plan: String,
+    },
+}
+
+/// One entry of a machine's own action log at its provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoggedAction {
+    /// The provider's id for the action.
+    pub id: ActionId,
+    /// What it does to the machine's power.
+    pub effect: ActionEffect,
+    /// How it goes.
+    pub state: ActionState,
+    /// When the provider began it, by the provider's clock.
+    pub started_at: Timestamp,
+}
+
+/// A provider's id for an action, unique within the provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ActionId(pub u64);
+
+/// What an action does to a machine's power.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ActionEffect {
+    /// Power on.
+    Start,
+    /// A shutdown signal to the guest.
+    Shutdown,
+    /// A hard cut of power.
+    PowerOff,
+    /// A reboot, reset or power cycle: the machine is meant to run afterwards.
+    Reboot,
+    /// Anything that is not about power: a snapshot, a rename, a word that we do not know.
+    Other,
+}
+
+/// How an action goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ActionState {
+    /// Under way.
+    Running,
+    /// Finished; for a shutdown this says only that the signal was sent.
+    Done,
+    /// Ended in an error.
+    Failed,
+}
+
+impl Resource {
+    /// The kind of resource.
+    #[must_use]
+    pub fn kind(&self) -> ResourceKind {
+        self.id.kind()
+    }
+}
+
+impl Size {
+    /// The state that would have to be put back after a stop from here; none for machines, which
+    /// keep their size.
+    #[must_use]
+    pub fn to_save(&self) -> Option<SavedState> {
+        match self {
+            Self::Machine { .. } => None,
+            Self::Database(database) => Some(SavedState::Database {
+                plan: database.plan.clone(),
+                nodes: database.nodes,
+                storage_mib: database.storage_mib,
+            }),
+            Self::NodePool(pool) => Some(SavedState::NodePool {
+                count: pool.count,
+                autoscale: pool.autoscale,
+            }),
+        }
+    }
+}
+
+/// The vCPUs and memory that a DigitalOcean database plan's slug names.
+///
+/// Ordered by memory first, then by vCPU: the order in which "the smallest plan" is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PlanCapacity {
+    /// Memory, in GiB.
+    pub memory_gib: u32,
+    /// Virtual CPUs.
+    pub vcpus: u32,
+}
+
+impl PlanCapacity {
+    /// Reads `…-2vcpu-4gb…`; none if the slug does not say both.
+    #[must_use]
+    pub fn of_plan(slug: &str) -> Option<Self> {
+        let number_before = |unit: &str| {
+            slug.split('-')
+                .find_map(|part| part.strip_suffix(unit)?.parse().ok())
+        };
+        Some(Self {
+            memory_gib: number_before("gb")?,
+            vcpus: number_before("vcpu")?,
+        })
+    }
+}
+
+impl fmt::Display for SavedState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Database { plan, nodes, .. } => write!(f, "{nodes} x {plan}"),
+            Self::NodePool {
+                count: 1,
+                autoscale: None,
+            } => f.write_str("1 node"),
+            Self::NodePool {
+                count,
+                autoscale: None,
+            } => write!(f, "{count} nodes"),
+            Self::NodePool {
+                count,
+                autoscale: Some(bounds),
+            } => {
+                write!(f, "{count} nodes, autoscaled {}-{}", bounds.min, bounds.max)
+            }
+            Self::Machine { plan } => f.write_str(plan),
+        }
+    }
+}
+
+impl SavedState {
+    /// Compares what two states would give a user: count or nodes, then vCPU and memory.
+    ///
+    /// None when they cannot be compared: different kinds, a slug that names no capacity, or one
+    /// plan with more of one thing and less of the other.
+    #[must_use]
+    pub fn compare(&self, other: &Self) -> Option<Ordering> {
+        match (self, other) {
+            (Self::NodePool { count, .. }, Self::NodePool { count: other, .. }) => {
+                Some(count.cmp(other))
+            }
+            (
+                Self::Database { plan, nodes, .. },
+                Self::Database {
+                    plan: other_plan,
+                    nodes: other_nodes,
+                    ..
+                },
+            ) => {
+                let plans = compare_plans(plan, other_plan)?;
+                both(nodes.cmp(other_nodes), plans)
+            }
+            (Self::Machine { plan }, Self::Machine { plan: other }) => compare_plans(plan, other),
+            (Self::Database { .. } | Self::NodePool { .. } | Self::Machine { .. }, _) => None,
+        }
+    }
+}
+
+fn compare_plans(left: &str, right: &str) -> Option<Ordering> {
+    if left == right {
+        return Some(Ordering::Equal);
+    }
+    let (left, right) = (PlanCapacity::of_plan(left)?, PlanCapacity::of_plan(right)?);
+    both(
+        left.memory_gib.cmp(&right.memory_gib),
+        left.vcpus.cmp(&right.vcpus),
+    )
+}
+
+/// The order of pairs in which neither half may contradict the other.
+fn both(first: Ordering, second: Ordering) -> Option<Ordering> {
+    match (first, second) {
+        (Ordering::Equal, order) | (order, Ordering::Equal) => Some(order),
+        (Ordering::Less, Ordering::Less) => Some(Ordering::Less),
+        (Ordering::Greater, Ordering::Greater) => Some(Ordering::Greater),
+        (Ordering::Less, Ordering::Greater) | (Ordering::Greater, Ordering::Less) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn database(plan: &str, nodes: u32) -> SavedState {
+        SavedState::Database {
+            plan: plan.to_owned(),
+            nodes,
+            storage_mib: None,
+        }
+    }
+
+    #[test]
+    fn capacity_is_read_from_every_family_of_slugs() {
+        for (slug, memory_gib, vcpus) in [
+            ("db-s-1vcpu-1gb", 1, 1),
+            ("gd-2vcpu-8gb-intel", 8, 2),
+            ("so1_5-2vcpu-16gb", 16, 2),
+            ("db-amd-4vcpu-8gb", 8, 4),
+        ] {
+            let capacity = PlanCapacity::of_plan(slug);
+            assert_eq!(capacity, Some(PlanCapacity { memory_gib, vcpus }), "{slug}");
+        }
+        assert_eq!(PlanCapacity::of_plan("custom"), None);
+    }
+
+    #[test]
+    fn sizes_compare_only_where_neither_half_contradicts() {
+        let small = database("db-s-1vcpu-2gb", 1);
+        assert_eq!(
+            small.compare(&database("db-s-2vcpu-4gb", 2)),
+            Some(Ordering::Less)
+        );
+        assert_eq!(
+            small.compare(&database("db-s-1vcpu-2gb", 1)),
+            Some(Ordering::Equal)
+        );
+        assert_eq!(small.compare(&database("db-s-1vcpu-1gb", 2)), None);
+        assert_eq!(small.compare(&database("mystery", 1)), None);
+        let pool = |count| SavedState::NodePool {
+            count,
+            autoscale: None,
+        };
+        assert_eq!(pool(3).compare(&pool(1)), Some(Ordering::Greater));
+        assert_eq!(pool(3).compare(&small), None);
+    }
+}

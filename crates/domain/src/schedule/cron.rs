@@ -1,0 +1,191 @@
+//! A schedule's `start` and `stop`: cron expressions on the clock of its zone.
+
+use std::iter;
+
+use croner::{
+    Cron, Direction,
+    parser::{CronParser, Seconds, Year},
+};
+use jiff::tz::TimeZone;
+
+use super::{
+    Wish,
+    clock::{self, Clock, DAY},
+    days::Day,
+    holidays::Holidays,
+};
+
+/// Most firings that are looked at in search of one that changes the wish. Daily ones are followed
+/// for more than ten years.
+const MOST_FIRINGS: usize = 4_096;
+
+/// Most holidays in a row that are passed over in search of a firing: about nine years.
+const MOST_HOLIDAYS: usize = 9 * 366;
+
+/// What a firing asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Start,
+    Stop,
+}
+
+impl Kind {
+    /// The wish that such a firing leaves.
+    fn wish(self) -> Wish {
+        match self {
+            Self::Start => Wish::Running,
+            Self::Stop => Wish::Stopped,
+        }
+    }
+
+    /// The furthest reading whose firing has come: a start comes like the begin of a window and a
+    /// stop like its end.
+    fn reading(self, clock: Clock) -> i64 {
+        match self {
+            Self::Start => clock.reached,
+            Self::Stop => clock.over,
+        }
+    }
+
+    /// The instant at which a firing comes.
+    fn instant(self, zone: &TimeZone, reading: i64) -> i64 {
+        match self {
+            Self::Start => clock::reached_at(zone, reading),
+            Self::Stop => clock::over_at(zone, reading),
+        }
+    }
+}
+
+/// A schedule's cron expressions: one of them at least.
+#[derive(Debug, Clone)]
+pub(super) struct Firings {
+    start: Option<Cron>,
+    stop: Option<Cron>,
+    holidays: Holidays,
+}
+
+impl Firings {
+    pub(super) fn new(start: Option<Cron>, stop: Option<Cron>, holidays: Holidays) -> Self {
+        Self {
+            start,
+            stop,
+            holidays,
+        }
+    }
+
+    /// The wish of the firing with the latest reading; of two with the same, the start's.
+    ///
+    /// Readings and not instants are compared, so that a repeated hour cannot turn a stop and the
+    /// start after it around, nor a skipped one make two into one.
+    pub(super) fn wish(&self, clock: Clock) -> Wish {
+        let latest = |kind: Kind| self.find(kind, kind.reading(clock), Direction::Backward);
+        match (latest(Kind::Start), latest(Kind::Stop)) {
+            (None, None) => Wish::Any,
+            (start, stop) if start >= stop => Wish::Running,
+            (_, _) => Wish::Stopped,
+        }
+    }
+
+    /// The first instant after `after` at which the wish, by then known, changes.
+    pub(super) fn next_turn(&self, zone: &TimeZone, after: i64) -> Option<i64> {
+        let wish_at = |instant| self.wish(Clock::at(zone, instant));
+        let wish = wish_at(after);
+        let first = |kind| {
+            self.after(zone, kind, after)
+                .find(|&instant| wish_at(instant) != wish)
+        };
+        let kinds = [Kind::Start, Kind::Stop].into_iter();
+        kinds
+            .filter(|kind| kind.wish() != wish)
+            .filter_map(first)
+            .min()
+    }
+
+    /// The last instant up to `until` at which the wish changed.
+    pub(super) fn latest_turn(&self, zone: &TimeZone, until: i64) -> Option<i64> {
+        let wish_at = |instant| self.wish(Clock::at(zone, instant));
+        let wish = wish_at(until);
+        let (kind, opposite) = match wish {
+            Wish::Running => (Kind::Start, Kind::Stop),
+            Wish::Stopped => (Kind::Stop, Kind::Start),
+            Wish::Any => return None,
+        };
+        let other = self
+            .up_to(zone, opposite, until)
+            .find(|&instant| wish_at(instant) != wish)?;
+        self.after(zone, kind, other)
+            .find(|&instant| wish_at(instant) == wish)
+    }
+
+    /// The instants after another one at which firings of a kind come.
+    fn after(&self, zone: &TimeZone, kind: Kind, instant: i64) -> impl Iterator<Item = i64> {
+        let reading = kind.reading(Clock::at(zone, instant));
+        let next = move |reading: &i64| self.find(kind, reading + 1, Direction::Forward);
+        iter::successors(next(&reading), next)
+            .take(MOST_FIRINGS)
+            .map(move |reading| kind.instant(zone, reading))
+    }
+
+    /// The instants up to another one at which firings of a kind came, the latest first.
+    fn up_to(&self, zone: &TimeZone, kind: Kind, instant: i64) -> impl Iterator<Item = i64> {
+        let reading = kind.reading(Clock::at(zone, instant));
+        let latest = self.find(kind, reading, Direction::Backward);
+        let previous = move |reading: &i64| self.find(kind, reading - 1, Direction::Backward);
+        iter::successors(latest, previous)
+            .take(MOST_FIRINGS)
+            .map(move |reading| kind.instant(zone, reading))
+    }
+
+    /// The nearest reading, `from` included, at which a kind fires.
+    fn find(&self, kind: Kind, mut from: i64, direction: Direction) -> Option<i64> {
+        let (cron, passes_holidays) = match kind {
+            Kind::Start => (self.start.as_ref()?, true),
+            Kind::Stop => (self.stop.as_ref()?, false),
+        };
+        for _ in 0..MOST_HOLIDAYS {
+            let found = nearest(cron, from, direction)?;
+            let day = Day::new(Day::number_of(found));
+            if !(passes_holidays && self.holidays.contains(day)) {
+                return Some(found);
+            }
+            from = match direction {
+                Direction::Forward => (day.number + 1) * DAY,
+                Direction::Backward => day.number * DAY - 1,
+            };
+        }
+        None
+    }
+}
+
+fn nearest(cron: &Cron, from: i64, direction: Direction) -> Option<i64> {
+    let from = clock::civil(from);
+    let found = match direction {
+        Direction::Forward => cron.find_next_occurrence(&from, true),
+        Direction::Backward => cron.find_previous_occurrence(&from, true),
+    };
+    found.ok().map(clock::reading)
+}
+
+/// Reads a five-field expression, or a nickname such as `@daily`.
+pub(super) fn parse(text: &str) -> Result<Cron, String> {
+    const FIELDS: &str = "minute, hour, day of month, month and day of week, as in 0 8 * * mon-fri";
+    let fields = text.split_whitespace().count();
+    if fields != 5 && !text.trim().starts_with('@') {
+        return Err(format!(
+            "`{text}` has {fields} fields; a cron expression here has five: {FIELDS}"
+        ));
+    }
+    let parser = CronParser::builder()
+        .seconds(Seconds::Disallowed)
+        .year(Year::Disallowed)
+        .build();
+    let cron = parser
+        .parse(text)
+        .map_err(|error| format!("`{text}` is no cron expression ({error}); write {FIELDS}"))?;
+    if nearest(&cron, 0, Direction::Forward).is_none() {
+        return Err(format!(
+            "`{text}` never fires, for there is no such day; check day of month and month"
+        ));
+    }
+    Ok(cron)
+}

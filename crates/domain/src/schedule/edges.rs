@@ -1,0 +1,129 @@
+//! The search for the instants at which a schedule's wish changes.
+//!
+//! The wish of periods can change only where one of their windows begins or ends; so those
+//! instants are laid out, stretch by stretch, and the wish is asked at each.
+
+use std::vec;
+
+use jiff::Timestamp;
+
+use super::{
+    Edge, Schedule, Wish,
+    clock::{self, Clock, DAY},
+    days::Day,
+    period::Periods,
+};
+
+/// How far a search for the edge of periods goes, in seconds: nine years, for from 29 February 2096
+/// to the next it is eight.
+const HORIZON: i64 = 9 * 366 * DAY;
+
+/// The length of the longest stretch that is laid out at once. The first one is a day long and each
+/// further one twice as long, for the edge sought is mostly near.
+const LONGEST_STRETCH: i64 = 32 * DAY;
+
+/// Edges of a schedule of periods, in their order.
+pub(super) struct Edges<'a> {
+    schedule: &'a Schedule,
+    periods: &'a Periods,
+    /// The wish before the next edge.
+    wish: Wish,
+    /// Instants that are laid out and not yet looked at.
+    pending: vec::IntoIter<i64>,
+    /// The end of the stretch that is laid out.
+    until: i64,
+    stretch: i64,
+    /// The instant at which the search for the next edge ends.
+    horizon: i64,
+}
+
+impl<'a> Edges<'a> {
+    pub(super) fn new(schedule: &'a Schedule, periods: &'a Periods, after: i64) -> Self {
+        Self {
+            schedule,
+            periods,
+            wish: schedule.wish(after),
+            pending: Vec::new().into_iter(),
+            until: after,
+            stretch: DAY,
+            horizon: if periods.always_run() {
+                after
+            } else {
+                horizon(after)
+            },
+        }
+    }
+}
+
+impl Iterator for Edges<'_> {
+    type Item = Edge;
+
+    fn next(&mut self) -> Option<Edge> {
+        loop {
+            for at in self.pending.by_ref() {
+                let wish = self.schedule.wish(at);
+                if wish != self.wish {
+                    self.wish = wish;
+                    self.horizon = horizon(at);
+                    return Some(Edge {
+                        at: clock::timestamp(at),
+                        wish,
+                    });
+                }
+            }
+            if self.until >= self.horizon {
+                return None;
+            }
+            let from = self.until;
+            self.until = self.horizon.min(self.until + self.stretch);
+            self.stretch = LONGEST_STRETCH.min(2 * self.stretch);
+            self.pending = turns(self.schedule, self.periods, from, self.until).into_iter();
+        }
+    }
+}
+
+fn horizon(instant: i64) -> i64 {
+    (instant + HORIZON).min(Timestamp::MAX.as_second())
+}
+
+/// The last instant up to `until` at which the wish changed.
+pub(super) fn latest_turn(schedule: &Schedule, periods: &Periods, until: i64) -> Option<i64> {
+    if periods.always_run() {
+        return None;
+    }
+    let wish = schedule.wish(until);
+    let (mut end, mut stretch) = (until, DAY);
+    while until - end < HORIZON {
+        let begin = end - stretch;
+        let turns = turns(schedule, periods, begin, end);
+        let changed = |turn: &i64| schedule.wish(turn - 1) != wish;
+        if let Some(turn) = turns.into_iter().rev().find(changed) {
+            return Some(turn);
+        }
+        (end, stretch) = (begin, LONGEST_STRETCH.min(2 * stretch));
+    }
+    None
+}
+
+/// The instants after `after`, up to `until`, at which a window begins or ends; sorted.
+fn turns(schedule: &Schedule, periods: &Periods, after: i64, until: i64) -> Vec<i64> {
+    let zone = &schedule.timezone;
+    let (from, to) = (Clock::at(zone, after), Clock::at(zone, until));
+    // A window that ends within the stretch may have begun the day before.
+    let days = Day::number_of(from.over) - 1..=Day::number_of(to.reached);
+    let turns = periods.turns(days);
+    let mut instants = Vec::new();
+    for reading in turns.begins {
+        if from.reached < reading && reading <= to.reached {
+            instants.push(clock::reached_at(zone, reading));
+        }
+    }
+    for reading in turns.ends {
+        if from.over < reading && reading <= to.over {
+            instants.push(clock::over_at(zone, reading));
+        }
+    }
+    instants.sort_unstable();
+    instants.dedup();
+    instants
+}

@@ -1,0 +1,257 @@
+//! Schedules: when a resource should run, and the instants at which that changes.
+//!
+//! [`Definition`] is what an author wrote and what is stored; [`Schedule`] is the same, checked and
+//! ready to answer: what is wished at an instant ([`Schedule::wish_at`]), since when
+//! ([`Schedule::latest_edge`]) and until when ([`Schedule::next_edge`]). All answers rest on one
+//! function from an instant to a wish, so they cannot contradict each other.
+//!
+//! Clock changes are the subject of the private module `clock`.
+
+mod clock;
+mod cron;
+mod days;
+mod definition;
+mod edges;
+mod holidays;
+mod period;
+#[cfg(test)]
+mod tests;
+
+use std::{fmt, iter};
+
+use jiff::{Timestamp, tz::TimeZone};
+use serde::{Deserialize, Serialize};
+
+pub use definition::{Definition, PeriodDefinition, PeriodField, Place, Problem};
+
+use clock::{Clock, MINUTE};
+use cron::Firings;
+use definition::Problems;
+use edges::Edges;
+use holidays::Holidays;
+use period::{Period, Periods};
+
+/// What a schedule or an override wants of a resource at an instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Wish {
+    /// It should run.
+    Running,
+    /// It should be stopped, or as small as it gets.
+    Stopped,
+    /// Either will do: it is left as it is.
+    Any,
+}
+
+impl fmt::Display for Wish {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Running => "running",
+            Self::Stopped => "stopped",
+            Self::Any => "any",
+        })
+    }
+}
+
+/// An instant at which the wish changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Edge {
+    /// The first instant of the new wish.
+    pub at: Timestamp,
+    /// The wish from then on.
+    pub wish: Wish,
+}
+
+/// The wish at an instant, and how long it has been so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LatestEdge {
+    /// When the wish became what it is; none if no change was found.
+    pub since: Option<Timestamp>,
+    /// The wish.
+    pub wish: Wish,
+}
+
+/// A schedule that has been checked.
+///
+/// Edges of periods are sought up to nine years away, so that a 29 February is found across a
+/// century without one; a wish that lasts longer counts as one that never changes. Edges of cron
+/// expressions are sought over 4096 firings in either direction, at whatever distance.
+#[derive(Debug, Clone)]
+pub struct Schedule {
+    definition: Definition,
+    timezone: TimeZone,
+    rule: Rule,
+}
+
+#[derive(Debug, Clone)]
+enum Rule {
+    Periods(Periods),
+    Cron(Box<Firings>),
+}
+
+impl Schedule {
+    /// Checks a definition; returns everything that is wrong with it at once.
+    pub fn new(definition: &Definition) -> Result<Self, Vec<Problem>> {
+        let mut problems = Problems::default();
+        let timezone = problems.take(Place::Timezone, clock::zone(&definition.timezone));
+        let rule = parse_rule(definition, &mut problems);
+        match (timezone, rule, problems.into_list()) {
+            (Some(timezone), Some(rule), problems) if problems.is_empty() => Ok(Self {
+                definition: definition.clone(),
+                timezone,
+                rule,
+            }),
+            (_, _, problems) => Err(problems),
+        }
+    }
+
+    /// The schedule as its author wrote it.
+    #[must_use]
+    pub fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    /// The zone in which days and times are judged.
+    #[must_use]
+    pub fn timezone(&self) -> &TimeZone {
+        &self.timezone
+    }
+
+    /// What is wished at an instant.
+    #[must_use]
+    pub fn wish_at(&self, at: Timestamp) -> Wish {
+        self.wish(clock::instant(at))
+    }
+
+    /// The latest edge at or before an instant.
+    #[must_use]
+    pub fn latest_edge(&self, at: Timestamp) -> LatestEdge {
+        let until = clock::instant(at);
+        let since = match &self.rule {
+            Rule::Periods(periods) => edges::latest_turn(self, periods, until),
+            Rule::Cron(firings) => firings.latest_turn(&self.timezone, until),
+        };
+        LatestEdge {
+            since: since.map(clock::timestamp),
+            wish: self.wish(until),
+        }
+    }
+
+    /// The first edge after an instant.
+    #[must_use]
+    pub fn next_edge(&self, after: Timestamp) -> Option<Edge> {
+        self.edges(after).next()
+    }
+
+    /// All edges after an instant, in their order. For most schedules there is no last one.
+    pub fn edges(&self, after: Timestamp) -> impl Iterator<Item = Edge> {
+        let after = clock::instant(after);
+        let (periods, firings) = match &self.rule {
+            Rule::Periods(periods) => (Some(Edges::new(self, periods, after)), None),
+            Rule::Cron(firings) => (None, Some(self.cron_edges(firings, after))),
+        };
+        let of_periods = periods.into_iter().flatten();
+        of_periods.chain(firings.into_iter().flatten())
+    }
+
+    fn cron_edges(&self, firings: &Firings, after: i64) -> impl Iterator<Item = Edge> {
+        let next = |after: &i64| firings.next_turn(&self.timezone, *after);
+        iter::successors(next(&after), next).map(|at| Edge {
+            at: clock::timestamp(at),
+            wish: self.wish(at),
+        })
+    }
+
+    /// The wish at an instant in seconds.
+    fn wish(&self, instant: i64) -> Wish {
+        let clock = Clock::at(&self.timezone, instant);
+        match &self.rule {
+            Rule::Cron(firings) => firings.wish(clock),
+            Rule::Periods(periods) => {
+                if periods.say_running(clock) || self.is_bridged(periods, clock, instant) {
+                    Wish::Running
+                } else if periods.leave_open(clock) {
+                    Wish::Any
+                } else {
+                    Wish::Stopped
+                }
+            }
+        }
+    }
+
+    /// Whether an instant at which nothing runs lies in a gap of one minute. Windows begin and end
+    /// at whole minutes, so that is so if both the minute before and the minute after run.
+    fn is_bridged(&self, periods: &Periods, clock: Clock, instant: i64) -> bool {
+        let runs = |distance: i64| {
+            periods.say_running(if clock.even {
+                clock.later(distance)
+            } else {
+                Clock::at(&self.timezone, instant + distance)
+            })
+        };
+        periods.may_bridge(clock) && runs(-MINUTE) && runs(MINUTE)
+    }
+}
+
+fn parse_rule(definition: &Definition, problems: &mut Problems) -> Option<Rule> {
+    let mut holidays = Holidays::default();
+    for (index, text) in definition.holidays.iter().enumerate() {
+        problems.take_all(Place::Holiday(index), holidays.add(text));
+    }
+    let periods: Vec<Option<Period>> = (0..)
+        .zip(&definition.periods)
+        .map(|(index, period)| Period::parse(period, index, problems))
+        .collect();
+    let mut cron = |place, text: &Option<String>| {
+        let text = text.as_deref()?;
+        problems.take(place, cron::parse(text))
+    };
+    let start = cron(Place::Start, &definition.start);
+    let stop = cron(Place::Stop, &definition.stop);
+    let has_cron = definition.start.is_some() || definition.stop.is_some();
+    match (periods.is_empty(), has_cron) {
+        (false, false) => {
+            let periods: Option<Vec<Period>> = periods.into_iter().collect();
+            Some(Rule::Periods(Periods::new(periods?, holidays)))
+        }
+        (true, true) => {
+            for (place, missing, alone) in [
+                (Place::Start, &definition.stop, "begin"),
+                (Place::Stop, &definition.start, "end"),
+            ] {
+                if missing.is_none() {
+                    problems.note(
+                        place,
+                        format!(
+                            "alone it would act once and never again; give both start and stop, \
+                             or a period with only `{alone}`"
+                        ),
+                    );
+                }
+            }
+            if start.is_some() && start == stop {
+                problems.note(
+                    Place::Stop,
+                    "start and stop always fire together, and then the start wins; write another \
+                     time for one of them",
+                );
+            }
+            let firings = Firings::new(start, stop, holidays);
+            Some(Rule::Cron(Box::new(firings)))
+        }
+        (false, true) => {
+            problems.note(
+                Place::Schedule,
+                "a schedule has either periods or start and stop; remove one of the two",
+            );
+            None
+        }
+        (true, false) => {
+            problems.note(
+                Place::Schedule,
+                "the schedule says nothing; give it periods, or start and stop",
+            );
+            None
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Periods: the windows of time that begin on certain days.
+
+use std::ops::RangeInclusive;
+
+use super::{
+    clock::{Clock, DAY, MINUTE},
+    days::{Day, Days, Monthdays, Months, Weekdays},
+    definition::{PeriodDefinition, PeriodField, Place, Problems},
+    holidays::Holidays,
+};
+
+/// What one period says of each of its days. Times are seconds after the day's midnight; an end
+/// may lie on the next day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// Running from begin to end, stopped otherwise.
+    Window { begin: i64, end: i64 },
+    /// Running from begin to midnight, no wish otherwise.
+    From { begin: i64 },
+    /// Stopped from end to midnight, no wish otherwise.
+    Until { end: i64 },
+}
+
+impl Shape {
+    /// The times between which it says running.
+    fn running(self) -> Option<(i64, i64)> {
+        match self {
+            Self::Window { begin, end } => Some((begin, end)),
+            Self::From { begin } => Some((begin, DAY)),
+            Self::Until { .. } => None,
+        }
+    }
+
+    /// The times between which it says stopped rather than nothing.
+    fn stopped(self) -> Option<(i64, i64)> {
+        match self {
+            Self::Until { end } => Some((end, DAY)),
+            Self::Window { .. } | Self::From { .. } => None,
+        }
+    }
+}
+
+/// One period, parsed.
+#[derive(Debug, Clone)]
+pub(super) struct Period {
+    days: Days,
+    shape: Shape,
+}
+
+impl Period {
+    /// Notes all that is wrong with the definition; none if anything is.
+    pub(super) fn parse(
+        definition: &PeriodDefinition,
+        index: usize,
+        problems: &mut Problems,
+    ) -> Option<Self> {
+        let place = |field| Place::PeriodField(index, field);
+        let weekdays = Weekdays::parse(&definition.weekdays);
+        let monthdays = Monthdays::parse(&definition.monthdays);
+        let months = Months::parse(&definition.months);
+        let weekdays = problems.take_all(place(PeriodField::Weekdays), weekdays);
+        let monthdays = problems.take_all(place(PeriodField::Monthdays), monthdays);
+        let months = problems.take_all(place(PeriodField::Months), months);
+        let shape = parse_shape(definition, index, problems);
+        let days = Days {
+            weekdays: weekdays?,
+            monthdays: monthdays?,
+            months: months?,
+        };
+        if !days.ever_occur() {
+            problems.note(
+                Place::Period(index),
+                "there is no day on which all of weekdays, monthdays and months match; widen one \
+                 of them, or write two periods",
+            );
+            return None;
+        }
+        Some(Self {
+            days,
+            shape: shape?,
+        })
+    }
+}
+
+fn parse_shape(
+    definition: &PeriodDefinition,
+    index: usize,
+    problems: &mut Problems,
+) -> Option<Shape> {
+    let begin_place = Place::PeriodField(index, PeriodField::Begin);
+    let end_place = Place::PeriodField(index, PeriodField::End);
+    let begin = definition.begin.as_deref().map(parse_begin);
+    let end = definition.end.as_deref().map(parse_end);
+    let begin = begin.map(|time| problems.take(begin_place, time));
+    let end = end.map(|time| problems.take(end_place, time));
+    match (begin, end) {
+        (None, None) => Some(Shape::Window { begin: 0, end: DAY }),
+        (Some(begin), None) => Some(Shape::From { begin: begin? }),
+        (None, Some(end)) => {
+            let end = end?;
+            if end == DAY {
+                problems.note(
+                    end_place,
+                    "an end without a begin stops from then until midnight, and here that is no \
+                     time at all; write an earlier end, or a begin as well",
+                );
+                return None;
+            }
+            Some(Shape::Until { end })
+        }
+        (Some(begin), Some(end)) => {
+            let (begin, end) = (begin?, end?);
+            if begin == end {
+                problems.note(
+                    end_place,
+                    "the period ends when it begins; write another end, or 00:00 and 24:00 for the \
+                     whole day",
+                );
+                return None;
+            }
+            let end = if end < begin { end + DAY } else { end };
+            Some(Shape::Window { begin, end })
+        }
+    }
+}
+
+fn parse_begin(text: &str) -> Result<i64, String> {
+    match parse_time(text)? {
+        DAY => Err(
+            "24:00 is the end of a day and begins nothing; write 00:00, of the next day".to_owned(),
+        ),
+        time => Ok(time),
+    }
+}
+
+/// As an end, 00:00 is the midnight after the day.
+fn parse_end(text: &str) -> Result<i64, String> {
+    Ok(match parse_time(text)? {
+        0 => DAY,
+        time => time,
+    })
+}
+
+/// Reads `HH:MM`, in seconds.
+fn parse_time(text: &str) -> Result<i64, String> {
+    let two_digits = |part: &str| {
+        let plain = part.len() == 2 && part.bytes().all(|c| c.is_ascii_digit());
+        part.parse::<i64>().ok().filter(|_| plain)
+    };
+    let parts = text.split_once(':');
+    parts
+        .and_then(|(hour, minute)| Some((two_digits(hour)?, two_digits(minute)?)))
+        .filter(|&(hour, minute)| hour < 24 && minute < 60 || (hour, minute) == (24, 0))
+        .map(|(hour, minute)| (hour * 60 + minute) * MINUTE)
+        .ok_or_else(|| {
+            format!("`{text}` is no time; write HH:MM, from 00:00 to 24:00, as in 08:30")
+        })
+}
+
+/// A schedule's periods together.
+#[derive(Debug, Clone)]
+pub(super) struct Periods {
+    list: Vec<Period>,
+    holidays: Holidays,
+    /// Whether a window may begin one minute after another has ended.
+    has_minute_gaps: bool,
+}
+
+impl Periods {
+    pub(super) fn new(list: Vec<Period>, holidays: Holidays) -> Self {
+        let windows = || list.iter().filter_map(|period| period.shape.running());
+        let follows = |end: i64, begin: i64| (begin - end - MINUTE).rem_euclid(DAY) == 0;
+        let has_minute_gaps =
+            windows().any(|(_, end)| windows().any(|(begin, _)| follows(end, begin)));
+        Self {
+            list,
+            holidays,
+            has_minute_gaps,
+        }
+    }
+
+    /// Whether it is plain that they say running at every instant.
+    pub(super) fn always_run(&self) -> bool {
+        let whole_day = Shape::Window { begin: 0, end: DAY };
+        let always = |period: &Period| period.shape == whole_day && period.days.contains_all();
+        self.holidays.is_empty() && self.list.iter().any(always)
+    }
+
+    /// Whether a gap between two windows that one minute would close can lie here.
+    pub(super) fn may_bridge(&self, clock: Clock) -> bool {
+        self.has_minute_gaps || !clock.even
+    }
+
+    /// Whether any period says running.
+    pub(super) fn say_running(&self, clock: Clock) -> bool {
+        let first = Day::number_of(clock.over) - 1;
+        let last = Day::number_of(clock.reached);
+        (first..=last).rev().any(|number| {
+            let midnight = number * DAY;
+            let mut day = None;
+            self.list.iter().any(|period| {
+                let under_way = period.shape.running().is_some_and(|(begin, end)| {
+                    midnight + begin <= clock.reached && clock.over < midnight + end
+                });
+                under_way && self.begins(period, *day.get_or_insert_with(|| Day::new(number)))
+            })
+        })
+    }
+
+    /// Whether any period, while none says running, has no wish.
+    pub(super) fn leave_open(&self, clock: Clock) -> bool {
+        let day = Day::new(Day::number_of(clock.over));
+        let time = clock.over.rem_euclid(DAY);
+        self.list.iter().any(|period| match period.shape {
+            Shape::Window { .. } => false,
+            Shape::From { .. } => true,
+            Shape::Until { end } => time < end || !period.days.contains(day),
+        })
+    }
+
+    fn begins(&self, period: &Period, day: Day) -> bool {
+        period.days.contains(day) && !self.holidays.contains(day)
+    }
+
+    /// The readings at which the windows of these days turn the wish.
+    pub(super) fn turns(&self, days: RangeInclusive<i64>) -> Turns {
+        let mut turns = Turns::default();
+        for number in days {
+            let (day, midnight) = (Day::new(number), number * DAY);
+            for period in &self.list {
+                if let Some((begin, end)) = period.shape.running()
+                    && self.begins(period, day)
+                {
+                    turns.begins.push(midnight + begin);
+                    turns.ends.push(midnight + end);
+                }
+                if let Some((begin, end)) = period.shape.stopped()
+                    && period.days.contains(day)
+                {
+                    turns.ends.extend([midnight + begin, midnight + end]);
+                }
+            }
+        }
+        turns
+    }
+}
+
+/// The readings at which a wish may change.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    /// It may change when one of these is reached.
+    pub(super) begins: Vec<i64>,
+    /// It may change when one of these is over.
+    pub(super) ends: Vec<i64>,
+}
