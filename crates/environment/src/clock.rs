@@ -1,0 +1,210 @@
+//! The only place that reads the machine's clock, and a clock that stands still for the rest.
+//!
+//! A [`Clock`] is either the machine's or *stepped*. A stepped clock moves only when its driver
+//! moves it, and the driver does so only when everybody who takes part waits: while handlers
+//! work, no time passes for them, so that a simulated day gives the same result on a slow machine
+//! as on a fast one, and no test waits for time to pass.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+/// Tells the time and waits for it to pass. Cloning gives the same clock.
+#[derive(Debug, Clone)]
+pub struct Clock(Source);
+
+#[derive(Debug, Clone)]
+enum Source {
+    Machine,
+    Stepped(SteppedClock),
+}
+
+impl Clock {
+    /// The machine's clock.
+    #[must_use]
+    pub fn machine() -> Self {
+        Self(Source::Machine)
+    }
+
+    /// The present instant.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        match &self.0 {
+            #[expect(clippy::disallowed_methods, reason = "this is the crate that reads it")]
+            Source::Machine => Timestamp::now(),
+            Source::Stepped(stepped) => stepped.now(),
+        }
+    }
+
+    /// Waits until `duration` has passed by this clock.
+    ///
+    /// On a stepped clock the caller must take part (see [`SteppedClock::take_part`]), or the
+    /// driver does not wait for its work.
+    pub async fn sleep(&self, duration: Duration) {
+        match &self.0 {
+            #[expect(clippy::disallowed_methods, reason = "this is the crate that waits")]
+            Source::Machine => tokio::time::sleep(duration).await,
+            Source::Stepped(stepped) => stepped.sleep(duration).await,
+        }
+    }
+}
+
+impl From<SteppedClock> for Clock {
+    fn from(stepped: SteppedClock) -> Self {
+        Self(Source::Stepped(stepped))
+    }
+}
+
+/// A clock that stands still until its driver moves it.
+#[derive(Debug, Clone)]
+pub struct SteppedClock {
+    state: Arc<Mutex<State>>,
+    /// Told of every change of `state`.
+    changed: watch::Sender<()>,
+}
+
+#[derive(Debug)]
+struct State {
+    now: Timestamp,
+    /// How many of those who take part are not asleep.
+    awake: usize,
+    /// The instants for which sleepers wait.
+    wakes: Vec<Timestamp>,
+}
+
+/// Somebody whose work the driver waits for; dropping it ends the part.
+#[derive(Debug)]
+pub struct Part(SteppedClock);
+
+impl SteppedClock {
+    /// A clock that stands at `now`.
+    #[must_use]
+    pub fn at(now: Timestamp) -> Self {
+        Self {
+            state: Arc::new(Mutex::new(State {
+                now,
+                awake: 0,
+                wakes: Vec::new(),
+            })),
+            changed: watch::Sender::new(()),
+        }
+    }
+
+    /// The instant at which the clock stands.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.lock().now
+    }
+
+    /// Takes part: until the guard is dropped, or while it sleeps, [`Self::idle`] waits for it.
+    #[must_use]
+    pub fn take_part(&self) -> Part {
+        self.lock().awake += 1;
+        Part(self.clone())
+    }
+
+    /// Waits until all who take part are asleep or gone.
+    pub async fn idle(&self) {
+        let mut changed = self.changed.subscribe();
+        while self.lock().awake > 0 {
+            // The sender lives in `self`.
+            if changed.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// The earliest instant for which somebody sleeps.
+    #[must_use]
+    pub fn next_wake(&self) -> Option<Timestamp> {
+        self.lock().wakes.iter().min().copied()
+    }
+
+    /// Moves the clock to `to` (never backwards) and wakes whose time has come.
+    pub fn advance_to(&self, to: Timestamp) {
+        {
+            let mut state = self.lock();
+            state.now = state.now.max(to);
+            // Counted here, not by the sleepers themselves: `idle` must see them at once.
+            let now = state.now;
+            let before = state.wakes.len();
+            state.wakes.retain(|&wake| wake > now);
+            state.awake += before - state.wakes.len();
+        }
+        self.changed.send_replace(());
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        let wake = {
+            let mut state = self.lock();
+            let wake = state.now + duration;
+            state.wakes.push(wake);
+            state.awake = state.awake.saturating_sub(1);
+            wake
+        };
+        let mut changed = self.changed.subscribe();
+        self.changed.send_replace(());
+        while self.now() < wake {
+            if changed.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // The state is whole between statements: a panic elsewhere does not spoil it.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        {
+            let mut state = self.0.lock();
+            state.awake = state.awake.saturating_sub(1);
+        }
+        self.0.changed.send_replace(());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn instant(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_sleeper_wakes_when_the_clock_is_moved_and_not_before() {
+        let stepped = SteppedClock::at(instant("2026-11-23T07:00:00Z"));
+        let clock = Clock::from(stepped.clone());
+        let part = stepped.take_part();
+        let sleeper = tokio::spawn(async move {
+            let _part = part;
+            clock.sleep(Duration::from_secs(60)).await;
+            clock.now()
+        });
+        stepped.idle().await;
+        let wake = instant("2026-11-23T07:01:00Z");
+        assert_eq!(stepped.next_wake(), Some(wake));
+        stepped.advance_to(instant("2026-11-23T07:00:59Z"));
+        stepped.idle().await;
+        assert!(!sleeper.is_finished());
+        stepped.advance_to(wake);
+        stepped.idle().await;
+        assert_eq!(sleeper.await.unwrap(), wake);
+        assert_eq!(stepped.next_wake(), None);
+    }
+
+    #[test]
+    fn the_clock_never_goes_back() {
+        let stepped = SteppedClock::at(instant("2026-11-23T07:00:00Z"));
+        stepped.advance_to(instant("2026-11-23T06:00:00Z"));
+        assert_eq!(stepped.now(), instant("2026-11-23T07:00:00Z"));
+    }
+}

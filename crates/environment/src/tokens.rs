@@ -1,0 +1,128 @@
+//! Provider tokens: read once, kept secret, read again after one was refused.
+
+use std::{
+    collections::HashMap,
+    env,
+    sync::{Mutex, PoisonError},
+};
+
+use domain::configuration::TokenReference;
+use secrecy::SecretString;
+
+/// A token that could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    /// The variable is not set, or empty.
+    #[error("the environment variable {0} is not set; it is to hold the account's token")]
+    Variable(String),
+    /// Tokens in SSM need AWS.
+    #[error("ssm:{0} cannot be read without AWS; use env:VARIABLE for local use")]
+    NoAws(String),
+    /// SSM did not give the parameter.
+    #[cfg(feature = "aws")]
+    #[error("failed to read the SSM parameter {name}")]
+    Ssm {
+        /// The parameter's name.
+        name: String,
+        /// What SSM, or the way there, said.
+        #[source]
+        source: Box<aws_sdk_ssm::Error>,
+    },
+    /// The parameter holds nothing.
+    #[error("the SSM parameter {0} is empty")]
+    Empty(String),
+}
+
+/// Where tokens come from.
+#[derive(Debug, Default)]
+pub struct Tokens {
+    #[cfg(feature = "aws")]
+    ssm: Option<aws_sdk_ssm::Client>,
+    known: Mutex<HashMap<TokenReference, SecretString>>,
+}
+
+impl Tokens {
+    /// Tokens from the environment's variables alone.
+    #[must_use]
+    pub fn from_variables() -> Self {
+        Self::default()
+    }
+
+    /// Tokens that are known already; others come from the environment's variables.
+    #[must_use]
+    pub fn known(tokens: impl IntoIterator<Item = (TokenReference, SecretString)>) -> Self {
+        Self {
+            known: Mutex::new(tokens.into_iter().collect()),
+            ..Self::default()
+        }
+    }
+
+    /// Tokens from SSM as well.
+    #[cfg(feature = "aws")]
+    #[must_use]
+    pub fn from_aws(config: &aws_config::SdkConfig) -> Self {
+        Self {
+            ssm: Some(aws_sdk_ssm::Client::new(config)),
+            known: Mutex::default(),
+        }
+    }
+
+    /// The token kept under a reference.
+    pub async fn token(&self, reference: &TokenReference) -> Result<SecretString, TokenError> {
+        if let Some(token) = self.lock().get(reference) {
+            return Ok(token.clone());
+        }
+        let token = match reference {
+            TokenReference::Env(name) => variable(name)?,
+            TokenReference::Ssm(name) => self.parameter(name).await?,
+        };
+        self.lock().insert(reference.clone(), token.clone());
+        Ok(token)
+    }
+
+    /// Forgets a token that its provider refused, so that a rotated one is read.
+    pub fn forget(&self, reference: &TokenReference) {
+        self.lock().remove(reference);
+    }
+
+    #[cfg(feature = "aws")]
+    async fn parameter(&self, name: &str) -> Result<SecretString, TokenError> {
+        let Some(ssm) = &self.ssm else {
+            return Err(TokenError::NoAws(name.to_owned()));
+        };
+        let answer = ssm
+            .get_parameter()
+            .name(name)
+            .with_decryption(true)
+            .send()
+            .await
+            .map_err(|error| TokenError::Ssm {
+                name: name.to_owned(),
+                source: Box::new(error.into()),
+            })?;
+        answer
+            .parameter
+            .and_then(|parameter| parameter.value)
+            .filter(|value| !value.trim().is_empty())
+            .map(|value| SecretString::from(value.trim()))
+            .ok_or_else(|| TokenError::Empty(name.to_owned()))
+    }
+
+    #[cfg(not(feature = "aws"))]
+    #[expect(clippy::unused_async, reason = "the same signature as with AWS")]
+    async fn parameter(&self, name: &str) -> Result<SecretString, TokenError> {
+        Err(TokenError::NoAws(name.to_owned()))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<TokenReference, SecretString>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn variable(name: &str) -> Result<SecretString, TokenError> {
+    env::var(name)
+        .ok()
+        .filter(|value| !value.trim().is_empty())
+        .map(|value| SecretString::from(value.trim()))
+        .ok_or_else(|| TokenError::Variable(name.to_owned()))
+}
