@@ -1,0 +1,185 @@
+//! What can be asked of a provider, as data: printed for people, sent by a client.
+
+use std::{collections::BTreeSet, fmt};
+
+use domain::{
+    ClusterId, DatabaseId, PoolId, ResourceId,
+    resource::{ActionId, AutoscaleBounds},
+};
+
+/// One change, sent as exactly one request.
+///
+/// `Display` gives that request as people read it: `POST /v2/droplets/3164444/actions power_off`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// Powers a Droplet or server on.
+    PowerOn(ResourceId),
+    /// Signals the guest of a Droplet or server to shut down; it may ignore that.
+    Shutdown(ResourceId),
+    /// Cuts the power of a Droplet or server, as pulling its cord would.
+    PowerOff(ResourceId),
+    /// Moves a database cluster to another plan or number of nodes.
+    ResizeDatabase {
+        /// The cluster.
+        id: DatabaseId,
+        /// The plan's slug.
+        plan: String,
+        /// Primary and standby nodes together.
+        nodes: u32,
+        /// Disk, in MiB, where it must change; otherwise the plan's own applies.
+        storage_mib: Option<u64>,
+    },
+    /// Gives a node pool another count. What an update leaves out the provider removes, so that
+    /// everything is sent again.
+    ScaleNodePool {
+        /// The cluster around the pool.
+        cluster: ClusterId,
+        /// The pool.
+        pool: PoolId,
+        /// The pool's name as it is.
+        name: String,
+        /// Nodes wanted.
+        count: u32,
+        /// The autoscaler's bounds; none switches it off.
+        autoscale: Option<AutoscaleBounds>,
+        /// The pool's tags as they are; those that the service sets by itself are not sent.
+        tags: BTreeSet<String>,
+        /// The pool's labels as they are (JSON text).
+        labels: String,
+        /// The pool's taints as they are (JSON text).
+        taints: String,
+    },
+}
+
+/// A provider's word that it took a change: no proof of any effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Accepted {
+    /// The provider's id for what it began, where it gives one (Droplets and servers).
+    pub action: Option<ActionId>,
+}
+
+impl Change {
+    /// The resource that the change is about.
+    #[must_use]
+    pub fn resource(&self) -> ResourceId {
+        match self {
+            Self::PowerOn(id) | Self::Shutdown(id) | Self::PowerOff(id) => id.clone(),
+            Self::ResizeDatabase { id, .. } => ResourceId::Database(id.clone()),
+            Self::ScaleNodePool { cluster, pool, .. } => {
+                ResourceId::NodePool(cluster.clone(), pool.clone())
+            }
+        }
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PowerOn(id) => power(f, id, "power_on", "poweron"),
+            Self::Shutdown(id) => power(f, id, "shutdown", "shutdown"),
+            Self::PowerOff(id) => power(f, id, "power_off", "poweroff"),
+            Self::ResizeDatabase {
+                id,
+                plan,
+                nodes,
+                storage_mib,
+            } => {
+                write!(
+                    f,
+                    "PUT /v2/databases/{id}/resize size={plan} num_nodes={nodes}"
+                )?;
+                match storage_mib {
+                    Some(mib) => write!(f, " storage_size_mib={mib}"),
+                    None => Ok(()),
+                }
+            }
+            Self::ScaleNodePool {
+                cluster,
+                pool,
+                count,
+                autoscale,
+                ..
+            } => {
+                let path = format!("/v2/kubernetes/clusters/{cluster}/node_pools/{pool}");
+                write!(
+                    f,
+                    "PUT {path} count={count} auto_scale={}",
+                    autoscale.is_some()
+                )?;
+                match autoscale {
+                    Some(AutoscaleBounds { min, max }) => {
+                        write!(f, " min_nodes={min} max_nodes={max}")
+                    }
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+fn power(
+    f: &mut fmt::Formatter<'_>,
+    id: &ResourceId,
+    droplet_word: &str,
+    server_word: &str,
+) -> fmt::Result {
+    match id {
+        ResourceId::Droplet(id) => write!(f, "POST /v2/droplets/{id}/actions {droplet_word}"),
+        ResourceId::Server(id) => write!(f, "POST /v1/servers/{id}/actions/{server_word}"),
+        ResourceId::Database(_) | ResourceId::NodePool(..) => write!(f, "{droplet_word} {id}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(change: &Change, text: &str) {
+        assert_eq!(change.to_string(), text);
+    }
+
+    #[test]
+    fn every_change_prints_as_its_request() {
+        let droplet: ResourceId = "droplet/3164444".parse().unwrap();
+        let server: ResourceId = "server/42".parse().unwrap();
+        check(
+            &Change::PowerOff(droplet.clone()),
+            "POST /v2/droplets/3164444/actions power_off",
+        );
+        check(
+            &Change::PowerOn(droplet),
+            "POST /v2/droplets/3164444/actions power_on",
+        );
+        check(
+            &Change::Shutdown(server.clone()),
+            "POST /v1/servers/42/actions/shutdown",
+        );
+        check(
+            &Change::PowerOff(server),
+            "POST /v1/servers/42/actions/poweroff",
+        );
+        check(
+            &Change::ResizeDatabase {
+                id: DatabaseId("9cc1".to_owned()),
+                plan: "db-s-2vcpu-4gb".to_owned(),
+                nodes: 2,
+                storage_mib: Some(61_440),
+            },
+            "PUT /v2/databases/9cc1/resize size=db-s-2vcpu-4gb num_nodes=2 storage_size_mib=61440",
+        );
+        check(
+            &Change::ScaleNodePool {
+                cluster: ClusterId("c1".to_owned()),
+                pool: PoolId("p1".to_owned()),
+                name: "backend".to_owned(),
+                count: 0,
+                autoscale: None,
+                tags: BTreeSet::new(),
+                labels: "{}".to_owned(),
+                taints: "[]".to_owned(),
+            },
+            "PUT /v2/kubernetes/clusters/c1/node_pools/p1 count=0 auto_scale=false",
+        );
+    }
+}

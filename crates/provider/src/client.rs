@@ -1,0 +1,121 @@
+//! One client for either cloud: which one it is, is data.
+
+use std::cmp::Reverse;
+
+use domain::{
+    ResourceId, ResourceKind,
+    resource::{DatabaseSize, LoggedAction, Resource},
+};
+use jiff::Timestamp;
+use reqwest::Url;
+use secrecy::SecretString;
+
+use crate::{
+    change::{Accepted, Change},
+    digitalocean,
+    error::{ChangeError, ProviderError},
+    hetzner,
+    pacing::RateLimit,
+};
+
+/// A client for one account. Clones share the token's allowance and cost nothing.
+#[derive(Debug, Clone)]
+pub enum Client {
+    /// A `DigitalOcean` account.
+    DigitalOcean(digitalocean::Client),
+    /// A Hetzner Cloud project.
+    Hetzner(hetzner::Client),
+}
+
+impl Client {
+    /// A client for the `DigitalOcean` account that the token belongs to.
+    #[must_use]
+    pub fn digitalocean(base: Url, token: SecretString, http: reqwest::Client) -> Self {
+        Self::DigitalOcean(digitalocean::Client::new(base, token, http))
+    }
+
+    /// A client for the Hetzner Cloud project that the token belongs to, and of it for the
+    /// locations named; none named means all.
+    #[must_use]
+    pub fn hetzner(
+        base: Url,
+        token: SecretString,
+        http: reqwest::Client,
+        locations: Vec<String>,
+    ) -> Self {
+        Self::Hetzner(hetzner::Client::new(base, token, http, locations))
+    }
+
+    /// Every resource of the kinds asked for, all pages; kinds of the other provider have none.
+    /// A list that could not be read whole is an error.
+    pub async fn list(&self, kinds: &[ResourceKind]) -> Result<Vec<Resource>, ProviderError> {
+        let mut resources = match self {
+            Self::DigitalOcean(client) => client.list(kinds).await?,
+            Self::Hetzner(client) => client.list(kinds).await?,
+        };
+        // Pages shift when something is created while they are read.
+        resources.sort_by(|one, next| one.id.cmp(&next.id));
+        resources.dedup_by(|one, next| one.id == next.id);
+        Ok(resources)
+    }
+
+    /// What the resource's own Status operation says; none if there is no such resource.
+    pub async fn status(&self, id: &ResourceId) -> Result<Option<Resource>, ProviderError> {
+        let found = match self {
+            Self::DigitalOcean(client) => client.status(id).await,
+            Self::Hetzner(client) => client.status(id).await,
+        };
+        match found {
+            Err(ProviderError::NotFound(_)) => Ok(None),
+            found => found,
+        }
+    }
+
+    /// A machine's own action log since an instant, newest first. The providers write whole
+    /// seconds, so that an action within the instant's second counts.
+    pub async fn actions(
+        &self,
+        id: &ResourceId,
+        since: Timestamp,
+    ) -> Result<Vec<LoggedAction>, ProviderError> {
+        let mut actions = match self {
+            Self::DigitalOcean(client) => client.actions(id, since).await?,
+            Self::Hetzner(client) => client.actions(id, since).await?,
+        };
+        actions.retain(|action| action.started_at.as_second() >= since.as_second());
+        actions.sort_by_key(|action| Reverse((action.started_at, action.id)));
+        actions.dedup_by_key(|action| action.id);
+        Ok(actions)
+    }
+
+    /// The slug of the smallest plan for a database's engine and number of nodes in a region:
+    /// least memory, then fewest vCPUs. None where the provider offers none.
+    pub async fn smallest_plan(
+        &self,
+        size: &DatabaseSize,
+        region: &str,
+    ) -> Result<Option<String>, ProviderError> {
+        match self {
+            Self::DigitalOcean(client) => client.smallest_plan(size, region).await,
+            Self::Hetzner(_) => Ok(None),
+        }
+    }
+
+    /// Sends one change as one request, and never repeats it.
+    pub async fn send(&self, change: &Change) -> Result<Accepted, ChangeError> {
+        let sent = match self {
+            Self::DigitalOcean(client) => client.send(change).await,
+            Self::Hetzner(client) => client.send(change).await,
+        };
+        sent.map_err(ChangeError::from)
+    }
+
+    /// What the provider's headers said last; none before the first answer.
+    #[must_use]
+    pub fn rate(&self) -> Option<RateLimit> {
+        match self {
+            Self::DigitalOcean(client) => client.rate(),
+            Self::Hetzner(client) => client.rate(),
+        }
+    }
+}

@@ -1,0 +1,684 @@
+//! `DigitalOcean`: Droplets, managed databases and Kubernetes node pools.
+
+use std::sync::Arc;
+
+use domain::{
+    ClusterId, DatabaseId, DropletId, PoolId, ResourceId, ResourceKind,
+    resource::{
+        ActionEffect, ActionId, ActionState, Cluster, DatabaseSize, LoggedAction, NodePoolSize,
+        PlanCapacity, Power, Resource, Size,
+    },
+};
+use jiff::Timestamp;
+use reqwest::Url;
+use secrecy::SecretString;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::{
+    change::{Accepted, Change},
+    error::ProviderError,
+    http::{Http, Request, parse},
+    pacing::RateLimit,
+    service::unsupported_engine,
+};
+
+/// The most that one page holds (DODESC).
+const PER_PAGE: u32 = 200;
+
+/// A client for one account.
+#[derive(Debug, Clone)]
+pub struct Client {
+    http: Arc<Http>,
+}
+
+impl Client {
+    pub(crate) fn new(base: Url, token: SecretString, http: reqwest::Client) -> Self {
+        let http = Http::new(http, base, token, schema::read_error);
+        Self {
+            http: Arc::new(http),
+        }
+    }
+
+    pub(crate) fn rate(&self) -> Option<RateLimit> {
+        self.http.rate()
+    }
+
+    pub(crate) async fn list(
+        &self,
+        kinds: &[ResourceKind],
+    ) -> Result<Vec<Resource>, ProviderError> {
+        let mut resources = Vec::new();
+        if kinds.contains(&ResourceKind::Droplet) {
+            let droplets = self.pages("/v2/droplets", |_| false).await?;
+            resources.extend(droplets.into_iter().map(droplet));
+        }
+        if kinds.contains(&ResourceKind::Database) {
+            let databases = self.pages("/v2/databases", |_| false).await?;
+            resources.extend(databases.into_iter().map(database));
+        }
+        if kinds.contains(&ResourceKind::NodePool) {
+            resources.extend(self.node_pools().await?);
+        }
+        Ok(resources)
+    }
+
+    /// A cluster that is deleted between its list and its pools has no pools.
+    async fn node_pools(&self) -> Result<Vec<Resource>, ProviderError> {
+        let clusters: Vec<schema::Cluster> =
+            self.pages("/v2/kubernetes/clusters", |_| false).await?;
+        let mut resources = Vec::new();
+        for cluster in clusters {
+            let path = format!("/v2/kubernetes/clusters/{}/node_pools", cluster.id.0);
+            match self.http.read(&Request::get(path)).await {
+                Ok(schema::NodePools { node_pools }) => {
+                    for pool in node_pools {
+                        resources.push(node_pool(&cluster, pool));
+                    }
+                }
+                Err(ProviderError::NotFound(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(resources)
+    }
+
+    pub(crate) async fn status(&self, id: &ResourceId) -> Result<Option<Resource>, ProviderError> {
+        match id {
+            ResourceId::Droplet(id) => {
+                let request = Request::get(format!("/v2/droplets/{id}"));
+                let found: schema::Found<_> = self.http.read(&request).await?;
+                Ok(Some(droplet(found.item)))
+            }
+            ResourceId::Database(id) => {
+                let request = Request::get(format!("/v2/databases/{id}"));
+                let found: schema::Found<_> = self.http.read(&request).await?;
+                Ok(Some(database(found.item)))
+            }
+            ResourceId::NodePool(cluster, pool) => {
+                let request = Request::get(format!("/v2/kubernetes/clusters/{cluster}"));
+                let found: schema::Found<schema::Cluster> = self.http.read(&request).await?;
+                let mut cluster = found.item;
+                let pools = cluster
+                    .node_pools
+                    .take()
+                    .ok_or_else(|| request.not_understood("a cluster without its node pools"))?;
+                let pool = pools.into_iter().find(|one| one.id.0 == pool.0);
+                Ok(pool.map(|pool| node_pool(&cluster, pool)))
+            }
+            ResourceId::Server(_) => Err(foreign(id)),
+        }
+    }
+
+    pub(crate) async fn actions(
+        &self,
+        id: &ResourceId,
+        since: Timestamp,
+    ) -> Result<Vec<LoggedAction>, ProviderError> {
+        let ResourceId::Droplet(droplet) = id else {
+            return Err(foreign(id));
+        };
+        let path = format!("/v2/droplets/{droplet}/actions");
+        // No order is promised: reading stops early only on a page that is newest first.
+        let is_enough = |page: &[schema::Action]| {
+            let falls = page.is_sorted_by(|one, next| one.started_at >= next.started_at);
+            let is_older =
+                |action: &schema::Action| action.started_at.as_second() < since.as_second();
+            falls && page.last().is_some_and(is_older)
+        };
+        let actions = self.pages(&path, is_enough).await?;
+        Ok(actions.iter().map(logged).collect())
+    }
+
+    pub(crate) async fn smallest_plan(
+        &self,
+        size: &DatabaseSize,
+        region: &str,
+    ) -> Result<Option<String>, ProviderError> {
+        let request = Request::get("/v2/databases/options");
+        let schema::Options { mut options } = self.http.read(&request).await?;
+        let Some(engine) = options.remove(&size.engine) else {
+            return Ok(None);
+        };
+        let engine: schema::EngineOptions = serde_json::from_value(engine)
+            .map_err(|_| request.not_understood(format!("unexpected {} options", size.engine)))?;
+        if !engine.regions.iter().any(|offered| offered == region) {
+            return Ok(None);
+        }
+        Ok(engine
+            .layouts
+            .into_iter()
+            .filter(|layout| layout.num_nodes == size.nodes)
+            .flat_map(|layout| layout.sizes)
+            .filter_map(|plan| Some((PlanCapacity::of_plan(&plan)?, plan.len(), plan)))
+            // Of equal plans the one with the plainest name: `db-s-…` before `db-amd-…`.
+            .min()
+            .map(|(_, _, plan)| plan))
+    }
+
+    pub(crate) async fn send(&self, change: &Change) -> Result<Accepted, ProviderError> {
+        match change {
+            Change::PowerOn(id) => self.act(id, "power_on").await,
+            Change::Shutdown(id) => self.act(id, "shutdown").await,
+            Change::PowerOff(id) => self.act(id, "power_off").await,
+            Change::ResizeDatabase {
+                id,
+                plan,
+                nodes,
+                storage_mib,
+            } => {
+                let body = schema::Resize {
+                    size: plan,
+                    num_nodes: *nodes,
+                    storage_size_mib: *storage_mib,
+                };
+                let request = Request::put(format!("/v2/databases/{id}/resize"), &body);
+                let answer = self.http.send(&request).await?;
+                // 202 without a body (DOSPEC); a page of HTML would be somebody else's answer.
+                if !answer.is_empty() {
+                    parse::<Value>(&request, &answer)?;
+                }
+                Ok(Accepted { action: None })
+            }
+            Change::ScaleNodePool { cluster, pool, .. } => {
+                let path = format!("/v2/kubernetes/clusters/{cluster}/node_pools/{pool}");
+                let body = pool_update(change).ok_or_else(|| foreign(&change.resource()))?;
+                let request = Request::put(path, &body);
+                let answer = self.http.send(&request).await?;
+                parse::<schema::UpdatedPool>(&request, &answer)?;
+                Ok(Accepted { action: None })
+            }
+        }
+    }
+
+    async fn act(&self, id: &ResourceId, word: &str) -> Result<Accepted, ProviderError> {
+        let ResourceId::Droplet(droplet) = id else {
+            return Err(foreign(id));
+        };
+        let path = format!("/v2/droplets/{droplet}/actions");
+        let request = Request::post_json(path, &schema::Act { kind: word });
+        let answer = self.http.send(&request).await?;
+        let schema::Begun { action } = parse(&request, &answer)?;
+        Ok(Accepted {
+            action: Some(ActionId(action.id)),
+        })
+    }
+
+    /// Reads pages until the last one, or until one that is enough.
+    async fn pages<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        is_enough: impl Fn(&[T]) -> bool,
+    ) -> Result<Vec<T>, ProviderError> {
+        let mut items = Vec::new();
+        let mut number = 1;
+        loop {
+            let request = Request::get(format!("{path}?per_page={PER_PAGE}&page={number}"));
+            let page: schema::Page<T> = self.http.read(&request).await?;
+            let is_last = is_enough(&page.items);
+            items.extend(page.items);
+            let Some(next) = page.links.and_then(schema::Links::next) else {
+                return Ok(items);
+            };
+            if is_last {
+                return Ok(items);
+            }
+            // The link is a whole address; only the number is taken, for the token goes nowhere
+            // else. A number that does not grow would never end.
+            number = page_number(&next)
+                .filter(|next| *next > number)
+                .ok_or_else(|| request.not_understood("a next page that does not follow"))?;
+        }
+    }
+}
+
+fn foreign(id: &ResourceId) -> ProviderError {
+    ProviderError::Foreign {
+        resource: id.clone(),
+    }
+}
+
+fn page_number(link: &str) -> Option<u32> {
+    let (_, query) = link.split_once('?')?;
+    query
+        .split('&')
+        .find_map(|pair| pair.strip_prefix("page="))?
+        .parse()
+        .ok()
+}
+
+fn droplet(droplet: schema::Droplet) -> Resource {
+    let (power, busy) = match droplet.status.as_str() {
+        "active" => (Power::Running, None),
+        "off" => (Power::Stopped, None),
+        other => (Power::Between, Some(format!("status is {other}"))),
+    };
+    let is_worker = droplet.tags.iter().any(|tag| tag.starts_with("k8s"));
+    Resource {
+        id: ResourceId::Droplet(DropletId(droplet.id)),
+        name: droplet.name,
+        cluster: None,
+        tags: droplet.tags,
+        region: droplet.region.slug,
+        power,
+        busy: busy.or_else(|| droplet.locked.then(|| "locked".to_owned())),
+        size: Size::Machine {
+            plan: droplet.size_slug,
+        },
+        unsupported: is_worker
+            .then(|| "a Kubernetes worker is scheduled as its node pool".to_owned()),
+    }
+}
+
+fn database(database: schema::Database) -> Resource {
+    let is_idle = database.status == "online";
+    Resource {
+        id: ResourceId::Database(DatabaseId(database.id.0)),
+        name: database.name,
+        cluster: None,
+        tags: database.tags,
+        region: database.region,
+        power: Power::Running,
+        busy: (!is_idle).then(|| format!("status is {}", database.status)),
+        unsupported: unsupported_engine(&database.engine),
+        size: Size::Database(DatabaseSize {
+            engine: database.engine,
+            plan: database.size,
+            nodes: database.num_nodes,
+            storage_mib: database.storage_size_mib,
+        }),
+    }
+}
+
+fn node_pool(cluster: &schema::Cluster, pool: schema::NodePool) -> Resource {
+    let busy = match cluster.status.state.as_str() {
+        "running" | "degraded" | "error" => None,
+        other => Some(format!("cluster is {other}")),
+    };
+    // An update replaces all tags: those that the token cannot read would be lost.
+    let unreadable = pool.tags.is_none().then(|| {
+        "the token may not read the pool's tags (scope tag:read), and an update would remove them"
+            .to_owned()
+    });
+    let count = pool.count;
+    let nodes = |fits: fn(&schema::Node) -> bool| {
+        let counted = pool.nodes.iter().filter(|node| fits(node)).count();
+        u32::try_from(counted).unwrap_or(u32::MAX)
+    };
+    let present = nodes(|_| true);
+    let ready = nodes(|node| node.status.state == "running");
+    let power = if present == 0 && count == 0 {
+        Power::Stopped
+    } else if present == count && ready == count {
+        Power::Running
+    } else {
+        Power::Between
+    };
+    let cluster_id = ClusterId(cluster.id.0.clone());
+    let mut tags = pool.tags.unwrap_or_default();
+    tags.retain(|tag| !is_service_tag(tag, &cluster_id));
+    Resource {
+        id: ResourceId::NodePool(cluster_id, PoolId(pool.id.0)),
+        name: pool.name,
+        cluster: Some(Cluster {
+            name: cluster.name.clone(),
+            tags: cluster.tags.clone(),
+        }),
+        tags,
+        region: cluster.region.clone(),
+        power,
+        busy,
+        size: Size::NodePool(NodePoolSize {
+            count,
+            autoscale: pool.autoscale,
+            present,
+            ready,
+            labels: or_empty(pool.labels, json!({})),
+            taints: or_empty(pool.taints, json!([])),
+        }),
+        unsupported: unreadable,
+    }
+}
+
+fn or_empty(value: Value, empty: Value) -> String {
+    if value.is_null() { empty } else { value }.to_string()
+}
+
+/// The tags that the service gives every pool of the cluster by itself (DOSPEC).
+fn is_service_tag(tag: &str, cluster: &ClusterId) -> bool {
+    matches!(tag, "k8s" | "k8s-worker" | "k8s:worker")
+        || tag.strip_prefix("k8s:") == Some(cluster.0.as_str())
+}
+
+/// A pool's update, whole: what it leaves out would be removed (DOCTL), and a count of 0 or an
+/// autoscaler that is off must be written to be understood (TFDO). None for other changes, and
+/// for labels and taints that are not JSON.
+fn pool_update(change: &Change) -> Option<schema::PoolUpdate<'_>> {
+    let Change::ScaleNodePool {
+        cluster,
+        name,
+        count,
+        autoscale,
+        tags,
+        labels,
+        taints,
+        ..
+    } = change
+    else {
+        return None;
+    };
+    Some(schema::PoolUpdate {
+        name,
+        count: *count,
+        auto_scale: autoscale.is_some(),
+        min_nodes: autoscale.map(|bounds| bounds.min),
+        max_nodes: autoscale.map(|bounds| bounds.max),
+        tags: tags
+            .iter()
+            .map(String::as_str)
+            .filter(|tag| !is_service_tag(tag, cluster))
+            .collect(),
+        labels: serde_json::from_str(labels).ok()?,
+        taints: serde_json::from_str(taints).ok()?,
+    })
+}
+
+/// A word that we do not know is no proof of an end: the action counts as under way.
+fn logged(action: &schema::Action) -> LoggedAction {
+    LoggedAction {
+        id: ActionId(action.id),
+        effect: match action.kind.as_str() {
+            "power_on" => ActionEffect::Start,
+            "shutdown" => ActionEffect::Shutdown,
+            "power_off" => ActionEffect::PowerOff,
+            "reboot" | "power_cycle" => ActionEffect::Reboot,
+            _ => ActionEffect::Other,
+        },
+        state: match action.status {
+            schema::ActionStatus::InProgress | schema::ActionStatus::Unknown => {
+                ActionState::Running
+            }
+            schema::ActionStatus::Completed => ActionState::Done,
+            schema::ActionStatus::Errored => ActionState::Failed,
+        },
+        started_at: action.started_at,
+    }
+}
+
+/// What `DigitalOcean` writes, as far as we read it, and what we write to it (DOSPEC).
+mod schema {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use domain::resource::AutoscaleBounds;
+    use jiff::Timestamp;
+    use serde::{Deserialize, Serialize};
+    use serde_json::Value;
+
+    use crate::http::{ErrorWords, null_is_empty};
+
+    pub(super) fn read_error(body: &[u8]) -> Option<ErrorWords> {
+        #[derive(Deserialize)]
+        struct Error {
+            id: String,
+            message: String,
+            request_id: Option<String>,
+        }
+        let error: Error = serde_json::from_slice(body).ok()?;
+        Some(ErrorWords {
+            code: error.id,
+            message: error.message,
+            request_id: error.request_id,
+        })
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct Page<T> {
+        #[serde(
+            alias = "droplets",
+            alias = "databases",
+            alias = "kubernetes_clusters",
+            alias = "actions",
+            deserialize_with = "null_is_empty",
+            bound(deserialize = "T: Deserialize<'de>")
+        )]
+        pub(super) items: Vec<T>,
+        pub(super) links: Option<Links>,
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct Links {
+        pages: Option<Pages>,
+    }
+
+    #[derive(Deserialize)]
+    struct Pages {
+        next: Option<String>,
+    }
+
+    impl Links {
+        pub(super) fn next(self) -> Option<String> {
+            self.pages?.next
+        }
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct Found<T> {
+        #[serde(alias = "droplet", alias = "database", alias = "kubernetes_cluster")]
+        pub(super) item: T,
+    }
+
+    /// An id that can stand in a path as it is.
+    #[derive(Deserialize)]
+    #[serde(try_from = "String")]
+    pub(super) struct Uuid(pub(super) String);
+
+    impl TryFrom<String> for Uuid {
+        type Error = &'static str;
+
+        fn try_from(text: String) -> Result<Self, Self::Error> {
+            let fits = |c: char| c.is_ascii_alphanumeric() || c == '-';
+            if text.is_empty() || text.len() > 64 || !text.chars().all(fits) {
+                return Err("not an id");
+            }
+            Ok(Self(text))
+        }
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct Droplet {
+        pub(super) id: u64,
+        pub(super) name: String,
+        pub(super) status: String,
+        pub(super) locked: bool,
+        /// Absent without the scope `tag:read`.
+        #[serde(default, deserialize_with = "null_is_empty")]
+        pub(super) tags: BTreeSet<String>,
+        pub(super) size_slug: String,
+        pub(super) region: Region,
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct Region {
+        pub(super) slug: String,
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct Database {
+        pub(super) id: Uuid,
+        pub(super) name: String,
+        pub(super) engine: String,
+        pub(super) num_nodes: u32,
+        pub(super) size: String,
+        pub(super) region: String,
+        pub(super) status: String,
+        pub(super) storage_size_mib: Option<u64>,
+        #[serde(default, deserialize_with = "null_is_empty")]
+        pub(super) tags: BTreeSet<String>,
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct Options {
+        /// By engine; only the one asked for is read further.
+        pub(super) options: BTreeMap<String, Value>,
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct EngineOptions {
+        #[serde(default, deserialize_with = "null_is_empty")]
+        pub(super) regions: Vec<String>,
+        #[serde(default, deserialize_with = "null_is_empty")]
+        pub(super) layouts: Vec<Layout>,
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct Layout {
+        pub(super) num_nodes: u32,
+        #[serde(default, deserialize_with = "null_is_empty")]
+        pub(super) sizes: Vec<String>,
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct Cluster {
+        pub(super) id: Uuid,
+        pub(super) name: String,
+        pub(super) region: String,
+        #[serde(default, deserialize_with = "null_is_empty")]
+        pub(super) tags: BTreeSet<String>,
+        pub(super) status: State,
+        pub(super) node_pools: Option<Vec<NodePool>>,
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct State {
+        pub(super) state: String,
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct NodePools {
+        #[serde(deserialize_with = "null_is_empty")]
+        pub(super) node_pools: Vec<NodePool>,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(try_from = "WrittenPool")]
+    pub(super) struct NodePool {
+        pub(super) id: Uuid,
+        pub(super) name: String,
+        pub(super) count: u32,
+        pub(super) autoscale: Option<AutoscaleBounds>,
+        /// None without the scope `tag:read`.
+        pub(super) tags: Option<BTreeSet<String>>,
+        pub(super) labels: Value,
+        pub(super) taints: Value,
+        pub(super) nodes: Vec<Node>,
+    }
+
+    #[derive(Deserialize)]
+    struct WrittenPool {
+        id: Uuid,
+        name: String,
+        count: u32,
+        #[serde(default)]
+        auto_scale: bool,
+        min_nodes: Option<u32>,
+        max_nodes: Option<u32>,
+        tags: Option<BTreeSet<String>>,
+        #[serde(default)]
+        labels: Value,
+        #[serde(default)]
+        taints: Value,
+        #[serde(default, deserialize_with = "null_is_empty")]
+        nodes: Vec<Node>,
+    }
+
+    /// With the autoscaler on, bounds that are not written cannot be put back later.
+    impl TryFrom<WrittenPool> for NodePool {
+        type Error = &'static str;
+
+        fn try_from(pool: WrittenPool) -> Result<Self, Self::Error> {
+            let autoscale = match (pool.auto_scale, pool.min_nodes, pool.max_nodes) {
+                (false, _, _) => None,
+                (true, Some(min), Some(max)) => Some(AutoscaleBounds { min, max }),
+                (true, _, _) => return Err("an autoscaler without bounds"),
+            };
+            Ok(Self {
+                id: pool.id,
+                name: pool.name,
+                count: pool.count,
+                autoscale,
+                tags: pool.tags,
+                labels: pool.labels,
+                taints: pool.taints,
+                nodes: pool.nodes,
+            })
+        }
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct Node {
+        pub(super) status: State,
+    }
+
+    #[derive(Serialize)]
+    pub(super) struct Act<'a> {
+        #[serde(rename = "type")]
+        pub(super) kind: &'a str,
+    }
+
+    #[derive(Serialize)]
+    pub(super) struct Resize<'a> {
+        pub(super) size: &'a str,
+        pub(super) num_nodes: u32,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub(super) storage_size_mib: Option<u64>,
+    }
+
+    #[derive(Serialize)]
+    pub(super) struct PoolUpdate<'a> {
+        pub(super) name: &'a str,
+        pub(super) count: u32,
+        pub(super) auto_scale: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub(super) min_nodes: Option<u32>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub(super) max_nodes: Option<u32>,
+        pub(super) tags: Vec<&'a str>,
+        pub(super) labels: Value,
+        pub(super) taints: Value,
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct UpdatedPool {
+        #[expect(dead_code, reason = "its presence is what makes the answer usable")]
+        node_pool: NodePool,
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct Begun {
+        pub(super) action: BegunAction,
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct BegunAction {
+        pub(super) id: u64,
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct Action {
+        pub(super) id: u64,
+        #[serde(rename = "type")]
+        pub(super) kind: String,
+        pub(super) status: ActionStatus,
+        pub(super) started_at: Timestamp,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub(super) enum ActionStatus {
+        InProgress,
+        Completed,
+        Errored,
+        #[serde(other)]
+        Unknown,
+    }
+}

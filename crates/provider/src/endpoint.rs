@@ -1,0 +1,142 @@
+//! Where the providers are, and to which addresses a token may be shown.
+
+use std::{net::IpAddr, str::FromStr};
+
+use reqwest::Url;
+
+/// The base addresses of both providers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoints {
+    /// `DigitalOcean`'s, before `/v2`.
+    pub digitalocean: Url,
+    /// Hetzner Cloud's, before `/v1`.
+    pub hetzner: Url,
+}
+
+/// A base address to which no token is sent. The address itself is not repeated: it may hold a
+/// password.
+#[derive(Debug, thiserror::Error)]
+pub enum EndpointError {
+    /// The text is no address.
+    #[error("base address is not a URL")]
+    NotAUrl(#[source] <Url as FromStr>::Err),
+    /// Anybody on the way could read the token.
+    #[error("base address must use https; only a loopback address may do without")]
+    Insecure,
+    /// User, password, query or fragment: a base address has none of them.
+    #[error("base address must be scheme, host, port and path alone")]
+    NotABase,
+}
+
+impl Default for Endpoints {
+    fn default() -> Self {
+        let public = |text| Url::parse(text).expect("the public addresses are URLs");
+        Self {
+            digitalocean: public("https://api.digitalocean.com"),
+            hetzner: public("https://api.hetzner.cloud"),
+        }
+    }
+}
+
+impl Endpoints {
+    /// The given base addresses where there are some, the public ones otherwise.
+    pub fn checked(
+        digitalocean: Option<&str>,
+        hetzner: Option<&str>,
+    ) -> Result<Self, EndpointError> {
+        let public = Self::default();
+        Ok(Self {
+            digitalocean: digitalocean.map_or(Ok(public.digitalocean), checked_base)?,
+            hetzner: hetzner.map_or(Ok(public.hetzner), checked_base)?,
+        })
+    }
+}
+
+/// Reads a base address: https, or anything that HTTP runs over on loopback.
+pub fn checked_base(text: &str) -> Result<Url, EndpointError> {
+    let base = Url::parse(text).map_err(EndpointError::NotAUrl)?;
+    check(&base)?;
+    Ok(base)
+}
+
+pub(crate) fn check(base: &Url) -> Result<(), EndpointError> {
+    let secure = match base.scheme() {
+        "https" => base.host().is_some(),
+        "http" => is_loopback(base),
+        _ => false,
+    };
+    if !secure {
+        return Err(EndpointError::Insecure);
+    }
+    let is_plain = base.username().is_empty()
+        && base.password().is_none()
+        && base.query().is_none()
+        && base.fragment().is_none();
+    if !is_plain {
+        return Err(EndpointError::NotABase);
+    }
+    Ok(())
+}
+
+fn is_loopback(base: &Url) -> bool {
+    let host = base.host_str().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || address.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn https_is_taken_anywhere_and_http_on_loopback_alone() {
+        for text in [
+            "https://api.example.com",
+            "https://gateway.example.com/clouds/do",
+            "http://127.0.0.1:8100",
+            "http://127.9.8.7",
+            "http://localhost:8100/",
+            "http://[::1]:8100",
+        ] {
+            assert!(checked_base(text).is_ok(), "{text}");
+        }
+        for text in [
+            "http://api.example.com",
+            "http://10.0.0.1",
+            "http://localhost.example.com",
+            "http://localhost@example.com",
+            "http://127.0.0.1.example.com",
+            "http://[2001:db8::1]",
+            "ftp://127.0.0.1",
+            "file:///tmp/socket",
+        ] {
+            let error = checked_base(text).unwrap_err();
+            assert!(matches!(error, EndpointError::Insecure), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_base_address_with_more_than_a_base_is_refused_without_being_repeated() {
+        for text in [
+            "https://someone:hunter2@api.example.com",
+            "https://api.example.com/?hunter2",
+            "https://api.example.com/#hunter2",
+        ] {
+            let error = checked_base(text).unwrap_err();
+            assert!(matches!(error, EndpointError::NotABase), "{text}");
+            assert!(!format!("{error} {error:?}").contains("hunter2"), "{text}");
+        }
+        assert!(matches!(
+            checked_base("api.example.com"),
+            Err(EndpointError::NotAUrl(_))
+        ));
+    }
+
+    #[test]
+    fn what_is_not_given_is_the_public_address() {
+        let endpoints = Endpoints::checked(None, Some("http://localhost:1")).unwrap();
+        assert_eq!(endpoints.digitalocean, Endpoints::default().digitalocean);
+        assert_eq!(endpoints.hetzner.as_str(), "http://localhost:1/");
+        assert!(Endpoints::checked(Some("http://example.com"), None).is_err());
+    }
+}

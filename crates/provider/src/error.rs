@@ -1,0 +1,160 @@
+//! What can go wrong, by what the caller does next.
+
+use std::{fmt, time::Duration};
+
+use domain::ResourceId;
+
+use crate::endpoint::EndpointError;
+
+/// A provider's own words for not doing something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The HTTP status.
+    pub status: u16,
+    /// The provider's word for machines: `unprocessable_entity`, `locked`.
+    pub code: String,
+    /// The provider's sentence for people.
+    pub message: String,
+    /// What the provider's support asks for.
+    pub request_id: Option<String>,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}: {}", self.status, self.code, self.message)?;
+        match &self.request_id {
+            Some(id) => write!(f, " (request {id})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Why a provider could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ProviderError {
+    /// The allowance of the token is used up, or our half of it is. Nothing was done.
+    #[error("rate limit reached")]
+    RateLimited {
+        /// How long the provider asks to wait; none leaves it to the next tick.
+        retry_after: Option<Duration>,
+    },
+    /// The token is wrong, or may not do this. A person must see to it.
+    #[error("token refused: {0}")]
+    TokenRefused(Refusal),
+    /// There is no such thing (404 in the provider's own words).
+    #[error("not found: {0}")]
+    NotFound(Refusal),
+    /// The resource is locked or at work: later.
+    #[error("busy: {0}")]
+    Busy(Refusal),
+    /// The provider will not, however often it is asked.
+    #[error("refused: {0}")]
+    Refused(Refusal),
+    /// The provider cannot answer now (5xx).
+    #[error("provider unavailable: {0}")]
+    Unavailable(Refusal),
+    /// An answer came that is not one of the provider's: a redirect, a page of HTML, other JSON.
+    #[error("answer to {request} not understood: {reason}")]
+    NotUnderstood {
+        /// Method and path.
+        request: String,
+        /// What is wrong with it, without its content.
+        reason: String,
+    },
+    /// No whole answer came: no connection, a broken one, a time-out.
+    #[error("no answer to {request}")]
+    Transport {
+        /// Method and path.
+        request: String,
+        /// What happened on the way.
+        #[source]
+        source: reqwest::Error,
+    },
+    /// The client's base address is one to which no token is sent. Nothing left.
+    #[error("provider address refused")]
+    Endpoint(#[from] EndpointError),
+    /// The resource belongs to the other provider, or cannot be asked that. Nothing left.
+    #[error("{resource} cannot be asked that of this provider")]
+    Foreign {
+        /// The resource.
+        resource: ResourceId,
+    },
+}
+
+impl ProviderError {
+    /// How long the provider asked to wait.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::RateLimited { retry_after } => *retry_after,
+            Self::TokenRefused(_)
+            | Self::NotFound(_)
+            | Self::Busy(_)
+            | Self::Refused(_)
+            | Self::Unavailable(_)
+            | Self::NotUnderstood { .. }
+            | Self::Transport { .. }
+            | Self::Endpoint(_)
+            | Self::Foreign { .. } => None,
+        }
+    }
+
+    /// Whether an established connection broke: a read may be repeated at once.
+    pub(crate) fn is_broken_connection(&self) -> bool {
+        match self {
+            Self::Transport { source, .. } => {
+                !source.is_timeout() && !source.is_connect() && !source.is_builder()
+            }
+            Self::RateLimited { .. }
+            | Self::TokenRefused(_)
+            | Self::NotFound(_)
+            | Self::Busy(_)
+            | Self::Refused(_)
+            | Self::Unavailable(_)
+            | Self::NotUnderstood { .. }
+            | Self::Endpoint(_)
+            | Self::Foreign { .. } => false,
+        }
+    }
+}
+
+/// Why a change is not known to be accepted.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeError {
+    /// Definite: no repetition can cure it.
+    #[error("refused: {0}")]
+    Refused(Refusal),
+    /// Not accepted, because the resource is locked, at work, or already where it should be: look
+    /// again later.
+    #[error("busy: {0}")]
+    Busy(Refusal),
+    /// Certainly not accepted, for a reason that is not the resource's: try again later.
+    #[error("not accepted")]
+    NotAccepted(#[source] ProviderError),
+    /// No usable answer. The change may have been accepted, and may still take effect.
+    #[error("outcome unknown")]
+    Unknown(#[source] ProviderError),
+}
+
+/// What an error means for a change: whether it can have been accepted.
+impl From<ProviderError> for ChangeError {
+    fn from(error: ProviderError) -> Self {
+        match error {
+            ProviderError::TokenRefused(refusal)
+            | ProviderError::NotFound(refusal)
+            | ProviderError::Refused(refusal) => Self::Refused(refusal),
+            ProviderError::Busy(refusal) => Self::Busy(refusal),
+            ProviderError::RateLimited { .. }
+            | ProviderError::Endpoint(_)
+            | ProviderError::Foreign { .. } => Self::NotAccepted(error),
+            ProviderError::Transport { ref source, .. }
+                if source.is_connect() || source.is_builder() =>
+            {
+                Self::NotAccepted(error)
+            }
+            ProviderError::Transport { .. }
+            | ProviderError::Unavailable(_)
+            | ProviderError::NotUnderstood { .. } => Self::Unknown(error),
+        }
+    }
+}

@@ -1,0 +1,423 @@
+//! The one pipeline that every request takes: rate check, token, sending, rate headers, the
+//! provider's errors, reading the answer. The order matters: an answer's headers count even when
+//! its body is an error, and nothing is read from a body whose status says no.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use reqwest::{
+    Method, StatusCode, Url,
+    header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER},
+    redirect, retry,
+};
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
+
+use crate::{
+    endpoint,
+    error::{ProviderError, Refusal},
+    pacing::{Pacing, RateLimit},
+};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// A lost request can no longer arrive after this and the network's own delays; the time for
+/// which a change's outcome stays unknown is built on it.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The longest message of a provider that is kept, in characters.
+const LONGEST_MESSAGE: usize = 500;
+
+/// An HTTP client that could not be built.
+#[derive(Debug, thiserror::Error)]
+pub enum HttpClientError {
+    /// The TLS library refused its own defaults.
+    #[error("TLS cannot be set up")]
+    Tls(#[from] rustls::Error),
+    /// The HTTP library refused its settings.
+    #[error("HTTP client cannot be built")]
+    Build(#[from] reqwest::Error),
+}
+
+/// The HTTP client for all accounts: root certificates built in, no redirects, no proxies, no
+/// repetitions.
+pub fn http_client() -> Result<reqwest::Client, HttpClientError> {
+    Ok(builder()?.build()?)
+}
+
+pub(crate) fn builder() -> Result<reqwest::ClientBuilder, HttpClientError> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let roots = rustls::RootCertStore {
+        roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
+    };
+    let tls = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(reqwest::Client::builder()
+        .tls_backend_preconfigured(tls)
+        .user_agent("offhours")
+        .redirect(redirect::Policy::none())
+        .retry(retry::never())
+        .no_proxy()
+        .referer(false)
+        .connect_timeout(CONNECT_TIMEOUT)
+        .timeout(REQUEST_TIMEOUT)
+        .pool_idle_timeout(IDLE_TIMEOUT))
+}
+
+/// One request, as data.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    method: Method,
+    /// From the root of the API, with its query.
+    path: String,
+    /// JSON text; none sends no body and no content type.
+    body: Option<String>,
+}
+
+impl Request {
+    pub(crate) fn get(path: impl Into<String>) -> Self {
+        Self {
+            method: Method::GET,
+            path: path.into(),
+            body: None,
+        }
+    }
+
+    /// A POST without a body.
+    pub(crate) fn post(path: impl Into<String>) -> Self {
+        Self {
+            method: Method::POST,
+            path: path.into(),
+            body: None,
+        }
+    }
+
+    pub(crate) fn post_json(path: impl Into<String>, body: &impl Serialize) -> Self {
+        Self {
+            method: Method::POST,
+            path: path.into(),
+            body: Some(json(body)),
+        }
+    }
+
+    pub(crate) fn put(path: impl Into<String>, body: &impl Serialize) -> Self {
+        Self {
+            method: Method::PUT,
+            path: path.into(),
+            body: Some(json(body)),
+        }
+    }
+
+    pub(crate) fn not_understood(&self, reason: impl Into<String>) -> ProviderError {
+        ProviderError::NotUnderstood {
+            request: self.to_string(),
+            reason: reason.into(),
+        }
+    }
+
+    fn url(&self, base: &Url) -> Url {
+        let (path, query) = match self.path.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (self.path.as_str(), None),
+        };
+        let mut url = base.clone();
+        url.set_path(&format!("{}{path}", base.path().trim_end_matches('/')));
+        url.set_query(query);
+        url
+    }
+}
+
+fn json(body: &impl Serialize) -> String {
+    serde_json::to_string(body).expect("our own bodies have text keys alone")
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.method, self.path)
+    }
+}
+
+/// A whole answer, its status not yet judged.
+#[derive(Debug)]
+struct Answer {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Vec<u8>,
+}
+
+/// What a provider's error body says, whatever its shape.
+#[derive(Debug, Default)]
+pub(crate) struct ErrorWords {
+    pub(crate) code: String,
+    pub(crate) message: String,
+    pub(crate) request_id: Option<String>,
+}
+
+/// A connection to one account: where it is, its token and its share of the allowance.
+#[derive(Debug)]
+pub(crate) struct Http {
+    client: reqwest::Client,
+    base: Url,
+    token: SecretString,
+    /// Reads the provider's error body; none if it is not one.
+    read_error: fn(&[u8]) -> Option<ErrorWords>,
+    pacing: Mutex<Pacing>,
+}
+
+impl Http {
+    pub(crate) fn new(
+        client: reqwest::Client,
+        base: Url,
+        token: SecretString,
+        read_error: fn(&[u8]) -> Option<ErrorWords>,
+    ) -> Self {
+        Self {
+            client,
+            base,
+            token,
+            read_error,
+            pacing: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn rate(&self) -> Option<RateLimit> {
+        self.pacing().latest()
+    }
+
+    /// Reads; repeated once, at once, when an established connection broke.
+    pub(crate) async fn read<T: DeserializeOwned>(
+        &self,
+        request: &Request,
+    ) -> Result<T, ProviderError> {
+        let answer = match self.exchange(request).await {
+            Err(error) if error.is_broken_connection() => self.exchange(request).await?,
+            first => first?,
+        };
+        let body = self.judge(request, answer)?;
+        parse(request, &body)
+    }
+
+    /// Sends a change, once, and gives the body of the answer that took it.
+    pub(crate) async fn send(&self, request: &Request) -> Result<Vec<u8>, ProviderError> {
+        let answer = self.exchange(request).await?;
+        self.judge(request, answer)
+    }
+
+    async fn exchange(&self, request: &Request) -> Result<Answer, ProviderError> {
+        endpoint::check(&self.base)?;
+        if !self.pacing().admit() {
+            return Err(ProviderError::RateLimited { retry_after: None });
+        }
+        let transport = |source: reqwest::Error| ProviderError::Transport {
+            request: request.to_string(),
+            source: source.without_url(),
+        };
+        let mut outgoing = self
+            .client
+            .request(request.method.clone(), request.url(&self.base))
+            .bearer_auth(self.token.expose_secret());
+        if let Some(body) = &request.body {
+            outgoing = outgoing
+                .header(CONTENT_TYPE, "application/json")
+                .body(body.clone());
+        }
+        let response = outgoing.send().await.map_err(transport)?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        self.pacing().learn(&headers);
+        let body = response.bytes().await.map_err(transport)?.to_vec();
+        Ok(Answer {
+            status,
+            headers,
+            body,
+        })
+    }
+
+    /// The body of an answer that says yes; the error that any other answer stands for.
+    fn judge(&self, request: &Request, answer: Answer) -> Result<Vec<u8>, ProviderError> {
+        if answer.status.is_success() {
+            return Ok(answer.body);
+        }
+        let status = answer.status.as_u16();
+        let words = (self.read_error)(&answer.body);
+        let is_worded = words.is_some();
+        let words = words.unwrap_or_default();
+        let disposition = Disposition::of(status, is_worded, &words.code, &words.message);
+        let refusal = Refusal {
+            status,
+            code: clean(&words.code),
+            message: clean(&words.message),
+            request_id: words.request_id.or_else(|| request_id(&answer.headers)),
+        };
+        Err(match disposition {
+            Disposition::RateLimited => ProviderError::RateLimited {
+                retry_after: retry_after(&answer.headers),
+            },
+            Disposition::TokenRefused => ProviderError::TokenRefused(refusal),
+            Disposition::NotFound => ProviderError::NotFound(refusal),
+            Disposition::Busy => ProviderError::Busy(refusal),
+            Disposition::Refused => ProviderError::Refused(refusal),
+            Disposition::Unavailable => ProviderError::Unavailable(refusal),
+            Disposition::NotUnderstood => {
+                request.not_understood(format!("status {status} without the provider's own words"))
+            }
+        })
+    }
+
+    fn pacing(&self) -> std::sync::MutexGuard<'_, Pacing> {
+        self.pacing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What an answer that is no success asks of us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Disposition {
+    RateLimited,
+    TokenRefused,
+    NotFound,
+    Busy,
+    Refused,
+    Unavailable,
+    NotUnderstood,
+}
+
+/// One row of the table: all that it names must fit.
+struct Row {
+    status: Option<u16>,
+    code: Option<&'static str>,
+    /// Within the message, in lower case.
+    message: Option<&'static str>,
+    disposition: Disposition,
+}
+
+const fn status(status: u16, disposition: Disposition) -> Row {
+    Row {
+        status: Some(status),
+        code: None,
+        message: None,
+        disposition,
+    }
+}
+
+const fn code(code: &'static str, disposition: Disposition) -> Row {
+    Row {
+        status: None,
+        code: Some(code),
+        message: None,
+        disposition,
+    }
+}
+
+const fn message(message: &'static str, disposition: Disposition) -> Row {
+    Row {
+        status: None,
+        code: None,
+        message: Some(message),
+        disposition,
+    }
+}
+
+/// 4xx answers in the provider's own words; the first row that fits decides, none means refused.
+///
+/// Statuses and codes: DOSPEC, HZSPEC2, HGO. Busy is what was certainly not accepted and may be
+/// later. An action that finds the machine already there is busy too, and not refused: the next
+/// look sees the end state and settles it.
+const TABLE: &[Row] = &[
+    code("rate_limit_exceeded", Disposition::RateLimited),
+    code("too_many_requests", Disposition::RateLimited),
+    code("token_readonly", Disposition::TokenRefused),
+    code("maintenance", Disposition::Busy),
+    code("resource_limit_exceeded", Disposition::Refused),
+    status(403, Disposition::TokenRefused),
+    status(404, Disposition::NotFound),
+    code("protected", Disposition::Refused),
+    code("uniqueness_error", Disposition::Refused),
+    status(423, Disposition::Busy),
+    code("locked", Disposition::Busy),
+    status(409, Disposition::Busy),
+    code("conflict", Disposition::Busy),
+    status(412, Disposition::Busy),
+    // The service behind failed: it may have begun.
+    status(408, Disposition::Unavailable),
+    code("service_error", Disposition::Unavailable),
+    // DigitalOcean has one code for all 422; its sentences (TFDO, issues) are hints.
+    message("pending event", Disposition::Busy),
+    message("already powered", Disposition::Busy),
+    message("being resized", Disposition::Busy),
+    message("currently resizing", Disposition::Busy),
+    message("already resizing", Disposition::Busy),
+    message("resize in progress", Disposition::Busy),
+    message("already in progress", Disposition::Busy),
+    message("is not online", Disposition::Busy),
+    message("must be online", Disposition::Busy),
+];
+
+impl Disposition {
+    fn of(status: u16, is_worded: bool, code: &str, message: &str) -> Self {
+        match status {
+            401 => return Self::TokenRefused,
+            429 => return Self::RateLimited,
+            500.. => return Self::Unavailable,
+            // A gateway's page is no refusal, and a wrong address's 404 makes nothing disappear.
+            400..=499 if is_worded => {}
+            _ => return Self::NotUnderstood,
+        }
+        let message = message.to_lowercase();
+        TABLE
+            .iter()
+            .find(|row| {
+                row.status.is_none_or(|of_row| of_row == status)
+                    && row.code.is_none_or(|of_row| of_row == code)
+                    && row.message.is_none_or(|part| message.contains(part))
+            })
+            .map_or(Self::Refused, |row| row.disposition)
+    }
+}
+
+/// Reads JSON; the error says where it went wrong and nothing of what was there.
+pub(crate) fn parse<T: DeserializeOwned>(
+    request: &Request,
+    body: &[u8],
+) -> Result<T, ProviderError> {
+    serde_json::from_slice(body).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        let what = match error.classify() {
+            serde_json::error::Category::Data => "unexpected content",
+            serde_json::error::Category::Eof => "cut off",
+            serde_json::error::Category::Io | serde_json::error::Category::Syntax => "not JSON",
+        };
+        request.not_understood(format!("{what} at line {line} column {column}"))
+    })
+}
+
+/// For lists that a provider may write as `null`.
+pub(crate) fn null_is_empty<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+fn request_id(headers: &HeaderMap) -> Option<String> {
+    ["x-request-id", "x-correlation-id"]
+        .into_iter()
+        .find_map(|name| Some(headers.get(name)?.to_str().ok()?.to_owned()))
+}
+
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse();
+    seconds.ok().map(Duration::from_secs)
+}
+
+/// A provider's text, fit for one line of a log.
+fn clean(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .take(LONGEST_MESSAGE)
+        .collect()
+}

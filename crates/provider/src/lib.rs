@@ -1,0 +1,28 @@
+//! The one provider crate: both clouds' APIs behind one client and one vocabulary.
+//!
+//! A client reads what a cloud says of its resources and sends one change at a time. It never
+//! waits, never reads a clock and never repeats a change: what an error asks of the caller is
+//! the error's variant, and the next tick is the retry. An accepted change proves nothing either;
+//! only a later look at the resource does.
+
+mod change;
+mod client;
+pub mod digitalocean;
+mod endpoint;
+mod error;
+pub mod hetzner;
+mod http;
+mod pacing;
+mod service;
+
+#[cfg(test)]
+mod tests;
+
+pub use change::{Accepted, Change};
+pub use client::Client;
+pub use endpoint::{EndpointError, Endpoints, checked_base};
+pub use error::{ChangeError, ProviderError, Refusal};
+pub use http::{HttpClientError, http_client};
+pub use pacing::RateLimit;
+pub use reqwest::Url;
+pub use service::unsupported_service;

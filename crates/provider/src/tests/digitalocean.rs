@@ -1,0 +1,763 @@
+//! `DigitalOcean`, request by request.
+
+use std::collections::BTreeSet;
+
+use domain::{
+    ClusterId, DatabaseId, PoolId, ResourceId, ResourceKind,
+    resource::{
+        ActionEffect, ActionId, ActionState, AutoscaleBounds, Cluster, DatabaseSize, NodePoolSize,
+        Power, Resource, Size,
+    },
+};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{
+    change_kind, do_error, kind,
+    script::{Answer, Script, answer, ok},
+};
+use crate::{Accepted, Change, ChangeError, Client};
+
+const CLUSTER: &str = "bd5f5959-5e1e-4205-a714-a914373942af";
+const POOL: &str = "cdda885e-7663-40c8-bc74-3a036c66545d";
+const DATABASE: &str = "9cc10173-e9ea-4176-9dbc-a4cee4c4ff30";
+
+fn droplet(id: u64, status: &str) -> Value {
+    json!({
+        "id": id, "name": format!("web-{id}"), "status": status, "locked": false,
+        "tags": ["offhours:office-hours", "web"], "size_slug": "s-1vcpu-1gb",
+        "size": {"slug": "s-1vcpu-1gb", "price_hourly": 0.007_439_999_841_153_62},
+        "region": {"slug": "fra1", "name": "Frankfurt 1"},
+    })
+}
+
+fn database(status: &str, engine: &str) -> Value {
+    json!({
+        "id": DATABASE, "name": "backend", "engine": engine, "version": "14", "num_nodes": 2,
+        "size": "db-s-2vcpu-4gb", "region": "nyc3", "status": status,
+        "storage_size_mib": 61_440, "tags": ["production"],
+        "connection": {"password": "wv78n3zpz42xezdk"},
+    })
+}
+
+fn cluster(state: &str, pools: Value) -> Value {
+    json!({
+        "id": CLUSTER, "name": "staging", "region": "nyc1", "tags": ["offhours:office-hours"],
+        "status": {"state": state, "message": ""}, "node_pools": pools,
+    })
+}
+
+fn pool(count: u32, states: &[&str]) -> Value {
+    let nodes: Vec<_> = states
+        .iter()
+        .map(|state| json!({"id": "478247f8", "status": {"state": state}}))
+        .collect();
+    json!({
+        "id": POOL, "name": "backend-pool", "size": "s-1vcpu-2gb", "count": count,
+        "auto_scale": false, "min_nodes": 0, "max_nodes": 0,
+        "tags": ["web-team", "k8s", "k8s:worker", "k8s-worker", "k8s-own", format!("k8s:{CLUSTER}")],
+        "labels": {"service": "backend"},
+        "taints": [{"key": "gpu"}],
+        "nodes": nodes,
+    })
+}
+
+fn page(items: &str, of: Vec<Value>, next: Option<&str>) -> Value {
+    let links = match next {
+        Some(next) => json!({"pages": {"next": next, "last": next}}),
+        None => json!({}),
+    };
+    json!({items: of, "links": links, "meta": {"total": 99}})
+}
+
+fn action(id: u64, kind: &str, status: &str, started_at: &str) -> Value {
+    json!({"id": id, "type": kind, "status": status, "started_at": started_at,
+        "completed_at": null, "resource_id": 1, "resource_type": "droplet"})
+}
+
+fn droplet_id(number: u64) -> ResourceId {
+    format!("droplet/{number}").parse().unwrap()
+}
+
+fn pool_id() -> ResourceId {
+    format!("node-pool/{CLUSTER}/{POOL}").parse().unwrap()
+}
+
+fn names(texts: &[&str]) -> BTreeSet<String> {
+    texts.iter().map(|&text| text.to_owned()).collect()
+}
+
+/// The Status operation of one resource, with this for an answer.
+async fn status(id: &ResourceId, path: &str, answer: Value) -> Resource {
+    let cloud = Script::play([(format!("GET {path}"), ok(answer))]).await;
+    let found = cloud.digitalocean().status(id).await.unwrap();
+    cloud.finish();
+    found.unwrap()
+}
+
+async fn droplet_status(droplet: Value) -> Resource {
+    status(
+        &droplet_id(1),
+        "/v2/droplets/1",
+        json!({"droplet": droplet}),
+    )
+    .await
+}
+
+async fn database_status(database: Value) -> Resource {
+    let id = format!("database/{DATABASE}").parse().unwrap();
+    let path = format!("/v2/databases/{DATABASE}");
+    status(&id, &path, json!({"database": database})).await
+}
+
+async fn pool_status(cluster: Value) -> Resource {
+    let path = format!("/v2/kubernetes/clusters/{CLUSTER}");
+    status(&pool_id(), &path, json!({"kubernetes_cluster": cluster})).await
+}
+
+#[tokio::test]
+async fn all_pages_of_droplets_are_listed_and_no_link_leads_elsewhere() {
+    let elsewhere = "https://elsewhere.example.com/v2/droplets?page=2&per_page=200";
+    let cloud = Script::play([
+        (
+            "GET /v2/droplets?per_page=200&page=1",
+            ok(page(
+                "droplets",
+                vec![droplet(1, "active"), droplet(2, "off")],
+                Some(elsewhere),
+            )),
+        ),
+        (
+            "GET /v2/droplets?per_page=200&page=2",
+            ok(page(
+                "droplets",
+                vec![droplet(2, "off"), droplet(3, "off")],
+                None,
+            )),
+        ),
+    ])
+    .await;
+    let found = cloud.digitalocean().list(&[ResourceKind::Droplet]).await;
+    let found: Vec<_> = found.unwrap().into_iter().map(|one| one.id).collect();
+    assert_eq!(found, [droplet_id(1), droplet_id(2), droplet_id(3)]);
+    cloud.finish();
+}
+
+#[tokio::test]
+async fn all_kinds_are_listed_with_the_pools_of_each_cluster() {
+    let other = "c0ffee00-0000-4000-8000-000000000000";
+    let mut deleted = cluster("deleting", json!([]));
+    deleted["id"] = json!(other);
+    let cloud = Script::play([
+        (
+            "GET /v2/droplets?per_page=200&page=1".to_owned(),
+            ok(page("droplets", vec![droplet(1, "active")], None)),
+        ),
+        (
+            "GET /v2/databases?per_page=200&page=1".to_owned(),
+            ok(json!({"databases": [database("online", "pg")]})),
+        ),
+        (
+            "GET /v2/kubernetes/clusters?per_page=200&page=1".to_owned(),
+            ok(page(
+                "kubernetes_clusters",
+                vec![cluster("running", json!([])), deleted],
+                None,
+            )),
+        ),
+        (
+            format!("GET /v2/kubernetes/clusters/{CLUSTER}/node_pools"),
+            ok(json!({"node_pools": [pool(1, &["running"])]})),
+        ),
+        (
+            format!("GET /v2/kubernetes/clusters/{other}/node_pools"),
+            answer(404, do_error("not_found", "cluster not found")),
+        ),
+    ])
+    .await;
+    let found = cloud.digitalocean().list(&ResourceKind::ALL).await.unwrap();
+    let found: Vec<_> = found.iter().map(|one| one.id.to_string()).collect();
+    assert_eq!(
+        found,
+        [
+            "droplet/1".to_owned(),
+            format!("database/{DATABASE}"),
+            format!("node-pool/{CLUSTER}/{POOL}"),
+        ]
+    );
+    cloud.finish();
+}
+
+#[tokio::test]
+async fn an_empty_list_may_be_written_as_null_but_not_be_left_out() {
+    let request = "GET /v2/databases?per_page=200&page=1";
+    let cloud = Script::play([
+        (
+            request,
+            ok(json!({"databases": null, "links": {"pages": {}}})),
+        ),
+        (request, ok(json!({"links": {}}))),
+    ])
+    .await;
+    let client = cloud.digitalocean();
+    let kinds = [ResourceKind::Database];
+    assert!(client.list(&kinds).await.unwrap().is_empty());
+    assert_eq!(
+        kind(&client.list(&kinds).await.unwrap_err()),
+        "not understood"
+    );
+    cloud.finish();
+}
+
+#[tokio::test]
+async fn a_list_that_breaks_on_a_later_page_or_goes_in_circles_is_an_error() {
+    for (bad, expected) in [
+        (answer(500, do_error("server_error", "no")), "unavailable"),
+        (answer(404, do_error("not_found", "no")), "not found"),
+        (
+            ok(page("droplets", vec![], Some("https://x/?page=2"))),
+            "not understood",
+        ),
+        (
+            ok(page("droplets", vec![], Some("https://x/?after=3"))),
+            "not understood",
+        ),
+        (ok(json!({"droplets": [{"id": 1}]})), "not understood"),
+        (answer(200, "<html>"), "not understood"),
+    ] {
+        let good = ok(page(
+            "droplets",
+            vec![],
+            Some("https://x/v2/droplets?page=2"),
+        ));
+        let cloud = Script::play([
+            ("GET /v2/droplets?per_page=200&page=1", good),
+            ("GET /v2/droplets?per_page=200&page=2", bad),
+        ])
+        .await;
+        let list = cloud.digitalocean().list(&[ResourceKind::Droplet]).await;
+        let error = list.unwrap_err();
+        assert_eq!(kind(&error), expected, "{error}");
+        cloud.finish();
+    }
+}
+
+#[tokio::test]
+async fn a_droplet_is_told_in_our_words() {
+    let found = droplet_status(droplet(1, "active")).await;
+    assert_eq!(
+        found,
+        Resource {
+            id: droplet_id(1),
+            name: "web-1".to_owned(),
+            cluster: None,
+            tags: names(&["offhours:office-hours", "web"]),
+            region: "fra1".to_owned(),
+            power: Power::Running,
+            busy: None,
+            size: Size::Machine {
+                plan: "s-1vcpu-1gb".to_owned()
+            },
+            unsupported: None,
+        }
+    );
+}
+
+#[tokio::test]
+async fn every_status_of_a_droplet_has_its_power_and_whether_it_may_be_changed() {
+    for (status, locked, power, busy) in [
+        ("active", false, Power::Running, None),
+        ("off", false, Power::Stopped, None),
+        ("active", true, Power::Running, Some("locked")),
+        ("new", false, Power::Between, Some("status is new")),
+        ("archive", true, Power::Between, Some("status is archive")),
+        ("asleep", false, Power::Between, Some("status is asleep")),
+    ] {
+        let mut droplet = droplet(1, status);
+        droplet["locked"] = json!(locked);
+        let found = droplet_status(droplet).await;
+        assert_eq!(
+            (found.power, found.busy.as_deref()),
+            (power, busy),
+            "{status}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_kubernetes_worker_is_no_droplet_of_its_own() {
+    for tag in ["k8s", "k8s:bd5f5959", "k8s-worker", "k8s:worker"] {
+        let mut worker = droplet(1, "active");
+        worker["tags"] = json!(["web", tag]);
+        let reason = droplet_status(worker).await.unsupported;
+        assert_eq!(
+            reason.as_deref(),
+            Some("a Kubernetes worker is scheduled as its node pool"),
+            "{tag}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn tags_that_are_null_or_not_shown_are_none() {
+    let (mut null, mut absent) = (droplet(1, "active"), droplet(1, "active"));
+    null["tags"] = Value::Null;
+    absent.as_object_mut().unwrap().remove("tags");
+    for droplet in [null, absent] {
+        assert!(droplet_status(droplet).await.tags.is_empty());
+    }
+    let mut untagged = database("online", "pg");
+    untagged["tags"] = Value::Null;
+    assert!(database_status(untagged).await.tags.is_empty());
+}
+
+#[tokio::test]
+async fn a_database_is_told_in_our_words() {
+    let found = database_status(database("online", "pg")).await;
+    assert_eq!(found.name, "backend");
+    assert_eq!(found.region, "nyc3");
+    assert_eq!(found.tags, names(&["production"]));
+    assert_eq!(
+        (found.power, found.busy, found.unsupported),
+        (Power::Running, None, None)
+    );
+    assert_eq!(
+        found.size,
+        Size::Database(DatabaseSize {
+            engine: "pg".to_owned(),
+            plan: "db-s-2vcpu-4gb".to_owned(),
+            nodes: 2,
+            storage_mib: Some(61_440),
+        })
+    );
+}
+
+#[tokio::test]
+async fn a_database_that_is_not_online_is_busy() {
+    for status in ["creating", "resizing", "migrating", "forking", "dreaming"] {
+        let found = database_status(database(status, "pg")).await;
+        assert_eq!(found.power, Power::Running);
+        assert_eq!(found.busy, Some(format!("status is {status}")));
+    }
+}
+
+#[tokio::test]
+async fn a_database_of_another_engine_says_why_it_is_left_alone() {
+    let found = database_status(database("online", "kafka")).await;
+    assert!(found.unsupported.unwrap().contains("Kafka"));
+    let found = database_status(database("online", "valkey")).await;
+    assert_eq!(found.unsupported, None);
+}
+
+#[tokio::test]
+async fn a_node_pool_is_told_in_our_words_without_the_services_own_tags() {
+    let mut scaled = pool(2, &["running", "draining"]);
+    scaled["auto_scale"] = json!(true);
+    scaled["min_nodes"] = json!(2);
+    scaled["max_nodes"] = json!(5);
+    let mut other = pool(1, &["running"]);
+    other["id"] = json!("0ther");
+    let found = pool_status(cluster("running", json!([other, scaled]))).await;
+    assert_eq!(found.id, pool_id());
+    assert_eq!(found.name, "backend-pool");
+    assert_eq!(found.region, "nyc1");
+    assert_eq!(found.tags, names(&["web-team", "k8s-own"]));
+    assert_eq!(
+        found.cluster,
+        Some(Cluster {
+            name: "staging".to_owned(),
+            tags: names(&["offhours:office-hours"]),
+        })
+    );
+    assert_eq!(found.unsupported, None);
+    assert_eq!(
+        found.size,
+        Size::NodePool(NodePoolSize {
+            count: 2,
+            autoscale: Some(AutoscaleBounds { min: 2, max: 5 }),
+            present: 2,
+            ready: 1,
+            labels: r#"{"service":"backend"}"#.to_owned(),
+            taints: r#"[{"key":"gpu"}]"#.to_owned(),
+        })
+    );
+}
+
+#[tokio::test]
+async fn a_pools_power_is_seen_in_its_nodes() {
+    for (count, nodes, power) in [
+        (0, &[][..], Power::Stopped),
+        (0, &["draining"], Power::Between),
+        (0, &["deleting"], Power::Between),
+        (1, &[], Power::Between),
+        (2, &["running"], Power::Between),
+        (2, &["running", "provisioning"], Power::Between),
+        (2, &["running", "hiding"], Power::Between),
+        (1, &["running", "running"], Power::Between),
+        (2, &["running", "running"], Power::Running),
+    ] {
+        let found = pool_status(cluster("running", json!([pool(count, nodes)]))).await;
+        assert_eq!(
+            (found.power, found.busy),
+            (power, None),
+            "{count} {nodes:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_pool_is_busy_when_its_cluster_is() {
+    for (state, busy) in [
+        ("running", None),
+        ("degraded", None),
+        ("error", None),
+        ("provisioning", Some("cluster is provisioning")),
+        ("upgrading", Some("cluster is upgrading")),
+        ("deleting", Some("cluster is deleting")),
+        ("deleted", Some("cluster is deleted")),
+        ("melting", Some("cluster is melting")),
+    ] {
+        let found = pool_status(cluster(state, json!([pool(1, &["running"])]))).await;
+        assert_eq!(found.busy.as_deref(), busy, "{state}");
+    }
+}
+
+#[tokio::test]
+async fn a_pool_may_lack_labels_taints_and_nodes() {
+    let mut bare = pool(0, &[]);
+    let fields = bare.as_object_mut().unwrap();
+    fields.insert("labels".to_owned(), Value::Null);
+    fields.insert("nodes".to_owned(), Value::Null);
+    fields.remove("taints");
+    let found = pool_status(cluster("running", json!([bare]))).await;
+    assert_eq!(found.power, Power::Stopped);
+    let Size::NodePool(size) = found.size else {
+        panic!("{:?}", found.size)
+    };
+    assert_eq!((size.labels.as_str(), size.taints.as_str()), ("{}", "[]"));
+}
+
+#[tokio::test]
+async fn a_pool_whose_tags_the_token_cannot_read_is_not_touched() {
+    let mut hidden = pool(1, &["running"]);
+    hidden.as_object_mut().unwrap().remove("tags");
+    let found = pool_status(cluster("running", json!([hidden]))).await;
+    assert!(found.unsupported.unwrap().contains("tag:read"));
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_none() {
+    let missing = || answer(404, do_error("not_found", "no"));
+    let cluster_path = format!("GET /v2/kubernetes/clusters/{CLUSTER}");
+    let mut other = pool(1, &["running"]);
+    other["id"] = json!("0ther");
+    let cloud = Script::play([
+        ("GET /v2/droplets/1".to_owned(), missing()),
+        (format!("GET /v2/databases/{DATABASE}"), missing()),
+        (cluster_path.clone(), missing()),
+        (
+            cluster_path,
+            ok(json!({"kubernetes_cluster": cluster("running", json!([other]))})),
+        ),
+    ])
+    .await;
+    let client = cloud.digitalocean();
+    let database: ResourceId = format!("database/{DATABASE}").parse().unwrap();
+    for id in [droplet_id(1), database, pool_id(), pool_id()] {
+        assert_eq!(client.status(&id).await.unwrap(), None, "{id}");
+    }
+    cloud.finish();
+}
+
+#[tokio::test]
+async fn a_cluster_that_hides_its_pools_or_their_bounds_does_not_make_them_disappear() {
+    let mut unbounded = pool(1, &["running"]);
+    unbounded["auto_scale"] = json!(true);
+    unbounded.as_object_mut().unwrap().remove("max_nodes");
+    for pools in [Value::Null, json!([unbounded])] {
+        let body = json!({"kubernetes_cluster": cluster("running", pools)});
+        let request = format!("GET /v2/kubernetes/clusters/{CLUSTER}");
+        let cloud = Script::play([(request, ok(body))]).await;
+        let error = cloud.digitalocean().status(&pool_id()).await.unwrap_err();
+        assert_eq!(kind(&error), "not understood");
+        cloud.finish();
+    }
+}
+
+#[tokio::test]
+async fn an_id_that_would_lead_to_another_path_is_not_understood() {
+    for id in ["../droplets", "a/b", "", "a?b"] {
+        let mut database = database("online", "pg");
+        database["id"] = json!(id);
+        let cloud = Script::play([(
+            "GET /v2/databases?per_page=200&page=1",
+            ok(json!({"databases": [database]})),
+        )])
+        .await;
+        let list = cloud.digitalocean().list(&[ResourceKind::Database]).await;
+        assert_eq!(kind(&list.unwrap_err()), "not understood", "{id}");
+        cloud.finish();
+    }
+}
+
+#[tokio::test]
+async fn the_action_log_is_read_newest_first_down_to_the_instant() {
+    let since: Timestamp = "2026-11-21T09:00:05.7Z".parse().unwrap();
+    let next = |page| Some(format!("https://x/v2/droplets/1/actions?page={page}"));
+    let cloud = Script::play([
+        (
+            "GET /v2/droplets/1/actions?per_page=200&page=1",
+            ok(page(
+                "actions",
+                vec![
+                    action(9, "power_on", "in-progress", "2026-11-21T09:01:00Z"),
+                    action(8, "power_cycle", "errored", "2026-11-21T09:00:30Z"),
+                    action(7, "shutdown", "completed", "2026-11-21T09:00:05Z"),
+                ],
+                next(2).as_deref(),
+            )),
+        ),
+        (
+            "GET /v2/droplets/1/actions?per_page=200&page=2",
+            ok(page(
+                "actions",
+                vec![
+                    action(6, "power_off", "postponed", "2026-11-21T09:00:05Z"),
+                    action(5, "snapshot", "completed", "2026-11-21T09:00:04Z"),
+                ],
+                next(3).as_deref(),
+            )),
+        ),
+    ])
+    .await;
+    let log = cloud.digitalocean().actions(&droplet_id(1), since).await;
+    let log: Vec<_> = log
+        .unwrap()
+        .iter()
+        .map(|action| (action.id.0, action.effect, action.state))
+        .collect();
+    assert_eq!(
+        log,
+        [
+            (9, ActionEffect::Start, ActionState::Running),
+            (8, ActionEffect::Reboot, ActionState::Failed),
+            (7, ActionEffect::Shutdown, ActionState::Done),
+            (6, ActionEffect::PowerOff, ActionState::Running),
+        ]
+    );
+    cloud.finish();
+}
+
+#[tokio::test]
+async fn an_action_log_in_another_order_is_read_to_its_end() {
+    let since: Timestamp = "2026-11-21T09:00:00Z".parse().unwrap();
+    let next = Some("https://x/v2/droplets/1/actions?page=2");
+    let cloud = Script::play([
+        (
+            "GET /v2/droplets/1/actions?per_page=200&page=1",
+            ok(page(
+                "actions",
+                vec![
+                    action(1, "reboot", "completed", "2026-11-20T09:00:00Z"),
+                    action(3, "snapshot", "completed", "2026-11-21T09:10:00Z"),
+                    action(2, "power_off", "completed", "2026-11-20T10:00:00Z"),
+                ],
+                next,
+            )),
+        ),
+        (
+            "GET /v2/droplets/1/actions?per_page=200&page=2",
+            ok(page(
+                "actions",
+                vec![action(4, "power_on", "completed", "2026-11-21T09:20:00Z")],
+                None,
+            )),
+        ),
+    ])
+    .await;
+    let log = cloud.digitalocean().actions(&droplet_id(1), since).await;
+    let log: Vec<_> = log.unwrap().iter().map(|action| action.id.0).collect();
+    assert_eq!(log, [4, 3]);
+    cloud.finish();
+}
+
+fn options() -> Value {
+    json!({"options": {
+        "pg": {
+            "regions": ["nyc3", "fra1"],
+            "layouts": [
+                {"num_nodes": 1, "sizes": [
+                    "db-s-2vcpu-4gb", "custom", "db-amd-1vcpu-1gb", "db-s-1vcpu-1gb",
+                    "db-s-1vcpu-2gb",
+                ]},
+                {"num_nodes": 2, "sizes": [
+                    "gd-4vcpu-8gb", "db-s-2vcpu-2gb", "db-s-1vcpu-2gb", "db-s-1vcpu-3gb",
+                ]},
+                {"num_nodes": 3, "sizes": ["custom"]},
+            ],
+        },
+        "kafka": "in a form that is not ours",
+    }, "version_availability": {}})
+}
+
+#[tokio::test]
+async fn the_smallest_plan_has_the_least_memory_and_then_the_fewest_vcpus() {
+    for (engine, nodes, region, expected) in [
+        ("pg", 1, "nyc3", Some("db-s-1vcpu-1gb")),
+        ("pg", 2, "fra1", Some("db-s-1vcpu-2gb")),
+        ("pg", 3, "nyc3", None),
+        ("pg", 4, "nyc3", None),
+        ("pg", 1, "mars1", None),
+        ("mysql", 1, "nyc3", None),
+    ] {
+        let cloud = Script::play([("GET /v2/databases/options", ok(options()))]).await;
+        let size = DatabaseSize {
+            engine: engine.to_owned(),
+            plan: "db-s-8vcpu-32gb".to_owned(),
+            nodes,
+            storage_mib: None,
+        };
+        let plan = cloud.digitalocean().smallest_plan(&size, region).await;
+        assert_eq!(
+            plan.unwrap().as_deref(),
+            expected,
+            "{engine} {nodes} {region}"
+        );
+        cloud.finish();
+    }
+}
+
+#[tokio::test]
+async fn power_actions_name_their_type() {
+    let begun = |word: &str| {
+        let request =
+            format!(r#"POST /v2/droplets/1/actions application/json {{"type":"{word}"}}"#);
+        let body = json!({"action": action(36, word, "in-progress", "2026-11-21T09:00:00Z")});
+        (request, answer(201, body))
+    };
+    let cloud = Script::play([begun("power_on"), begun("shutdown"), begun("power_off")]).await;
+    let client = cloud.digitalocean();
+    for change in [
+        Change::PowerOn(droplet_id(1)),
+        Change::Shutdown(droplet_id(1)),
+        Change::PowerOff(droplet_id(1)),
+    ] {
+        let accepted = client.send(&change).await.unwrap();
+        assert_eq!(
+            accepted,
+            Accepted {
+                action: Some(ActionId(36))
+            },
+            "{change}"
+        );
+    }
+    cloud.finish();
+}
+
+fn resize(storage_mib: Option<u64>) -> Change {
+    Change::ResizeDatabase {
+        id: DatabaseId(DATABASE.to_owned()),
+        plan: "db-s-1vcpu-1gb".to_owned(),
+        nodes: 1,
+        storage_mib,
+    }
+}
+
+async fn sent(request: String, answer: Answer, change: &Change) -> Result<Accepted, ChangeError> {
+    let cloud = Script::play([(request, answer)]).await;
+    let client: Client = cloud.digitalocean();
+    let sent = client.send(change).await;
+    cloud.finish();
+    sent
+}
+
+#[tokio::test]
+async fn a_resize_names_storage_only_when_it_must_change() {
+    let accepted = Accepted { action: None };
+    let path = format!("PUT /v2/databases/{DATABASE}/resize application/json");
+    let request = format!(r#"{path} {{"size":"db-s-1vcpu-1gb","num_nodes":1}}"#);
+    let taken = sent(request, answer(202, ""), &resize(None)).await;
+    assert_eq!(taken.unwrap(), accepted);
+    let request =
+        format!(r#"{path} {{"size":"db-s-1vcpu-1gb","num_nodes":1,"storage_size_mib":61440}}"#);
+    let taken = sent(request.clone(), answer(202, "{}"), &resize(Some(61_440))).await;
+    assert_eq!(taken.unwrap(), accepted);
+    let error = sent(request, answer(200, "<html>"), &resize(Some(61_440))).await;
+    assert_eq!(change_kind(&error.unwrap_err()), "unknown");
+}
+
+#[tokio::test]
+async fn a_plan_that_cannot_shrink_is_refused_in_the_providers_words() {
+    let path = format!("PUT /v2/databases/{DATABASE}/resize application/json");
+    let request = format!(r#"{path} {{"size":"db-s-1vcpu-1gb","num_nodes":1}}"#);
+    let words = do_error("unprocessable_entity", "cannot downsize a database cluster");
+    let error = sent(request, answer(422, words), &resize(None))
+        .await
+        .unwrap_err();
+    let ChangeError::Refused(refusal) = error else {
+        panic!("{error:?}")
+    };
+    assert_eq!(refusal.message, "cannot downsize a database cluster");
+}
+
+fn scale(count: u32, autoscale: Option<AutoscaleBounds>) -> Change {
+    Change::ScaleNodePool {
+        cluster: ClusterId(CLUSTER.to_owned()),
+        pool: PoolId(POOL.to_owned()),
+        name: "backend-pool".to_owned(),
+        count,
+        autoscale,
+        tags: names(&["web-team", "k8s", "k8s:worker", &format!("k8s:{CLUSTER}")]),
+        labels: r#"{"service":"backend"}"#.to_owned(),
+        taints: r#"[{"key":"gpu"}]"#.to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn a_pools_update_sends_everything_again_and_writes_zero_and_false() {
+    let path = format!("PUT /v2/kubernetes/clusters/{CLUSTER}/node_pools/{POOL} application/json");
+    let kept = r#""tags":["web-team"],"labels":{"service":"backend"},"taints":[{"key":"gpu"}]"#;
+    let updated = |count| answer(202, json!({"node_pool": pool(count, &["running"])}));
+    let scaled = r#""name":"backend-pool","count":0,"auto_scale":false"#;
+    let request = format!("{path} {{{scaled},{kept}}}");
+    let taken = sent(request, updated(0), &scale(0, None)).await;
+    assert_eq!(taken.unwrap(), Accepted { action: None });
+    let bounds = AutoscaleBounds { min: 2, max: 5 };
+    let scaled = r#""name":"backend-pool","count":3,"auto_scale":true,"min_nodes":2,"max_nodes":5"#;
+    let request = format!("{path} {{{scaled},{kept}}}");
+    let taken = sent(request.clone(), updated(3), &scale(3, Some(bounds))).await;
+    assert_eq!(taken.unwrap(), Accepted { action: None });
+    let error = sent(request, answer(202, "{}"), &scale(3, Some(bounds))).await;
+    assert_eq!(change_kind(&error.unwrap_err()), "unknown");
+}
+
+#[tokio::test]
+async fn a_pool_that_cannot_be_sent_whole_is_not_sent() {
+    let Change::ScaleNodePool {
+        cluster,
+        pool,
+        name,
+        count,
+        autoscale,
+        tags,
+        labels,
+        ..
+    } = scale(0, None)
+    else {
+        unreachable!()
+    };
+    let broken = Change::ScaleNodePool {
+        cluster,
+        pool,
+        name,
+        count,
+        autoscale,
+        tags,
+        labels,
+        taints: "[".to_owned(),
+    };
+    let cloud = Script::play::<String>([]).await;
+    let error = cloud.digitalocean().send(&broken).await.unwrap_err();
+    assert_eq!(change_kind(&error), "not accepted");
+    cloud.finish();
+}

@@ -1,0 +1,302 @@
+//! Hetzner Cloud, request by request.
+
+use domain::{
+    ResourceId, ResourceKind,
+    resource::{ActionEffect, ActionId, ActionState, Power, Size},
+};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{
+    kind,
+    script::{Script, answer, ok},
+};
+use crate::{Accepted, Change, Client};
+
+fn server(id: u64, status: &str) -> Value {
+    json!({
+        "id": id, "name": format!("build-{id}"), "status": status, "locked": false,
+        "labels": {"offhours": "office-hours", "team": ""},
+        "location": {"id": 1, "name": "fsn1"},
+        "server_type": {"id": 1, "name": "cpx22"},
+        "created": "2026-01-30T23:55:00Z",
+    })
+}
+
+fn page(items: &str, of: Vec<Value>, next: Option<u32>) -> Value {
+    json!({items: of, "meta": {"pagination": {
+        "page": 1, "per_page": 50, "previous_page": null, "next_page": next,
+        "last_page": null, "total_entries": null,
+    }}})
+}
+
+fn action(id: u64, command: &str, status: &str, started: &str) -> Value {
+    json!({"id": id, "command": command, "status": status, "progress": 0, "started": started,
+        "finished": null, "resources": [{"id": 42, "type": "server"}], "error": null})
+}
+
+fn id(number: u64) -> ResourceId {
+    format!("server/{number}").parse().unwrap()
+}
+
+async fn list(client: &Client) -> Vec<ResourceId> {
+    let servers = client.list(&ResourceKind::ALL).await.unwrap();
+    servers.into_iter().map(|server| server.id).collect()
+}
+
+#[tokio::test]
+async fn all_pages_are_listed_and_a_server_that_shifted_counts_once() {
+    let cloud = Script::play([
+        (
+            "GET /v1/servers?sort=id:asc&per_page=50&page=1",
+            ok(page(
+                "servers",
+                vec![server(2, "running"), server(1, "off")],
+                Some(2),
+            )),
+        ),
+        (
+            "GET /v1/servers?sort=id:asc&per_page=50&page=2",
+            ok(page(
+                "servers",
+                vec![server(2, "running"), server(3, "off")],
+                None,
+            )),
+        ),
+    ])
+    .await;
+    assert_eq!(list(&cloud.hetzner(&[])).await, [id(1), id(2), id(3)]);
+    cloud.finish();
+}
+
+#[tokio::test]
+async fn a_list_that_breaks_on_a_later_page_or_goes_in_circles_is_an_error() {
+    let first = "GET /v1/servers?sort=id:asc&per_page=50&page=1";
+    let second = "GET /v1/servers?sort=id:asc&per_page=50&page=2";
+    for (bad, expected) in [
+        (
+            answer(500, super::hz_error("server_error", "no")),
+            "unavailable",
+        ),
+        (ok(page("servers", vec![], Some(2))), "not understood"),
+        (ok(json!({"servers": []})), "not understood"),
+        (
+            ok(json!({"servers": [{"id": 1}], "meta": {"pagination": {}}})),
+            "not understood",
+        ),
+    ] {
+        let good = ok(page("servers", vec![server(1, "running")], Some(2)));
+        let cloud = Script::play([(first, good), (second, bad)]).await;
+        let error = cloud
+            .hetzner(&[])
+            .list(&ResourceKind::ALL)
+            .await
+            .unwrap_err();
+        assert_eq!(kind(&error), expected, "{error}");
+        cloud.finish();
+    }
+}
+
+#[tokio::test]
+async fn only_the_locations_named_are_listed_and_datacenters_name_them_too() {
+    let mut elsewhere = server(2, "running");
+    elsewhere["location"]["name"] = json!("hel1");
+    for (locations, expected) in [
+        (&[][..], vec![id(1), id(2)]),
+        (&["fsn1"], vec![id(1)]),
+        (&["hel1-dc2"], vec![id(2)]),
+        (&["ash"], vec![]),
+    ] {
+        let both = vec![server(1, "running"), elsewhere.clone()];
+        let cloud = Script::play([(
+            "GET /v1/servers?sort=id:asc&per_page=50&page=1",
+            ok(page("servers", both, None)),
+        )])
+        .await;
+        assert_eq!(
+            list(&cloud.hetzner(locations)).await,
+            expected,
+            "{locations:?}"
+        );
+        cloud.finish();
+    }
+}
+
+#[tokio::test]
+async fn a_server_in_another_location_is_there_but_never_touched() {
+    let request = "GET /v1/servers/42";
+    let cloud = Script::play([(request, ok(json!({"server": server(42, "running")})))]).await;
+    let found = cloud.hetzner(&["nbg1-dc3"]).status(&id(42)).await.unwrap();
+    let reason = found.unwrap().unsupported.unwrap();
+    assert!(reason.contains("fsn1"), "{reason}");
+    cloud.finish();
+}
+
+#[tokio::test]
+async fn a_server_is_told_in_our_words() {
+    let request = "GET /v1/servers/42";
+    let cloud = Script::play([(request, ok(json!({"server": server(42, "running")})))]).await;
+    let found = cloud.hetzner(&[]).status(&id(42)).await.unwrap().unwrap();
+    assert_eq!(found.id, id(42));
+    assert_eq!(found.name, "build-42");
+    assert_eq!(found.region, "fsn1");
+    assert!(found.tags.iter().eq(["offhours=office-hours", "team="]));
+    assert_eq!(
+        found.size,
+        Size::Machine {
+            plan: "cpx22".to_owned()
+        }
+    );
+    assert_eq!((found.cluster, found.unsupported), (None, None));
+    cloud.finish();
+}
+
+#[tokio::test]
+async fn every_status_has_its_power_and_whether_it_may_be_changed() {
+    for (status, locked, power, busy) in [
+        ("running", false, Power::Running, None),
+        ("off", false, Power::Stopped, None),
+        ("running", true, Power::Running, Some("locked")),
+        ("off", true, Power::Stopped, Some("locked")),
+        (
+            "starting",
+            false,
+            Power::Between,
+            Some("status is starting"),
+        ),
+        ("stopping", true, Power::Between, Some("status is stopping")),
+        (
+            "initializing",
+            false,
+            Power::Between,
+            Some("status is initializing"),
+        ),
+        (
+            "deleting",
+            false,
+            Power::Between,
+            Some("status is deleting"),
+        ),
+        (
+            "migrating",
+            false,
+            Power::Between,
+            Some("status is migrating"),
+        ),
+        (
+            "rebuilding",
+            false,
+            Power::Between,
+            Some("status is rebuilding"),
+        ),
+        ("unknown", false, Power::Between, Some("status is unknown")),
+        (
+            "hibernating",
+            false,
+            Power::Between,
+            Some("status is hibernating"),
+        ),
+    ] {
+        let mut server = server(42, status);
+        server["locked"] = json!(locked);
+        server["labels"] = Value::Null;
+        let cloud = Script::play([("GET /v1/servers/42", ok(json!({"server": server})))]).await;
+        let found = cloud.hetzner(&[]).status(&id(42)).await.unwrap().unwrap();
+        assert_eq!(
+            (found.power, found.busy.as_deref()),
+            (power, busy),
+            "{status}"
+        );
+        cloud.finish();
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_none() {
+    let cloud = Script::play([(
+        "GET /v1/servers/42",
+        answer(404, super::hz_error("not_found", "server not found")),
+    )])
+    .await;
+    assert_eq!(cloud.hetzner(&[]).status(&id(42)).await.unwrap(), None);
+    cloud.finish();
+}
+
+#[tokio::test]
+async fn power_actions_are_sent_without_a_body() {
+    let begun = |word, command| {
+        let body = json!({"action": action(13, command, "running", "2016-01-30T23:50:00Z")});
+        (
+            format!("POST /v1/servers/42/actions/{word}"),
+            answer(201, body),
+        )
+    };
+    let cloud = Script::play([
+        begun("poweron", "start_server"),
+        begun("shutdown", "shutdown_server"),
+        begun("poweroff", "stop_server"),
+    ])
+    .await;
+    let client = cloud.hetzner(&[]);
+    for change in [
+        Change::PowerOn(id(42)),
+        Change::Shutdown(id(42)),
+        Change::PowerOff(id(42)),
+    ] {
+        let accepted = client.send(&change).await.unwrap();
+        assert_eq!(
+            accepted,
+            Accepted {
+                action: Some(ActionId(13))
+            },
+            "{change}"
+        );
+    }
+    cloud.finish();
+}
+
+#[tokio::test]
+async fn the_action_log_is_read_newest_first_down_to_the_instant() {
+    let since: Timestamp = "2026-11-21T09:00:05.7Z".parse().unwrap();
+    let cloud = Script::play([
+        (
+            "GET /v1/servers/42/actions?sort=started:desc&per_page=50&page=1",
+            ok(page(
+                "actions",
+                vec![
+                    action(9, "start_server", "running", "2026-11-21T09:01:00+00:00"),
+                    action(8, "reset_server", "error", "2026-11-21T09:00:30+00:00"),
+                ],
+                Some(2),
+            )),
+        ),
+        (
+            "GET /v1/servers/42/actions?sort=started:desc&per_page=50&page=2",
+            ok(page(
+                "actions",
+                vec![
+                    action(7, "stop_server", "success", "2026-11-21T09:00:10+00:00"),
+                    action(6, "shutdown_server", "paused", "2026-11-21T09:00:05+00:00"),
+                    action(5, "create_image", "success", "2026-11-21T09:00:04+00:00"),
+                ],
+                Some(3),
+            )),
+        ),
+    ])
+    .await;
+    let log = cloud.hetzner(&[]).actions(&id(42), since).await.unwrap();
+    let log: Vec<_> = log
+        .iter()
+        .map(|action| (action.id.0, action.effect, action.state))
+        .collect();
+    assert_eq!(
+        log,
+        [
+            (9, ActionEffect::Start, ActionState::Running),
+            (8, ActionEffect::Reboot, ActionState::Failed),
+            (7, ActionEffect::PowerOff, ActionState::Done),
+            (6, ActionEffect::Shutdown, ActionState::Running),
+        ]
+    );
+    cloud.finish();
+}

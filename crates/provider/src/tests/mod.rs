@@ -1,0 +1,59 @@
+//! The clients against exact, ordered lists of requests and answers, over real HTTP.
+
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "builders of JSON take what they put in, so that tables read without `&`"
+)]
+
+mod digitalocean;
+mod hetzner;
+mod pipeline;
+mod script;
+
+use serde_json::{Value, json};
+
+use crate::{ChangeError, ProviderError};
+
+fn do_error(id: &str, message: &str) -> Value {
+    json!({"id": id, "message": message, "request_id": "4d9d8375"})
+}
+
+fn hz_error(code: &str, message: &str) -> Value {
+    json!({"error": {"code": code, "message": message, "details": null}})
+}
+
+/// The variant's name, for tables.
+fn kind(error: &ProviderError) -> &'static str {
+    match error {
+        ProviderError::RateLimited { .. } => "rate limited",
+        ProviderError::TokenRefused(_) => "token refused",
+        ProviderError::NotFound(_) => "not found",
+        ProviderError::Busy(_) => "busy",
+        ProviderError::Refused(_) => "refused",
+        ProviderError::Unavailable(_) => "unavailable",
+        ProviderError::NotUnderstood { .. } => "not understood",
+        ProviderError::Transport { .. } => "transport",
+        ProviderError::Endpoint(_) => "endpoint",
+        ProviderError::Foreign { .. } => "foreign",
+    }
+}
+
+fn change_kind(error: &ChangeError) -> &'static str {
+    match error {
+        ChangeError::Refused(_) => "refused",
+        ChangeError::Busy(_) => "busy",
+        ChangeError::NotAccepted(_) => "not accepted",
+        ChangeError::Unknown(_) => "unknown",
+    }
+}
+
+/// Everything that an error says anywhere: itself, its sources, and its debug form.
+fn everything(error: &dyn std::error::Error) -> String {
+    let mut text = format!("{error} {error:?}");
+    let mut source = error.source();
+    while let Some(error) = source {
+        text = format!("{text} {error} {error:?}");
+        source = error.source();
+    }
+    text
+}

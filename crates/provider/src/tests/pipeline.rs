@@ -1,0 +1,454 @@
+//! What both clients share: rates, tokens, broken connections, and the meaning of every error.
+
+use std::time::Duration;
+
+use domain::{ResourceId, ResourceKind};
+
+use super::{
+    change_kind, do_error, everything, hz_error, kind,
+    script::{Answer, Script, TOKEN, answer, ok},
+};
+use crate::{Change, ChangeError, Client, ProviderError, http::builder, http_client};
+
+const DROPLET: &str = "GET /v2/droplets/1";
+const SERVER: &str = "GET /v1/servers/1";
+const POWER_ON: &str = r#"POST /v2/droplets/1/actions application/json {"type":"power_on"}"#;
+const START: &str = "POST /v1/servers/1/actions/poweron";
+
+fn droplet() -> ResourceId {
+    "droplet/1".parse().unwrap()
+}
+
+fn server() -> ResourceId {
+    "server/1".parse().unwrap()
+}
+
+fn off() -> serde_json::Value {
+    serde_json::json!({"droplet": {"id": 1, "name": "web", "status": "off", "locked": false,
+        "tags": [], "size_slug": "s-1vcpu-1gb", "region": {"slug": "fra1"}}})
+}
+
+fn accepted() -> serde_json::Value {
+    serde_json::json!({"action": {"id": 7, "status": "in-progress"}})
+}
+
+#[tokio::test]
+async fn every_error_of_digitalocean_means_what_the_table_says() {
+    let pending = "Droplet already has a pending event.";
+    for (status, code, message, read, change) in [
+        (400, "bad_request", "no", "refused", "refused"),
+        (401, "unauthorized", "no", "token refused", "refused"),
+        (403, "forbidden", "no", "token refused", "refused"),
+        (404, "not_found", "no", "not found", "refused"),
+        (408, "timeout", "no", "unavailable", "unknown"),
+        (409, "conflict", "no", "busy", "busy"),
+        (412, "precondition_failed", "no", "busy", "busy"),
+        (
+            422,
+            "unprocessable_entity",
+            "invalid size",
+            "refused",
+            "refused",
+        ),
+        (422, "unprocessable_entity", pending, "busy", "busy"),
+        (
+            422,
+            "unprocessable_entity",
+            "Droplet is already powered on",
+            "busy",
+            "busy",
+        ),
+        (
+            422,
+            "unprocessable_entity",
+            "cluster is currently resizing",
+            "busy",
+            "busy",
+        ),
+        (
+            422,
+            "unprocessable_entity",
+            "cluster is being resized",
+            "busy",
+            "busy",
+        ),
+        (
+            422,
+            "unprocessable_entity",
+            "cluster must be online",
+            "busy",
+            "busy",
+        ),
+        (423, "locked", "no", "busy", "busy"),
+        (
+            429,
+            "too_many_requests",
+            "no",
+            "rate limited",
+            "not accepted",
+        ),
+        (500, "server_error", "no", "unavailable", "unknown"),
+        (503, "unavailable", "no", "unavailable", "unknown"),
+    ] {
+        let error = || answer(status, do_error(code, message));
+        let cloud = Script::play([(DROPLET, error()), (POWER_ON, error())]).await;
+        let Client::DigitalOcean(client) = cloud.digitalocean() else {
+            unreachable!()
+        };
+        let row = format!("{status} {code} {message}");
+        assert_eq!(
+            kind(&client.status(&droplet()).await.unwrap_err()),
+            read,
+            "{row}"
+        );
+        let client = Client::DigitalOcean(client);
+        let sent = client.send(&Change::PowerOn(droplet())).await;
+        assert_eq!(change_kind(&sent.unwrap_err()), change, "{row}");
+        cloud.finish();
+    }
+}
+
+#[tokio::test]
+async fn every_error_of_hetzner_means_what_the_table_says() {
+    for (status, code, read, change) in [
+        (400, "json_error", "refused", "refused"),
+        (401, "unauthorized", "token refused", "refused"),
+        (403, "forbidden", "token refused", "refused"),
+        (403, "token_readonly", "token refused", "refused"),
+        (403, "maintenance", "busy", "busy"),
+        (403, "resource_limit_exceeded", "refused", "refused"),
+        (404, "not_found", "not found", "refused"),
+        (405, "method_not_allowed", "refused", "refused"),
+        (409, "conflict", "busy", "busy"),
+        (409, "uniqueness_error", "refused", "refused"),
+        (410, "deprecated_api_endpoint", "refused", "refused"),
+        (412, "resource_unavailable", "busy", "busy"),
+        (415, "unsupported_media_type", "refused", "refused"),
+        (422, "invalid_input", "refused", "refused"),
+        (422, "service_error", "unavailable", "unknown"),
+        (422, "unsupported_error", "refused", "refused"),
+        (423, "locked", "busy", "busy"),
+        (423, "protected", "refused", "refused"),
+        (429, "rate_limit_exceeded", "rate limited", "not accepted"),
+        (500, "server_error", "unavailable", "unknown"),
+        (502, "bad_gateway", "unavailable", "unknown"),
+        (503, "unavailable", "unavailable", "unknown"),
+        (504, "timeout", "unavailable", "unknown"),
+    ] {
+        let error = || answer(status, hz_error(code, "no"));
+        let cloud = Script::play([(SERVER, error()), (START, error())]).await;
+        let Client::Hetzner(client) = cloud.hetzner(&[]) else {
+            unreachable!()
+        };
+        let row = format!("{status} {code}");
+        assert_eq!(
+            kind(&client.status(&server()).await.unwrap_err()),
+            read,
+            "{row}"
+        );
+        let client = Client::Hetzner(client);
+        let sent = client.send(&Change::PowerOn(server())).await;
+        assert_eq!(change_kind(&sent.unwrap_err()), change, "{row}");
+        cloud.finish();
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_somebody_else_is_neither_a_refusal_nor_a_404() {
+    for (status, read, change) in [
+        (400, "not understood", "unknown"),
+        (401, "token refused", "refused"),
+        (403, "not understood", "unknown"),
+        (404, "not understood", "unknown"),
+        (429, "rate limited", "not accepted"),
+        (502, "unavailable", "unknown"),
+    ] {
+        let page = || answer(status, "<html>gateway</html>");
+        let cloud = Script::play([(DROPLET, page()), (POWER_ON, page())]).await;
+        let client = cloud.digitalocean();
+        let error = client.status(&droplet()).await.unwrap_err();
+        assert_eq!(kind(&error), read, "{status}");
+        let sent = client.send(&Change::PowerOn(droplet())).await;
+        assert_eq!(change_kind(&sent.unwrap_err()), change, "{status}");
+        cloud.finish();
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_keeps_the_providers_words_and_request_id() {
+    let refused = answer(422, do_error("unprocessable_entity", "cannot\nshrink"));
+    let locked = answer(423, hz_error("locked", "server is locked"));
+    let cloud = Script::play([
+        (POWER_ON, refused),
+        (START, locked.with("x-correlation-id", "c0rr")),
+    ])
+    .await;
+    let sent = cloud.digitalocean().send(&Change::PowerOn(droplet())).await;
+    assert_eq!(
+        sent.unwrap_err().to_string(),
+        "refused: 422 unprocessable_entity: cannot shrink (request 4d9d8375)"
+    );
+    let sent = cloud.hetzner(&[]).send(&Change::PowerOn(server())).await;
+    assert_eq!(
+        sent.unwrap_err().to_string(),
+        "busy: 423 locked: server is locked (request c0rr)"
+    );
+    cloud.finish();
+}
+
+#[tokio::test]
+async fn the_wait_that_a_429_asks_for_is_passed_on() {
+    let limited = || {
+        answer(
+            429,
+            do_error("too_many_requests", "API rate limit exceeded."),
+        )
+    };
+    let cloud = Script::play([
+        (DROPLET, limited().with("retry-after", 42)),
+        (DROPLET, limited()),
+    ])
+    .await;
+    let client = cloud.digitalocean();
+    let error = client.status(&droplet()).await.unwrap_err();
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(42)));
+    let error = client.status(&droplet()).await.unwrap_err();
+    assert_eq!(error.retry_after(), None);
+    cloud.finish();
+}
+
+#[tokio::test]
+async fn a_redirect_is_followed_by_nobody() {
+    let elsewhere = Script::play::<String>([]).await;
+    let to_elsewhere = || answer(307, "").with("location", elsewhere.base());
+    let cloud = Script::play([(DROPLET, to_elsewhere()), (POWER_ON, to_elsewhere())]).await;
+    let client = cloud.digitalocean();
+    let error = client.status(&droplet()).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "answer to GET /v2/droplets/1 not understood: status 307 without the provider's own words"
+    );
+    let sent = client.send(&Change::PowerOn(droplet())).await;
+    assert_eq!(change_kind(&sent.unwrap_err()), "unknown");
+    cloud.finish();
+    elsewhere.finish();
+}
+
+#[tokio::test]
+async fn a_read_is_repeated_once_when_its_connection_breaks() {
+    let cut = |part: &str| Answer::CutOff(part.to_owned());
+    let cloud = Script::play([
+        (DROPLET, Answer::Closed),
+        (DROPLET, ok(off())),
+        (DROPLET, cut(r#"{"droplet""#)),
+        (DROPLET, ok(off())),
+        (DROPLET, Answer::Closed),
+        (DROPLET, Answer::Closed),
+    ])
+    .await;
+    let client = cloud.digitalocean();
+    assert!(client.status(&droplet()).await.unwrap().is_some());
+    assert!(client.status(&droplet()).await.unwrap().is_some());
+    let error = client.status(&droplet()).await.unwrap_err();
+    assert_eq!(kind(&error), "transport");
+    cloud.finish();
+}
+
+#[tokio::test]
+async fn a_read_that_got_an_answer_is_not_repeated() {
+    let cloud = Script::play([
+        (DROPLET, answer(500, do_error("server_error", "no"))),
+        (
+            DROPLET,
+            ok(serde_json::json!({"droplet": {"id": "hunter2"}})),
+        ),
+    ])
+    .await;
+    let client = cloud.digitalocean();
+    let error = client.status(&droplet()).await.unwrap_err();
+    assert_eq!(kind(&error), "unavailable");
+    let error = client.status(&droplet()).await.unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("GET /v2/droplets/1 not understood: unexpected content")
+    );
+    assert!(!everything(&error).contains("hunter2"));
+    cloud.finish();
+}
+
+#[tokio::test]
+async fn a_change_whose_connection_breaks_is_unknown_and_never_repeated() {
+    let cloud = Script::play([
+        (POWER_ON, Answer::Closed),
+        (POWER_ON, Answer::CutOff(r#"{"action""#.to_owned())),
+        (DROPLET, ok(off())),
+        (POWER_ON, Answer::Closed),
+    ])
+    .await;
+    let client = cloud.digitalocean();
+    for is_on_used_connection in [false, false, true] {
+        if is_on_used_connection {
+            client.status(&droplet()).await.unwrap();
+        }
+        let sent = client.send(&Change::PowerOn(droplet())).await;
+        assert_eq!(change_kind(&sent.unwrap_err()), "unknown");
+    }
+    cloud.finish();
+}
+
+#[tokio::test]
+async fn a_change_whose_answer_cannot_be_read_is_unknown() {
+    for body in [
+        "",
+        "garbage",
+        "{}",
+        r#"{"action": {}}"#,
+        r#"{"action": null}"#,
+    ] {
+        let cloud = Script::play([(POWER_ON, answer(201, body)), (START, answer(201, body))]).await;
+        let sent = cloud.digitalocean().send(&Change::PowerOn(droplet())).await;
+        assert_eq!(change_kind(&sent.unwrap_err()), "unknown", "{body}");
+        let sent = cloud.hetzner(&[]).send(&Change::PowerOn(server())).await;
+        assert_eq!(change_kind(&sent.unwrap_err()), "unknown", "{body}");
+        cloud.finish();
+    }
+}
+
+#[tokio::test]
+async fn a_time_out_is_unknown_for_a_change_and_not_repeated_for_a_read() {
+    let cloud = Script::play([(DROPLET, Answer::Silent), (POWER_ON, Answer::Silent)]).await;
+    let short = builder().unwrap().timeout(Duration::from_millis(100));
+    let client = Client::digitalocean(cloud.base(), TOKEN.into(), short.build().unwrap());
+    let error = client.status(&droplet()).await.unwrap_err();
+    assert!(matches!(&error, ProviderError::Transport { source, .. } if source.is_timeout()));
+    let sent = client.send(&Change::PowerOn(droplet())).await;
+    assert_eq!(change_kind(&sent.unwrap_err()), "unknown");
+    cloud.finish();
+}
+
+#[tokio::test]
+async fn a_change_without_a_connection_is_certainly_not_accepted() {
+    let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", closed.local_addr().unwrap());
+    drop(closed);
+    let client = Client::digitalocean(base.parse().unwrap(), TOKEN.into(), http_client().unwrap());
+    let error = client.send(&Change::PowerOn(droplet())).await.unwrap_err();
+    assert!(matches!(
+        &error,
+        ChangeError::NotAccepted(ProviderError::Transport { .. })
+    ));
+    assert!(!everything(&error).contains(TOKEN));
+}
+
+#[tokio::test]
+async fn a_token_that_fits_no_header_leaves_nowhere() {
+    let cloud = Script::play::<String>([]).await;
+    let token = "5ec2e7\n".into();
+    let client = Client::digitalocean(cloud.base(), token, http_client().unwrap());
+    let error = client.send(&Change::PowerOn(droplet())).await.unwrap_err();
+    assert_eq!(change_kind(&error), "not accepted");
+    assert!(!everything(&error).contains("5ec2e7"));
+    cloud.finish();
+}
+
+#[tokio::test]
+async fn no_token_is_sent_in_the_clear_beyond_loopback() {
+    let base = "http://192.0.2.1".parse().unwrap();
+    let client = Client::hetzner(base, TOKEN.into(), http_client().unwrap(), Vec::new());
+    let error = client.list(&[ResourceKind::Server]).await.unwrap_err();
+    assert_eq!(kind(&error), "endpoint");
+}
+
+#[tokio::test]
+async fn the_token_is_in_no_error_and_no_debug_output() {
+    let cloud = Script::play([
+        (DROPLET, answer(401, do_error("unauthorized", "no"))),
+        (DROPLET, answer(302, "")),
+        (DROPLET, Answer::Closed),
+        (DROPLET, Answer::Closed),
+    ])
+    .await;
+    let client = cloud.digitalocean();
+    assert!(!format!("{client:?}").contains(TOKEN));
+    for _ in 0..3 {
+        let error = client.status(&droplet()).await.unwrap_err();
+        assert!(!everything(&error).contains(TOKEN), "{error:?}");
+    }
+    cloud.finish();
+}
+
+#[tokio::test]
+async fn a_base_with_a_path_keeps_it() {
+    let cloud = Script::play([("GET /gateway/v2/droplets/1", ok(off()))]).await;
+    let base = cloud.base().join("/gateway/").unwrap();
+    let client = Client::digitalocean(base, TOKEN.into(), http_client().unwrap());
+    assert!(client.status(&droplet()).await.unwrap().is_some());
+    cloud.finish();
+}
+
+#[tokio::test]
+async fn half_of_the_allowance_is_left_to_others() {
+    let left = |remaining: u32, answer: Answer| {
+        answer
+            .with("RateLimit-Limit", 5000)
+            .with("RateLimit-Remaining", remaining)
+            .with("RateLimit-Reset", 1_763_700_000)
+    };
+    let cloud = Script::play([
+        (DROPLET, left(4, ok(off()))),
+        (
+            DROPLET,
+            left(3, answer(500, do_error("server_error", "no"))),
+        ),
+        (POWER_ON, left(2, answer(201, accepted()))),
+    ])
+    .await;
+    let client = cloud.digitalocean();
+    assert_eq!(client.rate(), None);
+    assert!(client.status(&droplet()).await.is_ok());
+    assert!(client.status(&droplet()).await.is_err());
+    let twin = client.clone();
+    assert!(twin.send(&Change::PowerOn(droplet())).await.is_ok());
+    assert_eq!(client.rate().unwrap().remaining, 2);
+    let error = client.status(&droplet()).await.unwrap_err();
+    assert_eq!(kind(&error), "rate limited");
+    let error = client.send(&Change::PowerOn(droplet())).await.unwrap_err();
+    assert_eq!(change_kind(&error), "not accepted");
+    cloud.finish();
+}
+
+#[tokio::test]
+async fn what_the_other_provider_has_is_not_asked_of_this_one() {
+    let cloud = Script::play::<String>([]).await;
+    let (digitalocean, hetzner) = (cloud.digitalocean(), cloud.hetzner(&[]));
+    let since = jiff::Timestamp::UNIX_EPOCH;
+    assert!(
+        digitalocean
+            .list(&[ResourceKind::Server])
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    assert!(
+        hetzner
+            .list(&[ResourceKind::Droplet])
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    for (client, id) in [
+        (&digitalocean, server()),
+        (&hetzner, droplet()),
+        (&hetzner, "database/d1".parse().unwrap()),
+    ] {
+        assert_eq!(kind(&client.status(&id).await.unwrap_err()), "foreign");
+        assert_eq!(
+            kind(&client.actions(&id, since).await.unwrap_err()),
+            "foreign"
+        );
+        let sent = client.send(&Change::PowerOff(id)).await;
+        assert_eq!(change_kind(&sent.unwrap_err()), "not accepted");
+    }
+    cloud.finish();
+}
