@@ -1,0 +1,79 @@
+//! The simulator as a program.
+
+use std::{fs, net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc};
+
+use anyhow::Context;
+use clap::Parser;
+use cloud_simulator::{Fleet, HeldClock, Simulator};
+use jiff::Timestamp;
+use tokio::net::TcpListener;
+
+/// The program's arguments.
+#[derive(Parser)]
+#[command(
+    version,
+    about = "Plays DigitalOcean (under /v2) and Hetzner Cloud (under /v1) on one address",
+    long_about = None,
+    after_help = "\
+When it is ready, the program prints one line: its address.
+
+With --at the clock stands still until it is moved:
+  curl -d '{\"now\": \"2026-11-23T18:00:00Z\"}' -H 'content-type: application/json' \\
+    http://127.0.0.1:8100/_simulator/clock"
+)]
+struct Arguments {
+    /// What the clouds hold: a TOML file with accounts, droplets, databases, clusters, servers
+    #[arg(long, value_name = "FILE")]
+    fleet: PathBuf,
+
+    /// Where to listen; port 0 takes any that is free
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8100")]
+    listen: SocketAddr,
+
+    /// Holds the clock at this instant (RFC 3339) instead of following the machine's
+    #[arg(long, value_name = "INSTANT")]
+    at: Option<Timestamp>,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    match run(Arguments::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(arguments: Arguments) -> anyhow::Result<()> {
+    let path = arguments.fleet.display();
+    let text = fs::read_to_string(&arguments.fleet).with_context(|| format!("reading {path}"))?;
+    let fleet: Fleet = text.parse().with_context(|| format!("reading {path}"))?;
+    let simulator = if let Some(at) = arguments.at {
+        Simulator::with_held_clock(&fleet, HeldClock::at(at))
+    } else {
+        let clock = environment::Clock::machine();
+        Simulator::new(&fleet, Arc::new(move || clock.now()))
+    };
+    let listener = TcpListener::bind(arguments.listen)
+        .await
+        .with_context(|| format!("listening on {}", arguments.listen))?;
+    let address = listener.local_addr()?;
+    announce(address);
+    simulator.serve(listener).await?;
+    Ok(())
+}
+
+#[expect(
+    clippy::print_stdout,
+    reason = "the line is for whoever waits until it is ready"
+)]
+fn announce(address: SocketAddr) {
+    println!("http://{address}");
+}
+
+#[expect(clippy::print_stderr, reason = "a program's complaint goes there")]
+fn complain(error: &anyhow::Error) {
+    eprintln!("error: {error:#}");
+}

@@ -1,0 +1,122 @@
+//! Pages, as each cloud numbers and links them.
+
+use serde_json::{Value, json};
+
+use crate::request::Incoming;
+
+/// One page of a longer list, and the list's numbers.
+pub(crate) struct Page<T> {
+    pub(crate) items: Vec<T>,
+    number: usize,
+    size: usize,
+    total: usize,
+}
+
+impl<T> Page<T> {
+    /// The page that the query asks for. What is above `most` or no positive number is brought
+    /// into the range; whether the clouds refuse it instead is not documented.
+    fn cut(items: Vec<T>, incoming: &Incoming, usual: usize, most: usize) -> Self {
+        let number = |name| {
+            let value: Option<usize> = incoming.parameter(name)?.parse().ok();
+            value.filter(|value| *value > 0)
+        };
+        let per_page = number("per_page").unwrap_or(usual).min(most);
+        let page = number("page").unwrap_or(1);
+        let total = items.len();
+        let skipped = (page - 1).saturating_mul(per_page);
+        let items = items.into_iter().skip(skipped).take(per_page).collect();
+        Self {
+            items,
+            number: page,
+            size: per_page,
+            total,
+        }
+    }
+
+    /// `DigitalOcean`: 20 unless told, at most 200 (DODESC).
+    pub(crate) fn digitalocean(items: Vec<T>, incoming: &Incoming) -> Self {
+        Self::cut(items, incoming, 20, 200)
+    }
+
+    /// Hetzner: 25 unless told, at most 50 (HZSPEC).
+    pub(crate) fn hetzner(items: Vec<T>, incoming: &Incoming) -> Self {
+        Self::cut(items, incoming, 25, 50)
+    }
+
+    fn last(&self) -> usize {
+        self.total.div_ceil(self.size).max(1)
+    }
+
+    fn next(&self) -> Option<usize> {
+        (self.number < self.last()).then(|| self.number + 1)
+    }
+
+    fn previous(&self) -> Option<usize> {
+        (self.number > 1).then(|| self.number - 1)
+    }
+
+    /// `DigitalOcean`'s `links`, with full addresses that keep the query's other parameters.
+    pub(crate) fn links(&self, incoming: &Incoming) -> Value {
+        let link = |page| self.link(incoming, page);
+        let mut pages = json!({});
+        if let Some(next) = self.next() {
+            pages["next"] = link(next).into();
+            pages["last"] = link(self.last()).into();
+        }
+        if let Some(previous) = self.previous() {
+            pages["first"] = link(1).into();
+            pages["prev"] = link(previous).into();
+        }
+        if self.last() == 1 {
+            json!({})
+        } else {
+            json!({"pages": pages})
+        }
+    }
+
+    /// `DigitalOcean`'s `meta`.
+    pub(crate) fn total(&self) -> Value {
+        json!({"total": self.total})
+    }
+
+    /// Hetzner's `meta`.
+    pub(crate) fn meta(&self) -> Value {
+        json!({"pagination": {
+            "page": self.number,
+            "per_page": self.size,
+            "previous_page": self.previous(),
+            "next_page": self.next(),
+            "last_page": self.last(),
+            "total_entries": self.total,
+        }})
+    }
+
+    /// Hetzner's `Link` header.
+    pub(crate) fn link_header(&self, incoming: &Incoming) -> String {
+        let named = [
+            ("next", self.next()),
+            ("prev", self.previous()),
+            ("last", Some(self.last())),
+        ];
+        let link = |(name, page): (&str, Option<usize>)| {
+            Some(format!("<{}>; rel=\"{name}\"", self.link(incoming, page?)))
+        };
+        named
+            .into_iter()
+            .filter_map(link)
+            .collect::<Vec<_>>()
+            .join(", ")
+    }
+
+    fn link(&self, incoming: &Incoming, page: usize) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        let others = incoming.pairs();
+        let others = others
+            .iter()
+            .filter(|(key, _)| key != "page" && key != "per_page");
+        query.extend_pairs(others);
+        query.append_pair("page", &page.to_string());
+        query.append_pair("per_page", &self.size.to_string());
+        format!("{}{}?{}", incoming.origin, incoming.path, query.finish())
+    }
+}

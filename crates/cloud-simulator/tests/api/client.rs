@@ -1,0 +1,215 @@
+//! A simulator on loopback with a held clock, and a small client for it.
+
+use cloud_simulator::{Fleet, HeldClock, Simulator};
+use domain::ResourceRef;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+
+/// Monday, 08:00 in Berlin.
+pub(crate) const START: &str = "2026-11-23T07:00:00Z";
+
+/// Accounts of both clouds, and one of each that may only read.
+const ACCOUNTS: &str = r#"
+[[accounts]]
+name = "do"
+provider = "digitalocean"
+token = "do-token"
+
+[[accounts]]
+name = "do-reader"
+provider = "digitalocean"
+token = "do-reader-token"
+read_only = true
+
+[[accounts]]
+name = "hz"
+provider = "hetzner"
+token = "hz-token"
+
+[[accounts]]
+name = "hz-reader"
+provider = "hetzner"
+token = "hz-reader-token"
+read_only = true
+"#;
+
+/// The clouds under test.
+pub(crate) struct Clouds {
+    pub(crate) simulator: Simulator,
+    pub(crate) clock: HeldClock,
+    address: String,
+}
+
+/// An answer as it came over the wire.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    headers: Vec<(String, String)>,
+    pub(crate) text: String,
+}
+
+impl Answer {
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let found = self
+            .headers
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
+
+    #[track_caller]
+    pub(crate) fn number(&self, name: &str) -> i64 {
+        self.header(name).unwrap().parse().unwrap()
+    }
+
+    /// The answer, once its status is the expected one.
+    #[track_caller]
+    pub(crate) fn expect(self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{self:?}");
+        if self.text.is_empty() {
+            Value::Null
+        } else {
+            self.json()
+        }
+    }
+}
+
+impl Clouds {
+    /// Serves a fleet; what is left out of each entry's `account` is `do` or `hz`.
+    pub(crate) async fn with(fleet: &str) -> Self {
+        let owned = fleet
+            .replace("[[droplets]]", "[[droplets]]\naccount = \"do\"")
+            .replace("[[databases]]", "[[databases]]\naccount = \"do\"")
+            .replace("[[clusters]]", "[[clusters]]\naccount = \"do\"")
+            .replace("[[servers]]", "[[servers]]\naccount = \"hz\"");
+        Self::serve(&format!("{ACCOUNTS}{owned}")).await
+    }
+
+    /// Serves a fleet with its own accounts.
+    pub(crate) async fn serve(fleet: &str) -> Self {
+        let fleet: Fleet = fleet.parse().unwrap();
+        let clock = HeldClock::at(START.parse().unwrap());
+        let simulator = Simulator::with_held_clock(&fleet, clock.clone());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let serving = simulator.clone();
+        tokio::spawn(async move { serving.serve(listener).await });
+        Self {
+            simulator,
+            clock,
+            address,
+        }
+    }
+
+    /// Lets simulated time pass.
+    pub(crate) fn pass(&self, seconds: i64) {
+        self.clock
+            .move_to(self.clock.now() + SignedDuration::from_secs(seconds))
+            .unwrap();
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The whole state of a resource.
+    #[track_caller]
+    pub(crate) fn state(&self, reference: &str) -> Value {
+        let reference: ResourceRef = reference.parse().unwrap();
+        self.simulator.resource(&reference).unwrap()
+    }
+
+    /// Sends a request with the usual token of the path's cloud.
+    pub(crate) async fn send(&self, method: &str, path: &str, body: Option<Value>) -> Answer {
+        let token = if path.starts_with("/v1") {
+            "hz-token"
+        } else {
+            "do-token"
+        };
+        self.send_as(token, method, path, body).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Value {
+        self.send("GET", path, None).await.expect(200)
+    }
+
+    pub(crate) async fn send_as(
+        &self,
+        token: &str,
+        method: &str,
+        path: &str,
+        body: Option<Value>,
+    ) -> Answer {
+        self.try_send(token, method, path, body)
+            .await
+            .expect("an answer")
+    }
+
+    /// None if the connection is closed without an answer.
+    pub(crate) async fn try_send(
+        &self,
+        token: &str,
+        method: &str,
+        path: &str,
+        body: Option<Value>,
+    ) -> Option<Answer> {
+        let mut stream = self.begin(token, method, path, body).await;
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).await.unwrap();
+        let text = String::from_utf8(bytes).unwrap();
+        if text.is_empty() {
+            return None;
+        }
+        let (head, body) = text.split_once("\r\n\r\n").expect("a head");
+        let mut lines = head.lines();
+        let status = lines.next()?.split(' ').nth(1)?.parse().unwrap();
+        let header = |line: &str| {
+            let (name, value) = line.split_once(": ").unwrap();
+            (name.to_owned(), value.to_owned())
+        };
+        Some(Answer {
+            status,
+            headers: lines.map(header).collect(),
+            text: body.to_owned(),
+        })
+    }
+
+    /// Sends a request and leaves the answer unread: dropping the stream is a client that goes.
+    pub(crate) async fn begin(
+        &self,
+        token: &str,
+        method: &str,
+        path: &str,
+        body: Option<Value>,
+    ) -> TcpStream {
+        let body = body.map(|body| body.to_string());
+        let content = body.as_ref().map_or_else(String::new, |body| {
+            format!(
+                "content-type: application/json\r\ncontent-length: {}\r\n",
+                body.len()
+            )
+        });
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {token}\r\n\
+             connection: close\r\n{content}\r\n{}",
+            self.address,
+            body.unwrap_or_default()
+        );
+        let mut stream = TcpStream::connect(&self.address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        stream
+    }
+}

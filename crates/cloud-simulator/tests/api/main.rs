@@ -1,0 +1,15 @@
+//! The simulator over real HTTP, with a clock that the tests move.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "the exception for tests does not reach their helper functions"
+)]
+
+mod client;
+mod control;
+mod databases;
+mod droplets;
+mod faults;
+mod general;
+mod kubernetes;
+mod servers;
