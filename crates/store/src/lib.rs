@@ -1,0 +1,242 @@
+//! What Offhours remembers, in DynamoDB; every write names the revision it replaces.
+//!
+//! Four tables: `schedules` (the head, the overrides, and each generation's schedules),
+//! `accounts` (each generation's accounts, and what was learnt of them), `resources` (one record
+//! each) and `history`. [`Reader`] cannot write: the function that runs most often gets only that.
+
+mod configure;
+pub mod item;
+mod read;
+mod tables;
+mod write;
+
+use std::{fmt, ops::Deref};
+
+use aws_config::SdkConfig;
+use aws_sdk_dynamodb::Client;
+use domain::{
+    AccountName, ResourceRef, ScheduleName,
+    record::{Cause, Direction, Record},
+    resource::SavedState,
+};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+pub use configure::ApplyError;
+pub use item::Head;
+pub use read::{InForce, Present, Reader};
+
+/// What went wrong with the store; variants differ in what the caller does next.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Somebody else wrote first: read again and decide again.
+    #[error("the record was changed by somebody else meanwhile")]
+    Stale {
+        /// What stands there now.
+        current: Option<Box<Record>>,
+    },
+    /// DynamoDB did not answer, or refused: nothing is known, try at the next tick.
+    #[error("failed to {0}")]
+    Dynamo(&'static str, #[source] Box<aws_sdk_dynamodb::Error>),
+    /// An item is of a format that this code does not know, and is left alone.
+    #[error(
+        "an item has the format {}, newer than this program knows; update it",
+        .0.map_or_else(|| "(none)".to_owned(), |format| format.to_string())
+    )]
+    Format(Option<u32>),
+    /// An item cannot be read.
+    #[error("an item does not have the form that its format promises")]
+    Malformed(#[from] serde_dynamo::Error),
+}
+
+/// Turns an SDK error into ours, with what was tried.
+pub(crate) fn failed<E>(what: &'static str) -> impl FnOnce(E) -> StoreError
+where
+    aws_sdk_dynamodb::Error: From<E>,
+{
+    move |error| StoreError::Dynamo(what, Box::new(error.into()))
+}
+
+/// The names of the four tables.
+#[derive(Debug, Clone)]
+pub struct Tables {
+    /// The head, the overrides, schedules by generation.
+    pub schedules: String,
+    /// Accounts by generation, and their states.
+    pub accounts: String,
+    /// Records.
+    pub resources: String,
+    /// Finished transitions.
+    pub history: String,
+}
+
+impl Tables {
+    /// The four names behind a prefix.
+    #[must_use]
+    pub fn prefixed(prefix: &str) -> Self {
+        let name = |table| format!("{prefix}{table}");
+        Self {
+            schedules: name("schedules"),
+            accounts: name("accounts"),
+            resources: name("resources"),
+            history: name("history"),
+        }
+    }
+}
+
+/// Reads and writes.
+#[derive(Debug, Clone)]
+pub struct Store {
+    reader: Reader,
+}
+
+impl Store {
+    /// A store in these tables.
+    #[must_use]
+    pub fn new(client: Client, tables: Tables) -> Self {
+        Self {
+            reader: Reader::new(client, tables),
+        }
+    }
+
+    /// A store in these tables, at the address and with the credentials of `config`.
+    #[must_use]
+    pub fn connect(config: &SdkConfig, tables: Tables) -> Self {
+        Self::new(Client::new(config), tables)
+    }
+}
+
+impl Deref for Store {
+    type Target = Reader;
+
+    fn deref(&self) -> &Reader {
+        &self.reader
+    }
+}
+
+/// What was learnt of an account, for pacing and for people. A hint: the latest writer wins.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccountState {
+    /// Which account.
+    pub account: AccountName,
+    /// When its resources were last listed whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listed_at: Option<Timestamp>,
+    /// When listing was last tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tried_at: Option<Timestamp>,
+    /// Why the last listing failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// What the provider said of its rate limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+}
+
+impl AccountState {
+    /// An account of which nothing is known.
+    #[must_use]
+    pub fn unknown(account: AccountName) -> Self {
+        Self {
+            account,
+            listed_at: None,
+            tried_at: None,
+            error: None,
+            rate: None,
+        }
+    }
+}
+
+/// A provider's rate limit as its headers last showed it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rate {
+    /// Requests left.
+    pub remaining: u64,
+    /// When that was said.
+    pub at: Timestamp,
+}
+
+/// One finished transition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HistoryEntry {
+    /// Which resource.
+    pub reference: ResourceRef,
+    /// Its name then.
+    pub name: String,
+    /// Stop or start.
+    pub direction: Direction,
+    /// What asked for it.
+    pub cause: Cause,
+    /// The schedule followed then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<ScheduleName>,
+    /// When it was claimed.
+    pub claimed_at: Timestamp,
+    /// When the request was permitted; absent if none was needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_at: Option<Timestamp>,
+    /// When the provider's acceptance was noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted_at: Option<Timestamp>,
+    /// When it ended.
+    pub finished_at: Timestamp,
+    /// How it ended.
+    pub ending: Ending,
+    /// Whether the power was cut after an unanswered shutdown.
+    pub forced: bool,
+    /// The saved state at the end, or what was put back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saved: Option<SavedState>,
+    /// What was seen at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<SavedState>,
+}
+
+impl HistoryEntry {
+    /// The transition's identity within its resource.
+    #[must_use]
+    pub fn transition_key(&self) -> String {
+        format!(
+            "{:020}#{}",
+            self.claimed_at.as_millisecond(),
+            self.direction
+        )
+    }
+}
+
+/// How a transition ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ending {
+    /// The end state was seen.
+    Seen,
+    /// Observe mode: it would have been asked for.
+    WouldHave,
+    /// The provider refused, in these words.
+    Refused(String),
+    /// A person did the opposite meanwhile.
+    Overtaken,
+    /// The resource opted out meanwhile.
+    LetGo,
+    /// A newer, opposite edge took over.
+    Turned,
+    /// A person's size was kept at the start; the saved one is in this entry alone.
+    Kept,
+    /// The resource is gone; its saved state is in this entry alone.
+    Gone,
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Seen => f.write_str("seen"),
+            Self::WouldHave => f.write_str("would have"),
+            Self::Refused(reason) => write!(f, "refused: {reason}"),
+            Self::Overtaken => f.write_str("overtaken by a person"),
+            Self::LetGo => f.write_str("let go"),
+            Self::Turned => f.write_str("turned"),
+            Self::Kept => f.write_str("kept as a person left it"),
+            Self::Gone => f.write_str("gone"),
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Reading: all reads are strongly consistent but the index, whose answers are hints.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use aws_config::SdkConfig;
+use aws_sdk_dynamodb::{
+    Client,
+    types::{AttributeValue, KeysAndAttributes},
+};
+use domain::{
+    AccountName, ResourceRef,
+    configuration::{Configuration, Generation, Overrides, Settings},
+    decision::Rules,
+    record::Record,
+};
+use jiff::Timestamp;
+
+use crate::{
+    AccountState, HistoryEntry, StoreError, Tables, failed,
+    item::{self, ConfigurationItem, Head, HeadItem, Item},
+};
+
+/// DynamoDB's limit on the keys of one `BatchGetItem`.
+const BATCH_KEYS: usize = 100;
+
+/// Reads, and cannot write.
+#[derive(Debug, Clone)]
+pub struct Reader {
+    pub(crate) client: Client,
+    pub(crate) tables: Tables,
+    /// The configuration read last: a generation never changes, so it is read once.
+    cached: Arc<Mutex<Option<Arc<Configuration>>>>,
+}
+
+/// The head and the overrides, from one read.
+#[derive(Debug, Clone, Default)]
+pub struct Present {
+    /// Which generation is in force.
+    pub head: Head,
+    /// The overrides in force, and those that have ended.
+    pub overrides: Overrides,
+}
+
+impl Reader {
+    /// A reader of these tables.
+    #[must_use]
+    pub fn new(client: Client, tables: Tables) -> Self {
+        Self {
+            client,
+            tables,
+            cached: Arc::default(),
+        }
+    }
+
+    /// A reader of these tables, at the address and with the credentials of `config`.
+    #[must_use]
+    pub fn connect(config: &SdkConfig, tables: Tables) -> Self {
+        Self::new(Client::new(config), tables)
+    }
+
+    /// The head and the overrides, in one request.
+    pub async fn present(&self) -> Result<Present, StoreError> {
+        let mut present = Present::default();
+        let mut overrides = Vec::new();
+        for item in self.partition(&self.tables.schedules, item::HEAD).await? {
+            match item::to_head_item(item)? {
+                HeadItem::Head(head) => present.head = head,
+                HeadItem::Override(one) => overrides.push(one),
+            }
+        }
+        present.overrides = overrides.into_iter().collect();
+        Ok(present)
+    }
+
+    /// One generation's configuration; from memory if it was the last one read.
+    pub async fn configuration(
+        &self,
+        generation: Generation,
+    ) -> Result<Arc<Configuration>, StoreError> {
+        if let Some(cached) = self.cached().filter(|c| c.generation == generation) {
+            return Ok(cached);
+        }
+        let mut configuration = Configuration {
+            generation,
+            settings: Settings::default(),
+            accounts: BTreeMap::new(),
+            schedules: BTreeMap::new(),
+        };
+        let key = item::generation_key(generation);
+        for item in self.partition(&self.tables.schedules, &key).await? {
+            match item::to_configuration_item(item)? {
+                ConfigurationItem::Settings(settings) => configuration.settings = settings,
+                ConfigurationItem::Schedule { schedule, rule } => {
+                    configuration.schedules.insert(schedule, *rule);
+                }
+            }
+        }
+        for item in self.partition(&self.tables.accounts, &key).await? {
+            let (name, account) = item::to_account(item)?;
+            configuration.accounts.insert(name, account);
+        }
+        let configuration = Arc::new(configuration);
+        *self.cached.lock().unwrap_or_else(PoisonError::into_inner) = Some(configuration.clone());
+        Ok(configuration)
+    }
+
+    /// What is in force: the configuration and the overrides.
+    pub async fn in_force(&self) -> Result<InForce, StoreError> {
+        let present = self.present().await?;
+        Ok(InForce {
+            configuration: self.configuration(present.head.generation).await?,
+            overrides: present.overrides,
+        })
+    }
+
+    /// The records that the index says are due, earliest first. Hints: the index lags.
+    pub async fn due(&self, now: Timestamp) -> Result<Vec<Record>, StoreError> {
+        let mut pages = self
+            .client
+            .query()
+            .table_name(&self.tables.resources)
+            .index_name(item::DUE_INDEX)
+            .key_condition_expression("#due = :due AND due_ms <= :now")
+            .expression_attribute_names("#due", "due")
+            .expression_attribute_values(":due", item::text(item::DUE_INDEX))
+            .expression_attribute_values(":now", item::milliseconds(now))
+            .into_paginator()
+            .items()
+            .send();
+        let mut records = Vec::new();
+        while let Some(item) = pages.next().await {
+            records.push(item::to_record(item.map_err(failed("read what is due"))?)?);
+        }
+        Ok(records)
+    }
+
+    /// One record.
+    pub async fn record(&self, reference: &ResourceRef) -> Result<Option<Record>, StoreError> {
+        let answer = self
+            .client
+            .get_item()
+            .table_name(&self.tables.resources)
+            .set_key(Some(item::record_key(reference)))
+            .consistent_read(true)
+            .send()
+            .await
+            .map_err(failed("read a record"))?;
+        answer.item.map(item::to_record).transpose()
+    }
+
+    /// Several records; those that do not exist are missing from the answer.
+    pub async fn records(&self, references: &[ResourceRef]) -> Result<Vec<Record>, StoreError> {
+        let mut records = Vec::with_capacity(references.len());
+        for chunk in references.chunks(BATCH_KEYS) {
+            let mut keys: Vec<Item> = chunk.iter().map(item::record_key).collect();
+            // What one answer had no room for comes back as unprocessed.
+            while !keys.is_empty() {
+                let wanted = KeysAndAttributes::builder()
+                    .set_keys(Some(keys))
+                    .consistent_read(true)
+                    .build()
+                    .map_err(|error| StoreError::Dynamo("read records", Box::new(error.into())))?;
+                let mut answer = self
+                    .client
+                    .batch_get_item()
+                    .request_items(&self.tables.resources, wanted)
+                    .send()
+                    .await
+                    .map_err(failed("read records"))?;
+                let found = answer
+                    .responses
+                    .as_mut()
+                    .and_then(|tables| tables.remove(&self.tables.resources));
+                for item in found.unwrap_or_default() {
+                    records.push(item::to_record(item)?);
+                }
+                keys = answer
+                    .unprocessed_keys
+                    .and_then(|mut tables| tables.remove(&self.tables.resources))
+                    .map(|rest| rest.keys)
+                    .unwrap_or_default();
+            }
+        }
+        Ok(records)
+    }
+
+    /// All records of an account, from the table itself.
+    pub async fn records_of(&self, account: &AccountName) -> Result<Vec<Record>, StoreError> {
+        let mut pages = self
+            .client
+            .query()
+            .table_name(&self.tables.resources)
+            .key_condition_expression("account = :account")
+            .expression_attribute_values(":account", item::text(account.as_str()))
+            .consistent_read(true)
+            .into_paginator()
+            .items()
+            .send();
+        let mut records = Vec::new();
+        while let Some(item) = pages.next().await {
+            records.push(item::to_record(
+                item.map_err(failed("read an account's records"))?,
+            )?);
+        }
+        Ok(records)
+    }
+
+    /// What was learnt of the accounts.
+    pub async fn account_states(&self) -> Result<BTreeMap<AccountName, AccountState>, StoreError> {
+        self.partition(&self.tables.accounts, item::STATE)
+            .await?
+            .into_iter()
+            .map(|item| {
+                let state = item::to_account_state(item)?;
+                Ok((state.account.clone(), state))
+            })
+            .collect()
+    }
+
+    /// A resource's finished transitions, newest first.
+    pub async fn history(&self, reference: &ResourceRef) -> Result<Vec<HistoryEntry>, StoreError> {
+        let mut pages = self
+            .client
+            .query()
+            .table_name(&self.tables.history)
+            .key_condition_expression("#reference = :reference")
+            .expression_attribute_names("#reference", "reference")
+            .expression_attribute_values(":reference", item::text(&reference.to_string()))
+            .consistent_read(true)
+            .scan_index_forward(false)
+            .into_paginator()
+            .items()
+            .send();
+        let mut entries = Vec::new();
+        while let Some(item) = pages.next().await {
+            entries.push(item::to_history(item.map_err(failed("read history"))?)?);
+        }
+        Ok(entries)
+    }
+
+    async fn partition(&self, table: &str, key: &str) -> Result<Vec<Item>, StoreError> {
+        let mut pages = self
+            .client
+            .query()
+            .table_name(table)
+            .key_condition_expression("generation_key = :key")
+            .expression_attribute_values(":key", AttributeValue::S(key.to_owned()))
+            .consistent_read(true)
+            .into_paginator()
+            .items()
+            .send();
+        let mut items = Vec::new();
+        while let Some(item) = pages.next().await {
+            items.push(item.map_err(failed("read the configuration"))?);
+        }
+        Ok(items)
+    }
+
+    fn cached(&self) -> Option<Arc<Configuration>> {
+        self.cached
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+/// The configuration and the overrides in force, as one reader saw them.
+#[derive(Debug, Clone)]
+pub struct InForce {
+    /// The configuration.
+    pub configuration: Arc<Configuration>,
+    /// The overrides.
+    pub overrides: Overrides,
+}
+
+impl InForce {
+    /// Both, lent to the rules.
+    #[must_use]
+    pub fn rules(&self) -> Rules<'_> {
+        Rules {
+            configuration: &self.configuration,
+            overrides: &self.overrides,
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Writing records: each write names the revision it replaces, and raises it.
+
+use aws_sdk_dynamodb::{
+    operation::{put_item::PutItemError, transact_write_items::TransactWriteItemsError},
+    types::{Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem},
+};
+use domain::{
+    AccountName,
+    record::{Record, Revision},
+};
+
+use crate::{
+    AccountState, HistoryEntry, Rate, Store, StoreError, failed,
+    item::{self, Item},
+};
+
+/// The condition that the stored record has the revision that the writer read.
+const UNCHANGED: &str = "revision = :replaces";
+
+/// The condition that there is no record yet.
+const ABSENT: &str = "attribute_not_exists(account)";
+
+impl Store {
+    /// Replaces the record whose revision `record` carries, and returns it with the next one.
+    ///
+    /// Revision zero means that there must be no record yet.
+    ///
+    /// # Errors
+    /// [`StoreError::Stale`] if another revision stands there. When an earlier answer to this very
+    /// write was lost, that is our own: the caller compares the permit's writer.
+    pub async fn save(&self, mut record: Record) -> Result<Record, StoreError> {
+        let replaces = next_revision(&mut record);
+        let put = self
+            .client
+            .put_item()
+            .table_name(&self.tables.resources)
+            .set_item(Some(item::of_record(&record)?))
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+        let put = match replaces {
+            Revision(0) => put.condition_expression(ABSENT),
+            replaces => put
+                .condition_expression(UNCHANGED)
+                .expression_attribute_values(":replaces", revision(replaces)),
+        };
+        match put.send().await {
+            Ok(_) => Ok(record),
+            Err(error) => match error.as_service_error() {
+                Some(PutItemError::ConditionalCheckFailedException(refused)) => {
+                    Err(stale(refused.item.clone()))
+                }
+                Some(_) | None => Err(failed("write a record")(error)),
+            },
+        }
+    }
+
+    /// [`Self::save`] and a history item, both or none.
+    pub async fn save_with_history(
+        &self,
+        mut record: Record,
+        entry: &HistoryEntry,
+    ) -> Result<Record, StoreError> {
+        let what = "write a record and its history";
+        let build = |error: aws_sdk_dynamodb::error::BuildError| {
+            StoreError::Dynamo(what, Box::new(error.into()))
+        };
+        let replaces = next_revision(&mut record);
+        let put = Put::builder()
+            .table_name(&self.tables.resources)
+            .set_item(Some(item::of_record(&record)?))
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+        let put = match replaces {
+            Revision(0) => put.condition_expression(ABSENT),
+            replaces => put
+                .condition_expression(UNCHANGED)
+                .expression_attribute_values(":replaces", revision(replaces)),
+        };
+        let history = Put::builder()
+            .table_name(&self.tables.history)
+            .set_item(Some(item::of_history(entry)?));
+        let answer = self
+            .client
+            .transact_write_items()
+            .transact_items(
+                TransactWriteItem::builder()
+                    .put(put.build().map_err(build)?)
+                    .build(),
+            )
+            .transact_items(
+                TransactWriteItem::builder()
+                    .put(history.build().map_err(build)?)
+                    .build(),
+            )
+            .send()
+            .await;
+        match answer {
+            Ok(_) => Ok(record),
+            Err(error) => match error.as_service_error() {
+                Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => {
+                    let refused = cancelled
+                        .cancellation_reasons()
+                        .iter()
+                        .find(|reason| reason.code() == Some("ConditionalCheckFailed"));
+                    match refused {
+                        Some(reason) => Err(stale(reason.item.clone())),
+                        None => Err(failed(what)(error)),
+                    }
+                }
+                Some(_) | None => Err(failed(what)(error)),
+            },
+        }
+    }
+
+    /// Notes what a provider said of an account's allowance, and nothing else of its state.
+    pub async fn save_rate(&self, account: &AccountName, rate: Rate) -> Result<(), StoreError> {
+        self.client
+            .update_item()
+            .table_name(&self.tables.accounts)
+            .set_key(Some(item::account_state_key(account)))
+            .update_expression("SET rate = :rate, account = :account, #format = :format")
+            .expression_attribute_names("#format", "format")
+            .expression_attribute_values(":rate", serde_dynamo::to_attribute_value(rate)?)
+            .expression_attribute_values(":account", item::text(account.as_str()))
+            .expression_attribute_values(":format", item::format())
+            .send()
+            .await
+            .map_err(failed("write an account's rate"))?;
+        Ok(())
+    }
+
+    /// Notes what was learnt of an account. The latest writer wins: it is a hint.
+    pub async fn save_account_state(&self, state: &AccountState) -> Result<(), StoreError> {
+        self.client
+            .put_item()
+            .table_name(&self.tables.accounts)
+            .set_item(Some(item::of_account_state(state)?))
+            .send()
+            .await
+            .map_err(failed("write an account's state"))?;
+        Ok(())
+    }
+}
+
+fn next_revision(record: &mut Record) -> Revision {
+    let replaces = record.revision;
+    record.revision = Revision(replaces.0 + 1);
+    replaces
+}
+
+fn revision(revision: Revision) -> aws_sdk_dynamodb::types::AttributeValue {
+    aws_sdk_dynamodb::types::AttributeValue::N(revision.0.to_string())
+}
+
+fn stale(current: Option<Item>) -> StoreError {
+    let current = current.and_then(|item| item::to_record(item).ok());
+    StoreError::Stale {
+        current: current.map(Box::new),
+    }
+}
