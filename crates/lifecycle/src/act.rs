@@ -1,0 +1,372 @@
+//! Stop and start: re-read, look, claim, send, note.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use domain::{
+    AccountName, ResourceRef,
+    decision::{Decision, due_at, judge},
+    membership::Subject,
+    record::{Ask, Direction, LOOK_AGE, Record, SEND_WINDOW},
+    resource::Look,
+};
+use environment::in_words;
+use futures_util::{StreamExt as _, stream};
+use jiff::Timestamp;
+use provider::Client;
+use store::StoreError;
+
+use crate::{
+    Context, Error, backoff,
+    looks::{self, AT_ONCE, Looked, NoLook},
+    note::{self, Noted},
+    outcome::{Answer, Event, Outcome, Report},
+    plan::{Cut, Seen, Send, Setting, Step, Write, manner, plan},
+};
+
+/// Does in one direction what is due for these resources. The list is a hint: what is due is
+/// decided anew for each, so that an event that comes twice, late or stale does no harm.
+pub async fn act(
+    context: Context<'_>,
+    direction: Direction,
+    references: &[ResourceRef],
+) -> Result<Report, Error> {
+    let references: BTreeSet<_> = references.iter().cloned().collect();
+    let references: Vec<_> = references.into_iter().collect();
+    let records = context.store.records(&references).await?;
+    let in_force = context.store.in_force().await?;
+    let now = context.clock.now();
+    let mut by_account = BTreeMap::<AccountName, Vec<Record>>::new();
+    for record in records {
+        if may_need(&record, direction, in_force.rules(), now) {
+            by_account
+                .entry(record.reference.account.clone())
+                .or_default()
+                .push(record);
+        }
+    }
+    let mut report = Report::default();
+    for (account, records) in by_account {
+        let batch = Batch {
+            context,
+            direction,
+            in_force: &in_force,
+            account: &account,
+        };
+        report.add(context, batch.act(records).await?);
+    }
+    Ok(report)
+}
+
+/// Whether a look is worth it, by the record alone.
+fn may_need(
+    record: &Record,
+    direction: Direction,
+    rules: domain::decision::Rules<'_>,
+    now: Timestamp,
+) -> bool {
+    if record.permit_is_open(now) {
+        return false;
+    }
+    match judge(record, Subject::recorded(record), rules, now).decision {
+        Decision::Act(due) => due.direction == direction,
+        Decision::AskAgain(towards) => towards == direction,
+        // The hard cut: everything about it is judged on the look.
+        Decision::Leave(_) => {
+            direction == Direction::Stop
+                && record.in_flight().is_some_and(|t| t.direction == direction)
+                && record.request.as_ref().is_some_and(|request| {
+                    request.graceful && matches!(request.ask, Ask::Accepted { .. })
+                })
+        }
+    }
+}
+
+/// The records of one account, worked on together.
+struct Batch<'a> {
+    context: Context<'a>,
+    direction: Direction,
+    in_force: &'a store::InForce,
+    account: &'a AccountName,
+}
+
+impl Batch<'_> {
+    async fn act(&self, records: Vec<Record>) -> Result<Vec<Outcome>, Error> {
+        let configuration = &self.in_force.configuration;
+        let client = self.context.providers.client(self.account, configuration);
+        let client = match client.await {
+            Ok(client) => client,
+            Err(error) => {
+                let reason = in_words(&error);
+                return self.postpone_all(records, &reason).await;
+            }
+        };
+        let ids = records.iter().map(|r| r.reference.id.clone()).collect();
+        let looks = looks::to_act(&client, self.context.clock, &ids).await;
+        self.forget_refused_token(&looks);
+        let steps: Vec<_> = stream::iter(records)
+            .map(|record| {
+                let looked = looks.get(&record.reference.id).cloned();
+                self.act_on(&client, record, looked)
+            })
+            .buffer_unordered(AT_ONCE)
+            .collect()
+            .await;
+        save_rate(&self.context, self.account, &client).await?;
+        let mut outcomes = Vec::new();
+        for step in steps {
+            outcomes.extend(step?);
+        }
+        Ok(outcomes)
+    }
+
+    fn forget_refused_token(&self, looks: &HashMap<domain::ResourceId, Looked>) {
+        let refused = |look: &Looked| {
+            matches!(
+                look,
+                Err(NoLook {
+                    token_refused: true,
+                    ..
+                })
+            )
+        };
+        if looks.values().any(refused) {
+            self.context.providers.forget(self.account);
+        }
+    }
+
+    async fn act_on(
+        &self,
+        client: &Client,
+        record: Record,
+        looked: Option<Looked>,
+    ) -> Result<Vec<Outcome>, Error> {
+        match looked {
+            Some(Ok(Some(look))) => match self.step(client, &record, &look).await {
+                Ok(step) => self.carry_out(client, record, &look, step).await,
+                Err(no_look) => self.postpone(record, &no_look).await,
+            },
+            Some(Ok(None)) => {
+                let missing = NoLook {
+                    words: "the provider answers 404".to_owned(),
+                    retry_after: None,
+                    token_refused: false,
+                };
+                self.postpone(record, &missing).await
+            }
+            Some(Err(no_look)) => self.postpone(record, &no_look).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Reads what the plan needs besides the look, and plans.
+    async fn step(&self, client: &Client, record: &Record, look: &Look) -> Result<Step, NoLook> {
+        let rules = self.in_force.rules();
+        let resource = &look.resource;
+        let log = match record.request.as_ref() {
+            Some(request) if record.in_flight().is_some() && !record.kind().is_sized() => client
+                .actions(&record.reference.id, request.looked_at)
+                .await
+                .map_err(|error| NoLook::from(&error))?,
+            Some(_) | None => Vec::new(),
+        };
+        let verdict = judge(
+            record,
+            Subject::seen(record, resource),
+            rules,
+            self.context.clock.now(),
+        );
+        let target = match self.direction {
+            Direction::Stop => {
+                looks::stop_target(client, resource, &manner(&verdict, rules)).await?
+            }
+            Direction::Start => None,
+        };
+        let seen = Seen {
+            resource,
+            requested_at: look.requested_at,
+            log: &log,
+            target: target.as_ref(),
+        };
+        let setting = Setting {
+            rules,
+            writer: self.context.writer,
+            now: self.context.clock.now(),
+        };
+        Ok(plan(self.direction, record, seen, setting))
+    }
+
+    async fn carry_out(
+        &self,
+        client: &Client,
+        record: Record,
+        look: &Look,
+        step: Step,
+    ) -> Result<Vec<Outcome>, Error> {
+        let now = self.context.clock.now();
+        if now.duration_since(look.requested_at) > LOOK_AGE {
+            // Too old to support a write: still due at the next tick.
+            return Ok(Vec::new());
+        }
+        match step {
+            Step::Leave => Ok(Vec::new()),
+            Step::Postpone(words) => {
+                let reason = NoLook {
+                    words,
+                    retry_after: None,
+                    token_refused: false,
+                };
+                self.postpone(record, &reason).await
+            }
+            Step::Write(write) => self.write(*write, now).await,
+            Step::Send(send) => self.send(client, *send).await,
+        }
+    }
+
+    async fn write(&self, write: Write, now: Timestamp) -> Result<Vec<Outcome>, Error> {
+        let store = self.context.store;
+        let saved = match &write.history {
+            Some(entry) => store.save_with_history(write.record, entry).await,
+            None => store.save(write.record).await,
+        };
+        match saved {
+            Ok(record) => Ok(tell(&record, now, write.events)),
+            // Somebody else has it: what is still due is decided again at the next tick.
+            Err(StoreError::Stale { .. }) => Ok(Vec::new()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The claim, the request, the note: in this order, each only after the one before.
+    async fn send(&self, client: &Client, send: Send) -> Result<Vec<Outcome>, Error> {
+        let Some(record) = self.claim(send.record, send.history.as_ref()).await? else {
+            return Ok(Vec::new());
+        };
+        let now = self.context.clock.now();
+        let permitted_at = record
+            .permit
+            .as_ref()
+            .map_or(now, |permit| permit.until - domain::record::PERMIT);
+        if now.duration_since(permitted_at) > SEND_WINDOW {
+            return Ok(Vec::new());
+        }
+        let mut outcomes = tell(&record, now, send.events);
+        let answer = client.send(&send.change).await;
+        let now = self.context.clock.now();
+        let event = match note::meaning(&answer) {
+            Noted::Refused(reason) => Event::Refused {
+                direction: self.direction,
+                reason,
+            },
+            Noted::Answer(answer) => self.asked(&record, &send.change, send.cut, answer),
+        };
+        outcomes.push(Outcome::of(&record, now, event));
+        note::write(
+            self.context.store,
+            record,
+            send.cut,
+            &answer,
+            self.in_force.rules(),
+            self.context.writer,
+            now,
+        )
+        .await?;
+        Ok(outcomes)
+    }
+
+    fn asked(&self, record: &Record, change: &provider::Change, cut: Cut, answer: Answer) -> Event {
+        let request = change.to_string();
+        match (cut, record.in_flight()) {
+            (Cut::No, Some(transition)) => Event::Asked {
+                direction: self.direction,
+                cause: transition.cause.clone(),
+                request,
+                answer,
+                saved: record.saved.clone(),
+            },
+            (Cut::Yes, _) | (Cut::No, None) => Event::Forced { request, answer },
+        }
+    }
+
+    /// Writes the permit. A write whose own answer was lost is known by its writer.
+    async fn claim(
+        &self,
+        record: Record,
+        ended: Option<&store::HistoryEntry>,
+    ) -> Result<Option<Record>, Error> {
+        let mut ours = record.clone();
+        ours.revision.0 += 1;
+        let saved = match ended {
+            Some(entry) => self.context.store.save_with_history(record, entry).await,
+            None => self.context.store.save(record).await,
+        };
+        match saved {
+            Ok(record) => Ok(Some(record)),
+            Err(StoreError::Stale {
+                current: Some(current),
+            }) if *current == ours => Ok(Some(ours)),
+            Err(StoreError::Stale { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn postpone_all(
+        &self,
+        records: Vec<Record>,
+        reason: &str,
+    ) -> Result<Vec<Outcome>, Error> {
+        let reason = NoLook {
+            words: reason.to_owned(),
+            retry_after: None,
+            token_refused: false,
+        };
+        let mut outcomes = Vec::new();
+        for record in records {
+            outcomes.extend(self.postpone(record, &reason).await?);
+        }
+        Ok(outcomes)
+    }
+
+    /// A failure before any claim: due again later. A transition under way is looked at anyway.
+    async fn postpone(&self, mut record: Record, reason: &NoLook) -> Result<Vec<Outcome>, Error> {
+        let now = self.context.clock.now();
+        if record.in_flight().is_some() {
+            return Ok(Vec::new());
+        }
+        record.attempts += 1;
+        record.retry_at = Some(now + backoff::after(record.attempts, reason.retry_after));
+        record.last_error = Some(reason.words.clone());
+        record.due_at = due_at(&record, self.in_force.rules(), now);
+        let event = Event::Postponed {
+            reason: reason.words.clone(),
+        };
+        let write = Write {
+            record,
+            history: None,
+            events: vec![event],
+        };
+        self.write(write, now).await
+    }
+}
+
+fn tell(record: &Record, now: Timestamp, events: Vec<Event>) -> Vec<Outcome> {
+    events
+        .into_iter()
+        .map(|event| Outcome::of(record, now, event))
+        .collect()
+}
+
+/// Keeps what the provider said of the account's allowance, for dispatch to pace by.
+pub(crate) async fn save_rate(
+    context: &Context<'_>,
+    account: &AccountName,
+    client: &Client,
+) -> Result<(), StoreError> {
+    let Some(rate) = client.rate() else {
+        return Ok(());
+    };
+    let rate = store::Rate {
+        remaining: rate.remaining,
+        at: context.clock.now(),
+    };
+    context.store.save_rate(account, rate).await
+}

@@ -1,0 +1,36 @@
+//! A person's approval of resources that were held because too many joined at once.
+
+use domain::{decision::due_at, record::Record};
+use jiff::Timestamp;
+use store::{Store, StoreError};
+
+use crate::Error;
+
+/// Lets go of the held records that `which` names, and makes due what is due of them. Returns
+/// them as they are then.
+pub async fn approve(
+    store: &Store,
+    which: impl Fn(&Record) -> bool,
+    now: Timestamp,
+) -> Result<Vec<Record>, Error> {
+    let in_force = store.in_force().await?;
+    let mut approved = Vec::new();
+    for account in in_force.configuration.accounts.keys() {
+        let records = store.records_of(account).await?;
+        for record in records.into_iter().filter(|r| r.held && which(r)) {
+            let reference = record.reference.clone();
+            let mut base = Some(record);
+            // Others may write at the same time; approval does not depend on what they wrote.
+            while let Some(mut record) = base.take().filter(|record| record.held) {
+                record.held = false;
+                record.due_at = due_at(&record, in_force.rules(), now);
+                match store.save(record).await {
+                    Ok(record) => approved.push(record),
+                    Err(StoreError::Stale { .. }) => base = store.record(&reference).await?,
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+    }
+    Ok(approved)
+}

@@ -1,0 +1,206 @@
+//! A person's stop or start: recorded as an edge first, then carried out like any other.
+
+use domain::{
+    AccountName, ResourceRef, ScheduleName,
+    configuration::Target,
+    decision::{Verdict, judge},
+    membership::{Membership, Subject},
+    record::{ByHand, Direction, Phase, Record},
+};
+use jiff::{SignedDuration, Timestamp};
+use store::{InForce, StoreError};
+
+use crate::{
+    Context, Error,
+    act::act,
+    outcome::{Event, Outcome, Report},
+    plan::manner,
+};
+
+/// A command older than this is not followed: whoever gave it has seen to it otherwise.
+const STALE_AFTER: SignedDuration = SignedDuration::from_mins(5);
+
+/// How often the command is written to a record that others change meanwhile.
+const TRIES: usize = 5;
+
+/// A command by hand, or from a user's own timer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    /// What it is about.
+    pub target: CommandTarget,
+    /// Say what would be done, and do nothing.
+    pub dry_run: bool,
+    /// Who gives it.
+    pub by: String,
+    /// The invocation: the same one twice is one command.
+    pub request_id: String,
+    /// When it was given, where that is known.
+    pub given_at: Option<Timestamp>,
+}
+
+/// What a command is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CommandTarget {
+    /// These resources.
+    Resources(Vec<ResourceRef>),
+    /// All that follows a schedule.
+    Schedule(ScheduleName),
+    /// All that follows some schedule in an account.
+    Account(AccountName),
+}
+
+/// Records the command as an edge of each resource, then does it. A process lost in between is
+/// finished by dispatch.
+pub async fn command(
+    context: Context<'_>,
+    direction: Direction,
+    command: &Command,
+) -> Result<Report, Error> {
+    let now = context.clock.now();
+    let mut report = Report::default();
+    if command
+        .given_at
+        .is_some_and(|at| now.duration_since(at) > STALE_AFTER)
+    {
+        tracing::warn!("Left a command aside that was given more than five minutes ago");
+        return Ok(report);
+    }
+    let in_force = context.store.in_force().await?;
+    let (records, missing) = targets(context, &command.target, &in_force).await?;
+    for resource in missing {
+        let outcome = Outcome {
+            at: now,
+            subject: crate::outcome::Subject::Resource {
+                resource,
+                name: String::new(),
+            },
+            event: Event::Declined {
+                reason: "no inventory has seen it: check the reference, or wait five minutes \
+                         for the next inventory"
+                    .to_owned(),
+            },
+        };
+        report.add(context, [outcome]);
+    }
+    let mut recorded = Vec::new();
+    for record in records {
+        let reference = record.reference.clone();
+        let verdict = judge(&record, Subject::recorded(&record), in_force.rules(), now);
+        if let Some(reason) = declined(direction, &record, &verdict, &in_force, now) {
+            let event = Event::Declined { reason };
+            report.add(context, [Outcome::of(&record, now, event)]);
+        } else if command.dry_run {
+            let event = Event::WouldAsk {
+                direction,
+                request: format!("{direction} {reference}"),
+            };
+            report.add(context, [Outcome::of(&record, now, event)]);
+        } else if write(context, record, direction, command).await? {
+            recorded.push(reference);
+        }
+    }
+    let acted = act(context, direction, &recorded).await?;
+    report.outcomes.extend(acted.outcomes);
+    Ok(report)
+}
+
+/// The records that a command names, and the references that have none.
+async fn targets(
+    context: Context<'_>,
+    target: &CommandTarget,
+    in_force: &InForce,
+) -> Result<(Vec<Record>, Vec<ResourceRef>), Error> {
+    let accounts: Vec<_> = match target {
+        CommandTarget::Resources(references) => {
+            let records = context.store.records(references).await?;
+            let known = |reference: &&ResourceRef| {
+                records.iter().any(|record| record.reference == **reference)
+            };
+            let missing = references.iter().filter(|r| !known(r)).cloned().collect();
+            return Ok((records, missing));
+        }
+        CommandTarget::Schedule(_) => in_force.configuration.accounts.keys().cloned().collect(),
+        CommandTarget::Account(account) => vec![account.clone()],
+    };
+    let mut records = Vec::new();
+    for account in accounts {
+        records.extend(context.store.records_of(&account).await?);
+    }
+    let names = |record: &Record| match target {
+        CommandTarget::Schedule(name) => record.schedule.as_ref() == Some(name),
+        CommandTarget::Account(_) => record.opted_in || record.is_orphaned(),
+        CommandTarget::Resources(_) => false,
+    };
+    records.retain(|record| names(record) && !matches!(record.phase, Phase::Gone { .. }));
+    Ok((records, Vec::new()))
+}
+
+/// Why a command is not followed, and what to do instead.
+fn declined(
+    direction: Direction,
+    record: &Record,
+    verdict: &Verdict,
+    in_force: &InForce,
+    now: Timestamp,
+) -> Option<String> {
+    if matches!(record.phase, Phase::Gone { .. }) {
+        return Some("it is gone at the provider".to_owned());
+    }
+    if let Membership::Barred(bar) = &verdict.membership {
+        return Some(bar.to_string());
+    }
+    if manner(verdict, in_force.rules()).enforce {
+        return Some(
+            "its schedule is enforced and would undo this: use an override instead".to_owned(),
+        );
+    }
+    let schedule = verdict.membership.schedule().cloned().map(Target::Schedule);
+    [Some(Target::Resource(record.reference.clone())), schedule]
+        .into_iter()
+        .flatten()
+        .filter_map(|target| in_force.overrides.of(&target))
+        .find(|one| one.is_active(now) && one.wish != direction.wish())
+        .map(|one| {
+            format!(
+                "an override by {} keeps it {} until {}: clear that first",
+                one.by, one.wish, one.ends_at
+            )
+        })
+}
+
+/// Writes the command into the record; false if this invocation's command is there already.
+async fn write(
+    context: Context<'_>,
+    record: Record,
+    direction: Direction,
+    command: &Command,
+) -> Result<bool, Error> {
+    let reference = record.reference.clone();
+    let mut base = Some(record);
+    for _ in 0..TRIES {
+        let Some(mut record) = base else {
+            return Ok(false);
+        };
+        let known = record.asked_by_hand.as_ref();
+        if known.is_some_and(|by_hand| by_hand.request_id == command.request_id) {
+            return Ok(false);
+        }
+        let now = context.clock.now();
+        let handled = record.handled.as_ref().map(|handled| handled.key.instant);
+        let after_handled = handled.map(|at| at + SignedDuration::from_millis(1));
+        record.asked_by_hand = Some(ByHand {
+            instant: after_handled.map_or(now, |at| at.max(now)),
+            wish: direction.wish(),
+            by: command.by.clone(),
+            request_id: command.request_id.clone(),
+        });
+        record.due_at = Some(now);
+        record.retry_at = None;
+        match context.store.save(record).await {
+            Ok(_) => return Ok(true),
+            Err(StoreError::Stale { .. }) => base = context.store.record(&reference).await?,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(false)
+}

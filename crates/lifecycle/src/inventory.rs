@@ -1,0 +1,437 @@
+//! The inventory: what each account has, compared with what is recorded, and mended.
+
+use std::collections::{BTreeMap, HashMap};
+
+use domain::{
+    AccountName, ResourceId, ResourceKind, ResourceRef,
+    configuration::{Adopt, Configuration, Provider},
+    decision::{Verdict, due_at, judge},
+    membership::{Membership, Subject},
+    record::{Handled, INVENTORY_INTERVAL, Phase, Record},
+    resource::{Look, Resource},
+};
+use environment::{Invoke, in_words};
+use jiff::Timestamp;
+use provider::Client;
+use store::{AccountState, InForce, StoreError};
+
+use crate::{
+    Context, Error,
+    looks::{self, NoLook},
+    outcome::{Event, Outcome},
+    plan::{Seen, manner},
+    poll::Follower,
+    settle::{observation, shows_the_same},
+};
+
+/// Why a listing is not believed.
+const TAGS_VANISHED: &str = "all tags vanished at once while the resources are still there: not \
+    believed. If the token lost its right to read tags, give it back; to opt everything out, tag \
+    it offhours:off";
+
+/// Takes the inventory of every account for which it is due.
+pub(crate) async fn take_due(
+    context: Context<'_>,
+    invoke: &impl Invoke,
+) -> Result<Vec<Outcome>, Error> {
+    let present = context.store.present().await?;
+    let configuration = context.store.configuration(present.head.generation).await?;
+    let states = context.store.account_states().await?;
+    let now = context.clock.now();
+    let mut outcomes = Vec::new();
+    for account in configuration.accounts.keys() {
+        let tried_at = states.get(account).and_then(|state| state.tried_at);
+        // A tick a little early is as good: timers are not exact to the second.
+        let due = tried_at
+            .is_none_or(|at| now.duration_since(at) + domain::record::SKEW >= INVENTORY_INTERVAL);
+        if due {
+            let state = states.get(account).cloned();
+            outcomes.extend(take(context, invoke, account, state).await?);
+        }
+    }
+    Ok(outcomes)
+}
+
+async fn take(
+    context: Context<'_>,
+    invoke: &impl Invoke,
+    account: &AccountName,
+    state: Option<AccountState>,
+) -> Result<Vec<Outcome>, Error> {
+    let records = context.store.records_of(account).await?;
+    let in_force = context.store.in_force().await?;
+    let requested_at = context.clock.now();
+    let first = state.as_ref().is_none_or(|state| state.listed_at.is_none());
+    let mut state = state.unwrap_or_else(|| AccountState::unknown(account.clone()));
+    state.tried_at = Some(requested_at);
+    let listed = list(context, account, &in_force.configuration).await;
+    let listed = listed.and_then(|(client, resources)| {
+        if tags_vanished(&records, &resources) {
+            return Err(TAGS_VANISHED.to_owned());
+        }
+        Ok((client, resources))
+    });
+    let mut outcomes = Vec::new();
+    match listed {
+        Ok((client, resources)) => {
+            state.listed_at = Some(requested_at);
+            state.error = None;
+            state.rate = client.rate().map(|rate| store::Rate {
+                remaining: rate.remaining,
+                at: requested_at,
+            });
+            let inventory = Inventory {
+                context,
+                account,
+                in_force: &in_force,
+                client: &client,
+                requested_at,
+                first,
+                elsewhere: elsewhere(context, account, &in_force.configuration).await?,
+            };
+            outcomes.extend(inventory.reconcile(records, resources, invoke).await?);
+        }
+        Err(reason) => {
+            let repeated = state.error.as_ref() == Some(&reason);
+            state.error = Some(reason.clone());
+            if !repeated {
+                let event = Event::Postponed { reason };
+                outcomes.push(Outcome::of_account(account, requested_at, event));
+            }
+            // What is due does not depend on the listing.
+            for record in records {
+                mend(context, record, &in_force).await?;
+            }
+        }
+    }
+    context.store.save_account_state(&state).await?;
+    Ok(outcomes)
+}
+
+async fn list(
+    context: Context<'_>,
+    account: &AccountName,
+    configuration: &Configuration,
+) -> Result<(Client, Vec<Resource>), String> {
+    let client = context
+        .providers
+        .client(account, configuration)
+        .await
+        .map_err(|error| in_words(&error))?;
+    match client.list(kinds(account, configuration)).await {
+        Ok(resources) => Ok((client, resources)),
+        Err(error) => {
+            let no_look = NoLook::from(&error);
+            if no_look.token_refused {
+                context.providers.forget(account);
+            }
+            Err(no_look.words)
+        }
+    }
+}
+
+fn kinds(account: &AccountName, configuration: &Configuration) -> &'static [ResourceKind] {
+    match configuration.accounts.get(account).map(|a| a.provider) {
+        Some(Provider::DigitalOcean) => &[
+            ResourceKind::Droplet,
+            ResourceKind::Database,
+            ResourceKind::NodePool,
+        ],
+        Some(Provider::Hetzner) => &[ResourceKind::Server],
+        None => &[],
+    }
+}
+
+/// Whether there were tags on what is still listed, and now there is none on anything.
+fn tags_vanished(records: &[Record], resources: &[Resource]) -> bool {
+    let tagless = resources.iter().all(|resource| {
+        resource.tags.is_empty() && resource.cluster.as_ref().is_none_or(|c| c.tags.is_empty())
+    });
+    let had_tags = |record: &Record| {
+        !record.tags.is_empty() || record.cluster.as_ref().is_some_and(|c| !c.tags.is_empty())
+    };
+    let still_listed = |record: &&Record| resources.iter().any(|r| r.id == record.reference.id);
+    tagless && records.iter().filter(still_listed).any(had_tags)
+}
+
+/// What other accounts at the same provider reach, by id.
+async fn elsewhere(
+    context: Context<'_>,
+    account: &AccountName,
+    configuration: &Configuration,
+) -> Result<HashMap<ResourceId, ResourceRef>, Error> {
+    let provider = configuration.accounts.get(account).map(|a| a.provider);
+    let mut found = HashMap::new();
+    for (other, of) in &configuration.accounts {
+        if other == account || Some(of.provider) != provider {
+            continue;
+        }
+        for record in context.store.records_of(other).await? {
+            if !matches!(record.phase, Phase::Gone { .. }) {
+                found.insert(record.reference.id.clone(), record.reference);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Recomputes when a record is due, and writes it if that changed.
+async fn mend(context: Context<'_>, record: Record, in_force: &InForce) -> Result<(), Error> {
+    let due_at = due_at(&record, in_force.rules(), context.clock.now());
+    if due_at == record.due_at {
+        return Ok(());
+    }
+    match context.store.save(Record { due_at, ..record }).await {
+        Ok(_) | Err(StoreError::Stale { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+struct Inventory<'a> {
+    context: Context<'a>,
+    account: &'a AccountName,
+    in_force: &'a InForce,
+    client: &'a Client,
+    requested_at: Timestamp,
+    /// Whether the account was never listed whole before.
+    first: bool,
+    elsewhere: HashMap<ResourceId, ResourceRef>,
+}
+
+impl Inventory<'_> {
+    async fn reconcile(
+        &self,
+        records: Vec<Record>,
+        resources: Vec<Resource>,
+        invoke: &impl Invoke,
+    ) -> Result<Vec<Outcome>, Error> {
+        let mut recorded: BTreeMap<ResourceId, Record> = records
+            .into_iter()
+            .map(|record| (record.reference.id.clone(), record))
+            .collect();
+        let mut compared = Vec::new();
+        for resource in resources {
+            let old = recorded.remove(&resource.id);
+            // Workers come and go with their pool, which is what is scheduled.
+            let is_worker =
+                resource.kind() == ResourceKind::Droplet && resource.unsupported.is_some();
+            if old.is_none() && is_worker {
+                continue;
+            }
+            compared.push(self.compare(old, resource));
+        }
+        self.hold_too_many(&mut compared);
+        let mut outcomes = Vec::new();
+        for one in compared {
+            outcomes.extend(self.write(one, invoke).await?);
+        }
+        for (_, record) in recorded {
+            outcomes.extend(self.unlisted(record, invoke).await?);
+        }
+        Ok(outcomes)
+    }
+
+    fn compare(&self, old: Option<Record>, resource: Resource) -> Compared {
+        let reference = ResourceRef {
+            account: self.account.clone(),
+            id: resource.id.clone(),
+        };
+        let mut record = match &old {
+            Some(old) => old.clone(),
+            None => Record::first_seen(reference, &resource),
+        };
+        record.describe(&resource);
+        record.missing_since = None;
+        record.doubled_by = self.elsewhere.get(&resource.id).cloned();
+        let seen = Seen {
+            resource: &resource,
+            requested_at: self.requested_at,
+            log: &[],
+            target: None,
+        };
+        let observed = observation(&record, seen);
+        if matches!(record.phase, Phase::Gone { .. }) {
+            record.phase = Phase::Settled { at: observed.power };
+            record.handled = None;
+            record.opted_in = false;
+        }
+        if let Phase::Settled { at } = &mut record.phase {
+            *at = observed.power;
+        }
+        let same = record
+            .observed
+            .as_ref()
+            .is_some_and(|last| shows_the_same(last, &observed));
+        if !same {
+            record.observed = Some(observed);
+        }
+        let verdict = self.verdict(&record, &resource);
+        let schedule = verdict.membership.schedule().cloned();
+        let joined = verdict.opted_in
+            && schedule.is_some()
+            && (!record.opted_in || record.schedule != schedule);
+        record.opted_in = verdict.opted_in;
+        record.schedule = schedule;
+        if joined {
+            record.handled = self.first_handled(&verdict);
+            record.retry_at = None;
+        }
+        if !verdict.opted_in {
+            record.held = false;
+        }
+        Compared {
+            joined,
+            was: old,
+            record,
+            resource,
+            verdict,
+        }
+    }
+
+    fn verdict(&self, record: &Record, resource: &Resource) -> Verdict {
+        judge(
+            record,
+            Subject::seen(record, resource),
+            self.in_force.rules(),
+            self.context.clock.now(),
+        )
+    }
+
+    /// Where a resource that joins begins: at once, or from its next edge on.
+    fn first_handled(&self, verdict: &Verdict) -> Option<Handled> {
+        match manner(verdict, self.in_force.rules()).adopt {
+            Adopt::AtOnce => None,
+            Adopt::NextEdge => verdict.edge.as_ref().map(|edge| Handled {
+                generation: self.in_force.configuration.generation,
+                key: edge.key,
+                wish: edge.wish,
+                schedule: verdict.membership.schedule().cloned(),
+            }),
+        }
+    }
+
+    /// A wrong tag on many at once is a mistake more often than not.
+    fn hold_too_many(&self, compared: &mut [Compared]) {
+        let limit = self.in_force.configuration.settings.max_new as usize;
+        let joined = compared.iter().filter(|one| one.joined).count();
+        if self.first || joined <= limit {
+            return;
+        }
+        for one in compared.iter_mut().filter(|one| one.joined) {
+            one.record.held = true;
+        }
+    }
+
+    async fn write(&self, one: Compared, invoke: &impl Invoke) -> Result<Vec<Outcome>, Error> {
+        let now = self.context.clock.now();
+        let mut record = one.record.clone();
+        record.due_at = due_at(&record, self.in_force.rules(), now);
+        let mut outcomes = Vec::new();
+        if one.was.as_ref() != Some(&record) {
+            match self.context.store.save(record).await {
+                Ok(saved) => {
+                    record = saved;
+                    let events = one.events();
+                    outcomes.extend(events.into_iter().map(|e| Outcome::of(&record, now, e)));
+                }
+                // Somebody else wrote since the records were read: the next inventory compares.
+                Err(StoreError::Stale { .. }) => return Ok(Vec::new()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        // What is stuck is looked at by every inventory, and no sooner.
+        if matches!(record.phase, Phase::Stuck { .. }) {
+            let look = Look {
+                requested_at: self.requested_at,
+                resource: one.resource,
+            };
+            outcomes.extend(self.follow(record, Some(look), invoke).await?);
+        }
+        Ok(outcomes)
+    }
+
+    /// Not in the list: its own Status operation says whether it is gone.
+    async fn unlisted(&self, record: Record, invoke: &impl Invoke) -> Result<Vec<Outcome>, Error> {
+        if matches!(record.phase, Phase::Gone { .. }) || record.in_flight().is_some() {
+            return Ok(Vec::new());
+        }
+        match looks::by_status(self.client, self.context.clock, &record.reference.id).await {
+            Ok(None) => self.follow(record, None, invoke).await,
+            Ok(Some(look)) => {
+                let compared = self.compare(Some(record), look.resource);
+                self.write(compared, invoke).await
+            }
+            Err(_) => {
+                mend(self.context, record, self.in_force).await?;
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    async fn follow(
+        &self,
+        record: Record,
+        look: Option<Look>,
+        invoke: &impl Invoke,
+    ) -> Result<Vec<Outcome>, Error> {
+        let follower = Follower {
+            context: self.context,
+            client: self.client,
+            in_force: self.in_force,
+        };
+        let follow = follower.decide(&record, &Ok(look)).await;
+        let mut to_force = Vec::new();
+        let followed = follower.carry_out(record, follow, &mut to_force).await?;
+        follower.ask_to_force(to_force, invoke).await;
+        Ok(followed.outcomes)
+    }
+}
+
+/// A resource, what was recorded of it, and what is to be.
+struct Compared {
+    was: Option<Record>,
+    record: Record,
+    resource: Resource,
+    verdict: Verdict,
+    joined: bool,
+}
+
+impl Compared {
+    /// What changed and is worth saying, once.
+    fn events(&self) -> Vec<Event> {
+        let was = self.was.as_ref();
+        let mut events = Vec::new();
+        if let (true, Membership::Member { schedule, via }) =
+            (self.joined, &self.verdict.membership)
+        {
+            events.push(Event::Joined {
+                schedule: schedule.clone(),
+                via: via.to_string(),
+                held: self.record.held,
+            });
+        }
+        let tags_changed = was.is_none_or(|was| {
+            was.tags != self.record.tags
+                || was.cluster != self.record.cluster
+                || was.doubled_by != self.record.doubled_by
+        });
+        match &self.verdict.membership {
+            Membership::Barred(bar) if tags_changed && bar.is_conflict() => {
+                events.push(Event::Conflict {
+                    reason: bar.to_string(),
+                });
+            }
+            Membership::Unknown { word, .. } if tags_changed => {
+                events.push(Event::UnknownSchedule { word: word.clone() });
+            }
+            Membership::Barred(_)
+            | Membership::Unknown { .. }
+            | Membership::Member { .. }
+            | Membership::Unnamed => {}
+        }
+        if self.record.is_orphaned() && !was.is_some_and(Record::is_orphaned) {
+            events.push(Event::Orphaned);
+        }
+        events
+    }
+}

@@ -1,0 +1,66 @@
+//! Claim, ask, confirm: the only code that moves a record's phase.
+//!
+//! Every step keeps one order: the record is read first, the configuration second, the provider
+//! is looked at third, and the write comes last, under the revision of the first step. No request
+//! leaves without a permit written just before it, and only the resource's own status ends a
+//! transition.
+
+pub mod act;
+pub mod approve;
+mod backoff;
+pub mod by_hand;
+mod ends;
+pub mod event;
+mod inventory;
+mod looks;
+mod note;
+pub mod outcome;
+mod plan;
+pub mod poll;
+mod providers;
+mod settle;
+
+use domain::record::Writer;
+use environment::Clock;
+use store::Store;
+
+pub use outcome::{Event, Outcome, Report};
+pub use providers::{Providers, ProvidersError, SettingsError};
+
+/// What a handler works with; lent to every step.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    /// Records, configuration, history.
+    pub store: &'a Store,
+    /// The clients of the accounts.
+    pub providers: &'a Providers,
+    /// The time.
+    pub clock: &'a Clock,
+    /// This invocation.
+    pub writer: &'a Writer,
+    /// Hears of everything as it happens; the report comes only at the end.
+    pub tell: &'a dyn Fn(&Outcome),
+}
+
+/// Tells an outcome as a log line: one per thing that happened.
+pub fn log(outcome: &Outcome) {
+    match &outcome.subject {
+        outcome::Subject::Resource { resource, name } => tracing::info!(
+            resource.id = %resource,
+            resource.name = name,
+            "{}",
+            outcome.event
+        ),
+        outcome::Subject::Account { account } => {
+            tracing::info!(account = %account, "{}", outcome.event);
+        }
+    }
+}
+
+/// What ends a whole invocation; what concerns one resource or account is in the report instead.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The store failed: repeat the invocation.
+    #[error("failed to work with the store")]
+    Store(#[from] store::StoreError),
+}

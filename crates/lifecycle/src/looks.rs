@@ -1,0 +1,154 @@
+//! Looking at resources: few by their Status operation, many by one pass over a list.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use domain::{
+    ResourceId, ResourceKind,
+    resource::{Look, Resource, SavedState, Size},
+};
+use environment::{Clock, in_words};
+use futures_util::{StreamExt as _, stream};
+use jiff::Timestamp;
+use provider::{Client, ProviderError};
+
+/// How many requests of one account are under way at once.
+pub(crate) const AT_ONCE: usize = 8;
+
+/// Up to this many resources in flight are read by their Status operation, more by a list.
+const STATUS_UP_TO: usize = 10;
+
+/// Why there is no look.
+#[derive(Debug, Clone)]
+pub(crate) struct NoLook {
+    /// In words, for a record or a report.
+    pub words: String,
+    /// How long the provider asks to wait.
+    pub retry_after: Option<std::time::Duration>,
+    /// Whether the token was refused: it may have been rotated.
+    pub token_refused: bool,
+}
+
+impl From<&ProviderError> for NoLook {
+    fn from(error: &ProviderError) -> Self {
+        Self {
+            words: in_words(error),
+            retry_after: error.retry_after(),
+            token_refused: matches!(error, ProviderError::TokenRefused(_)),
+        }
+    }
+}
+
+/// What the Status operation or a list showed; `None` is a 404 of the Status operation.
+pub(crate) type Looked = Result<Option<Look>, NoLook>;
+
+/// Before acting: machines by one list pass (the Status operation if there is but one), sized
+/// kinds each by their own, for a list's rows do not carry enough to save.
+pub(crate) async fn to_act(
+    client: &Client,
+    clock: &Clock,
+    ids: &BTreeSet<ResourceId>,
+) -> HashMap<ResourceId, Looked> {
+    let mut of_kind = BTreeMap::<ResourceKind, usize>::new();
+    for id in ids {
+        *of_kind.entry(id.kind()).or_default() += 1;
+    }
+    let listed = of_kind
+        .into_iter()
+        .filter(|&(kind, count)| !kind.is_sized() && count > 1)
+        .map(|(kind, _)| kind)
+        .collect();
+    take(client, clock, ids, listed).await
+}
+
+/// While following: a few by their Status operation, more by one list pass.
+pub(crate) async fn to_follow(
+    client: &Client,
+    clock: &Clock,
+    ids: &BTreeSet<ResourceId>,
+) -> HashMap<ResourceId, Looked> {
+    let listed = if ids.len() > STATUS_UP_TO {
+        ids.iter().map(ResourceId::kind).collect()
+    } else {
+        BTreeSet::new()
+    };
+    take(client, clock, ids, listed).await
+}
+
+async fn take(
+    client: &Client,
+    clock: &Clock,
+    ids: &BTreeSet<ResourceId>,
+    listed: BTreeSet<ResourceKind>,
+) -> HashMap<ResourceId, Looked> {
+    let mut looks = HashMap::new();
+    if !listed.is_empty() {
+        let requested_at = clock.now();
+        let kinds: Vec<_> = listed.iter().copied().collect();
+        match client.list(&kinds).await {
+            Ok(resources) => looks.extend(
+                resources
+                    .into_iter()
+                    .filter(|resource| ids.contains(&resource.id))
+                    .map(|resource| (resource.id.clone(), Ok(Some(look(requested_at, resource))))),
+            ),
+            Err(error) => {
+                let failed = ids.iter().filter(|id| listed.contains(&id.kind()));
+                looks.extend(failed.map(|id| (id.clone(), Err(NoLook::from(&error)))));
+            }
+        }
+    }
+    // What a list does not show may still be there: pages shift. Its own Status decides.
+    let rest: Vec<_> = ids.iter().filter(|id| !looks.contains_key(*id)).collect();
+    let singles: Vec<_> = stream::iter(rest)
+        .map(|id| async move { (id.clone(), by_status(client, clock, id).await) })
+        .buffer_unordered(AT_ONCE)
+        .collect()
+        .await;
+    looks.extend(singles);
+    looks
+}
+
+/// One resource by its Status operation.
+pub(crate) async fn by_status(client: &Client, clock: &Clock, id: &ResourceId) -> Looked {
+    let requested_at = clock.now();
+    match client.status(id).await {
+        Ok(found) => Ok(found.map(|resource| look(requested_at, resource))),
+        Err(error) => Err(NoLook::from(&error)),
+    }
+}
+
+fn look(requested_at: Timestamp, resource: Resource) -> Look {
+    Look {
+        requested_at,
+        resource,
+    }
+}
+
+/// The size to which a stop of this database leads: the schedule's own, or the smallest plan that
+/// the provider lists. `Ok(None)`: not a database, or the provider lists no plan.
+pub(crate) async fn stop_target(
+    client: &Client,
+    resource: &Resource,
+    manner: &domain::configuration::Manner,
+) -> Result<Option<SavedState>, NoLook> {
+    let Size::Database(database) = &resource.size else {
+        return Ok(None);
+    };
+    let mut wanted = database.clone();
+    if let Some(nodes) = manner.stop_nodes {
+        // Never more than there are: a stop only shrinks.
+        wanted.nodes = nodes.min(database.nodes);
+    }
+    let plan = match &manner.stop_size {
+        Some(plan) => Some(plan.clone()),
+        None => client
+            .smallest_plan(&wanted, &resource.region)
+            .await
+            .map_err(|error| NoLook::from(&error))?,
+    };
+    Ok(plan.map(|plan| SavedState::Database {
+        plan,
+        nodes: wanted.nodes,
+        storage_mib: None,
+    }))
+}

@@ -1,0 +1,152 @@
+//! Noting a provider's answer: only by the permit's writer, on whatever the record has become.
+
+use domain::{
+    decision::{Rules, due_at},
+    record::{Ask, Direction, Forced, Phase, Record, Writer},
+};
+use environment::in_words;
+use jiff::Timestamp;
+use provider::{Accepted, ChangeError};
+use store::{Ending, HistoryEntry, Store, StoreError};
+
+use crate::{
+    backoff,
+    outcome::Answer,
+    plan::{Cut, history, note_accepted},
+};
+
+/// How often a note is re-applied to a record that others change meanwhile.
+const TRIES: usize = 5;
+
+/// What the answer means for the one who asked.
+#[derive(Debug)]
+pub(crate) enum Noted {
+    /// The transition goes on; told with the request.
+    Answer(Answer),
+    /// The transition has ended.
+    Refused(String),
+}
+
+/// What is to be noted of an answer; `None` where there was none and nothing may be noted.
+pub(crate) fn meaning(answer: &Result<Accepted, ChangeError>) -> Noted {
+    match answer {
+        Ok(_) => Noted::Answer(Answer::Accepted),
+        Err(ChangeError::Refused(refusal)) => Noted::Refused(refusal.to_string()),
+        Err(ChangeError::Busy(refusal)) => Noted::Answer(Answer::Busy(refusal.to_string())),
+        Err(ChangeError::NotAccepted(error)) => Noted::Answer(Answer::NotAccepted(in_words(error))),
+        Err(ChangeError::Unknown(error)) => Noted::Answer(Answer::Unknown(in_words(error))),
+    }
+}
+
+/// Writes an answer into the record that `claimed` it, as long as the permit is still its
+/// writer's.
+pub(crate) async fn write(
+    store: &Store,
+    claimed: Record,
+    cut: Cut,
+    answer: &Result<Accepted, ChangeError>,
+    rules: Rules<'_>,
+    writer: &Writer,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    if matches!(answer, Err(ChangeError::Unknown(_))) {
+        return Ok(());
+    }
+    let reference = claimed.reference.clone();
+    let mut base = Some(claimed);
+    for _ in 0..TRIES {
+        let Some(mut record) = base.filter(|record| permits(record, writer)) else {
+            return Ok(());
+        };
+        record.permit = None;
+        let ended = match cut {
+            Cut::Yes => {
+                note_cut(&mut record, answer);
+                None
+            }
+            Cut::No => note_answer(&mut record, answer, now),
+        };
+        record.due_at = due_at(&record, rules, now);
+        let saved = match &ended {
+            Some(entry) => store.save_with_history(record, entry).await,
+            None => store.save(record).await,
+        };
+        match saved {
+            Ok(_) => return Ok(()),
+            Err(StoreError::Stale { .. }) => base = store.record(&reference).await?,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn permits(record: &Record, writer: &Writer) -> bool {
+    record
+        .permit
+        .as_ref()
+        .is_some_and(|permit| permit.writer == *writer)
+}
+
+fn note_cut(record: &mut Record, answer: &Result<Accepted, ChangeError>) {
+    let (forced, error) = match answer {
+        Ok(_) => (Forced::Accepted, None),
+        // Looked at again: off by itself, or cut at the next tick.
+        Err(error) => (Forced::No, Some(in_words(error))),
+    };
+    if let Some(request) = &mut record.request {
+        request.forced = forced;
+    }
+    record.last_error = error;
+}
+
+fn note_answer(
+    record: &mut Record,
+    answer: &Result<Accepted, ChangeError>,
+    now: Timestamp,
+) -> Option<HistoryEntry> {
+    match answer {
+        Ok(accepted) => {
+            note_accepted(record, accepted.action, now);
+            record.attempts = 0;
+            record.last_error = None;
+            None
+        }
+        Err(ChangeError::Refused(refusal)) => note_refusal(record, refusal.to_string(), now),
+        Err(error @ (ChangeError::Busy(_) | ChangeError::NotAccepted(_))) => {
+            let asked_for = match error {
+                ChangeError::NotAccepted(error) => error.retry_after(),
+                ChangeError::Busy(_) | ChangeError::Refused(_) | ChangeError::Unknown(_) => None,
+            };
+            record.attempts += 1;
+            let retry_at = now + backoff::after(record.attempts, asked_for);
+            if let Some(request) = &mut record.request {
+                request.ask = Ask::Failed { retry_at };
+            }
+            record.last_error = Some(in_words(error));
+            None
+        }
+        Err(ChangeError::Unknown(_)) => None,
+    }
+}
+
+/// Ends the transition. What is saved goes only if nothing can have shrunk the resource.
+fn note_refusal(record: &mut Record, reason: String, now: Timestamp) -> Option<HistoryEntry> {
+    let transition = record.in_flight()?.clone();
+    let ended = history(
+        record,
+        &transition,
+        Ending::Refused(reason.clone()),
+        None,
+        now,
+    );
+    let unknown = record.request.as_ref().is_some_and(|r| r.unknown);
+    if transition.direction == Direction::Stop && !record.used && !unknown {
+        record.saved = None;
+    }
+    if !unknown {
+        record.request = None;
+    }
+    record.last_error = Some(reason.clone());
+    record.phase = Phase::Refused { transition, reason };
+    Some(ended)
+}

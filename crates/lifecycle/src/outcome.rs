@@ -1,0 +1,335 @@
+//! What an invocation did, for people, logs and programs.
+
+use std::fmt;
+
+use domain::{
+    AccountName, ResourceRef, ScheduleName,
+    record::{Cause, Direction, Record},
+    resource::SavedState,
+};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::Context;
+
+/// All that one invocation did, or found worth saying.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// In the order in which it happened.
+    pub outcomes: Vec<Outcome>,
+    /// Transitions looked at that are still under way.
+    #[serde(default)]
+    pub in_flight: usize,
+}
+
+impl Report {
+    /// Adds what a part of the invocation did, and tells it.
+    pub fn add(&mut self, context: Context<'_>, outcomes: impl IntoIterator<Item = Outcome>) {
+        for outcome in outcomes {
+            (context.tell)(&outcome);
+            self.outcomes.push(outcome);
+        }
+    }
+}
+
+/// Something that happened to a resource, or to an account.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// When.
+    pub at: Timestamp,
+    /// Of what.
+    #[serde(flatten)]
+    pub subject: Subject,
+    /// What.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// What an outcome is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Subject {
+    /// A resource.
+    Resource {
+        /// Which.
+        resource: ResourceRef,
+        /// Its name at the provider.
+        name: String,
+    },
+    /// An account as a whole.
+    Account {
+        /// Which.
+        account: AccountName,
+    },
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "event")]
+pub enum Event {
+    /// A request left.
+    Asked {
+        /// Stop or start.
+        direction: Direction,
+        /// What wanted it.
+        cause: Cause,
+        /// The request.
+        request: String,
+        /// What the provider said at once.
+        answer: Answer,
+        /// What is stored to be put back.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        saved: Option<SavedState>,
+    },
+    /// The hard cut after an unanswered shutdown left.
+    Forced {
+        /// The request.
+        request: String,
+        /// What the provider said at once.
+        answer: Answer,
+    },
+    /// An edge was acknowledged: nothing had to be sent.
+    AlreadyThere {
+        /// Stop or start.
+        direction: Direction,
+        /// How so.
+        reason: String,
+    },
+    /// Observe mode: this would have been sent.
+    WouldAsk {
+        /// Stop or start.
+        direction: Direction,
+        /// The request.
+        request: String,
+    },
+    /// The end state was seen.
+    Seen {
+        /// Stop or start.
+        direction: Direction,
+        /// From the claim on.
+        seconds: i64,
+        /// Whether the power had to be cut.
+        forced: bool,
+        /// What is stored to be put back, or was put back.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        saved: Option<SavedState>,
+    },
+    /// The provider refused for good.
+    Refused {
+        /// Stop or start.
+        direction: Direction,
+        /// In whose words.
+        reason: String,
+    },
+    /// Not seen by the deadline.
+    Stuck {
+        /// Stop or start.
+        direction: Direction,
+        /// Why.
+        reason: String,
+    },
+    /// A person did the opposite meanwhile.
+    Overtaken {
+        /// What had been under way.
+        direction: Direction,
+    },
+    /// Opted out while under way.
+    LetGo {
+        /// What had been under way.
+        direction: Direction,
+    },
+    /// Seen for the first time, or again, under a schedule.
+    Joined {
+        /// Which.
+        schedule: ScheduleName,
+        /// By which rule.
+        via: String,
+        /// Whether it is held until approved.
+        held: bool,
+    },
+    /// Held stopped, or owed a size, while nothing covers it any more.
+    Orphaned,
+    /// Found under two schedules or through two accounts.
+    Conflict {
+        /// Which.
+        reason: String,
+    },
+    /// A tag names no schedule.
+    UnknownSchedule {
+        /// What the tag says.
+        word: String,
+    },
+    /// The provider answers 404.
+    Gone {
+        /// What could not be put back.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        saved: Option<SavedState>,
+    },
+    /// The larger of two sizes that do not compare could not be told; the other is here.
+    Replaced {
+        /// The size that is no longer kept.
+        saved: SavedState,
+    },
+    /// Nothing was done this time; it is tried again.
+    Postponed {
+        /// Why.
+        reason: String,
+    },
+    /// A command was not followed.
+    Declined {
+        /// Why, and what to do instead.
+        reason: String,
+    },
+    /// The state that its Status operation shows, to who asked for it.
+    Status {
+        /// In words.
+        state: String,
+    },
+}
+
+/// What a provider said at once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// Taken; that proves nothing yet.
+    Accepted,
+    /// Not now.
+    Busy(String),
+    /// Certainly not taken; asked again later.
+    NotAccepted(String),
+    /// No usable answer: it may have been taken.
+    Unknown(String),
+}
+
+impl Outcome {
+    /// Something that happened to a resource.
+    #[must_use]
+    pub fn of(record: &Record, at: Timestamp, event: Event) -> Self {
+        Self {
+            at,
+            subject: Subject::Resource {
+                resource: record.reference.clone(),
+                name: record.name.clone(),
+            },
+            event,
+        }
+    }
+
+    /// Something that happened to an account.
+    #[must_use]
+    pub fn of_account(account: &AccountName, at: Timestamp, event: Event) -> Self {
+        Self {
+            at,
+            subject: Subject::Account {
+                account: account.clone(),
+            },
+            event,
+        }
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Accepted => f.write_str("accepted"),
+            Self::Busy(words) => write!(f, "busy, later: {words}"),
+            Self::NotAccepted(words) => write!(f, "not taken, later: {words}"),
+            Self::Unknown(words) => write!(f, "no usable answer, to be found out: {words}"),
+        }
+    }
+}
+
+/// One line for people.
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Asked {
+                direction,
+                cause,
+                request,
+                answer,
+                saved,
+            } => {
+                write!(f, "{direction} asked ({cause}): {request}")?;
+                if let (Direction::Stop, Some(saved)) = (direction, saved) {
+                    write!(f, ", saved {saved}")?;
+                }
+                match answer {
+                    Answer::Accepted => Ok(()),
+                    Answer::Busy(_) | Answer::NotAccepted(_) | Answer::Unknown(_) => {
+                        write!(f, "; {answer}")
+                    }
+                }
+            }
+            Self::Forced { request, answer } => {
+                write!(
+                    f,
+                    "did not react within 60 s, power cut: {request}; {answer}"
+                )
+            }
+            Self::AlreadyThere { direction, reason } => {
+                write!(f, "{direction}: nothing sent, {reason}")
+            }
+            Self::WouldAsk { direction, request } => write!(f, "would {direction}: {request}"),
+            Self::Seen {
+                direction,
+                seconds,
+                forced,
+                saved,
+            } => {
+                let (done, kept) = match direction {
+                    Direction::Stop => ("stopped", "keeping"),
+                    Direction::Start => ("running", "restored"),
+                };
+                write!(f, "{done}, seen after {seconds} s")?;
+                if *forced {
+                    f.write_str(" (forced)")?;
+                }
+                match saved {
+                    Some(saved) => write!(f, ", {kept} {saved}"),
+                    None => Ok(()),
+                }
+            }
+            Self::Refused { direction, reason } => write!(f, "{direction} refused: {reason}"),
+            Self::Stuck { direction, reason } => write!(f, "{direction} is stuck: {reason}"),
+            Self::Overtaken { direction } => {
+                write!(f, "{direction} overtaken: a person did the opposite")
+            }
+            Self::LetGo { direction } => write!(f, "{direction} let go: opted out meanwhile"),
+            Self::Joined {
+                schedule,
+                via,
+                held,
+            } => {
+                write!(f, "follows {schedule} (by {via})")?;
+                if *held {
+                    f.write_str(", held until `offhours approve`")?;
+                }
+                Ok(())
+            }
+            Self::Orphaned => {
+                f.write_str("orphaned: stopped, and no schedule covers it; `offhours start` it")
+            }
+            Self::Conflict { reason } => f.write_str(reason),
+            Self::UnknownSchedule { word } => {
+                write!(
+                    f,
+                    "its tag names the schedule `{word}`, which does not exist"
+                )
+            }
+            Self::Gone { saved: None } => f.write_str("gone at the provider"),
+            Self::Gone { saved: Some(saved) } => {
+                write!(f, "gone at the provider; it was owed {saved}")
+            }
+            Self::Replaced { saved } => {
+                write!(
+                    f,
+                    "resized by a person; {saved} is no longer kept, see history"
+                )
+            }
+            Self::Postponed { reason } => write!(f, "later: {reason}"),
+            Self::Declined { reason } => write!(f, "declined: {reason}"),
+            Self::Status { state } => f.write_str(state),
+        }
+    }
+}

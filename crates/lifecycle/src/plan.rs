@@ -1,0 +1,767 @@
+//! What to do about one record, decided from a fresh look: pure, so that each guard has a test.
+
+use std::cmp::Ordering;
+
+use domain::{
+    ResourceId, ResourceKind,
+    configuration::{Manner, Mode},
+    decision::{Decision, Due, LeaveReason, Rules, Verdict, due_at, judge},
+    membership::Subject,
+    record::{
+        Ask, Cause, Direction, Forced, GRACE, PERMIT, Permit, Phase, Record, Request, SKEW,
+        Transition, Writer,
+    },
+    resource::{ActionEffect, AutoscaleBounds, LoggedAction, Power, Resource, SavedState, Size},
+    schedule::Wish,
+};
+use jiff::Timestamp;
+use provider::Change;
+use store::{Ending, HistoryEntry};
+
+use crate::{ends, outcome::Event};
+
+/// Why a running machine is not stopped at its end edge.
+const RETAINED: &str = "was running before its begin edge, left running";
+
+/// What is known of a resource when a step is planned.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seen<'a> {
+    /// As the look showed it.
+    pub resource: &'a Resource,
+    /// When that look was requested.
+    pub requested_at: Timestamp,
+    /// The machine's action log since the request's look, where it was read.
+    pub log: &'a [LoggedAction],
+    /// For a database about to stop: the size to which that leads.
+    pub target: Option<&'a SavedState>,
+}
+
+/// The next step for one record.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// Nothing, and nothing to say.
+    Leave,
+    /// Not now: tried again after a while.
+    Postpone(String),
+    /// One write, and no request.
+    Write(Box<Write>),
+    /// One write that permits one request, and that request.
+    Send(Box<Send>),
+}
+
+/// A write without a request.
+#[derive(Debug)]
+pub(crate) struct Write {
+    /// The record as it is to be.
+    pub record: Record,
+    /// What this ends, if anything.
+    pub history: Option<HistoryEntry>,
+    /// What to tell.
+    pub events: Vec<Event>,
+}
+
+/// A write that permits a request.
+#[derive(Debug)]
+pub(crate) struct Send {
+    /// The record as it is to be, with the permit.
+    pub record: Record,
+    /// What this ends, if anything: the transition that is turned.
+    pub history: Option<HistoryEntry>,
+    /// What to tell besides the request.
+    pub events: Vec<Event>,
+    /// The request.
+    pub change: Change,
+    /// Whether it is the hard cut after a shutdown.
+    pub cut: Cut,
+}
+
+/// Whether a request is the hard cut after an unanswered shutdown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// It is.
+    Yes,
+    /// It is a transition's own request.
+    No,
+}
+
+/// Who plans, under what, and when.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Setting<'a> {
+    /// The configuration and the overrides.
+    pub rules: Rules<'a>,
+    /// This invocation.
+    pub writer: &'a Writer,
+    /// The instant.
+    pub now: Timestamp,
+}
+
+/// How the schedule that a record follows is to be followed.
+pub(crate) fn manner(verdict: &Verdict, rules: Rules<'_>) -> Manner {
+    verdict
+        .membership
+        .rule(rules.configuration)
+        .map(|rule| rule.manner.clone())
+        .unwrap_or_default()
+}
+
+/// Plans the next step of stop or start for one record.
+pub(crate) fn plan(
+    direction: Direction,
+    record: &Record,
+    seen: Seen<'_>,
+    setting: Setting<'_>,
+) -> Step {
+    if record.permit_is_open(setting.now) {
+        return Step::Leave;
+    }
+    let subject = Subject::seen(record, seen.resource);
+    let verdict = judge(record, subject, setting.rules, setting.now);
+    let planner = Planner {
+        direction,
+        record,
+        seen,
+        setting,
+        manner: manner(&verdict, setting.rules),
+    };
+    match verdict.decision {
+        Decision::Act(due) if due.direction == direction => planner.act(&due),
+        Decision::AskAgain(towards) if towards == direction => planner.ask_again(),
+        Decision::Act(_) | Decision::AskAgain(_) => Step::Leave,
+        Decision::Leave(_)
+            if direction == Direction::Stop
+                && verdict.opted_in
+                && verdict.wish == Wish::Stopped
+                && may_be_forced(record, seen.resource, seen.log, setting.now) =>
+        {
+            planner.force()
+        }
+        Decision::Leave(reason) => planner.leave(&reason),
+    }
+}
+
+/// Whether the hard cut may follow: the shutdown was accepted and the grace has passed, the
+/// machine is neither off nor locked, and nobody else has started it since.
+///
+/// That it is still wished and still opted in is for the caller to see to.
+pub(crate) fn may_be_forced(
+    record: &Record,
+    resource: &Resource,
+    log: &[LoggedAction],
+    now: Timestamp,
+) -> bool {
+    let stopping = record
+        .in_flight()
+        .is_some_and(|transition| transition.direction == Direction::Stop);
+    let Some(request) = record.request.as_ref().filter(|_| stopping) else {
+        return false;
+    };
+    let Ask::Accepted { at, .. } = request.ask else {
+        return false;
+    };
+    let cut = match request.forced {
+        Forced::No => false,
+        // Intended and never answered: the permit is over, or we would not be here.
+        Forced::Intended => record.permit_is_open(now),
+        Forced::Accepted => true,
+    };
+    let off = resource.power == Direction::Stop.end();
+    request.graceful
+        && !cut
+        && !off
+        && resource.busy.is_none()
+        && now.duration_since(at) >= GRACE
+        && !log.iter().any(|action| {
+            action.started_at > request.looked_at && opposes(action.effect, Direction::Stop)
+        })
+}
+
+/// Whether an action leads away from where a transition goes.
+pub(crate) fn opposes(effect: ActionEffect, direction: Direction) -> bool {
+    match (effect, direction) {
+        (ActionEffect::Start | ActionEffect::Reboot, Direction::Stop)
+        | (ActionEffect::Shutdown | ActionEffect::PowerOff, Direction::Start) => true,
+        (ActionEffect::Start | ActionEffect::Reboot, Direction::Start)
+        | (ActionEffect::Shutdown | ActionEffect::PowerOff, Direction::Stop)
+        | (ActionEffect::Other, _) => false,
+    }
+}
+
+/// The latest action about power since a look: that of a person if it opposes.
+pub(crate) fn last_power_action(log: &[LoggedAction], since: Timestamp) -> Option<&LoggedAction> {
+    log.iter()
+        .filter(|action| action.started_at > since && action.effect != ActionEffect::Other)
+        .max_by_key(|action| (action.started_at, action.id))
+}
+
+/// Our own request's entry in the log, when its answer was lost.
+pub(crate) fn our_action<'a>(
+    log: &'a [LoggedAction],
+    request: &Request,
+) -> Option<&'a LoggedAction> {
+    log.iter().find(|action| {
+        action.started_at >= request.asked_at - SKEW
+            && action.effect != ActionEffect::Other
+            && action.effect != ActionEffect::Reboot
+            && !opposes(action.effect, request.direction)
+    })
+}
+
+/// What a transition was and how it ended, for history.
+pub(crate) fn history(
+    record: &Record,
+    transition: &Transition,
+    ending: Ending,
+    resource: Option<&Resource>,
+    now: Timestamp,
+) -> HistoryEntry {
+    let request = record
+        .request
+        .as_ref()
+        .filter(|request| request.direction == transition.direction);
+    let accepted_at = request.and_then(|request| match request.ask {
+        Ask::Accepted { at, .. } => Some(at),
+        Ask::Open | Ask::Failed { .. } => None,
+    });
+    HistoryEntry {
+        reference: record.reference.clone(),
+        name: record.name.clone(),
+        direction: transition.direction,
+        cause: transition.cause.clone(),
+        schedule: transition.schedule.clone(),
+        claimed_at: transition.claimed_at,
+        asked_at: request.map(|request| request.asked_at),
+        accepted_at,
+        finished_at: now,
+        ending,
+        forced: request.is_some_and(|request| request.forced == Forced::Accepted),
+        saved: record.saved.clone(),
+        seen: resource.and_then(|resource| resource.size.to_save()),
+    }
+}
+
+struct Planner<'a> {
+    direction: Direction,
+    record: &'a Record,
+    seen: Seen<'a>,
+    setting: Setting<'a>,
+    manner: Manner,
+}
+
+impl Planner<'_> {
+    fn act(&self, due: &Due) -> Step {
+        match self.record.in_flight() {
+            None => self.from_rest(due),
+            Some(transition) if transition.direction == self.direction => self.renew(due),
+            Some(transition) => self.turn(due, transition),
+        }
+    }
+
+    /// From settled, refused or stuck.
+    fn from_rest(&self, due: &Due) -> Step {
+        if let Some(busy) = &self.seen.resource.busy {
+            return Step::Postpone(format!("busy: {busy}"));
+        }
+        let retained = self.direction == Direction::Stop
+            && due.cause == Cause::Schedule
+            && self.manner.retain_running
+            && self.record.retained;
+        if retained {
+            let at = self.seen.resource.power;
+            return self.acknowledge(due, at, RETAINED.to_owned());
+        }
+        let at_end = self.at_end();
+        let quiet_at = self.opposite_quiet_at();
+        match (at_end, quiet_at) {
+            (true, None) => self.acknowledge(due, self.direction.end(), self.already_there()),
+            (true, Some(quiet_at)) => self.watch_out(due, quiet_at, None),
+            (false, _) if due.mode == Mode::Observe => self.observe(due),
+            (false, quiet_at) => self.claim(due, quiet_at, None),
+        }
+    }
+
+    /// A newer edge in the same direction.
+    fn renew(&self, due: &Due) -> Step {
+        let request = self.record.request.as_ref();
+        let lost = request.is_none_or(|request| matches!(request.ask, Ask::Failed { .. }));
+        let since = request.map_or(Timestamp::MIN, |request| request.looked_at);
+        let overtaken = last_power_action(self.seen.log, since)
+            .is_some_and(|action| opposes(action.effect, self.direction));
+        if (lost || overtaken) && !self.at_end() && self.seen.resource.busy.is_none() {
+            return self.claim(due, self.record.not_before, None);
+        }
+        let mut record = self.record.clone();
+        record.handled = Some(due.handled.clone());
+        self.write(record, None, Vec::new())
+    }
+
+    /// A newer edge in the opposite direction, in one write: never two transitions at once.
+    fn turn(&self, due: &Due, old: &Transition) -> Step {
+        if self.seen.resource.busy.is_some() {
+            return Step::Leave;
+        }
+        if due.mode == Mode::Observe {
+            return Step::Leave;
+        }
+        let ended = history(
+            self.record,
+            old,
+            Ending::Turned,
+            Some(self.seen.resource),
+            self.setting.now,
+        );
+        let quiet_at = self.opposite_quiet_at().max(self.record.not_before);
+        match (self.at_end(), quiet_at) {
+            (true, quiet_at) => {
+                self.watch_out(due, quiet_at.unwrap_or(self.setting.now), Some(ended))
+            }
+            (false, quiet_at) => self.claim(due, quiet_at, Some(ended)),
+        }
+    }
+
+    /// The transition under way has no request that could still succeed.
+    fn ask_again(&self) -> Step {
+        let request = self.record.request.as_ref();
+        let moving = request.is_some_and(|request| {
+            matches!(request.ask, Ask::Open)
+                && ends::is_moving(self.seen.resource, request.target.as_ref())
+        });
+        if self.at_end() || self.seen.resource.busy.is_some() || moving {
+            // For poll-status to see to.
+            return Step::Leave;
+        }
+        if let Some(request) = request
+            && (matches!(request.ask, Ask::Open) || request.unknown)
+            && !self.record.kind().is_sized()
+        {
+            let last = last_power_action(self.seen.log, request.looked_at);
+            if last.is_some_and(|action| opposes(action.effect, self.direction)) {
+                return self.overtaken();
+            }
+            if matches!(request.ask, Ask::Open)
+                && let Some(ours) = our_action(self.seen.log, request)
+            {
+                let mut record = self.record.clone();
+                note_accepted(&mut record, Some(ours.id), self.setting.now);
+                return self.write(record, None, Vec::new());
+            }
+        }
+        let Some(change) = self.change() else {
+            return Step::Leave;
+        };
+        let mut record = self.record.clone();
+        let unknown =
+            request.is_some_and(|request| request.unknown || matches!(request.ask, Ask::Open));
+        let events = self.save_before_shrink(&mut record);
+        record.request = Some(Request {
+            unknown,
+            ..self.request(&change)
+        });
+        self.send(record, change, events, None)
+    }
+
+    /// A person did the opposite meanwhile: what is asked and unknown stays, so that a later
+    /// turn still waits for it.
+    fn overtaken(&self) -> Step {
+        let Some(transition) = self.record.in_flight() else {
+            return Step::Leave;
+        };
+        let ended = history(
+            self.record,
+            transition,
+            Ending::Overtaken,
+            Some(self.seen.resource),
+            self.setting.now,
+        );
+        let mut record = self.record.clone();
+        record.phase = Phase::Settled {
+            at: self.seen.resource.power,
+        };
+        let direction = self.direction;
+        self.write(record, Some(ended), vec![Event::Overtaken { direction }])
+    }
+
+    /// The edge finds the resource where it wants it, or leaves it where it is.
+    fn acknowledge(&self, due: &Due, at: Power, reason: String) -> Step {
+        let mut record = self.record.clone();
+        let again = record.handled.is_some();
+        record.handled = Some(due.handled.clone());
+        let mut ended = None;
+        match self.direction {
+            Direction::Start => {
+                let kept = record.saved.as_ref().filter(|saved| {
+                    ends::seen_against(self.seen.resource, saved) != Some(Ordering::Equal)
+                });
+                if kept.is_some() {
+                    // A person's larger size stays; what was saved goes to history.
+                    ended = Some(history(
+                        &record,
+                        &self.transition(due),
+                        Ending::Kept,
+                        Some(self.seen.resource),
+                        self.setting.now,
+                    ));
+                }
+                record.saved = None;
+                record.used = false;
+                record.retained = self.manner.retain_running && again;
+            }
+            Direction::Stop => record.retained = false,
+        }
+        record.phase = Phase::Settled { at };
+        record.request = None;
+        record.not_before = None;
+        let direction = self.direction;
+        self.write(
+            record,
+            ended,
+            vec![Event::AlreadyThere { direction, reason }],
+        )
+    }
+
+    /// Already at the new end while an opposite request may still act: wait it out, ask nothing.
+    fn watch_out(&self, due: &Due, until: Timestamp, ended: Option<HistoryEntry>) -> Step {
+        let mut record = self.record.clone();
+        record.used |= self.shrink_was_asked();
+        record.phase = Phase::InFlight {
+            transition: self.transition(due),
+        };
+        record.handled = Some(due.handled.clone());
+        record.request = None;
+        record.not_before = Some(until);
+        self.write(record, ended, Vec::new())
+    }
+
+    /// Observe mode: decided, recorded and reported; nothing is sent.
+    fn observe(&self, due: &Due) -> Step {
+        let Some(change) = self.change() else {
+            return self.no_plan();
+        };
+        let mut record = self.record.clone();
+        let mut handled = due.handled.clone();
+        // Nothing was done about the wish: acting begins with it as soon as it is allowed.
+        handled.wish = Wish::Any;
+        record.handled = Some(handled);
+        let direction = self.direction;
+        let ended = history(
+            &record,
+            &self.transition(due),
+            Ending::WouldHave,
+            Some(self.seen.resource),
+            self.setting.now,
+        );
+        let request = change.to_string();
+        self.write(
+            record,
+            Some(ended),
+            vec![Event::WouldAsk { direction, request }],
+        )
+    }
+
+    /// Claims the record and permits exactly one request.
+    fn claim(&self, due: &Due, quiet_at: Option<Timestamp>, ended: Option<HistoryEntry>) -> Step {
+        let Some(change) = self.change() else {
+            return self.no_plan();
+        };
+        let mut record = self.record.clone();
+        record.used |= self.shrink_was_asked();
+        let events = self.save_before_shrink(&mut record);
+        record.phase = Phase::InFlight {
+            transition: self.transition(due),
+        };
+        record.handled = Some(due.handled.clone());
+        record.not_before = quiet_at;
+        record.request = Some(self.request(&change));
+        record.attempts = 0;
+        record.last_error = None;
+        if self.direction == Direction::Start {
+            record.retained = false;
+        }
+        self.send(record, change, events, ended)
+    }
+
+    /// The hard cut.
+    fn force(&self) -> Step {
+        if !self.manner.force {
+            return Step::Leave;
+        }
+        let mut record = self.record.clone();
+        if let Some(request) = &mut record.request {
+            request.forced = Forced::Intended;
+        }
+        record.permit = Some(self.permit());
+        Step::Send(Box::new(Send {
+            record: self.dated(record),
+            history: None,
+            events: Vec::new(),
+            change: Change::PowerOff(self.record.reference.id.clone()),
+            cut: Cut::Yes,
+        }))
+    }
+
+    /// Not due by the look. What its tags say now the record learns at the next inventory.
+    fn leave(&self, reason: &LeaveReason) -> Step {
+        match reason {
+            LeaveReason::Barred(_) | LeaveReason::UnknownSchedule(_) | LeaveReason::Unnamed
+                if self.record.in_flight().is_none() =>
+            {
+                Step::Postpone(reason.to_string())
+            }
+            LeaveReason::Barred(_)
+            | LeaveReason::UnknownSchedule(_)
+            | LeaveReason::Unnamed
+            | LeaveReason::Held
+            | LeaveReason::Gone
+            | LeaveReason::StaleReader
+            | LeaveReason::Handled
+            | LeaveReason::NoWish => Step::Leave,
+        }
+    }
+
+    fn no_plan(&self) -> Step {
+        Step::Postpone("the provider lists no plan to which this database could shrink".to_owned())
+    }
+
+    fn at_end(&self) -> bool {
+        ends::reached(
+            self.direction,
+            self.seen.resource,
+            self.record,
+            self.seen.target,
+        )
+    }
+
+    fn already_there(&self) -> String {
+        match (self.record.kind(), self.direction) {
+            (ResourceKind::Database, Direction::Stop) => "already smallest".to_owned(),
+            (ResourceKind::Database | ResourceKind::NodePool, Direction::Start) => {
+                match self.record.saved {
+                    Some(_) => "at least as large as saved".to_owned(),
+                    None => "nothing to put back".to_owned(),
+                }
+            }
+            (ResourceKind::NodePool, Direction::Stop) => "already at zero".to_owned(),
+            (ResourceKind::Droplet | ResourceKind::Server, Direction::Stop) => {
+                "already off".to_owned()
+            }
+            (ResourceKind::Droplet | ResourceKind::Server, Direction::Start) => {
+                "already running".to_owned()
+            }
+        }
+    }
+
+    /// Until when the latest request in the other direction may still act.
+    fn opposite_quiet_at(&self) -> Option<Timestamp> {
+        self.record
+            .request
+            .as_ref()
+            .filter(|request| request.direction != self.direction && request.may_act())
+            .map(|request| request.quiet_at(self.record.kind()))
+            .filter(|&quiet_at| quiet_at > self.setting.now)
+    }
+
+    fn shrink_was_asked(&self) -> bool {
+        self.record.kind().is_sized()
+            && self
+                .record
+                .request
+                .as_ref()
+                .is_some_and(|request| request.direction == Direction::Stop && request.may_act())
+    }
+
+    fn transition(&self, due: &Due) -> Transition {
+        Transition {
+            direction: self.direction,
+            claimed_at: self.setting.now,
+            cause: due.cause.clone(),
+            schedule: due.handled.schedule.clone(),
+        }
+    }
+
+    fn request(&self, change: &Change) -> Request {
+        let target = match change {
+            Change::PowerOn(_) | Change::Shutdown(_) | Change::PowerOff(_) => None,
+            Change::ResizeDatabase { plan, nodes, .. } => Some(SavedState::Database {
+                plan: plan.clone(),
+                nodes: *nodes,
+                storage_mib: None,
+            }),
+            Change::ScaleNodePool {
+                count, autoscale, ..
+            } => Some(SavedState::NodePool {
+                count: *count,
+                autoscale: *autoscale,
+            }),
+        };
+        Request {
+            direction: self.direction,
+            asked_at: self.setting.now,
+            looked_at: self.seen.requested_at,
+            ask: Ask::Open,
+            unknown: false,
+            forced: Forced::No,
+            graceful: matches!(change, Change::Shutdown(_)),
+            target,
+        }
+    }
+
+    fn permit(&self) -> Permit {
+        Permit {
+            until: self.setting.now + PERMIT,
+            writer: self.setting.writer.clone(),
+        }
+    }
+
+    /// The one request of this direction; none if there is no plan to shrink to.
+    fn change(&self) -> Option<Change> {
+        let id = &self.record.reference.id;
+        match (&self.seen.resource.size, self.direction) {
+            (Size::Machine { .. }, Direction::Start) => Some(Change::PowerOn(id.clone())),
+            (Size::Machine { .. }, Direction::Stop) => {
+                let graceful = match self.record.kind() {
+                    ResourceKind::Droplet => self.manner.graceful,
+                    ResourceKind::Server | ResourceKind::Database | ResourceKind::NodePool => true,
+                };
+                Some(if graceful {
+                    Change::Shutdown(id.clone())
+                } else {
+                    Change::PowerOff(id.clone())
+                })
+            }
+            (Size::Database(_), Direction::Stop) => self.resize(self.seen.target?),
+            (Size::Database(_), Direction::Start) => self.resize(self.record.saved.as_ref()?),
+            (Size::NodePool(_), Direction::Stop) => self.scale(0, None),
+            (Size::NodePool(_), Direction::Start) => match self.record.saved.as_ref()? {
+                SavedState::NodePool { count, autoscale } => self.scale(*count, *autoscale),
+                SavedState::Database { .. } | SavedState::Machine { .. } => None,
+            },
+        }
+    }
+
+    fn resize(&self, to: &SavedState) -> Option<Change> {
+        let ResourceId::Database(id) = &self.record.reference.id else {
+            return None;
+        };
+        let (
+            Size::Database(seen),
+            SavedState::Database {
+                plan,
+                nodes,
+                storage_mib,
+            },
+        ) = (&self.seen.resource.size, to)
+        else {
+            return None;
+        };
+        // Storage can be set on these two engines only, and is left out unless it changes
+        // (TFDO, resource_database_cluster.go).
+        let settable = matches!(seen.engine.as_str(), "pg" | "mysql");
+        Some(Change::ResizeDatabase {
+            id: id.clone(),
+            plan: plan.clone(),
+            nodes: *nodes,
+            storage_mib: storage_mib.filter(|_| settable && *storage_mib != seen.storage_mib),
+        })
+    }
+
+    fn scale(&self, count: u32, autoscale: Option<AutoscaleBounds>) -> Option<Change> {
+        let ResourceId::NodePool(cluster, pool) = &self.record.reference.id else {
+            return None;
+        };
+        let Size::NodePool(seen) = &self.seen.resource.size else {
+            return None;
+        };
+        Some(Change::ScaleNodePool {
+            cluster: cluster.clone(),
+            pool: pool.clone(),
+            name: self.seen.resource.name.clone(),
+            count,
+            autoscale,
+            tags: self.seen.resource.tags.clone(),
+            labels: seen.labels.clone(),
+            taints: seen.taints.clone(),
+        })
+    }
+
+    /// The whole rule of what is saved before a shrink, from the look that permits it.
+    fn save_before_shrink(&self, record: &mut Record) -> Vec<Event> {
+        if self.direction == Direction::Start {
+            return Vec::new();
+        }
+        let Some(seen) = self.seen.resource.size.to_save() else {
+            return Vec::new();
+        };
+        match record.saved.take() {
+            None => {
+                record.saved = Some(seen);
+                record.used = false;
+                Vec::new()
+            }
+            // Nothing can have shrunk it: what is there now is the original.
+            Some(_) if !record.used => {
+                record.saved = Some(seen);
+                Vec::new()
+            }
+            Some(saved) => match saved.compare(&seen) {
+                Some(Ordering::Greater | Ordering::Equal) => {
+                    record.saved = Some(saved);
+                    Vec::new()
+                }
+                Some(Ordering::Less) => {
+                    record.saved = Some(seen);
+                    Vec::new()
+                }
+                None => {
+                    record.saved = Some(seen);
+                    vec![Event::Replaced { saved }]
+                }
+            },
+        }
+    }
+
+    fn dated(&self, mut record: Record) -> Record {
+        record.due_at = due_at(&record, self.setting.rules, self.setting.now);
+        record
+    }
+
+    fn write(&self, mut record: Record, history: Option<HistoryEntry>, events: Vec<Event>) -> Step {
+        record.retry_at = None;
+        record.attempts = 0;
+        record.last_error = None;
+        Step::Write(Box::new(Write {
+            record: self.dated(record),
+            history,
+            events,
+        }))
+    }
+
+    fn send(
+        &self,
+        mut record: Record,
+        change: Change,
+        events: Vec<Event>,
+        history: Option<HistoryEntry>,
+    ) -> Step {
+        record.permit = Some(self.permit());
+        record.retry_at = None;
+        Step::Send(Box::new(Send {
+            record: self.dated(record),
+            history,
+            events,
+            change,
+            cut: Cut::No,
+        }))
+    }
+}
+
+/// Notes that the provider took the request: from here on a shrink may have happened.
+pub(crate) fn note_accepted(
+    record: &mut Record,
+    action: Option<domain::resource::ActionId>,
+    now: Timestamp,
+) {
+    let sized = record.kind().is_sized();
+    if let Some(request) = &mut record.request {
+        request.ask = Ask::Accepted { at: now, action };
+        record.used |= sized && request.direction == Direction::Stop;
+    }
+}

@@ -1,0 +1,304 @@
+//! Poll-status: follow what is in flight until it is seen, and take the inventory. Sends no change.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use domain::{AccountName, ResourceRef, record::Record, resource::Resource};
+use environment::{Function, Invoke, in_words};
+use provider::Client;
+use store::{InForce, StoreError};
+
+use crate::{
+    Context, Error,
+    act::save_rate,
+    inventory,
+    looks::{self, Looked},
+    outcome::{Event, Outcome, Report},
+    plan::{Seen, Setting, Write},
+    settle::{self, Follow},
+};
+
+/// The waits between the looks of one invocation: looks at 0, 5, 10, 20 and 40 s, so that it ends
+/// before the next one begins.
+const WAITS: [Duration; 4] = [
+    Duration::from_secs(5),
+    Duration::from_secs(5),
+    Duration::from_secs(10),
+    Duration::from_secs(20),
+];
+
+/// One tick: inventories that are due, then looks at what is in flight until nothing is, or
+/// until nearly a minute has passed. With nothing due it ends at once.
+pub async fn tick(context: Context<'_>, invoke: &impl Invoke) -> Result<Report, Error> {
+    let mut report = Report::default();
+    report.add(context, inventory::take_due(context, invoke).await?);
+    for wait in WAITS.iter().map(Some).chain([None]) {
+        report.in_flight = follow_due(context, invoke, &mut report).await?;
+        match wait {
+            Some(wait) if report.in_flight > 0 => context.clock.sleep(*wait).await,
+            Some(_) | None => break,
+        }
+    }
+    Ok(report)
+}
+
+/// One look at what is in flight, for somebody who waits for it.
+pub async fn look_once(context: Context<'_>, invoke: &impl Invoke) -> Result<Report, Error> {
+    let mut report = Report::default();
+    report.in_flight = follow_due(context, invoke, &mut report).await?;
+    Ok(report)
+}
+
+/// Reads each resource by its Status operation and says what that shows.
+pub async fn status(context: Context<'_>, references: &[ResourceRef]) -> Result<Report, Error> {
+    let in_force = context.store.in_force().await?;
+    let mut report = Report::default();
+    for reference in references {
+        let known = context.store.record(reference).await?;
+        let event = match context
+            .providers
+            .client(&reference.account, &in_force.configuration)
+            .await
+        {
+            Err(error) => Event::Declined {
+                reason: in_words(&error),
+            },
+            Ok(client) => match looks::by_status(&client, context.clock, &reference.id).await {
+                Ok(Some(look)) => Event::Status {
+                    state: in_a_line(&look.resource),
+                },
+                Ok(None) => Event::Status {
+                    state: "not found (404)".to_owned(),
+                },
+                Err(no_look) => Event::Postponed {
+                    reason: no_look.words,
+                },
+            },
+        };
+        let outcome = Outcome {
+            at: context.clock.now(),
+            subject: crate::outcome::Subject::Resource {
+                resource: reference.clone(),
+                name: known.map(|record| record.name).unwrap_or_default(),
+            },
+            event,
+        };
+        report.add(context, [outcome]);
+    }
+    Ok(report)
+}
+
+/// What a look shows, for people.
+#[must_use]
+pub fn in_a_line(resource: &Resource) -> String {
+    use domain::resource::{Power, Size};
+    let size = match &resource.size {
+        Size::Machine { plan } => plan.clone(),
+        Size::Database(database) => format!("{} x {}", database.nodes, database.plan),
+        Size::NodePool(pool) => format!("{} of {} nodes", pool.ready, pool.count),
+    };
+    let power = match resource.power {
+        Power::Running => "running",
+        Power::Stopped => "stopped",
+        Power::Between => "between",
+    };
+    match &resource.busy {
+        Some(busy) => format!("{power}, {size}, busy: {busy}"),
+        None => format!("{power}, {size}"),
+    }
+}
+
+/// One look at all that the index says is in flight; returns how much still is.
+async fn follow_due(
+    context: Context<'_>,
+    invoke: &impl Invoke,
+    report: &mut Report,
+) -> Result<usize, Error> {
+    let hints = context.store.due(context.clock.now()).await?;
+    let references: Vec<_> = hints
+        .into_iter()
+        .filter(|record| record.in_flight().is_some())
+        .map(|record| record.reference)
+        .collect();
+    if references.is_empty() {
+        return Ok(0);
+    }
+    let records = context.store.records(&references).await?;
+    let in_force = context.store.in_force().await?;
+    let mut by_account = BTreeMap::<AccountName, Vec<Record>>::new();
+    for record in records {
+        if record.in_flight().is_some() {
+            by_account
+                .entry(record.reference.account.clone())
+                .or_default()
+                .push(record);
+        }
+    }
+    let mut in_flight = 0;
+    for (account, records) in by_account {
+        let client = context
+            .providers
+            .client(&account, &in_force.configuration)
+            .await;
+        let client = match client {
+            Ok(client) => client,
+            Err(error) => {
+                let reason = in_words(&error);
+                let now = context.clock.now();
+                let event = Event::Postponed { reason };
+                report.add(context, [Outcome::of_account(&account, now, event)]);
+                continue;
+            }
+        };
+        let follower = Follower {
+            context,
+            client: &client,
+            in_force: &in_force,
+        };
+        in_flight += follower.follow(records, invoke, report).await?;
+        save_rate(&context, &account, &client).await?;
+    }
+    Ok(in_flight)
+}
+
+/// Follows transitions of one account.
+pub(crate) struct Follower<'a> {
+    pub context: Context<'a>,
+    pub client: &'a Client,
+    pub in_force: &'a InForce,
+}
+
+impl Follower<'_> {
+    async fn follow(
+        &self,
+        records: Vec<Record>,
+        invoke: &impl Invoke,
+        report: &mut Report,
+    ) -> Result<usize, Error> {
+        let ids: BTreeSet<_> = records.iter().map(|r| r.reference.id.clone()).collect();
+        let looks = looks::to_follow(self.client, self.context.clock, &ids).await;
+        let mut in_flight = 0;
+        let mut to_force = Vec::new();
+        for record in records {
+            let Some(looked) = looks.get(&record.reference.id) else {
+                continue;
+            };
+            let reference = record.reference.clone();
+            let follow = self.decide(&record, looked).await;
+            let settled = self.carry_out(record, follow, &mut to_force).await?;
+            in_flight += usize::from(!settled.ended);
+            report.add(self.context, settled.outcomes);
+            tracing::debug!(resource.id = %reference, "Looked at {reference}");
+        }
+        self.ask_to_force(to_force, invoke).await;
+        Ok(in_flight)
+    }
+
+    /// Judges one look.
+    pub(crate) async fn decide(&self, record: &Record, looked: &Looked) -> Follow {
+        let look = match looked {
+            Ok(Some(look)) => look,
+            Ok(None) => return settle::missing(record, self.setting()),
+            Err(no_look) => {
+                if no_look.token_refused {
+                    self.context.providers.forget(&record.reference.account);
+                }
+                tracing::warn!(
+                    resource.id = %record.reference,
+                    "Could not look at {}: {}", record.reference, no_look.words
+                );
+                return Follow::Wait;
+            }
+        };
+        let mut log = Vec::new();
+        if settle::needs_log(record, &look.resource, self.context.clock.now())
+            && let Some(request) = &record.request
+        {
+            let read = self
+                .client
+                .actions(&record.reference.id, request.looked_at)
+                .await;
+            match read {
+                Ok(actions) => log = actions,
+                // Without the log nothing may be concluded from the status alone.
+                Err(_) => return Follow::Wait,
+            }
+        }
+        let seen = Seen {
+            resource: &look.resource,
+            requested_at: look.requested_at,
+            log: &log,
+            target: None,
+        };
+        settle::follow(record, seen, self.setting())
+    }
+
+    /// Writes what following led to.
+    pub(crate) async fn carry_out(
+        &self,
+        record: Record,
+        follow: Follow,
+        to_force: &mut Vec<ResourceRef>,
+    ) -> Result<Followed, Error> {
+        match follow {
+            Follow::Wait => Ok(Followed::default()),
+            Follow::Force => {
+                to_force.push(record.reference);
+                Ok(Followed::default())
+            }
+            Follow::Write(write) => self.write(*write).await,
+        }
+    }
+
+    async fn write(&self, write: Write) -> Result<Followed, Error> {
+        let now = self.context.clock.now();
+        let store = self.context.store;
+        let saved = match &write.history {
+            Some(entry) => store.save_with_history(write.record, entry).await,
+            None => store.save(write.record).await,
+        };
+        match saved {
+            Ok(record) => Ok(Followed {
+                ended: record.in_flight().is_none(),
+                outcomes: write
+                    .events
+                    .into_iter()
+                    .map(|event| Outcome::of(&record, now, event))
+                    .collect(),
+            }),
+            // Somebody else moved it: looked at again.
+            Err(StoreError::Stale { .. }) => Ok(Followed::default()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Stop looks again before it cuts; a lost invocation costs one tick.
+    pub(crate) async fn ask_to_force(&self, to_force: Vec<ResourceRef>, invoke: &impl Invoke) {
+        if to_force.is_empty() {
+            return;
+        }
+        let event = serde_json::json!({ "cause": "due", "resources": to_force });
+        if let Err(error) = invoke.invoke(Function::Stop, event).await {
+            tracing::error!("{}", in_words(&error));
+        }
+    }
+
+    fn setting(&self) -> Setting<'_> {
+        Setting {
+            rules: self.in_force.rules(),
+            writer: self.context.writer,
+            now: self.context.clock.now(),
+        }
+    }
+}
+
+/// What became of one record that was followed.
+#[derive(Debug, Default)]
+pub(crate) struct Followed {
+    /// Whether nothing is under way any more.
+    pub ended: bool,
+    /// What to tell.
+    pub outcomes: Vec<Outcome>,
+}

@@ -1,0 +1,141 @@
+//! The clients of the configured accounts, made once and kept while their account is unchanged.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use domain::{
+    AccountName,
+    configuration::{Account, Configuration, Provider},
+};
+use environment::{TokenError, Tokens};
+use provider::{Client, EndpointError, Endpoints};
+
+/// Why there is no client for an account.
+#[derive(Debug, thiserror::Error)]
+pub enum ProvidersError {
+    /// The configuration in force has no such account.
+    #[error("no account `{0}` is configured")]
+    NoAccount(AccountName),
+    /// Its token could not be had.
+    #[error("no token for the account `{account}`")]
+    Token {
+        /// Which account.
+        account: AccountName,
+        /// Why not.
+        #[source]
+        source: TokenError,
+    },
+    /// Its address is not one to which a token may be sent.
+    #[error("the account `{account}` has an address that is not allowed")]
+    Endpoint {
+        /// Which account.
+        account: AccountName,
+        /// Why not.
+        #[source]
+        source: EndpointError,
+    },
+}
+
+/// Clients by account.
+#[derive(Debug)]
+pub struct Providers {
+    tokens: Tokens,
+    endpoints: Endpoints,
+    http: reqwest::Client,
+    clients: Mutex<HashMap<AccountName, (Account, Client)>>,
+}
+
+impl Providers {
+    /// No clients yet; each is made when it is first asked for.
+    #[must_use]
+    pub fn new(tokens: Tokens, endpoints: Endpoints, http: reqwest::Client) -> Self {
+        Self {
+            tokens,
+            endpoints,
+            http,
+            clients: Mutex::default(),
+        }
+    }
+
+    /// The client of an account.
+    pub async fn client(
+        &self,
+        name: &AccountName,
+        configuration: &Configuration,
+    ) -> Result<Client, ProvidersError> {
+        let account = configuration
+            .accounts
+            .get(name)
+            .ok_or_else(|| ProvidersError::NoAccount(name.clone()))?;
+        if let Some((of, client)) = self.lock().get(name)
+            && of == account
+        {
+            return Ok(client.clone());
+        }
+        let token =
+            self.tokens
+                .token(&account.token)
+                .await
+                .map_err(|source| ProvidersError::Token {
+                    account: name.clone(),
+                    source,
+                })?;
+        let base = match (&account.url, account.provider) {
+            (Some(url), _) => {
+                provider::checked_base(url).map_err(|source| ProvidersError::Endpoint {
+                    account: name.clone(),
+                    source,
+                })?
+            }
+            (None, Provider::DigitalOcean) => self.endpoints.digitalocean.clone(),
+            (None, Provider::Hetzner) => self.endpoints.hetzner.clone(),
+        };
+        let http = self.http.clone();
+        let client = match account.provider {
+            Provider::DigitalOcean => Client::digitalocean(base, token, http),
+            Provider::Hetzner => {
+                let locations = account.datacenters.iter().map(|d| d.location().to_owned());
+                Client::hetzner(base, token, http, locations.collect())
+            }
+        };
+        self.lock()
+            .insert(name.clone(), (account.clone(), client.clone()));
+        Ok(client)
+    }
+
+    /// Forgets a client whose token was refused, and the token: it may have been rotated.
+    pub fn forget(&self, name: &AccountName) {
+        if let Some((account, _)) = self.lock().remove(name) {
+            self.tokens.forget(&account.token);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<AccountName, (Account, Client)>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A setting that keeps the clients from being made; the start ends with it.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// A base address is not one to which a token may be sent.
+    #[error("OFFHOURS_DIGITALOCEAN_URL or OFFHOURS_HETZNER_URL is not allowed")]
+    Endpoint(#[from] EndpointError),
+    /// No HTTP client could be made.
+    #[error("failed to make an HTTP client")]
+    Http(#[from] provider::HttpClientError),
+}
+
+impl Providers {
+    /// Clients at the addresses that the environment names, or the public ones.
+    pub fn from_settings(tokens: Tokens) -> Result<Self, SettingsError> {
+        use environment::settings::{DIGITALOCEAN_URL, HETZNER_URL, optional};
+        let endpoints = Endpoints::checked(
+            optional(DIGITALOCEAN_URL).as_deref(),
+            optional(HETZNER_URL).as_deref(),
+        )?;
+        Ok(Self::new(tokens, endpoints, provider::http_client()?))
+    }
+}

@@ -1,0 +1,356 @@
+//! Following a transition: what a look means for one that is under way, or stuck.
+
+use domain::{
+    decision::{due_at, judge},
+    membership::Subject,
+    record::{Ask, Direction, Observed, Phase, Record, Transition, deadline},
+    resource::{ActionState, Resource},
+    schedule::Wish,
+};
+use jiff::{SignedDuration, Timestamp};
+use store::{Ending, HistoryEntry};
+
+use crate::{
+    ends,
+    outcome::Event,
+    plan::{
+        Seen, Setting, Write, history, last_power_action, manner, may_be_forced, note_accepted,
+        opposes, our_action,
+    },
+};
+
+/// For how long after a request a machine's log is not worth reading: its effect is on its way.
+const LOG_PATIENCE: SignedDuration = SignedDuration::from_secs(30);
+
+/// From the first 404 to *gone*: the second must come from another tick.
+const MISSING_FOR: SignedDuration = SignedDuration::from_secs(30);
+
+/// What following a transition leads to.
+#[derive(Debug)]
+pub(crate) enum Follow {
+    /// Still under way.
+    Wait,
+    /// Something is to be recorded; the transition may have ended by it.
+    Write(Box<Write>),
+    /// The hard cut is due: stop is asked to look again and force.
+    Force,
+}
+
+/// Whether the machine's log can tell something that its status does not.
+pub(crate) fn needs_log(record: &Record, resource: &Resource, now: Timestamp) -> bool {
+    let Some(transition) = record.in_flight() else {
+        return false;
+    };
+    !record.kind().is_sized()
+        && resource.busy.is_none()
+        && resource.power != transition.direction.end()
+        && record
+            .request
+            .as_ref()
+            .is_some_and(|request| now.duration_since(request.asked_at) >= LOG_PATIENCE)
+}
+
+/// The first that fits, for a record that is in flight or stuck.
+pub(crate) fn follow(record: &Record, seen: Seen<'_>, setting: Setting<'_>) -> Follow {
+    let now = setting.now;
+    let transition = match &record.phase {
+        Phase::InFlight { transition } | Phase::Stuck { transition, .. } => transition,
+        Phase::Settled { .. } | Phase::Refused { .. } | Phase::Gone { .. } => return Follow::Wait,
+    };
+    if record.permit_is_open(now) {
+        return Follow::Wait;
+    }
+    let follower = Follower {
+        record,
+        transition,
+        seen,
+        setting,
+    };
+    let resource = seen.resource;
+    let target = record.request.as_ref().and_then(|r| r.target.as_ref());
+    if resource.busy.is_none() && ends::reached(transition.direction, resource, record, target) {
+        let early = record
+            .not_before
+            .is_some_and(|until| seen.requested_at < until);
+        return if early {
+            follower.observed()
+        } else {
+            follower.settle()
+        };
+    }
+    if matches!(record.phase, Phase::Stuck { .. }) {
+        return follower.observed();
+    }
+    if let Some(request) = &record.request
+        && matches!(request.ask, Ask::Open)
+        && ends::is_moving(resource, target)
+    {
+        let mut record = follower.with_observation();
+        note_accepted(&mut record, None, now);
+        return follower.write(record, None, Vec::new());
+    }
+    if resource.busy.is_some() {
+        return follower.observed();
+    }
+    follower.idle_elsewhere()
+}
+
+/// A 404 of the Status operation: the first is noted, a second in a later tick means *gone*.
+pub(crate) fn missing(record: &Record, setting: Setting<'_>) -> Follow {
+    let now = setting.now;
+    if record.permit_is_open(now) || matches!(record.phase, Phase::Gone { .. }) {
+        return Follow::Wait;
+    }
+    let mut next = record.clone();
+    let Some(since) = record.missing_since else {
+        next.missing_since = Some(now);
+        return write(next, None, Vec::new(), setting);
+    };
+    if now.duration_since(since) < MISSING_FOR {
+        return Follow::Wait;
+    }
+    let ended = match &record.phase {
+        Phase::InFlight { transition }
+        | Phase::Stuck { transition, .. }
+        | Phase::Refused { transition, .. } => {
+            Some(history(record, transition, Ending::Gone, None, now))
+        }
+        Phase::Settled { .. } | Phase::Gone { .. } => None,
+    };
+    next.phase = Phase::Gone { since: now };
+    next.request = None;
+    next.not_before = None;
+    next.opted_in = false;
+    let saved = next.saved.clone();
+    write(next, ended, vec![Event::Gone { saved }], setting)
+}
+
+/// What a look shows, as a record keeps it.
+pub(crate) fn observation(record: &Record, seen: Seen<'_>) -> Observed {
+    Observed {
+        power: ends::standing(seen.resource, record).unwrap_or(seen.resource.power),
+        size: seen.resource.size.to_save(),
+        busy: seen.resource.busy.clone(),
+        at: seen.requested_at,
+    }
+}
+
+/// Whether two observations show the same, whenever they were made.
+pub(crate) fn shows_the_same(left: &Observed, right: &Observed) -> bool {
+    let Observed {
+        power,
+        size,
+        busy,
+        at: _,
+    } = left;
+    *power == right.power && *size == right.size && *busy == right.busy
+}
+
+struct Follower<'a> {
+    record: &'a Record,
+    transition: &'a Transition,
+    seen: Seen<'a>,
+    setting: Setting<'a>,
+}
+
+impl Follower<'_> {
+    /// Neither at the end nor busy.
+    fn idle_elsewhere(&self) -> Follow {
+        let now = self.setting.now;
+        let direction = self.transition.direction;
+        let request = self.record.request.as_ref();
+        let since = request.map_or(self.transition.claimed_at, |request| request.looked_at);
+        let last = last_power_action(self.seen.log, since);
+        if last.is_some_and(|action| opposes(action.effect, direction)) || self.is_resized() {
+            return self.end(Ending::Overtaken, Event::Overtaken { direction });
+        }
+        if let Some(request) = request
+            && let Some(follow) = self.by_the_log(request)
+        {
+            return follow;
+        }
+        let subject = Subject::seen(self.record, self.seen.resource);
+        let verdict = judge(self.record, subject, self.setting.rules, now);
+        if !verdict.opted_in {
+            let quiet = request.is_none_or(|request| {
+                !request.may_act() || request.quiet_at(self.record.kind()) <= now
+            });
+            if quiet {
+                return self.end(Ending::LetGo, Event::LetGo { direction });
+            }
+            return self.observed();
+        }
+        let forceable = verdict.wish == Wish::Stopped
+            && may_be_forced(self.record, self.seen.resource, self.seen.log, now);
+        if forceable {
+            return if manner(&verdict, self.setting.rules).force {
+                Follow::Force
+            } else {
+                self.stuck("the guest did not react within 60 s, and force = false".to_owned())
+            };
+        }
+        match request.map(|request| &request.ask) {
+            Some(Ask::Accepted { at, .. }) if now >= *at + deadline(self.record.kind()) => {
+                let minutes = deadline(self.record.kind()).as_mins();
+                self.stuck(format!("accepted, and not seen within {minutes} minutes"))
+            }
+            Some(Ask::Accepted { .. } | Ask::Open | Ask::Failed { .. }) | None => self.observed(),
+        }
+    }
+
+    /// A request whose answer was lost, or whose action failed.
+    fn by_the_log(&self, request: &domain::record::Request) -> Option<Follow> {
+        let now = self.setting.now;
+        match &request.ask {
+            Ask::Accepted {
+                action: Some(ours), ..
+            } => {
+                let failed = self
+                    .seen
+                    .log
+                    .iter()
+                    .any(|action| action.id == *ours && action.state == ActionState::Failed);
+                failed.then(|| {
+                    let mut record = self.with_observation();
+                    if let Some(request) = &mut record.request {
+                        request.ask = Ask::Failed { retry_at: now };
+                        request.unknown = false;
+                    }
+                    record.last_error = Some("the provider's action ended in an error".to_owned());
+                    self.write(record, None, Vec::new())
+                })
+            }
+            Ask::Open => our_action(self.seen.log, request).map(|ours| {
+                let mut record = self.with_observation();
+                note_accepted(&mut record, Some(ours.id), now);
+                self.write(record, None, Vec::new())
+            }),
+            Ask::Accepted { action: None, .. } | Ask::Failed { .. } => None,
+        }
+    }
+
+    /// In a watch-out, a sized resource at neither size was resized by a person.
+    fn is_resized(&self) -> bool {
+        let watching = self.record.request.is_none() && self.record.not_before.is_some();
+        let Some(saved) = self.record.saved.as_ref().filter(|_| watching) else {
+            return false;
+        };
+        let is_saved =
+            ends::seen_against(self.seen.resource, saved) == Some(std::cmp::Ordering::Equal);
+        let is_small = self
+            .record
+            .observed
+            .as_ref()
+            .is_some_and(|observed| observed.size == self.seen.resource.size.to_save());
+        self.record.kind().is_sized() && !is_saved && !is_small
+    }
+
+    fn settle(&self) -> Follow {
+        let now = self.setting.now;
+        let direction = self.transition.direction;
+        let ended = history(
+            self.record,
+            self.transition,
+            Ending::Seen,
+            Some(self.seen.resource),
+            now,
+        );
+        let event = Event::Seen {
+            direction,
+            seconds: now.duration_since(self.transition.claimed_at).as_secs(),
+            forced: ended.forced,
+            saved: self.record.saved.clone(),
+        };
+        let mut record = self.with_observation();
+        record.phase = Phase::Settled {
+            at: direction.end(),
+        };
+        record.request = None;
+        record.not_before = None;
+        record.retry_at = None;
+        record.attempts = 0;
+        record.last_error = None;
+        match direction {
+            Direction::Start => {
+                record.saved = None;
+                record.used = false;
+            }
+            Direction::Stop => record.used |= record.saved.is_some(),
+        }
+        self.write(record, Some(ended), vec![event])
+    }
+
+    /// Ends the transition where the resource stands. What was asked, and what is saved, stays.
+    fn end(&self, ending: Ending, event: Event) -> Follow {
+        let let_go = ending == Ending::LetGo;
+        let ended = history(
+            self.record,
+            self.transition,
+            ending,
+            Some(self.seen.resource),
+            self.setting.now,
+        );
+        let mut record = self.with_observation();
+        record.phase = Phase::Settled {
+            at: ends::standing(self.seen.resource, &record).unwrap_or(self.seen.resource.power),
+        };
+        if let_go {
+            record.request = None;
+            record.not_before = None;
+        }
+        self.write(record, Some(ended), vec![event])
+    }
+
+    fn stuck(&self, reason: String) -> Follow {
+        let mut record = self.with_observation();
+        record.last_error = Some(reason.clone());
+        record.phase = Phase::Stuck {
+            transition: self.transition.clone(),
+            since: self.setting.now,
+            reason: reason.clone(),
+        };
+        let direction = self.transition.direction;
+        self.write(record, None, vec![Event::Stuck { direction, reason }])
+    }
+
+    /// Nothing new but perhaps what the look shows.
+    fn observed(&self) -> Follow {
+        let record = self.with_observation();
+        if record == *self.record {
+            return Follow::Wait;
+        }
+        self.write(record, None, Vec::new())
+    }
+
+    fn with_observation(&self) -> Record {
+        let mut record = self.record.clone();
+        let seen = observation(&record, self.seen);
+        let same = record
+            .observed
+            .as_ref()
+            .is_some_and(|observed| shows_the_same(observed, &seen));
+        if !same {
+            record.observed = Some(seen);
+        }
+        record.missing_since = None;
+        record
+    }
+
+    fn write(&self, record: Record, history: Option<HistoryEntry>, events: Vec<Event>) -> Follow {
+        write(record, history, events, self.setting)
+    }
+}
+
+fn write(
+    mut record: Record,
+    history: Option<HistoryEntry>,
+    events: Vec<Event>,
+    setting: Setting<'_>,
+) -> Follow {
+    record.due_at = due_at(&record, setting.rules, setting.now);
+    Follow::Write(Box::new(Write {
+        record,
+        history,
+        events,
+    }))
+}
