@@ -1,0 +1,190 @@
+//! Decides what is due and hands it to stop and start. Reads only: it holds no token, links no
+//! provider client, and is given a store that cannot write.
+
+use std::collections::BTreeMap;
+
+use aws_lambda_events::eventbridge::EventBridgeEvent;
+use domain::{
+    AccountName, ResourceRef,
+    decision::{Decision, judge},
+    membership::Subject,
+    record::{Direction, Record, SKEW},
+};
+use environment::{Function, Invoke};
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use store::{AccountState, InForce, Reader, StoreError};
+
+/// The most references in one event.
+const BATCH: usize = 100;
+
+/// Nothing is stopped on an observation older than this.
+const OBSERVATION_AGE: SignedDuration = SignedDuration::from_mins(15);
+
+/// Requests that one hand-out costs at most: a look and a change.
+const REQUESTS_EACH: u64 = 2;
+
+/// The rate is told at the end of each invocation; older than this, it says nothing.
+const RATE_AGE: SignedDuration = SignedDuration::from_mins(5);
+
+/// What one tick handed out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dispatched {
+    /// Handed to start.
+    pub starts: Vec<ResourceRef>,
+    /// Handed to stop.
+    pub stops: Vec<ResourceRef>,
+    /// Due, and left for the next tick: by the rate limit or by `max_stops`.
+    pub postponed: usize,
+    /// Stops due in accounts that were not listed for a quarter of an hour.
+    pub unobserved: usize,
+}
+
+/// One tick of the timer.
+pub async fn handle(
+    store: &Reader,
+    invoke: &impl Invoke,
+    _timer: EventBridgeEvent,
+    now: Timestamp,
+) -> Result<Dispatched, StoreError> {
+    let present = store.present().await?;
+    let due = store.due(now).await?;
+    if due.is_empty() {
+        return Ok(Dispatched::default());
+    }
+    let in_force = InForce {
+        configuration: store.configuration(present.head.generation).await?,
+        overrides: present.overrides,
+    };
+    let states = store.account_states().await?;
+    let mut dispatched = Dispatched::default();
+    for (account, due) in by_account(&due, &in_force, now) {
+        let hand_out = HandOut::of(due, states.get(&account), &in_force, now);
+        dispatched.postponed += hand_out.postponed;
+        dispatched.unobserved += hand_out.unobserved;
+        for (function, references) in [
+            (Function::Start, hand_out.starts),
+            (Function::Stop, hand_out.stops),
+        ] {
+            for batch in references.chunks(BATCH) {
+                if hand(invoke, function, batch).await {
+                    match function {
+                        Function::Start => dispatched.starts.extend_from_slice(batch),
+                        Function::Stop => dispatched.stops.extend_from_slice(batch),
+                    }
+                }
+            }
+        }
+    }
+    Ok(dispatched)
+}
+
+/// What is due, by account, in the order of its instants.
+fn by_account(
+    records: &[Record],
+    in_force: &InForce,
+    now: Timestamp,
+) -> BTreeMap<AccountName, Vec<(Direction, ResourceRef)>> {
+    let mut by_account = BTreeMap::<_, Vec<_>>::new();
+    for record in records {
+        let verdict = judge(record, Subject::recorded(record), in_force.rules(), now);
+        let direction = match verdict.decision {
+            Decision::Act(due) => due.direction,
+            Decision::AskAgain(direction) => direction,
+            Decision::Leave(reason) => {
+                tracing::debug!(resource.id = %record.reference, "Left {}: {reason}", record.reference);
+                continue;
+            }
+        };
+        by_account
+            .entry(record.reference.account.clone())
+            .or_default()
+            .push((direction, record.reference.clone()));
+    }
+    by_account
+}
+
+/// What one account gets in one tick.
+#[derive(Debug, Default)]
+struct HandOut {
+    starts: Vec<ResourceRef>,
+    stops: Vec<ResourceRef>,
+    postponed: usize,
+    unobserved: usize,
+}
+
+impl HandOut {
+    /// Starts before stops, within the rate that is left and within `max_stops`.
+    fn of(
+        due: Vec<(Direction, ResourceRef)>,
+        state: Option<&AccountState>,
+        in_force: &InForce,
+        now: Timestamp,
+    ) -> Self {
+        let (starts, stops): (Vec<_>, Vec<_>) = due
+            .into_iter()
+            .partition(|(direction, _)| *direction == Direction::Start);
+        let references = |list: Vec<(Direction, ResourceRef)>| -> Vec<_> {
+            list.into_iter().map(|(_, reference)| reference).collect()
+        };
+        let mut out = Self {
+            starts: references(starts),
+            stops: references(stops),
+            postponed: 0,
+            unobserved: 0,
+        };
+        let observed = state
+            .and_then(|state| state.listed_at)
+            .is_some_and(|at| now.duration_since(at) <= OBSERVATION_AGE + SKEW);
+        if !observed {
+            out.unobserved = out.stops.len();
+            out.stops.clear();
+        }
+        let max_stops = in_force.configuration.settings.max_stops as usize;
+        let allowance = allowance(state, now);
+        out.postponed += truncate(&mut out.starts, allowance);
+        out.postponed += truncate(&mut out.stops, max_stops.min(allowance - out.starts.len()));
+        out
+    }
+}
+
+fn truncate(references: &mut Vec<ResourceRef>, most: usize) -> usize {
+    let cut = references.len().saturating_sub(most);
+    references.truncate(most);
+    cut
+}
+
+/// How many references the account's rate limit allows in this tick: half of what is left, for
+/// other tools share the token.
+fn allowance(state: Option<&AccountState>, now: Timestamp) -> usize {
+    let fresh = state
+        .and_then(|state| state.rate)
+        .filter(|rate| now.duration_since(rate.at) <= RATE_AGE);
+    match fresh {
+        Some(rate) => usize::try_from(rate.remaining / 2 / REQUESTS_EACH).unwrap_or(usize::MAX),
+        None => usize::MAX,
+    }
+}
+
+/// Hands a batch over. What could not be handed over is still due at the next tick.
+async fn hand(invoke: &impl Invoke, function: Function, batch: &[ResourceRef]) -> bool {
+    let event = serde_json::json!({ "cause": "due", "resources": batch });
+    match invoke.invoke(function, event).await {
+        Ok(()) => {
+            tracing::info!(
+                function = %function,
+                resources = batch.len(),
+                "Handed {} to {function}", batch.len()
+            );
+            true
+        }
+        Err(error) => {
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "Could not hand {} to {function}",
+                batch.len()
+            );
+            false
+        }
+    }
+}
