@@ -1,0 +1,84 @@
+//! `offhours approve`: let go of what was held because too much joined at once.
+
+use domain::{AccountName, record::Record};
+use jiff::Timestamp;
+use lifecycle::approve::approve;
+use serde::Serialize;
+
+use super::Format;
+use crate::{
+    Exit,
+    connection::{Connection, all_records, named},
+    exit::UsageError,
+    output,
+};
+
+/// Lets go of resources that were held because too many joined schedules at once.
+///
+/// More than `max_new` resources that join in one inventory look like a wrong tag: they are
+/// reported by `offhours status` and left untouched until this command names them.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  offhours approve --data offhours.db web-1 web-2
+  offhours approve --account do-main
+  offhours approve --all")]
+pub struct Args {
+    /// Resources, by reference or by unique name.
+    #[arg(value_name = "RESOURCE", required_unless_present_any = ["account", "all"])]
+    resources: Vec<String>,
+    /// All that is held in this account.
+    #[arg(long, value_name = "NAME", conflicts_with = "resources")]
+    account: Option<AccountName>,
+    /// All that is held.
+    #[arg(long, conflicts_with_all = ["resources", "account"])]
+    all: bool,
+    #[command(flatten)]
+    connection: Connection,
+    /// How to print the result.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+#[derive(Serialize)]
+struct Approved {
+    resource: String,
+    name: String,
+}
+
+/// Approves, and says what.
+pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
+    let store = args.connection.store().await?;
+    let records = all_records(&store).await?;
+    let mut chosen = Vec::new();
+    for target in &args.resources {
+        let record = named(target, &records)?;
+        if !record.held {
+            return Err(UsageError(format!("{target} is not held")).into());
+        }
+        chosen.push(record.reference.clone());
+    }
+    let which = |record: &Record| {
+        args.all
+            || args.account.as_ref() == Some(&record.reference.account)
+            || chosen.contains(&record.reference)
+    };
+    let approved: Vec<_> = approve(&store, which, now)
+        .await?
+        .into_iter()
+        .map(|record| Approved {
+            resource: record.reference.to_string(),
+            name: record.name,
+        })
+        .collect();
+    match args.format {
+        Format::Json => output::print_json(&approved)?,
+        Format::Table if approved.is_empty() => output::print("Nothing was held.\n")?,
+        Format::Table => {
+            for one in &approved {
+                output::print(&format!("approved {} {}\n", one.resource, one.name))?;
+            }
+        }
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,269 @@
+//! `offhours local`: the whole service in one process.
+
+use std::{
+    fs,
+    io::{self, IsTerminal as _},
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context as _;
+use cloud_simulator::Fleet;
+use domain::configuration::Configuration;
+use jiff::{SignedDuration, Timestamp};
+use tokio::sync::mpsc;
+
+use super::Format;
+use crate::{
+    Exit,
+    configuration_file::{self, Listed},
+    exit::UsageError,
+    local::{Local, Options, clouds::Clouds, summary::Summary, view::View},
+    output::{self, Style},
+};
+
+/// The configuration of the demonstration, for who has none yet.
+const EXAMPLE_CONFIGURATION: &str = include_str!("../../../../examples/offhours.toml");
+
+/// What the simulated clouds hold in the demonstration.
+const EXAMPLE_FLEET: &str = include_str!("../../../../examples/fleet.toml");
+
+/// The Monday on which the demonstration begins, an hour before Berlin's office opens.
+const EXAMPLE_MORNING: &str = "2026-11-23T06:00:00Z";
+
+/// Runs the whole service in one process, without an AWS account.
+///
+/// The handlers are those of the four Lambda functions; every minute their timers fire. The store
+/// is an embedded DynamoDB engine, the clouds are real, or simulated with --simulate.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  offhours local --simulate                      a day of the example fleet in about a minute
+  offhours local --simulate --config my.toml --fleet my-fleet.toml --for 7d --speed 7200
+  offhours local --data offhours.db              your own clouds, by offhours.toml, until Ctrl-C
+  offhours local --simulate=http://127.0.0.1:8100 --data test.db
+                                                 a simulator that runs as its own program
+
+Tokens named env:NAME in the configuration are read from the environment. Whatever ends this
+process, the next one with the same --data finishes what was in flight.")]
+pub struct Args {
+    /// The configuration to apply; offhours.toml, or the example with a plain --simulate.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Simulate the clouds: in this process, or at the address of a running cloud-simulator.
+    #[arg(long, value_name = "URL", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    simulate: Option<String>,
+    /// What the simulated clouds hold, instead of the example fleet.
+    #[arg(long, value_name = "FILE", requires = "simulate")]
+    fleet: Option<PathBuf>,
+    /// Keep the store's data in this file; otherwise it ends with the process.
+    #[arg(long, value_name = "FILE")]
+    data: Option<PathBuf>,
+    /// When simulated time begins.
+    #[arg(long, value_name = "INSTANT", requires = "simulate")]
+    from: Option<Timestamp>,
+    /// For how long to run: 24h in a simulation, otherwise until Ctrl-C.
+    #[arg(long = "for", value_name = "DURATION")]
+    duration: Option<SignedDuration>,
+    /// Simulated seconds per real second; 0 for as fast as it goes.
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "simulate",
+        default_value_t = 1440.0
+    )]
+    speed: f64,
+    /// Where the embedded store listens.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    store_address: SocketAddr,
+    /// Where the simulated clouds listen.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    clouds_address: SocketAddr,
+    /// Serve the store, and the simulated clouds, and invoke nothing: for `cargo lambda`.
+    #[arg(long, conflicts_with_all = ["duration", "from"])]
+    no_timers: bool,
+    /// How to print what happens.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Runs until the time is over or Ctrl-C is pressed.
+pub async fn run(args: &Args) -> anyhow::Result<Exit> {
+    let configuration = configuration(args)?;
+    let (clouds, from) = clouds(args, &configuration).await?;
+    let (sender, mut outcomes) = mpsc::unbounded_channel();
+    let options = Options {
+        configuration,
+        clouds,
+        data: args.data.clone(),
+        engine_address: args.store_address,
+        from: from.filter(|_| !args.no_timers),
+        speed: (args.speed > 0.0).then_some(args.speed),
+    };
+    let simulated = options.from.is_some();
+    let local = Local::start(options, sender).await?;
+    if args.no_timers {
+        return serve(&local).await;
+    }
+    let day = simulated.then_some(SignedDuration::from_hours(24));
+    let until = args.duration.or(day).map(|length| local.now() + length);
+    let mut view = view(args.format);
+    let mut summary = Summary::default();
+    introduce(args, &local, until);
+    let interrupted = {
+        let (passed, mut instants) = mpsc::unbounded_channel();
+        let running = local.run(until, move |now| {
+            passed.send(now).ok();
+        });
+        tokio::pin!(running);
+        loop {
+            tokio::select! {
+                biased;
+                signal = tokio::signal::ctrl_c() => {
+                    signal?;
+                    break true;
+                }
+                Some(outcome) = outcomes.recv() => {
+                    summary.count(&outcome);
+                    view.show(&outcome)?;
+                }
+                Some(now) = instants.recv() => view.passed(now),
+                result = &mut running => {
+                    result?;
+                    break false;
+                }
+            }
+        }
+    };
+    if interrupted && !simulated {
+        output::remark("Ending: waiting for what the handlers are at.\n");
+        local.finish().await;
+    }
+    while let Ok(outcome) = outcomes.try_recv() {
+        summary.count(&outcome);
+        view.show(&outcome)?;
+    }
+    view.finish();
+    conclude(args, &local, summary).await?;
+    Ok(Exit::Done)
+}
+
+fn configuration(args: &Args) -> anyhow::Result<Configuration> {
+    let embedded = args.simulate.as_deref() == Some("") && args.config.is_none();
+    let parsed = if embedded {
+        configuration_file::parse(EXAMPLE_CONFIGURATION, "examples/offhours.toml").map_err(
+            |problems| configuration_file::LoadError::Invalid {
+                file: "examples/offhours.toml".to_owned(),
+                problems,
+            },
+        )?
+    } else {
+        let path = args
+            .config
+            .as_deref()
+            .unwrap_or_else(|| Path::new("offhours.toml"));
+        configuration_file::load(path, Listed::NeedAccounts)?
+    };
+    for warning in &parsed.warnings {
+        output::remark(&format!("warning: {warning}\n"));
+    }
+    Ok(parsed.configuration)
+}
+
+/// The clouds, and the instant at which a stepped clock begins.
+async fn clouds(
+    args: &Args,
+    configuration: &Configuration,
+) -> anyhow::Result<(Clouds, Option<Timestamp>)> {
+    match args.simulate.as_deref() {
+        None => Ok((Clouds::Real, None)),
+        Some("") => {
+            if args.data.is_some() {
+                return Err(UsageError(
+                    "clouds that are simulated in this process begin anew each time, and --data \
+                     would remember others: run cloud-simulator as its own program and name it \
+                     with --simulate=URL"
+                        .to_owned(),
+                )
+                .into());
+            }
+            let fleet = fleet(args.fleet.as_deref())?;
+            let from = match args.from {
+                Some(from) => from,
+                None => EXAMPLE_MORNING.parse()?,
+            };
+            let clouds = Clouds::simulated(fleet, configuration, args.clouds_address)?;
+            Ok((clouds, Some(from)))
+        }
+        Some(url) => {
+            if args.fleet.is_some() {
+                return Err(UsageError(
+                    "--fleet goes to the program at the address of --simulate".to_owned(),
+                )
+                .into());
+            }
+            Clouds::elsewhere(url).await
+        }
+    }
+}
+
+fn fleet(path: Option<&Path>) -> anyhow::Result<Fleet> {
+    let Some(path) = path else {
+        return Ok(EXAMPLE_FLEET.parse()?);
+    };
+    let text =
+        fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    text.parse()
+        .map_err(|error| UsageError(format!("{}: {error}", path.display())).into())
+}
+
+fn view(format: Format) -> View {
+    match format {
+        Format::Json => View::Json,
+        Format::Table if io::stdout().is_terminal() => View::terminal(),
+        Format::Table => View::Plain,
+    }
+}
+
+/// Serves the store and the clouds until Ctrl-C.
+async fn serve(local: &Local) -> anyhow::Result<Exit> {
+    let mut text = format!(
+        "The store listens on http://{} (AWS_ENDPOINT_URL)\n",
+        local.engine_address
+    );
+    if let Some(url) = local.clouds_url() {
+        text += &format!(
+            "The clouds listen on {url} (OFFHOURS_DIGITALOCEAN_URL, OFFHOURS_HETZNER_URL)\n"
+        );
+    }
+    output::print(&text)?;
+    tokio::signal::ctrl_c().await?;
+    Ok(Exit::Done)
+}
+
+fn introduce(args: &Args, local: &Local, until: Option<Timestamp>) {
+    if args.format == Format::Json {
+        return;
+    }
+    let from = local.now().strftime("%a %Y-%m-%d %H:%M UTC");
+    let until = until.map_or_else(
+        || "until Ctrl-C".to_owned(),
+        |until| until.strftime("until %a %Y-%m-%d %H:%M UTC").to_string(),
+    );
+    output::remark(&format!("Offhours runs from {from} {until}.\n"));
+}
+
+async fn conclude(args: &Args, local: &Local, mut summary: Summary) -> anyhow::Result<()> {
+    summary.add_untouched(local.store(), local.now()).await?;
+    match args.format {
+        Format::Json => {
+            let mut line = serde_json::to_string(&summary)?;
+            line.push('\n');
+            output::print(&line)?;
+        }
+        Format::Table => {
+            output::print(&format!("\n{}\n", summary.table(Style::of_stdout())))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,26 @@
+//! The commands, a file each: an `Args` of what may be written after its name, and a `run`.
+
+pub mod approve;
+pub mod by_hand;
+pub mod local;
+pub mod preview;
+pub mod status;
+pub mod validate;
+
+use jiff::{Timestamp, tz::TimeZone};
+
+/// For whom the result is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Table,
+    /// For programs.
+    Json,
+}
+
+/// An instant as people read it, in a zone of theirs.
+pub(crate) fn local(at: Timestamp, zone: &TimeZone) -> String {
+    let zoned = at.to_zoned(zone.clone());
+    zoned.strftime("%a %Y-%m-%d %H:%M %Z").to_string()
+}

@@ -1,0 +1,446 @@
+//! `offhours preview`: what each schedule wants at an instant, and when that changes.
+
+use std::{path::PathBuf, str::FromStr};
+
+use comfy_table::Cell;
+use domain::{
+    ScheduleName,
+    configuration::Rule,
+    schedule::{Schedule, Wish},
+};
+use jiff::{Span, Timestamp, ToSpan as _, Zoned, civil::DateTime, tz::TimeZone};
+use serde::Serialize;
+
+use super::{Format, local};
+use crate::{
+    Exit,
+    configuration_file::{self, Listed},
+    exit::UsageError,
+    nearest::advice,
+    output::{self, Style},
+};
+
+/// Most edges per schedule in a table of several; JSON has all of them.
+const MANY: usize = 5;
+
+/// Shows what each schedule wants at an instant, and when that changes.
+///
+/// Asks nobody but the file, which needs no accounts for this, and uses the same evaluator as the
+/// service. Times in the table are local to each schedule; in JSON they are UTC.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  offhours preview
+  offhours preview --schedule office-hours --for 4w
+  offhours preview --schedule office-hours --at \"2026-12-24 09:00\"
+  offhours preview --at 2026-10-25T00:00:00Z --for 36h --format json")]
+pub struct Args {
+    /// The configuration to read.
+    #[arg(long, value_name = "FILE", default_value = "offhours.toml")]
+    config: PathBuf,
+    /// Only this schedule.
+    #[arg(long, value_name = "NAME")]
+    schedule: Option<String>,
+    /// The instant to judge, such as 2026-06-15T07:00:00Z, or "2026-06-15 09:00" in the schedule's
+    /// own time zone [default: now].
+    #[arg(long, value_name = "INSTANT")]
+    at: Option<At>,
+    /// How far to look ahead, such as 36h, 7d or 2w.
+    #[arg(long = "for", value_name = "SPAN", default_value = "7d")]
+    ahead: Ahead,
+    /// How to print the result.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// The instant that a person named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum At {
+    Instant(Timestamp),
+    /// In the schedule's zone.
+    Local(DateTime),
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "write an instant such as 2026-06-15T07:00:00Z, or a local time such as \"2026-06-15 09:00\""
+)]
+struct NotAnInstant;
+
+impl FromStr for At {
+    type Err = NotAnInstant;
+
+    fn from_str(text: &str) -> Result<Self, NotAnInstant> {
+        let instant = text
+            .parse()
+            .or_else(|_| text.parse::<Zoned>().map(|zoned| zoned.timestamp()));
+        match instant {
+            Ok(instant) => Ok(Self::Instant(instant)),
+            Err(_) => text.parse().map(Self::Local).map_err(|_| NotAnInstant),
+        }
+    }
+}
+
+/// How far to look ahead: more than nothing, ten years at most. Days have 24 hours here.
+#[derive(Debug, Clone, Copy)]
+struct Ahead(Span);
+
+#[derive(Debug, thiserror::Error)]
+#[error("write how far to look ahead, from a second to ten years, such as 36h, 7d or 2w")]
+struct NotASpan;
+
+impl FromStr for Ahead {
+    type Err = NotASpan;
+
+    fn from_str(text: &str) -> Result<Self, NotASpan> {
+        let span: Span = text.parse().map_err(|_| NotASpan)?;
+        let start = Timestamp::UNIX_EPOCH.to_zoned(TimeZone::UTC);
+        let most = start.checked_add(10.years()).map_err(|_| NotASpan)?;
+        match start.checked_add(span) {
+            Ok(end) if start < end && end <= most => Ok(Self(span)),
+            Ok(_) | Err(_) => Err(NotASpan),
+        }
+    }
+}
+
+impl Ahead {
+    fn from(self, at: Timestamp) -> Result<Timestamp, UsageError> {
+        let end = at.to_zoned(TimeZone::UTC).checked_add(self.0);
+        let too_far = |_| UsageError(format!("{at} is too far away to look ahead from"));
+        end.map(|end| end.timestamp()).map_err(too_far)
+    }
+}
+
+/// Prints what the schedules want at `args.at`, or now.
+pub fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
+    let parsed = configuration_file::load(&args.config, Listed::MayStandAlone)?;
+    let schedules = parsed.configuration.schedules;
+    let chosen: Vec<(&ScheduleName, &Rule)> = match &args.schedule {
+        None => schedules.iter().collect(),
+        Some(wanted) => {
+            let found = schedules.iter().find(|(name, _)| name.as_str() == wanted);
+            let names = schedules.keys().map(ScheduleName::as_str);
+            let advice = advice(wanted, "schedules", names);
+            let unknown = || UsageError(format!("there is no schedule `{wanted}`; {advice}"));
+            vec![found.ok_or_else(unknown)?]
+        }
+    };
+    let at = instant(args.at, &chosen, now)?;
+    let until = args.ahead.from(at)?;
+    let preview = Preview {
+        at,
+        schedules: chosen
+            .iter()
+            .map(|(name, rule)| Outlook::of(name, &rule.schedule, at, until))
+            .collect(),
+    };
+    match args.format {
+        Format::Json => output::print_json(&preview)?,
+        Format::Table => {
+            let most = if args.schedule.is_some() {
+                usize::MAX
+            } else {
+                MANY
+            };
+            output::print(&preview.render(Style::of_stdout(), until, most))?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// The instant meant; now, to the second, where none is named.
+fn instant(
+    at: Option<At>,
+    chosen: &[(&ScheduleName, &Rule)],
+    now: Timestamp,
+) -> anyhow::Result<Timestamp> {
+    let local = match at {
+        None => return Ok(Timestamp::from_second(now.as_second())?),
+        Some(At::Instant(instant)) => return Ok(instant),
+        Some(At::Local(local)) => local,
+    };
+    let mut zones = chosen.iter().map(|(_, rule)| rule.schedule.timezone());
+    let zone = zones.next();
+    let (Some(zone), true) = (zone, zones.all(|other| Some(other) == zone)) else {
+        let message = "a local time needs one time zone: name a --schedule, or write an instant \
+                       such as 2026-06-15T07:00:00Z";
+        return Err(UsageError(message.to_owned()).into());
+    };
+    Ok(local.to_zoned(zone.clone())?.timestamp())
+}
+
+/// What all chosen schedules want at one instant.
+#[derive(Debug, Serialize)]
+struct Preview<'p> {
+    at: Timestamp,
+    schedules: Vec<Outlook<'p>>,
+}
+
+/// What one schedule wants, and when that changes.
+#[derive(Debug, Serialize)]
+struct Outlook<'p> {
+    name: &'p ScheduleName,
+    timezone: &'p str,
+    state: Wish,
+    since: Option<Timestamp>,
+    next: Vec<NextEdge>,
+    #[serde(skip)]
+    zone: &'p TimeZone,
+}
+
+#[derive(Debug, Clone, Copy, Serialize)]
+struct NextEdge {
+    at: Timestamp,
+    to: Wish,
+}
+
+impl<'p> Outlook<'p> {
+    /// With the edges after `at`, up to and including `until`.
+    fn of(name: &'p ScheduleName, schedule: &'p Schedule, at: Timestamp, until: Timestamp) -> Self {
+        let latest = schedule.latest_edge(at);
+        let edges = schedule.edges(at).take_while(|edge| edge.at <= until);
+        Self {
+            name,
+            timezone: &schedule.definition().timezone,
+            state: latest.wish,
+            since: latest.since,
+            next: edges
+                .map(|edge| NextEdge {
+                    at: edge.at,
+                    to: edge.wish,
+                })
+                .collect(),
+            zone: schedule.timezone(),
+        }
+    }
+
+    fn next_lines(&self, until: Timestamp, most: usize) -> String {
+        let edge = |edge: &NextEdge| format!("{}  {}", local(edge.at, self.zone), edge.to);
+        let mut lines: Vec<_> = self.next.iter().take(most).map(edge).collect();
+        match self.next.len() {
+            0 => lines.push(format!("nothing until {}", local(until, self.zone))),
+            all if all > most => lines.push(format!("and {} more", all - most)),
+            _ => {}
+        }
+        lines.join("\n")
+    }
+}
+
+impl Preview<'_> {
+    fn render(&self, style: Style, until: Timestamp, most: usize) -> String {
+        if self.schedules.is_empty() {
+            return "There are no schedules.\n".to_owned();
+        }
+        let mut table = style.table(["Schedule", "Time zone", "State", "Since", "Next"]);
+        for outlook in &self.schedules {
+            let since = outlook
+                .since
+                .map_or_else(|| "always".to_owned(), |since| local(since, outlook.zone));
+            table.add_row([
+                Cell::new(outlook.name),
+                Cell::new(outlook.timezone),
+                style.wish(outlook.state),
+                Cell::new(since),
+                Cell::new(outlook.next_lines(until, most)),
+            ]);
+        }
+        format!("At {}:\n{table}\n", self.at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = r#"
+timezone = "Europe/Berlin"
+[schedules.office-hours]
+periods = [
+  { weekdays = "mon-fri", begin = "08:00", end = "19:00" },
+  { weekdays = "sat#1", begin = "10:00", end = "14:00" },
+]
+[schedules.nights]
+timezone = "America/New_York"
+periods = [{ begin = "22:00", end = "02:30" }]
+[schedules.morning-call]
+periods = [{ weekdays = "mon", begin = "08:00" }]
+[schedules.always]
+periods = [{}]
+"#;
+
+    fn instant(text: &str) -> Timestamp {
+        text.parse().expect("a test's instant")
+    }
+
+    /// What the schedule `name` of [`FILE`] is said to want: state, since, and each next edge.
+    fn outlook(name: &str, at: &str, ahead: &str) -> Vec<String> {
+        let parsed = configuration_file::parse(FILE, "FILE").expect("the file is in order");
+        let name = name.parse().expect("a name");
+        let schedule = &parsed.configuration.schedules[&name].schedule;
+        let ahead: Ahead = ahead.parse().expect("a span");
+        let until = ahead.from(instant(at)).expect("near enough");
+        let outlook = Outlook::of(&name, schedule, instant(at), until);
+        let since = outlook
+            .since
+            .map_or_else(|| "null".to_owned(), |at| at.to_string());
+        let next = outlook
+            .next
+            .iter()
+            .map(|edge| format!("{} {}", edge.at, edge.to));
+        std::iter::once(format!("{} {since}", outlook.state))
+            .chain(next)
+            .collect()
+    }
+
+    #[test]
+    fn edges_lie_after_the_instant_and_up_to_and_including_the_end() {
+        let begin = "2026-06-15T06:00:00Z";
+        let whole = outlook("office-hours", begin, "11h");
+        assert_eq!(
+            whole,
+            [
+                format!("running {begin}"),
+                "2026-06-15T17:00:00Z stopped".to_owned()
+            ]
+        );
+        let short = outlook("office-hours", begin, "10h59m59s");
+        assert_eq!(short, [format!("running {begin}")]);
+        let before = outlook("office-hours", "2026-06-15T05:59:59Z", "1s");
+        assert_eq!(
+            before,
+            [
+                "stopped 2026-06-12T17:00:00Z",
+                "2026-06-15T06:00:00Z running"
+            ]
+        );
+    }
+
+    #[test]
+    fn local_times_keep_across_a_clock_change() {
+        assert_eq!(
+            outlook("office-hours", "2026-10-23T12:00:00Z", "4d"),
+            [
+                "running 2026-10-23T06:00:00Z",
+                "2026-10-23T17:00:00Z stopped",
+                "2026-10-26T07:00:00Z running",
+                "2026-10-26T18:00:00Z stopped",
+                "2026-10-27T07:00:00Z running",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_end_that_the_clock_skips_happens_at_the_jump_and_a_repeated_one_at_its_last() {
+        // New York, 2026-03-08: 02:00 EST is 03:00 EDT, at 07:00 UTC.
+        assert_eq!(
+            outlook("nights", "2026-03-08T04:00:00Z", "6h"),
+            [
+                "running 2026-03-08T03:00:00Z",
+                "2026-03-08T07:00:00Z stopped"
+            ]
+        );
+        // Berlin has no 02:30 on this morning either, and New York's 02:30 comes once in November.
+        assert_eq!(
+            outlook("nights", "2026-11-01T03:00:00Z", "6h"),
+            [
+                "running 2026-11-01T02:00:00Z",
+                "2026-11-01T07:30:00Z stopped"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_begin_alone_leads_to_any_and_a_constant_wish_has_no_edges() {
+        assert_eq!(
+            outlook("morning-call", "2026-06-15T07:00:00Z", "7d"),
+            [
+                "running 2026-06-15T06:00:00Z",
+                "2026-06-15T22:00:00Z any",
+                "2026-06-22T06:00:00Z running",
+            ]
+        );
+        assert_eq!(
+            outlook("always", "2026-06-15T07:00:00Z", "52w"),
+            ["running null"]
+        );
+    }
+
+    #[test]
+    fn instants_and_local_times_are_told_apart() {
+        for text in [
+            "2026-06-15T07:00:00Z",
+            "2026-06-15 07:00:00Z",
+            "2026-06-15T09:00:00+02:00",
+            "2026-06-15T09:00[Europe/Berlin]",
+        ] {
+            let expected = At::Instant(instant("2026-06-15T07:00:00Z"));
+            assert_eq!(text.parse::<At>().unwrap(), expected, "{text}");
+        }
+        for text in [
+            "2026-06-15 09:00",
+            "2026-06-15T09:00",
+            "2026-06-15T09:00:00",
+        ] {
+            let expected = At::Local("2026-06-15T09:00".parse().unwrap());
+            assert_eq!(text.parse::<At>().unwrap(), expected, "{text}");
+        }
+        for text in ["", "09:00", "tomorrow", "2026-02-30", "15.06.2026"] {
+            assert!(text.parse::<At>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_look_ahead_is_of_some_length_and_not_endless() {
+        for text in [
+            "1s",
+            "36h",
+            "7d",
+            "2w",
+            "1mo",
+            "10y",
+            "P7D",
+            "1 day 2 hours",
+        ] {
+            assert!(text.parse::<Ahead>().is_ok(), "{text}");
+        }
+        for text in ["", "7", "0s", "-7d", "7 fortnights", "11y", "99999999w"] {
+            assert!(text.parse::<Ahead>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_table_shows_local_times() {
+        let parsed = configuration_file::parse(FILE, "FILE").unwrap();
+        let at = instant("2026-10-23T12:00:00Z");
+        let until = instant("2026-10-30T12:00:00Z");
+        let schedules = &parsed.configuration.schedules;
+        let preview = Preview {
+            at,
+            schedules: schedules
+                .iter()
+                .map(|(name, rule)| Outlook::of(name, &rule.schedule, at, until))
+                .collect(),
+        };
+        insta::assert_snapshot!(preview.render(Style::PLAIN, until, 3), @"
+        At 2026-10-23T12:00:00Z:
+        ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+         Schedule       Time zone          State     Since                       Next                                   
+        ════════════════════════════════════════════════════════════════════════════════════════════════════════════════
+         always         Europe/Berlin      running   always                      nothing until Fri 2026-10-30 13:00 CET 
+        ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+         morning-call   Europe/Berlin      any       Tue 2026-10-20 00:00 CEST   Mon 2026-10-26 08:00 CET  running      
+                                                                                 Tue 2026-10-27 00:00 CET  any          
+        ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+         nights         America/New_York   stopped   Fri 2026-10-23 02:30 EDT    Fri 2026-10-23 22:00 EDT  running      
+                                                                                 Sat 2026-10-24 02:30 EDT  stopped      
+                                                                                 Sat 2026-10-24 22:00 EDT  running      
+                                                                                 and 11 more                            
+        ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+         office-hours   Europe/Berlin      running   Fri 2026-10-23 08:00 CEST   Fri 2026-10-23 19:00 CEST  stopped     
+                                                                                 Mon 2026-10-26 08:00 CET  running      
+                                                                                 Mon 2026-10-26 19:00 CET  stopped      
+                                                                                 and 7 more                             
+        ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+        ");
+    }
+}

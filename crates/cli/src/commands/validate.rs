@@ -1,0 +1,198 @@
+//! `offhours validate`: is the configuration in order?
+
+use std::{fmt::Write as _, path::PathBuf};
+
+use domain::{
+    AccountName, ScheduleName,
+    configuration::{Configuration, Provider},
+    schedule::Wish,
+};
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::{Format, local};
+use crate::{
+    Exit,
+    configuration_file::{self, Listed, LoadError, Parsed, Problem, count},
+    output,
+};
+
+/// Checks a configuration and tells everything that is wrong with it at once.
+///
+/// Nothing is applied, and no provider is asked. Each problem has its file, its line, and what to
+/// write instead; the exit code is then 2.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  offhours validate
+  offhours validate --config staging.toml
+  offhours validate --format json | jq .problems")]
+pub struct Args {
+    /// The configuration to check.
+    #[arg(long, value_name = "FILE", default_value = "offhours.toml")]
+    config: PathBuf,
+    /// How to print the result.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Checks the configuration; `now` decides which edges come next.
+pub fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
+    let file = args.config.display().to_string();
+    let loaded = configuration_file::load(&args.config, Listed::NeedAccounts);
+    if args.format == Format::Json {
+        match &loaded {
+            Ok(parsed) => output::print_json(&Report::valid(&file, parsed, now))?,
+            Err(LoadError::Invalid { problems, .. }) => {
+                output::print_json(&Report::invalid(&file, problems))?;
+            }
+            Err(LoadError::Unreadable { .. }) => {}
+        }
+    }
+    let parsed = loaded?;
+    for warning in &parsed.warnings {
+        let Problem {
+            file,
+            line,
+            message,
+        } = warning;
+        output::remark(&format!("{file}:{line}: warning: {message}\n"));
+    }
+    if args.format == Format::Table {
+        output::print(&summary(&file, &parsed.configuration, now))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// What a program reads.
+#[derive(Debug, Serialize)]
+struct Report<'r> {
+    file: &'r str,
+    valid: bool,
+    problems: &'r [Problem],
+    warnings: &'r [Problem],
+    accounts: Vec<AccountReport<'r>>,
+    schedules: Vec<ScheduleReport<'r>>,
+}
+
+#[derive(Debug, Serialize)]
+struct AccountReport<'r> {
+    name: &'r AccountName,
+    provider: Provider,
+}
+
+#[derive(Debug, Serialize)]
+struct ScheduleReport<'r> {
+    name: &'r ScheduleName,
+    timezone: &'r str,
+    state: Wish,
+    next: Option<NextEdge>,
+}
+
+#[derive(Debug, Serialize)]
+struct NextEdge {
+    at: Timestamp,
+    to: Wish,
+}
+
+impl<'r> Report<'r> {
+    fn invalid(file: &'r str, problems: &'r [Problem]) -> Self {
+        Self {
+            file,
+            valid: false,
+            problems,
+            warnings: &[],
+            accounts: Vec::new(),
+            schedules: Vec::new(),
+        }
+    }
+
+    fn valid(file: &'r str, parsed: &'r Parsed, now: Timestamp) -> Self {
+        let configuration = &parsed.configuration;
+        let accounts = configuration
+            .accounts
+            .iter()
+            .map(|(name, account)| AccountReport {
+                name,
+                provider: account.provider,
+            });
+        let schedules = configuration
+            .schedules
+            .iter()
+            .map(|(name, rule)| ScheduleReport {
+                name,
+                timezone: &rule.schedule.definition().timezone,
+                state: rule.schedule.wish_at(now),
+                next: rule.schedule.next_edge(now).map(|edge| NextEdge {
+                    at: edge.at,
+                    to: edge.wish,
+                }),
+            });
+        Self {
+            file,
+            valid: true,
+            problems: &[],
+            warnings: &parsed.warnings,
+            accounts: accounts.collect(),
+            schedules: schedules.collect(),
+        }
+    }
+}
+
+/// What a person reads.
+fn summary(file: &str, configuration: &Configuration, now: Timestamp) -> String {
+    let accounts = count(configuration.accounts.len(), "account");
+    let schedules = count(configuration.schedules.len(), "schedule");
+    let mut text = format!("{file} is in order: {accounts}, {schedules}.\n");
+    for (name, account) in &configuration.accounts {
+        let datacenters: Vec<_> = account.datacenters.iter().map(|d| d.as_str()).collect();
+        let scope = match datacenters.as_slice() {
+            [] => String::new(),
+            some => format!(", {} only", some.join(" and ")),
+        };
+        // Writing to a string cannot fail, here and below.
+        writeln!(text, "  account {name}: {}{scope}", account.provider).ok();
+    }
+    for (name, rule) in &configuration.schedules {
+        let schedule = &rule.schedule;
+        let next = match schedule.next_edge(now) {
+            Some(edge) => format!("{} from {}", edge.wish, local(edge.at, schedule.timezone())),
+            None => "and nothing changes that".to_owned(),
+        };
+        let listed = match rule.resources.len() {
+            0 => String::new(),
+            some => format!("; {} besides the tagged ones", count(some, "resource")),
+        };
+        let state = schedule.wish_at(now);
+        writeln!(text, "  schedule {name}: {state} now, {next}{listed}").ok();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summary_says_what_is_there_and_what_comes_next() {
+        let text = r#"
+timezone = "Europe/Berlin"
+accounts.hz-eu = { provider = "hetzner", token = "env:T", datacenters = ["fsn1-dc14", "hel1-dc2"] }
+accounts.do-main = { provider = "digitalocean", token = "env:U" }
+[schedules.office]
+periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
+resources = ["hz-eu/server/42"]
+[schedules.always]
+periods = [{}]
+"#;
+        let parsed = configuration_file::parse(text, "my.toml").unwrap();
+        let now = "2026-06-15T07:00:00Z".parse().unwrap();
+        insta::assert_snapshot!(summary("my.toml", &parsed.configuration, now), @"
+        my.toml is in order: 2 accounts, 2 schedules.
+          account do-main: digitalocean
+          account hz-eu: hetzner, fsn1-dc14 and hel1-dc2 only
+          schedule always: running now, and nothing changes that
+          schedule office: running now, stopped from Mon 2026-06-15 19:00 CEST; 1 resource besides the tagged ones
+        ");
+    }
+}

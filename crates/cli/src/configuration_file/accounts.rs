@@ -1,0 +1,250 @@
+//! `[accounts.NAME]`: one login at one provider each.
+
+use std::{collections::BTreeMap, net::IpAddr};
+
+use domain::{
+    AccountName,
+    configuration::{Account, Datacenter, Provider, TokenReference},
+};
+
+use super::{
+    ACCOUNT, ALL_KEYS,
+    document::{Entry, Field, Place, Problems, Table},
+    mode,
+};
+
+/// The accounts of a file.
+pub(super) struct Accounts {
+    /// Those that are in order.
+    pub(super) read: BTreeMap<AccountName, Account>,
+    /// All that are named, with their provider where it is known.
+    declared: BTreeMap<String, Option<Provider>>,
+}
+
+impl Accounts {
+    pub(super) fn is_declared(&self, name: &str) -> bool {
+        self.declared.contains_key(name)
+    }
+
+    pub(super) fn provider(&self, name: &AccountName) -> Option<Provider> {
+        self.declared.get(name.as_str()).copied().flatten()
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> + Clone {
+        self.declared.keys().map(String::as_str)
+    }
+}
+
+pub(super) fn read(root: &Table, problems: &mut Problems) -> Accounts {
+    let mut accounts = Accounts {
+        read: BTreeMap::new(),
+        declared: BTreeMap::new(),
+    };
+    let mut tokens: Vec<(TokenReference, Place, String)> = Vec::new();
+    let table = root
+        .field("accounts")
+        .and_then(|field| field.table("accounts as tables, [accounts.NAME]", problems));
+    for entry in table.iter().flat_map(Table::entries) {
+        let name = entry.name.parse::<AccountName>();
+        let name = name
+            .map_err(|error| problems.error(&entry.place, error))
+            .ok();
+        let (provider, account) = account(&entry, problems);
+        accounts.declared.insert(entry.name.to_owned(), provider);
+        if let Some((account, place)) = &account {
+            tokens.push((account.token.clone(), place.clone(), entry.name.to_owned()));
+        }
+        if let (Some(name), Some((account, _))) = (name, account) {
+            accounts.read.insert(name, account);
+        }
+    }
+    warn_of_shared_tokens(tokens, problems);
+    accounts
+}
+
+/// The account's provider where that is known, and all of it, with its token's place, where
+/// enough of it is in order.
+fn account(entry: &Entry, problems: &mut Problems) -> (Option<Provider>, Option<(Account, Place)>) {
+    let Some(table) = entry
+        .field
+        .table("an account as a table, [accounts.NAME]", problems)
+    else {
+        return (None, None);
+    };
+    table.refuse_unknown(&ACCOUNT, &ALL_KEYS, problems);
+    let providers = [
+        ("digitalocean", Provider::DigitalOcean),
+        ("hetzner", Provider::Hetzner),
+    ];
+    let advice = "write provider = \"digitalocean\" or \"hetzner\"";
+    let provider = table
+        .required("provider", (&entry.place, advice), problems)
+        .and_then(|field| field.choice(&providers, problems));
+    let advice = "write token = \"ssm:/offhours/NAME\" or \"env:VARIABLE\"";
+    let token = table
+        .required("token", (&entry.place, advice), problems)
+        .and_then(|field| {
+            let token = field.parsed::<TokenReference>("ssm:/offhours/NAME", problems)?;
+            Some((token, field.place))
+        });
+    let datacenters = datacenters(&table, provider, problems);
+    let url = table.field("url").and_then(|field| url(&field, problems));
+    let mode = mode(&table, problems);
+    let account = provider.zip(token).map(|(provider, (token, place))| {
+        let account = Account {
+            provider,
+            token,
+            datacenters,
+            mode,
+            url,
+        };
+        (account, place)
+    });
+    (provider, account)
+}
+
+fn datacenters(
+    table: &Table,
+    provider: Option<Provider>,
+    problems: &mut Problems,
+) -> Vec<Datacenter> {
+    let Some(field) = table.field("datacenters") else {
+        return Vec::new();
+    };
+    match provider {
+        Some(Provider::DigitalOcean) => {
+            let message = "only Hetzner accounts have datacenters; remove the key";
+            problems.error(&field.place, message);
+            return Vec::new();
+        }
+        Some(Provider::Hetzner) | None => {}
+    }
+    if field.elements().is_empty() {
+        problems.error(
+            &field.place,
+            "is empty; leave the key out to scan all locations",
+        );
+    }
+    let mut datacenters = Vec::new();
+    for element in field.elements() {
+        let Some(datacenter) = element.parsed("fsn1-dc14", problems) else {
+            continue;
+        };
+        if datacenters.contains(&datacenter) {
+            problems.warning(&element.place, "is listed twice");
+        } else {
+            datacenters.push(datacenter);
+        }
+    }
+    datacenters
+}
+
+/// A base address to which a token may be sent. A refused one is not repeated, for it may hold a
+/// password.
+fn url(field: &Field, problems: &mut Problems) -> Option<String> {
+    let text = field.text("https://api.example.com", problems)?;
+    if is_base_address(text) {
+        return Some(text.to_owned());
+    }
+    problems.error(
+        &field.place,
+        "is no base address; write https://HOST, with :PORT and /PATH if need be, and no user, \
+         query or fragment (http is for loopback alone, such as http://127.0.0.1:8080)",
+    );
+    None
+}
+
+/// Stricter than the grammar of URLs, so that no two parsers can disagree on what is the host.
+fn is_base_address(text: &str) -> bool {
+    let (secure, rest) = match text.split_once("://") {
+        Some(("https", rest)) => (true, rest),
+        Some(("http", rest)) => (false, rest),
+        Some(_) | None => return false,
+    };
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let Some((host, ip, port)) = split_authority(authority) else {
+        return false;
+    };
+    let fits = |extra: &'static str| move |c: char| c.is_ascii_alphanumeric() || extra.contains(c);
+    let host_fits = ip.is_some() || !host.is_empty() && host.chars().all(fits(".-"));
+    let port_fits = match port.strip_prefix(':') {
+        Some(port) => port.parse::<u16>().is_ok(),
+        None => port.is_empty(),
+    };
+    let is_loopback = host == "localhost" || ip.is_some_and(|ip| ip.is_loopback());
+    host_fits && port_fits && path.chars().all(fits("/.-_~")) && (secure || is_loopback)
+}
+
+/// The host, its number if it is one, and what follows it: `:PORT` or nothing.
+fn split_authority(authority: &str) -> Option<(&str, Option<IpAddr>, &str)> {
+    if let Some(rest) = authority.strip_prefix('[') {
+        let (host, port) = rest.split_once(']')?;
+        return Some((host, Some(IpAddr::V6(host.parse().ok()?)), port));
+    }
+    let end = authority.find(':').unwrap_or(authority.len());
+    let (host, port) = authority.split_at(end);
+    Some((host, host.parse().ok().map(IpAddr::V4), port))
+}
+
+/// Two accounts with one token reach the same resources, which then are in conflict.
+fn warn_of_shared_tokens(
+    mut tokens: Vec<(TokenReference, Place, String)>,
+    problems: &mut Problems,
+) {
+    tokens.sort_by_key(|(_, place, _)| place.span.start);
+    for (index, (token, place, _)) in tokens.iter().enumerate() {
+        if let Some((_, first, name)) = tokens[..index].iter().find(|(other, ..)| other == token) {
+            let line = problems.line(&first.span);
+            let message = format!(
+                "is the token of account `{name}` too (line {line}); \
+                 a resource that is reached through two accounts is not touched"
+            );
+            problems.warning(place, message);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_base_address;
+
+    #[test]
+    fn a_token_goes_to_https_or_loopback_alone() {
+        for text in [
+            "https://api.example.com",
+            "https://api.example.com:8443/clouds/do/",
+            "https://192.0.2.1",
+            "https://[2001:db8::1]:8443",
+            "http://127.0.0.1:8080",
+            "http://localhost",
+            "http://[::1]:8080/v2",
+        ] {
+            assert!(is_base_address(text), "{text}");
+        }
+        for text in [
+            "",
+            "api.example.com",
+            "http://api.example.com",
+            "http://192.0.2.1",
+            "http://localhost.example.com",
+            "http://127.0.0.1.example.com",
+            "http://localhost@example.com",
+            "http://localhost:80@example.com",
+            "http://localhost\\@example.com",
+            "http://[2001:db8::1]",
+            "http://[::1",
+            "https://",
+            "https:///path",
+            "https://a:b@example.com",
+            "https://example.com:x",
+            "https://example.com:99999",
+            "https://example.com?q",
+            "https://example.com/#f",
+            "https://exa mple.com",
+            "HTTPS:example.com",
+            "ftp://127.0.0.1",
+        ] {
+            assert!(!is_base_address(text), "{text}");
+        }
+    }
+}

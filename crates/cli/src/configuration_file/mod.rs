@@ -1,0 +1,235 @@
+//! The TOML file that a user keeps, read into a [`Configuration`]; everything wrong with it is
+//! reported at once, with its line and what to write instead.
+
+mod accounts;
+mod document;
+mod resources;
+mod schedules;
+#[cfg(test)]
+mod tests;
+
+use std::{fmt, fs, io, path::Path};
+
+use domain::configuration::{
+    Configuration, DEFAULT_MAX_NEW, DEFAULT_MAX_STOPS, Generation, Mode, Pattern, Settings,
+};
+use toml::de::DeTable;
+
+use accounts::Accounts;
+use document::{Field, Keys, Place, Problems, Table};
+
+/// A file that was read.
+#[derive(Debug, Clone)]
+pub struct Parsed {
+    /// What it says, as generation 0.
+    pub configuration: Configuration,
+    /// What is allowed and looks like a mistake.
+    pub warnings: Vec<Problem>,
+}
+
+/// Something wrong with a file, or strange about it.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Problem {
+    /// The file, as it was named.
+    pub file: String,
+    /// The line, counted from 1.
+    pub line: usize,
+    /// The key's path, what is wrong, and what to write instead.
+    pub message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.file, self.line, self.message)
+    }
+}
+
+/// A configuration that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The file cannot be read.
+    #[error("cannot read {file} (name another file with --config)")]
+    Unreadable {
+        /// The file, as it was named.
+        file: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The file says things that cannot be.
+    #[error("{file} has {}", count(problems.len(), "problem"))]
+    Invalid {
+        /// The file, as it was named.
+        file: String,
+        /// All of its problems, by line.
+        problems: Vec<Problem>,
+    },
+}
+
+/// `1 problem`, `2 problems`.
+pub(crate) fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// Whether listed resources need their account in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listed {
+    /// They do.
+    NeedAccounts,
+    /// They do not if the file has no accounts at all: for a look at schedules alone.
+    MayStandAlone,
+}
+
+/// Reads the file at `path`.
+pub fn load(path: &Path, listed: Listed) -> Result<Parsed, LoadError> {
+    let file = path.display().to_string();
+    match fs::read_to_string(path) {
+        Ok(text) => {
+            read(&text, &file, listed).map_err(|problems| LoadError::Invalid { file, problems })
+        }
+        Err(source) => Err(LoadError::Unreadable { file, source }),
+    }
+}
+
+/// Reads a configuration; `file_name` is for messages. All errors are returned at once.
+pub fn parse(text: &str, file_name: &str) -> Result<Parsed, Vec<Problem>> {
+    read(text, file_name, Listed::NeedAccounts)
+}
+
+/// The tables of the file and their keys, each to be told of the others' keys.
+const TOP: Keys = Keys {
+    known: &[
+        "timezone",
+        "mode",
+        "protect",
+        "max_stops",
+        "max_new",
+        "accounts",
+        "schedules",
+    ],
+    belong: "at the top of the file, before the first [table]",
+};
+const ACCOUNT: Keys = Keys {
+    known: &["provider", "token", "datacenters", "mode", "url"],
+    belong: "in an account, [accounts.NAME]",
+};
+const SCHEDULE: Keys = Keys {
+    known: &[
+        "timezone",
+        "periods",
+        "holidays",
+        "start",
+        "stop",
+        "resources",
+        "mode",
+        "graceful",
+        "force",
+        "enforce",
+        "retain_running",
+        "adopt",
+        "stop_size",
+        "stop_nodes",
+    ],
+    belong: "in a schedule, [schedules.NAME]",
+};
+const PERIOD: Keys = Keys {
+    known: &["weekdays", "monthdays", "months", "begin", "end"],
+    belong: "in one of a schedule's periods",
+};
+/// A key that several tables have is sent to the first of them.
+const ALL_KEYS: [Keys; 4] = [SCHEDULE, TOP, ACCOUNT, PERIOD];
+
+fn read(text: &str, file_name: &str, listed: Listed) -> Result<Parsed, Vec<Problem>> {
+    let mut problems = Problems::new(text, file_name);
+    let document = match DeTable::parse(text) {
+        Ok(document) => document,
+        Err(error) => return Err(vec![not_toml(text, &error, &problems)]),
+    };
+    let root = Table::root(document.get_ref());
+    root.refuse_unknown(&TOP, &ALL_KEYS, &mut problems);
+    let accounts = accounts::read(&root, &mut problems);
+    let settings = settings(&root, &accounts, &mut problems);
+    let schedules = schedules::read(&root, &accounts, listed, &mut problems);
+    warn_if_idle(&root, &mut problems);
+    let warnings = problems.into_result()?;
+    let configuration = Configuration {
+        generation: Generation::default(),
+        settings,
+        accounts: accounts.read,
+        schedules,
+    };
+    Ok(Parsed {
+        configuration,
+        warnings,
+    })
+}
+
+/// What is wrong with a text that is not TOML. The error's own `Display` would repeat the line,
+/// which may hold a token.
+fn not_toml(text: &str, error: &toml::de::Error, problems: &Problems) -> Problem {
+    let span = error.span().unwrap_or(text.len()..text.len());
+    let key = match (error.message(), text.get(span.clone())) {
+        ("duplicate key", Some(key)) => format!(" `{key}`"),
+        _ => String::new(),
+    };
+    let path = String::new();
+    let message = format!("not TOML: {}{key}", error.message());
+    problems.problem(&Place { path, span }, message)
+}
+
+/// A file without accounts, or without schedules, is in order and does nothing.
+fn warn_if_idle(root: &Table, problems: &mut Problems) {
+    for (key, what) in [
+        ("accounts", "[accounts.NAME]"),
+        ("schedules", "[schedules.NAME]"),
+    ] {
+        if root.field(key).is_none() {
+            let message = format!("there are no {key} ({what}), so nothing will be done");
+            problems.warning(&root.place, message);
+        }
+    }
+}
+
+/// What holds for the whole service; the default where something is wrong.
+fn settings(root: &Table, accounts: &Accounts, problems: &mut Problems) -> Settings {
+    let mut protect = Vec::new();
+    for field in elements_of(root, "protect") {
+        let Some(pattern) = field.parsed::<Pattern>("name:*prod*", problems) else {
+            continue;
+        };
+        let text = pattern.to_string();
+        let account = text.split('/').next().unwrap_or_default();
+        let is_reference = text.contains('/') && !text.contains(':');
+        if is_reference && !account.contains(['*', '?']) && !accounts.is_declared(account) {
+            let message = format!("there is no account `{account}`, so this protects nothing");
+            problems.warning(&field.place, message);
+        }
+        protect.push(pattern);
+    }
+    let mut count = |key: &str, least: u32, default: u32| {
+        let field = root.field(key);
+        let number = field.and_then(|field| field.count(least..=u32::MAX, problems));
+        number.unwrap_or(default)
+    };
+    Settings {
+        max_stops: count("max_stops", 1, DEFAULT_MAX_STOPS),
+        max_new: count("max_new", 0, DEFAULT_MAX_NEW),
+        mode: mode(root, problems),
+        protect,
+    }
+}
+
+/// The `mode` of the service, an account or a schedule.
+fn mode(table: &Table, problems: &mut Problems) -> Mode {
+    let choices = [("act", Mode::Act), ("observe", Mode::Observe)];
+    let field = table.field("mode");
+    let mode = field.and_then(|field| field.choice(&choices, problems));
+    mode.unwrap_or_default()
+}
+
+/// The elements of a key that may be absent, one value, or a list.
+fn elements_of<'t>(table: &Table<'t>, key: &str) -> Vec<Field<'t>> {
+    table
+        .field(key)
+        .map_or_else(Vec::new, |field| field.elements())
+}

@@ -1,0 +1,155 @@
+//! `resources`: what follows a schedule besides the tagged, and why some things cannot.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use domain::{AccountName, ResourceKind, ResourceRef, ScheduleName, configuration::Provider};
+
+use super::{
+    Listed,
+    accounts::Accounts,
+    document::{Field, Place, Problems, Table},
+    elements_of,
+};
+use crate::nearest::advice;
+
+/// Where each resource is listed, over all schedules.
+#[derive(Default)]
+pub(super) struct Listings(BTreeMap<ResourceRef, Vec<(ScheduleName, Place)>>);
+
+impl Listings {
+    /// Reads one schedule's list.
+    pub(super) fn read(
+        &mut self,
+        schedule: Option<&ScheduleName>,
+        table: &Table,
+        (accounts, listed): (&Accounts, Listed),
+        problems: &mut Problems,
+    ) -> BTreeSet<ResourceRef> {
+        let mut resources = BTreeSet::new();
+        for field in elements_of(table, "resources") {
+            let Some(reference) = reference(&field, problems) else {
+                continue;
+            };
+            check_account(&reference, &field, (accounts, listed), problems);
+            if let Some(schedule) = schedule {
+                let places = self.0.entry(reference.clone()).or_default();
+                places.push((schedule.clone(), field.place));
+            }
+            resources.insert(reference);
+        }
+        resources
+    }
+
+    /// Refuses resources listed under two schedules, naming both lines.
+    pub(super) fn check(mut self, problems: &mut Problems) {
+        for (reference, places) in &mut self.0 {
+            places.sort_by_key(|(_, place)| place.span.start);
+            let [(schedule, first), others @ ..] = places.as_slice() else {
+                continue;
+            };
+            let line = problems.line(&first.span);
+            for (other, place) in others {
+                if other == schedule {
+                    problems.warning(place, format!("`{reference}` is on line {line} already"));
+                } else {
+                    let message = format!(
+                        "`{reference}` is listed under schedule `{schedule}` too (line {line}); \
+                         a resource follows one schedule, so remove it from one of them"
+                    );
+                    problems.error(place, message);
+                }
+            }
+        }
+    }
+}
+
+fn reference(field: &Field, problems: &mut Problems) -> Option<ResourceRef> {
+    let text = field.text("do-main/droplet/3164444", problems)?;
+    match text.parse() {
+        Ok(reference) => Some(reference),
+        Err(error) => {
+            match unsupported(text) {
+                Some(reason) => problems.error(&field.place, format!("`{text}`: {reason}")),
+                None => problems.error(&field.place, error),
+            }
+            None
+        }
+    }
+}
+
+/// Why the service that a reference names cannot be stopped; none if it names no known one.
+fn unsupported(reference: &str) -> Option<&'static str> {
+    let kind = reference.split('/').nth(1).unwrap_or(reference);
+    match kind.to_lowercase().replace('_', "-").as_str() {
+        "app" | "apps" | "app-platform" => {
+            Some("App Platform is not supported: an app cannot be paused, and its billing goes on")
+        }
+        "space" | "spaces" | "bucket" | "buckets" => {
+            Some("Spaces are not supported: they are billed per use, and there is nothing to stop")
+        }
+        "function" | "functions" => Some(
+            "Functions are not supported: they are billed per use, and there is nothing to stop",
+        ),
+        "load-balancer" | "load-balancers" | "loadbalancer" | "lb" => Some(
+            "load balancers are not supported: one can only be deleted, which changes its IP \
+             address",
+        ),
+        "dedicated" | "dedicated-server" | "robot" => Some(
+            "Hetzner's dedicated servers are not supported: the cloud's API does not reach them",
+        ),
+        "kubernetes" | "k8s" | "cluster" | "clusters" => Some(
+            "a cluster is scheduled by its node pools; write ACCOUNT/node-pool/CLUSTER/POOL, or \
+             tag the cluster with offhours:NAME for all of its pools (self-managed Kubernetes is \
+             not supported)",
+        ),
+        _ => None,
+    }
+}
+
+/// Refuses a resource whose account is not there, or whose kind its provider does not have.
+fn check_account(
+    reference: &ResourceRef,
+    field: &Field,
+    (accounts, listed): (&Accounts, Listed),
+    problems: &mut Problems,
+) {
+    let name = &reference.account;
+    if !accounts.is_declared(name.as_str()) {
+        if listed == Listed::MayStandAlone && accounts.names().next().is_none() {
+            return;
+        }
+        let advice = advice(name.as_str(), "accounts", accounts.names());
+        let message = format!("`{reference}`: there is no account `{name}`; {advice}");
+        problems.error(&field.place, message);
+        return;
+    }
+    let Some(provider) = accounts.provider(name) else {
+        return;
+    };
+    if provider != provider_of(reference.kind()) {
+        let message = wrong_provider(reference, name, provider);
+        problems.error(&field.place, message);
+    }
+}
+
+fn provider_of(kind: ResourceKind) -> Provider {
+    match kind {
+        ResourceKind::Droplet | ResourceKind::Database | ResourceKind::NodePool => {
+            Provider::DigitalOcean
+        }
+        ResourceKind::Server => Provider::Hetzner,
+    }
+}
+
+fn wrong_provider(reference: &ResourceRef, name: &AccountName, provider: Provider) -> String {
+    let kinds: Vec<_> = ResourceKind::ALL
+        .into_iter()
+        .filter(|kind| provider_of(*kind) == provider)
+        .map(ResourceKind::as_str)
+        .collect();
+    format!(
+        "`{reference}`: `{name}` is an account at {provider}, where there is no {}; write {}",
+        reference.kind(),
+        kinds.join(", ")
+    )
+}

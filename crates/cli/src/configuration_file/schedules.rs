@@ -1,0 +1,356 @@
+//! `[schedules.NAME]`: when resources run, which, and how that is followed.
+
+use std::collections::BTreeMap;
+
+use domain::{
+    ScheduleName,
+    configuration::{Adopt, Manner, Rule},
+    schedule::{self, Definition, PeriodDefinition, PeriodField, Schedule},
+};
+use toml::de::DeValue;
+
+use super::{
+    ALL_KEYS, Listed, PERIOD, SCHEDULE,
+    accounts::Accounts,
+    document::{Entry, Field, Problems, Table},
+    elements_of, mode,
+    resources::Listings,
+};
+
+const PERIODS_EXAMPLE: &str =
+    "a list of tables, periods = [{ weekdays = \"mon-fri\", begin = \"08:00\", end = \"19:00\" }]";
+
+pub(super) fn read(
+    root: &Table,
+    accounts: &Accounts,
+    listed: Listed,
+    problems: &mut Problems,
+) -> BTreeMap<ScheduleName, Rule> {
+    let mut schedules = BTreeMap::new();
+    let mut listings = Listings::default();
+    let default_zone = default_zone(root, problems);
+    let table = root
+        .field("schedules")
+        .and_then(|field| field.table("schedules as tables, [schedules.NAME]", problems));
+    for entry in table.iter().flat_map(Table::entries) {
+        let name = entry.name.parse::<ScheduleName>();
+        let name = name
+            .map_err(|error| problems.error(&entry.place, error))
+            .ok();
+        let expected = "a schedule as a table, [schedules.NAME]";
+        let Some(table) = entry.field.table(expected, problems) else {
+            continue;
+        };
+        let schedule = timing(&entry, &table, &default_zone, problems);
+        let resources = listings.read(name.as_ref(), &table, (accounts, listed), problems);
+        let manner = manner(&table, problems);
+        if let (Some(name), Some(schedule)) = (name, schedule) {
+            let rule = Rule {
+                schedule,
+                resources,
+                manner,
+            };
+            schedules.insert(name, rule);
+        }
+    }
+    listings.check(problems);
+    schedules
+}
+
+/// The top level's `timezone`.
+enum DefaultZone {
+    Absent,
+    Good(String),
+    /// Told already; nothing that depends on it need be told again.
+    Bad,
+}
+
+fn default_zone(root: &Table, problems: &mut Problems) -> DefaultZone {
+    let Some(field) = root.field("timezone") else {
+        return DefaultZone::Absent;
+    };
+    let Some(zone) = field.text("Europe/Berlin", problems) else {
+        return DefaultZone::Bad;
+    };
+    // A schedule that is in order but, perhaps, for its zone.
+    let probe = Definition {
+        timezone: zone.to_owned(),
+        periods: vec![PeriodDefinition {
+            begin: Some("08:00".to_owned()),
+            ..PeriodDefinition::default()
+        }],
+        ..Definition::default()
+    };
+    match Schedule::new(&probe) {
+        Ok(_) => DefaultZone::Good(zone.to_owned()),
+        Err(found) => {
+            for problem in found {
+                problems.error(&field.place, problem.message);
+            }
+            DefaultZone::Bad
+        }
+    }
+}
+
+/// When to run: all that [`Schedule`] judges.
+fn timing(
+    entry: &Entry,
+    table: &Table,
+    default_zone: &DefaultZone,
+    problems: &mut Problems,
+) -> Option<Schedule> {
+    let before = problems.errors();
+    table.refuse_unknown(&SCHEDULE, &ALL_KEYS, problems);
+    let timezone = timezone(entry, table, default_zone, problems);
+    let periods = periods(table, problems);
+    let holidays = holidays(table, problems);
+    let definition = Definition {
+        // So that the rest is checked as well where there is none.
+        timezone: timezone.unwrap_or_else(|| "UTC".to_owned()),
+        periods: periods
+            .iter()
+            .map(|period| period.definition.clone())
+            .collect(),
+        holidays: holidays.iter().map(|(_, text)| text.clone()).collect(),
+        start: cron(table, "start", problems),
+        stop: cron(table, "stop", problems),
+    };
+    let in_order = problems.errors() == before;
+    let found = match Schedule::new(&definition) {
+        Ok(schedule) => return Some(schedule),
+        Err(found) => found,
+    };
+    for problem in found {
+        let (field, in_order) = match problem.place {
+            schedule::Place::Schedule => (None, in_order),
+            schedule::Place::Timezone => (table.field("timezone"), true),
+            schedule::Place::Start => (table.field("start"), true),
+            schedule::Place::Stop => (table.field("stop"), true),
+            schedule::Place::Holiday(index) => (Some(holidays[index].0.clone()), true),
+            schedule::Place::Period(index) => {
+                (Some(periods[index].field.clone()), periods[index].in_order)
+            }
+            schedule::Place::PeriodField(index, part) => periods[index].part(part),
+        };
+        // What could not be read was told, and seems absent here: that is not worth telling.
+        if in_order {
+            let place = field.map_or_else(|| entry.place.clone(), |field| field.place);
+            problems.error(&place, problem.message);
+        }
+    }
+    None
+}
+
+fn timezone(
+    entry: &Entry,
+    table: &Table,
+    default_zone: &DefaultZone,
+    problems: &mut Problems,
+) -> Option<String> {
+    match (table.field("timezone"), default_zone) {
+        (Some(field), _) => field.text("Europe/Berlin", problems).map(str::to_owned),
+        (None, DefaultZone::Good(zone)) => Some(zone.clone()),
+        (None, DefaultZone::Bad) => None,
+        (None, DefaultZone::Absent) => {
+            let advice = "write timezone = \"Europe/Berlin\" here or at the top of the file";
+            problems.error(&entry.place, format!("has no time zone; {advice}"));
+            None
+        }
+    }
+}
+
+/// One period as far as it could be read.
+struct Period<'t> {
+    field: Field<'t>,
+    table: Table<'t>,
+    definition: PeriodDefinition,
+    /// Whether all of it could be read.
+    in_order: bool,
+    /// Whether `begin` and `end` could be read.
+    times_in_order: bool,
+}
+
+impl<'t> Period<'t> {
+    /// Where a part of it stands, and whether what is wrong there is so in its own right.
+    fn part(&self, part: PeriodField) -> (Option<Field<'t>>, bool) {
+        let (key, in_order) = match part {
+            PeriodField::Weekdays => ("weekdays", true),
+            PeriodField::Monthdays => ("monthdays", true),
+            PeriodField::Months => ("months", true),
+            // Each is judged beside the other.
+            PeriodField::Begin => ("begin", self.times_in_order),
+            PeriodField::End => ("end", self.times_in_order),
+        };
+        let field = self.table.field(key);
+        (Some(field.unwrap_or_else(|| self.field.clone())), in_order)
+    }
+}
+
+fn periods<'t>(table: &Table<'t>, problems: &mut Problems) -> Vec<Period<'t>> {
+    let Some(field) = table.field("periods") else {
+        return Vec::new();
+    };
+    if field.value().as_array().is_none() {
+        field.wrong_type(PERIODS_EXAMPLE, problems);
+        return Vec::new();
+    }
+    let elements = field.elements();
+    elements
+        .into_iter()
+        .filter_map(|field| period(field, problems))
+        .collect()
+}
+
+fn period<'t>(field: Field<'t>, problems: &mut Problems) -> Option<Period<'t>> {
+    let before = problems.errors();
+    let example = "a period as a table, { weekdays = \"mon-fri\", begin = \"08:00\" }";
+    let table = field.table(example, problems)?;
+    table.refuse_unknown(&PERIOD, &ALL_KEYS, problems);
+    let begin = time(&table, "begin", problems);
+    let end = time(&table, "end", problems);
+    let times_in_order = problems.errors() == before;
+    let definition = PeriodDefinition {
+        weekdays: expressions(&table, "weekdays", "mon-fri", problems),
+        monthdays: expressions(&table, "monthdays", "1-7", problems),
+        months: expressions(&table, "months", "nov-feb", problems),
+        begin,
+        end,
+    };
+    Some(Period {
+        field,
+        table,
+        definition,
+        in_order: problems.errors() == before,
+        times_in_order,
+    })
+}
+
+/// One expression or a list of them; numbers count as their decimal text.
+fn expressions(table: &Table, key: &str, example: &str, problems: &mut Problems) -> Vec<String> {
+    let Some(field) = table.field(key) else {
+        return Vec::new();
+    };
+    let elements = field.elements();
+    if elements.is_empty() {
+        // An absent key matches every day: hardly what an empty list means.
+        let message = format!("is empty; write \"{example}\", or leave the key out for all");
+        problems.error(&field.place, message);
+    }
+    let expression = |field: &Field| match field.value() {
+        DeValue::Integer(number) if number.radix() == 10 => Some(number.as_str().to_owned()),
+        DeValue::String(text) => Some(text.to_string()),
+        DeValue::Integer(_)
+        | DeValue::Float(_)
+        | DeValue::Boolean(_)
+        | DeValue::Datetime(_)
+        | DeValue::Array(_)
+        | DeValue::Table(_) => {
+            field.wrong_type(&format!("a text, such as \"{example}\""), problems);
+            None
+        }
+    };
+    elements.iter().filter_map(expression).collect()
+}
+
+/// A time of day: a text, or TOML's own local time.
+fn time(table: &Table, key: &str, problems: &mut Problems) -> Option<String> {
+    let field = table.field(key)?;
+    let expected = "a time of day, such as \"08:00\"";
+    let DeValue::Datetime(datetime) = field.value() else {
+        if field.value().as_str().is_none() {
+            field.wrong_type(expected, problems);
+        }
+        return field.value().as_str().map(str::to_owned);
+    };
+    let (None, Some(time), None) = (datetime.date, datetime.time, datetime.offset) else {
+        problems.error(
+            &field.place,
+            format!("has a date or an offset; write {expected}"),
+        );
+        return None;
+    };
+    if time.second.unwrap_or(0) != 0 || time.nanosecond.unwrap_or(0) != 0 {
+        problems.error(&field.place, format!("has seconds; write {expected}"));
+        return None;
+    }
+    Some(format!("{:02}:{:02}", time.hour, time.minute))
+}
+
+fn holidays<'t>(table: &Table<'t>, problems: &mut Problems) -> Vec<(Field<'t>, String)> {
+    let elements = elements_of(table, "holidays").into_iter();
+    elements
+        .filter_map(|field| holiday(&field, problems).map(|text| (field, text)))
+        .collect()
+}
+
+/// A day or a range of days: a text, or TOML's own local date.
+fn holiday(field: &Field, problems: &mut Problems) -> Option<String> {
+    let expected = "a day or days, such as \"2026-12-24..2026-12-26\", or \"01-01\" for every year";
+    let DeValue::Datetime(datetime) = field.value() else {
+        if field.value().as_str().is_none() {
+            field.wrong_type(expected, problems);
+        }
+        return field.value().as_str().map(str::to_owned);
+    };
+    let (Some(date), None, None) = (datetime.date, datetime.time, datetime.offset) else {
+        problems.error(&field.place, format!("has a time; write {expected}"));
+        return None;
+    };
+    Some(date.to_string())
+}
+
+fn cron(table: &Table, key: &str, problems: &mut Problems) -> Option<String> {
+    let text = table.field(key)?.text("0 8 * * mon-fri", problems)?;
+    Some(text.to_owned())
+}
+
+/// How the schedule is followed; the default where something is wrong.
+fn manner(table: &Table, problems: &mut Problems) -> Manner {
+    let default = Manner::default();
+    let mut flag = |key: &str, default: bool| {
+        let field = table.field(key);
+        field
+            .and_then(|field| field.flag(problems))
+            .unwrap_or(default)
+    };
+    let manner = Manner {
+        graceful: flag("graceful", default.graceful),
+        force: flag("force", default.force),
+        enforce: flag("enforce", default.enforce),
+        retain_running: flag("retain_running", default.retain_running),
+        mode: mode(table, problems),
+        adopt: adopt(table, problems),
+        stop_size: stop_size(table, problems),
+        stop_nodes: table
+            .field("stop_nodes")
+            .and_then(|field| field.count(1..=3, problems)),
+    };
+    if manner.enforce
+        && manner.retain_running
+        && let Some(field) = table.field("retain_running")
+    {
+        let message = "cannot be combined with enforce, which stops what somebody left running; \
+                       remove one of them";
+        problems.error(&field.place, message);
+    }
+    manner
+}
+
+fn adopt(table: &Table, problems: &mut Problems) -> Adopt {
+    let choices = [("at-once", Adopt::AtOnce), ("next-edge", Adopt::NextEdge)];
+    let field = table.field("adopt");
+    let adopt = field.and_then(|field| field.choice(&choices, problems));
+    adopt.unwrap_or_default()
+}
+
+fn stop_size(table: &Table, problems: &mut Problems) -> Option<String> {
+    let field = table.field("stop_size")?;
+    let text = field.text("db-s-1vcpu-1gb", problems)?;
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+    if text.is_empty() || !text.chars().all(fits) {
+        let advice = "write a database plan's slug, such as \"db-s-1vcpu-1gb\"";
+        problems.error(&field.place, format!("`{text}` is no plan; {advice}"));
+        return None;
+    }
+    Some(text.to_owned())
+}

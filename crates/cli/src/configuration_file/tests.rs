@@ -1,0 +1,587 @@
+//! What is read, and what people are told of files that cannot be.
+
+use domain::{
+    configuration::{Adopt, Datacenter, Mode, Provider},
+    schedule::PeriodDefinition,
+};
+
+use super::*;
+
+/// Accounts of both kinds, so that a test need only say what it is about.
+const ACCOUNTS: &str = r#"
+[accounts.do-main]
+provider = "digitalocean"
+token = "env:DO"
+[accounts.hz-eu]
+provider = "hetzner"
+token = "env:HZ"
+"#;
+
+/// The problems of a file, as they are printed.
+#[track_caller]
+fn problems(text: &str) -> String {
+    let problems = parse(text, "x.toml").expect_err("the file is wrong");
+    lines(&problems)
+}
+
+/// The warnings of a file, as they are printed.
+#[track_caller]
+fn warnings(text: &str) -> String {
+    lines(
+        &parse(text, "x.toml")
+            .expect("the file is in order")
+            .warnings,
+    )
+}
+
+fn lines(problems: &[Problem]) -> String {
+    let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    lines.join("\n")
+}
+
+/// The problems of one schedule's body, which begins on line 2.
+#[track_caller]
+fn schedule_problems(body: &str) -> String {
+    problems(&format!("[schedules.s]\n{body}\n{ACCOUNTS}"))
+}
+
+#[track_caller]
+fn parsed(text: &str) -> Configuration {
+    match parse(text, "x.toml") {
+        Ok(parsed) => parsed.configuration,
+        Err(problems) => panic!("{}", lines(&problems)),
+    }
+}
+
+#[test]
+fn every_key_is_read() {
+    let configuration = parsed(
+        r#"
+timezone = "Europe/Berlin"
+mode = "observe"
+protect = ["do-main/droplet/*", "name:*prod*", "tag:production"]
+max_stops = 7
+max_new = 0
+
+[accounts.do-main]
+provider = "digitalocean"
+token = "ssm:/offhours/do-main"
+mode = "observe"
+url = "http://127.0.0.1:8080"
+
+[accounts.hz-eu]
+provider = "hetzner"
+token = "env:HZ"
+datacenters = ["fsn1-dc14", "nbg1-dc3"]
+
+[schedules.periods]
+timezone = "America/New_York"
+holidays = ["2026-12-24..2026-12-26", 2027-01-06, "01-01"]
+resources = ["do-main/droplet/1", "hz-eu/server/42"]
+mode = "observe"
+graceful = true
+force = false
+enforce = true
+adopt = "next-edge"
+stop_size = "db-s-1vcpu-1gb"
+stop_nodes = 1
+[[schedules.periods.periods]]
+weekdays = ["mon-wed", "friL"]
+monthdays = 15
+months = "jan, mar"
+begin = 08:00
+end = "19:00"
+[[schedules.periods.periods]]
+monthdays = [1, "L"]
+months = [2]
+
+[schedules.cron]
+start = "0 8 * * mon-fri"
+stop = "0 19 * * *"
+retain_running = true
+adopt = "at-once"
+"#,
+    );
+    assert_eq!(configuration.generation, Generation(0));
+    let settings = &configuration.settings;
+    let protect: Vec<_> = settings.protect.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        protect,
+        ["do-main/droplet/*", "name:*prod*", "tag:production"]
+    );
+    assert_eq!(settings.mode, Mode::Observe);
+    assert_eq!((settings.max_stops, settings.max_new), (7, 0));
+
+    let account = &configuration.accounts[&"do-main".parse().unwrap()];
+    assert_eq!(account.provider, Provider::DigitalOcean);
+    assert_eq!(account.token.to_string(), "ssm:/offhours/do-main");
+    assert_eq!(account.mode, Mode::Observe);
+    assert_eq!(account.url.as_deref(), Some("http://127.0.0.1:8080"));
+    let account = &configuration.accounts[&"hz-eu".parse().unwrap()];
+    assert_eq!(account.provider, Provider::Hetzner);
+    assert_eq!(account.mode, Mode::Act);
+    assert_eq!(
+        account.datacenters,
+        [Datacenter::Fsn1Dc14, Datacenter::Nbg1Dc3]
+    );
+
+    let rule = &configuration.schedules[&"periods".parse().unwrap()];
+    let definition = rule.schedule.definition();
+    assert_eq!(definition.timezone, "America/New_York");
+    assert_eq!(
+        definition.holidays,
+        ["2026-12-24..2026-12-26", "2027-01-06", "01-01"]
+    );
+    let texts = |texts: &[&str]| texts.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        definition.periods,
+        [
+            PeriodDefinition {
+                weekdays: texts(&["mon-wed", "friL"]),
+                monthdays: texts(&["15"]),
+                months: texts(&["jan, mar"]),
+                begin: Some("08:00".to_owned()),
+                end: Some("19:00".to_owned()),
+            },
+            PeriodDefinition {
+                monthdays: texts(&["1", "L"]),
+                months: texts(&["2"]),
+                ..PeriodDefinition::default()
+            },
+        ]
+    );
+    let resources: Vec<_> = rule.resources.iter().map(ToString::to_string).collect();
+    assert_eq!(resources, ["do-main/droplet/1", "hz-eu/server/42"]);
+    let manner = &rule.manner;
+    assert_eq!(manner.mode, Mode::Observe);
+    assert!(manner.graceful && !manner.force && manner.enforce && !manner.retain_running);
+    assert_eq!(manner.adopt, Adopt::NextEdge);
+    assert_eq!(manner.stop_size.as_deref(), Some("db-s-1vcpu-1gb"));
+    assert_eq!(manner.stop_nodes, Some(1));
+
+    let rule = &configuration.schedules[&"cron".parse().unwrap()];
+    let definition = rule.schedule.definition();
+    assert_eq!(definition.timezone, "Europe/Berlin");
+    assert_eq!(definition.start.as_deref(), Some("0 8 * * mon-fri"));
+    assert_eq!(definition.stop.as_deref(), Some("0 19 * * *"));
+    assert!(rule.manner.retain_running && rule.manner.force);
+    assert_eq!(rule.manner.adopt, Adopt::AtOnce);
+}
+
+#[test]
+fn what_is_not_said_has_its_default() {
+    let configuration = parsed(&format!(
+        "timezone = \"UTC\"\n{ACCOUNTS}\n[schedules.s]\nperiods = [{{}}]"
+    ));
+    assert_eq!(configuration.settings, Settings::default());
+    let rule = &configuration.schedules[&"s".parse().unwrap()];
+    assert_eq!(rule.manner, domain::configuration::Manner::default());
+    let account = &configuration.accounts[&"hz-eu".parse().unwrap()];
+    assert_eq!((account.mode, account.url.as_ref()), (Mode::Act, None));
+    assert!(account.datacenters.is_empty());
+}
+
+#[test]
+fn the_examples_are_in_order() {
+    for text in [
+        include_str!("../../../../examples/offhours.toml"),
+        // The one that the design shows.
+        r#"
+timezone = "Europe/Berlin"            # default for schedules
+
+[accounts.do-main]
+provider = "digitalocean"
+token = "ssm:/offhours/do-main"       # ssm:NAME (SecureString) or, for local use, env:NAME
+
+[accounts.hz-eu]
+provider = "hetzner"
+token = "ssm:/offhours/hz-eu"
+datacenters = ["fsn1-dc14", "nbg1-dc3"]
+
+[schedules.office-hours]
+periods = [
+  { weekdays = "mon-fri", begin = "08:00", end = "19:00" },
+  { weekdays = "sat#1", begin = "10:00", end = "14:00" },
+]
+holidays = ["2026-12-24..2026-12-26", "01-01"]
+resources = ["do-main/database/9cc10173-e9ea-4176-9dbc-a4cee4c4ff30"]   # besides tagged ones
+"#,
+    ] {
+        assert_eq!(warnings(text), "");
+    }
+}
+
+#[test]
+fn unknown_keys_are_sent_to_where_they_belong() {
+    insta::assert_snapshot!(problems(r#"
+timezoen = "Europe/Berlin"
+graceful = true
+colour = "red"
+[accounts.a]
+provider = "hetzner"
+token = "env:A"
+tokens = "env:A"
+protect = ["name:*"]
+[schedules.s]
+timezone = "Europe/Berlin"
+perods = []
+weekdays = "mon"
+[schedules.t]
+timezone = "Europe/Berlin"
+periods = [{ week-days = "mon", timezone = "UTC", "od\nd" = 1 }]
+"#), @r#"
+    x.toml:2: timezoen: unknown key; did you mean `timezone`?
+    x.toml:3: graceful: unknown key; it belongs in a schedule, [schedules.NAME]
+    x.toml:4: colour: unknown key; the keys here are timezone, mode, protect, max_stops, max_new, accounts, schedules
+    x.toml:8: accounts.a.tokens: unknown key; did you mean `token`?
+    x.toml:9: accounts.a.protect: unknown key; it belongs at the top of the file, before the first [table]
+    x.toml:12: schedules.s.perods: unknown key; did you mean `periods`?
+    x.toml:13: schedules.s.weekdays: unknown key; it belongs in one of a schedule's periods
+    x.toml:16: schedules.t.periods[0]."od\nd": unknown key; the keys here are weekdays, monthdays, months, begin, end
+    x.toml:16: schedules.t.periods[0].timezone: unknown key; it belongs in a schedule, [schedules.NAME]
+    x.toml:16: schedules.t.periods[0].week-days: unknown key; did you mean `weekdays`?
+    "#);
+}
+
+#[test]
+fn values_of_another_type_are_refused() {
+    insta::assert_snapshot!(problems(r#"
+timezone = 1
+mode = "watch"
+max_stops = 0
+max_new = -1
+protect = ["prod", 5]
+[accounts.a]
+provider = "hetzer"
+token = true
+datacenters = ["fsn1", 3]
+mode = "obsrve"
+url = ["https://api.example.com"]
+[schedules.s]
+timezone = "Europe/Berlin"
+holidays = [1, 2026-12-24T08:00:00, ["01-01"]]
+start = 8
+resources = [42, { id = 1 }]
+graceful = "yes"
+force = 0
+enforce = 1.5
+retain_running = []
+adopt = "now"
+stop_size = "Big One"
+stop_nodes = 4
+"#), @r#"
+    x.toml:2: timezone: is a number; write a text, such as "Europe/Berlin"
+    x.toml:3: mode: `watch` is not known; the choices are act, observe
+    x.toml:4: max_stops: 0 is out of bounds; write a whole number, 1 or more
+    x.toml:5: max_new: -1 is out of bounds; write a whole number, 0 or more
+    x.toml:6: protect[0]: `prod` is no pattern: write a reference such as do-main/droplet/*, name:*prod* or tag:production
+    x.toml:6: protect[1]: is a number; write a text, such as "name:*prod*"
+    x.toml:8: accounts.a.provider: `hetzer` is not known; did you mean `hetzner`?
+    x.toml:9: accounts.a.token: is true or false; write a text, such as "ssm:/offhours/NAME"
+    x.toml:10: accounts.a.datacenters[0]: `fsn1` is no datacenter that can be scanned: write fsn1-dc14, nbg1-dc3, hel1-dc2, ash-dc1 or hil-dc1
+    x.toml:10: accounts.a.datacenters[1]: is a number; write a text, such as "fsn1-dc14"
+    x.toml:11: accounts.a.mode: `obsrve` is not known; did you mean `observe`?
+    x.toml:12: accounts.a.url: is a list; write a text, such as "https://api.example.com"
+    x.toml:15: schedules.s.holidays[0]: is a number; write a day or days, such as "2026-12-24..2026-12-26", or "01-01" for every year
+    x.toml:15: schedules.s.holidays[1]: has a time; write a day or days, such as "2026-12-24..2026-12-26", or "01-01" for every year
+    x.toml:15: schedules.s.holidays[2]: is a list; write a day or days, such as "2026-12-24..2026-12-26", or "01-01" for every year
+    x.toml:16: schedules.s.start: is a number; write a text, such as "0 8 * * mon-fri"
+    x.toml:17: schedules.s.resources[0]: is a number; write a text, such as "do-main/droplet/3164444"
+    x.toml:17: schedules.s.resources[1]: is a table; write a text, such as "do-main/droplet/3164444"
+    x.toml:18: schedules.s.graceful: is text; write true or false, without quotes
+    x.toml:19: schedules.s.force: is a number; write true or false, without quotes
+    x.toml:20: schedules.s.enforce: is a number; write true or false, without quotes
+    x.toml:21: schedules.s.retain_running: is a list; write true or false, without quotes
+    x.toml:22: schedules.s.adopt: `now` is not known; the choices are at-once, next-edge
+    x.toml:23: schedules.s.stop_size: `Big One` is no plan; write a database plan's slug, such as "db-s-1vcpu-1gb"
+    x.toml:24: schedules.s.stop_nodes: 4 is out of bounds; write a whole number from 1 to 3
+    "#);
+    insta::assert_snapshot!(problems("accounts = 1\nschedules = []"), @"
+    x.toml:1: accounts: is a number; write accounts as tables, [accounts.NAME]
+    x.toml:2: schedules: is a list; write schedules as tables, [schedules.NAME]
+    ");
+    insta::assert_snapshot!(problems("accounts.a = 1\nschedules.s = 2"), @"
+    x.toml:1: accounts.a: is a number; write an account as a table, [accounts.NAME]
+    x.toml:2: schedules.s: is a number; write a schedule as a table, [schedules.NAME]
+    ");
+}
+
+#[test]
+fn periods_are_judged_field_by_field_with_their_own_lines() {
+    insta::assert_snapshot!(schedule_problems(r#"timezone = "Europe/Berlin"
+periods = [
+  { weekdays = "mon-fry", begin = 8, end = "24:00" },
+  { weekdays = 1, begin = 08:00:30, end = 2026-01-01T08:00:00Z },
+  { monthdays = [31, "40", 0x10], months = [], begin = "25:00" },
+  { begin = "08:00", end = "08:00" },
+  5,
+]
+holidays = [2026-12-24, "2026-02-30"]"#), @r#"
+    x.toml:4: schedules.s.periods[0].begin: is a number; write a time of day, such as "08:00"
+    x.toml:4: schedules.s.periods[0].weekdays: `mon-fry`: `fry` is no weekday; write mon, tue, wed, thu, fri, sat or sun, a range such as mon-fri, sat#1 for the first of the month or friL for the last
+    x.toml:5: schedules.s.periods[1].begin: has seconds; write a time of day, such as "08:00"
+    x.toml:5: schedules.s.periods[1].end: has a date or an offset; write a time of day, such as "08:00"
+    x.toml:5: schedules.s.periods[1].weekdays: `1`: weekdays are written as names (mon, tue, …), because tools disagree on which day the number 0 or 1 is; days of the month belong into monthdays
+    x.toml:6: schedules.s.periods[2].monthdays[2]: is a number; write a text, such as "1-7"
+    x.toml:6: schedules.s.periods[2].months: is empty; write "nov-feb", or leave the key out for all
+    x.toml:6: schedules.s.periods[2].monthdays: `40`: `40` is no day of the month; write 1 to 31, a range such as 25-31 or 28-L, steps such as 1/10, L for the last day or 15W for the weekday nearest to the 15th
+    x.toml:6: schedules.s.periods[2].begin: `25:00` is no time; write HH:MM, from 00:00 to 24:00, as in 08:30
+    x.toml:7: schedules.s.periods[3].end: the period ends when it begins; write another end, or 00:00 and 24:00 for the whole day
+    x.toml:8: schedules.s.periods[4]: is a number; write a period as a table, { weekdays = "mon-fri", begin = "08:00" }
+    x.toml:10: schedules.s.holidays[1]: `2026-02-30`: there is no day 2026-02-30; check month and day
+    "#);
+    insta::assert_snapshot!(schedule_problems(r#"timezone = "UTC"
+[[schedules.s.periods]]
+begin = "08:00"
+
+[[schedules.s.periods]]
+monthdays = 30
+months = "feb"
+
+[schedules.t.periods]
+begin = "08:00""#), @r#"
+    x.toml:6: schedules.s.periods[1]: there is no day on which all of weekdays, monthdays and months match; widen one of them, or write two periods
+    x.toml:10: schedules.t: has no time zone; write timezone = "Europe/Berlin" here or at the top of the file
+    x.toml:10: schedules.t.periods: is a table; write a list of tables, periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
+    "#);
+}
+
+#[test]
+fn a_schedule_needs_a_zone_that_exists() {
+    insta::assert_snapshot!(problems(r#"
+[schedules.none]
+periods = [{}]
+[schedules.wrong]
+timezone = "Europe/Brelin"
+periods = [{ begin = "x" }]
+"#), @r#"
+    x.toml:2: schedules.none: `none` is reserved and cannot be a name
+    x.toml:2: schedules.none: has no time zone; write timezone = "Europe/Berlin" here or at the top of the file
+    x.toml:5: schedules.wrong.timezone: no time zone is called `Europe/Brelin`; did you mean Europe/Berlin, Europe/Dublin, Europe/Lisbon?
+    x.toml:6: schedules.wrong.periods[0].begin: `x` is no time; write HH:MM, from 00:00 to 24:00, as in 08:30
+    "#);
+    // A wrong default is told once, and what else is wrong with its schedules as well.
+    insta::assert_snapshot!(problems(r#"
+timezone = "CEST"
+[schedules.a]
+periods = [{}]
+[schedules.b]
+periods = [{ begin = "x" }]
+"#), @"
+    x.toml:2: timezone: no time zone is called `CEST`; did you mean CET, EST, America/Creston?
+    x.toml:6: schedules.b.periods[0].begin: `x` is no time; write HH:MM, from 00:00 to 24:00, as in 08:30
+    ");
+}
+
+#[test]
+fn a_schedule_says_when_in_one_way() {
+    insta::assert_snapshot!(problems(r#"
+timezone = "UTC"
+[schedules.empty]
+[schedules.no-periods]
+periods = []
+[schedules.both]
+periods = [{}]
+start = "0 8 * * *"
+[schedules.bad-cron]
+start = "8 o'clock"
+stop = "30 2 30 2 *"
+"#), @"
+    x.toml:3: schedules.empty: the schedule says nothing; give it periods, or start and stop
+    x.toml:4: schedules.no-periods: the schedule says nothing; give it periods, or start and stop
+    x.toml:6: schedules.both: a schedule has either periods or start and stop; remove one of the two
+    x.toml:10: schedules.bad-cron.start: `8 o'clock` has 2 fields; a cron expression here has five: minute, hour, day of month, month and day of week, as in 0 8 * * mon-fri
+    x.toml:11: schedules.bad-cron.stop: `30 2 30 2 *` never fires, for there is no such day; check day of month and month
+    ");
+}
+
+#[test]
+fn what_is_wrong_with_one_key_is_not_told_of_another() {
+    // Without the misspelt keys there are no periods, and no `end`.
+    insta::assert_snapshot!(problems(r#"
+timezone = "UTC"
+[schedules.a]
+period = [{}]
+[schedules.b]
+periods = [{ begn = "08:00", end = "24:00" }]
+[schedules.c]
+periods = { begin = "08:00" }
+"#), @r#"
+    x.toml:4: schedules.a.period: unknown key; did you mean `periods`?
+    x.toml:6: schedules.b.periods[0].begn: unknown key; did you mean `begin`?
+    x.toml:8: schedules.c.periods: is a table; write a list of tables, periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
+    "#);
+}
+
+#[test]
+fn enforcing_and_retaining_exclude_each_other() {
+    insta::assert_snapshot!(schedule_problems(r#"timezone = "UTC"
+periods = [{}]
+enforce = true
+retain_running = true"#), @"x.toml:5: schedules.s.retain_running: cannot be combined with enforce, which stops what somebody left running; remove one of them");
+}
+
+#[test]
+fn a_resource_follows_one_schedule() {
+    let file = format!(
+        r#"timezone = "UTC"
+{ACCOUNTS}
+[schedules.later]
+periods = [{{}}]
+resources = ["do-main/droplet/1", "do-main/droplet/2"]
+[schedules.earlier]
+periods = [{{}}]
+resources = [
+  "do-main/droplet/3",
+  "do-main/droplet/1",
+]"#
+    );
+    insta::assert_snapshot!(problems(&file), @"x.toml:17: schedules.earlier.resources[1]: `do-main/droplet/1` is listed under schedule `later` too (line 12); a resource follows one schedule, so remove it from one of them");
+}
+
+#[test]
+fn a_listed_resource_fits_an_account_of_the_file() {
+    insta::assert_snapshot!(schedule_problems(r#"timezone = "UTC"
+periods = [{}]
+resources = [
+  "do-mian/droplet/1",
+  "aws/droplet/1",
+  "do-main/server/1",
+  "hz-eu/node-pool/a/b",
+  "do-main/droplet/web-1",
+  "do-main/volume/1",
+  "droplet",
+]"#), @"
+    x.toml:5: schedules.s.resources[0]: `do-mian/droplet/1`: there is no account `do-mian`; did you mean `do-main`?
+    x.toml:6: schedules.s.resources[1]: `aws/droplet/1`: there is no account `aws`; the accounts are do-main, hz-eu
+    x.toml:7: schedules.s.resources[2]: `do-main/server/1`: `do-main` is an account at digitalocean, where there is no server; write droplet, database, node-pool
+    x.toml:8: schedules.s.resources[3]: `hz-eu/node-pool/a/b`: `hz-eu` is an account at hetzner, where there is no node-pool; write server
+    x.toml:9: schedules.s.resources[4]: `do-main/droplet/web-1` is not a reference: write ACCOUNT/droplet/NUMBER, ACCOUNT/database/UUID, ACCOUNT/node-pool/CLUSTER/POOL or ACCOUNT/server/NUMBER
+    x.toml:10: schedules.s.resources[5]: `do-main/volume/1`: no kind `volume`; the kinds are droplet, database, node-pool, server
+    x.toml:11: schedules.s.resources[6]: `droplet` is not a reference: write ACCOUNT/droplet/NUMBER, ACCOUNT/database/UUID, ACCOUNT/node-pool/CLUSTER/POOL or ACCOUNT/server/NUMBER
+    ");
+    insta::assert_snapshot!(problems(r#"timezone = "UTC"
+[schedules.s]
+periods = [{}]
+resources = "do-main/droplet/1"
+"#), @"x.toml:4: schedules.s.resources: `do-main/droplet/1`: there is no account `do-main`; there are no accounts");
+}
+
+#[test]
+fn services_that_cannot_be_stopped_are_refused_with_the_reason() {
+    insta::assert_snapshot!(schedule_problems(r#"timezone = "UTC"
+periods = [{}]
+resources = [
+  "do-main/app/4f6c71e2-1e90-4762-9fee-6cc4a0a9f2cf",
+  "spaces",
+  "do-main/functions/fn-1",
+  "do-main/load-balancer/1",
+  "hz-eu/load_balancer/1",
+  "hz-eu/dedicated/1",
+  "do-main/kubernetes/1",
+]"#), @"
+    x.toml:5: schedules.s.resources[0]: `do-main/app/4f6c71e2-1e90-4762-9fee-6cc4a0a9f2cf`: App Platform is not supported: an app cannot be paused, and its billing goes on
+    x.toml:6: schedules.s.resources[1]: `spaces`: Spaces are not supported: they are billed per use, and there is nothing to stop
+    x.toml:7: schedules.s.resources[2]: `do-main/functions/fn-1`: Functions are not supported: they are billed per use, and there is nothing to stop
+    x.toml:8: schedules.s.resources[3]: `do-main/load-balancer/1`: load balancers are not supported: one can only be deleted, which changes its IP address
+    x.toml:9: schedules.s.resources[4]: `hz-eu/load_balancer/1`: load balancers are not supported: one can only be deleted, which changes its IP address
+    x.toml:10: schedules.s.resources[5]: `hz-eu/dedicated/1`: Hetzner's dedicated servers are not supported: the cloud's API does not reach them
+    x.toml:11: schedules.s.resources[6]: `do-main/kubernetes/1`: a cluster is scheduled by its node pools; write ACCOUNT/node-pool/CLUSTER/POOL, or tag the cluster with offhours:NAME for all of its pools (self-managed Kubernetes is not supported)
+    ");
+}
+
+#[test]
+fn an_account_is_complete_and_of_one_kind() {
+    insta::assert_snapshot!(problems(r#"
+[accounts.empty]
+[accounts.off]
+provider = "digitalocean"
+token = "env:A"
+datacenters = ["fsn1-dc14"]
+[accounts.Main]
+provider = "hetzner"
+token = "env:B"
+datacenters = []
+url = "http://api.example.com"
+[schedules.all]
+timezone = "UTC"
+periods = [{}]
+"#), @r#"
+    x.toml:2: accounts.empty: has no provider; write provider = "digitalocean" or "hetzner"
+    x.toml:2: accounts.empty: has no token; write token = "ssm:/offhours/NAME" or "env:VARIABLE"
+    x.toml:3: accounts.off: `off` is reserved and cannot be a name
+    x.toml:6: accounts.off.datacenters: only Hetzner accounts have datacenters; remove the key
+    x.toml:7: accounts.Main: `Main` is not a name: 1 to 63 of a-z, 0-9, `-` and `_`, with a letter or digit at both ends
+    x.toml:10: accounts.Main.datacenters: is empty; leave the key out to scan all locations
+    x.toml:11: accounts.Main.url: is no base address; write https://HOST, with :PORT and /PATH if need be, and no user, query or fragment (http is for loopback alone, such as http://127.0.0.1:8080)
+    x.toml:12: schedules.all: `all` is reserved and cannot be a name
+    "#);
+}
+
+#[test]
+fn a_token_is_never_repeated_wherever_it_was_pasted() {
+    let hetzner = "a1B2".repeat(16);
+    for token in ["dop_v1_0123456789abcdef", &hetzner] {
+        for text in [
+            format!("[accounts.a]\nprovider = \"hetzner\"\ntoken = \"{token}\""),
+            format!("[accounts.a]\nprovider = \"hetzner\"\ntoken = \"env:{token}:\""),
+            format!("[accounts.a]\nprovider = \"{token}\"\ntoken = \"env:A\""),
+            format!("[accounts.a]\nprovider = \"hetzner\"\ntoken = {token}"),
+            format!("[accounts.a]\nprovider = \"hetzner\"\ntoken = \"{token}"),
+            format!("[accounts.a]\nprovider = \"hetzner\"\ntoken = \"env:A\"\n{token} = 1"),
+            format!("[accounts.a]\nurl = \"https://x:{token}@api.example.com\""),
+            format!("[accounts.{token}]\n"),
+            format!("[accounts.a]\ndatacenters = [\"{token}\"]"),
+            format!("[schedules.s]\ntimezone = \"{token}\"\nperiods = [{{ begin = \"{token}\" }}]"),
+            format!("[schedules.s]\nstart = \"{token}\"\nstop_size = \"{token}!\""),
+            format!("[schedules.s]\nresources = [\"{token}\", \"{token}/droplet/1\"]"),
+            format!("protect = [\"{token}\"]\n{token}"),
+        ] {
+            let problems = problems(&text);
+            assert!(!problems.contains(token), "{problems}");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_toml_is_one_problem_with_its_line() {
+    insta::assert_snapshot!(problems("mode = \"act\"\n[accounts.a\nx = 1"), @"x.toml:2: not TOML: unclosed table, expected `]`");
+    insta::assert_snapshot!(problems("mode = \"act\"\r\nmode = \"act\"\r\n"), @"x.toml:2: not TOML: duplicate key `mode`");
+    insta::assert_snapshot!(problems("\n\nprotect = [\n  \"name:*\",\n"), @"x.toml:4: not TOML: unclosed array, expected `]`");
+}
+
+#[test]
+fn what_looks_like_a_mistake_is_a_warning() {
+    let file = r#"protect = ["do-mian/droplet/*", "*/droplet/7"]
+[accounts.a]
+provider = "hetzner"
+token = "env:TOKEN"
+datacenters = ["fsn1-dc14", "fsn1-dc14"]
+[accounts.b]
+provider = "hetzner"
+token = "env:TOKEN"
+[schedules.s]
+timezone = "UTC"
+periods = [{}]
+resources = ["a/server/1", "a/server/1"]
+"#;
+    insta::assert_snapshot!(warnings(file), @"
+    x.toml:1: protect[0]: there is no account `do-mian`, so this protects nothing
+    x.toml:5: accounts.a.datacenters[1]: is listed twice
+    x.toml:8: accounts.b.token: is the token of account `a` too (line 4); a resource that is reached through two accounts is not touched
+    x.toml:12: schedules.s.resources[1]: `a/server/1` is on line 12 already
+    ");
+    insta::assert_snapshot!(warnings("timezone = \"UTC\""), @"
+    x.toml:1: there are no accounts ([accounts.NAME]), so nothing will be done
+    x.toml:1: there are no schedules ([schedules.NAME]), so nothing will be done
+    ");
+}
+
+#[test]
+fn a_preview_needs_no_accounts_but_does_not_overlook_a_slip_in_one() {
+    let alone = "[schedules.s]\ntimezone = \"UTC\"\nperiods = [{}]\nresources = \"x/droplet/1\"";
+    assert!(read(alone, "x.toml", Listed::MayStandAlone).is_ok());
+    assert!(read(alone, "x.toml", Listed::NeedAccounts).is_err());
+    let beside = format!("{alone}\n{ACCOUNTS}");
+    assert!(read(&beside, "x.toml", Listed::MayStandAlone).is_err());
+}

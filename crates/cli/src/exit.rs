@@ -1,0 +1,65 @@
+//! How a command ends, for whoever called it.
+
+use std::process::ExitCode;
+
+use crate::configuration_file::LoadError;
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// Done.
+    Done,
+    /// Failed; the same command may succeed later.
+    Failed,
+    /// The command line or the configuration is wrong; nothing was done.
+    BadUsage,
+    /// Done, and something needs a person: stuck, refused, conflict, held, orphaned.
+    NeedsPerson,
+}
+
+impl Exit {
+    /// How a command ends that failed with this error.
+    #[must_use]
+    pub fn of(error: &anyhow::Error) -> Self {
+        let is_usage = error
+            .chain()
+            .any(|cause| cause.is::<UsageError>() || cause.is::<LoadError>());
+        if is_usage {
+            Self::BadUsage
+        } else {
+            Self::Failed
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Done => 0,
+            Exit::Failed => 1,
+            Exit::BadUsage => 2,
+            Exit::NeedsPerson => 3,
+        })
+    }
+}
+
+/// A command line that cannot be followed: what is wrong, and what to write instead.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct UsageError(pub String);
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context as _;
+
+    use super::*;
+
+    #[test]
+    fn a_usage_error_is_known_through_any_context() {
+        let usage = anyhow::Error::from(UsageError("no such schedule".to_owned()));
+        assert_eq!(Exit::of(&usage), Exit::BadUsage);
+        let wrapped = Err::<(), _>(usage).context("outer").unwrap_err();
+        assert_eq!(Exit::of(&wrapped), Exit::BadUsage);
+        assert_eq!(Exit::of(&anyhow::anyhow!("no answer")), Exit::Failed);
+    }
+}

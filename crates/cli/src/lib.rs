@@ -1,0 +1,113 @@
+//! The `offhours` command: what a person checks, previews and does by hand.
+
+pub mod commands;
+pub mod configuration_file;
+pub mod connection;
+pub mod exit;
+pub mod local;
+mod nearest;
+pub mod output;
+
+use clap::{Parser, Subcommand};
+use environment::Clock;
+
+pub use exit::Exit;
+
+use commands::{approve, by_hand, local as local_command, preview, status, validate};
+use domain::record::Direction;
+
+/// Stops cloud resources when nobody uses them, and starts them again in time.
+#[derive(Debug, Parser)]
+#[command(
+    name = "offhours",
+    version,
+    propagate_version = true,
+    arg_required_else_help = true,
+    subcommand_required = true,
+    after_help = "\
+A configuration is one TOML file, offhours.toml unless --config names another:
+
+  timezone = \"Europe/Berlin\"
+
+  [accounts.do-main]
+  provider = \"digitalocean\"
+  token = \"ssm:/offhours/do-main\"
+
+  [schedules.office-hours]
+  periods = [{ weekdays = \"mon-fri\", begin = \"08:00\", end = \"19:00\" }]
+
+Tag a resource offhours:office-hours (Hetzner: label offhours=office-hours), and it
+runs in these hours alone. Try it before anything is touched:
+
+  offhours validate             is the file in order?
+  offhours preview --for 2w     what does each schedule want, and when does that change?
+
+Exit codes: 0 done, 1 failed, 2 bad usage or configuration, 3 done and a person is needed"
+)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Validate(validate::Args),
+    Preview(preview::Args),
+    Local(Box<local_command::Args>),
+    Status(status::Args),
+    /// Stops resources now.
+    Stop(by_hand::Args),
+    /// Starts resources now, and puts back what was saved of them.
+    Start(by_hand::Args),
+    Approve(approve::Args),
+}
+
+/// Runs one command; what fails is told on standard error.
+#[must_use]
+pub fn run(arguments: &Arguments) -> Exit {
+    let clock = Clock::machine();
+    let result = match &arguments.command {
+        Command::Validate(args) => validate::run(args, clock.now()),
+        Command::Preview(args) => preview::run(args, clock.now()),
+        Command::Local(args) => wait_for(local_command::run(args)),
+        Command::Status(args) => wait_for(status::run(args, clock.now())),
+        Command::Stop(args) => wait_for(by_hand::run(args, Direction::Stop, clock.now())),
+        Command::Start(args) => wait_for(by_hand::run(args, Direction::Start, clock.now())),
+        Command::Approve(args) => wait_for(approve::run(args, clock.now())),
+    };
+    result.unwrap_or_else(|error| {
+        output::report(&error);
+        Exit::of(&error)
+    })
+}
+
+/// Runs a command that talks to others.
+fn wait_for(command: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
+    environment::logging::plain();
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?
+        .block_on(tokio::task::LocalSet::new().run_until(command))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_fits_a_screen() {
+        let help = Arguments::command().render_help().to_string();
+        assert!(help.lines().count() <= 40, "{help}");
+        assert!(
+            help.lines().all(|line| line.chars().count() <= 100),
+            "{help}"
+        );
+    }
+}

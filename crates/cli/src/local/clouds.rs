@@ -1,0 +1,184 @@
+//! The clouds that the service works with: real ones, simulated ones in this process, or a
+//! simulator that runs as its own program.
+
+use std::net::SocketAddr;
+
+use anyhow::{Context as _, bail};
+use cloud_simulator::{Fleet, Simulator};
+use domain::configuration::Configuration;
+use environment::{Clock, Tokens};
+use jiff::Timestamp;
+use provider::{Endpoints, Url};
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+use tokio::net::TcpListener;
+
+/// Which clouds.
+#[derive(Debug)]
+pub enum Clouds {
+    /// The providers themselves, or whatever their environment variables point to.
+    Real,
+    /// Simulated in this process.
+    Simulated {
+        /// What they hold to begin with.
+        fleet: Box<Fleet>,
+        /// Where they listen; port 0 for any.
+        address: SocketAddr,
+        /// The accounts' tokens, from the fleet.
+        tokens: Vec<(domain::configuration::TokenReference, SecretString)>,
+    },
+    /// Simulated in this process, and listening.
+    Listening {
+        /// The simulated clouds.
+        simulator: Simulator,
+        /// Where they listen.
+        url: Url,
+        /// The accounts' tokens, from the fleet.
+        tokens: Vec<(domain::configuration::TokenReference, SecretString)>,
+    },
+    /// A simulator in another process, whose clock this one moves.
+    Elsewhere {
+        /// Where it listens.
+        url: Url,
+        /// For its control API.
+        http: reqwest::Client,
+        /// Whether its clock is one that is moved.
+        held: bool,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+struct SimulatorClock {
+    now: Timestamp,
+    #[serde(default)]
+    held: bool,
+}
+
+impl Clouds {
+    /// Simulated clouds that hold `fleet`, for the accounts of a configuration.
+    pub fn simulated(
+        fleet: Fleet,
+        configuration: &Configuration,
+        address: SocketAddr,
+    ) -> anyhow::Result<Self> {
+        let mut tokens = Vec::new();
+        for (name, account) in &configuration.accounts {
+            let Some(token) = fleet.token_of(name) else {
+                bail!("the simulated fleet has no account `{name}`; the configuration has");
+            };
+            tokens.push((account.token.clone(), SecretString::from(token)));
+        }
+        Ok(Self::Simulated {
+            fleet: Box::new(fleet),
+            address,
+            tokens,
+        })
+    }
+
+    /// A simulator that runs as its own program. Also says what its clock shows, if that is one
+    /// that is moved.
+    pub async fn elsewhere(url: &str) -> anyhow::Result<(Self, Option<Timestamp>)> {
+        let url = provider::checked_base(url)?;
+        let http = provider::http_client()?;
+        let clock: SimulatorClock = ask(http.get(url.join("_simulator/clock")?)).await?;
+        let clouds = Self::Elsewhere {
+            url,
+            http,
+            held: clock.held,
+        };
+        Ok((clouds, clock.held.then_some(clock.now)))
+    }
+
+    /// Lets simulated clouds in this process listen.
+    pub(crate) async fn start(self, clock: &Clock) -> anyhow::Result<Self> {
+        let Self::Simulated {
+            fleet,
+            address,
+            tokens,
+        } = self
+        else {
+            return Ok(self);
+        };
+        let clock = clock.clone();
+        let simulator = Simulator::new(&fleet, std::sync::Arc::new(move || clock.now()));
+        let listener = TcpListener::bind(address)
+            .await
+            .with_context(|| format!("cannot listen on {address}"))?;
+        let url = Url::parse(&format!("http://{}", listener.local_addr()?))?;
+        let serving = simulator.clone();
+        tokio::spawn(async move { serving.serve(listener).await });
+        Ok(Self::Listening {
+            simulator,
+            url,
+            tokens,
+        })
+    }
+
+    /// Where simulated clouds listen.
+    #[must_use]
+    pub fn url(&self) -> Option<&Url> {
+        match self {
+            Self::Real | Self::Simulated { .. } => None,
+            Self::Listening { url, .. } | Self::Elsewhere { url, .. } => Some(url),
+        }
+    }
+
+    /// The simulated clouds in this process.
+    #[must_use]
+    pub fn simulator(&self) -> Option<&Simulator> {
+        match self {
+            Self::Listening { simulator, .. } => Some(simulator),
+            Self::Real | Self::Simulated { .. } | Self::Elsewhere { .. } => None,
+        }
+    }
+
+    pub(crate) fn endpoints(&self) -> anyhow::Result<Endpoints> {
+        match self.url() {
+            Some(url) => Ok(Endpoints {
+                digitalocean: url.clone(),
+                hetzner: url.clone(),
+            }),
+            None => Ok(super::real_clouds()?.1),
+        }
+    }
+
+    pub(crate) fn tokens(&self) -> anyhow::Result<Tokens> {
+        match self {
+            Self::Listening { tokens, .. } => Ok(Tokens::known(tokens.iter().cloned())),
+            Self::Real | Self::Simulated { .. } | Self::Elsewhere { .. } => {
+                Ok(super::real_clouds()?.0)
+            }
+        }
+    }
+
+    /// Moves the clock of a simulator elsewhere; one in this process reads ours.
+    pub(crate) async fn advance_to(&self, now: Timestamp) -> anyhow::Result<()> {
+        if let Self::Elsewhere {
+            url,
+            http,
+            held: true,
+        } = self
+        {
+            let body = serde_json::to_string(&SimulatorClock { now, held: true })?;
+            let url = url.join("_simulator/clock")?;
+            let request = http
+                .post(url)
+                .header("content-type", "application/json")
+                .body(body);
+            ask::<serde_json::Value>(request).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Asks the simulator's control API.
+async fn ask<T: serde::de::DeserializeOwned>(
+    request: reqwest::RequestBuilder,
+) -> anyhow::Result<T> {
+    let answer = request
+        .send()
+        .await
+        .and_then(reqwest::Response::error_for_status)
+        .context("the simulator does not answer; is it running there?")?;
+    Ok(serde_json::from_slice(&answer.bytes().await?)?)
+}

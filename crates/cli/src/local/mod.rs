@@ -1,0 +1,239 @@
+//! The whole service in one process: the four handlers on a timer, the store on an embedded
+//! engine, the clouds real or simulated, the clock real or stepped.
+//!
+//! The handlers get the same JSON events as at AWS, the store is spoken to over DynamoDB's
+//! protocol and the clouds over HTTP: what runs here is what runs there.
+
+pub mod clouds;
+pub mod engine;
+pub mod service;
+pub mod summary;
+pub mod view;
+
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+
+use anyhow::Context as _;
+use domain::configuration::Configuration;
+use environment::{Clock, SteppedClock, Tokens, aws};
+use jiff::{SignedDuration, Timestamp};
+use lifecycle::{Outcome, Providers};
+use provider::{Endpoints, http_client};
+use store::{Store, Tables};
+use tokio::sync::mpsc;
+
+use clouds::Clouds;
+use service::Service;
+
+/// How long a tick is.
+const TICK: SignedDuration = SignedDuration::from_mins(1);
+
+/// What the service in one process is made of.
+#[derive(Debug)]
+pub struct Options {
+    /// The configuration to apply before the first tick.
+    pub configuration: Configuration,
+    /// The clouds.
+    pub clouds: Clouds,
+    /// Where the store keeps its data; in memory if nowhere.
+    pub data: Option<PathBuf>,
+    /// Where the embedded engine listens.
+    pub engine_address: SocketAddr,
+    /// A stepped clock begins here; none for the machine's clock.
+    pub from: Option<Timestamp>,
+    /// How many seconds pass on a stepped clock in one real second; none for as many as it takes.
+    pub speed: Option<f64>,
+}
+
+/// The service, ready to run.
+#[derive(Debug)]
+pub struct Local {
+    service: Arc<Service>,
+    clouds: Clouds,
+    stepped: Option<SteppedClock>,
+    speed: Option<f64>,
+    began: Began,
+    /// Where the embedded engine listens.
+    pub engine_address: SocketAddr,
+}
+
+/// The same instant by both clocks.
+#[derive(Debug, Clone, Copy)]
+struct Began {
+    simulated: Timestamp,
+    real: Timestamp,
+}
+
+impl Local {
+    /// Starts the engine and the simulated clouds, and applies the configuration if it differs
+    /// from what is stored. What happens later goes into `outcomes`.
+    pub async fn start(
+        options: Options,
+        outcomes: mpsc::UnboundedSender<Outcome>,
+    ) -> anyhow::Result<Self> {
+        let stepped = options.from.map(SteppedClock::at);
+        let clock = stepped.clone().map_or_else(Clock::machine, Clock::from);
+        let began = Began {
+            simulated: clock.now(),
+            real: Clock::machine().now(),
+        };
+        let clouds = options.clouds.start(&clock).await?;
+        let engine_address = engine::serve(options.data.as_deref(), options.engine_address).await?;
+        let config = aws::local_config(&format!("http://{engine_address}"));
+        let store = Store::connect(&config, Tables::prefixed("offhours-"));
+        store
+            .create_tables()
+            .await
+            .context("cannot make the tables")?;
+        apply(&store, options.configuration, clock.now()).await?;
+        let providers = Providers::new(clouds.tokens()?, clouds.endpoints()?, http_client()?);
+        Ok(Self {
+            service: Service::new(store, providers, clock, stepped.clone(), outcomes),
+            clouds,
+            stepped,
+            speed: options.speed,
+            began,
+            engine_address,
+        })
+    }
+
+    /// The store, for whoever wants to see what became of it.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        self.service.store()
+    }
+
+    /// Where simulated clouds listen.
+    #[must_use]
+    pub fn clouds_url(&self) -> Option<&provider::Url> {
+        self.clouds.url()
+    }
+
+    /// The clouds simulated in this process.
+    #[must_use]
+    pub fn simulator(&self) -> Option<&cloud_simulator::Simulator> {
+        self.clouds.simulator()
+    }
+
+    /// The handlers, for whoever invokes them by hand.
+    #[must_use]
+    pub fn service(&self) -> &Arc<Service> {
+        &self.service
+    }
+
+    /// The present instant of the service.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.service.now()
+    }
+
+    /// Ticks once a minute until `until`, or for ever. `passed` hears of every instant.
+    pub async fn run(
+        &self,
+        until: Option<Timestamp>,
+        mut passed: impl FnMut(Timestamp),
+    ) -> anyhow::Result<()> {
+        let mut tick = next_tick(self.now());
+        while until.is_none_or(|until| tick <= until) {
+            self.advance_to(tick, &mut passed).await?;
+            self.service.tick(tick).await;
+            tick += TICK;
+        }
+        if let Some(until) = until {
+            self.advance_to(until, &mut passed).await?;
+        }
+        self.finish().await;
+        Ok(())
+    }
+
+    /// Waits for what the handlers are at.
+    pub async fn finish(&self) {
+        match &self.stepped {
+            // Who sleeps on a clock that nobody moves any more would never end.
+            Some(stepped) => stepped.idle().await,
+            None => self.service.finish().await,
+        }
+    }
+
+    /// Lets time pass until `to`, waking sleepers on the way.
+    async fn advance_to(
+        &self,
+        to: Timestamp,
+        passed: &mut impl FnMut(Timestamp),
+    ) -> anyhow::Result<()> {
+        let Some(stepped) = &self.stepped else {
+            let wait = to.duration_since(self.now());
+            let wait = Duration::try_from(wait).unwrap_or_default();
+            Clock::machine().sleep(wait).await;
+            passed(to);
+            return Ok(());
+        };
+        loop {
+            stepped.idle().await;
+            let next = stepped.next_wake().map_or(to, |wake| wake.min(to));
+            self.pace(next).await;
+            self.clouds.advance_to(next).await?;
+            stepped.advance_to(next);
+            passed(next);
+            if next == to {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits until simulated time may reach `to`, by the machine's clock since the beginning.
+    async fn pace(&self, to: Timestamp) {
+        if let Some(speed) = self.speed {
+            let machine = Clock::machine();
+            let simulated = to.duration_since(self.began.simulated).as_secs_f64();
+            let real = machine.now().duration_since(self.began.real).as_secs_f64();
+            let wait = Duration::try_from_secs_f64(simulated / speed - real);
+            machine.sleep(wait.unwrap_or_default()).await;
+        }
+    }
+}
+
+/// The first whole minute not before `now`.
+fn next_tick(now: Timestamp) -> Timestamp {
+    let past = now.as_second().rem_euclid(60);
+    let whole = past == 0 && now.subsec_nanosecond() == 0;
+    let seconds = now.as_second() - past + if whole { 0 } else { 60 };
+    Timestamp::from_second(seconds).unwrap_or(now)
+}
+
+/// Applies a configuration unless the stored one says the same.
+async fn apply(store: &Store, mut wanted: Configuration, now: Timestamp) -> anyhow::Result<()> {
+    let stored = store.in_force().await?.configuration;
+    wanted.generation = stored.generation;
+    if stored.generation.0 > 0 && stored.says_the_same(&wanted) {
+        return Ok(());
+    }
+    store.apply(&wanted, "offhours local", now).await?;
+    Ok(())
+}
+
+/// Tokens and addresses where the clouds are real.
+pub(crate) fn real_clouds() -> anyhow::Result<(Tokens, Endpoints)> {
+    use environment::settings::{DIGITALOCEAN_URL, HETZNER_URL, optional};
+    let endpoints = Endpoints::checked(
+        optional(DIGITALOCEAN_URL).as_deref(),
+        optional(HETZNER_URL).as_deref(),
+    )?;
+    Ok((Tokens::from_variables(), endpoints))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_fall_on_whole_minutes() {
+        for (now, expected) in [
+            ("2026-11-23T07:00:00Z", "2026-11-23T07:00:00Z"),
+            ("2026-11-23T07:00:00.5Z", "2026-11-23T07:01:00Z"),
+            ("2026-11-23T07:00:59Z", "2026-11-23T07:01:00Z"),
+        ] {
+            let now: Timestamp = now.parse().unwrap();
+            assert_eq!(next_tick(now).to_string(), expected);
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! The four handlers, invoked as AWS would: by a timer, or by each other, with JSON.
+//!
+//! Handlers are not `Send`, as the Lambda runtime does not ask it of them: they run within a
+//! [`tokio::task::LocalSet`].
+
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
+
+use domain::{ResourceRef, record::Writer};
+use environment::{Clock, Function, Invoke, InvokeError, SteppedClock, in_words};
+use jiff::Timestamp;
+use lifecycle::{Context, Outcome, Providers, Report};
+use serde_json::Value;
+use store::Store;
+use tokio::{sync::mpsc, task::JoinSet};
+
+/// The handlers and what they share.
+#[derive(Debug)]
+pub struct Service {
+    store: Store,
+    providers: Providers,
+    clock: Clock,
+    stepped: Option<SteppedClock>,
+    outcomes: mpsc::UnboundedSender<Outcome>,
+    invocations: AtomicU64,
+    /// Tells this process's invocations from an earlier one's on the same data.
+    process: String,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+/// One invocation's error, as text: nobody matches on it here.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+impl Service {
+    /// The handlers over a store and clouds.
+    #[must_use]
+    pub fn new(
+        store: Store,
+        providers: Providers,
+        clock: Clock,
+        stepped: Option<SteppedClock>,
+        outcomes: mpsc::UnboundedSender<Outcome>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            store,
+            providers,
+            clock,
+            stepped,
+            outcomes,
+            invocations: AtomicU64::new(0),
+            process: uuid::Uuid::new_v4().to_string(),
+            tasks: Mutex::default(),
+        })
+    }
+
+    /// The store.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The present instant.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Both timers fire. Returns at once; the handlers work in the background.
+    pub async fn tick(self: &Arc<Self>, at: Timestamp) {
+        while self.lock_tasks().try_join_next().is_some() {}
+        for rule in ["offhours-dispatch", "offhours-poll-status"] {
+            let event = timer_event(rule, at);
+            let service = Arc::clone(self);
+            self.spawn(async move {
+                match rule {
+                    "offhours-dispatch" => service.dispatch(&event).await,
+                    _ => service.poll_status(&event).await,
+                }
+            });
+        }
+        // Let the handlers begin before the driver asks whether all are idle.
+        tokio::task::yield_now().await;
+    }
+
+    /// Waits for all that is at work.
+    pub async fn finish(&self) {
+        let mut tasks = std::mem::take(&mut *self.lock_tasks());
+        while tasks.join_next().await.is_some() {}
+    }
+
+    async fn dispatch(self: &Arc<Self>, event: &str) -> Result<(), Failure> {
+        let event = serde_json::from_str(event)?;
+        dispatch::handle(&self.store, &Functions(self), event, self.clock.now()).await?;
+        Ok(())
+    }
+
+    async fn poll_status(self: &Arc<Self>, event: &str) -> Result<(), Failure> {
+        let event = serde_json::from_str(event)?;
+        let writer = self.writer();
+        let tell = |outcome: &Outcome| self.tell(outcome);
+        let context = self.context(&writer, &tell);
+        poll_status::handle(context, &Functions(self), event).await?;
+        Ok(())
+    }
+
+    /// Invokes stop or start and waits for its report.
+    pub async fn act(&self, function: Function, event: &str) -> Result<Report, Failure> {
+        let writer = self.writer();
+        let tell = |outcome: &Outcome| self.tell(outcome);
+        let context = self.context(&writer, &tell);
+        match function {
+            Function::Stop => Ok(stop::handle(context, serde_json::from_str(event)?).await?),
+            Function::Start => Ok(start::handle(context, serde_json::from_str(event)?).await?),
+        }
+    }
+
+    /// Looks once at what is in flight.
+    pub async fn poll_once(self: &Arc<Self>) -> Result<(), Failure> {
+        let writer = self.writer();
+        let tell = |outcome: &Outcome| self.tell(outcome);
+        lifecycle::poll::look_once(self.context(&writer, &tell), &Functions(self)).await?;
+        Ok(())
+    }
+
+    /// What a resource's own Status operation shows, in words.
+    pub async fn look(&self, resource: &ResourceRef) -> Result<String, lifecycle::Error> {
+        let writer = self.writer();
+        let context = self.context(&writer, &|_| ());
+        let report = lifecycle::poll::status(context, std::slice::from_ref(resource)).await?;
+        let words = report
+            .outcomes
+            .iter()
+            .map(|outcome| outcome.event.to_string());
+        Ok(words.collect())
+    }
+
+    fn tell(&self, outcome: &Outcome) {
+        // Nobody listens any more when the process is about to end.
+        self.outcomes.send(outcome.clone()).ok();
+    }
+
+    fn context<'a>(&'a self, writer: &'a Writer, tell: &'a dyn Fn(&Outcome)) -> Context<'a> {
+        Context {
+            store: &self.store,
+            providers: &self.providers,
+            clock: &self.clock,
+            writer,
+            tell,
+        }
+    }
+
+    fn writer(&self) -> Writer {
+        let number = self.invocations.fetch_add(1, Ordering::Relaxed);
+        Writer(format!("{}/{number}", self.process))
+    }
+
+    fn spawn(&self, work: impl Future<Output = Result<(), Failure>> + 'static) {
+        // Taken before the task begins, so that the clock cannot move in between.
+        let part = self.stepped.as_ref().map(SteppedClock::take_part);
+        self.lock_tasks().spawn_local(async move {
+            let _part = part;
+            if let Err(error) = work.await {
+                // As at AWS: what is due stays due, and the next tick tries again.
+                tracing::error!("An invocation failed: {}", in_words(&*error));
+            }
+        });
+    }
+
+    fn lock_tasks(&self) -> std::sync::MutexGuard<'_, JoinSet<()>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Stop and start in this process, invoked without waiting.
+struct Functions<'a>(&'a Arc<Service>);
+
+impl Invoke for Functions<'_> {
+    async fn invoke(&self, function: Function, event: Value) -> Result<(), InvokeError> {
+        let service = Arc::clone(self.0);
+        // Through text, as between functions.
+        let event = event.to_string();
+        self.0.spawn(async move {
+            service.act(function, &event).await?;
+            Ok(())
+        });
+        Ok(())
+    }
+}
+
+/// The event that an EventBridge rule sends.
+fn timer_event(rule: &str, at: Timestamp) -> String {
+    serde_json::json!({
+        "version": "0",
+        "id": uuid::Uuid::new_v4().to_string(),
+        "detail-type": "Scheduled Event",
+        "source": "aws.events",
+        "account": "000000000000",
+        "time": at,
+        "region": "local",
+        "resources": [format!("arn:aws:events:local:000000000000:rule/{rule}")],
+        "detail": {},
+    })
+    .to_string()
+}

@@ -1,0 +1,185 @@
+//! What became of each resource, counted from what happened.
+
+use std::collections::BTreeMap;
+
+use comfy_table::Table;
+use domain::{
+    ResourceRef,
+    decision::{Decision, judge},
+    membership::Subject as Judged,
+    record::{Direction, Record},
+    resource::SavedState,
+};
+use jiff::Timestamp;
+use lifecycle::{
+    Outcome,
+    outcome::{Event, Subject},
+};
+use serde::{Deserialize, Serialize};
+use store::Store;
+
+use crate::output::Style;
+
+/// What happened to one resource.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tally {
+    /// Its name.
+    pub name: String,
+    /// Stops seen.
+    pub stopped: u32,
+    /// Starts seen.
+    pub started: u32,
+    /// The size that the latest stop saved.
+    pub saved: Option<SavedState>,
+    /// Starts that put a saved size back.
+    pub restored: u32,
+    /// Powers cut after an unanswered shutdown.
+    pub forced: u32,
+    /// Requests that the provider refused, in its words.
+    pub refused: Vec<String>,
+    /// Edges that found nothing to do, and why.
+    pub already: Vec<String>,
+    /// Why nothing was done, or what else a person should know.
+    pub notes: Vec<String>,
+}
+
+/// What happened to each resource.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    /// By reference.
+    pub resources: BTreeMap<String, Tally>,
+}
+
+impl Summary {
+    /// Counts one more thing that happened.
+    pub fn count(&mut self, outcome: &Outcome) {
+        let Subject::Resource { resource, name } = &outcome.subject else {
+            return;
+        };
+        let tally = self.tally(resource, name);
+        match &outcome.event {
+            Event::Asked {
+                direction: Direction::Stop,
+                saved: Some(saved),
+                ..
+            } => tally.saved = Some(saved.clone()),
+            Event::Seen {
+                direction: Direction::Stop,
+                forced,
+                ..
+            } => {
+                tally.stopped += 1;
+                tally.forced += u32::from(*forced);
+            }
+            Event::Seen {
+                direction: Direction::Start,
+                saved,
+                ..
+            } => {
+                tally.started += 1;
+                tally.restored += u32::from(saved.is_some());
+            }
+            Event::Refused { reason, .. } => tally.refused.push(reason.clone()),
+            Event::AlreadyThere { direction, reason } => {
+                tally.already.push(format!("{direction}: {reason}"));
+            }
+            Event::Stuck { .. }
+            | Event::Conflict { .. }
+            | Event::UnknownSchedule { .. }
+            | Event::Orphaned
+            | Event::Gone { .. }
+            | Event::WouldAsk { .. }
+            | Event::Overtaken { .. } => tally.notes.push(outcome.event.to_string()),
+            Event::Asked { .. }
+            | Event::Forced { .. }
+            | Event::LetGo { .. }
+            | Event::Joined { .. }
+            | Event::Replaced { .. }
+            | Event::Postponed { .. }
+            | Event::Declined { .. }
+            | Event::Status { .. } => {}
+        }
+    }
+
+    /// Adds those to which nothing happened, and why.
+    pub async fn add_untouched(&mut self, store: &Store, now: Timestamp) -> anyhow::Result<()> {
+        let in_force = store.in_force().await?;
+        for account in in_force.configuration.accounts.keys() {
+            for record in store.records_of(account).await? {
+                let judged = Judged::recorded(&record);
+                let verdict = judge(&record, judged, in_force.rules(), now);
+                if verdict.opted_in {
+                    continue;
+                }
+                if let Decision::Leave(reason) = verdict.decision {
+                    self.note(&record, format!("untouched: {reason}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The table for people.
+    #[must_use]
+    pub fn table(&self, style: Style) -> Table {
+        let mut table = style.list([
+            "Resource", "Stopped", "Started", "Saved", "Restored", "Forced", "Remarks",
+        ]);
+        for (reference, tally) in &self.resources {
+            let number = |count: u32| match count {
+                0 => String::new(),
+                count => count.to_string(),
+            };
+            let kind = reference.split('/').take(2).collect::<Vec<_>>().join("/");
+            table.add_row([
+                format!("{kind} {}", tally.name),
+                number(tally.stopped),
+                number(tally.started),
+                tally
+                    .saved
+                    .as_ref()
+                    .map(ToString::to_string)
+                    .unwrap_or_default(),
+                number(tally.restored),
+                number(tally.forced),
+                tally.remarks(),
+            ]);
+        }
+        table
+    }
+
+    fn note(&mut self, record: &Record, note: String) {
+        let tally = self.tally(&record.reference, &record.name);
+        if !tally.notes.contains(&note) {
+            tally.notes.push(note);
+        }
+    }
+
+    fn tally(&mut self, resource: &ResourceRef, name: &str) -> &mut Tally {
+        let tally = self.resources.entry(resource.to_string()).or_default();
+        if tally.name.is_empty() {
+            name.clone_into(&mut tally.name);
+        }
+        tally
+    }
+}
+
+impl Tally {
+    /// Refusals, idle edges and notes, each said once.
+    fn remarks(&self) -> String {
+        // A request's id tells two refusals apart that say the same.
+        let words = |refusal: &String| {
+            let said = refusal.split(" (request ").next().unwrap_or(refusal);
+            format!("refused: {said}")
+        };
+        let mut remarks: Vec<String> = Vec::new();
+        let refused = self.refused.iter().map(words);
+        let others = self.already.iter().chain(&self.notes).cloned();
+        for remark in refused.chain(others) {
+            if !remarks.contains(&remark) {
+                remarks.push(remark);
+            }
+        }
+        remarks.join("\n")
+    }
+}

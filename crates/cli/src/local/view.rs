@@ -1,0 +1,177 @@
+//! Showing what happens as it happens: lines and bars for people, JSON lines for programs.
+
+use std::{collections::HashMap, io};
+
+use domain::{ResourceRef, record::Direction};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use jiff::{SignedDuration, Timestamp};
+use lifecycle::{
+    Outcome,
+    outcome::{Event, Subject},
+};
+
+use crate::output;
+
+/// How wide the columns before the text are.
+const REFERENCE_WIDTH: usize = 24;
+
+/// Where what happens is shown.
+#[derive(Debug)]
+pub enum View {
+    /// One JSON object per line on standard output.
+    Json,
+    /// One plain line each on standard output.
+    Plain,
+    /// Lines, and below them a bar per transition under way.
+    Terminal(Box<Bars>),
+}
+
+/// A bar per transition under way, and a line that tells the time.
+#[derive(Debug)]
+pub struct Bars {
+    all: MultiProgress,
+    time: ProgressBar,
+    under_way: HashMap<ResourceRef, Bar>,
+}
+
+#[derive(Debug)]
+struct Bar {
+    bar: ProgressBar,
+    since: Timestamp,
+}
+
+impl View {
+    /// Lines with bars below them.
+    #[must_use]
+    pub fn terminal() -> Self {
+        let all = MultiProgress::new();
+        let time = all.add(ProgressBar::new_spinner());
+        time.set_style(style("{spinner:.cyan} {msg}"));
+        Self::Terminal(Box::new(Bars {
+            all,
+            time,
+            under_way: HashMap::new(),
+        }))
+    }
+
+    /// Shows one thing that happened.
+    pub fn show(&mut self, outcome: &Outcome) -> anyhow::Result<()> {
+        match self {
+            Self::Json => {
+                let mut line = serde_json::to_string(outcome)?;
+                line.push('\n');
+                output::print(&line)?;
+            }
+            Self::Plain => output::print(&format!("{}\n", line(outcome)))?,
+            Self::Terminal(bars) => bars.show(outcome)?,
+        }
+        Ok(())
+    }
+
+    /// Shows that time has passed.
+    pub fn passed(&mut self, now: Timestamp) {
+        if let Self::Terminal(bars) = self {
+            bars.passed(now);
+        }
+    }
+
+    /// Clears what was only for the moment.
+    pub fn finish(&mut self) {
+        if let Self::Terminal(bars) = self {
+            bars.all.clear().ok();
+        }
+    }
+}
+
+impl Bars {
+    fn show(&mut self, outcome: &Outcome) -> io::Result<()> {
+        self.all.println(line(outcome))?;
+        let Subject::Resource { resource, name } = &outcome.subject else {
+            return Ok(());
+        };
+        match &outcome.event {
+            Event::Asked { direction, .. } => {
+                let what = match direction {
+                    Direction::Stop => "stopping",
+                    Direction::Start => "starting",
+                };
+                let expected = expected(resource).as_secs().unsigned_abs();
+                let bar = self
+                    .all
+                    .insert_before(&self.time, ProgressBar::new(expected));
+                bar.set_style(style("  {msg:34!} {bar:30.cyan/blue} {pos:>4} s"));
+                bar.set_message(format!("{what} {name}"));
+                let since = outcome.at;
+                if let Some(old) = self.under_way.insert(resource.clone(), Bar { bar, since }) {
+                    old.bar.finish_and_clear();
+                }
+            }
+            Event::Seen { .. }
+            | Event::Refused { .. }
+            | Event::Stuck { .. }
+            | Event::Overtaken { .. }
+            | Event::LetGo { .. }
+            | Event::Gone { .. } => {
+                if let Some(Bar { bar, .. }) = self.under_way.remove(resource) {
+                    bar.finish_and_clear();
+                    self.all.remove(&bar);
+                }
+            }
+            Event::Forced { .. }
+            | Event::AlreadyThere { .. }
+            | Event::WouldAsk { .. }
+            | Event::Joined { .. }
+            | Event::Orphaned
+            | Event::Conflict { .. }
+            | Event::UnknownSchedule { .. }
+            | Event::Replaced { .. }
+            | Event::Postponed { .. }
+            | Event::Declined { .. }
+            | Event::Status { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn passed(&self, now: Timestamp) {
+        for Bar { bar, since } in self.under_way.values() {
+            bar.set_position(now.duration_since(*since).as_secs().unsigned_abs());
+        }
+        let time = now.strftime("%a %Y-%m-%d %H:%M UTC");
+        let under_way = self.under_way.len();
+        self.time
+            .set_message(format!("{time}, {under_way} under way"));
+        self.time.tick();
+    }
+}
+
+/// How long a transition of this kind takes as a rule.
+fn expected(resource: &ResourceRef) -> SignedDuration {
+    use domain::ResourceKind;
+    match resource.kind() {
+        ResourceKind::Droplet | ResourceKind::Server => SignedDuration::from_mins(1),
+        ResourceKind::NodePool => SignedDuration::from_mins(4),
+        ResourceKind::Database => SignedDuration::from_mins(10),
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+/// One line for people: when, what, and what happened.
+fn line(outcome: &Outcome) -> String {
+    let when = outcome.at.strftime("%a %H:%M:%SZ");
+    match &outcome.subject {
+        Subject::Resource { resource, name } => {
+            let kind = format!("{}/{}", resource.account, resource.kind());
+            let event = &outcome.event;
+            format!("{when}  {kind:<REFERENCE_WIDTH$} {name:<20} {event}")
+        }
+        Subject::Account { account } => {
+            format!(
+                "{when}  {account:<REFERENCE_WIDTH$} {:<20} {}",
+                "", outcome.event
+            )
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! The built command: exit codes, and what goes to which stream.
+
+use std::{
+    fs,
+    path::PathBuf,
+    process::{Command, Output, Stdio},
+};
+
+const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/offhours.toml");
+
+const OFFICE_HOURS: &str = r#"
+[schedules.office-hours]
+timezone = "Europe/Berlin"
+periods = [
+  { weekdays = "mon-fri", begin = "08:00", end = "19:00" },
+  { weekdays = "sat#1", begin = "10:00", end = "14:00" },
+]
+[schedules.night-shift]
+timezone = "America/New_York"
+periods = [{ begin = "22:00", end = "06:00" }]
+"#;
+
+/// Runs the command in an empty folder.
+fn offhours(arguments: &[&str]) -> Output {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("empty");
+    fs::create_dir_all(&folder).expect("the folder can be made");
+    Command::new(env!("CARGO_BIN_EXE_offhours"))
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the command can be run")
+}
+
+/// A file with this text, named so that no two tests share it.
+fn file(name: &str, text: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::write(&path, text).expect("the file can be written");
+    path.to_str().expect("the path is text").to_owned()
+}
+
+/// The exit code, standard output and standard error.
+fn parts(output: &Output) -> (i32, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("the output is text");
+    let code = output.status.code().expect("it was not killed");
+    (code, text(&output.stdout), text(&output.stderr))
+}
+
+fn json(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).expect("the output is JSON")
+}
+
+#[test]
+fn a_file_in_order_is_summed_up_on_standard_output_alone() {
+    let (code, stdout, stderr) = parts(&offhours(&["validate", "--config", EXAMPLE]));
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    assert!(
+        stdout.contains("is in order: 2 accounts, 2 schedules."),
+        "{stdout}"
+    );
+    assert!(stdout.contains("schedule berlin-office: "), "{stdout}");
+    assert!(!stdout.contains('\u{1b}'), "{stdout}");
+
+    let output = offhours(&["validate", "--config", EXAMPLE, "--format", "json"]);
+    let (code, stdout, stderr) = parts(&output);
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    let report = json(&stdout);
+    assert_eq!(report["valid"], true);
+    assert_eq!(report["accounts"][0]["name"], "do-main");
+    assert_eq!(report["accounts"][0]["provider"], "digitalocean");
+    assert_eq!(report["schedules"][1]["name"], "new-york-office");
+    assert_eq!(report["schedules"][1]["timezone"], "America/New_York");
+    assert!(report["schedules"][1]["next"]["at"].is_string(), "{report}");
+}
+
+#[test]
+fn problems_go_to_standard_error_and_the_exit_code_is_2() {
+    let config = file(
+        "bad.toml",
+        "mod = \"act\"\n\n[schedules.s]\nperiods = [{}]\n",
+    );
+    let (code, stdout, stderr) = parts(&offhours(&["validate", "--config", &config]));
+    assert_eq!((code, stdout.as_str()), (2, ""));
+    let expected = format!(
+        "{config}:1: mod: unknown key; did you mean `mode`?\n\
+         {config}:3: schedules.s: has no time zone; \
+         write timezone = \"Europe/Berlin\" here or at the top of the file\n\
+         error: {config} has 2 problems\n"
+    );
+    assert_eq!(stderr, expected);
+
+    let output = offhours(&["validate", "--config", &config, "--format", "json"]);
+    let (code, stdout, stderr) = parts(&output);
+    assert_eq!((code, stderr), (2, expected));
+    let report = json(&stdout);
+    assert_eq!(report["valid"], false);
+    assert_eq!(report["problems"][0]["file"], config.as_str());
+    assert_eq!(report["problems"][0]["line"], 1);
+    assert_eq!(report["problems"][1]["line"], 3);
+
+    let (code, stdout, _) = parts(&offhours(&["preview", "--config", &config]));
+    assert_eq!((code, stdout.as_str()), (2, ""));
+}
+
+#[test]
+fn warnings_go_to_standard_error_and_change_nothing() {
+    let config = file("idle.toml", OFFICE_HOURS);
+    let (code, stdout, stderr) = parts(&offhours(&["validate", "--config", &config]));
+    assert_eq!(code, 0);
+    assert!(stdout.contains("is in order"), "{stdout}");
+    assert!(
+        stderr.contains(&format!("{config}:1: warning: there are no accounts")),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn a_file_that_is_not_there_is_bad_usage_with_its_cause() {
+    for command in ["validate", "preview"] {
+        let (code, stdout, stderr) = parts(&offhours(&[command]));
+        assert_eq!((code, stdout.as_str()), (2, ""));
+        assert!(
+            stderr.starts_with("error: cannot read offhours.toml (name"),
+            "{stderr}"
+        );
+        assert!(stderr.contains("--config): "), "{stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    }
+}
+
+#[test]
+fn bad_arguments_are_bad_usage_with_an_example() {
+    let config = file("usage.toml", OFFICE_HOURS);
+    let check = |arguments: &[&str], expected: &str| {
+        let arguments = [&["preview", "--config", &config], arguments].concat();
+        let (code, stdout, stderr) = parts(&offhours(&arguments));
+        assert_eq!((code, stdout.as_str()), (2, ""), "{arguments:?}");
+        assert!(
+            stderr.starts_with("error: ") && stderr.contains(expected),
+            "{stderr}"
+        );
+    };
+    check(&["--for", "soon"], "such as 36h, 7d or 2w");
+    check(&["--for=-7d"], "such as 36h, 7d or 2w");
+    check(&["--at", "noon"], "such as 2026-06-15T07:00:00Z");
+    check(&["--at", "2026-06-15 09:00"], "name a --schedule");
+    check(
+        &["--schedule", "ofice-hours"],
+        "did you mean `office-hours`?",
+    );
+    check(
+        &["--schedule", "x"],
+        "the schedules are night-shift, office-hours",
+    );
+    check(&["--at", "9999-12-30T00:00:00Z"], "too far away");
+    check(&["--format", "yaml"], "possible values: table, json");
+    assert_eq!(parts(&offhours(&[])).0, 2);
+    assert_eq!(parts(&offhours(&["preveiw"])).0, 2);
+}
+
+#[test]
+fn a_preview_in_json_has_the_documented_shape() {
+    let config = file("office.toml", OFFICE_HOURS);
+    let arguments = [
+        "--schedule",
+        "office-hours",
+        "--for",
+        "12h",
+        "--format",
+        "json",
+    ];
+    for at in [
+        "2026-06-15T07:00:00Z",
+        "2026-06-15T09:00:00+02:00",
+        "2026-06-15 09:00",
+    ] {
+        let arguments = [
+            &["preview", "--config", &config, "--at", at],
+            &arguments[..],
+        ]
+        .concat();
+        let (code, stdout, stderr) = parts(&offhours(&arguments));
+        assert_eq!((code, stderr.as_str()), (0, ""), "{at}");
+        let expected = serde_json::json!({
+            "at": "2026-06-15T07:00:00Z",
+            "schedules": [{
+                "name": "office-hours",
+                "timezone": "Europe/Berlin",
+                "state": "running",
+                "since": "2026-06-15T06:00:00Z",
+                "next": [{"at": "2026-06-15T17:00:00Z", "to": "stopped"}],
+            }],
+        });
+        assert_eq!(json(&stdout), expected, "{at}");
+    }
+}
+
+#[test]
+fn a_preview_shows_every_schedule_by_name_a_week_ahead_from_now_on() {
+    // Where no clock changes, each night has two edges in any week.
+    let nights = OFFICE_HOURS.replace("America/New_York", "Asia/Tokyo");
+    let config = file("all.toml", &nights);
+    let (code, stdout, _) = parts(&offhours(&[
+        "preview", "--config", &config, "--format", "json",
+    ]));
+    assert_eq!(code, 0);
+    let preview = json(&stdout);
+    let names: Vec<_> = preview["schedules"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|schedule| schedule["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["night-shift", "office-hours"]);
+    assert_eq!(
+        preview["schedules"][0]["next"].as_array().unwrap().len(),
+        14
+    );
+}
+
+#[test]
+fn a_table_is_plain_where_nobody_sees_colours() {
+    let config = file("table.toml", OFFICE_HOURS);
+    let at = ["--at", "2026-06-15T07:00:00Z"];
+    let arguments = [&["preview", "--config", &config], &at[..]].concat();
+    let (code, stdout, stderr) = parts(&offhours(&arguments));
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    assert!(
+        stdout.contains("Mon 2026-06-15 19:00 CEST  stopped"),
+        "{stdout}"
+    );
+    assert!(
+        stdout.contains("Mon 2026-06-15 22:00 EDT  running"),
+        "{stdout}"
+    );
+    assert!(stdout.contains("and 9 more"), "{stdout}");
+    assert!(!stdout.contains('\u{1b}'), "{stdout}");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_a_quiet_end() {
+    let config = file("pipe.toml", OFFICE_HOURS);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_offhours"))
+        .args([
+            "preview", "--config", &config, "--format", "json", "--for", "10y",
+        ])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(parts(&output), (0, String::new(), String::new()));
+}
+
+#[test]
+fn every_command_has_examples_in_its_help() {
+    for command in ["validate", "preview"] {
+        let (code, stdout, stderr) = parts(&offhours(&[command, "--help"]));
+        assert_eq!((code, stderr.as_str()), (0, ""));
+        assert!(
+            stdout.contains(&format!("Examples:\n  offhours {command}")),
+            "{stdout}"
+        );
+    }
+    let (code, stdout, _) = parts(&offhours(&["--help"]));
+    assert_eq!(code, 0);
+    assert!(stdout.contains("Exit codes: 0 done"), "{stdout}");
+}
