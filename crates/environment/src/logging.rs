@@ -1,5 +1,7 @@
 //! Log lines: JSON on stdout for a Lambda, plain on stderr for a person.
 
+use std::io::IsTerminal as _;
+
 use tracing_subscriber::{EnvFilter, fmt};
 
 /// Logs as JSON lines, one per event, as CloudWatch reads them. Level by `RUST_LOG`, else `info`.
@@ -19,7 +21,9 @@ pub fn json() {
 pub fn plain() {
     fmt()
         .with_writer(std::io::stderr)
-        .with_env_filter(filter("warn"))
+        .with_ansi(std::io::stderr().is_terminal())
+        // The embedded engine warns of every conditional write that meets another: daily bread.
+        .with_env_filter(filter("warn,dynoxide=error"))
         .without_time()
         .init();
 }
