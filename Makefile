@@ -1,0 +1,92 @@
+# The only door: bare `make` lists what it can do.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+CARGO ?= cargo
+PYTHON ?= python3
+VENV := .venv
+TOOLS := .tools
+# The oldest toolchain that the dependencies accept; Cargo.toml's rust-version.
+RUST_VERSION := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+
+.PHONY: help
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
+
+# --- Set-up -----------------------------------------------------------------------------------
+
+.PHONY: rust
+rust:
+	@command -v $(CARGO) >/dev/null || { echo "Rust is missing: install it with rustup, or your system's package of Rust $(RUST_VERSION) or later" >&2; exit 1; }
+	@command -v cc >/dev/null || { echo "A C compiler is missing: install gcc or clang (Debian: apt-get install gcc)" >&2; exit 1; }
+	@have=$$(rustc --version | cut -d ' ' -f 2 | cut -d - -f 1); \
+	  [ "$$(printf '%s\n%s\n' $(RUST_VERSION) $$have | sort -V | head -n 1)" = $(RUST_VERSION) ] || \
+	  { echo "Rust $$have is too old: install $(RUST_VERSION) or later (rustup update)" >&2; exit 1; }
+
+.PHONY: python
+python:
+	@command -v $(PYTHON) >/dev/null || { echo "Python is missing: install Python 3.9 or later (Debian: apt-get install python3 python3-venv)" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 9))' || { echo "Python is too old: install 3.9 or later" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { echo "Python's venv module is missing (Debian: apt-get install python3-venv)" >&2; exit 1; }
+
+# Everything from PyPI, pinned, inside the checkout.
+$(VENV)/installed: tests/python/requirements.txt | python
+	@echo "Setting up $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(VENV)/bin/pip install --quiet --disable-pip-version-check -r tests/python/requirements.txt
+	@touch $@
+
+# cargo-deny, pinned, inside the checkout.
+CARGO_DENY := 0.20.2
+$(TOOLS)/cargo-deny-$(CARGO_DENY): | rust
+	@echo "Installing cargo-deny $(CARGO_DENY) into $(TOOLS) (once, a few minutes) ..."
+	@$(CARGO) install --quiet --locked --version $(CARGO_DENY) --root $(TOOLS) cargo-deny
+	@touch $@
+
+# --- What a newcomer does -----------------------------------------------------------------------
+
+.PHONY: run
+run: rust ## Build, then show a simulated day of the example fleet in about a minute
+	@$(CARGO) build --locked --package offhours
+	@target=$${CARGO_TARGET_DIR:-target}; $$target/debug/offhours local --simulate
+
+.PHONY: test
+test: rust $(VENV)/installed ## Set up everything and run every test
+	@specs=$${OFFHOURS_SPECS:-}; \
+	 if [ -z "$$specs" ] && [ -d ../shared/specs ]; then specs=$$PWD/../shared/specs; fi; \
+	 PATH="$$PWD/$(VENV)/bin:$$PATH" OFFHOURS_PYTHON="$$PWD/$(VENV)/bin/python" OFFHOURS_SPECS="$$specs" \
+	   $(CARGO) test --workspace --locked --no-fail-fast
+
+.PHONY: check
+check: fmt clippy doc deny ## Formatting, lints, docs and dependencies
+
+.PHONY: fmt
+fmt: rust ## Check the formatting
+	@$(CARGO) fmt --all --check
+
+.PHONY: clippy
+clippy: rust ## Lint, warnings denied
+	@$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+.PHONY: doc
+doc: rust ## Build the documentation, warnings denied
+	@RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+
+.PHONY: deny
+deny: rust $(TOOLS)/cargo-deny-$(CARGO_DENY) ## Check licences, bans and sources of the dependencies
+	@$(TOOLS)/bin/cargo-deny --offline check licenses bans sources
+
+.PHONY: advisories
+advisories: rust $(TOOLS)/cargo-deny-$(CARGO_DENY) ## Check for published advisories (needs the network)
+	@$(TOOLS)/bin/cargo-deny check advisories
+
+.PHONY: bench
+bench: rust ## Measure schedule evaluation
+	@$(CARGO) bench --locked --package domain
+
+.PHONY: clean
+clean: ## Remove everything that was built or set up
+	@rm -rf $(VENV) $(TOOLS)
+	@$(CARGO) clean
