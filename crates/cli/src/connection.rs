@@ -19,7 +19,7 @@ use crate::{
 #[derive(Debug, Clone, clap::Args)]
 pub struct Connection {
     /// The file of a local store, as given to `offhours local --data`; without it, AWS, found as
-    /// the AWS tools find it (AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL).
+    /// the AWS tools find it (`AWS_PROFILE`, `AWS_REGION`, `AWS_ENDPOINT_URL`).
     #[arg(long, value_name = "FILE", global = true)]
     data: Option<PathBuf>,
 }

@@ -186,7 +186,7 @@ mod tests {
         let part = stepped.take_part();
         let sleeper = tokio::spawn(async move {
             let _part = part;
-            clock.sleep(Duration::from_secs(60)).await;
+            clock.sleep(Duration::from_mins(1)).await;
             clock.now()
         });
         stepped.idle().await;

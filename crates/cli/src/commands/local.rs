@@ -1,6 +1,7 @@
 //! `offhours local`: the whole service in one process.
 
 use std::{
+    fmt::Write as _,
     fs,
     io::{self, IsTerminal as _},
     net::SocketAddr,
@@ -27,6 +28,13 @@ const EXAMPLE_CONFIGURATION: &str = include_str!("../../../../examples/offhours.
 
 /// What the simulated clouds hold in the demonstration.
 const EXAMPLE_FLEET: &str = include_str!("../../../../examples/fleet.toml");
+
+/// What a newcomer does next.
+const AFTER_THE_EXAMPLE: &str = "
+No cloud was touched: this was the example fleet, simulated. Your own comes next: write an
+offhours.toml as in the README's \"A first schedule for your own account\", then try
+`offhours validate` and `offhours preview`. `offhours local --help` says more of this program.
+";
 
 /// The Monday on which the demonstration begins, an hour before Berlin's office opens.
 const EXAMPLE_MORNING: &str = "2026-11-23T06:00:00Z";
@@ -76,6 +84,9 @@ pub struct Args {
     /// Where the embedded store listens.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     store_address: SocketAddr,
+    /// Use a DynamoDB engine that listens at this address already, instead of the embedded one.
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["data", "store_address"])]
+    store: Option<SocketAddr>,
     /// Where the simulated clouds listen.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     clouds_address: SocketAddr,
@@ -101,7 +112,10 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         speed: (args.speed > 0.0).then_some(args.speed),
     };
     let simulated = options.from.is_some();
-    let local = Local::start(options, sender).await?;
+    let local = match args.store {
+        Some(address) => Local::start_on(address, options, sender).await?,
+        None => Local::start(options, sender).await?,
+    };
     if args.no_timers {
         return serve(&local).await;
     }
@@ -116,10 +130,13 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
             passed.send(now).ok();
         });
         tokio::pin!(running);
+        // One for the whole run: none that comes between two turns of the loop is missed.
+        let interrupt = tokio::signal::ctrl_c();
+        tokio::pin!(interrupt);
         loop {
             tokio::select! {
                 biased;
-                signal = tokio::signal::ctrl_c() => {
+                signal = &mut interrupt => {
                     signal?;
                     break true;
                 }
@@ -178,9 +195,9 @@ async fn clouds(
     match args.simulate.as_deref() {
         None => Ok((Clouds::Real, None)),
         Some("") => {
-            if args.data.is_some() {
+            if args.data.is_some() || args.store.is_some() {
                 return Err(UsageError(
-                    "clouds that are simulated in this process begin anew each time, and --data \
+                    "clouds that are simulated in this process begin anew each time, and the store \
                      would remember others: run cloud-simulator as its own program and name it \
                      with --simulate=URL"
                         .to_owned(),
@@ -232,9 +249,12 @@ async fn serve(local: &Local) -> anyhow::Result<Exit> {
         local.engine_address
     );
     if let Some(url) = local.clouds_url() {
-        text += &format!(
-            "The clouds listen on {url} (OFFHOURS_DIGITALOCEAN_URL, OFFHOURS_HETZNER_URL)\n"
-        );
+        // Writing to a string cannot fail.
+        writeln!(
+            text,
+            "The clouds listen on {url} (OFFHOURS_DIGITALOCEAN_URL, OFFHOURS_HETZNER_URL)"
+        )
+        .ok();
     }
     output::print(&text)?;
     tokio::signal::ctrl_c().await?;
@@ -263,6 +283,9 @@ async fn conclude(args: &Args, local: &Local, mut summary: Summary) -> anyhow::R
         }
         Format::Table => {
             output::print(&format!("\n{}\n", summary.table(Style::of_stdout())))?;
+            if args.simulate.as_deref() == Some("") && args.config.is_none() {
+                output::remark(AFTER_THE_EXAMPLE);
+            }
         }
     }
     Ok(())

@@ -209,14 +209,21 @@ fn table(rows: &[Row], live: bool) -> String {
     let mut table = style.list([
         "Resource", "Name", "Schedule", "Wish", seen, "Next", "Saved", "Remark",
     ]);
+    let unique = |row: &Row| rows.iter().filter(|other| other.name == row.name).count() == 1;
     for row in rows {
+        // Commands take a unique name; only where there is none the whole reference is needed.
+        let resource = if unique(row) {
+            format!("{}/{}", row.resource.account, row.resource.kind())
+        } else {
+            row.resource.to_string()
+        };
         let next = row.next.as_ref().map(|next| {
             let at = next.at.strftime("%a %H:%M UTC");
             format!("{} {at}", next.to)
         });
         let remark = row.needs_person.as_ref().or(row.last_error.as_ref());
         table.add_row([
-            Cell::new(&row.resource),
+            Cell::new(resource),
             Cell::new(&row.name),
             Cell::new(row.schedule.as_deref().unwrap_or_default()),
             style.wish(row.wish),

@@ -24,9 +24,6 @@ use tokio::sync::mpsc;
 use clouds::Clouds;
 use service::Service;
 
-/// How long a tick is.
-const TICK: SignedDuration = SignedDuration::from_mins(1);
-
 /// What the service in one process is made of.
 #[derive(Debug)]
 pub struct Options {
@@ -52,7 +49,7 @@ pub struct Local {
     stepped: Option<SteppedClock>,
     speed: Option<f64>,
     began: Began,
-    /// Where the embedded engine listens.
+    /// Where the store's engine listens.
     pub engine_address: SocketAddr,
 }
 
@@ -70,6 +67,16 @@ impl Local {
         options: Options,
         outcomes: mpsc::UnboundedSender<Outcome>,
     ) -> anyhow::Result<Self> {
+        let engine_address = engine::serve(options.data.as_deref(), options.engine_address).await?;
+        Self::start_on(engine_address, options, outcomes).await
+    }
+
+    /// [`Self::start`] with an engine that listens there already.
+    pub async fn start_on(
+        engine_address: SocketAddr,
+        options: Options,
+        outcomes: mpsc::UnboundedSender<Outcome>,
+    ) -> anyhow::Result<Self> {
         let stepped = options.from.map(SteppedClock::at);
         let clock = stepped.clone().map_or_else(Clock::machine, Clock::from);
         let began = Began {
@@ -77,7 +84,6 @@ impl Local {
             real: Clock::machine().now(),
         };
         let clouds = options.clouds.start(&clock).await?;
-        let engine_address = engine::serve(options.data.as_deref(), options.engine_address).await?;
         let config = aws::local_config(&format!("http://{engine_address}"));
         let store = Store::connect(&config, Tables::prefixed("offhours-"));
         store
@@ -132,11 +138,15 @@ impl Local {
         until: Option<Timestamp>,
         mut passed: impl FnMut(Timestamp),
     ) -> anyhow::Result<()> {
-        let mut tick = next_tick(self.now());
+        // On the machine's clock nobody waits for the next whole minute to see something.
+        let mut tick = match &self.stepped {
+            Some(_) => next_tick(self.now()),
+            None => self.now(),
+        };
         while until.is_none_or(|until| tick <= until) {
             self.advance_to(tick, &mut passed).await?;
             self.service.tick(tick).await;
-            tick += TICK;
+            tick = next_tick(tick + SignedDuration::from_nanos(1));
         }
         if let Some(until) = until {
             self.advance_to(until, &mut passed).await?;
