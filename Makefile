@@ -42,7 +42,7 @@ $(VENV)/installed: tests/python/requirements.txt | python
 CARGO_DENY := 0.20.2
 $(TOOLS)/cargo-deny-$(CARGO_DENY): | rust
 	@echo "Installing cargo-deny $(CARGO_DENY) into $(TOOLS) (once, a few minutes) ..."
-	@$(CARGO) install --quiet --locked --version $(CARGO_DENY) --root $(TOOLS) cargo-deny
+	@$(CARGO) install --quiet --locked --version $(CARGO_DENY) --root $(TOOLS) --no-default-features cargo-deny
 	@touch $@
 
 # --- What a newcomer does -----------------------------------------------------------------------
