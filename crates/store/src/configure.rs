@@ -1,9 +1,14 @@
 //! Applying a configuration: a new generation beside the old, then one write that makes it hold.
 
-use aws_sdk_dynamodb::{operation::put_item::PutItemError, types::AttributeValue};
+use std::collections::BTreeSet;
+
+use aws_sdk_dynamodb::{
+    operation::put_item::PutItemError,
+    types::{AttributeValue, ReturnValuesOnConditionCheckFailure},
+};
 use domain::{
     AccountName,
-    configuration::{Configuration, Generation, Override},
+    configuration::{Configuration, Generation, Override, Settings},
     decision,
 };
 use jiff::Timestamp;
@@ -20,16 +25,27 @@ pub enum ApplyError {
     /// Somebody else applied one meanwhile: compare again.
     #[error("somebody else applied another configuration meanwhile")]
     Overtaken,
-    /// The store failed; the old configuration holds.
+    /// The store failed. The old configuration holds, unless only the last answer was lost:
+    /// compare again.
     #[error("failed to apply the configuration")]
     Store(#[from] StoreError),
+    /// It holds, but some records are not due by it yet; the next inventory makes them so.
+    #[error("applied as generation {generation}, but failed to make all its records due at once")]
+    NotYetDue {
+        /// The generation that holds now.
+        generation: Generation,
+        /// What failed.
+        #[source]
+        source: StoreError,
+    },
 }
 
 impl Store {
-    /// Writes `configuration` as the generation after `configuration.generation` and makes it
-    /// hold, all or nothing; then makes every record due that it concerns.
+    /// Writes `configuration` as a generation after `configuration.generation` and makes it hold,
+    /// all or nothing; then makes every record due that it concerns.
     ///
-    /// Returns the new generation. A crash between the two steps is mended by the next inventory.
+    /// Returns the new generation: the next number, or a later one if an apply that did not
+    /// succeed has taken that. A crash between the two steps is mended by the next inventory.
     pub async fn apply(
         &self,
         configuration: &Configuration,
@@ -37,50 +53,77 @@ impl Store {
         now: Timestamp,
     ) -> Result<Generation, ApplyError> {
         let replaces = configuration.generation;
-        let generation = Generation(replaces.0 + 1);
-        self.write_generation(generation, configuration).await?;
+        let generation = self.write_generation(configuration).await?;
         let head = Head {
             generation,
             author: author.to_owned(),
             applied_at: Some(now),
         };
         self.move_head(&head, replaces).await?;
-        self.touch(configuration.accounts.keys(), now).await?;
+        self.touch_all(replaces, configuration, now)
+            .await
+            .map_err(|source| ApplyError::NotYetDue { generation, source })?;
         Ok(generation)
     }
 
     async fn write_generation(
         &self,
-        generation: Generation,
         configuration: &Configuration,
-    ) -> Result<(), StoreError> {
-        let settings = ConfigurationItem::Settings(configuration.settings.clone());
-        let schedules =
-            configuration
-                .schedules
-                .iter()
-                .map(|(name, rule)| ConfigurationItem::Schedule {
-                    schedule: name.clone(),
-                    rule: Box::new(rule.clone()),
-                });
-        for one in std::iter::once(settings).chain(schedules) {
-            let item = item::of_configuration_item(generation, &one)?;
+    ) -> Result<Generation, StoreError> {
+        let generation = self
+            .take_generation(configuration.generation, &configuration.settings)
+            .await?;
+        for (name, rule) in &configuration.schedules {
+            let schedule = ConfigurationItem::Schedule {
+                schedule: name.clone(),
+                rule: Box::new(rule.clone()),
+            };
+            let item = item::of_configuration_item(generation, &schedule)?;
             self.put(&self.tables.schedules, item).await?;
         }
         for (name, account) in &configuration.accounts {
             let item = item::of_account(generation, name, account)?;
             self.put(&self.tables.accounts, item).await?;
         }
-        Ok(())
+        Ok(generation)
+    }
+
+    /// Takes the first free number after `last` by writing the settings under it, where there are
+    /// none yet: two who apply at once must not write into one generation.
+    async fn take_generation(
+        &self,
+        last: Generation,
+        settings: &Settings,
+    ) -> Result<Generation, StoreError> {
+        let settings = ConfigurationItem::Settings(settings.clone());
+        let mut generation = last;
+        loop {
+            generation.0 += 1;
+            let put = self
+                .client
+                .put_item()
+                .table_name(&self.tables.schedules)
+                .set_item(Some(item::of_configuration_item(generation, &settings)?))
+                .condition_expression("attribute_not_exists(generation_key)");
+            match put.send().await {
+                Ok(_) => return Ok(generation),
+                Err(error) => match error.as_service_error() {
+                    Some(PutItemError::ConditionalCheckFailedException(_)) => {}
+                    Some(_) | None => return Err(failed("write the configuration")(error)),
+                },
+            }
+        }
     }
 
     /// The only commit point.
     async fn move_head(&self, head: &Head, replaces: Generation) -> Result<(), ApplyError> {
+        let item = item::of_head(head)?;
         let put = self
             .client
             .put_item()
             .table_name(&self.tables.schedules)
-            .set_item(Some(item::of_head(head)?));
+            .set_item(Some(item.clone()))
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
         let put = if replaces == Generation::default() {
             put.condition_expression("attribute_not_exists(generation_key)")
         } else {
@@ -90,8 +133,13 @@ impl Store {
         match put.send().await {
             Ok(_) => Ok(()),
             Err(error) => match error.as_service_error() {
-                Some(PutItemError::ConditionalCheckFailedException(_)) => {
-                    Err(ApplyError::Overtaken)
+                Some(PutItemError::ConditionalCheckFailedException(refused)) => {
+                    // The answer to an earlier try of this very write may have been lost.
+                    if refused.item.as_ref() == Some(&item) {
+                        Ok(())
+                    } else {
+                        Err(ApplyError::Overtaken)
+                    }
                 }
                 Some(_) | None => Err(failed("move the configuration's head")(error).into()),
             },
@@ -105,6 +153,22 @@ impl Store {
         let in_force = self.in_force().await?;
         self.touch(in_force.configuration.accounts.keys(), now)
             .await
+    }
+
+    /// [`Self::touch`] for the accounts of a configuration, and for those that it left out.
+    async fn touch_all(
+        &self,
+        replaced: Generation,
+        configuration: &Configuration,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let replaced = self.configuration(replaced).await?;
+        let accounts: BTreeSet<_> = replaced
+            .accounts
+            .keys()
+            .chain(configuration.accounts.keys())
+            .collect();
+        self.touch(accounts.into_iter(), now).await
     }
 
     /// Recomputes when each record of these accounts is due, under what holds now.

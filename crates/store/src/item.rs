@@ -281,12 +281,17 @@ fn keyed<const N: usize>(
 
 /// Reads an item of a format that this code knows.
 fn read<T: DeserializeOwned>(item: Item) -> Result<T, StoreError> {
+    check_format(&item)?;
+    Ok(from_item(item)?)
+}
+
+/// Refuses an item of a format that this code does not know.
+pub fn check_format(item: &Item) -> Result<(), StoreError> {
     let format = item
         .get("format")
         .and_then(|format| format.as_n().ok()?.parse().ok());
     match format {
-        Some(format @ 1..=FORMAT) => format,
-        other => return Err(StoreError::Format(other)),
-    };
-    Ok(from_item(item)?)
+        Some(1..=FORMAT) => Ok(()),
+        other => Err(StoreError::Format(other)),
+    }
 }

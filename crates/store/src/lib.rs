@@ -32,7 +32,7 @@ pub enum StoreError {
     /// Somebody else wrote first: read again and decide again.
     #[error("the record was changed by somebody else meanwhile")]
     Stale {
-        /// What stands there now.
+        /// What stands there now; none if there is nothing, or nothing that can be read.
         current: Option<Box<Record>>,
     },
     /// DynamoDB did not answer, or refused: nothing is known, try at the next tick.

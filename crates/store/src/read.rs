@@ -1,7 +1,7 @@
 //! Reading: all reads are strongly consistent but the index, whose answers are hints.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -151,11 +151,14 @@ impl Reader {
         answer.item.map(item::to_record).transpose()
     }
 
-    /// Several records; those that do not exist are missing from the answer.
+    /// Several records, in no order; those that do not exist are missing from the answer.
     pub async fn records(&self, references: &[ResourceRef]) -> Result<Vec<Record>, StoreError> {
+        // One key twice in a batch would have the whole batch refused.
+        let references: BTreeSet<_> = references.iter().collect();
+        let references: Vec<_> = references.into_iter().collect();
         let mut records = Vec::with_capacity(references.len());
         for chunk in references.chunks(BATCH_KEYS) {
-            let mut keys: Vec<Item> = chunk.iter().map(item::record_key).collect();
+            let mut keys: Vec<Item> = chunk.iter().copied().map(item::record_key).collect();
             // What one answer had no room for comes back as unprocessed.
             while !keys.is_empty() {
                 let wanted = KeysAndAttributes::builder()

@@ -1,7 +1,11 @@
 //! Writing records: each write names the revision it replaces, and raises it.
 
 use aws_sdk_dynamodb::{
-    operation::{put_item::PutItemError, transact_write_items::TransactWriteItemsError},
+    operation::{
+        put_item::PutItemError,
+        transact_write_items::TransactWriteItemsError,
+        update_item::{UpdateItemError, builders::UpdateItemFluentBuilder},
+    },
     types::{Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem},
 };
 use domain::{
@@ -19,6 +23,12 @@ const UNCHANGED: &str = "revision = :replaces";
 
 /// The condition that there is no record yet.
 const ABSENT: &str = "attribute_not_exists(account)";
+
+/// What every update of an account's state sets.
+const SET_ACCOUNT: &str = "SET account = :account, #format = :format";
+
+/// The condition that no newer program wrote an account's state.
+const KNOWN_FORMAT: &str = "(attribute_not_exists(#format) OR #format <= :format)";
 
 impl Store {
     /// Replaces the record whose revision `record` carries, and returns it with the next one.
@@ -110,33 +120,75 @@ impl Store {
         }
     }
 
-    /// Notes what a provider said of an account's allowance, and nothing else of its state.
+    /// Notes what a provider said of an account's allowance, and nothing else of its state; unless
+    /// something later is known.
     pub async fn save_rate(&self, account: &AccountName, rate: Rate) -> Result<(), StoreError> {
+        let later = format!("{KNOWN_FORMAT} AND (attribute_not_exists(rate_ms) OR rate_ms <= :at)");
+        let update = self
+            .update_account_state(account)
+            .update_expression(format!("{SET_ACCOUNT}, #rate = :rate, rate_ms = :at"))
+            .condition_expression(later)
+            .expression_attribute_names("#rate", "rate")
+            .expression_attribute_values(":rate", serde_dynamo::to_attribute_value(rate)?)
+            .expression_attribute_values(":at", item::milliseconds(rate.at));
+        send(update, "write an account's rate").await
+    }
+
+    /// Notes what was learnt of an account. The latest writer wins, for it is a hint; but a rate
+    /// does not replace a later one, and no rate replaces none.
+    pub async fn save_account_state(&self, state: &AccountState) -> Result<(), StoreError> {
+        let mut learnt = item::of_account_state(state)?;
+        let mut update = self
+            .update_account_state(&state.account)
+            .condition_expression(KNOWN_FORMAT);
+        let (mut set, mut remove) = (vec![SET_ACCOUNT.to_owned()], Vec::new());
+        for name in ["listed_at", "tried_at", "error"] {
+            let placeholder = format!("#{name}");
+            match learnt.remove(name) {
+                Some(value) => {
+                    set.push(format!("{placeholder} = :{name}"));
+                    update = update.expression_attribute_values(format!(":{name}"), value);
+                }
+                None => remove.push(placeholder.clone()),
+            }
+            update = update.expression_attribute_names(placeholder, name);
+        }
+        let mut expression = set.join(", ");
+        if !remove.is_empty() {
+            expression += " REMOVE ";
+            expression += &remove.join(", ");
+        }
+        let update = update.update_expression(expression);
+        send(update, "write an account's state").await?;
+        match state.rate {
+            Some(rate) => self.save_rate(&state.account, rate).await,
+            None => Ok(()),
+        }
+    }
+
+    fn update_account_state(&self, account: &AccountName) -> UpdateItemFluentBuilder {
         self.client
             .update_item()
             .table_name(&self.tables.accounts)
             .set_key(Some(item::account_state_key(account)))
-            .update_expression("SET rate = :rate, account = :account, #format = :format")
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .expression_attribute_names("#format", "format")
-            .expression_attribute_values(":rate", serde_dynamo::to_attribute_value(rate)?)
             .expression_attribute_values(":account", item::text(account.as_str()))
             .expression_attribute_values(":format", item::format())
-            .send()
-            .await
-            .map_err(failed("write an account's rate"))?;
-        Ok(())
     }
+}
 
-    /// Notes what was learnt of an account. The latest writer wins: it is a hint.
-    pub async fn save_account_state(&self, state: &AccountState) -> Result<(), StoreError> {
-        self.client
-            .put_item()
-            .table_name(&self.tables.accounts)
-            .set_item(Some(item::of_account_state(state)?))
-            .send()
-            .await
-            .map_err(failed("write an account's state"))?;
-        Ok(())
+/// Sends an update of a hint. One that a condition refuses is left alone: what stands there is
+/// newer.
+async fn send(update: UpdateItemFluentBuilder, what: &'static str) -> Result<(), StoreError> {
+    match update.send().await {
+        Ok(_) => Ok(()),
+        Err(error) => match error.as_service_error() {
+            Some(UpdateItemError::ConditionalCheckFailedException(refused)) => {
+                refused.item.as_ref().map_or(Ok(()), item::check_format)
+            }
+            Some(_) | None => Err(failed(what)(error)),
+        },
     }
 }
 

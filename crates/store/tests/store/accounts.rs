@@ -1,0 +1,116 @@
+use aws_sdk_dynamodb::types::AttributeValue;
+use domain::AccountName;
+use jiff::SignedDuration;
+use store::{AccountState, Rate, Store, StoreError, item};
+
+use crate::{fixtures::monday, world::World};
+
+fn account() -> AccountName {
+    "hz-eu".parse().unwrap()
+}
+
+/// So many requests left, so many seconds after [`monday`].
+fn rate(remaining: u64, seconds: i64) -> Rate {
+    Rate {
+        remaining,
+        at: monday() + SignedDuration::from_secs(seconds),
+    }
+}
+
+fn listed(rate: Option<Rate>) -> AccountState {
+    AccountState {
+        account: account(),
+        listed_at: Some(monday()),
+        tried_at: Some(monday()),
+        error: None,
+        rate,
+    }
+}
+
+async fn state(store: &Store) -> AccountState {
+    let mut states = store.account_states().await.unwrap();
+    assert_eq!(states.len(), 1);
+    states.remove(&account()).unwrap()
+}
+
+#[tokio::test]
+async fn a_rate_alone_makes_the_state_of_an_account() {
+    let store = World::new().await.store();
+    store.save_rate(&account(), rate(100, 0)).await.unwrap();
+    let expected = AccountState {
+        rate: Some(rate(100, 0)),
+        ..AccountState::unknown(account())
+    };
+    assert_eq!(state(&store).await, expected);
+}
+
+#[tokio::test]
+async fn a_state_comes_back_as_it_was_saved() {
+    let store = World::new().await.store();
+    let failed = AccountState {
+        error: Some("token refused".to_owned()),
+        ..listed(Some(rate(u64::MAX, 0)))
+    };
+    store.save_account_state(&failed).await.unwrap();
+    assert_eq!(state(&store).await, failed);
+    store.save_account_state(&listed(None)).await.unwrap();
+    let unknown = AccountState::unknown(account());
+    assert_eq!(state(&store).await, listed(failed.rate));
+    store.save_account_state(&unknown).await.unwrap();
+    let rate_alone = AccountState {
+        rate: failed.rate,
+        ..unknown
+    };
+    assert_eq!(state(&store).await, rate_alone);
+}
+
+#[tokio::test]
+async fn a_rate_does_not_replace_a_later_one() {
+    let store = World::new().await.store();
+    // Half a second: as text this instant would sort before the full one.
+    let half = Rate {
+        remaining: 60,
+        at: monday() + SignedDuration::from_millis(500),
+    };
+    store.save_rate(&account(), half).await.unwrap();
+    store.save_rate(&account(), rate(100, 0)).await.unwrap();
+    assert_eq!(state(&store).await.rate, Some(half));
+    store.save_rate(&account(), rate(50, 1)).await.unwrap();
+    assert_eq!(state(&store).await.rate, Some(rate(50, 1)));
+}
+
+#[tokio::test]
+async fn a_listing_that_took_long_does_not_replace_a_later_rate() {
+    let store = World::new().await.store();
+    store.save_rate(&account(), rate(50, 20)).await.unwrap();
+    let late = listed(Some(rate(100, 0)));
+    store.save_account_state(&late).await.unwrap();
+    assert_eq!(state(&store).await, listed(Some(rate(50, 20))));
+}
+
+#[tokio::test]
+async fn a_rate_leaves_the_rest_of_the_state() {
+    let store = World::new().await.store();
+    let before = listed(Some(rate(100, 0)));
+    store.save_account_state(&before).await.unwrap();
+    store.save_rate(&account(), rate(99, 1)).await.unwrap();
+    assert_eq!(state(&store).await, listed(Some(rate(99, 1))));
+}
+
+#[tokio::test]
+async fn a_state_in_a_newer_format_is_left_alone() {
+    let world = World::new().await;
+    let store = world.store();
+    let accounts = World::tables().accounts;
+    let mut newer = item::of_account_state(&listed(None)).unwrap();
+    newer.insert("format".to_owned(), AttributeValue::N("2".to_owned()));
+    world.put(&accounts, newer.clone()).await;
+    for result in [
+        store.save_rate(&account(), rate(1, 0)).await,
+        store.save_account_state(&listed(None)).await,
+        store.account_states().await.map(drop),
+    ] {
+        assert!(matches!(result, Err(StoreError::Format(Some(2)))));
+    }
+    assert_eq!(world.items(&accounts).await, [newer]);
+}

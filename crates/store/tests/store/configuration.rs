@@ -1,0 +1,318 @@
+use std::collections::BTreeMap;
+
+use domain::{
+    AccountName,
+    configuration::{Account, Configuration, Datacenter, Generation, Manner, Mode, Rule, Settings},
+    schedule::{Definition, Schedule},
+};
+use store::{ApplyError, Head, Store};
+use tokio::task::JoinSet;
+
+use crate::{
+    fixtures::{
+        at, by, hetzner, monday, office_hours, office_hours_name, reference, server,
+        stopped_on_friday, with_office_hours, without_schedules,
+    },
+    world::World,
+};
+
+async fn in_force(store: &Store) -> Configuration {
+    let in_force = store.in_force().await.unwrap();
+    Configuration::clone(&in_force.configuration)
+}
+
+/// `configuration` as the one to follow what is in force.
+async fn following(store: &Store, configuration: Configuration) -> Configuration {
+    Configuration {
+        generation: store.present().await.unwrap().head.generation,
+        ..configuration
+    }
+}
+
+/// Applies `configuration` after what is in force.
+async fn apply(store: &Store, configuration: Configuration) -> Generation {
+    let configuration = following(store, configuration).await;
+    let applied = store.apply(&configuration, "ada", monday()).await;
+    applied.unwrap()
+}
+
+#[track_caller]
+fn assert_says(actual: &Configuration, expected: &Configuration) {
+    assert!(
+        actual.says_the_same(expected),
+        "{actual:#?}\n says something else than\n{expected:#?}"
+    );
+}
+
+#[tokio::test]
+async fn before_the_first_apply_an_empty_configuration_holds() {
+    let store = World::new().await.store();
+    let empty = in_force(&store).await;
+    assert_eq!(empty.generation, Generation(0));
+    let nothing = Configuration {
+        accounts: BTreeMap::new(),
+        ..without_schedules()
+    };
+    assert_says(&empty, &nothing);
+    assert_eq!(store.present().await.unwrap().head, Head::default());
+}
+
+#[tokio::test]
+async fn each_apply_replaces_the_whole_configuration_by_the_next_generation() {
+    let world = World::new().await;
+    let store = world.store();
+    for (number, author) in (1..).zip(["ada", "bob", "ada"]) {
+        assert_eq!(apply(&store, by(author)).await, Generation(number));
+        let read = in_force(&world.store()).await;
+        assert_eq!(read.generation, Generation(number));
+        assert_says(&read, &by(author));
+    }
+}
+
+#[tokio::test]
+async fn the_head_says_who_applied_and_when() {
+    let store = World::new().await.store();
+    apply(&store, by("ada")).await;
+    let head = Head {
+        generation: Generation(1),
+        author: "ada".to_owned(),
+        applied_at: Some(monday()),
+    };
+    assert_eq!(store.present().await.unwrap().head, head);
+}
+
+#[tokio::test]
+async fn everything_that_a_configuration_says_comes_back() {
+    let world = World::new().await;
+    let cron = Definition {
+        timezone: "Europe/Berlin".to_owned(),
+        holidays: vec!["2026-12-24..2026-12-26".to_owned()],
+        start: Some("0 8 * * 1-5".to_owned()),
+        stop: Some("0 19 * * *".to_owned()),
+        ..Definition::default()
+    };
+    let by_cron = Rule {
+        schedule: Schedule::new(&cron).unwrap(),
+        resources: [reference("do-main/database/d1")].into(),
+        manner: Manner {
+            mode: Mode::Observe,
+            graceful: true,
+            force: false,
+            stop_size: Some("db-s-1vcpu-1gb".to_owned()),
+            stop_nodes: Some(1),
+            ..Manner::default()
+        },
+    };
+    let account = Account {
+        datacenters: vec![Datacenter::Fsn1Dc14, Datacenter::HilDc1],
+        mode: Mode::Observe,
+        url: Some("http://127.0.0.1:8080".to_owned()),
+        ..hetzner()
+    };
+    let configuration = Configuration {
+        generation: Generation(0),
+        settings: Settings {
+            mode: Mode::Observe,
+            protect: vec!["tag:production".parse().unwrap()],
+            max_stops: 7,
+            max_new: u32::MAX,
+        },
+        accounts: [("hz-eu".parse().unwrap(), account)].into(),
+        schedules: [
+            (office_hours_name(), office_hours()),
+            // A schedule may bear the name of an item beside it.
+            ("settings".parse().unwrap(), by_cron),
+        ]
+        .into(),
+    };
+    apply(&world.store(), configuration.clone()).await;
+    assert_says(&in_force(&world.store()).await, &configuration);
+}
+
+#[tokio::test]
+async fn a_configuration_of_many_pages_is_read_whole() {
+    let world = World::new().await;
+    let database = |number: u32| reference(&format!("do-main/database/{number:064}"));
+    let rule = Rule {
+        resources: (0..3_500).map(database).collect(),
+        ..office_hours()
+    };
+    let configuration = Configuration {
+        schedules: (0..5)
+            .map(|number| (format!("s{number}").parse().unwrap(), rule.clone()))
+            .collect(),
+        ..without_schedules()
+    };
+    apply(&world.store(), configuration.clone()).await;
+    let (reader, wire) = world.process();
+    assert_says(&in_force(&reader).await, &configuration);
+    assert!(wire.operations().len() > 3);
+}
+
+#[tokio::test]
+async fn of_several_who_apply_at_once_one_wins_and_nothing_of_the_others_holds() {
+    let world = World::new().await;
+    apply(&world.store(), by("first")).await;
+    for round in 0..3 {
+        let base = world.store().present().await.unwrap().head.generation;
+        let mut people = JoinSet::new();
+        for number in 0..6 {
+            let store = world.store();
+            people.spawn(async move {
+                let configuration = Configuration {
+                    generation: base,
+                    ..by(&format!("r{round}-{number}"))
+                };
+                let applied = store.apply(&configuration, "ada", monday()).await;
+                (configuration, applied)
+            });
+        }
+        let mut winners = Vec::new();
+        for (configuration, applied) in people.join_all().await {
+            match applied {
+                Ok(generation) => winners.push((generation, configuration)),
+                Err(error) => assert!(matches!(error, ApplyError::Overtaken), "{error:?}"),
+            }
+        }
+        let [(generation, winner)] = winners.try_into().unwrap();
+        let read = in_force(&world.store()).await;
+        assert_eq!(read.generation, generation);
+        assert!(generation > base);
+        assert_says(&read, &winner);
+    }
+}
+
+#[tokio::test]
+async fn an_apply_that_compared_with_an_older_generation_is_overtaken() {
+    let world = World::new().await;
+    let store = world.store();
+    apply(&store, by("first")).await;
+    let stale = following(&store, by("late")).await;
+    apply(&store, by("early")).await;
+    let late = store.apply(&stale, "late", monday()).await;
+    assert!(matches!(late, Err(ApplyError::Overtaken)), "{late:?}");
+    assert_says(&in_force(&world.store()).await, &by("early"));
+}
+
+#[tokio::test]
+async fn an_apply_whose_answer_is_lost_is_not_taken_for_somebody_elses() {
+    // A generation is taken, its five items follow, and the seventh request moves the head.
+    for lost in 0..7 {
+        let world = World::new().await;
+        let (store, wire) = world.process();
+        wire.lose_answer_after(lost);
+        let generation = store.apply(&by("ada"), "ada", monday()).await.unwrap();
+        let read = in_force(&world.store()).await;
+        assert_eq!(read.generation, generation);
+        assert_says(&read, &by("ada"));
+    }
+}
+
+/// Applies in a process that dies when so many requests have been answered. Whether it did, and
+/// whether the next one finds everything or nothing of it.
+async fn dies_after(requests: usize) -> Result<Generation, ApplyError> {
+    let world = World::new().await;
+    apply(&world.store(), without_schedules()).await;
+    world.store().save(stopped_on_friday(1)).await.unwrap();
+    let (store, wire) = world.process();
+    let configuration = following(&store, with_office_hours()).await;
+    wire.sent();
+    wire.die_after(requests);
+    let applied = store.apply(&configuration, "ada", monday()).await;
+
+    let read = in_force(&world.store()).await;
+    match &applied {
+        Ok(generation) | Err(ApplyError::NotYetDue { generation, .. }) => {
+            assert_eq!(read.generation, *generation);
+            assert_says(&read, &with_office_hours());
+        }
+        Err(ApplyError::Store(_)) => {
+            assert_eq!(read.generation, Generation(1));
+            assert_says(&read, &without_schedules());
+        }
+        Err(ApplyError::Overtaken) => panic!("nobody else applied"),
+    }
+    // What it left behind does not mix with what comes next.
+    let generation = apply(&world.store(), by("bob")).await;
+    assert!(generation > read.generation);
+    assert_says(&in_force(&world.store()).await, &by("bob"));
+    applied
+}
+
+#[tokio::test]
+async fn an_apply_that_dies_leaves_the_old_configuration_or_the_new_one_whole() {
+    let (mut not_applied, mut not_yet_due) = (0, 0);
+    loop {
+        match dies_after(not_applied + not_yet_due).await {
+            Ok(_) => break,
+            Err(ApplyError::Store(_)) => not_applied += 1,
+            Err(ApplyError::NotYetDue { .. }) => not_yet_due += 1,
+            Err(ApplyError::Overtaken) => unreachable!("nobody else applied"),
+        }
+    }
+    // Settings, a schedule, an account and the head; then reading what held, and the one record.
+    assert_eq!(not_applied, 4);
+    assert!(not_yet_due > 1, "{not_yet_due}");
+}
+
+#[tokio::test]
+async fn what_another_process_applies_is_seen_by_the_next_read() {
+    let world = World::new().await;
+    let (reader, writer) = (world.store(), world.store());
+    apply(&writer, by("ada")).await;
+    assert_says(&in_force(&reader).await, &by("ada"));
+    apply(&writer, by("bob")).await;
+    assert_says(&in_force(&reader).await, &by("bob"));
+    assert_says(&in_force(&writer).await, &by("bob"));
+}
+
+#[tokio::test]
+async fn applying_a_schedule_makes_records_due_by_it_and_removing_it_undue() {
+    let store = World::new().await.store();
+    apply(&store, without_schedules()).await;
+    // One has handled Friday's edge; the other was never looked after.
+    let handled = store.save(stopped_on_friday(1)).await.unwrap();
+    let joining = domain::record::Record {
+        handled: None,
+        ..stopped_on_friday(2)
+    };
+    let joining = store.save(joining).await.unwrap();
+
+    apply(&store, with_office_hours()).await;
+    let due_at = async |reference| store.record(reference).await.unwrap().unwrap().due_at;
+    assert_eq!(due_at(&joining.reference).await, Some(monday()));
+    let opening = at("2026-06-15T08:00:00Z");
+    assert_eq!(due_at(&handled.reference).await, Some(opening));
+
+    apply(&store, without_schedules()).await;
+    assert_eq!(due_at(&joining.reference).await, None);
+    assert_eq!(due_at(&handled.reference).await, None);
+    let at_opening = store.due(opening).await.unwrap();
+    assert_eq!(at_opening, []);
+}
+
+#[tokio::test]
+async fn an_account_that_is_left_out_takes_its_records_from_the_index() {
+    let store = World::new().await.store();
+    apply(&store, with_office_hours()).await;
+    let followed = domain::record::Record {
+        due_at: Some(monday()),
+        ..stopped_on_friday(1)
+    };
+    store.save(followed).await.unwrap();
+    let elsewhere: AccountName = "hz-us".parse().unwrap();
+    let moved = Configuration {
+        accounts: [(elsewhere, hetzner())].into(),
+        ..without_schedules()
+    };
+    apply(&store, moved).await;
+    assert_eq!(store.due(monday()).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn an_apply_writes_no_record_that_it_does_not_concern() {
+    let store = World::new().await.store();
+    let saved = store.save(server(1)).await.unwrap();
+    apply(&store, with_office_hours()).await;
+    assert_eq!(store.record(&saved.reference).await.unwrap(), Some(saved));
+}

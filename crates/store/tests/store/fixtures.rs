@@ -1,0 +1,239 @@
+//! Records, history and configurations to store.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use domain::{
+    ResourceRef, ScheduleName,
+    configuration::{Account, Configuration, Generation, Manner, Mode, Provider, Rule, Settings},
+    record::{
+        Ask, Cause, Direction, EdgeKey, Forced, Handled, Observed, Permit, Phase, Rank, Record,
+        Request, Transition, Writer,
+    },
+    resource::{ActionId, AutoscaleBounds, Cluster, Power, Resource, SavedState, Size},
+    schedule::{Definition, PeriodDefinition, Schedule, Wish},
+};
+use jiff::Timestamp;
+use store::{Ending, HistoryEntry};
+
+pub(crate) fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+/// A Monday, an hour before [`office_hours`] begin.
+pub(crate) fn monday() -> Timestamp {
+    at("2026-06-15T07:00:00Z")
+}
+
+pub(crate) fn reference(text: &str) -> ResourceRef {
+    text.parse().unwrap()
+}
+
+/// A server in `hz-eu` that runs and follows nothing.
+pub(crate) fn server(number: usize) -> Record {
+    record(&format!("hz-eu/server/{number}"))
+}
+
+pub(crate) fn record(name: &str) -> Record {
+    let reference = reference(name);
+    let resource = Resource {
+        id: reference.id.clone(),
+        name: "web".to_owned(),
+        cluster: None,
+        tags: BTreeSet::new(),
+        region: "fsn1".to_owned(),
+        power: Power::Running,
+        busy: None,
+        size: Size::Machine {
+            plan: "cx22".to_owned(),
+        },
+        unsupported: None,
+    };
+    Record::first_seen(reference, &resource)
+}
+
+/// A server that is due at an instant.
+pub(crate) fn due_server(number: usize, due_at: Timestamp) -> Record {
+    Record {
+        due_at: Some(due_at),
+        ..server(number)
+    }
+}
+
+/// A record of about so many bytes.
+pub(crate) fn large(record: Record, bytes: usize) -> Record {
+    Record {
+        last_error: Some("x".repeat(bytes)),
+        ..record
+    }
+}
+
+pub(crate) fn office_hours_name() -> ScheduleName {
+    "office-hours".parse().unwrap()
+}
+
+/// A server that follows `office-hours` by tag and was stopped by it on Friday evening.
+pub(crate) fn stopped_on_friday(number: usize) -> Record {
+    Record {
+        tags: BTreeSet::from(["offhours=office-hours".to_owned()]),
+        schedule: Some(office_hours_name()),
+        opted_in: true,
+        phase: Phase::Settled { at: Power::Stopped },
+        handled: Some(Handled {
+            generation: Generation(1),
+            key: EdgeKey {
+                instant: at("2026-06-12T19:00:00Z"),
+                rank: Rank::Schedule,
+            },
+            wish: Wish::Stopped,
+            schedule: Some(office_hours_name()),
+        }),
+        ..server(number)
+    }
+}
+
+pub(crate) fn transition(direction: Direction) -> Transition {
+    Transition {
+        direction,
+        claimed_at: at("2026-06-15T19:00:01.5Z"),
+        cause: Cause::Schedule,
+        schedule: Some(office_hours_name()),
+    }
+}
+
+/// A node pool in the middle of a stop, with all that a record can carry at once.
+pub(crate) fn pool_in_flight() -> Record {
+    let was = SavedState::NodePool {
+        count: 3,
+        autoscale: Some(AutoscaleBounds { min: 2, max: 5 }),
+    };
+    Record {
+        cluster: Some(Cluster {
+            name: "staging".to_owned(),
+            tags: BTreeSet::from(["offhours:office-hours".to_owned()]),
+        }),
+        observed: Some(Observed {
+            power: Power::Between,
+            size: Some(was.clone()),
+            busy: Some("draining".to_owned()),
+            at: at("2026-06-15T19:00:20Z"),
+        }),
+        opted_in: true,
+        phase: Phase::InFlight {
+            transition: transition(Direction::Stop),
+        },
+        request: Some(Request {
+            direction: Direction::Stop,
+            asked_at: at("2026-06-15T19:00:01.5Z"),
+            looked_at: at("2026-06-15T19:00:00.123456789Z"),
+            ask: Ask::Accepted {
+                at: at("2026-06-15T19:00:02Z"),
+                action: Some(ActionId(u64::MAX)),
+            },
+            unknown: true,
+            forced: Forced::No,
+            graceful: false,
+            target: Some(SavedState::NodePool {
+                count: 0,
+                autoscale: None,
+            }),
+        }),
+        permit: Some(Permit {
+            until: at("2026-06-15T19:02:01.5Z"),
+            writer: Writer("stop-7".to_owned()),
+        }),
+        saved: Some(was),
+        used: true,
+        due_at: Some(at("2026-06-15T19:00:30.25Z")),
+        attempts: 2,
+        ..record("do-main/node-pool/c1/p1")
+    }
+}
+
+/// How the `number`th transition of a resource ended; each begins an hour after the one before.
+pub(crate) fn ended(reference: &ResourceRef, number: i32) -> HistoryEntry {
+    let claimed_at = monday() + jiff::SignedDuration::from_hours(number.into());
+    HistoryEntry {
+        reference: reference.clone(),
+        name: "web".to_owned(),
+        direction: Direction::Stop,
+        cause: Cause::ByHand {
+            by: "ada".to_owned(),
+        },
+        schedule: None,
+        claimed_at,
+        asked_at: Some(claimed_at),
+        accepted_at: None,
+        finished_at: claimed_at + jiff::SignedDuration::from_secs(90),
+        ending: Ending::Seen,
+        forced: true,
+        saved: None,
+        seen: None,
+    }
+}
+
+/// On weekdays, from 8 to 19.
+pub(crate) fn office_hours() -> Rule {
+    let period = PeriodDefinition {
+        weekdays: vec!["mon-fri".to_owned()],
+        begin: Some("08:00".to_owned()),
+        end: Some("19:00".to_owned()),
+        ..PeriodDefinition::default()
+    };
+    let definition = Definition {
+        timezone: "UTC".to_owned(),
+        periods: vec![period],
+        ..Definition::default()
+    };
+    Rule {
+        schedule: Schedule::new(&definition).unwrap(),
+        resources: BTreeSet::new(),
+        manner: Manner::default(),
+    }
+}
+
+pub(crate) fn hetzner() -> Account {
+    Account {
+        provider: Provider::Hetzner,
+        token: "ssm:/offhours/hz-eu".parse().unwrap(),
+        datacenters: Vec::new(),
+        mode: Mode::Act,
+        url: None,
+    }
+}
+
+/// One account and no schedule.
+pub(crate) fn without_schedules() -> Configuration {
+    Configuration {
+        generation: Generation::default(),
+        settings: Settings::default(),
+        accounts: BTreeMap::from([("hz-eu".parse().unwrap(), hetzner())]),
+        schedules: BTreeMap::new(),
+    }
+}
+
+/// One account, and [`office_hours`].
+pub(crate) fn with_office_hours() -> Configuration {
+    Configuration {
+        schedules: BTreeMap::from([(office_hours_name(), office_hours())]),
+        ..without_schedules()
+    }
+}
+
+/// A configuration that only `author` could have written: schedules, accounts and settings bear
+/// the name.
+pub(crate) fn by(author: &str) -> Configuration {
+    let named = |number: usize| format!("{author}-{number}");
+    Configuration {
+        generation: Generation::default(),
+        settings: Settings {
+            protect: vec![format!("name:{author}").parse().unwrap()],
+            ..Settings::default()
+        },
+        accounts: (0..2)
+            .map(|number| (named(number).parse().unwrap(), hetzner()))
+            .collect(),
+        schedules: (0..3)
+            .map(|number| (named(number).parse().unwrap(), office_hours()))
+            .collect(),
+    }
+}

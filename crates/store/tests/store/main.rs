@@ -1,0 +1,18 @@
+//! The store on a real DynamoDB engine in this process, over its protocol and the real client.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "the exception for tests does not reach their helper functions"
+)]
+
+mod accounts;
+mod configuration;
+mod due;
+mod fixtures;
+mod history;
+mod overrides;
+mod reading;
+mod requests;
+mod saving;
+mod stored_form;
+mod world;

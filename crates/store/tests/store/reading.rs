@@ -1,0 +1,132 @@
+use std::{collections::BTreeSet, slice};
+
+use domain::{AccountName, ResourceRef, record::Record};
+
+use crate::{
+    fixtures::{due_server, large, monday, record, reference, server},
+    world::World,
+};
+
+fn references(records: &[Record]) -> BTreeSet<ResourceRef> {
+    records.iter().map(|r| r.reference.clone()).collect()
+}
+
+#[tokio::test]
+async fn more_records_than_one_request_may_name_are_read_whole() {
+    let world = World::new().await;
+    let (store, wire) = world.process();
+    let mut wanted = Vec::new();
+    for number in 0..230 {
+        wanted.push(store.save(server(number)).await.unwrap().reference);
+    }
+    wire.sent();
+    let read = store.records(&wanted).await.unwrap();
+    assert_eq!(wire.operations(), ["BatchGetItem"; 3]);
+    assert_eq!(read.len(), 230);
+    assert_eq!(references(&read), wanted.into_iter().collect());
+}
+
+#[tokio::test]
+async fn records_for_which_one_answer_has_no_room_are_asked_for_again() {
+    let world = World::new().await;
+    let (store, wire) = world.process();
+    let mut wanted = Vec::new();
+    for number in 0..46 {
+        let record = large(server(number), 380_000);
+        wanted.push(store.save(record).await.unwrap().reference);
+    }
+    wire.sent();
+    let read = store.records(&wanted).await.unwrap();
+    let operations = wire.operations();
+    assert!(operations.len() > 1, "one answer had room for 16 MiB");
+    assert_eq!(read.len(), 46);
+    assert_eq!(references(&read), wanted.into_iter().collect());
+}
+
+#[tokio::test]
+async fn a_reference_given_twice_is_read_once_and_an_unknown_one_is_missing() {
+    let store = World::new().await.store();
+    let saved = store.save(server(1)).await.unwrap();
+    let wanted = [1, 2, 1].map(|number| server(number).reference);
+    assert_eq!(store.records(&wanted).await.unwrap(), [saved]);
+    assert_eq!(store.records(&[]).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn all_records_of_one_account_are_read_whatever_their_number() {
+    let world = World::new().await;
+    let (store, wire) = world.process();
+    let mut wanted = BTreeSet::new();
+    for number in 0..5 {
+        let record = large(server(number), 300_000);
+        wanted.insert(store.save(record).await.unwrap().reference);
+    }
+    for other in ["hz/server/1", "hz-eu2/server/1"] {
+        store.save(record(other)).await.unwrap();
+    }
+    wire.sent();
+    let account: AccountName = "hz-eu".parse().unwrap();
+    let read = store.records_of(&account).await.unwrap();
+    assert!(wire.operations().len() > 1);
+    assert_eq!(read.len(), 5);
+    assert_eq!(references(&read), wanted);
+    let nobody = "nobody".parse().unwrap();
+    assert_eq!(store.records_of(&nobody).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn resources_of_all_kinds_have_keys_of_their_own() {
+    let store = World::new().await.store();
+    let names = [
+        "do-main/droplet/1",
+        "do-main/database/1",
+        "do-main/node-pool/1/1",
+        "do-main/server/1",
+        "do-two/droplet/1",
+    ];
+    for name in names {
+        store.save(record(name)).await.unwrap();
+    }
+    for name in names {
+        let read = store.record(&reference(name)).await.unwrap().unwrap();
+        assert_eq!(read.reference.to_string(), name);
+    }
+}
+
+#[tokio::test]
+async fn every_read_but_the_indexs_is_strongly_consistent() {
+    let world = World::new().await;
+    let (store, wire) = world.process();
+    let saved = store.save(due_server(1, monday())).await.unwrap();
+    wire.sent();
+
+    store.record(&saved.reference).await.unwrap();
+    store
+        .records(slice::from_ref(&saved.reference))
+        .await
+        .unwrap();
+    store.records_of(&saved.reference.account).await.unwrap();
+    store.history(&saved.reference).await.unwrap();
+    store.in_force().await.unwrap();
+    store.account_states().await.unwrap();
+    let sent = wire.sent();
+    assert_eq!(sent.len(), 8);
+    for request in sent {
+        let body = match request.operation.as_str() {
+            "BatchGetItem" => &request.body["RequestItems"][World::tables().resources],
+            _ => &request.body,
+        };
+        assert_eq!(body["ConsistentRead"], true, "{request:?}");
+    }
+
+    store.due(monday()).await.unwrap();
+    assert_eq!(wire.sent()[0].body["IndexName"], "due");
+}
+
+#[tokio::test]
+async fn making_the_tables_again_leaves_what_is_in_them() {
+    let store = World::new().await.store();
+    let saved = store.save(server(1)).await.unwrap();
+    store.create_tables().await.unwrap();
+    assert_eq!(store.record(&saved.reference).await.unwrap(), Some(saved));
+}

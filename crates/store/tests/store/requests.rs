@@ -1,0 +1,57 @@
+//! Cost follows the work: what a tick asks of the store.
+
+use crate::{
+    fixtures::{due_server, monday, with_office_hours},
+    world::World,
+};
+
+#[tokio::test]
+async fn a_tick_with_nothing_due_asks_twice() {
+    let world = World::new().await;
+    let (store, wire) = world.process();
+    store
+        .apply(&with_office_hours(), "ada", monday())
+        .await
+        .unwrap();
+    let later = monday() + jiff::SignedDuration::from_secs(1);
+    for number in 0..20 {
+        store.save(due_server(number, later)).await.unwrap();
+    }
+    let head = store.in_force().await.unwrap().configuration.generation;
+    wire.sent();
+
+    store.present().await.unwrap();
+    assert_eq!(wire.operations(), ["Query"]);
+    assert_eq!(store.due(monday()).await.unwrap(), []);
+    assert_eq!(wire.operations(), ["Query"]);
+    store.configuration(head).await.unwrap();
+    assert_eq!(wire.operations(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_configuration_is_read_once_by_a_process_and_its_copies() {
+    let world = World::new().await;
+    world
+        .store()
+        .apply(&with_office_hours(), "ada", monday())
+        .await
+        .unwrap();
+    let (reader, wire) = world.process();
+    // The head, and one query to each of the two tables that a generation is in.
+    reader.in_force().await.unwrap();
+    assert_eq!(wire.operations(), ["Query"; 3]);
+    reader.clone().in_force().await.unwrap();
+    assert_eq!(wire.operations(), ["Query"]);
+}
+
+#[tokio::test]
+async fn a_record_costs_one_request_to_read_and_one_to_write() {
+    let world = World::new().await;
+    let (store, wire) = world.process();
+    let saved = store.save(due_server(1, monday())).await.unwrap();
+    assert_eq!(wire.operations(), ["PutItem"]);
+    store.record(&saved.reference).await.unwrap();
+    assert_eq!(wire.operations(), ["GetItem"]);
+    store.due(monday()).await.unwrap();
+    assert_eq!(wire.operations(), ["Query"]);
+}

@@ -1,0 +1,819 @@
+//! What is stored outlives the code that stored it: the exact form of every item.
+//!
+//! A difference here means that older functions will read something else than they know. Make new
+//! fields optional, or raise the format.
+
+use std::{collections::BTreeMap, slice};
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use domain::{
+    AccountName,
+    configuration::{
+        Account, Configuration, Datacenter, Generation, Mode, Override, Settings, Target,
+    },
+    record::{
+        Ask, ByHand, Cause, Direction, EdgeKey, Forced, Handled, Permit, Phase, Rank, Record,
+        Request, Revision, Writer,
+    },
+    resource::SavedState,
+    schedule::Wish,
+};
+use insta::assert_snapshot;
+use serde_json::Value;
+use store::{
+    AccountState, Ending, Head, HistoryEntry, Rate, StoreError,
+    item::{self, ConfigurationItem, HeadItem, Item},
+};
+
+use crate::{
+    fixtures::{
+        at, due_server, ended, hetzner, monday, office_hours, office_hours_name, pool_in_flight,
+        reference, server, stopped_on_friday, transition,
+    },
+    world::World,
+};
+
+/// An item for people to read: numbers without quotes are of DynamoDB's type N, text is S.
+fn shown(item: &Item) -> String {
+    fn sorted(value: Value) -> Value {
+        match value {
+            Value::Object(fields) => {
+                let fields: BTreeMap<_, _> = fields.into_iter().collect();
+                let fields = fields.into_iter();
+                Value::Object(fields.map(|(name, v)| (name, sorted(v))).collect())
+            }
+            Value::Array(values) => values.into_iter().map(sorted).collect(),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value,
+        }
+    }
+    let item = serde_dynamo::from_item(item.clone()).unwrap();
+    serde_json::to_string_pretty(&sorted(item)).unwrap()
+}
+
+/// A record as it is stored, after it has been read back.
+#[track_caller]
+fn stored(record: &Record) -> String {
+    let item = item::of_record(record).unwrap();
+    assert_eq!(&item::to_record(item.clone()).unwrap(), record);
+    shown(&item)
+}
+
+#[test]
+fn the_form_of_a_settled_record() {
+    let record = Record {
+        due_at: Some(at("2026-06-15T08:00:00Z")),
+        asked_by_hand: Some(ByHand {
+            instant: at("2026-06-12T18:00:00Z"),
+            wish: Wish::Running,
+            by: "ada".to_owned(),
+            request_id: "r-1".to_owned(),
+        }),
+        held: true,
+        doubled_by: Some(reference("hz-us/server/1")),
+        unsupported: Some("a reason".to_owned()),
+        retained: true,
+        missing_since: Some(monday()),
+        retry_at: Some(monday()),
+        revision: Revision(12),
+        ..stopped_on_friday(1)
+    };
+    assert_snapshot!(stored(&record), @r#"
+    {
+      "account": "hz-eu",
+      "asked_by_hand": {
+        "by": "ada",
+        "instant": "2026-06-12T18:00:00Z",
+        "request_id": "r-1",
+        "wish": "running"
+      },
+      "doubled_by": "hz-us/server/1",
+      "due": "due",
+      "due_at": "2026-06-15T08:00:00Z",
+      "due_ms": 1781510400000,
+      "format": 1,
+      "handled": {
+        "generation": 1,
+        "key": {
+          "instant": "2026-06-12T19:00:00Z",
+          "rank": "schedule"
+        },
+        "schedule": "office-hours",
+        "wish": "stopped"
+      },
+      "held": true,
+      "missing_since": "2026-06-15T07:00:00Z",
+      "name": "web",
+      "opted_in": true,
+      "phase": {
+        "at": "stopped",
+        "name": "settled"
+      },
+      "provider_id": "1",
+      "reference": "hz-eu/server/1",
+      "region": "fsn1",
+      "resource": "server/1",
+      "retained": true,
+      "retry_at": "2026-06-15T07:00:00Z",
+      "revision": 12,
+      "schedule": "office-hours",
+      "tags": [
+        "offhours=office-hours"
+      ],
+      "unsupported": "a reason"
+    }
+    "#);
+}
+
+#[test]
+fn the_form_of_a_record_seen_for_the_first_time() {
+    assert_snapshot!(stored(&server(1)), @r#"
+    {
+      "account": "hz-eu",
+      "format": 1,
+      "name": "web",
+      "opted_in": false,
+      "phase": {
+        "at": "running",
+        "name": "settled"
+      },
+      "provider_id": "1",
+      "reference": "hz-eu/server/1",
+      "region": "fsn1",
+      "resource": "server/1",
+      "revision": 0,
+      "tags": []
+    }
+    "#);
+}
+
+#[test]
+fn the_form_of_a_record_in_flight() {
+    assert_snapshot!(stored(&pool_in_flight()), @r#"
+    {
+      "account": "do-main",
+      "attempts": 2,
+      "cluster": {
+        "name": "staging",
+        "tags": [
+          "offhours:office-hours"
+        ]
+      },
+      "due": "due",
+      "due_at": "2026-06-15T19:00:30.25Z",
+      "due_ms": 1781550030250,
+      "format": 1,
+      "name": "web",
+      "observed": {
+        "at": "2026-06-15T19:00:20Z",
+        "busy": "draining",
+        "power": "between",
+        "size": {
+          "autoscale": {
+            "max": 5,
+            "min": 2
+          },
+          "count": 3,
+          "kind": "node-pool"
+        }
+      },
+      "opted_in": true,
+      "permit": {
+        "until": "2026-06-15T19:02:01.5Z",
+        "writer": "stop-7"
+      },
+      "phase": {
+        "name": "in-flight",
+        "transition": {
+          "cause": "schedule",
+          "claimed_at": "2026-06-15T19:00:01.5Z",
+          "direction": "stop",
+          "schedule": "office-hours"
+        }
+      },
+      "provider_id": "c1/p1",
+      "reference": "do-main/node-pool/c1/p1",
+      "region": "fsn1",
+      "request": {
+        "ask": {
+          "action": 18446744073709551615,
+          "at": "2026-06-15T19:00:02Z",
+          "state": "accepted"
+        },
+        "asked_at": "2026-06-15T19:00:01.5Z",
+        "direction": "stop",
+        "forced": "no",
+        "looked_at": "2026-06-15T19:00:00.123456789Z",
+        "target": {
+          "count": 0,
+          "kind": "node-pool"
+        },
+        "unknown": true
+      },
+      "resource": "node-pool/c1/p1",
+      "revision": 0,
+      "saved": {
+        "autoscale": {
+          "max": 5,
+          "min": 2
+        },
+        "count": 3,
+        "kind": "node-pool"
+      },
+      "tags": [],
+      "used": true
+    }
+    "#);
+}
+
+#[test]
+fn the_form_of_a_refused_record() {
+    let record = Record {
+        phase: Phase::Refused {
+            transition: transition(Direction::Start),
+            reason: "the plan cannot shrink".to_owned(),
+        },
+        request: Some(Request {
+            direction: Direction::Start,
+            asked_at: monday(),
+            looked_at: monday(),
+            ask: Ask::Failed { retry_at: monday() },
+            unknown: false,
+            forced: Forced::No,
+            graceful: false,
+            target: None,
+        }),
+        ..server(1)
+    };
+    assert_snapshot!(stored(&record), @r#"
+    {
+      "account": "hz-eu",
+      "format": 1,
+      "name": "web",
+      "opted_in": false,
+      "phase": {
+        "name": "refused",
+        "reason": "the plan cannot shrink",
+        "transition": {
+          "cause": "schedule",
+          "claimed_at": "2026-06-15T19:00:01.5Z",
+          "direction": "start",
+          "schedule": "office-hours"
+        }
+      },
+      "provider_id": "1",
+      "reference": "hz-eu/server/1",
+      "region": "fsn1",
+      "request": {
+        "ask": {
+          "retry_at": "2026-06-15T07:00:00Z",
+          "state": "failed"
+        },
+        "asked_at": "2026-06-15T07:00:00Z",
+        "direction": "start",
+        "forced": "no",
+        "looked_at": "2026-06-15T07:00:00Z"
+      },
+      "resource": "server/1",
+      "revision": 0,
+      "tags": []
+    }
+    "#);
+}
+
+#[test]
+fn the_form_of_a_stuck_record() {
+    let record = Record {
+        phase: Phase::Stuck {
+            transition: transition(Direction::Stop),
+            since: monday(),
+            reason: "not seen within 10 minutes".to_owned(),
+        },
+        request: Some(Request {
+            direction: Direction::Stop,
+            asked_at: monday(),
+            looked_at: monday(),
+            ask: Ask::Open,
+            unknown: false,
+            forced: Forced::Intended,
+            graceful: true,
+            target: None,
+        }),
+        not_before: Some(monday()),
+        permit: Some(Permit {
+            until: monday(),
+            writer: Writer("stop-7".to_owned()),
+        }),
+        ..server(1)
+    };
+    assert_snapshot!(stored(&record), @r#"
+    {
+      "account": "hz-eu",
+      "format": 1,
+      "name": "web",
+      "not_before": "2026-06-15T07:00:00Z",
+      "opted_in": false,
+      "permit": {
+        "until": "2026-06-15T07:00:00Z",
+        "writer": "stop-7"
+      },
+      "phase": {
+        "name": "stuck",
+        "reason": "not seen within 10 minutes",
+        "since": "2026-06-15T07:00:00Z",
+        "transition": {
+          "cause": "schedule",
+          "claimed_at": "2026-06-15T19:00:01.5Z",
+          "direction": "stop",
+          "schedule": "office-hours"
+        }
+      },
+      "provider_id": "1",
+      "reference": "hz-eu/server/1",
+      "region": "fsn1",
+      "request": {
+        "ask": {
+          "state": "open"
+        },
+        "asked_at": "2026-06-15T07:00:00Z",
+        "direction": "stop",
+        "forced": "intended",
+        "graceful": true,
+        "looked_at": "2026-06-15T07:00:00Z"
+      },
+      "resource": "server/1",
+      "revision": 0,
+      "tags": []
+    }
+    "#);
+}
+
+#[test]
+fn the_form_of_a_gone_record() {
+    let record = Record {
+        phase: Phase::Gone { since: monday() },
+        saved: Some(SavedState::Database {
+            plan: "db-s-2vcpu-4gb".to_owned(),
+            nodes: 2,
+            storage_mib: Some(61_440),
+        }),
+        handled: Some(Handled {
+            generation: Generation(3),
+            key: EdgeKey {
+                instant: monday(),
+                rank: Rank::OverrideEnded,
+            },
+            wish: Wish::Any,
+            schedule: None,
+        }),
+        ..server(1)
+    };
+    assert_snapshot!(stored(&record), @r#"
+    {
+      "account": "hz-eu",
+      "format": 1,
+      "handled": {
+        "generation": 3,
+        "key": {
+          "instant": "2026-06-15T07:00:00Z",
+          "rank": "override-ended"
+        },
+        "wish": "any"
+      },
+      "name": "web",
+      "opted_in": false,
+      "phase": {
+        "name": "gone",
+        "since": "2026-06-15T07:00:00Z"
+      },
+      "provider_id": "1",
+      "reference": "hz-eu/server/1",
+      "region": "fsn1",
+      "resource": "server/1",
+      "revision": 0,
+      "saved": {
+        "kind": "database",
+        "nodes": 2,
+        "plan": "db-s-2vcpu-4gb",
+        "storage_mib": 61440
+      },
+      "tags": []
+    }
+    "#);
+}
+
+#[test]
+fn the_form_of_a_finished_transition() {
+    let entry = HistoryEntry {
+        ending: Ending::Refused("no".to_owned()),
+        schedule: Some(office_hours_name()),
+        accepted_at: Some(monday()),
+        saved: Some(SavedState::Machine {
+            plan: "cx22".to_owned(),
+        }),
+        ..ended(&reference("hz-eu/server/1"), 0)
+    };
+    let item = item::of_history(&entry).unwrap();
+    assert_eq!(item::to_history(item.clone()).unwrap(), entry);
+    assert_snapshot!(shown(&item), @r#"
+    {
+      "accepted_at": "2026-06-15T07:00:00Z",
+      "asked_at": "2026-06-15T07:00:00Z",
+      "cause": {
+        "by-hand": {
+          "by": "ada"
+        }
+      },
+      "claimed_at": "2026-06-15T07:00:00Z",
+      "direction": "stop",
+      "ending": {
+        "refused": "no"
+      },
+      "expires_at": 1789282890,
+      "finished_at": "2026-06-15T07:01:30Z",
+      "forced": true,
+      "format": 1,
+      "name": "web",
+      "reference": "hz-eu/server/1",
+      "saved": {
+        "kind": "machine",
+        "plan": "cx22"
+      },
+      "schedule": "office-hours",
+      "transition": "00000001781506800000#stop"
+    }
+    "#);
+}
+
+#[test]
+fn the_forms_of_the_endings() {
+    let endings = [
+        Ending::Seen,
+        Ending::WouldHave,
+        Ending::Overtaken,
+        Ending::LetGo,
+        Ending::Turned,
+        Ending::Kept,
+        Ending::Gone,
+    ];
+    let stored = endings.map(|ending| {
+        let entry = HistoryEntry {
+            ending,
+            ..ended(&reference("hz-eu/server/1"), 0)
+        };
+        let item = item::of_history(&entry).unwrap();
+        item["ending"].as_s().unwrap().clone()
+    });
+    assert_snapshot!(stored.join(" "), @"seen would-have overtaken let-go turned kept gone");
+}
+
+#[test]
+fn the_forms_of_the_causes() {
+    let by = "ada".to_owned();
+    let causes = [
+        Cause::Schedule,
+        Cause::OverrideSet,
+        Cause::OverrideEnded,
+        Cause::ByHand { by },
+    ];
+    let stored: Item = causes
+        .map(|cause| {
+            let key = cause.rank();
+            let entry = HistoryEntry {
+                cause,
+                ..ended(&reference("hz-eu/server/1"), 0)
+            };
+            let mut item = item::of_history(&entry).unwrap();
+            (format!("{key:?}"), item.remove("cause").unwrap())
+        })
+        .into();
+    assert_snapshot!(shown(&stored), @r#"
+    {
+      "ByHand": {
+        "by-hand": {
+          "by": "ada"
+        }
+      },
+      "OverrideEnded": "override-ended",
+      "OverrideSet": "override-set",
+      "Schedule": "schedule"
+    }
+    "#);
+}
+
+#[test]
+fn the_form_of_the_head() {
+    let head = Head {
+        generation: Generation(3),
+        author: "ada".to_owned(),
+        applied_at: Some(monday()),
+    };
+    let item = item::of_head(&head).unwrap();
+    match item::to_head_item(item.clone()).unwrap() {
+        HeadItem::Head(read) => assert_eq!(read, head),
+        HeadItem::Override(other) => panic!("{other:?} is no head"),
+    }
+    assert_snapshot!(shown(&item), @r#"
+    {
+      "applied_at": "2026-06-15T07:00:00Z",
+      "author": "ada",
+      "format": 1,
+      "generation": 3,
+      "generation_key": "head",
+      "name": "head"
+    }
+    "#);
+}
+
+#[test]
+fn the_forms_of_overrides() {
+    let targets = [
+        Target::Resource(reference("hz-eu/server/1")),
+        Target::Schedule(office_hours_name()),
+    ];
+    let stored = targets.map(|target| {
+        let one = Override {
+            target,
+            wish: Wish::Running,
+            set_at: monday(),
+            ends_at: at("2026-06-15T09:00:00Z"),
+            by: "ada".to_owned(),
+            why: Some("a demonstration".to_owned()),
+        };
+        let item = item::of_override(&one).unwrap();
+        match item::to_head_item(item.clone()).unwrap() {
+            HeadItem::Override(read) => assert_eq!(read, one),
+            HeadItem::Head(other) => panic!("{other:?} is no override"),
+        }
+        shown(&item)
+    });
+    assert_snapshot!(stored.join("\n"), @r#"
+    {
+      "by": "ada",
+      "ends_at": "2026-06-15T09:00:00Z",
+      "format": 1,
+      "generation_key": "head",
+      "name": "override#hz-eu/server/1",
+      "set_at": "2026-06-15T07:00:00Z",
+      "target": {
+        "resource": "hz-eu/server/1"
+      },
+      "why": "a demonstration",
+      "wish": "running"
+    }
+    {
+      "by": "ada",
+      "ends_at": "2026-06-15T09:00:00Z",
+      "format": 1,
+      "generation_key": "head",
+      "name": "override#schedule office-hours",
+      "set_at": "2026-06-15T07:00:00Z",
+      "target": {
+        "schedule": "office-hours"
+      },
+      "why": "a demonstration",
+      "wish": "running"
+    }
+    "#);
+}
+
+#[test]
+fn the_form_of_the_settings() {
+    let settings = Settings {
+        protect: vec!["name:*prod*".parse().unwrap()],
+        ..Settings::default()
+    };
+    let one = ConfigurationItem::Settings(settings.clone());
+    let item = item::of_configuration_item(Generation(3), &one).unwrap();
+    match item::to_configuration_item(item.clone()).unwrap() {
+        ConfigurationItem::Settings(read) => assert_eq!(read, settings),
+        ConfigurationItem::Schedule { schedule, .. } => panic!("{schedule} is not the settings"),
+    }
+    assert_snapshot!(shown(&item), @r#"
+    {
+      "body": {
+        "settings": {
+          "max_new": 25,
+          "max_stops": 100,
+          "mode": "act",
+          "protect": [
+            "name:*prod*"
+          ]
+        }
+      },
+      "format": 1,
+      "generation_key": "generation#000000000003",
+      "name": "settings"
+    }
+    "#);
+}
+
+#[test]
+fn the_form_of_a_schedule() {
+    let mut rule = office_hours();
+    rule.resources.insert(reference("hz-eu/server/1"));
+    rule.manner.stop_nodes = Some(1);
+    let one = ConfigurationItem::Schedule {
+        schedule: office_hours_name(),
+        rule: Box::new(rule),
+    };
+    let item = item::of_configuration_item(Generation(3), &one).unwrap();
+    assert_snapshot!(shown(&item), @r#"
+    {
+      "body": {
+        "schedule": {
+          "rule": {
+            "adopt": "at-once",
+            "enforce": false,
+            "force": true,
+            "graceful": false,
+            "mode": "act",
+            "resources": [
+              "hz-eu/server/1"
+            ],
+            "retain_running": false,
+            "schedule": {
+              "periods": [
+                {
+                  "begin": "08:00",
+                  "end": "19:00",
+                  "weekdays": [
+                    "mon-fri"
+                  ]
+                }
+              ],
+              "timezone": "UTC"
+            },
+            "stop_nodes": 1
+          },
+          "schedule": "office-hours"
+        }
+      },
+      "format": 1,
+      "generation_key": "generation#000000000003",
+      "name": "schedule#office-hours"
+    }
+    "#);
+}
+
+#[test]
+fn the_form_of_an_account() {
+    let account = Account {
+        datacenters: vec![Datacenter::Fsn1Dc14],
+        mode: Mode::Observe,
+        url: Some("http://127.0.0.1:8080".to_owned()),
+        ..hetzner()
+    };
+    let name: AccountName = "hz-eu".parse().unwrap();
+    let item = item::of_account(Generation(3), &name, &account).unwrap();
+    assert_eq!(item::to_account(item.clone()).unwrap(), (name, account));
+    assert_snapshot!(shown(&item), @r#"
+    {
+      "body": {
+        "datacenters": [
+          "fsn1-dc14"
+        ],
+        "mode": "observe",
+        "provider": "hetzner",
+        "token": "ssm:/offhours/hz-eu",
+        "url": "http://127.0.0.1:8080"
+      },
+      "format": 1,
+      "generation_key": "generation#000000000003",
+      "name": "hz-eu"
+    }
+    "#);
+}
+
+#[tokio::test]
+async fn the_form_of_what_was_learnt_of_an_account() {
+    let world = World::new().await;
+    let state = AccountState {
+        account: "hz-eu".parse().unwrap(),
+        listed_at: Some(monday()),
+        tried_at: Some(at("2026-06-15T07:05:00Z")),
+        error: Some("token refused".to_owned()),
+        rate: Some(Rate {
+            remaining: 3500,
+            at: monday(),
+        }),
+    };
+    world.store().save_account_state(&state).await.unwrap();
+    let items = world.items(&World::tables().accounts).await;
+    assert_eq!(item::to_account_state(items[0].clone()).unwrap(), state);
+    assert_snapshot!(shown(&items[0]), @r#"
+    {
+      "account": "hz-eu",
+      "error": "token refused",
+      "format": 1,
+      "generation_key": "state",
+      "listed_at": "2026-06-15T07:00:00Z",
+      "name": "hz-eu",
+      "rate": {
+        "at": "2026-06-15T07:00:00Z",
+        "remaining": 3500
+      },
+      "rate_ms": 1781506800000,
+      "tried_at": "2026-06-15T07:05:00Z"
+    }
+    "#);
+}
+
+/// What reading a record says whose stored item was changed like this; the item stays as it is.
+async fn read_after(change: impl FnOnce(&mut Item)) -> Result<Option<Record>, StoreError> {
+    let world = World::new().await;
+    let saved = world.store().save(due_server(1, monday())).await.unwrap();
+    let mut item = world.stored(&saved).await;
+    change(&mut item);
+    world.put(&World::tables().resources, item.clone()).await;
+
+    let store = world.store();
+    let read = store.record(&saved.reference).await;
+    let batch = store.records(slice::from_ref(&saved.reference)).await;
+    let of_account = store.records_of(&saved.reference.account).await;
+    let due = store.due(monday()).await;
+    for several in [batch, of_account, due] {
+        match (&read, several) {
+            (Ok(one), Ok(several)) => assert_eq!(several.first(), one.as_ref()),
+            (Err(one), Err(several)) => assert_eq!(several.to_string(), one.to_string()),
+            (one, several) => panic!("{one:?} alone, but {several:?} among several"),
+        }
+    }
+    let unread = Record {
+        revision: Revision(0),
+        ..saved.clone()
+    };
+    let overwritten = store.save(unread).await;
+    assert!(matches!(overwritten, Err(StoreError::Stale { .. })));
+    assert_eq!(world.stored(&saved).await, item);
+    read
+}
+
+#[tokio::test]
+async fn a_record_in_a_newer_format_is_refused_and_left_alone() {
+    let read = read_after(|item| {
+        item.insert("format".to_owned(), AttributeValue::N("2".to_owned()));
+    });
+    assert!(matches!(read.await, Err(StoreError::Format(Some(2)))));
+}
+
+#[tokio::test]
+async fn a_record_without_a_format_is_refused_and_left_alone() {
+    let read = read_after(|item| {
+        item.remove("format");
+    });
+    assert!(matches!(read.await, Err(StoreError::Format(None))));
+}
+
+#[tokio::test]
+async fn a_record_that_breaks_its_formats_promise_is_refused_and_left_alone() {
+    let read = read_after(|item| {
+        item.remove("phase");
+    });
+    assert!(matches!(read.await, Err(StoreError::Malformed(_))));
+}
+
+#[tokio::test]
+async fn fields_of_a_later_program_do_not_hinder_an_older_one() {
+    fn add(item: &mut Item) {
+        let later = AttributeValue::S("of a later program".to_owned());
+        item.insert("a_later_field".to_owned(), later);
+    }
+    let read = read_after(|item| {
+        add(item);
+        let Some(AttributeValue::M(phase)) = item.get_mut("phase") else {
+            panic!("the phase is a map");
+        };
+        add(phase);
+    });
+    let expected = Record {
+        revision: Revision(1),
+        ..due_server(1, monday())
+    };
+    assert_eq!(read.await.unwrap(), Some(expected));
+}
+
+#[tokio::test]
+async fn a_configuration_in_a_newer_format_is_refused_whole() {
+    let world = World::new().await;
+    let configuration = Configuration {
+        schedules: [(office_hours_name(), office_hours())].into(),
+        ..crate::fixtures::without_schedules()
+    };
+    let store = world.store();
+    store.apply(&configuration, "ada", monday()).await.unwrap();
+    let (schedules, accounts) = (World::tables().schedules, World::tables().accounts);
+    for table in [schedules, accounts] {
+        for mut item in world.items(&table).await {
+            let known = item.clone();
+            item.insert("format".to_owned(), AttributeValue::N("2".to_owned()));
+            world.put(&table, item).await;
+            let read = world.store().in_force().await;
+            assert!(
+                matches!(read, Err(StoreError::Format(Some(2)))),
+                "{known:?}"
+            );
+            world.put(&table, known).await;
+        }
+    }
+    world.store().in_force().await.unwrap();
+}
