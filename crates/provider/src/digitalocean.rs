@@ -54,13 +54,23 @@ impl Client {
             resources.extend(droplets.into_iter().map(droplet));
         }
         if kinds.contains(&ResourceKind::Database) {
-            let databases = self.pages("/v2/databases", |_| false).await?;
-            resources.extend(databases.into_iter().map(database));
+            resources.extend(self.databases().await?.into_iter().map(database));
         }
         if kinds.contains(&ResourceKind::NodePool) {
             resources.extend(self.node_pools().await?);
         }
         Ok(resources)
+    }
+
+    /// The list comes whole and takes no page (DOSPEC). One that has pages all the same is read
+    /// page by page.
+    async fn databases(&self) -> Result<Vec<schema::Database>, ProviderError> {
+        let path = "/v2/databases";
+        let whole: schema::Page<schema::Database> = self.http.read(&Request::get(path)).await?;
+        match whole.links.and_then(schema::Links::next) {
+            Some(_) => self.pages(path, |_| false).await,
+            None => Ok(whole.items),
+        }
     }
 
     /// A cluster that is deleted between its list and its pools has no pools.

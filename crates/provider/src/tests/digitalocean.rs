@@ -154,7 +154,7 @@ async fn all_kinds_are_listed_with_the_pools_of_each_cluster() {
             ok(page("droplets", vec![droplet(1, "active")], None)),
         ),
         (
-            "GET /v2/databases?per_page=200&page=1".to_owned(),
+            "GET /v2/databases".to_owned(),
             ok(json!({"databases": [database("online", "pg")]})),
         ),
         (
@@ -189,8 +189,29 @@ async fn all_kinds_are_listed_with_the_pools_of_each_cluster() {
 }
 
 #[tokio::test]
+async fn a_list_of_databases_that_has_pages_all_the_same_is_read_whole() {
+    let next = "https://x/v2/databases?page=2&per_page=20";
+    let mut other = database("online", "pg");
+    other["id"] = json!("c0ffee00-0000-4000-8000-000000000000");
+    let first = page("databases", vec![database("online", "pg")], Some(next));
+    let cloud = Script::play([
+        ("GET /v2/databases", ok(first.clone())),
+        ("GET /v2/databases?per_page=200&page=1", ok(first)),
+        (
+            "GET /v2/databases?per_page=200&page=2",
+            ok(page("databases", vec![other], None)),
+        ),
+    ])
+    .await;
+    let client = cloud.digitalocean();
+    let found = client.list(&[ResourceKind::Database]).await.unwrap();
+    assert_eq!(found.len(), 2);
+    cloud.finish();
+}
+
+#[tokio::test]
 async fn an_empty_list_may_be_written_as_null_but_not_be_left_out() {
-    let request = "GET /v2/databases?per_page=200&page=1";
+    let request = "GET /v2/databases";
     let cloud = Script::play([
         (
             request,
@@ -489,11 +510,8 @@ async fn an_id_that_would_lead_to_another_path_is_not_understood() {
     for id in ["../droplets", "a/b", "", "a?b"] {
         let mut database = database("online", "pg");
         database["id"] = json!(id);
-        let cloud = Script::play([(
-            "GET /v2/databases?per_page=200&page=1",
-            ok(json!({"databases": [database]})),
-        )])
-        .await;
+        let cloud =
+            Script::play([("GET /v2/databases", ok(json!({"databases": [database]})))]).await;
         let list = cloud.digitalocean().list(&[ResourceKind::Database]).await;
         assert_eq!(kind(&list.unwrap_err()), "not understood", "{id}");
         cloud.finish();
