@@ -38,6 +38,9 @@ pub enum TokenError {
 pub struct Tokens {
     #[cfg(feature = "aws")]
     ssm: Option<aws_sdk_ssm::Client>,
+    /// Given at the start: there is nowhere to read them again.
+    given: HashMap<TokenReference, SecretString>,
+    /// Read before.
     known: Mutex<HashMap<TokenReference, SecretString>>,
 }
 
@@ -52,7 +55,7 @@ impl Tokens {
     #[must_use]
     pub fn known(tokens: impl IntoIterator<Item = (TokenReference, SecretString)>) -> Self {
         Self {
-            known: Mutex::new(tokens.into_iter().collect()),
+            given: tokens.into_iter().collect(),
             ..Self::default()
         }
     }
@@ -63,12 +66,15 @@ impl Tokens {
     pub fn from_aws(config: &aws_config::SdkConfig) -> Self {
         Self {
             ssm: Some(aws_sdk_ssm::Client::new(config)),
-            known: Mutex::default(),
+            ..Self::default()
         }
     }
 
     /// The token kept under a reference.
     pub async fn token(&self, reference: &TokenReference) -> Result<SecretString, TokenError> {
+        if let Some(token) = self.given.get(reference) {
+            return Ok(token.clone());
+        }
         if let Some(token) = self.lock().get(reference) {
             return Ok(token.clone());
         }

@@ -10,7 +10,7 @@ use environment::{Clock, Tokens};
 use jiff::Timestamp;
 use provider::{Endpoints, Url};
 use secrecy::SecretString;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tokio::net::TcpListener;
 
 /// Which clouds.
@@ -47,7 +47,7 @@ pub enum Clouds {
     },
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct SimulatorClock {
     now: Timestamp,
     #[serde(default)]
@@ -159,7 +159,7 @@ impl Clouds {
             held: true,
         } = self
         {
-            let body = serde_json::to_string(&SimulatorClock { now, held: true })?;
+            let body = serde_json::json!({ "now": now }).to_string();
             let url = url.join("_simulator/clock")?;
             let request = http
                 .post(url)
@@ -178,7 +178,8 @@ async fn ask<T: serde::de::DeserializeOwned>(
     let answer = request
         .send()
         .await
-        .and_then(reqwest::Response::error_for_status)
-        .context("the simulator does not answer; is it running there?")?;
+        .context("the simulator does not answer; is it running there?")?
+        .error_for_status()
+        .context("the simulator refuses")?;
     Ok(serde_json::from_slice(&answer.bytes().await?)?)
 }

@@ -69,7 +69,11 @@ impl Service {
 
     /// Both timers fire. Returns at once; the handlers work in the background.
     pub async fn tick(self: &Arc<Self>, at: Timestamp) {
-        while self.lock_tasks().try_join_next().is_some() {}
+        while let Some(ended) = self.lock_tasks().try_join_next() {
+            if let Err(error) = ended {
+                tracing::error!("An invocation ended by itself: {error}");
+            }
+        }
         for rule in ["offhours-dispatch", "offhours-poll-status"] {
             let event = timer_event(rule, at);
             let service = Arc::clone(self);
