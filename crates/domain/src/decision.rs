@@ -1,15 +1,18 @@
 //! What is due for a record: one pure function that all four functions use.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     configuration::{Configuration, Generation, Mode, Override, Overrides, Rule, Target},
     membership::{Bar, Membership, Subject},
-    record::{Ask, Cause, Direction, EdgeKey, FIRST_LOOK, Handled, Phase, Rank, Record},
+    record::{Ask, ByHand, Cause, Direction, EdgeKey, FIRST_LOOK, Handled, Phase, Rank, Record},
     reference::ScheduleName,
     resource::Power,
     schedule::{Schedule, Wish},
 };
+
+/// The shortest time that instants tell.
+const INSTANT_BEFORE: SignedDuration = SignedDuration::from_nanos(1);
 
 /// The configuration and the overrides under which decisions are taken.
 #[derive(Debug, Clone, Copy)]
@@ -118,7 +121,7 @@ pub fn judge(record: &Record, subject: Subject<'_>, rules: Rules<'_>, now: Times
     let membership = Membership::of(subject, rules.configuration);
     let wishes = Wishes::of(record, &membership, rules);
     let edge = wishes.latest(now);
-    let named = membership.schedule().is_some() || wishes.named_by_person(edge.as_ref());
+    let named = membership.schedule().is_some() || wishes.named_by_person(record, edge.as_ref());
     let opted_in = named && !matches!(membership, Membership::Barred(_));
     let decision = decide(record, &membership, opted_in, edge.as_ref(), rules, now);
     Verdict {
@@ -233,12 +236,13 @@ fn wants_asking(record: &Record, now: Timestamp) -> bool {
         return false;
     }
     let Some(request) = &record.request else {
-        // A watch-out that has seen the wrong end: there is no request of ours to wait for.
+        // A watch-out that has seen the wrong end: the opposite request has acted, and there is
+        // none of ours to wait for.
         let end = record
             .in_flight()
             .map(|transition| transition.direction.end());
         let seen = record.observed.as_ref().map(|observed| observed.power);
-        return record.not_before.is_none_or(|until| until <= now) && seen != end;
+        return seen != end;
     };
     match request.ask {
         Ask::Failed { retry_at } => retry_at <= now,
@@ -271,13 +275,16 @@ pub fn due_at(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Times
     let membership = Membership::of(Subject::recorded(record), rules.configuration);
     let wishes = Wishes::of(record, &membership, rules);
     let latest = wishes.latest(now);
-    let named = membership.schedule().is_some() || wishes.named_by_person(latest.as_ref());
+    let named = membership.schedule().is_some() || wishes.named_by_person(record, latest.as_ref());
     if !named || matches!(membership, Membership::Barred(_)) {
         return None;
     }
     match decide(record, &membership, true, latest.as_ref(), rules, now) {
         Decision::Act(_) | Decision::AskAgain(_) => {
-            Some(record.retry_at.filter(|&at| at > now).unwrap_or(now))
+            let retry_at = record.retry_at.filter(|&at| at > now).unwrap_or(now);
+            // A back-off never reaches past the next edge.
+            let next = wishes.next_with_wish(latest.map(|edge| edge.key), now);
+            Some(next.map_or(retry_at, |edge| retry_at.min(edge.key.instant)))
         }
         Decision::Leave(LeaveReason::Held) => None,
         // The record is ahead of this reader: it is read again when this instant has come.
@@ -340,32 +347,38 @@ impl<'a> Wishes<'a> {
         overrides: &'a Overrides,
     ) -> Self {
         let lasting = |o: &&Override| o.set_at < o.ends_at;
+        let resource_override = overrides
+            .of(&Target::Resource(record.reference.clone()))
+            .filter(lasting);
+        let schedule_override = name
+            .and_then(|name| overrides.of(&Target::Schedule(name.clone())))
+            .filter(lasting);
+        // An override wins over a command that contradicts it, whichever was given first.
+        let overruled = |by_hand: &&ByHand| {
+            [resource_override, schedule_override]
+                .into_iter()
+                .flatten()
+                .find(|o| o.is_active(by_hand.instant))
+                .is_some_and(|o| o.wish != by_hand.wish)
+        };
+        let by_hand = record.asked_by_hand.as_ref().filter(|b| !overruled(b));
         Self {
             schedule,
-            resource_override: overrides
-                .of(&Target::Resource(record.reference.clone()))
-                .filter(lasting),
-            schedule_override: name
-                .and_then(|name| overrides.of(&Target::Schedule(name.clone())))
-                .filter(lasting),
-            by_hand: record.asked_by_hand.as_ref().map(|by_hand| WishEdge {
-                key: EdgeKey {
-                    instant: by_hand.instant,
-                    rank: Rank::ByHand,
-                },
-                wish: by_hand.wish,
-                cause: Cause::ByHand {
-                    by: by_hand.by.clone(),
-                },
-            }),
+            resource_override,
+            schedule_override,
+            by_hand: by_hand.map(by_hand_edge),
         }
     }
 
     /// Whether a person named this very resource: by an override of it, or by the command that
     /// made the latest edge.
-    fn named_by_person(&self, latest: Option<&WishEdge>) -> bool {
+    ///
+    /// A command older than the handled edge names it no more. It can be the latest edge again
+    /// once the schedule is gone that superseded it, and must not act then.
+    fn named_by_person(&self, record: &Record, latest: Option<&WishEdge>) -> bool {
+        let handled = record.handled.as_ref().map(|handled| handled.key);
         latest.is_some_and(|edge| match edge.key.rank {
-            Rank::ByHand => true,
+            Rank::ByHand => handled.is_none_or(|handled| handled <= edge.key),
             Rank::OverrideSet => self
                 .resource_override
                 .is_some_and(|o| o.set_at == edge.key.instant),
@@ -404,10 +417,11 @@ impl<'a> Wishes<'a> {
         let masked = |at| self.resource_override.is_some_and(|o| o.is_active(at));
         let schedule = self.schedule_override.into_iter().flat_map(move |o| {
             let after = self.schedule.map_or(Wish::Any, |s| s.wish_at(o.ends_at));
-            [Some(set(o)), ended(o, after)]
-                .into_iter()
-                .flatten()
-                .filter(move |edge| !masked(edge.key.instant))
+            // Where both overrides end together, the resource's own end says what changes.
+            let just_before = o.ends_at - INSTANT_BEFORE;
+            let set = Some(set(o)).filter(|_| !masked(o.set_at));
+            let ended = ended(o, after).filter(|_| !masked(o.ends_at) && !masked(just_before));
+            [set, ended].into_iter().flatten()
         });
         resource.chain(schedule).chain(self.by_hand.clone())
     }
@@ -441,8 +455,8 @@ impl<'a> Wishes<'a> {
         let schedule = self.schedule?;
         let mut edge = schedule.next_edge(after)?;
         while let Some(end) = self.mask_end(edge.at) {
-            // Edges are whole minutes: one nanosecond before the end loses none at the end itself.
-            edge = schedule.next_edge(end - jiff::SignedDuration::from_nanos(1))?;
+            // Edges are whole minutes: this loses none at the end itself.
+            edge = schedule.next_edge(end - INSTANT_BEFORE)?;
         }
         Some(schedule_edge(edge.at, edge.wish))
     }
@@ -471,6 +485,19 @@ fn schedule_edge(instant: Timestamp, wish: Wish) -> WishEdge {
         },
         wish,
         cause: Cause::Schedule,
+    }
+}
+
+fn by_hand_edge(by_hand: &ByHand) -> WishEdge {
+    WishEdge {
+        key: EdgeKey {
+            instant: by_hand.instant,
+            rank: Rank::ByHand,
+        },
+        wish: by_hand.wish,
+        cause: Cause::ByHand {
+            by: by_hand.by.clone(),
+        },
     }
 }
 
@@ -506,3 +533,6 @@ pub fn fulfilled_by(power: Power) -> Wish {
         Power::Between => Wish::Any,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,8 @@ pub mod record;
 pub mod reference;
 pub mod resource;
 pub mod schedule;
+#[cfg(test)]
+mod tests;
 
 pub use reference::{
     AccountName, ClusterId, DatabaseId, DropletId, PoolId, ResourceId, ResourceKind, ResourceRef,

@@ -232,3 +232,6 @@ fn on_one_level(via: Via, names: BTreeSet<String>, configuration: &Configuration
         None => Membership::Unknown { word: first, via },
     }
 }
+
+#[cfg(test)]
+mod tests;

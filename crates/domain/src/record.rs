@@ -120,6 +120,9 @@ pub struct Record {
     /// No settling on looks earlier than this: an opposite request may still act until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
+    /// In a watch-out, for sized kinds: the size to which the opposite request may still lead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub may_become: Option<SavedState>,
     /// What must be put back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saved: Option<SavedState>,
@@ -370,7 +373,7 @@ pub struct ByHand {
 pub struct Request {
     /// Stop or start.
     pub direction: Direction,
-    /// The instant of the write that permitted it.
+    /// The instant of the write that permitted it, or later the hard cut after it.
     pub asked_at: Timestamp,
     /// The look on which it rests.
     pub looked_at: Timestamp,
@@ -391,14 +394,15 @@ pub struct Request {
 }
 
 impl Request {
-    /// Until when an effect of this request may still appear.
+    /// Until when an effect of this request, or of the hard cut after it, may still appear.
     #[must_use]
     pub fn quiet_at(&self, kind: ResourceKind) -> Timestamp {
-        let from = match self.ask {
+        let from = match (&self.ask, self.forced) {
             // An unanswered earlier ask could arrive until its permit's end, and this one was
             // permitted only after that: its acceptance bounds both.
-            Ask::Accepted { at, .. } => at,
-            Ask::Open | Ask::Failed { .. } => self.asked_at + PERMIT,
+            (Ask::Accepted { at, .. }, Forced::No) => *at,
+            (Ask::Accepted { .. }, Forced::Intended | Forced::Accepted)
+            | (Ask::Open | Ask::Failed { .. }, _) => self.asked_at + PERMIT,
         };
         from + late(kind) + SKEW
     }
@@ -407,6 +411,7 @@ impl Request {
     #[must_use]
     pub fn may_act(&self) -> bool {
         self.unknown
+            || self.forced != Forced::No
             || match self.ask {
                 Ask::Open | Ask::Accepted { .. } => true,
                 Ask::Failed { .. } => false,
@@ -480,6 +485,7 @@ impl Record {
             request: None,
             permit: None,
             not_before: None,
+            may_become: None,
             saved: None,
             used: false,
             retained: false,

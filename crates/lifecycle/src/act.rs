@@ -6,7 +6,7 @@ use domain::{
     AccountName, ResourceRef,
     decision::{Decision, due_at, judge},
     membership::Subject,
-    record::{Ask, Direction, LOOK_AGE, Record, SEND_WINDOW},
+    record::{Ask, Direction, Record, SEND_WINDOW},
     resource::Look,
 };
 use environment::in_words;
@@ -20,7 +20,7 @@ use crate::{
     looks::{self, AT_ONCE, Looked, NoLook},
     note::{self, Noted},
     outcome::{Answer, Event, Outcome, Report},
-    plan::{Cut, Seen, Send, Setting, Step, Write, manner, plan},
+    plan::{Cut, Seen, Send, Setting, Step, Write, log_since, manner, plan},
 };
 
 /// Does in one direction what is due for these resources. The list is a hint: what is due is
@@ -142,7 +142,7 @@ impl Batch<'_> {
     ) -> Result<Vec<Outcome>, Error> {
         match looked {
             Some(Ok(Some(look))) => match self.step(client, &record, &look).await {
-                Ok(step) => self.carry_out(client, record, &look, step).await,
+                Ok(step) => self.carry_out(client, record, step).await,
                 Err(no_look) => self.postpone(record, &no_look).await,
             },
             Some(Ok(None)) => {
@@ -162,12 +162,12 @@ impl Batch<'_> {
     async fn step(&self, client: &Client, record: &Record, look: &Look) -> Result<Step, NoLook> {
         let rules = self.in_force.rules();
         let resource = &look.resource;
-        let log = match record.request.as_ref() {
-            Some(request) if record.in_flight().is_some() && !record.kind().is_sized() => client
-                .actions(&record.reference.id, request.looked_at)
+        let log = match log_since(record) {
+            Some(since) => client
+                .actions(&record.reference.id, since)
                 .await
                 .map_err(|error| NoLook::from(&error))?,
-            Some(_) | None => Vec::new(),
+            None => Vec::new(),
         };
         let verdict = judge(
             record,
@@ -199,14 +199,8 @@ impl Batch<'_> {
         &self,
         client: &Client,
         record: Record,
-        look: &Look,
         step: Step,
     ) -> Result<Vec<Outcome>, Error> {
-        let now = self.context.clock.now();
-        if now.duration_since(look.requested_at) > LOOK_AGE {
-            // Too old to support a write: still due at the next tick.
-            return Ok(Vec::new());
-        }
         match step {
             Step::Leave => Ok(Vec::new()),
             Step::Postpone(words) => {
@@ -217,7 +211,7 @@ impl Batch<'_> {
                 };
                 self.postpone(record, &reason).await
             }
-            Step::Write(write) => self.write(*write, now).await,
+            Step::Write(write) => self.write(*write, self.context.clock.now()).await,
             Step::Send(send) => self.send(client, *send).await,
         }
     }

@@ -23,7 +23,7 @@ mod tests {
     fn waits_double_up_to_a_quarter_of_an_hour() {
         let minutes: Vec<_> = (1..=6).map(|n| after(n, None).as_mins()).collect();
         assert_eq!(minutes, [1, 2, 4, 8, 15, 15]);
-        let asked_for = Some(std::time::Duration::from_secs(3600));
+        let asked_for = Some(std::time::Duration::from_hours(1));
         assert_eq!(after(1, asked_for).as_mins(), 60);
     }
 }

@@ -51,6 +51,18 @@ pub(crate) fn is_moving(resource: &Resource, target: Option<&SavedState>) -> boo
     }
 }
 
+/// Whether a person resized it during a watch-out: it is at neither of the two sizes to which
+/// requests of ours lead.
+pub(crate) fn is_resized(resource: &Resource, record: &Record) -> bool {
+    let watching = record.request.is_none() && record.not_before.is_some();
+    let is_at = |size: &Option<SavedState>| {
+        let against = size.as_ref().and_then(|size| seen_against(resource, size));
+        against == Some(Ordering::Equal)
+    };
+    let ours = is_at(&record.saved) || is_at(&record.may_become);
+    record.kind().is_sized() && watching && record.saved.is_some() && !ours
+}
+
 fn is_restored(pool: &NodePoolSize, saved: &SavedState) -> bool {
     let SavedState::NodePool { count, autoscale } = saved else {
         return false;

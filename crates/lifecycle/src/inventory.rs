@@ -6,7 +6,7 @@ use domain::{
     AccountName, ResourceId, ResourceKind, ResourceRef,
     configuration::{Adopt, Configuration, Provider},
     decision::{Verdict, due_at, judge},
-    membership::{Membership, Subject},
+    membership::{Bar, Membership, Subject},
     record::{Handled, INVENTORY_INTERVAL, Phase, Record},
     resource::{Look, Resource},
 };
@@ -16,7 +16,7 @@ use provider::Client;
 use store::{AccountState, InForce, StoreError};
 
 use crate::{
-    Context, Error,
+    Context, Error, ends,
     looks::{self, NoLook},
     outcome::{Event, Outcome},
     plan::{Seen, manner},
@@ -255,8 +255,9 @@ impl Inventory<'_> {
             record.handled = None;
             record.opted_in = false;
         }
-        if let Phase::Settled { at } = &mut record.phase {
-            *at = observed.power;
+        let standing = ends::standing(&resource, &record);
+        if let (Phase::Settled { at }, Some(standing)) = (&mut record.phase, standing) {
+            *at = standing;
         }
         let same = record
             .observed
@@ -273,6 +274,11 @@ impl Inventory<'_> {
         record.opted_in = verdict.opted_in;
         record.schedule = schedule;
         if joined {
+            let before = record.handled.take();
+            // A command that a later edge has superseded must not act again.
+            record.asked_by_hand = record.asked_by_hand.filter(|by_hand| {
+                before.is_none_or(|handled| handled.key.instant <= by_hand.instant)
+            });
             record.handled = self.first_handled(&verdict);
             record.retry_at = None;
         }
@@ -333,6 +339,7 @@ impl Inventory<'_> {
                     record = saved;
                     let events = one.events();
                     outcomes.extend(events.into_iter().map(|e| Outcome::of(&record, now, e)));
+                    outcomes.extend(self.double(&record).await?);
                 }
                 // Somebody else wrote since the records were read: the next inventory compares.
                 Err(StoreError::Stale { .. }) => return Ok(Vec::new()),
@@ -348,6 +355,29 @@ impl Inventory<'_> {
             outcomes.extend(self.follow(record, Some(look), invoke).await?);
         }
         Ok(outcomes)
+    }
+
+    /// Tells the other account's record of the same resource, if it does not know yet: its own
+    /// inventory comes minutes later, and an edge may be in between.
+    async fn double(&self, record: &Record) -> Result<Option<Outcome>, Error> {
+        let Some(other) = &record.doubled_by else {
+            return Ok(None);
+        };
+        let other = self.context.store.record(other).await?;
+        let Some(mut other) = other.filter(|other| other.doubled_by.is_none()) else {
+            return Ok(None);
+        };
+        let now = self.context.clock.now();
+        other.doubled_by = Some(record.reference.clone());
+        other.due_at = due_at(&other, self.in_force.rules(), now);
+        match self.context.store.save(other).await {
+            Ok(other) => {
+                let reason = Bar::TwoAccounts(record.reference.clone()).to_string();
+                Ok(Some(Outcome::of(&other, now, Event::Conflict { reason })))
+            }
+            Err(StoreError::Stale { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Not in the list: its own Status operation says whether it is gone.
@@ -379,11 +409,11 @@ impl Inventory<'_> {
             client: self.client,
             in_force: self.in_force,
         };
-        let follow = follower.decide(&record, &Ok(look)).await;
+        let next = follower.decide(&record, &Ok(look)).await;
         let mut to_force = Vec::new();
-        let followed = follower.carry_out(record, follow, &mut to_force).await?;
+        let done = follower.carry_out(record, next, &mut to_force).await?;
         follower.ask_to_force(to_force, invoke).await;
-        Ok(followed.outcomes)
+        Ok(done.outcomes)
     }
 }
 
@@ -435,3 +465,6 @@ impl Compared {
         events
     }
 }
+
+#[cfg(test)]
+mod tests;

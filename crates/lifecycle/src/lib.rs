@@ -64,3 +64,6 @@ pub enum Error {
     #[error("failed to work with the store")]
     Store(#[from] store::StoreError),
 }
+
+#[cfg(test)]
+mod tests;

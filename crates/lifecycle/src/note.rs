@@ -59,13 +59,7 @@ pub(crate) async fn write(
             return Ok(());
         };
         record.permit = None;
-        let ended = match cut {
-            Cut::Yes => {
-                note_cut(&mut record, answer);
-                None
-            }
-            Cut::No => note_answer(&mut record, answer, now),
-        };
+        let ended = apply(&mut record, cut, answer, now);
         record.due_at = due_at(&record, rules, now);
         let saved = match &ended {
             Some(entry) => store.save_with_history(record, entry).await,
@@ -87,6 +81,26 @@ fn permits(record: &Record, writer: &Writer) -> bool {
         .is_some_and(|permit| permit.writer == *writer)
 }
 
+/// Notes an answer in a record, and says what that ends.
+pub(crate) fn apply(
+    record: &mut Record,
+    cut: Cut,
+    answer: &Result<Accepted, ChangeError>,
+    now: Timestamp,
+) -> Option<HistoryEntry> {
+    match (cut, answer) {
+        (_, Err(ChangeError::Refused(refusal))) => note_refusal(record, refusal.to_string(), now),
+        (Cut::Yes, answer) => {
+            note_cut(record, answer);
+            None
+        }
+        (Cut::No, answer) => {
+            note_answer(record, answer, now);
+            None
+        }
+    }
+}
+
 fn note_cut(record: &mut Record, answer: &Result<Accepted, ChangeError>) {
     let (forced, error) = match answer {
         Ok(_) => (Forced::Accepted, None),
@@ -99,19 +113,13 @@ fn note_cut(record: &mut Record, answer: &Result<Accepted, ChangeError>) {
     record.last_error = error;
 }
 
-fn note_answer(
-    record: &mut Record,
-    answer: &Result<Accepted, ChangeError>,
-    now: Timestamp,
-) -> Option<HistoryEntry> {
+fn note_answer(record: &mut Record, answer: &Result<Accepted, ChangeError>, now: Timestamp) {
     match answer {
         Ok(accepted) => {
             note_accepted(record, accepted.action, now);
             record.attempts = 0;
             record.last_error = None;
-            None
         }
-        Err(ChangeError::Refused(refusal)) => note_refusal(record, refusal.to_string(), now),
         Err(error @ (ChangeError::Busy(_) | ChangeError::NotAccepted(_))) => {
             let asked_for = match error {
                 ChangeError::NotAccepted(error) => error.retry_after(),
@@ -123,9 +131,8 @@ fn note_answer(
                 request.ask = Ask::Failed { retry_at };
             }
             record.last_error = Some(in_words(error));
-            None
         }
-        Err(ChangeError::Unknown(_)) => None,
+        Err(ChangeError::Refused(_) | ChangeError::Unknown(_)) => {}
     }
 }
 
@@ -139,12 +146,17 @@ fn note_refusal(record: &mut Record, reason: String, now: Timestamp) -> Option<H
         None,
         now,
     );
-    let unknown = record.request.as_ref().is_some_and(|r| r.unknown);
-    if transition.direction == Direction::Stop && !record.used && !unknown {
+    // An unanswered ask, or the accepted shutdown whose cut was refused.
+    let may_act = record
+        .request
+        .as_ref()
+        .is_some_and(|request| request.unknown || matches!(request.ask, Ask::Accepted { .. }));
+    if transition.direction == Direction::Stop && !record.used && !may_act {
         record.saved = None;
     }
-    if !unknown {
-        record.request = None;
+    record.request = record.request.take().filter(|_| may_act);
+    if let Some(request) = &mut record.request {
+        request.forced = Forced::No;
     }
     record.last_error = Some(reason.clone());
     record.phase = Phase::Refused { transition, reason };

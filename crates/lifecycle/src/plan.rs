@@ -8,8 +8,8 @@ use domain::{
     decision::{Decision, Due, LeaveReason, Rules, Verdict, due_at, judge},
     membership::Subject,
     record::{
-        Ask, Cause, Direction, Forced, GRACE, PERMIT, Permit, Phase, Record, Request, SKEW,
-        Transition, Writer,
+        Ask, Cause, Direction, Forced, GRACE, LOOK_AGE, PERMIT, Permit, Phase, Record, Request,
+        SKEW, Transition, Writer,
     },
     resource::{ActionEffect, AutoscaleBounds, LoggedAction, Power, Resource, SavedState, Size},
     schedule::Wish,
@@ -104,6 +104,16 @@ pub(crate) fn manner(verdict: &Verdict, rules: Rules<'_>) -> Manner {
         .unwrap_or_default()
 }
 
+/// Whether nothing may be sent for a record, though its transition may be under way: the service,
+/// its account or its schedule only observes.
+pub(crate) fn only_observed(record: &Record, manner: &Manner, rules: Rules<'_>) -> bool {
+    let configuration = rules.configuration;
+    let account = configuration.accounts.get(&record.reference.account);
+    configuration.settings.mode == Mode::Observe
+        || account.is_some_and(|account| account.mode == Mode::Observe)
+        || manner.mode == Mode::Observe
+}
+
 /// Plans the next step of stop or start for one record.
 pub(crate) fn plan(
     direction: Direction,
@@ -111,7 +121,9 @@ pub(crate) fn plan(
     seen: Seen<'_>,
     setting: Setting<'_>,
 ) -> Step {
-    if record.permit_is_open(setting.now) {
+    let too_old = setting.now.duration_since(seen.requested_at) > LOOK_AGE;
+    if too_old || record.permit_is_open(setting.now) {
+        // Still due at the next tick.
         return Step::Leave;
     }
     let subject = Subject::seen(record, seen.resource);
@@ -127,9 +139,8 @@ pub(crate) fn plan(
         Decision::Act(due) if due.direction == direction => planner.act(&due),
         Decision::AskAgain(towards) if towards == direction => planner.ask_again(),
         Decision::Act(_) | Decision::AskAgain(_) => Step::Leave,
-        Decision::Leave(_)
+        Decision::Leave(LeaveReason::Handled)
             if direction == Direction::Stop
-                && verdict.opted_in
                 && verdict.wish == Wish::Stopped
                 && may_be_forced(record, seen.resource, seen.log, setting.now) =>
         {
@@ -184,6 +195,15 @@ pub(crate) fn opposes(effect: ActionEffect, direction: Direction) -> bool {
         | (ActionEffect::Shutdown | ActionEffect::PowerOff, Direction::Stop)
         | (ActionEffect::Other, _) => false,
     }
+}
+
+/// Since when a machine's action log matters to its transition; none where nothing is under way,
+/// and for the kinds that keep no log.
+pub(crate) fn log_since(record: &Record) -> Option<Timestamp> {
+    let transition = record.in_flight().filter(|_| !record.kind().is_sized())?;
+    let request = record.request.as_ref();
+    // In a watch-out the opposite request is ours, and came earlier by clocks that may differ.
+    Some(request.map_or(transition.claimed_at + SKEW, |request| request.looked_at))
 }
 
 /// The latest action about power since a look: that of a person if it opposes.
@@ -250,15 +270,15 @@ struct Planner<'a> {
 impl Planner<'_> {
     fn act(&self, due: &Due) -> Step {
         match self.record.in_flight() {
-            None => self.from_rest(due),
+            None => self.begin(due),
             Some(transition) if transition.direction == self.direction => self.renew(due),
             Some(transition) => self.turn(due, transition),
         }
     }
 
     /// From settled, refused or stuck.
-    fn from_rest(&self, due: &Due) -> Step {
-        if let Some(busy) = &self.seen.resource.busy {
+    fn begin(&self, due: &Due) -> Step {
+        if let Some(busy) = self.busy() {
             return Step::Postpone(format!("busy: {busy}"));
         }
         let retained = self.direction == Direction::Stop
@@ -270,7 +290,9 @@ impl Planner<'_> {
             return self.acknowledge(due, at, RETAINED.to_owned());
         }
         let at_end = self.at_end();
-        let quiet_at = self.opposite_quiet_at();
+        // A watch-out that a person overtook has left its instant behind.
+        let watched_until = self.record.not_before.filter(|&at| at > self.setting.now);
+        let quiet_at = self.opposite_quiet_at().max(watched_until);
         match (at_end, quiet_at) {
             (true, None) => self.acknowledge(due, self.direction.end(), self.already_there()),
             (true, Some(quiet_at)) => self.watch_out(due, quiet_at, None),
@@ -286,7 +308,8 @@ impl Planner<'_> {
         let since = request.map_or(Timestamp::MIN, |request| request.looked_at);
         let overtaken = last_power_action(self.seen.log, since)
             .is_some_and(|action| opposes(action.effect, self.direction));
-        if (lost || overtaken) && !self.at_end() && self.seen.resource.busy.is_none() {
+        let acts = due.mode == Mode::Act;
+        if acts && (lost || overtaken) && !self.at_end() && self.busy().is_none() {
             return self.claim(due, self.record.not_before, None);
         }
         let mut record = self.record.clone();
@@ -296,10 +319,7 @@ impl Planner<'_> {
 
     /// A newer edge in the opposite direction, in one write: never two transitions at once.
     fn turn(&self, due: &Due, old: &Transition) -> Step {
-        if self.seen.resource.busy.is_some() {
-            return Step::Leave;
-        }
-        if due.mode == Mode::Observe {
+        if self.busy().is_some() || due.mode == Mode::Observe {
             return Step::Leave;
         }
         let ended = history(
@@ -321,42 +341,46 @@ impl Planner<'_> {
     /// The transition under way has no request that could still succeed.
     fn ask_again(&self) -> Step {
         let request = self.record.request.as_ref();
-        let moving = request.is_some_and(|request| {
-            matches!(request.ask, Ask::Open)
-                && ends::is_moving(self.seen.resource, request.target.as_ref())
-        });
-        if self.at_end() || self.seen.resource.busy.is_some() || moving {
+        let open = request.filter(|request| matches!(request.ask, Ask::Open));
+        let moving = open
+            .is_some_and(|request| ends::is_moving(self.seen.resource, request.target.as_ref()));
+        if self.at_end() || self.busy().is_some() || moving {
             // For poll-status to see to.
             return Step::Leave;
         }
-        if let Some(request) = request
-            && (matches!(request.ask, Ask::Open) || request.unknown)
-            && !self.record.kind().is_sized()
-        {
-            let last = last_power_action(self.seen.log, request.looked_at);
-            if last.is_some_and(|action| opposes(action.effect, self.direction)) {
+        if request.is_none_or(|request| open.is_some() || request.unknown) {
+            let since = log_since(self.record);
+            let last = since.and_then(|since| last_power_action(self.seen.log, since));
+            let opposed = last.is_some_and(|action| opposes(action.effect, self.direction));
+            if opposed || ends::is_resized(self.seen.resource, self.record) {
                 return self.overtaken();
             }
-            if matches!(request.ask, Ask::Open)
-                && let Some(ours) = our_action(self.seen.log, request)
-            {
-                let mut record = self.record.clone();
-                note_accepted(&mut record, Some(ours.id), self.setting.now);
-                return self.write(record, None, Vec::new());
-            }
+        }
+        if let Some(ours) = open.and_then(|request| our_action(self.seen.log, request)) {
+            let mut record = self.record.clone();
+            note_accepted(&mut record, Some(ours.id), self.setting.now);
+            return self.write(record, None, Vec::new());
+        }
+        if only_observed(self.record, &self.manner, self.setting.rules) {
+            return Step::Leave;
         }
         let Some(change) = self.change() else {
             return Step::Leave;
         };
         let mut record = self.record.clone();
-        let unknown =
-            request.is_some_and(|request| request.unknown || matches!(request.ask, Ask::Open));
-        let events = self.save_before_shrink(&mut record);
+        let unknown = request.is_some_and(|request| request.unknown) || open.is_some();
+        // An unanswered request of ours has led here: what is seen is not the original.
+        let target = request.and_then(|request| request.target.as_ref());
+        let ours = target.is_some_and(|target| {
+            ends::seen_against(self.seen.resource, target) == Some(Ordering::Equal)
+        });
+        record.used |= ours && self.shrink_was_asked();
+        let (ended, events) = self.save_before_shrink(&mut record);
         record.request = Some(Request {
             unknown,
             ..self.request(&change)
         });
-        self.send(record, change, events, None)
+        self.send(record, change, events, ended)
     }
 
     /// A person did the opposite meanwhile: what is asked and unknown stays, so that a later
@@ -383,8 +407,7 @@ impl Planner<'_> {
     /// The edge finds the resource where it wants it, or leaves it where it is.
     fn acknowledge(&self, due: &Due, at: Power, reason: String) -> Step {
         let mut record = self.record.clone();
-        let again = record.handled.is_some();
-        record.handled = Some(due.handled.clone());
+        let before = record.handled.replace(due.handled.clone());
         let mut ended = None;
         match self.direction {
             Direction::Start => {
@@ -403,13 +426,20 @@ impl Planner<'_> {
                 }
                 record.saved = None;
                 record.used = false;
-                record.retained = self.manner.retain_running && again;
+                // What was wished running before may run by our own start.
+                record.retained = self.manner.retain_running
+                    && before
+                        .is_some_and(|handled| handled.wish != Wish::Running || record.retained);
             }
-            Direction::Stop => record.retained = false,
+            Direction::Stop => {
+                record.used |= self.shrink_was_asked();
+                record.retained = false;
+            }
         }
         record.phase = Phase::Settled { at };
         record.request = None;
         record.not_before = None;
+        record.may_become = None;
         let direction = self.direction;
         self.write(
             record,
@@ -426,7 +456,11 @@ impl Planner<'_> {
             transition: self.transition(due),
         };
         record.handled = Some(due.handled.clone());
-        record.request = None;
+        let opposite = record.request.take();
+        let opposite = opposite.filter(|request| request.direction != self.direction);
+        if let Some(request) = opposite {
+            record.may_become = request.target;
+        }
         record.not_before = Some(until);
         self.write(record, ended, Vec::new())
     }
@@ -434,7 +468,7 @@ impl Planner<'_> {
     /// Observe mode: decided, recorded and reported; nothing is sent.
     fn observe(&self, due: &Due) -> Step {
         let Some(change) = self.change() else {
-            return self.no_plan();
+            return Self::no_plan();
         };
         let mut record = self.record.clone();
         let mut handled = due.handled.clone();
@@ -460,33 +494,35 @@ impl Planner<'_> {
     /// Claims the record and permits exactly one request.
     fn claim(&self, due: &Due, quiet_at: Option<Timestamp>, ended: Option<HistoryEntry>) -> Step {
         let Some(change) = self.change() else {
-            return self.no_plan();
+            return Self::no_plan();
         };
         let mut record = self.record.clone();
         record.used |= self.shrink_was_asked();
-        let events = self.save_before_shrink(&mut record);
+        let (replaced, events) = self.save_before_shrink(&mut record);
         record.phase = Phase::InFlight {
             transition: self.transition(due),
         };
         record.handled = Some(due.handled.clone());
         record.not_before = quiet_at;
+        record.may_become = None;
         record.request = Some(self.request(&change));
         record.attempts = 0;
         record.last_error = None;
-        if self.direction == Direction::Start {
-            record.retained = false;
-        }
-        self.send(record, change, events, ended)
+        record.retained = false;
+        // The entry of a turned transition names what was saved as well.
+        self.send(record, change, events, ended.or(replaced))
     }
 
     /// The hard cut.
     fn force(&self) -> Step {
-        if !self.manner.force {
+        let observed = only_observed(self.record, &self.manner, self.setting.rules);
+        if !self.manner.force || observed {
             return Step::Leave;
         }
         let mut record = self.record.clone();
         if let Some(request) = &mut record.request {
             request.forced = Forced::Intended;
+            request.asked_at = self.setting.now;
         }
         record.permit = Some(self.permit());
         Step::Send(Box::new(Send {
@@ -517,8 +553,19 @@ impl Planner<'_> {
         }
     }
 
-    fn no_plan(&self) -> Step {
+    fn no_plan() -> Step {
         Step::Postpone("the provider lists no plan to which this database could shrink".to_owned())
+    }
+
+    /// Why no change may be sent now. A pool that drains to zero is on its way already, and what
+    /// is left of it is nothing to save.
+    fn busy(&self) -> Option<String> {
+        let resource = self.seen.resource;
+        let draining = self.direction == Direction::Stop
+            && resource.power == Power::Between
+            && matches!(&resource.size, Size::NodePool(pool) if pool.count == 0);
+        let draining = draining.then(|| "its nodes are draining".to_owned());
+        resource.busy.clone().or(draining)
     }
 
     fn at_end(&self) -> bool {
@@ -630,7 +677,11 @@ impl Planner<'_> {
             (Size::Database(_), Direction::Stop) => self.resize(self.seen.target?),
             (Size::Database(_), Direction::Start) => self.resize(self.record.saved.as_ref()?),
             (Size::NodePool(_), Direction::Stop) => self.scale(0, None),
-            (Size::NodePool(_), Direction::Start) => match self.record.saved.as_ref()? {
+            (Size::NodePool(seen), Direction::Start) => match self.record.saved.as_ref()? {
+                // A start never shrinks what a person made larger.
+                SavedState::NodePool { count, .. } if seen.count > *count => {
+                    self.scale(seen.count, seen.autoscale)
+                }
                 SavedState::NodePool { count, autoscale } => self.scale(*count, *autoscale),
                 SavedState::Database { .. } | SavedState::Machine { .. } => None,
             },
@@ -682,40 +733,56 @@ impl Planner<'_> {
         })
     }
 
-    /// The whole rule of what is saved before a shrink, from the look that permits it.
-    fn save_before_shrink(&self, record: &mut Record) -> Vec<Event> {
+    /// The whole rule of what is saved before a shrink, from the look that permits it. What is
+    /// no longer kept goes to history, and is told.
+    fn save_before_shrink(&self, record: &mut Record) -> (Option<HistoryEntry>, Vec<Event>) {
+        let nothing = (None, Vec::new());
         if self.direction == Direction::Start {
-            return Vec::new();
+            return nothing;
         }
         let Some(seen) = self.seen.resource.size.to_save() else {
-            return Vec::new();
+            return nothing;
         };
         match record.saved.take() {
             None => {
                 record.saved = Some(seen);
                 record.used = false;
-                Vec::new()
+                nothing
             }
             // Nothing can have shrunk it: what is there now is the original.
             Some(_) if !record.used => {
                 record.saved = Some(seen);
-                Vec::new()
+                nothing
             }
             Some(saved) => match saved.compare(&seen) {
                 Some(Ordering::Greater | Ordering::Equal) => {
                     record.saved = Some(saved);
-                    Vec::new()
+                    nothing
                 }
                 Some(Ordering::Less) => {
                     record.saved = Some(seen);
-                    Vec::new()
+                    nothing
                 }
                 None => {
                     record.saved = Some(seen);
-                    vec![Event::Replaced { saved }]
+                    (Some(self.not_put_back()), vec![Event::Replaced { saved }])
                 }
             },
         }
+    }
+
+    /// The saved state as the start that will not put it back. The stop now claimed writes an
+    /// entry of its own.
+    fn not_put_back(&self) -> HistoryEntry {
+        let now = self.setting.now;
+        let never = Transition {
+            direction: Direction::Start,
+            claimed_at: now,
+            cause: Cause::Schedule,
+            schedule: self.record.schedule.clone(),
+        };
+        let seen = Some(self.seen.resource);
+        history(self.record, &never, Ending::Kept, seen, now)
     }
 
     fn dated(&self, mut record: Record) -> Record {

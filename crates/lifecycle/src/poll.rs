@@ -16,7 +16,7 @@ use crate::{
     inventory,
     looks::{self, Looked},
     outcome::{Event, Outcome, Report},
-    plan::{Seen, Setting, Write},
+    plan::{Seen, Setting, Write, log_since},
     settle::{self, Follow},
 };
 
@@ -214,13 +214,9 @@ impl Follower<'_> {
         };
         let mut log = Vec::new();
         if settle::needs_log(record, &look.resource, self.context.clock.now())
-            && let Some(request) = &record.request
+            && let Some(since) = log_since(record)
         {
-            let read = self
-                .client
-                .actions(&record.reference.id, request.looked_at)
-                .await;
-            match read {
+            match self.client.actions(&record.reference.id, since).await {
                 Ok(actions) => log = actions,
                 // Without the log nothing may be concluded from the status alone.
                 Err(_) => return Follow::Wait,

@@ -1,9 +1,9 @@
 //! Following a transition: what a look means for one that is under way, or stuck.
 
 use domain::{
-    decision::{due_at, judge},
+    decision::{Decision, LeaveReason, due_at, judge},
     membership::Subject,
-    record::{Ask, Direction, Observed, Phase, Record, Transition, deadline},
+    record::{Ask, Direction, LOOK_AGE, Observed, Phase, Record, Transition, deadline},
     resource::{ActionState, Resource},
     schedule::Wish,
 };
@@ -14,16 +14,17 @@ use crate::{
     ends,
     outcome::Event,
     plan::{
-        Seen, Setting, Write, history, last_power_action, manner, may_be_forced, note_accepted,
-        opposes, our_action,
+        Seen, Setting, Write, history, last_power_action, log_since, manner, may_be_forced,
+        note_accepted, only_observed, opposes, our_action,
     },
 };
 
 /// For how long after a request a machine's log is not worth reading: its effect is on its way.
 const LOG_PATIENCE: SignedDuration = SignedDuration::from_secs(30);
 
-/// From the first 404 to *gone*: the second must come from another tick.
-const MISSING_FOR: SignedDuration = SignedDuration::from_secs(30);
+/// From the first 404 to *gone*: the second must come from another tick, and one goes on looking
+/// for about this long.
+const MISSING_FOR: SignedDuration = SignedDuration::from_secs(50);
 
 /// What following a transition leads to.
 #[derive(Debug)]
@@ -47,7 +48,7 @@ pub(crate) fn needs_log(record: &Record, resource: &Resource, now: Timestamp) ->
         && record
             .request
             .as_ref()
-            .is_some_and(|request| now.duration_since(request.asked_at) >= LOG_PATIENCE)
+            .is_none_or(|request| now.duration_since(request.asked_at) >= LOG_PATIENCE)
 }
 
 /// The first that fits, for a record that is in flight or stuck.
@@ -57,7 +58,8 @@ pub(crate) fn follow(record: &Record, seen: Seen<'_>, setting: Setting<'_>) -> F
         Phase::InFlight { transition } | Phase::Stuck { transition, .. } => transition,
         Phase::Settled { .. } | Phase::Refused { .. } | Phase::Gone { .. } => return Follow::Wait,
     };
-    if record.permit_is_open(now) {
+    let too_old = now.duration_since(seen.requested_at) > LOOK_AGE;
+    if too_old || record.permit_is_open(now) {
         return Follow::Wait;
     }
     let follower = Follower {
@@ -120,6 +122,7 @@ pub(crate) fn missing(record: &Record, setting: Setting<'_>) -> Follow {
     next.phase = Phase::Gone { since: now };
     next.request = None;
     next.not_before = None;
+    next.may_become = None;
     next.opted_in = false;
     let saved = next.saved.clone();
     write(next, ended, vec![Event::Gone { saved }], setting)
@@ -159,9 +162,10 @@ impl Follower<'_> {
         let now = self.setting.now;
         let direction = self.transition.direction;
         let request = self.record.request.as_ref();
-        let since = request.map_or(self.transition.claimed_at, |request| request.looked_at);
-        let last = last_power_action(self.seen.log, since);
-        if last.is_some_and(|action| opposes(action.effect, direction)) || self.is_resized() {
+        let since = log_since(self.record);
+        let last = since.and_then(|since| last_power_action(self.seen.log, since));
+        let opposed = last.is_some_and(|action| opposes(action.effect, direction));
+        if opposed || ends::is_resized(self.seen.resource, self.record) {
             return self.end(Ending::Overtaken, Event::Overtaken { direction });
         }
         if let Some(request) = request
@@ -175,15 +179,19 @@ impl Follower<'_> {
             let quiet = request.is_none_or(|request| {
                 !request.may_act() || request.quiet_at(self.record.kind()) <= now
             });
-            if quiet {
+            let watching = self.record.not_before.is_some_and(|until| now < until);
+            if quiet && !watching {
                 return self.end(Ending::LetGo, Event::LetGo { direction });
             }
             return self.observed();
         }
+        let manner = manner(&verdict, self.setting.rules);
         let forceable = verdict.wish == Wish::Stopped
+            && verdict.decision == Decision::Leave(LeaveReason::Handled)
+            && !only_observed(self.record, &manner, self.setting.rules)
             && may_be_forced(self.record, self.seen.resource, self.seen.log, now);
         if forceable {
-            return if manner(&verdict, self.setting.rules).force {
+            return if manner.force {
                 Follow::Force
             } else {
                 self.stuck("the guest did not react within 60 s, and force = false".to_owned())
@@ -229,22 +237,6 @@ impl Follower<'_> {
         }
     }
 
-    /// In a watch-out, a sized resource at neither size was resized by a person.
-    fn is_resized(&self) -> bool {
-        let watching = self.record.request.is_none() && self.record.not_before.is_some();
-        let Some(saved) = self.record.saved.as_ref().filter(|_| watching) else {
-            return false;
-        };
-        let is_saved =
-            ends::seen_against(self.seen.resource, saved) == Some(std::cmp::Ordering::Equal);
-        let is_small = self
-            .record
-            .observed
-            .as_ref()
-            .is_some_and(|observed| observed.size == self.seen.resource.size.to_save());
-        self.record.kind().is_sized() && !is_saved && !is_small
-    }
-
     fn settle(&self) -> Follow {
         let now = self.setting.now;
         let direction = self.transition.direction;
@@ -267,6 +259,7 @@ impl Follower<'_> {
         };
         record.request = None;
         record.not_before = None;
+        record.may_become = None;
         record.retry_at = None;
         record.attempts = 0;
         record.last_error = None;
@@ -297,6 +290,7 @@ impl Follower<'_> {
         if let_go {
             record.request = None;
             record.not_before = None;
+            record.may_become = None;
         }
         self.write(record, Some(ended), vec![event])
     }

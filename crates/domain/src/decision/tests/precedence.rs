@@ -1,0 +1,470 @@
+//! Which wish wins, row by row of the order of precedence, and where it changes.
+
+use super::*;
+
+const ID: &str = "do-main/droplet/1";
+
+/// The wish at an instant, and the edge that brought it.
+#[track_caller]
+fn check(world: &World, record: &Record, now: &str, wish: Wish, edge: &str, rank: Rank) {
+    let verdict = world.judge(record, now);
+    let found = verdict.edge.map(|edge| (edge.key.instant, edge.key.rank));
+    assert_eq!(
+        (verdict.wish, found),
+        (wish, Some((at(edge), rank))),
+        "{now}"
+    );
+    assert!(verdict.opted_in);
+}
+
+/// The coming edges after an instant, each as `INSTANT WISH`.
+fn coming(world: &World, record: &Record, after: &str, count: usize) -> Vec<String> {
+    coming_edges(record, world.rules(), at(after))
+        .take(count)
+        .map(|edge| {
+            let utc = edge.key.instant.to_zoned(jiff::tz::TimeZone::UTC);
+            let text = utc.strftime("%a %H:%M").to_string().to_lowercase();
+            format!("{text} {}", edge.wish)
+        })
+        .collect()
+}
+
+#[test]
+fn protection_beats_overrides_and_commands() {
+    let world = world()
+        .protecting("name:web")
+        .overriding(ID, STOPPED, "mon 09:00", "mon 12:00");
+    for record in [
+        office_droplet(),
+        office_droplet().commanded("mon 10:00", STOPPED),
+        droplet().commanded("mon 10:00", STOPPED),
+    ] {
+        let verdict = world.judge(&record, "mon 10:30");
+        assert!(!verdict.opted_in);
+        let protected = Bar::Protected("name:web".parse().unwrap());
+        leaves(&verdict.decision, &LeaveReason::Barred(protected));
+        assert_eq!(world.due_at(&record, "mon 10:30"), None);
+    }
+}
+
+#[test]
+fn an_opt_out_beats_overrides_and_commands() {
+    let world = world().overriding(ID, STOPPED, "mon 09:00", "mon 12:00");
+    let own = droplet().tagged(&["offhours:off"]);
+    let clusters = office_droplet().in_cluster("k8s", &["offhours:off"]);
+    for (record, on_cluster) in [(own, false), (clusters, true)] {
+        let record = record.commanded("mon 10:00", STOPPED);
+        let verdict = world.judge(&record, "mon 10:30");
+        assert!(!verdict.opted_in);
+        let opted_out = Bar::OptedOut { on_cluster };
+        leaves(&verdict.decision, &LeaveReason::Barred(opted_out));
+    }
+}
+
+#[test]
+fn an_override_of_the_resource_beats_that_of_its_schedule() {
+    let world = world()
+        .overriding(ID, STOPPED, "mon 09:00", "mon 12:00")
+        .overriding("office", RUNNING, "mon 10:00", "mon 13:00");
+    let record = office_droplet();
+    check(
+        &world,
+        &record,
+        "mon 09:30",
+        STOPPED,
+        "mon 09:00",
+        Rank::OverrideSet,
+    );
+    check(
+        &world,
+        &record,
+        "mon 11:00",
+        STOPPED,
+        "mon 09:00",
+        Rank::OverrideSet,
+    );
+    check(
+        &world,
+        &record,
+        "mon 12:30",
+        RUNNING,
+        "mon 12:00",
+        Rank::OverrideEnded,
+    );
+}
+
+#[test]
+fn an_override_of_the_schedule_beats_a_command_that_contradicts_it() {
+    let world = world().overriding("office", STOPPED, "mon 09:00", "mon 12:00");
+    for command in ["mon 08:30", "mon 10:00"] {
+        let record = office_droplet().commanded(command, RUNNING);
+        check(
+            &world,
+            &record,
+            "mon 11:00",
+            STOPPED,
+            "mon 09:00",
+            Rank::OverrideSet,
+        );
+    }
+    // Nor does it come back when the override is over.
+    let record = office_droplet().commanded("mon 10:00", RUNNING);
+    check(
+        &world,
+        &record,
+        "mon 12:30",
+        RUNNING,
+        "mon 12:00",
+        Rank::OverrideEnded,
+    );
+}
+
+#[test]
+fn a_command_that_agrees_with_an_override_is_an_edge_of_its_own() {
+    let world = world().overriding(ID, STOPPED, "mon 09:00", "mon 12:00");
+    let record = office_droplet().commanded("mon 10:00", STOPPED);
+    check(
+        &world,
+        &record,
+        "mon 10:00",
+        STOPPED,
+        "mon 10:00",
+        Rank::ByHand,
+    );
+    check(
+        &world,
+        &record,
+        "mon 12:00",
+        RUNNING,
+        "mon 12:00",
+        Rank::OverrideEnded,
+    );
+}
+
+#[test]
+fn a_command_beats_the_schedule_until_its_next_edge() {
+    let record = office_droplet().commanded("mon 10:00", STOPPED);
+    check(
+        &world(),
+        &record,
+        "mon 09:59",
+        RUNNING,
+        "mon 08:00",
+        Rank::Schedule,
+    );
+    check(
+        &world(),
+        &record,
+        "mon 10:00",
+        STOPPED,
+        "mon 10:00",
+        Rank::ByHand,
+    );
+    check(
+        &world(),
+        &record,
+        "mon 18:59",
+        STOPPED,
+        "mon 10:00",
+        Rank::ByHand,
+    );
+    check(
+        &world(),
+        &record,
+        "mon 19:00",
+        STOPPED,
+        "mon 19:00",
+        Rank::Schedule,
+    );
+    check(
+        &world(),
+        &record,
+        "tue 08:00",
+        RUNNING,
+        "tue 08:00",
+        Rank::Schedule,
+    );
+}
+
+#[test]
+fn a_command_at_the_instant_of_an_edge_beats_it() {
+    let record = office_droplet().commanded("mon 19:00", RUNNING);
+    check(
+        &world(),
+        &record,
+        "mon 19:00",
+        RUNNING,
+        "mon 19:00",
+        Rank::ByHand,
+    );
+    let set = world().overriding("office", STOPPED, "mon 19:00", "mon 20:00");
+    check(
+        &set,
+        &office_droplet(),
+        "mon 19:00",
+        STOPPED,
+        "mon 19:00",
+        Rank::OverrideSet,
+    );
+}
+
+#[test]
+fn a_list_beats_the_tag_and_that_the_clusters() {
+    let world = world()
+        .with_schedule("early", daily("06:00", "07:00"))
+        .with_schedule("late", daily("20:00", "21:00"));
+    let record = droplet().in_cluster("k8s", &["offhours:late"]);
+    check(
+        &world,
+        &record,
+        "mon 20:30",
+        RUNNING,
+        "mon 20:00",
+        Rank::Schedule,
+    );
+    let record = record.tagged(&["offhours:early"]);
+    check(
+        &world,
+        &record,
+        "mon 20:30",
+        STOPPED,
+        "mon 07:00",
+        Rank::Schedule,
+    );
+    let listed = world.listing("office", ID);
+    check(
+        &listed,
+        &record,
+        "mon 20:30",
+        STOPPED,
+        "mon 19:00",
+        Rank::Schedule,
+    );
+}
+
+#[test]
+fn a_conflict_keeps_everything_as_it_is() {
+    let world = world()
+        .with_schedule("late", daily("20:00", "21:00"))
+        .overriding(ID, STOPPED, "mon 09:00", "mon 12:00");
+    let record = droplet()
+        .tagged(&["offhours:office", "offhours:late"])
+        .commanded("mon 10:00", STOPPED);
+    let verdict = world.judge(&record, "mon 10:30");
+    assert!(matches!(
+        verdict.decision,
+        Decision::Leave(LeaveReason::Barred(bar)) if bar.is_conflict()
+    ));
+}
+
+#[test]
+fn an_unknown_schedule_wants_nothing_but_a_person_may() {
+    let record = droplet().tagged(&["offhours:ofice"]);
+    let unknown = LeaveReason::UnknownSchedule("ofice".to_owned());
+    leaves(&world().decide(&record, "mon 19:00"), &unknown);
+    assert_eq!(world().due_at(&record, "mon 19:00"), None);
+    let commanded = record.commanded("mon 10:00", STOPPED);
+    check(
+        &world(),
+        &commanded,
+        "mon 10:00",
+        STOPPED,
+        "mon 10:00",
+        Rank::ByHand,
+    );
+}
+
+#[test]
+fn a_resource_that_nothing_names_obeys_a_person_and_nobody_else() {
+    leaves(
+        &world().decide(&droplet(), "mon 19:00"),
+        &LeaveReason::Unnamed,
+    );
+    let commanded = droplet().commanded("mon 10:00", STOPPED);
+    let decision = world().decide(&commanded, "mon 10:00");
+    acts(&decision, "mon 10:00", Rank::ByHand, STOP, Why::Edge);
+    let overridden = world().overriding(ID, STOPPED, "mon 09:00", "mon 12:00");
+    let decision = overridden.decide(&droplet(), "mon 10:00");
+    acts(&decision, "mon 09:00", Rank::OverrideSet, STOP, Why::Edge);
+    // Over no schedule, its end wants nothing.
+    let done = droplet().having_done(&decision);
+    leaves(
+        &overridden.decide(&done, "mon 12:00"),
+        &LeaveReason::Unnamed,
+    );
+}
+
+#[test]
+fn an_old_command_does_not_act_again_on_a_resource_that_loses_its_schedule() {
+    let followed = office_droplet()
+        .commanded("mon 12:00", STOPPED)
+        .having_handled("tue 08:00", RUNNING);
+    leaves(
+        &world().decide(&followed, "tue 10:00"),
+        &LeaveReason::Handled,
+    );
+    let untagged = followed.clone().tagged(&[]);
+    leaves(
+        &world().decide(&untagged, "tue 10:00"),
+        &LeaveReason::Unnamed,
+    );
+    assert_eq!(world().due_at(&untagged, "tue 10:00"), None);
+    let removed = world().without_schedules().in_generation(2);
+    let unknown = LeaveReason::UnknownSchedule("office".to_owned());
+    leaves(&removed.decide(&followed, "tue 10:00"), &unknown);
+}
+
+#[test]
+fn an_override_masks_the_edges_under_it() {
+    let world = world().overriding("office", RUNNING, "mon 18:00", "mon 22:00");
+    let record = office_droplet();
+    check(
+        &world,
+        &record,
+        "mon 19:30",
+        RUNNING,
+        "mon 18:00",
+        Rank::OverrideSet,
+    );
+    check(
+        &world,
+        &record,
+        "mon 21:59:59",
+        RUNNING,
+        "mon 18:00",
+        Rank::OverrideSet,
+    );
+    check(
+        &world,
+        &record,
+        "mon 22:00",
+        STOPPED,
+        "mon 22:00",
+        Rank::OverrideEnded,
+    );
+    check(
+        &world,
+        &record,
+        "tue 07:00",
+        STOPPED,
+        "mon 22:00",
+        Rank::OverrideEnded,
+    );
+    let edges = coming(&world, &record, "mon 12:00", 3);
+    assert_eq!(
+        edges,
+        [
+            "mon 18:00 running",
+            "mon 22:00 stopped",
+            "tue 08:00 running"
+        ]
+    );
+}
+
+#[test]
+fn the_end_of_an_override_is_an_edge_only_where_the_wish_changes() {
+    let world = world().overriding("office", STOPPED, "mon 18:00", "mon 22:00");
+    let record = office_droplet();
+    check(
+        &world,
+        &record,
+        "mon 23:00",
+        STOPPED,
+        "mon 18:00",
+        Rank::OverrideSet,
+    );
+    let edges = coming(&world, &record, "mon 12:00", 2);
+    assert_eq!(edges, ["mon 18:00 stopped", "tue 08:00 running"]);
+}
+
+#[test]
+fn an_edge_at_the_very_end_of_an_override_is_not_masked() {
+    let world = world().overriding("office", STOPPED, "mon 18:00", "tue 08:00");
+    let record = office_droplet();
+    check(
+        &world,
+        &record,
+        "tue 08:00",
+        RUNNING,
+        "tue 08:00",
+        Rank::OverrideEnded,
+    );
+    let same = world.overriding("office", RUNNING, "mon 18:00", "tue 08:00");
+    check(
+        &same,
+        &record,
+        "tue 08:00",
+        RUNNING,
+        "tue 08:00",
+        Rank::Schedule,
+    );
+}
+
+#[test]
+fn setting_an_override_is_always_an_edge() {
+    let world = world().overriding("office", RUNNING, "mon 10:00", "mon 12:00");
+    let record = office_droplet().having_handled("mon 08:00", RUNNING);
+    let decision = world.decide(&record, "mon 10:00");
+    acts(&decision, "mon 10:00", Rank::OverrideSet, START, Why::Edge);
+    let done = record.having_done(&decision);
+    leaves(&world.decide(&done, "mon 13:00"), &LeaveReason::Handled);
+}
+
+#[test]
+fn clearing_an_override_ends_it_there() {
+    let world = world().overriding("office", STOPPED, "mon 10:00", "mon 10:20");
+    let record = office_droplet();
+    check(
+        &world,
+        &record,
+        "mon 10:20",
+        RUNNING,
+        "mon 10:20",
+        Rank::OverrideEnded,
+    );
+    // One that was cleared as it was set never was.
+    let never = world.overriding("office", STOPPED, "mon 10:00", "mon 10:00");
+    check(
+        &never,
+        &record,
+        "mon 10:20",
+        RUNNING,
+        "mon 08:00",
+        Rank::Schedule,
+    );
+}
+
+#[test]
+fn a_schedules_override_that_ends_under_that_of_the_resource_changes_nothing() {
+    let world = world()
+        .overriding("office", STOPPED, "mon 09:00", "mon 11:00")
+        .overriding(ID, STOPPED, "mon 10:00", "mon 12:00");
+    let record = office_droplet();
+    let edges = coming(&world, &record, "mon 08:00", 3);
+    assert_eq!(
+        edges,
+        [
+            "mon 09:00 stopped",
+            "mon 10:00 stopped",
+            "mon 12:00 running"
+        ]
+    );
+}
+
+#[test]
+fn overrides_that_end_together_make_an_edge_only_where_the_winners_wish_changes() {
+    let world = world()
+        .overriding("office", STOPPED, "mon 09:00", "mon 12:00")
+        .overriding(ID, RUNNING, "mon 10:00", "mon 12:00");
+    let record = office_droplet();
+    check(
+        &world,
+        &record,
+        "mon 12:30",
+        RUNNING,
+        "mon 10:00",
+        Rank::OverrideSet,
+    );
+    let edges = coming(&world, &record, "mon 10:00", 1);
+    assert_eq!(edges, ["mon 19:00 stopped"]);
+}

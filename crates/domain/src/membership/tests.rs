@@ -1,0 +1,203 @@
+use super::*;
+use crate::tests::fixtures::{
+    World, daily, droplet, reference, schedule_name, seen_droplet, tags, world,
+};
+
+fn two_schedules() -> World {
+    world().with_schedule("night", daily("20:00", "06:00"))
+}
+
+#[track_caller]
+fn check(world: &World, record: &Record, expected: &Membership) {
+    let membership = Membership::of(Subject::recorded(record), &world.configuration);
+    assert_eq!(membership, *expected);
+}
+
+fn member(schedule: &str, via: Via) -> Membership {
+    Membership::Member {
+        schedule: schedule_name(schedule),
+        via,
+    }
+}
+
+fn conflict(first: &str, second: &str, via: Via) -> Membership {
+    Membership::Barred(Bar::TwoSchedules {
+        first: first.to_owned(),
+        second: second.to_owned(),
+        via,
+    })
+}
+
+#[test]
+fn without_a_list_or_a_tag_nothing_names_a_resource() {
+    check(&world(), &droplet(), &Membership::Unnamed);
+    let other_tags = droplet().tagged(&["office", "offhours", "hours:office", "env=offhours"]);
+    check(&world(), &other_tags, &Membership::Unnamed);
+}
+
+#[test]
+fn tags_and_labels_name_a_schedule_in_any_case() {
+    for tag in ["offhours:office", "offhours=office", "OffHours:OFFICE"] {
+        check(
+            &world(),
+            &droplet().tagged(&[tag]),
+            &member("office", Via::Tag),
+        );
+    }
+}
+
+#[test]
+fn a_tag_that_names_no_schedule_is_told_as_it_is() {
+    for (tag, word) in [
+        ("offhours:ofice", "ofice"),
+        ("offhours:", ""),
+        ("offhours=all", "all"),
+    ] {
+        let unknown = Membership::Unknown {
+            word: word.to_owned(),
+            via: Via::Tag,
+        };
+        check(&world(), &droplet().tagged(&[tag]), &unknown);
+    }
+}
+
+#[test]
+fn a_list_beats_the_own_tag_and_that_beats_the_clusters() {
+    let world = two_schedules();
+    let inherited = droplet().in_cluster("k8s", &["offhours:office"]);
+    check(&world, &inherited, &member("office", Via::ClusterTag));
+    let tagged = inherited.tagged(&["offhours:night"]);
+    check(&world, &tagged, &member("night", Via::Tag));
+    let world = world.listing("office", "do-main/droplet/1");
+    check(&world, &tagged, &member("office", Via::Listed));
+}
+
+#[test]
+fn a_stronger_level_decides_even_by_a_schedule_that_does_not_exist() {
+    let record = droplet()
+        .in_cluster("k8s", &["offhours:office"])
+        .tagged(&["offhours:ofice"]);
+    let unknown = Membership::Unknown {
+        word: "ofice".to_owned(),
+        via: Via::Tag,
+    };
+    check(&world(), &record, &unknown);
+}
+
+#[test]
+fn two_schedules_on_one_level_are_a_conflict_on_each_level() {
+    let world = two_schedules();
+    let both = ["offhours:office", "offhours:night"];
+    check(
+        &world,
+        &droplet().tagged(&both),
+        &conflict("night", "office", Via::Tag),
+    );
+    let inherited = droplet().in_cluster("k8s", &both);
+    check(
+        &world,
+        &inherited,
+        &conflict("night", "office", Via::ClusterTag),
+    );
+    let id = "do-main/droplet/1";
+    let listed = world.listing("office", id).listing("night", id);
+    check(
+        &listed,
+        &droplet(),
+        &conflict("night", "office", Via::Listed),
+    );
+}
+
+#[test]
+fn a_conflict_below_the_level_that_decides_is_none() {
+    let world = two_schedules().listing("office", "do-main/droplet/1");
+    let record = droplet().tagged(&["offhours:office", "offhours:night"]);
+    check(&world, &record, &member("office", Via::Listed));
+}
+
+#[test]
+fn one_schedule_named_twice_is_no_conflict() {
+    let record = droplet().tagged(&["offhours:office", "OFFHOURS:Office"]);
+    check(&world(), &record, &member("office", Via::Tag));
+}
+
+#[test]
+fn opting_out_beats_every_way_of_joining() {
+    let world = world().listing("office", "do-main/droplet/1");
+    for (own, clusters, on_cluster) in [
+        (&["offhours:off", "offhours:office"][..], &[][..], false),
+        (&["offhours=OFF"], &["offhours:office"], false),
+        (&["offhours:office"], &["offhours:off"], true),
+    ] {
+        let record = droplet().tagged(own).in_cluster("k8s", clusters);
+        let opted_out = Membership::Barred(Bar::OptedOut { on_cluster });
+        check(&world, &record, &opted_out);
+    }
+}
+
+#[test]
+fn protection_covers_reference_name_and_tag_of_resource_and_cluster() {
+    let record = droplet()
+        .tagged(&["offhours:office", "env:live"])
+        .in_cluster("production", &["tier:gold"]);
+    for pattern in [
+        "do-main/droplet/*",
+        "name:WEB",
+        "name:prod*",
+        "tag:env:live",
+        "tag:tier:*",
+    ] {
+        let protected = Membership::Barred(Bar::Protected(pattern.parse().unwrap()));
+        check(&world().protecting(pattern), &record, &protected);
+    }
+    let other = world().protecting("do-main/droplet/2");
+    check(&other, &record, &member("office", Via::Tag));
+}
+
+#[test]
+fn protection_is_named_before_an_opt_out() {
+    let world = world().protecting("name:web");
+    let record = droplet().tagged(&["offhours:off"]);
+    let protected = Membership::Barred(Bar::Protected("name:web".parse().unwrap()));
+    check(&world, &record, &protected);
+}
+
+#[test]
+fn what_is_unsupported_or_reached_twice_is_never_touched() {
+    let mut record = droplet().tagged(&["offhours:office"]);
+    let other = reference("do-other/droplet/1");
+    record.doubled_by = Some(other.clone());
+    check(
+        &world(),
+        &record,
+        &Membership::Barred(Bar::TwoAccounts(other)),
+    );
+    record.unsupported = Some("a Kubernetes worker".to_owned());
+    let unsupported = Bar::Unsupported("a Kubernetes worker".to_owned());
+    check(&world(), &record, &Membership::Barred(unsupported));
+}
+
+#[test]
+fn only_contradictions_are_conflicts() {
+    let two = Bar::TwoAccounts(reference("do-other/droplet/1"));
+    assert!(two.is_conflict());
+    let Membership::Barred(two) = conflict("a", "b", Via::Tag) else {
+        unreachable!()
+    };
+    assert!(two.is_conflict());
+    assert!(!Bar::OptedOut { on_cluster: false }.is_conflict());
+    assert!(!Bar::Protected("name:web".parse().unwrap()).is_conflict());
+}
+
+#[test]
+fn a_look_counts_instead_of_what_the_inventory_left() {
+    let record = droplet().tagged(&["offhours:office"]);
+    let mut resource = seen_droplet();
+    let of = |resource: &Resource| {
+        Membership::of(Subject::seen(&record, resource), &world().configuration)
+    };
+    assert_eq!(of(&resource), Membership::Unnamed);
+    resource.tags = tags(&["offhours:off"]);
+    let opted_out = Bar::OptedOut { on_cluster: false };
+    assert_eq!(of(&resource), Membership::Barred(opted_out));
+}

@@ -1,0 +1,250 @@
+//! What an inventory makes of one resource, compared with what is recorded. Nothing here reaches a
+//! store or a provider: both are only there to be lent.
+
+use std::sync::Arc;
+
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use domain::{
+    record::{EdgeKey, Rank, Writer},
+    resource::Power,
+    schedule::Wish,
+};
+use environment::{Clock, SteppedClock, Tokens};
+use provider::Endpoints;
+use store::{Store, Tables};
+
+use super::*;
+use crate::{
+    Providers,
+    tests::{Case, at, database, database_of, droplet, office, pool},
+};
+
+/// Compares what the case's look shows with `old`.
+fn compared(case: &Case, old: Option<Record>) -> Compared {
+    inventory(case, false, |inventory| {
+        inventory.compare(old, case.resource.clone())
+    })
+}
+
+fn inventory<T>(case: &Case, first: bool, todo: impl FnOnce(Inventory<'_>) -> T) -> T {
+    let aws = SdkConfig::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::from_static("eu-central-1"))
+        .build();
+    let store = Store::connect(&aws, Tables::prefixed(""));
+    let endpoints = Endpoints::checked(None, None).unwrap();
+    let http = provider::http_client().unwrap();
+    let providers = Providers::new(Tokens::from_variables(), endpoints.clone(), http.clone());
+    let clock = Clock::from(SteppedClock::at(case.now));
+    let writer = Writer("us".to_owned());
+    let context = Context {
+        store: &store,
+        providers: &providers,
+        clock: &clock,
+        writer: &writer,
+        tell: &|_| {},
+    };
+    let in_force = InForce {
+        configuration: Arc::new(case.configuration.clone()),
+        overrides: case.overrides.clone(),
+    };
+    let client = Client::digitalocean(endpoints.digitalocean, "token".into(), http);
+    todo(Inventory {
+        context,
+        account: &case.record.reference.account,
+        in_force: &in_force,
+        client: &client,
+        requested_at: case.now,
+        first,
+        elsewhere: HashMap::new(),
+    })
+}
+
+fn known(case: &Case) -> Record {
+    let mut record = case.record.clone();
+    record.schedule = Some(office());
+    record
+}
+
+#[test]
+fn a_resource_seen_for_the_first_time_has_handled_nothing() {
+    let case = droplet().at("20:00");
+    let one = compared(&case, None);
+    assert!(one.joined);
+    assert_eq!(
+        (one.record.handled.as_ref(), one.record.opted_in),
+        (None, true)
+    );
+    assert_eq!(one.record.schedule, Some(office()));
+    assert!(matches!(
+        &one.events()[..],
+        [Event::Joined { held: false, .. }]
+    ));
+}
+
+#[test]
+fn one_that_adopts_from_its_next_edge_has_handled_the_latest() {
+    let case = droplet().at("20:00");
+    let case = case.following(|manner| manner.adopt = Adopt::NextEdge);
+    let handled = compared(&case, None).record.handled.unwrap();
+    let key = EdgeKey {
+        instant: at("19:00"),
+        rank: Rank::Schedule,
+    };
+    assert_eq!((handled.key, handled.wish), (key, Wish::Stopped));
+}
+
+#[test]
+fn what_stays_under_its_schedule_keeps_what_it_has_handled() {
+    let case = droplet().at("12:00");
+    let one = compared(&case, Some(known(&case)));
+    assert!(!one.joined);
+    assert_eq!(one.record.handled, case.record.handled);
+    assert_eq!(one.events(), []);
+}
+
+#[test]
+fn what_comes_back_or_moves_to_another_schedule_has_handled_nothing() {
+    let case = droplet().at("12:00");
+    let left = Record {
+        opted_in: false,
+        schedule: None,
+        ..known(&case)
+    };
+    let moved = Record {
+        schedule: Some("night".parse().unwrap()),
+        ..known(&case)
+    };
+    for old in [left, moved] {
+        let one = compared(&case, Some(old));
+        assert!(one.joined);
+        assert_eq!(one.record.handled, None);
+    }
+}
+
+#[test]
+fn a_command_that_was_superseded_is_forgotten_where_nothing_counts_as_handled() {
+    let command = |instant| {
+        let case = droplet().at("12:00").commanded(Wish::Stopped, instant);
+        let left = Record {
+            opted_in: false,
+            ..known(&case)
+        };
+        compared(&case, Some(left)).record.asked_by_hand
+    };
+    assert_eq!(command("07:59"), None);
+    assert!(command("08:00").is_some());
+    assert!(command("11:59").is_some());
+}
+
+#[test]
+fn what_leaves_keeps_its_record_and_is_told_as_orphaned_once() {
+    let saved = Some(database_of("db-s-2vcpu-4gb", 2));
+    let case = database().smallest().untagged().at("22:00");
+    let old = Record {
+        saved: saved.clone(),
+        used: true,
+        phase: Phase::Settled { at: Power::Stopped },
+        ..known(&case)
+    };
+    let one = compared(&case, Some(old));
+    assert!(!one.record.opted_in);
+    assert_eq!((&one.record.saved, one.record.used), (&saved, true));
+    assert_eq!(one.record.phase, Phase::Settled { at: Power::Stopped });
+    assert_eq!(one.events(), [Event::Orphaned]);
+    let again = compared(&case, Some(one.record));
+    assert_eq!(again.events(), []);
+}
+
+#[test]
+fn what_was_gone_and_is_seen_again_is_as_first_seen_but_keeps_what_is_saved() {
+    let saved = Some(database_of("db-s-2vcpu-4gb", 2));
+    let case = database().smallest().at("22:00");
+    let gone = Record {
+        phase: Phase::Gone { since: at("12:00") },
+        opted_in: false,
+        saved: saved.clone(),
+        ..known(&case)
+    };
+    let one = compared(&case, Some(gone));
+    assert!(one.joined);
+    assert_eq!(one.record.phase, Phase::Settled { at: Power::Stopped });
+    assert_eq!((&one.record.handled, &one.record.saved), (&None, &saved));
+}
+
+#[test]
+fn what_is_settled_follows_what_is_seen_and_what_is_under_way_does_not() {
+    let case = droplet().off().at("12:00");
+    let one = compared(&case, Some(known(&case)));
+    assert_eq!(one.record.phase, Phase::Settled { at: Power::Stopped });
+    let flying = case.in_flight(domain::record::Direction::Start, "08:00");
+    let one = compared(&flying, Some(known(&flying)));
+    assert_eq!(one.record.phase, flying.record.phase);
+}
+
+#[test]
+fn a_database_with_nothing_saved_stays_where_it_was_settled() {
+    let case = database().smallest().at("22:00");
+    let old = Record {
+        phase: Phase::Settled { at: Power::Stopped },
+        ..known(&case)
+    };
+    let one = compared(&case, Some(old));
+    assert_eq!(one.record.phase, Phase::Settled { at: Power::Stopped });
+}
+
+#[test]
+fn an_inventory_never_touches_what_is_saved() {
+    let case = pool().nodes(1, 1, 1).at("22:00");
+    let saved = Some(crate::tests::pool_of(3));
+    let old = Record {
+        saved: saved.clone(),
+        ..known(&case)
+    };
+    let one = compared(&case, Some(old));
+    assert_eq!((one.record.saved, one.record.used), (saved, false));
+}
+
+#[test]
+fn more_than_the_limit_at_once_are_held_except_in_the_first_inventory() {
+    let held = |limit, first| {
+        let mut case = droplet().at("12:00");
+        case.configuration.settings.max_new = limit;
+        inventory(&case, first, |inventory| {
+            let mut joining = vec![
+                inventory.compare(None, case.resource.clone()),
+                inventory.compare(None, case.resource.clone()),
+                inventory.compare(Some(known(&case)), case.resource.clone()),
+            ];
+            inventory.hold_too_many(&mut joining);
+            joining
+                .iter()
+                .map(|one| one.record.held)
+                .collect::<Vec<_>>()
+        })
+    };
+    assert_eq!(held(2, false), [false, false, false]);
+    assert_eq!(held(1, false), [true, true, false]);
+    assert_eq!(held(1, true), [false, false, false]);
+}
+
+#[test]
+fn tags_that_vanish_all_at_once_are_not_believed() {
+    let case = droplet();
+    let bare = case.clone().untagged().resource;
+    let mut other = bare.clone();
+    other.id = "droplet/2".parse().unwrap();
+    let records = [case.record.clone()];
+    assert!(tags_vanished(&records, &[bare.clone(), other.clone()]));
+    assert!(!tags_vanished(
+        &records,
+        &[case.resource.clone(), other.clone()]
+    ));
+    other.tags.insert("env:dev".to_owned());
+    assert!(!tags_vanished(&records, &[bare.clone(), other.clone()]));
+    // What carried the tags is gone, or nothing ever did.
+    other.tags.clear();
+    assert!(!tags_vanished(&records, &[other]));
+    let never = case.record(|record| record.tags.clear()).record;
+    assert!(!tags_vanished(&[never], &[bare]));
+}

@@ -1,0 +1,366 @@
+//! From rest: claim, acknowledge, observe, or leave alone.
+
+use super::*;
+
+#[test]
+fn an_end_edge_claims_the_record_and_permits_one_request() {
+    let case = droplet().record(|record| {
+        record.attempts = 2;
+        record.last_error = Some("busy".to_owned());
+        record.retry_at = Some(at("19:05"));
+    });
+    let send = case.sends(STOP);
+    is_claimed(&send, STOP, at("19:00"));
+    let record = &send.record;
+    assert_eq!((record.attempts, &record.last_error), (0, &None));
+    let handled = record.handled.as_ref().unwrap();
+    assert_eq!((handled.key.instant, handled.wish), (at("19:00"), STOPPED));
+    assert_eq!((record.not_before, record.used), (None, false));
+    assert!(!record.request.as_ref().unwrap().unknown);
+    assert_eq!(record.due_at, Some(at("19:00:05")));
+    assert_eq!(send.change, Change::PowerOff(case.id()));
+    assert_eq!(record.revision, case.record.revision, "the store raises it");
+}
+
+#[test]
+fn a_begin_edge_claims_in_the_other_direction() {
+    let case = server().settled(Power::Stopped).off();
+    let case = case.handled("sun 19:00", STOPPED).at("08:00");
+    let send = case.sends(START);
+    is_claimed(&send, START, at("08:00"));
+    assert_eq!(send.change, Change::PowerOn(case.id()));
+}
+
+#[test]
+fn nothing_is_claimed_before_its_edge_or_twice() {
+    droplet().at("18:59:59").leaves(STOP);
+    let case = droplet();
+    let claimed = case.sends(STOP).record;
+    let again = case.record(|record| *record = claimed);
+    again.leaves(STOP);
+    again.at("19:03").settled(Power::Stopped).leaves(STOP);
+}
+
+#[test]
+fn each_function_acts_in_its_own_direction_only() {
+    droplet().leaves(START);
+    let stopped = droplet().settled(Power::Stopped).off();
+    stopped
+        .handled("sun 19:00", STOPPED)
+        .at("08:00")
+        .leaves(STOP);
+}
+
+#[test]
+fn the_look_decides_who_is_opted_in_and_not_the_record() {
+    droplet().untagged().postpones(STOP, "no schedule names it");
+    let joined = droplet().record(|record| {
+        record.opted_in = false;
+        record.tags.clear();
+    });
+    joined.sends(STOP);
+    let mut opted_out = droplet();
+    opted_out.resource.tags.insert("offhours:off".to_owned());
+    opted_out.postpones(STOP, "opted out");
+}
+
+#[test]
+fn a_busy_resource_is_left_for_later() {
+    droplet().busy().postpones(STOP, "busy: locked");
+    droplet().busy().off().postpones(STOP, "busy: locked");
+}
+
+#[test]
+fn while_somebody_holds_a_permit_nobody_else_claims() {
+    droplet().permitted_until("19:00:01", "other").leaves(STOP);
+    droplet().permitted_until("19:00:01", "us").leaves(STOP);
+    droplet().permitted_until("19:00", "other").sends(STOP);
+}
+
+#[test]
+fn a_look_older_than_half_a_minute_supports_nothing() {
+    let case = droplet().at("19:01");
+    case.clone().looked_at("19:00:30").sends(STOP);
+    case.clone().looked_at("19:00:29").leaves(STOP);
+    case.off().looked_at("19:00:29").leaves(STOP);
+    assert_eq!(LOOK_AGE, SignedDuration::from_secs(30));
+}
+
+#[test]
+fn a_stale_reader_claims_nothing() {
+    let newer = droplet().record(|record| {
+        record.handled.as_mut().unwrap().generation = Generation(2);
+    });
+    newer.leaves(STOP);
+    newer.clone().in_generation(2).sends(STOP);
+    droplet().handled("19:00:03", RUNNING).leaves(STOP);
+}
+
+#[test]
+fn what_was_refused_or_stuck_is_claimed_at_the_next_edge_and_not_before() {
+    for case in [
+        droplet().refused(START, "08:00"),
+        droplet().stuck(START, "08:00"),
+    ] {
+        case.clone().off().at("18:59").leaves(START);
+        case.clone().off().at("18:59").leaves(STOP);
+        is_claimed(&case.sends(STOP), STOP, at("19:00"));
+    }
+}
+
+#[test]
+fn what_is_held_is_left_alone() {
+    let held = droplet().record(|record| record.held = true);
+    held.leaves(STOP);
+    held.commanded(STOPPED, "19:00").sends(STOP);
+}
+
+#[test]
+fn what_is_gone_is_left_alone() {
+    let gone = Phase::Gone { since: at("12:00") };
+    droplet().record(|record| record.phase = gone).leaves(STOP);
+}
+
+#[test]
+fn drift_is_claimed_where_enforced() {
+    let started = droplet().handled("19:00", STOPPED).at("21:00");
+    started.leaves(STOP);
+    let enforced = started.following(|manner| manner.enforce = true);
+    is_claimed(&enforced.sends(STOP), STOP, at("21:00"));
+    enforced.off().settled(Power::Stopped).leaves(STOP);
+}
+
+#[test]
+fn a_command_is_claimed_with_its_cause() {
+    let send = droplet()
+        .at("12:00")
+        .commanded(STOPPED, "12:00")
+        .sends(STOP);
+    let by = "ada".to_owned();
+    assert_eq!(send.record.in_flight().unwrap().cause, Cause::ByHand { by });
+    // Whoever named it: nothing else does.
+    let mut unnamed = droplet().at("12:00").commanded(STOPPED, "12:00").untagged();
+    unnamed.sends(STOP);
+    unnamed.resource.tags.insert("offhours:off".to_owned());
+    unnamed.postpones(STOP, "opted out");
+}
+
+#[test]
+fn what_is_already_at_the_end_is_acknowledged_and_nothing_is_sent() {
+    let write = droplet().off().writes(STOP);
+    assert!(is_settled(&write.record, Power::Stopped));
+    assert_eq!(write.record.handled.unwrap().key.instant, at("19:00"));
+    assert_eq!((write.record.request, write.record.permit), (None, None));
+    assert_eq!(write.record.due_at, Some(at("tue 08:00")));
+    assert_eq!(
+        write.events,
+        [Event::AlreadyThere {
+            direction: STOP,
+            reason: "already off".to_owned()
+        }]
+    );
+}
+
+#[test]
+fn an_acknowledgement_ends_refused_and_stuck_and_their_back_off() {
+    let case = droplet().stuck(START, "08:00").off().record(|record| {
+        record.attempts = 3;
+        record.retry_at = Some(at("19:10"));
+        record.last_error = Some("no".to_owned());
+    });
+    let record = case.writes(STOP).record;
+    assert!(is_settled(&record, Power::Stopped));
+    assert_eq!(
+        (record.attempts, record.retry_at, record.last_error),
+        (0, None, None)
+    );
+}
+
+#[test]
+fn a_database_that_is_as_small_as_it_gets_is_acknowledged_and_nothing_is_saved() {
+    let write = database().smallest().writes(STOP);
+    assert!(is_settled(&write.record, Power::Stopped));
+    assert_eq!((write.record.saved, write.record.used), (None, false));
+    assert!(matches!(
+        &write.events[..],
+        [Event::AlreadyThere { reason, .. }] if reason == "already smallest"
+    ));
+    database().sized(SMALLEST, 2).sends(STOP);
+}
+
+#[test]
+fn a_pool_is_at_its_end_at_zero_and_nowhere_before() {
+    let write = pool().nodes(0, 0, 0).writes(STOP);
+    assert!(is_settled(&write.record, Power::Stopped));
+    assert_eq!(write.record.saved, None);
+    is_claimed(&pool().nodes(3, 3, 2).sends(STOP), STOP, at("19:00"));
+}
+
+#[test]
+fn a_database_without_a_plan_to_shrink_to_is_left_for_later() {
+    let mut case = database();
+    case.target = None;
+    case.postpones(STOP, "lists no plan");
+}
+
+#[test]
+fn a_begin_edge_with_nothing_saved_has_nothing_to_put_back() {
+    for case in [database().smallest(), pool().nodes(0, 0, 0)] {
+        let case = case.settled(Power::Stopped).handled("sun 19:00", STOPPED);
+        let write = case.at("08:00").writes(START);
+        assert!(is_settled(&write.record, Power::Running));
+        assert_eq!(write.history, None);
+    }
+}
+
+#[test]
+fn observe_mode_records_and_tells_but_sends_nothing() {
+    let case = droplet().observing();
+    let write = case.writes(STOP);
+    assert!(is_settled(&write.record, Power::Running));
+    assert_eq!(
+        (write.record.request.as_ref(), &write.record.permit),
+        (None, &None)
+    );
+    assert_eq!(ending(&write), Some(&Ending::WouldHave));
+    assert_eq!(
+        write.events,
+        [Event::WouldAsk {
+            direction: STOP,
+            request: "POST /v2/droplets/1/actions power_off".to_owned()
+        }]
+    );
+    let observed = droplet()
+        .observing()
+        .record(|record| *record = write.record);
+    observed.leaves(STOP);
+    let acting = observed.following(|manner| manner.mode = Mode::Act);
+    acting.leaves(STOP);
+    acting.in_generation(2).sends(STOP);
+}
+
+#[test]
+fn observe_mode_saves_no_size() {
+    let write = database().observing().writes(STOP);
+    assert_eq!(write.record.saved, None);
+}
+
+fn retaining() -> Case {
+    let case = droplet().following(|manner| manner.retain_running = true);
+    case.settled(Power::Stopped)
+        .handled("sun 19:00", STOPPED)
+        .at("08:00")
+}
+
+#[test]
+fn what_runs_already_at_its_begin_edge_is_retained_where_wished() {
+    assert!(retaining().writes(START).record.retained);
+    let not_wished = retaining().following(|manner| manner.retain_running = false);
+    assert!(!not_wished.writes(START).record.retained);
+}
+
+#[test]
+fn what_is_seen_for_the_first_time_is_not_retained() {
+    let first = retaining().record(|record| record.handled = None);
+    assert!(!first.writes(START).record.retained);
+}
+
+#[test]
+fn what_our_own_start_left_running_is_not_retained() {
+    let send = retaining().off().sends(START);
+    assert!(!send.record.retained);
+    // An override that wishes the same finds it running by that start.
+    let running = retaining()
+        .settled(Power::Running)
+        .handled("08:00", RUNNING);
+    let overridden = running.overridden(RUNNING, "10:00", "14:00").at("10:00");
+    let write = overridden.writes(START);
+    assert!(!write.record.retained);
+    // What was retained before stays so.
+    let retained = overridden.record(|record| record.retained = true);
+    assert!(retained.writes(START).record.retained);
+}
+
+#[test]
+fn what_is_retained_is_left_running_at_the_schedules_end_edge_once() {
+    let retained = droplet()
+        .following(|manner| manner.retain_running = true)
+        .record(|record| record.retained = true);
+    let write = retained.writes(STOP);
+    assert!(is_settled(&write.record, Power::Running));
+    assert!(!write.record.retained);
+    assert!(matches!(
+        &write.events[..],
+        [Event::AlreadyThere { reason, .. }] if reason.contains("left running")
+    ));
+    retained
+        .clone()
+        .following(|manner| manner.retain_running = false)
+        .sends(STOP);
+    retained
+        .clone()
+        .record(|record| record.retained = false)
+        .sends(STOP);
+    let commanded = retained.at("12:00").commanded(STOPPED, "12:00");
+    assert!(!commanded.sends(STOP).record.retained, "any stop ends it");
+}
+
+#[test]
+fn settling_waits_while_an_opposite_request_may_still_act() {
+    // The start was overtaken: it was accepted, and a person switched the machine off.
+    let overtaken = droplet()
+        .asked(START, "18:55", accepted("18:55:10"))
+        .handled("08:00", RUNNING)
+        .settled(Power::Running);
+    let send = overtaken.sends(STOP);
+    assert_eq!(send.record.not_before, Some(at("19:05:15")));
+    let watching = overtaken.off().writes(STOP).record;
+    assert_eq!(watching.in_flight().unwrap().direction, STOP);
+    assert_eq!(
+        (watching.request, watching.not_before),
+        (None, Some(at("19:05:15")))
+    );
+}
+
+#[test]
+fn a_request_that_cannot_act_any_more_holds_nothing_up() {
+    let case = |ask| {
+        let case = droplet().asked(START, "18:45", ask).settled(Power::Running);
+        case.handled("08:00", RUNNING)
+    };
+    assert_eq!(
+        case(accepted("18:49:55")).sends(STOP).record.not_before,
+        None
+    );
+    assert_eq!(case(failed("18:59")).sends(STOP).record.not_before, None);
+    let unknown = case(failed("18:59")).unknown();
+    assert_eq!(
+        unknown.sends(STOP).record.not_before,
+        None,
+        "its permit ended at 18:47"
+    );
+    let unknown = unknown.request(|request| request.asked_at = at("18:50"));
+    assert_eq!(unknown.sends(STOP).record.not_before, Some(at("19:02:05")));
+    assert!(is_settled(
+        &case(failed("18:59")).off().writes(STOP).record,
+        Power::Stopped
+    ));
+}
+
+#[test]
+fn a_watch_out_that_a_person_overtook_is_still_waited_out() {
+    // Watching for a late stop, somebody resized the database, and the watch-out ended.
+    let case = database()
+        .saved(database_of("db-s-2vcpu-4gb", 2))
+        .used()
+        .not_before("08:30")
+        .handled("08:00", RUNNING)
+        .overridden(RUNNING, "08:10", "12:00");
+    let record = case.clone().at("08:10").writes(START).record;
+    assert_eq!(record.in_flight().unwrap().direction, START);
+    assert_eq!(record.not_before, Some(at("08:30")));
+    assert!(record.saved.is_some(), "the late stop may still act");
+    let record = case.at("08:30").writes(START).record;
+    assert!(is_settled(&record, Power::Running));
+    assert_eq!((record.saved, record.not_before), (None, None));
+}

@@ -1,0 +1,609 @@
+//! What each guard lets through and what it holds back, one at a time: pure functions over a
+//! record, a look and an instant. All happens on Monday, 15 June 2026, under the schedule `office`
+//! (08:00 to 19:00, UTC), unless a test says otherwise.
+
+mod asking;
+mod claiming;
+mod following;
+mod forcing;
+mod noting;
+mod requests;
+mod saving;
+mod turning;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use domain::{
+    ResourceId, ResourceKind, ResourceRef, ScheduleName,
+    configuration::{
+        Account, Configuration, Generation, Manner, Mode, Override, Overrides, Provider, Rule,
+        Settings, Target,
+    },
+    decision::Rules,
+    record::{
+        Ask, ByHand, Cause, Direction, EdgeKey, Forced, Handled, LOOK_AGE, Observed, Permit, Phase,
+        Rank, Record, Request, Transition, Writer,
+    },
+    resource::{
+        ActionEffect, ActionId, ActionState, AutoscaleBounds, Cluster, DatabaseSize, LoggedAction,
+        NodePoolSize, Power, Resource, SavedState, Size,
+    },
+    schedule::{Schedule, Wish},
+};
+use jiff::{SignedDuration, Timestamp};
+use provider::Change;
+use store::Ending;
+
+use crate::{
+    outcome::Event,
+    plan::{Cut, Seen, Send, Setting, Step, Write, plan},
+    settle::{Follow, follow, missing},
+};
+
+const STOP: Direction = Direction::Stop;
+const START: Direction = Direction::Start;
+const RUNNING: Wish = Wish::Running;
+const STOPPED: Wish = Wish::Stopped;
+
+/// `19:00:30` on Monday, or `tue 08:00`, or `sun 19:00` of the day before.
+pub(crate) fn at(text: &str) -> Timestamp {
+    let (day, time) = match text.split_once(' ') {
+        Some(("sun", time)) => (14, time),
+        Some(("tue", time)) => (16, time),
+        Some((day, _)) => panic!("no day `{day}`"),
+        None => (15, text),
+    };
+    let seconds = if time.len() == 5 { ":00" } else { "" };
+    format!("2026-06-{day}T{time}{seconds}Z").parse().unwrap()
+}
+
+fn us() -> Writer {
+    Writer("us".to_owned())
+}
+
+pub(crate) fn database_of(plan: &str, nodes: u32) -> SavedState {
+    SavedState::Database {
+        plan: plan.to_owned(),
+        nodes,
+        storage_mib: None,
+    }
+}
+
+pub(crate) fn pool_of(count: u32) -> SavedState {
+    SavedState::NodePool {
+        count,
+        autoscale: None,
+    }
+}
+
+/// One resource, what is recorded of it, what a look shows, and when.
+#[derive(Debug, Clone)]
+pub(crate) struct Case {
+    pub(crate) record: Record,
+    pub(crate) resource: Resource,
+    log: Vec<LoggedAction>,
+    target: Option<SavedState>,
+    pub(crate) configuration: Configuration,
+    pub(crate) overrides: Overrides,
+    looked_at: Option<Timestamp>,
+    pub(crate) now: Timestamp,
+}
+
+/// The plan to which the database of these tests is stopped.
+const SMALLEST: &str = "db-s-1vcpu-1gb";
+
+/// A resource that follows `office`, settled running since its begin edge.
+fn case(reference: &str, size: Size) -> Case {
+    let reference: ResourceRef = reference.parse().unwrap();
+    let kind = reference.kind();
+    let tag = match kind {
+        ResourceKind::Server => "offhours=office",
+        ResourceKind::Droplet | ResourceKind::Database | ResourceKind::NodePool => {
+            "offhours:office"
+        }
+    };
+    let cluster = (kind == ResourceKind::NodePool).then(|| Cluster {
+        name: "k8s".to_owned(),
+        tags: BTreeSet::new(),
+    });
+    let resource = Resource {
+        id: reference.id.clone(),
+        name: "web".to_owned(),
+        cluster,
+        tags: BTreeSet::from([tag.to_owned()]),
+        region: "fra1".to_owned(),
+        power: Power::Running,
+        busy: None,
+        size,
+        unsupported: None,
+    };
+    let target = (kind == ResourceKind::Database).then(|| database_of(SMALLEST, 1));
+    let mut record = Record::first_seen(reference, &resource);
+    record.opted_in = true;
+    let case = Case {
+        record,
+        resource,
+        log: Vec::new(),
+        target,
+        configuration: configuration(),
+        overrides: Overrides::default(),
+        looked_at: None,
+        now: at("19:00"),
+    };
+    case.handled("08:00", RUNNING)
+}
+
+pub(crate) fn droplet() -> Case {
+    let plan = "s-1vcpu-1gb".to_owned();
+    case("do-main/droplet/1", Size::Machine { plan })
+}
+
+fn server() -> Case {
+    let plan = "cx22".to_owned();
+    case("hz-eu/server/1", Size::Machine { plan })
+}
+
+/// Two nodes of 4 GiB, `PostgreSQL`.
+pub(crate) fn database() -> Case {
+    let size = Size::Database(DatabaseSize {
+        engine: "pg".to_owned(),
+        plan: "db-s-2vcpu-4gb".to_owned(),
+        nodes: 2,
+        storage_mib: Some(61_440),
+    });
+    case("do-main/database/9cc1", size)
+}
+
+/// Three nodes, all running.
+pub(crate) fn pool() -> Case {
+    let size = Size::NodePool(NodePoolSize {
+        count: 3,
+        autoscale: None,
+        present: 3,
+        ready: 3,
+        labels: r#"{"team":"web"}"#.to_owned(),
+        taints: r#"[{"key":"gpu"}]"#.to_owned(),
+    });
+    case("do-main/node-pool/c1/p1", size)
+}
+
+fn configuration() -> Configuration {
+    let account = |name: &str, provider| {
+        let account = Account {
+            provider,
+            token: "env:TOKEN".parse().unwrap(),
+            datacenters: Vec::new(),
+            mode: Mode::Act,
+            url: None,
+        };
+        (name.parse().unwrap(), account)
+    };
+    let definition = serde_json::json!({
+        "timezone": "UTC",
+        "periods": [{"begin": "08:00", "end": "19:00"}],
+    });
+    let rule = Rule {
+        schedule: Schedule::new(&serde_json::from_value(definition).unwrap()).unwrap(),
+        resources: BTreeSet::new(),
+        manner: Manner::default(),
+    };
+    Configuration {
+        generation: Generation(1),
+        settings: Settings::default(),
+        accounts: BTreeMap::from([
+            account("do-main", Provider::DigitalOcean),
+            account("hz-eu", Provider::Hetzner),
+        ]),
+        schedules: BTreeMap::from([(office(), rule)]),
+    }
+}
+
+pub(crate) fn office() -> ScheduleName {
+    "office".parse().unwrap()
+}
+
+/// What is recorded.
+impl Case {
+    pub(crate) fn record(mut self, change: impl FnOnce(&mut Record)) -> Self {
+        change(&mut self.record);
+        self
+    }
+
+    fn handled(self, instant: &str, wish: Wish) -> Self {
+        let handled = Handled {
+            generation: Generation(1),
+            key: EdgeKey {
+                instant: at(instant),
+                rank: Rank::Schedule,
+            },
+            wish,
+            schedule: Some(office()),
+        };
+        self.record(|record| record.handled = Some(handled))
+    }
+
+    fn settled(self, at: Power) -> Self {
+        self.record(|record| record.phase = Phase::Settled { at })
+    }
+
+    /// A transition under way, without a request: a watch-out.
+    pub(crate) fn in_flight(self, direction: Direction, since: &str) -> Self {
+        let transition = transition(direction, since);
+        self.record(|record| record.phase = Phase::InFlight { transition })
+            .handled(since, direction.wish())
+    }
+
+    /// A transition under way, with a request that was permitted then.
+    fn asked(self, direction: Direction, since: &str, ask: Ask) -> Self {
+        let kind = self.record.kind();
+        let target = match (kind, direction) {
+            (ResourceKind::Droplet | ResourceKind::Server, _) => None,
+            (ResourceKind::Database, Direction::Stop) => Some(database_of(SMALLEST, 1)),
+            (ResourceKind::NodePool, Direction::Stop) => Some(pool_of(0)),
+            (ResourceKind::Database | ResourceKind::NodePool, Direction::Start) => {
+                self.record.saved.clone()
+            }
+        };
+        let request = Request {
+            direction,
+            asked_at: at(since),
+            looked_at: at(since),
+            ask,
+            unknown: false,
+            forced: Forced::No,
+            graceful: direction == STOP && kind == ResourceKind::Server,
+            target,
+        };
+        self.in_flight(direction, since)
+            .record(|record| record.request = Some(request))
+    }
+
+    fn stuck(self, direction: Direction, since: &str) -> Self {
+        let transition = transition(direction, since);
+        let since = at(since) + SignedDuration::from_mins(10);
+        self.record(|record| {
+            record.phase = Phase::Stuck {
+                transition,
+                since,
+                reason: "not seen".to_owned(),
+            };
+        })
+    }
+
+    fn refused(self, direction: Direction, since: &str) -> Self {
+        let transition = transition(direction, since);
+        self.record(|record| {
+            record.phase = Phase::Refused {
+                transition,
+                reason: "no".to_owned(),
+            };
+        })
+    }
+
+    fn request(self, change: impl FnOnce(&mut Request)) -> Self {
+        self.record(|record| change(record.request.as_mut().unwrap()))
+    }
+
+    /// An earlier ask of the transition never got its answer.
+    fn unknown(self) -> Self {
+        self.request(|request| request.unknown = true)
+    }
+
+    fn permitted_until(self, until: &str, writer: &str) -> Self {
+        let permit = Permit {
+            until: at(until),
+            writer: Writer(writer.to_owned()),
+        };
+        self.record(|record| record.permit = Some(permit))
+    }
+
+    fn not_before(self, until: &str) -> Self {
+        self.record(|record| record.not_before = Some(at(until)))
+    }
+
+    fn saved(self, saved: SavedState) -> Self {
+        self.record(|record| record.saved = Some(saved))
+    }
+
+    fn used(self) -> Self {
+        self.record(|record| record.used = true)
+    }
+
+    fn observed(self, power: Power) -> Self {
+        let observed = Observed {
+            power,
+            size: self.resource.size.to_save(),
+            busy: None,
+            at: self.now,
+        };
+        self.record(|record| record.observed = Some(observed))
+    }
+
+    pub(crate) fn commanded(self, wish: Wish, instant: &str) -> Self {
+        let by_hand = ByHand {
+            instant: at(instant),
+            wish,
+            by: "ada".to_owned(),
+            request_id: "request-1".to_owned(),
+        };
+        self.record(|record| record.asked_by_hand = Some(by_hand))
+    }
+}
+
+fn transition(direction: Direction, claimed_at: &str) -> Transition {
+    Transition {
+        direction,
+        claimed_at: at(claimed_at),
+        cause: Cause::Schedule,
+        schedule: Some(office()),
+    }
+}
+
+fn accepted(instant: &str) -> Ask {
+    Ask::Accepted {
+        at: at(instant),
+        action: Some(ActionId(7)),
+    }
+}
+
+fn failed(retry_at: &str) -> Ask {
+    Ask::Failed {
+        retry_at: at(retry_at),
+    }
+}
+
+/// What the look shows, and what the rules say.
+impl Case {
+    pub(crate) fn at(mut self, now: &str) -> Self {
+        self.now = at(now);
+        self
+    }
+
+    fn looked_at(mut self, instant: &str) -> Self {
+        self.looked_at = Some(at(instant));
+        self
+    }
+
+    fn seen(mut self, power: Power) -> Self {
+        self.resource.power = power;
+        self
+    }
+
+    pub(crate) fn off(self) -> Self {
+        self.seen(Power::Stopped)
+    }
+
+    fn busy(mut self) -> Self {
+        self.resource.busy = Some("locked".to_owned());
+        self
+    }
+
+    pub(crate) fn untagged(mut self) -> Self {
+        self.resource.tags.clear();
+        self
+    }
+
+    /// The database's plan and nodes as seen.
+    fn sized(mut self, plan: &str, nodes: u32) -> Self {
+        if let Size::Database(size) = &mut self.resource.size {
+            plan.clone_into(&mut size.plan);
+            size.nodes = nodes;
+        }
+        self
+    }
+
+    pub(crate) fn smallest(self) -> Self {
+        self.sized(SMALLEST, 1)
+    }
+
+    fn stopping_at(mut self, plan: &str, nodes: u32) -> Self {
+        self.target = Some(database_of(plan, nodes));
+        self
+    }
+
+    /// The pool's count, and how many nodes are there and run.
+    pub(crate) fn nodes(mut self, count: u32, present: u32, ready: u32) -> Self {
+        if let Size::NodePool(size) = &mut self.resource.size {
+            (size.count, size.present, size.ready) = (count, present, ready);
+        }
+        let power = match (count, present, ready) {
+            (0, 0, _) => Power::Stopped,
+            _ if count == present && count == ready => Power::Running,
+            _ => Power::Between,
+        };
+        self.seen(power)
+    }
+
+    fn logged(mut self, effect: ActionEffect, instant: &str) -> Self {
+        let id = ActionId(100 + u64::try_from(self.log.len()).unwrap());
+        self.log.push(LoggedAction {
+            id,
+            effect,
+            state: ActionState::Done,
+            started_at: at(instant),
+        });
+        self
+    }
+
+    pub(crate) fn following(mut self, change: impl FnOnce(&mut Manner)) -> Self {
+        change(
+            &mut self
+                .configuration
+                .schedules
+                .get_mut(&office())
+                .unwrap()
+                .manner,
+        );
+        self
+    }
+
+    fn observing(self) -> Self {
+        self.following(|manner| manner.mode = Mode::Observe)
+    }
+
+    fn in_generation(mut self, generation: u64) -> Self {
+        self.configuration.generation = Generation(generation);
+        self
+    }
+
+    fn overridden(mut self, wish: Wish, from: &str, until: &str) -> Self {
+        let one = Override {
+            target: Target::Resource(self.record.reference.clone()),
+            wish,
+            set_at: at(from),
+            ends_at: at(until),
+            by: "ada".to_owned(),
+            why: None,
+        };
+        self.overrides = [one].into_iter().collect();
+        self
+    }
+
+    fn id(&self) -> ResourceId {
+        self.record.reference.id.clone()
+    }
+}
+
+/// What is done.
+impl Case {
+    fn rules(&self) -> Rules<'_> {
+        Rules {
+            configuration: &self.configuration,
+            overrides: &self.overrides,
+        }
+    }
+
+    fn with<T>(&self, todo: impl FnOnce(Seen<'_>, Setting<'_>) -> T) -> T {
+        let seen = Seen {
+            resource: &self.resource,
+            requested_at: self.looked_at.unwrap_or(self.now),
+            log: &self.log,
+            target: self.target.as_ref(),
+        };
+        let setting = Setting {
+            rules: self.rules(),
+            writer: &us(),
+            now: self.now,
+        };
+        todo(seen, setting)
+    }
+
+    fn plan(&self, direction: Direction) -> Step {
+        self.with(|seen, setting| plan(direction, &self.record, seen, setting))
+    }
+
+    fn follow(&self) -> Follow {
+        self.with(|seen, setting| {
+            let seen = Seen {
+                target: None,
+                ..seen
+            };
+            follow(&self.record, seen, setting)
+        })
+    }
+
+    fn missing(&self) -> Follow {
+        self.with(|_, setting| missing(&self.record, setting))
+    }
+
+    #[track_caller]
+    fn sends(&self, direction: Direction) -> Send {
+        match self.plan(direction) {
+            Step::Send(send) => *send,
+            other @ (Step::Leave | Step::Postpone(_) | Step::Write(_)) => {
+                panic!("sends nothing: {other:#?}")
+            }
+        }
+    }
+
+    #[track_caller]
+    fn writes(&self, direction: Direction) -> Write {
+        match self.plan(direction) {
+            Step::Write(write) => *write,
+            other @ (Step::Leave | Step::Postpone(_) | Step::Send(_)) => {
+                panic!("no mere write: {other:#?}")
+            }
+        }
+    }
+
+    #[track_caller]
+    fn leaves(&self, direction: Direction) {
+        let step = self.plan(direction);
+        assert!(matches!(step, Step::Leave), "not left: {step:#?}");
+    }
+
+    #[track_caller]
+    fn postpones(&self, direction: Direction, words: &str) {
+        match self.plan(direction) {
+            Step::Postpone(reason) => assert!(reason.contains(words), "{reason}"),
+            other @ (Step::Leave | Step::Write(_) | Step::Send(_)) => {
+                panic!("not postponed: {other:#?}")
+            }
+        }
+    }
+
+    #[track_caller]
+    fn records(&self) -> Write {
+        recorded(self.follow())
+    }
+
+    /// At most what was seen is written, and the transition goes on as it was.
+    #[track_caller]
+    fn goes_on(&self) {
+        match self.follow() {
+            Follow::Wait => {}
+            Follow::Write(write) => {
+                assert_eq!(write.record.phase, self.record.phase);
+                assert_eq!(write.record.request, self.record.request);
+                assert_eq!(write.record.saved, self.record.saved);
+                assert_eq!(write.events, []);
+            }
+            Follow::Force => panic!("forces"),
+        }
+    }
+
+    #[track_caller]
+    fn waits(&self) {
+        let follow = self.follow();
+        assert!(matches!(follow, Follow::Wait), "does not wait: {follow:#?}");
+    }
+}
+
+#[track_caller]
+fn recorded(follow: Follow) -> Write {
+    match follow {
+        Follow::Write(write) => *write,
+        other @ (Follow::Wait | Follow::Force) => panic!("nothing is written: {other:#?}"),
+    }
+}
+
+/// A request as it left the record: open, permitted to us until two minutes later.
+#[track_caller]
+fn is_claimed(send: &Send, direction: Direction, now: Timestamp) {
+    let transition = send.record.in_flight().unwrap();
+    assert_eq!(
+        (transition.direction, transition.claimed_at),
+        (direction, now)
+    );
+    is_asked(send, direction, now);
+}
+
+#[track_caller]
+fn is_asked(send: &Send, direction: Direction, now: Timestamp) {
+    let request = send.record.request.as_ref().unwrap();
+    assert_eq!((request.direction, request.asked_at), (direction, now));
+    assert_eq!((&request.ask, request.forced), (&Ask::Open, Forced::No));
+    let permit = send.record.permit.as_ref().unwrap();
+    assert_eq!(permit.until, now + SignedDuration::from_mins(2));
+    assert_eq!(permit.writer, us());
+    assert_eq!(send.cut, Cut::No);
+    assert_eq!(send.record.retry_at, None);
+}
+
+fn is_settled(record: &Record, at: Power) -> bool {
+    record.phase == Phase::Settled { at }
+}
+
+fn ending(write: &Write) -> Option<&Ending> {
+    write.history.as_ref().map(|entry| &entry.ending)
+}

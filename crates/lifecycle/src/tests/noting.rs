@@ -1,0 +1,196 @@
+//! What an answer leaves in the record.
+
+use std::time::Duration;
+
+use provider::{Accepted, ChangeError, ProviderError, Refusal};
+
+use super::*;
+use crate::note::apply;
+
+type Answer = Result<Accepted, ChangeError>;
+
+fn refusal() -> Refusal {
+    Refusal {
+        status: 422,
+        code: "unprocessable_entity".to_owned(),
+        message: "cannot shrink".to_owned(),
+        request_id: None,
+    }
+}
+
+fn refused() -> Answer {
+    Err(ChangeError::Refused(refusal()))
+}
+
+fn busy() -> Answer {
+    Err(ChangeError::Busy(refusal()))
+}
+
+fn limited(seconds: Option<u64>) -> Answer {
+    let retry_after = seconds.map(Duration::from_secs);
+    Err(ChangeError::NotAccepted(ProviderError::RateLimited {
+        retry_after,
+    }))
+}
+
+const TAKEN: Answer = Ok(Accepted {
+    action: Some(ActionId(9)),
+});
+
+/// A request that has just left; its answer is noted at 19:00:10.
+fn asked(case: Case, direction: Direction) -> Record {
+    case.asked(direction, "19:00", Ask::Open).record
+}
+
+fn noted(record: &Record, cut: Cut, answer: &Answer) -> (Record, Option<store::HistoryEntry>) {
+    let mut record = record.clone();
+    let ended = apply(&mut record, cut, answer, at("19:00:10"));
+    (record, ended)
+}
+
+fn ask(record: &Record) -> &Ask {
+    &record.request.as_ref().unwrap().ask
+}
+
+#[test]
+fn an_accepted_request_is_noted_with_its_instant_and_action() {
+    let failing = droplet().record(|record| {
+        record.attempts = 2;
+        record.last_error = Some("busy".to_owned());
+    });
+    let (record, ended) = noted(&asked(failing, STOP), Cut::No, &TAKEN);
+    let expected = Ask::Accepted {
+        at: at("19:00:10"),
+        action: Some(ActionId(9)),
+    };
+    assert_eq!(*ask(&record), expected);
+    assert!(record.in_flight().is_some(), "accepted is not done");
+    assert_eq!((ended, record.attempts, record.last_error), (None, 0, None));
+}
+
+#[test]
+fn an_accepted_shrink_uses_what_is_saved_and_nothing_else_does() {
+    let used = |case: Case, direction| noted(&asked(case, direction), Cut::No, &TAKEN).0.used;
+    assert!(used(pool().saved(pool_of(3)), STOP));
+    assert!(used(database().saved(pool_of(1)), STOP));
+    assert!(!used(pool().saved(pool_of(3)), START));
+    assert!(!used(droplet(), STOP));
+}
+
+#[test]
+fn a_refused_stop_keeps_nothing_saved_if_nothing_can_have_shrunk_it() {
+    let record = asked(pool().saved(pool_of(3)), STOP);
+    let (record, ended) = noted(&record, Cut::No, &refused());
+    assert!(matches!(
+        &record.phase,
+        Phase::Refused { reason, transition }
+            if reason.contains("cannot shrink") && transition.direction == STOP
+    ));
+    assert_eq!((&record.saved, &record.request), (&None, &None));
+    let ended = ended.unwrap();
+    assert!(matches!(ended.ending, Ending::Refused(_)));
+    assert_eq!(ended.saved, Some(pool_of(3)));
+}
+
+#[test]
+fn a_refused_stop_keeps_what_is_saved_if_an_earlier_shrink_used_it() {
+    let record = asked(pool().saved(pool_of(3)).used(), STOP);
+    let (record, _) = noted(&record, Cut::No, &refused());
+    assert_eq!((record.saved, record.used), (Some(pool_of(3)), true));
+}
+
+#[test]
+fn a_refused_stop_keeps_what_is_saved_if_an_earlier_ask_was_never_answered() {
+    let case = pool().saved(pool_of(3)).asked(STOP, "19:00", Ask::Open);
+    let (record, _) = noted(&case.unknown().record, Cut::No, &refused());
+    assert_eq!(record.saved, Some(pool_of(3)));
+    assert!(record.request.is_some_and(|request| request.may_act()));
+}
+
+#[test]
+fn a_refused_start_keeps_what_is_saved() {
+    let record = asked(pool().saved(pool_of(3)), START);
+    let (record, _) = noted(&record, Cut::No, &refused());
+    assert!(matches!(record.phase, Phase::Refused { .. }));
+    assert_eq!(record.saved, Some(pool_of(3)));
+}
+
+#[test]
+fn busy_is_no_refusal_and_is_asked_again_after_a_while() {
+    let mut record = asked(pool().saved(pool_of(3)), STOP);
+    for retry_at in ["19:01:10", "19:02:10", "19:04:10"] {
+        record = noted(&record, Cut::No, &busy()).0;
+        assert_eq!(*ask(&record), failed(retry_at));
+        assert!(record.in_flight().is_some());
+        assert_eq!(record.saved, Some(pool_of(3)));
+        assert!(
+            record
+                .last_error
+                .as_ref()
+                .unwrap()
+                .contains("cannot shrink")
+        );
+    }
+    let case = droplet().asked(STOP, "19:00", Ask::Open).unknown();
+    let (record, _) = noted(&case.record, Cut::No, &busy());
+    assert!(record.request.unwrap().unknown);
+}
+
+#[test]
+fn a_rate_limit_is_waited_for_as_long_as_the_provider_says() {
+    let record = asked(droplet(), STOP);
+    let (limited_long, _) = noted(&record, Cut::No, &limited(Some(600)));
+    assert_eq!(*ask(&limited_long), failed("19:10:10"));
+    let (limited_short, _) = noted(&record, Cut::No, &limited(Some(5)));
+    assert_eq!(*ask(&limited_short), failed("19:01:10"));
+    let (unsaid, _) = noted(&record, Cut::No, &limited(None));
+    assert_eq!(*ask(&unsaid), failed("19:01:10"));
+}
+
+#[test]
+fn of_no_answer_nothing_is_noted() {
+    let record = asked(pool().saved(pool_of(3)), STOP);
+    let unknown = Err(ChangeError::Unknown(ProviderError::Unavailable(refusal())));
+    assert_eq!(noted(&record, Cut::No, &unknown), (record, None));
+}
+
+fn cut() -> Record {
+    let case = server().asked(STOP, "18:59", accepted("18:59:05"));
+    let case = case.handled("18:59", STOPPED);
+    case.request(|request| request.forced = Forced::Intended)
+        .record
+}
+
+#[test]
+fn an_accepted_cut_leaves_the_shutdowns_acceptance() {
+    let (record, ended) = noted(&cut(), Cut::Yes, &TAKEN);
+    let request = record.request.unwrap();
+    assert_eq!(
+        (request.forced, request.ask),
+        (Forced::Accepted, accepted("18:59:05"))
+    );
+    assert_eq!(ended, None);
+}
+
+#[test]
+fn a_cut_that_was_not_taken_is_intended_anew() {
+    for answer in [busy(), limited(None)] {
+        let (record, ended) = noted(&cut(), Cut::Yes, &answer);
+        let request = record.request.unwrap();
+        assert_eq!(
+            (request.forced, request.ask),
+            (Forced::No, accepted("18:59:05"))
+        );
+        assert_eq!(ended, None);
+        assert!(record.last_error.is_some());
+    }
+}
+
+#[test]
+fn a_refused_cut_ends_the_stop_whose_shutdown_may_still_act() {
+    let (record, ended) = noted(&cut(), Cut::Yes, &refused());
+    assert!(matches!(record.phase, Phase::Refused { .. }));
+    assert!(matches!(ended.unwrap().ending, Ending::Refused(_)));
+    let request = record.request.unwrap();
+    assert_eq!((request.forced, request.may_act()), (Forced::No, true));
+}

@@ -1,0 +1,150 @@
+//! What exactly is asked of each kind.
+
+use super::*;
+
+#[test]
+fn a_droplet_is_cut_off_unless_its_schedule_is_graceful() {
+    let case = droplet();
+    let send = case.sends(STOP);
+    assert_eq!(send.change, Change::PowerOff(case.id()));
+    assert!(!send.record.request.unwrap().graceful);
+    let graceful = case.following(|manner| manner.graceful = true);
+    let send = graceful.sends(STOP);
+    assert_eq!(send.change, Change::Shutdown(graceful.id()));
+    assert!(send.record.request.unwrap().graceful);
+}
+
+#[test]
+fn a_server_is_always_asked_to_shut_down() {
+    let case = server();
+    let send = case.sends(STOP);
+    assert_eq!(send.change, Change::Shutdown(case.id()));
+    assert!(send.record.request.unwrap().graceful);
+}
+
+#[test]
+fn a_machine_is_powered_on() {
+    for case in [droplet(), server()] {
+        let case = case.off().settled(Power::Stopped);
+        let send = case.handled("sun 19:00", STOPPED).at("08:00").sends(START);
+        assert!(matches!(send.change, Change::PowerOn(_)));
+        assert!(!send.record.request.unwrap().graceful);
+    }
+}
+
+fn change_of(case: &Case, direction: Direction) -> String {
+    let send = case.sends(direction);
+    let target = send.record.request.unwrap().target;
+    assert!(target.is_some(), "a sized kind knows where it goes");
+    send.change.to_string()
+}
+
+#[test]
+fn a_database_shrinks_to_its_target_and_nothing_is_said_of_its_storage() {
+    assert_eq!(
+        change_of(&database(), STOP),
+        "PUT /v2/databases/9cc1/resize size=db-s-1vcpu-1gb num_nodes=1"
+    );
+    assert_eq!(
+        change_of(&database().stopping_at("db-s-1vcpu-2gb", 2), STOP),
+        "PUT /v2/databases/9cc1/resize size=db-s-1vcpu-2gb num_nodes=2"
+    );
+}
+
+fn restored(engine: &str, saved_mib: Option<u64>, seen_mib: Option<u64>) -> String {
+    let mut case = database().smallest().saved(SavedState::Database {
+        plan: "db-s-2vcpu-4gb".to_owned(),
+        nodes: 2,
+        storage_mib: saved_mib,
+    });
+    if let Size::Database(size) = &mut case.resource.size {
+        engine.clone_into(&mut size.engine);
+        size.storage_mib = seen_mib;
+    }
+    let case = case.used().settled(Power::Stopped);
+    change_of(&case.handled("sun 19:00", STOPPED).at("08:00"), START)
+}
+
+#[test]
+fn storage_is_sent_only_where_it_changed_and_can_be_set() {
+    let plain = "PUT /v2/databases/9cc1/resize size=db-s-2vcpu-4gb num_nodes=2";
+    let with_storage = format!("{plain} storage_size_mib=61440");
+    assert_eq!(restored("pg", Some(61_440), Some(10_240)), with_storage);
+    assert_eq!(restored("mysql", Some(61_440), Some(10_240)), with_storage);
+    assert_eq!(restored("pg", Some(61_440), Some(61_440)), plain);
+    assert_eq!(restored("pg", None, Some(10_240)), plain);
+    for engine in ["redis", "valkey", "mongodb"] {
+        assert_eq!(
+            restored(engine, Some(61_440), Some(10_240)),
+            plain,
+            "{engine}"
+        );
+    }
+}
+
+#[test]
+fn a_pool_is_scaled_to_zero_with_its_autoscaler_off_and_all_else_sent_again() {
+    let mut case = pool();
+    let bounds = AutoscaleBounds { min: 2, max: 6 };
+    if let Size::NodePool(size) = &mut case.resource.size {
+        size.autoscale = Some(bounds);
+    }
+    let Change::ScaleNodePool {
+        name,
+        count,
+        autoscale,
+        tags,
+        labels,
+        taints,
+        ..
+    } = case.sends(STOP).change
+    else {
+        panic!("another change");
+    };
+    assert_eq!((count, autoscale), (0, None));
+    assert_eq!((name.as_str(), tags), ("web", case.resource.tags));
+    assert_eq!(labels, r#"{"team":"web"}"#);
+    assert_eq!(taints, r#"[{"key":"gpu"}]"#);
+}
+
+fn morning(count: u32, autoscale: Option<AutoscaleBounds>) -> Case {
+    let case = pool()
+        .saved(SavedState::NodePool { count, autoscale })
+        .used();
+    let case = case.settled(Power::Stopped).handled("sun 19:00", STOPPED);
+    case.at("08:00")
+}
+
+#[test]
+fn a_pool_gets_back_its_count_and_bounds() {
+    let bounds = AutoscaleBounds { min: 2, max: 6 };
+    let send = morning(4, Some(bounds)).nodes(0, 0, 0).sends(START);
+    let Change::ScaleNodePool {
+        count,
+        autoscale,
+        tags,
+        labels,
+        ..
+    } = send.change
+    else {
+        panic!("another change");
+    };
+    assert_eq!((count, autoscale), (4, Some(bounds)));
+    assert!(tags.contains("offhours:office"));
+    assert_eq!(labels, r#"{"team":"web"}"#);
+}
+
+#[test]
+fn a_start_never_shrinks_what_a_person_made_larger() {
+    // Five nodes are wanted since a minute ago, two run.
+    let send = morning(3, None).nodes(5, 5, 2).sends(START);
+    assert!(matches!(
+        send.change,
+        Change::ScaleNodePool { count: 5, .. }
+    ));
+    let send = morning(3, None).nodes(2, 2, 2).sends(START);
+    assert!(matches!(
+        send.change,
+        Change::ScaleNodePool { count: 3, .. }
+    ));
+}

@@ -1,0 +1,219 @@
+//! The saved state: written before a shrink, never by a reduced one, cleared only after a restore.
+
+use super::*;
+
+/// What a stop of this case would save, and whether anything may have shrunk it.
+#[track_caller]
+fn stop_saves(case: &Case, expected: SavedState, used: bool) -> Send {
+    let send = case.sends(STOP);
+    assert_eq!(
+        (&send.record.saved, send.record.used),
+        (&Some(expected), used)
+    );
+    send
+}
+
+fn original() -> SavedState {
+    SavedState::Database {
+        plan: "db-s-2vcpu-4gb".to_owned(),
+        nodes: 2,
+        storage_mib: Some(61_440),
+    }
+}
+
+#[test]
+fn the_first_stop_saves_what_it_sees() {
+    stop_saves(&database(), original(), false);
+    stop_saves(&pool(), pool_of(3), false);
+    stop_saves(&pool().used(), pool_of(3), false);
+    let mut autoscaled = pool();
+    let bounds = AutoscaleBounds { min: 2, max: 6 };
+    if let Size::NodePool(size) = &mut autoscaled.resource.size {
+        size.autoscale = Some(bounds);
+    }
+    let saved = SavedState::NodePool {
+        count: 3,
+        autoscale: Some(bounds),
+    };
+    stop_saves(&autoscaled, saved, false);
+}
+
+#[test]
+fn machines_have_nothing_to_save() {
+    assert_eq!(droplet().sends(STOP).record.saved, None);
+    assert_eq!(server().sends(STOP).record.saved, None);
+}
+
+#[test]
+fn what_no_shrink_can_have_touched_is_saved_anew() {
+    let case = database().saved(database_of("db-s-8vcpu-16gb", 3));
+    stop_saves(&case, original(), false);
+}
+
+#[test]
+fn a_person_who_resizes_before_the_shrink_landed_changed_the_original() {
+    let case = database().saved(database_of("db-s-8vcpu-16gb", 3));
+    let case = case.asked(STOP, "19:00", Ask::Open).at("19:02");
+    stop_saves(&case, original(), false);
+}
+
+#[test]
+fn what_a_shrink_may_have_touched_keeps_the_larger() {
+    let larger = database_of("db-s-8vcpu-16gb", 3);
+    stop_saves(&database().saved(larger.clone()).used(), larger, true);
+    let smaller = database_of("db-s-1vcpu-2gb", 2);
+    stop_saves(&database().saved(smaller).used(), original(), true);
+    let equal = database_of("db-s-2vcpu-4gb", 2);
+    stop_saves(&database().saved(equal.clone()).used(), equal, true);
+    stop_saves(&pool().saved(pool_of(5)).used(), pool_of(5), true);
+    stop_saves(&pool().saved(pool_of(2)).used(), pool_of(3), true);
+}
+
+#[test]
+fn of_two_sizes_that_do_not_compare_the_seen_one_is_kept_and_the_other_goes_to_history() {
+    let other = database_of("db-s-1vcpu-2gb", 3);
+    let send = stop_saves(&database().saved(other.clone()).used(), original(), true);
+    let saved = other.clone();
+    assert_eq!(send.events, [Event::Replaced { saved }]);
+    let entry = send.history.unwrap();
+    assert_eq!((&entry.ending, &entry.saved), (&Ending::Kept, &Some(other)));
+    let transition = send.record.in_flight().unwrap();
+    let stop = store::HistoryEntry {
+        claimed_at: transition.claimed_at,
+        direction: transition.direction,
+        ..entry.clone()
+    };
+    let keys = (entry.transition_key(), stop.transition_key());
+    assert_ne!(keys.0, keys.1, "the stop's own entry must not replace it");
+}
+
+#[test]
+fn a_request_that_may_have_been_accepted_counts_as_a_shrink() {
+    // Refused at last, but an earlier ask was never answered.
+    let refused = database().saved(database_of("db-s-8vcpu-16gb", 3));
+    let refused = refused.asked(STOP, "sun 19:00", Ask::Open).unknown();
+    let refused = refused.refused(STOP, "sun 19:00").handled("08:00", RUNNING);
+    stop_saves(&refused, database_of("db-s-8vcpu-16gb", 3), true);
+}
+
+#[test]
+fn an_unanswered_shrink_that_landed_is_not_taken_for_the_original() {
+    // Meanwhile the schedule was given a yet smaller size to stop at.
+    let large = database_of("db-s-8vcpu-16gb", 2);
+    let case = database()
+        .saved(large.clone())
+        .asked(STOP, "19:00", Ask::Open);
+    let case = case.request(|r| r.target = Some(database_of("db-s-2vcpu-4gb", 2)));
+    stop_saves(&case.at("19:02"), large, true);
+}
+
+#[test]
+fn the_rest_of_a_draining_pool_is_never_saved() {
+    let draining = pool().nodes(0, 2, 2);
+    draining.postpones(STOP, "draining");
+    let saved = draining.saved(pool_of(3));
+    saved.postpones(STOP, "draining");
+    // An unanswered ask acts late, after a second one has failed.
+    let failed = saved
+        .clone()
+        .asked(STOP, "19:00", failed("19:03"))
+        .unknown();
+    failed.clone().at("19:03").leaves(STOP);
+    let renewed = failed
+        .clone()
+        .overridden(STOPPED, "19:02", "22:00")
+        .at("19:03");
+    assert_eq!(renewed.writes(STOP).record.saved, Some(pool_of(3)));
+    let turning = saved.asked(START, "18:59", accepted("18:59:10"));
+    turning.handled("18:59", RUNNING).leaves(STOP);
+}
+
+#[test]
+fn a_start_leaves_what_is_saved_until_the_restore_is_seen() {
+    let stopped = database().saved(original()).used().smallest();
+    let stopped = stopped
+        .settled(Power::Stopped)
+        .handled("sun 19:00", STOPPED);
+    let send = stopped.at("08:00").sends(START);
+    assert_eq!(
+        (send.record.saved, send.record.used),
+        (Some(original()), true)
+    );
+}
+
+/// The night is over: the database as a person left it, at its begin edge.
+fn morning(case: Case) -> Case {
+    let case = case.saved(database_of("db-s-2vcpu-4gb", 2)).used();
+    let case = case.settled(Power::Stopped).handled("sun 19:00", STOPPED);
+    case.at("08:00")
+}
+
+#[test]
+fn at_the_begin_edge_what_is_smaller_than_saved_is_restored() {
+    let send = morning(database().sized("db-s-1vcpu-2gb", 2)).sends(START);
+    assert!(matches!(send.change, Change::ResizeDatabase { plan, .. } if plan == "db-s-2vcpu-4gb"));
+}
+
+#[test]
+fn at_the_begin_edge_what_a_person_left_at_least_as_large_is_kept() {
+    let write = morning(database()).writes(START);
+    assert_eq!((write.record.saved, write.record.used), (None, false));
+    assert_eq!(write.history, None, "the same size is no news");
+    for (plan, nodes) in [("db-s-4vcpu-8gb", 2), ("db-s-4vcpu-8gb", 1)] {
+        let write = morning(database().sized(plan, nodes)).writes(START);
+        assert_eq!(write.record.saved, None);
+        let entry = write.history.unwrap();
+        assert_eq!(entry.ending, Ending::Kept);
+        assert_eq!(entry.saved, Some(database_of("db-s-2vcpu-4gb", 2)));
+    }
+}
+
+#[test]
+fn an_acknowledged_stop_clears_nothing() {
+    let case = database().saved(original()).used().smallest();
+    let record = case.writes(STOP).record;
+    assert_eq!((record.saved, record.used), (Some(original()), true));
+}
+
+#[test]
+fn an_acknowledged_stop_knows_that_an_unanswered_shrink_led_there() {
+    let case = database().saved(original()).smallest();
+    let case = case.asked(STOP, "sun 19:00", failed("sun 19:10")).unknown();
+    let case = case.refused(STOP, "sun 19:00").handled("08:00", RUNNING);
+    let record = case.writes(STOP).record;
+    assert_eq!((record.used, record.request), (true, None));
+}
+
+#[test]
+fn what_is_seen_restored_is_cleared_and_what_is_seen_stopped_is_used() {
+    let saved = database_of("db-s-2vcpu-4gb", 2);
+    let starting = database().saved(saved.clone()).used();
+    let restored = starting
+        .asked(START, "08:00", accepted("08:00:10"))
+        .at("08:12");
+    let record = restored.records().record;
+    assert_eq!((record.saved, record.used), (None, false));
+    let stopping = database()
+        .saved(saved.clone())
+        .asked(STOP, "19:00", Ask::Open);
+    let record = stopping.smallest().at("19:12").records().record;
+    assert_eq!((record.saved, record.used), (Some(saved), true));
+}
+
+#[test]
+fn no_other_ending_clears_what_is_saved() {
+    let stopping = || {
+        let case = database().saved(original());
+        case.asked(STOP, "19:00", accepted("19:00:10"))
+    };
+    let stuck = stopping().at("19:30:10").records().record;
+    assert!(matches!(stuck.phase, Phase::Stuck { .. }));
+    let let_go = stopping().untagged().at("19:30:15").records().record;
+    assert!(matches!(let_go.phase, Phase::Settled { .. }));
+    let missing = stopping().record(|record| record.missing_since = Some(at("19:00:30")));
+    let gone = recorded(missing.at("19:02").missing()).record;
+    assert!(matches!(gone.phase, Phase::Gone { .. }));
+    for record in [stuck, let_go, gone] {
+        assert_eq!(record.saved, Some(original()));
+    }
+}
