@@ -1,0 +1,371 @@
+//! Clouds that refuse, lie or fall silent: told, never taken for success, and never in the way of
+//! the others; once they behave again, all is well.
+
+use cloud_simulator::Act;
+use domain::{
+    configuration::TokenReference,
+    record::{Phase, Record},
+    resource::Power,
+};
+use jiff::Timestamp;
+use lifecycle::Event;
+use offhours::local::clouds::Clouds;
+use secrecy::SecretString;
+use serde_json::{Value, json};
+
+use crate::support::{
+    EACH_KIND, World, any_port, fault, monday, office_hours, one_of_each_kind, parse, reference,
+    run,
+};
+
+/// Those of [`EACH_KIND`] at the cloud that misbehaves.
+const AT_FAULT: [&str; 3] = [EACH_KIND[0], EACH_KIND[1], EACH_KIND[2]];
+
+/// The one at the other cloud.
+const SOUND: &str = EACH_KIND[3];
+
+fn stopped(record: &Record) -> bool {
+    record.phase == Phase::Settled { at: Power::Stopped }
+}
+
+/// Lets the faulty account misbehave from before the edge until 18:10, and checks that it is told,
+/// that nothing counts as done, that the others go on, and that all is well afterwards.
+async fn survives(mut world: World, mend: impl AsyncFnOnce(&World)) {
+    world.run_until(monday("18:09:30")).await;
+    assert!(
+        stopped(&world.record(SOUND).await),
+        "the other cloud was held up"
+    );
+    for resource in AT_FAULT {
+        assert!(!world.was_seen(resource), "{resource} counts as stopped");
+        let record = world.record(resource).await;
+        assert!(!stopped(&record), "{resource}: {:?}", record.phase);
+    }
+    let told = |e: &Event| {
+        matches!(
+            e,
+            Event::Postponed { .. } | Event::Asked { .. } | Event::Refused { .. }
+        )
+    };
+    let told = world.outcomes().iter().filter(|o| told(&o.event)).count();
+    assert!(told > 1, "nothing was told of it");
+    mend(&world).await;
+    // The longest back-off after three failures, and the time that a resize takes.
+    world.run_until(monday("18:45:30")).await;
+    for resource in AT_FAULT {
+        let record = world.record(resource).await;
+        assert!(stopped(&record), "{resource}: {record:#?}");
+        assert!(world.was_seen(resource), "{resource}");
+    }
+    // No size was lost on the way.
+    world.start_now(&json!({ "account": "do-main" })).await;
+    world.run_until(monday("19:00:30")).await;
+    let resources = world.simulator().resources();
+    assert_eq!(resources["do-main/database/d1"]["plan"], "db-s-2vcpu-4gb");
+    assert_eq!(resources["do-main/node-pool/c1/p1"]["count"], 2);
+}
+
+/// One way of misbehaving, for the requests with this method.
+fn misbehaving(method: &'static str, does: Value) {
+    run(async move {
+        let configuration = office_hours("", "", "");
+        let world = World::start(&configuration, &one_of_each_kind(), monday("17:48:00")).await;
+        world.run_until(monday("17:59:30")).await;
+        let methods: &[&str] = if method == "GET" {
+            &["GET"]
+        } else {
+            &["POST", "PUT"]
+        };
+        for method in methods {
+            world.simulator().add_fault(fault(&json!({
+                "match": { "account": "do-main", "method": method },
+                "times": 100_000,
+                "does": does,
+            })));
+        }
+        survives(world, async |world| world.simulator().clear_faults()).await;
+    });
+}
+
+fn answer(status: u16, body: &str, headers: &Value) -> Value {
+    json!({ "answer": { "status": status, "body": body, "headers": headers } })
+}
+
+#[test]
+fn looks_that_are_garbage() {
+    misbehaving(
+        "GET",
+        answer(200, "<html>Welcome to our status page</html>", &json!({})),
+    );
+}
+
+#[test]
+fn looks_of_another_shape() {
+    misbehaving("GET", answer(200, "{\"message\": [1, 2, 3]}", &json!({})));
+}
+
+#[test]
+fn looks_that_end_in_the_middle() {
+    misbehaving("GET", json!("truncate"));
+}
+
+#[test]
+fn looks_that_fail() {
+    misbehaving(
+        "GET",
+        answer(
+            500,
+            "{\"id\": \"server_error\", \"message\": \"oops\"}",
+            &json!({}),
+        ),
+    );
+}
+
+#[test]
+fn looks_that_are_too_many() {
+    misbehaving("GET", answer(429, "{}", &json!({ "retry-after": "90" })));
+}
+
+#[test]
+fn looks_that_are_redirected() {
+    let elsewhere = json!({ "location": "http://127.0.0.1:1/v2/droplets" });
+    misbehaving("GET", answer(302, "", &elsewhere));
+}
+
+#[test]
+fn looks_that_are_never_answered() {
+    misbehaving("GET", json!({ "drop": { "after_effect": false } }));
+}
+
+#[test]
+fn a_token_that_is_refused_from_some_moment_on_and_replaced() {
+    run(async {
+        let tokens = [
+            ("env:DO_TOKEN", "secret-do-token"),
+            ("env:NEXT_TOKEN", "secret-do-token"),
+            ("env:HZ_TOKEN", "secret-hz-token"),
+        ];
+        let tokens = tokens.map(|(variable, token)| with_token(variable, token));
+        let configuration = parse(&office_hours("", "", ""));
+        let world = World::with(configuration, clouds(tokens.into()), monday("17:48:00")).await;
+        world.run_until(monday("17:59:30")).await;
+        world.simulator().add_fault(fault(&json!({
+            "match": { "account": "do-main" },
+            "times": 100_000,
+            "does": "unauthorized",
+        })));
+        let replaced = office_hours("", "", "").replace("env:DO_TOKEN", "env:NEXT_TOKEN");
+        survives(world, async |world| {
+            world.simulator().clear_faults();
+            world.apply(&replaced).await;
+        })
+        .await;
+    });
+}
+
+#[test]
+fn changes_that_are_answered_with_garbage_and_have_no_effect() {
+    misbehaving("POST", answer(201, "<html>Welcome</html>", &json!({})));
+}
+
+#[test]
+fn changes_that_fail() {
+    misbehaving(
+        "POST",
+        answer(
+            500,
+            "{\"id\": \"server_error\", \"message\": \"oops\"}",
+            &json!({}),
+        ),
+    );
+}
+
+#[test]
+fn changes_that_are_too_many() {
+    misbehaving("POST", answer(429, "{}", &json!({ "retry-after": "90" })));
+}
+
+#[test]
+fn changes_that_are_redirected() {
+    let elsewhere = json!({ "location": "http://127.0.0.1:1/v2/droplets" });
+    misbehaving("POST", answer(307, "", &elsewhere));
+}
+
+#[test]
+fn changes_that_are_never_answered_and_have_no_effect() {
+    misbehaving("POST", json!({ "drop": { "after_effect": false } }));
+}
+
+#[test]
+fn changes_whose_answers_are_lost_are_not_repeated() {
+    for does in [
+        json!({ "drop": { "after_effect": true } }),
+        json!("truncate"),
+        json!({ "answer": { "status": 500, "after_effect": true } }),
+    ] {
+        run(async move {
+            let configuration = office_hours("", "", "");
+            let world = World::start(&configuration, &one_of_each_kind(), monday("17:48:00")).await;
+            world.run_until(monday("17:59:30")).await;
+            for method in ["POST", "PUT"] {
+                world.simulator().add_fault(fault(&json!({
+                    "match": { "account": "do-main", "method": method },
+                    "times": 100_000,
+                    "does": does,
+                })));
+            }
+            world.run_until(monday("18:45:30")).await;
+            for resource in EACH_KIND {
+                let record = world.record(resource).await;
+                assert!(stopped(&record), "{does}: {record:#?}");
+                let of_it = |c: &&cloud_simulator::Entry| {
+                    c.changed && c.resource == Some(reference(resource))
+                };
+                let changes = world.changes();
+                let accepted = changes.iter().filter(of_it).count();
+                assert_eq!(accepted, 1, "{does}: {resource}");
+            }
+        });
+    }
+}
+
+fn with_token(variable: &str, token: &str) -> (TokenReference, SecretString) {
+    (variable.parse().unwrap(), SecretString::from(token))
+}
+
+/// Clouds whose first account has the token that the test chooses.
+fn clouds(tokens: Vec<(TokenReference, SecretString)>) -> Clouds {
+    Clouds::Simulated {
+        fleet: Box::new(one_of_each_kind().parse().unwrap()),
+        address: any_port(),
+        tokens,
+    }
+}
+
+async fn with_bad_token(tokens: Vec<(TokenReference, SecretString)>) -> World {
+    let before: Timestamp = monday("17:48:00");
+    let configuration = office_hours("", "", "").replace("env:DO_TOKEN", "env:NO_TOKEN_HERE");
+    let mut tokens = tokens;
+    tokens.push(with_token("env:HZ_TOKEN", "secret-hz-token"));
+    tokens.push(with_token("env:DO_TOKEN", "secret-do-token"));
+    World::with(parse(&configuration), clouds(tokens), before).await
+}
+
+/// With a token that opens nothing the account's resources are not even known; the other account
+/// is served, and a new configuration mends it.
+async fn is_mended_by_another_token(mut world: World, reason: &str) {
+    world.run_until(monday("18:12:30")).await;
+    assert!(stopped(&world.record(SOUND).await));
+    let told = world.outcomes().iter();
+    let told = told.filter(
+        |o| matches!(&o.event, Event::Postponed { reason: words } if words.contains(reason)),
+    );
+    assert_eq!(told.count(), 1, "{:#?}", world.outcomes());
+    let states = world.local.store().account_states().await.unwrap();
+    assert!(states[&"do-main".parse().unwrap()].error.is_some());
+    world.apply(&office_hours("", "", "")).await;
+    world.run_until(monday("18:40:30")).await;
+    for resource in EACH_KIND {
+        let record = world.record(resource).await;
+        assert!(stopped(&record), "{record:#?}");
+    }
+}
+
+#[test]
+fn a_token_that_is_missing() {
+    run(async {
+        let world = with_bad_token(Vec::new()).await;
+        is_mended_by_another_token(world, "NO_TOKEN_HERE").await;
+    });
+}
+
+#[test]
+fn a_token_that_is_refused() {
+    run(async {
+        let wrong = with_token("env:NO_TOKEN_HERE", "secret-but-wrong");
+        let world = with_bad_token(vec![wrong]).await;
+        // The refused token is forgotten and read anew; here the variable has none.
+        world.run_until(monday("17:48:30")).await;
+        let log = world.simulator().log();
+        let refused =
+            |e: &&cloud_simulator::Entry| e.answer.as_ref().is_some_and(|a| a.status == 401);
+        assert!(log.iter().filter(refused).count() >= 1);
+        is_mended_by_another_token(world, "NO_TOKEN_HERE").await;
+    });
+}
+
+#[test]
+fn a_token_that_may_only_read() {
+    run(async {
+        let configuration = office_hours("", "", "");
+        let fleet = one_of_each_kind().replacen("token =", "read_only = true\ntoken =", 1);
+        let mut world = World::start(&configuration, &fleet, monday("17:48:00")).await;
+        world.run_until(monday("18:30:30")).await;
+        assert!(stopped(&world.record(SOUND).await));
+        for resource in AT_FAULT {
+            let refused = |e: &Event| matches!(e, Event::Refused { .. });
+            let events = world.events(resource);
+            assert_eq!(
+                events.iter().filter(|e| refused(e)).count(),
+                1,
+                "{events:?}"
+            );
+            assert!(!world.was_seen(resource));
+            let record = world.record(resource).await;
+            assert!(matches!(record.phase, Phase::Refused { .. }), "{record:#?}");
+            assert_eq!(record.saved, None, "nothing can have shrunk it");
+        }
+        // Not tried again until the next edge.
+        assert_eq!(world.changes().len(), 4);
+    });
+}
+
+#[test]
+fn resources_that_were_deleted_meanwhile() {
+    run(async {
+        let configuration = office_hours("", "", "");
+        let mut world = World::start(&configuration, &one_of_each_kind(), monday("17:48:00")).await;
+        world.run_until(monday("17:59:30")).await;
+        for resource in AT_FAULT {
+            world
+                .simulator()
+                .person(&reference(resource), Act::Delete)
+                .unwrap();
+        }
+        world.run_until(monday("18:20:30")).await;
+        assert!(stopped(&world.record(SOUND).await));
+        for resource in AT_FAULT {
+            let record = world.record(resource).await;
+            assert!(matches!(record.phase, Phase::Gone { .. }), "{record:#?}");
+            assert!(!world.was_seen(resource));
+        }
+        assert_eq!(world.changes().len(), 1);
+    });
+}
+
+#[test]
+fn resources_that_are_deleted_while_they_stop() {
+    run(async {
+        let configuration = office_hours("", "", "");
+        let mut world = World::start(&configuration, &one_of_each_kind(), monday("17:48:00")).await;
+        world.run_until(monday("18:00:01")).await;
+        for resource in EACH_KIND {
+            world
+                .simulator()
+                .person(&reference(resource), Act::Delete)
+                .unwrap();
+        }
+        world.run_until(monday("18:20:30")).await;
+        for resource in EACH_KIND {
+            let record = world.record(resource).await;
+            assert!(matches!(record.phase, Phase::Gone { .. }), "{record:#?}");
+            assert!(!world.was_seen(resource));
+        }
+        let database = reference("do-main/database/d1");
+        let history = world.local.store().history(&database).await.unwrap();
+        assert!(
+            history[0].saved.is_some(),
+            "what it was owed goes to history"
+        );
+    });
+}

@@ -1,0 +1,215 @@
+//! Cost follows the work, not the fleet: how many requests go to the clouds and to the store.
+
+use std::{collections::BTreeMap, sync::Mutex};
+
+use domain::{
+    ResourceRef,
+    record::{Record, Writer},
+    resource::{Power, Resource, Size},
+};
+use environment::{Clock, Function, Invoke, InvokeError, SteppedClock};
+use lifecycle::{Context, Providers};
+use provider::{Endpoints, Url, http_client};
+use serde_json::{Value, json};
+use store::Store;
+
+use crate::support::{
+    ACCOUNTS, CountingProxy, World, droplet, instant, monday, office_hours, one_of_each_kind,
+    parse, reference, run,
+};
+
+/// How many Droplets one account has in the test of an edge.
+const MANY: u64 = 50;
+
+/// Functions that only note that they were invoked.
+#[derive(Debug, Default)]
+struct Noted(Mutex<Vec<(Function, Value)>>);
+
+impl Invoke for Noted {
+    async fn invoke(&self, function: Function, event: Value) -> Result<(), InvokeError> {
+        self.0.lock().unwrap().push((function, event));
+        Ok(())
+    }
+}
+
+fn timer() -> Value {
+    json!({
+        "version": "0", "id": "1", "detail-type": "Scheduled Event", "source": "aws.events",
+        "account": "000000000000", "time": "2026-11-23T17:00:00Z", "region": "local",
+        "resources": ["arn:aws:events:local:000000000000:rule/offhours"], "detail": {},
+    })
+}
+
+#[test]
+fn stopping_many_droplets_costs_one_request_each_and_one_list_per_look() {
+    run(async {
+        let droplets: String = (1..=MANY)
+            .map(|id| droplet(id, &format!("web-{id}"), &["offhours:office"]))
+            .collect();
+        let fleet = [ACCOUNTS, &droplets].concat();
+        let configuration = office_hours("", "", "");
+        let world = World::start(&configuration, &fleet, monday("17:48:00")).await;
+        world.run_until(monday("17:59:30")).await;
+        let before = world.simulator().log().len() as u64;
+        // The next inventory is at 18:03.
+        world.run_until(monday("18:02:30")).await;
+        let log = world.simulator().log_after(before);
+        let (lists, changes): (Vec<_>, Vec<_>) =
+            log.iter().partition(|entry| entry.request.method == "GET");
+        assert_eq!(changes.len() as u64, MANY);
+        let mut per_look = BTreeMap::<_, usize>::new();
+        for list in &lists {
+            assert_eq!(list.request.path, "/v2/droplets");
+            *per_look.entry(list.at).or_default() += 1;
+        }
+        assert!(per_look.values().all(|&passes| passes == 1), "{per_look:?}");
+        // Before acting, and at 5, 10 and 20 seconds: a Droplet is off after 10.
+        assert!((2..=4).contains(&per_look.len()), "{per_look:?}");
+        for id in 1..=MANY {
+            let power = world
+                .record(&format!("do-main/droplet/{id}"))
+                .await
+                .observed;
+            assert_eq!(power.unwrap().power, Power::Stopped);
+        }
+    });
+}
+
+/// A record of a server that has nothing to do until the evening.
+async fn add_record(store: &Store, id: u64) {
+    let reference: ResourceRef = reference(&format!("hz-eu/server/{id}"));
+    let seen = Resource {
+        id: reference.id.clone(),
+        name: format!("ci-{id}"),
+        cluster: None,
+        tags: ["offhours=office".to_owned()].into(),
+        region: "fsn1".to_owned(),
+        power: Power::Running,
+        busy: None,
+        size: Size::Machine {
+            plan: "cx22".to_owned(),
+        },
+        unsupported: None,
+    };
+    let mut record = Record::first_seen(reference, &seen);
+    record.due_at = Some(monday("18:00:00"));
+    store.save(record).await.unwrap();
+}
+
+#[test]
+fn a_tick_of_dispatch_with_nothing_due_costs_the_same_whatever_the_fleet() {
+    run(async {
+        let configuration = office_hours("", "", "");
+        let world = World::start(&configuration, ACCOUNTS, monday("17:00:00")).await;
+        let mut records = 0;
+        for fleet in [1, 1000] {
+            while records < fleet {
+                records += 1;
+                add_record(world.local.store(), records).await;
+            }
+            let (proxy, store) = CountingProxy::before(world.local.engine_address).await;
+            for temperature in ["cold", "warm"] {
+                let invoke = Noted::default();
+                let event = serde_json::from_value(timer()).unwrap();
+                let told = dispatch::handle(&store, &invoke, event, monday("17:00:00"));
+                assert_eq!(told.await.unwrap(), dispatch::Dispatched::default());
+                assert!(invoke.0.lock().unwrap().is_empty());
+                let requests = proxy.take_count();
+                assert!(
+                    (1..=3).contains(&requests),
+                    "{temperature}, {fleet}: {requests}"
+                );
+            }
+        }
+    });
+}
+
+#[test]
+fn what_is_due_is_handed_over_in_batches_of_a_hundred() {
+    run(async {
+        let configuration = office_hours("max_stops = 250", "", "");
+        let world = World::start(&configuration, ACCOUNTS, monday("17:59:00")).await;
+        world.run_until(monday("17:59:30")).await;
+        for id in 1..=201 {
+            add_record(world.local.store(), id).await;
+        }
+        let (proxy, store) = CountingProxy::before(world.local.engine_address).await;
+        let invoke = Noted::default();
+        let event = serde_json::from_value(timer()).unwrap();
+        dispatch::handle(&store, &invoke, event, monday("18:00:00"))
+            .await
+            .unwrap();
+        let invoked = invoke.0.into_inner().unwrap();
+        let sizes: Vec<_> = invoked
+            .iter()
+            .map(|(function, event)| {
+                assert_eq!(*function, Function::Stop);
+                assert_eq!(event["cause"], "due");
+                event["resources"].as_array().unwrap().len()
+            })
+            .collect();
+        assert_eq!(sizes, [100, 100, 1]);
+        // Head, what is due (one page per megabyte), configuration, accounts, their states.
+        let requests = proxy.take_count();
+        assert!(requests <= 6, "{requests}");
+    });
+}
+
+#[test]
+fn poll_status_with_nothing_due_ends_after_few_requests_and_asks_no_cloud() {
+    run(async {
+        let configuration = office_hours("", "", "");
+        let world = World::start(&configuration, &one_of_each_kind(), monday("17:30:00")).await;
+        world.run_until(monday("17:31:30")).await;
+        let asked = world.simulator().log().len();
+        assert!(asked > 0, "the inventory of 17:30");
+        let (proxy, store) = CountingProxy::before(world.local.engine_address).await;
+        let clouds: Url = world.local.clouds_url().unwrap().clone();
+        let endpoints = Endpoints {
+            digitalocean: clouds.clone(),
+            hetzner: clouds,
+        };
+        let tokens = environment::Tokens::from_variables();
+        let providers = Providers::new(tokens, endpoints, http_client().unwrap());
+        let clock = Clock::from(SteppedClock::at(monday("17:32:00")));
+        let writer = Writer("a test".to_owned());
+        let context = Context {
+            store: &store,
+            providers: &providers,
+            clock: &clock,
+            writer: &writer,
+            tell: &|_| (),
+        };
+        for (temperature, most) in [("cold", 5), ("warm", 3)] {
+            let event = serde_json::from_value(timer()).unwrap();
+            let report = poll_status::handle(context, &Noted::default(), event)
+                .await
+                .unwrap();
+            assert_eq!(report, lifecycle::Report::default());
+            let requests = proxy.take_count();
+            assert!((1..=most).contains(&requests), "{temperature}: {requests}");
+        }
+        assert_eq!(world.simulator().log().len(), asked);
+    });
+}
+
+#[test]
+fn what_another_process_applies_holds_from_the_next_tick_on() {
+    run(async {
+        let configuration = office_hours("", "", "");
+        let world = World::start(&configuration, &one_of_each_kind(), monday("17:00:00")).await;
+        world.run_until(monday("17:10:30")).await;
+        assert_eq!(world.changes().len(), 0);
+        let (_, elsewhere) = CountingProxy::before(world.local.engine_address).await;
+        let earlier = office_hours("", "", "").replace("19:00", "18:10");
+        let mut earlier = parse(&earlier);
+        earlier.generation = elsewhere.in_force().await.unwrap().configuration.generation;
+        let now = world.local.now();
+        elsewhere
+            .apply(&earlier, "another process", now)
+            .await
+            .unwrap();
+        world.run_until(instant("2026-11-23T17:11:01Z")).await;
+        assert_eq!(world.touched().len(), 4);
+    });
+}

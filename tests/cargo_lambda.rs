@@ -1,0 +1,287 @@
+//! The four functions under `cargo lambda watch`, invoked with the committed events, with a store
+//! and clouds that `offhours local --no-timers` serves.
+
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    net::{TcpListener, TcpStream},
+    process::{Child, Command},
+};
+
+use crate::{
+    programs::python,
+    support::{any_port, program, root},
+};
+
+/// The Droplet that the committed events name; the example fleet has it, too.
+const DROPLET: &str = "do-main/droplet/387104512";
+
+/// Wishes that hold whenever this runs but for the first minutes of a year.
+const CONFIGURATION: &str = r#"
+[accounts.do-main]
+provider = "digitalocean"
+token = "env:OFFHOURS_DEMO_DO_TOKEN"
+
+[schedules.parked]
+timezone = "UTC"
+start = "0 0 1 1 *"
+stop = "1 0 1 1 *"
+
+[schedules.always-on]
+timezone = "UTC"
+start = "1 0 1 1 *"
+stop = "0 0 1 1 *"
+"#;
+
+/// On the machine's clock: quick, so that nobody waits for long.
+const FLEET: &str = r#"
+[[accounts]]
+name = "do-main"
+provider = "digitalocean"
+token = "simulated-do-token"
+
+[[droplets]]
+id = 387104512
+name = "berlin-dev-1"
+tags = ["offhours:parked"]
+size = "s-2vcpu-4gb"
+power_action = "1s"
+
+[[droplets]]
+id = 391220468
+name = "new-york-staging"
+tags = ["offhours:always-on"]
+"#;
+
+#[test]
+fn the_committed_events_name_a_resource_of_the_example_fleet() {
+    let id = DROPLET.rsplit('/').next().unwrap();
+    let fleet = include_str!("../examples/fleet.toml");
+    assert!(fleet.contains(&format!("\nid = {id}\n")));
+    for event in [
+        include_str!("../crates/stop/events/by-hand.json"),
+        include_str!("../crates/stop/events/due.json"),
+        include_str!("../crates/start/events/by-hand.json"),
+        include_str!("../crates/start/events/due.json"),
+        include_str!("../crates/poll-status/events/question.json"),
+    ] {
+        let event: Value = serde_json::from_str(event).unwrap();
+        assert_eq!(event["resources"], json!([DROPLET]));
+    }
+}
+
+#[tokio::test]
+async fn each_committed_event_does_what_it_says_under_cargo_lambda() {
+    let functions = Functions::start().await;
+    // Each function is built at its first invocation. Without a record nothing is due.
+    for function in ["stop", "start"] {
+        let report = functions.invoke(function, "due").await;
+        assert_eq!(report["outcomes"], json!([]));
+    }
+
+    let report = functions.invoke("poll-status", "timer").await;
+    assert_eq!(events(&report), ["joined", "joined"], "{report}");
+    let dispatched = functions.invoke("dispatch", "timer").await;
+    assert_eq!(dispatched["stops"], json!([DROPLET]), "{dispatched}");
+    functions.poll_until_seen("stop").await;
+
+    let report = functions.invoke("poll-status", "question").await;
+    assert_eq!(report["outcomes"][0]["state"], "stopped, s-2vcpu-4gb");
+
+    let report = functions.invoke("start", "by-hand").await;
+    assert_eq!(events(&report), ["asked"], "{report}");
+    functions.poll_until_seen("start").await;
+    // The start by hand stands until the next edge, whatever stale hints say.
+    for function in ["stop", "start"] {
+        let report = functions.invoke(function, "due").await;
+        assert_eq!(report["outcomes"], json!([]));
+    }
+
+    let report = functions.invoke("stop", "by-hand").await;
+    assert_eq!(events(&report), ["asked"], "{report}");
+    functions.poll_until_seen("stop").await;
+
+    assert_eq!(
+        functions.changes().await,
+        ["power_off", "power_on", "power_off"]
+    );
+    functions.end().await;
+}
+
+/// The kinds of what a report tells.
+fn events(report: &Value) -> Vec<&str> {
+    let outcomes = report["outcomes"].as_array().unwrap();
+    let events = outcomes.iter().map(|outcome| &outcome["event"]);
+    events.map(|event| event.as_str().unwrap()).collect()
+}
+
+/// `cargo lambda watch`, and the store and clouds that the functions work with.
+struct Functions {
+    local: Child,
+    watch: Child,
+    port: u16,
+    clouds: String,
+    directory: TempDir,
+}
+
+impl Functions {
+    async fn start() -> Self {
+        let directory = TempDir::new().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        fs::write(path("offhours.toml"), CONFIGURATION).unwrap();
+        fs::write(path("fleet.toml"), FLEET).unwrap();
+        let mut local = Command::new(program("offhours", "offhours"))
+            .args(["local", "--simulate", "--no-timers"])
+            .args(["--config", "offhours.toml", "--fleet", "fleet.toml"])
+            .current_dir(directory.path())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(local.stdout.take().unwrap()).lines();
+        let mut addresses = Vec::new();
+        for _ in ["the store's", "the clouds'"] {
+            let line = lines.next_line().await.unwrap().unwrap();
+            let address = line.split(' ').find(|word| word.starts_with("http://"));
+            addresses.push(address.unwrap().trim_end_matches('/').to_owned());
+        }
+        let clouds = addresses.pop().unwrap();
+        let store = addresses.pop().unwrap();
+
+        let free = TcpListener::bind(any_port()).await.unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let log = File::create(path("watch.log")).unwrap();
+        let mut watch = Command::new(cargo_lambda())
+            .args(["lambda", "watch", "--ignore-changes"])
+            .args(["-A", "127.0.0.1", "-P", &port.to_string()])
+            .current_dir(root())
+            // As this test was built: what is built already is not built again.
+            .env("CARGO_TARGET_DIR", target_directory())
+            .env("AWS_ENDPOINT_URL", store)
+            .env(
+                "AWS_ENDPOINT_URL_LAMBDA",
+                format!("http://127.0.0.1:{port}"),
+            )
+            .env("AWS_REGION", "eu-central-1")
+            .env("AWS_ACCESS_KEY_ID", "local")
+            .env("AWS_SECRET_ACCESS_KEY", "local")
+            .env("OFFHOURS_STOP_FUNCTION", "stop")
+            .env("OFFHOURS_START_FUNCTION", "start")
+            .env("OFFHOURS_DIGITALOCEAN_URL", &clouds)
+            .env("OFFHOURS_HETZNER_URL", &clouds)
+            .env("OFFHOURS_DEMO_DO_TOKEN", "simulated-do-token")
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
+            let ended = watch.try_wait().unwrap();
+            assert_eq!(ended, None, "{}", printed(directory.path()));
+            tokio::task::yield_now().await;
+        }
+        Self {
+            local,
+            watch,
+            port,
+            clouds,
+            directory,
+        }
+    }
+
+    /// Invokes a function with one of its committed events; returns its answer.
+    async fn invoke(&self, function: &str, event: &str) -> Value {
+        let output = Command::new(cargo_lambda())
+            .args(["lambda", "invoke", function, "-A", "127.0.0.1"])
+            .args(["-P", &self.port.to_string(), "--data-file"])
+            .arg(format!("crates/{function}/events/{event}.json"))
+            .current_dir(root())
+            .output()
+            .await
+            .unwrap();
+        let log = printed(self.directory.path());
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{errors}\n{log}");
+        assert!(!log.contains("simulated-do-token"), "a token was logged");
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// Lets the timer fire until the end of a transition was seen.
+    async fn poll_until_seen(&self, direction: &str) {
+        loop {
+            let report = self.invoke("poll-status", "timer").await;
+            let ended = |event: &&str| !["asked", "postponed"].contains(event);
+            if events(&report).iter().any(ended) {
+                assert_eq!(events(&report), ["seen"], "{report}");
+                assert_eq!(report["outcomes"][0]["direction"], direction);
+                return;
+            }
+        }
+    }
+
+    /// What the clouds were asked to change, in order.
+    async fn changes(&self) -> Vec<String> {
+        let url = format!("{}/_simulator/log", self.clouds);
+        let client = provider::http_client().unwrap();
+        let answer = client.get(url).send().await.unwrap().bytes().await.unwrap();
+        let log: Value = serde_json::from_slice(&answer).unwrap();
+        let entries = log["entries"].as_array().unwrap().iter();
+        let changes = entries.filter(|entry| entry["request"]["method"] != "GET");
+        changes
+            .map(|entry| {
+                assert_eq!(entry["resource"], DROPLET);
+                let body = entry["request"]["body"].as_str().unwrap();
+                let body: Value = serde_json::from_str(body).unwrap();
+                body["type"].as_str().unwrap().to_owned()
+            })
+            .collect()
+    }
+
+    async fn end(mut self) {
+        self.interrupt_watch();
+        self.watch.wait().await.unwrap();
+        self.local.kill().await.unwrap();
+    }
+
+    /// As Ctrl-C does: watch ends its functions before itself.
+    fn interrupt_watch(&self) {
+        if let Some(id) = self.watch.id() {
+            let mut kill = std::process::Command::new("sh");
+            kill.args(["-c", &format!("kill -INT {id}")]).status().ok();
+        }
+    }
+}
+
+impl Drop for Functions {
+    fn drop(&mut self) {
+        self.interrupt_watch();
+    }
+}
+
+/// cargo-lambda, which is installed beside Python.
+fn cargo_lambda() -> PathBuf {
+    let path = python().with_file_name("cargo-lambda");
+    assert!(
+        path.is_file(),
+        "there is no {}: run `make test`",
+        path.display()
+    );
+    path
+}
+
+/// Where this test was built: it is `TARGET/debug/deps/offhours-HASH`.
+fn target_directory() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    test.ancestors().nth(3).unwrap().to_owned()
+}
+
+fn printed(directory: &Path) -> String {
+    fs::read_to_string(directory.join("watch.log")).unwrap()
+}

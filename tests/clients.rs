@@ -1,0 +1,32 @@
+//! Both clouds' official clients work against the simulator: what our client is tested with is
+//! not only what our client believes.
+
+use tokio::process::Command;
+
+use crate::{
+    programs::{SimulatorProgram, python},
+    support::{monday, root},
+};
+
+#[tokio::test]
+async fn the_official_clients_work_against_the_simulator() {
+    let fleet = include_str!("../examples/fleet.toml");
+    let simulator = SimulatorProgram::start(fleet, monday("07:00:00")).await;
+    let output = Command::new(python())
+        .arg(root().join("tests/python/official_clients.py"))
+        .args([&simulator.url, "simulated-do-token", "simulated-hz-token"])
+        .output()
+        .await
+        .unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{printed}\n{errors}");
+    assert!(
+        printed.contains("\nok     pydo: node pool scale"),
+        "{printed}"
+    );
+    assert!(
+        printed.trim_end().ends_with(" passed, 0 failed"),
+        "{printed}"
+    );
+}

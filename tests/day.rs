@@ -1,0 +1,682 @@
+//! A day of the example fleet, and two weeks with the clock changes of two continents: what is
+//! told is what the clouds saw.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    process::Command,
+};
+
+use cloud_simulator::Entry;
+use domain::resource::{AutoscaleBounds, PlanCapacity, SavedState};
+use jiff::{SignedDuration, Timestamp};
+use lifecycle::Outcome;
+use offhours::local::summary::{Summary, Tally};
+use serde_json::Value;
+
+use crate::support::{ACCOUNTS, World, instant, monday, program, root, run};
+
+const BERLIN_CATALOG: &str = "do-main/database/5f7a3c1e-8f0d-4c55-9a5c-0f3cf6a3a1b7";
+
+/// Protected, opted out, or named by nothing.
+const UNTOUCHABLE: [&str; 4] = [
+    "do-main/droplet/375660214",
+    "do-main/droplet/402518833",
+    "do-main/droplet/402519041",
+    "hz-eu/server/53104470",
+];
+
+/// What a day of the example leaves behind.
+struct Day {
+    log: Vec<Entry>,
+    summary: Summary,
+    /// Every resource before the first stop.
+    before: BTreeMap<String, Value>,
+    /// Every resource in the afternoon, when both offices are open.
+    after: BTreeMap<String, Value>,
+}
+
+fn day() -> Day {
+    run(async {
+        let read =
+            |name: &str| std::fs::read_to_string(root().join("examples").join(name)).unwrap();
+        let (configuration, fleet) = (read("offhours.toml"), read("fleet.toml"));
+        let mut world = World::start(&configuration, &fleet, monday("06:00:00")).await;
+        let before = world.simulator().resources();
+        world.run_until(monday("17:30:00")).await;
+        let after = world.simulator().resources();
+        let end = instant("2026-11-24T06:00:00Z");
+        world.run_until(end).await;
+        let mut summary = Summary::default();
+        for outcome in world.outcomes() {
+            summary.count(outcome);
+        }
+        summary
+            .add_untouched(world.local.store(), end)
+            .await
+            .unwrap();
+        Day {
+            log: world.simulator().log(),
+            summary,
+            before,
+            after,
+        }
+    })
+}
+
+#[test]
+fn a_day_of_the_example_fleet() {
+    let day = day();
+    the_summary_is_what_the_clouds_saw(&day);
+    a_database_without_a_smaller_plan_is_already_smallest(&day);
+    after_the_next_start_everything_is_as_it_was(&day);
+    nobody_touches_what_is_protected_opted_out_or_unnamed(&day);
+    changes_use_the_documented_methods_and_paths_and_no_others(&day);
+}
+
+/// What the requests and their answers alone tell of one resource.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Tale {
+    stopped: u32,
+    started: u32,
+    saved: Option<SavedState>,
+    restored: u32,
+    forced: u32,
+    /// The provider's own words.
+    refused: Vec<String>,
+    /// What a GET showed last.
+    last: Option<Shown>,
+    /// An accepted change whose end no GET has shown yet.
+    open: Option<Change>,
+    changes: u32,
+}
+
+/// What a GET showed of a resource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Shown {
+    on: Option<bool>,
+    size: Option<SavedState>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Change {
+    PowerOff { forced: bool },
+    PowerOn,
+    Shrink(SavedState),
+    Restore(SavedState),
+}
+
+/// Reads the log from its beginning, as somebody at the clouds' end of the line would.
+fn tales(log: &[Entry]) -> BTreeMap<String, Tale> {
+    let mut tales = BTreeMap::<String, Tale>::new();
+    for entry in log {
+        let answer = entry.answer.as_ref().unwrap();
+        assert!(!answer.forgotten && entry.delivered && !entry.faulty);
+        if entry.request.method == "GET" {
+            for (resource, shown) in shown(entry) {
+                tales.entry(resource).or_default().see(shown);
+            }
+            continue;
+        }
+        let resource = entry.resource.as_ref().unwrap().to_string();
+        let tale = tales.entry(resource).or_default();
+        tale.changes += 1;
+        match answer.status {
+            200..300 => tale.accept(entry),
+            400..500 => tale.refused.push(answer.body.clone()),
+            status => panic!("{status} without a fault"),
+        }
+    }
+    tales
+}
+
+impl Tale {
+    fn see(&mut self, shown: Shown) {
+        let size = |wanted: &SavedState| {
+            shown.on == Some(true) && shown.size.as_ref().is_some_and(|size| fits(wanted, size))
+        };
+        match &self.open {
+            Some(Change::PowerOff { forced }) if shown.on == Some(false) => {
+                self.stopped += 1;
+                self.forced += u32::from(*forced);
+            }
+            Some(Change::PowerOn) if shown.on == Some(true) => self.started += 1,
+            Some(Change::Shrink(SavedState::NodePool { count: 0, .. }))
+                if shown.on == Some(false) =>
+            {
+                self.stopped += 1;
+            }
+            Some(Change::Shrink(wanted)) if size(wanted) => self.stopped += 1,
+            Some(Change::Restore(wanted)) if size(wanted) => {
+                self.started += 1;
+                self.restored += 1;
+            }
+            Some(_) | None => {
+                self.last = Some(shown);
+                return;
+            }
+        }
+        self.open = None;
+        self.last = Some(shown);
+    }
+
+    fn accept(&mut self, entry: &Entry) {
+        let body: Value = serde_json::from_str(&entry.request.body).unwrap_or_default();
+        let word = match body["type"].as_str() {
+            Some(word) => word.to_owned(),
+            None => entry.request.path.rsplit('/').next().unwrap().to_owned(),
+        };
+        let change = match word.as_str() {
+            "shutdown" => Change::PowerOff { forced: false },
+            "power_off" | "poweroff" => Change::PowerOff {
+                forced: self.open.is_some(),
+            },
+            "power_on" | "poweron" => Change::PowerOn,
+            _ => self.resize(&body),
+        };
+        self.open = Some(change);
+    }
+
+    fn resize(&mut self, body: &Value) -> Change {
+        let last = self
+            .last
+            .as_ref()
+            .and_then(|shown| shown.size.clone())
+            .unwrap();
+        let number = |key: &str| body[key].as_u64().and_then(|n| u32::try_from(n).ok());
+        let wanted = match &last {
+            SavedState::Database { .. } => SavedState::Database {
+                plan: body["size"].as_str().unwrap().to_owned(),
+                nodes: number("num_nodes").unwrap(),
+                storage_mib: body["storage_size_mib"].as_u64(),
+            },
+            SavedState::NodePool { .. } => SavedState::NodePool {
+                count: number("count").unwrap(),
+                autoscale: (body["auto_scale"] == true).then(|| AutoscaleBounds {
+                    min: number("min_nodes").unwrap(),
+                    max: number("max_nodes").unwrap(),
+                }),
+            },
+            SavedState::Machine { .. } => panic!("machines keep their size"),
+        };
+        // What was there before the first shrink is what has to come back.
+        let saved = self.saved.get_or_insert(last);
+        if self.stopped > self.restored {
+            assert!(fits(&wanted, saved), "{wanted:?} is not {saved:?}");
+            return Change::Restore(wanted);
+        }
+        Change::Shrink(wanted)
+    }
+}
+
+/// Whether a size is the one that was asked for; a request that leaves the storage out leaves it to
+/// the cloud.
+fn fits(asked: &SavedState, size: &SavedState) -> bool {
+    let mut asked = asked.clone();
+    if let (
+        SavedState::Database {
+            storage_mib: asked @ None,
+            ..
+        },
+        SavedState::Database { storage_mib, .. },
+    ) = (&mut asked, size)
+    {
+        *asked = *storage_mib;
+    }
+    asked == *size
+}
+
+/// What a GET's answer shows, by reference.
+fn shown(entry: &Entry) -> Vec<(String, Shown)> {
+    let account = entry.account.as_ref().unwrap();
+    let body: Value = serde_json::from_str(&entry.answer.as_ref().unwrap().body).unwrap();
+    let rows = |many: &str, one: &str| -> Vec<Value> {
+        let list = body[many].as_array().cloned().unwrap_or_default();
+        list.into_iter().chain(body.get(one).cloned()).collect()
+    };
+    let mut found = Vec::new();
+    for droplet in rows("droplets", "droplet") {
+        found.push((
+            format!("{account}/droplet/{}", droplet["id"]),
+            machine(&droplet, "active"),
+        ));
+    }
+    for server in rows("servers", "server") {
+        found.push((
+            format!("{account}/server/{}", server["id"]),
+            machine(&server, "running"),
+        ));
+    }
+    for database in rows("databases", "database") {
+        let id = database["id"].as_str().unwrap();
+        found.push((format!("{account}/database/{id}"), sized(&database)));
+    }
+    let clusters = rows("kubernetes_clusters", "kubernetes_cluster");
+    let mut pools: Vec<(String, Value)> = Vec::new();
+    for cluster in clusters {
+        let id = cluster["id"].as_str().unwrap();
+        let of_cluster = cluster["node_pools"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        pools.extend(of_cluster.into_iter().map(|pool| (id.to_owned(), pool)));
+    }
+    if let Some(rest) = entry.request.path.strip_suffix("/node_pools") {
+        let id = rest.rsplit('/').next().unwrap();
+        pools.extend(
+            rows("node_pools", "")
+                .into_iter()
+                .map(|pool| (id.to_owned(), pool)),
+        );
+    }
+    for (cluster, pool) in pools {
+        let id = pool["id"].as_str().unwrap();
+        found.push((
+            format!("{account}/node-pool/{cluster}/{id}"),
+            node_pool(&pool),
+        ));
+    }
+    found
+}
+
+fn machine(row: &Value, running: &str) -> Shown {
+    let on = match row["status"].as_str().unwrap() {
+        "off" => Some(false),
+        word if word == running => Some(true),
+        _ => None,
+    };
+    Shown { on, size: None }
+}
+
+fn sized(database: &Value) -> Shown {
+    let size = SavedState::Database {
+        plan: database["size"].as_str().unwrap().to_owned(),
+        nodes: u32::try_from(database["num_nodes"].as_u64().unwrap()).unwrap(),
+        storage_mib: database["storage_size_mib"].as_u64(),
+    };
+    Shown {
+        on: (database["status"] == "online").then_some(true),
+        size: Some(size),
+    }
+}
+
+fn node_pool(pool: &Value) -> Shown {
+    let number = |key: &str| u32::try_from(pool[key].as_u64().unwrap_or_default()).unwrap();
+    let nodes = pool["nodes"].as_array().cloned().unwrap_or_default();
+    let ready = nodes
+        .iter()
+        .filter(|node| node["status"]["state"] == "running")
+        .count();
+    let count = number("count");
+    let size = SavedState::NodePool {
+        count,
+        autoscale: (pool["auto_scale"] == true).then(|| AutoscaleBounds {
+            min: number("min_nodes"),
+            max: number("max_nodes"),
+        }),
+    };
+    let on = match (nodes.len(), ready) {
+        (0, _) => Some(false),
+        (present, ready) if present == ready && ready == count as usize => Some(true),
+        _ => None,
+    };
+    Shown {
+        on,
+        size: Some(size),
+    }
+}
+
+fn the_summary_is_what_the_clouds_saw(day: &Day) {
+    let tales = tales(&day.log);
+    let none = Tally::default();
+    for (resource, tale) in &tales {
+        let told = day.summary.resources.get(resource).unwrap_or(&none);
+        assert_eq!(
+            tale.open, None,
+            "{resource}: a change was never seen to its end"
+        );
+        let counts = (told.stopped, told.started, told.restored, told.forced);
+        let expected = (tale.stopped, tale.started, tale.restored, tale.forced);
+        assert_eq!(
+            counts, expected,
+            "{resource}: stopped, started, restored, forced"
+        );
+        let saved = tale.saved.as_ref().filter(|_| tale.stopped > 0);
+        assert_eq!(told.saved.as_ref(), saved, "{resource}");
+        assert_eq!(told.refused.len(), tale.refused.len(), "{resource}");
+        for (told, body) in told.refused.iter().zip(&tale.refused) {
+            let body: Value = serde_json::from_str(body).unwrap();
+            let words = body["message"]
+                .as_str()
+                .or(body["error"]["message"].as_str())
+                .unwrap();
+            assert!(told.contains(words), "{told} is not {words}");
+        }
+    }
+    for resource in day.summary.resources.keys() {
+        assert!(
+            tales.contains_key(resource),
+            "{resource} is unknown to the clouds"
+        );
+    }
+    let some = |what: fn(&Tale) -> bool| tales.values().any(what);
+    assert!(some(|t| t.stopped > 0), "stopped");
+    assert!(some(|t| t.started > 0), "started");
+    assert!(some(|t| t.saved.is_some()), "saved");
+    assert!(some(|t| t.restored > 0), "restored");
+    assert!(some(|t| t.forced > 0), "forced");
+    assert!(some(|t| !t.refused.is_empty()), "refused");
+}
+
+fn a_database_without_a_smaller_plan_is_already_smallest(day: &Day) {
+    let tales = tales(&day.log);
+    let options = day
+        .log
+        .iter()
+        .find(|e| e.request.path == "/v2/databases/options")
+        .unwrap();
+    let options: Value = serde_json::from_str(&options.answer.as_ref().unwrap().body).unwrap();
+    let mut smallest = BTreeSet::new();
+    for entry in &day.log {
+        if entry.request.method != "GET" || entry.request.path != "/v2/databases" {
+            continue;
+        }
+        let body: Value = serde_json::from_str(&entry.answer.as_ref().unwrap().body).unwrap();
+        for database in body["databases"].as_array().unwrap() {
+            let reference = format!("do-main/database/{}", database["id"].as_str().unwrap());
+            let engine = database["engine"].as_str().unwrap();
+            let layouts = options["options"][engine]["layouts"].as_array().unwrap();
+            let layout = layouts
+                .iter()
+                .find(|l| l["num_nodes"] == database["num_nodes"])
+                .unwrap();
+            let plans = layout["sizes"].as_array().unwrap().iter();
+            let least = plans
+                .min_by_key(|plan| PlanCapacity::of_plan(plan.as_str().unwrap()))
+                .unwrap();
+            let untouched = tales[&reference].changes == 0;
+            if *least == database["size"] && untouched {
+                smallest.insert(reference);
+            }
+        }
+    }
+    let told = day.summary.resources.iter().filter(|(_, tally)| {
+        tally
+            .already
+            .iter()
+            .any(|words| words.contains("already smallest"))
+    });
+    let told: BTreeSet<_> = told.map(|(resource, _)| resource.clone()).collect();
+    assert_eq!(told, smallest);
+    assert_eq!(smallest.len(), 1);
+}
+
+/// Resources without what a restored node pool has anew, for its nodes are new ones: of each node
+/// its id, its name, its Droplet and when it came and changed; of each node's Droplet its number,
+/// its name and when it was created. How many there are, their size, state, tags and all else stay.
+fn comparable(resources: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+    let without = |value: &mut Value, fields: &[&str]| {
+        for field in fields {
+            value.as_object_mut().unwrap().remove(*field).unwrap();
+        }
+    };
+    let mut comparable = BTreeMap::new();
+    for (reference, view) in resources {
+        let mut view = view.clone();
+        let mut reference = reference.clone();
+        if view["worker_of"].is_array() {
+            without(&mut view, &["id", "name", "created"]);
+            let of = view["worker_of"].to_string();
+            let number = (1..=100).find(|n| !comparable.contains_key(&format!("{of} {n}")));
+            reference = format!("{of} {}", number.unwrap());
+        }
+        // A database has a number here, a node pool its nodes.
+        if let Some(nodes) = view["nodes"].as_array_mut() {
+            for node in nodes {
+                without(node, &["id", "name", "droplet", "created", "updated"]);
+            }
+        }
+        comparable.insert(reference, view);
+    }
+    comparable
+}
+
+fn after_the_next_start_everything_is_as_it_was(day: &Day) {
+    let (before, after) = (comparable(&day.before), comparable(&day.after));
+    assert!(before.keys().eq(after.keys()));
+    for (resource, before) in &before {
+        assert_eq!(*before, after[resource], "{resource}");
+    }
+    assert!(before.len() > 20);
+}
+
+fn nobody_touches_what_is_protected_opted_out_or_unnamed(day: &Day) {
+    for entry in day.log.iter().filter(|entry| entry.request.method != "GET") {
+        let resource = entry.resource.as_ref().unwrap().to_string();
+        assert!(!UNTOUCHABLE.contains(&resource.as_str()), "{entry:?}");
+    }
+    for resource in UNTOUCHABLE {
+        assert!(
+            day.before.contains_key(resource),
+            "{resource} is in the fleet"
+        );
+        assert_eq!(day.before[resource], day.after[resource]);
+    }
+    let told = |resource: &str| day.summary.resources[resource].notes.join("; ");
+    assert!(
+        told(UNTOUCHABLE[0]).contains("protected"),
+        "{}",
+        told(UNTOUCHABLE[0])
+    );
+    assert!(
+        told(UNTOUCHABLE[2]).contains("opted out"),
+        "{}",
+        told(UNTOUCHABLE[2])
+    );
+    assert_eq!(day.summary.resources[BERLIN_CATALOG].stopped, 0);
+}
+
+fn changes_use_the_documented_methods_and_paths_and_no_others(day: &Day) {
+    let mut used = BTreeSet::new();
+    for entry in day.log.iter().filter(|entry| entry.request.method != "GET") {
+        let is_id = |part: &&str| part.len() == 36 || part.bytes().all(|c| c.is_ascii_digit());
+        let parts = entry.request.path.split('/').skip(1);
+        let path: String = parts
+            .map(|part| {
+                if is_id(&part) {
+                    "/{id}".to_owned()
+                } else {
+                    format!("/{part}")
+                }
+            })
+            .collect();
+        let body: Value = serde_json::from_str(&entry.request.body).unwrap_or_default();
+        let word = body["type"].as_str().unwrap_or_default();
+        used.insert(
+            format!("{} {path} {word}", entry.request.method)
+                .trim()
+                .to_owned(),
+        );
+    }
+    let documented = [
+        "POST /v1/servers/{id}/actions/poweroff",
+        "POST /v1/servers/{id}/actions/poweron",
+        "POST /v1/servers/{id}/actions/shutdown",
+        "POST /v2/droplets/{id}/actions power_off",
+        "POST /v2/droplets/{id}/actions power_on",
+        // The schedule of New York is graceful.
+        "POST /v2/droplets/{id}/actions shutdown",
+        "PUT /v2/databases/{id}/resize",
+        "PUT /v2/kubernetes/clusters/{id}/node_pools/{id}",
+    ];
+    assert_eq!(used, documented.map(str::to_owned).into());
+}
+
+#[test]
+fn the_program_prints_one_json_object_per_line_and_the_summary_last() {
+    let output = Command::new(program("offhours", "offhours"))
+        .args([
+            "local",
+            "--simulate",
+            "--speed",
+            "0",
+            "--for",
+            "2h",
+            "--format",
+            "json",
+        ])
+        .output()
+        .unwrap();
+    let complaints = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{complaints}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    let summary: Summary = serde_json::from_str(lines.pop().unwrap()).unwrap();
+    let mut counted = Summary::default();
+    for line in lines {
+        let outcome: Outcome = serde_json::from_str(line).unwrap();
+        counted.count(&outcome);
+    }
+    let tallies = |summary: &Summary| -> Vec<_> {
+        let all = summary.resources.iter();
+        all.map(|(name, t)| {
+            (
+                name.clone(),
+                t.stopped,
+                t.started,
+                t.saved.clone(),
+                t.restored,
+            )
+        })
+        .filter(|(_, stopped, started, ..)| stopped + started > 0)
+        .collect()
+    };
+    assert_eq!(tallies(&summary), tallies(&counted));
+    assert!(!tallies(&summary).is_empty());
+}
+
+const TWO_WEEKS: &str = r#"
+    [accounts.do-main]
+    provider = "digitalocean"
+    token = "env:DO_TOKEN"
+
+    [accounts.hz-eu]
+    provider = "hetzner"
+    token = "env:HZ_TOKEN"
+
+    [schedules.berlin]
+    timezone = "Europe/Berlin"
+    periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
+
+    [schedules.new-york]
+    timezone = "America/New_York"
+    periods = [{ weekdays = "mon-fri", begin = "08:30", end = "18:00" }]
+
+    # From Saturday evening into the hour that the clock repeats on Sunday.
+    [schedules.night]
+    timezone = "Europe/Berlin"
+    periods = [{ weekdays = "sat", begin = "22:00", end = "02:30" }]
+"#;
+
+/// The edges that `offhours preview` prints: schedule, instant, and whether it starts.
+fn previewed(from: Timestamp) -> BTreeSet<(String, Timestamp, bool)> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("offhours.toml");
+    std::fs::write(&file, TWO_WEEKS).unwrap();
+    let output = Command::new(program("offhours", "offhours"))
+        .args(["preview", "--for", "2w", "--format", "json", "--at"])
+        .arg(from.to_string())
+        .arg("--config")
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let preview: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut edges = BTreeSet::new();
+    for schedule in preview["schedules"].as_array().unwrap() {
+        let name = schedule["name"].as_str().unwrap();
+        for edge in schedule["next"].as_array().unwrap() {
+            let at = instant(edge["at"].as_str().unwrap());
+            edges.insert((name.to_owned(), at, edge["to"] == "running"));
+        }
+    }
+    edges
+}
+
+/// A tick an hour for two weeks, and every minute around each edge: quiet hours would take the
+/// test long and show nothing more, for whoever is wrong about an edge acts at the next tick.
+fn ticks(from: Timestamp, edges: &BTreeSet<(String, Timestamp, bool)>) -> BTreeSet<Timestamp> {
+    let minutes = SignedDuration::from_mins;
+    let regular = (0..14 * 24).map(|hour| from + minutes(60 * hour));
+    let around = edges.iter();
+    let around = around.flat_map(|(_, at, _)| (-2..=3).map(|minute| *at + minutes(minute)));
+    regular.chain(around).collect()
+}
+
+#[test]
+fn over_two_clock_changes_power_follows_the_preview_and_nothing_else() {
+    let from = instant("2026-10-19T00:00:00Z");
+    let edges = previewed(from);
+    let log = run(async {
+        let fleet = format!(
+            r#"{ACCOUNTS}
+            [[droplets]]
+            id = 1
+            name = "new-york"
+            tags = ["offhours:new-york"]
+            status = "off"
+            [[servers]]
+            id = 2
+            name = "berlin"
+            labels = {{ offhours = "berlin" }}
+            status = "off"
+            [[servers]]
+            id = 3
+            name = "night"
+            labels = {{ offhours = "night" }}
+            status = "off"
+            "#
+        );
+        let world = World::start(TWO_WEEKS, &fleet, from).await;
+        for tick in ticks(from, &edges) {
+            world.local.tick_at(tick).await.unwrap();
+        }
+        world.local.finish().await;
+        world.changes()
+    });
+    let mut changed = BTreeSet::new();
+    for change in &log {
+        let schedule = match change.resource.as_ref().unwrap().to_string().as_str() {
+            "do-main/droplet/1" => "new-york",
+            "hz-eu/server/2" => "berlin",
+            "hz-eu/server/3" => "night",
+            other => panic!("{other}"),
+        };
+        let starts =
+            change.request.body.contains("power_on") || change.request.path.ends_with("poweron");
+        let edge = edges.iter().find(|(name, at, running)| {
+            let late = change.at.duration_since(*at);
+            let soon = SignedDuration::ZERO <= late && late <= SignedDuration::from_mins(2);
+            name == schedule && *running == starts && soon
+        });
+        let edge = edge.unwrap_or_else(|| panic!("{schedule} at {}: no edge", change.at));
+        assert!(changed.insert(edge.clone()), "{edge:?} led to two changes");
+    }
+    assert_eq!(changed, edges, "each edge led to a change");
+    assert_eq!(edges.len(), 10 * 2 + 10 * 2 + 2 * 2);
+    // Before and after the change in Berlin, and in New York.
+    for (name, at) in [
+        ("berlin", "2026-10-23T06:00:00Z"),
+        ("berlin", "2026-10-26T07:00:00Z"),
+        ("night", "2026-10-25T01:30:00Z"),
+        ("new-york", "2026-10-30T22:00:00Z"),
+    ] {
+        assert!(
+            edges.iter().any(|(n, t, _)| n == name && *t == instant(at)),
+            "{name} {at}"
+        );
+    }
+}

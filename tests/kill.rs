@@ -1,0 +1,598 @@
+//! The process is killed at every point between two steps; the next one finishes, and loses nothing.
+//!
+//! Nothing here waits for time to pass: requests to the clouds are held by the simulator, writes of
+//! records by a gate in front of the store's engine, and while they are held the clock stands.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+};
+
+use axum::{
+    body::Bytes,
+    http::{HeaderMap, StatusCode},
+};
+use domain::{
+    record::Phase,
+    resource::{AutoscaleBounds, Power, SavedState},
+};
+use environment::aws::local_config;
+use jiff::Timestamp;
+use offhours::local::engine;
+use serde_json::{Value, json};
+use store::{Store, Tables};
+use tempfile::TempDir;
+use tokio::sync::watch;
+
+use crate::{
+    programs::{HoldNumber, Keeps, LocalProgram, Running, SimulatorProgram, next_change_of},
+    support::{ACCOUNTS, any_port, monday, reference},
+};
+
+/// Stopped for one hour: from 18:00 to 19:00 UTC.
+const AN_HOUR_OFF: &str = r#"
+[accounts.do-main]
+provider = "digitalocean"
+token = "env:DO_TOKEN"
+
+[accounts.hz-eu]
+provider = "hetzner"
+token = "env:HZ_TOKEN"
+
+[schedules.office]
+timezone = "UTC"
+periods = [{ begin = "06:00", end = "18:00" }, { begin = "19:00", end = "23:00" }]
+"#;
+
+/// Each kind; of servers one that shuts down when it is asked, and one that does not.
+const FLEET: &str = r#"
+[[droplets]]
+id = 1
+name = "web"
+tags = ["offhours:office"]
+
+[[databases]]
+id = "d1"
+name = "orders"
+engine = "pg"
+plan = "db-s-4vcpu-8gb"
+nodes = 2
+storage_mib = 204800
+tags = ["offhours:office"]
+
+[[clusters]]
+id = "c1"
+name = "staging"
+tags = ["offhours:office"]
+
+[[clusters.pools]]
+id = "p1"
+name = "burst"
+count = 3
+autoscale = { min = 1, max = 5 }
+labels = { tier = "burst" }
+taints = [{ key = "burst", value = "true", effect = "NoSchedule" }]
+
+[[servers]]
+id = 11
+name = "ci"
+labels = { offhours = "office" }
+
+[[servers]]
+id = 12
+name = "deaf"
+labels = { offhours = "office" }
+ignores_shutdown = true
+"#;
+
+const ALL: [&str; 5] = [
+    "do-main/droplet/1",
+    "do-main/database/d1",
+    "do-main/node-pool/c1/p1",
+    "hz-eu/server/11",
+    DEAF,
+];
+
+/// The server that is cut off after 60 seconds.
+const DEAF: &str = "hz-eu/server/12";
+
+/// Where the process is killed, in the order of its steps.
+#[derive(Debug, Clone, Copy)]
+enum Point {
+    /// While it looks at the resources.
+    BeforeTheClaim,
+    /// The claim is written; its answer never came.
+    AfterTheClaim,
+    /// The request has left, and never arrives.
+    SentAndLost,
+    /// The request has left, and arrives when its sender is no more.
+    SentAndLate,
+    /// The request has taken effect; its answer never came.
+    AnswerLost,
+    /// The answer came, and was not noted.
+    AnsweredNotNoted,
+    /// The end state was seen, and was not written; once for each resource.
+    SeenNotSettled,
+}
+
+#[tokio::test]
+async fn killed_before_the_claim() {
+    survives(Point::BeforeTheClaim).await;
+}
+
+#[tokio::test]
+async fn killed_after_the_claim() {
+    survives(Point::AfterTheClaim).await;
+}
+
+#[tokio::test]
+async fn killed_while_a_request_is_lost() {
+    survives(Point::SentAndLost).await;
+}
+
+#[tokio::test]
+async fn killed_while_a_request_is_on_its_way() {
+    survives(Point::SentAndLate).await;
+}
+
+#[tokio::test]
+async fn killed_before_the_answer_came() {
+    survives(Point::AnswerLost).await;
+}
+
+#[tokio::test]
+async fn killed_before_the_answer_was_noted() {
+    survives(Point::AnsweredNotNoted).await;
+}
+
+#[tokio::test]
+async fn killed_before_what_was_seen_was_written() {
+    survives(Point::SeenNotSettled).await;
+}
+
+#[tokio::test]
+async fn killed_between_the_permit_for_a_cut_and_the_cut() {
+    let world = World::start().await;
+    world.run(monday("17:59:00")).await;
+    let cut = world.gate.trap(Write::Cut, Side::Answer, &[DEAF]);
+    let mut running = world
+        .local
+        .start(&world.simulator, monday("18:59:00"))
+        .await;
+    running.until(cut.caught_all()).await;
+    running.kill().await;
+    world.gate.open();
+    assert_eq!(world.changes_of(DEAF).await, ["shutdown"]);
+    world.run(monday("18:59:00")).await;
+    world.is_stopped().await;
+    assert_eq!(world.changes_of(DEAF).await, ["shutdown", "poweroff"]);
+}
+
+#[tokio::test]
+async fn killed_with_its_data_in_a_file() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("offhours.db");
+    let simulator = SimulatorProgram::start(&fleet(), monday("17:57:00")).await;
+    let before = comparable(simulator.resources().await);
+    let local = LocalProgram::new(AN_HOUR_OFF, Keeps::File(path.clone()));
+    local.run(&simulator, monday("17:59:00")).await;
+
+    let hold = simulator
+        .hold(next_change_of(ALL[1], "answer", false))
+        .await;
+    let mut running = local.start(&simulator, monday("18:59:00")).await;
+    running.until(simulator.wait_until_caught(hold)).await;
+    running.kill().await;
+    simulator.discard(hold).await;
+    local.run(&simulator, monday("18:59:00")).await;
+    assert_ne!(comparable(simulator.resources().await), before);
+
+    let hold = simulator
+        .hold(next_change_of(ALL[1], "arrival", false))
+        .await;
+    let mut running = local.start(&simulator, monday("19:59:00")).await;
+    running.until(simulator.wait_until_caught(hold)).await;
+    running.kill().await;
+    simulator.discard(hold).await;
+    local.run(&simulator, monday("19:59:00")).await;
+    assert_eq!(comparable(simulator.resources().await), before);
+    let engine = engine::serve(Some(&path), any_port()).await.unwrap();
+    let now = simulator.now().await;
+    all_are(&store_on(engine), Power::Running, now).await;
+}
+
+#[tokio::test]
+async fn ctrl_c_ends_it_well_and_the_next_one_finishes() {
+    let world = World::start().await;
+    world.run(monday("17:59:00")).await;
+    let hold = world
+        .simulator
+        .hold(next_change_of(ALL[1], "answer", false))
+        .await;
+    let mut running = world
+        .local
+        .start(&world.simulator, monday("18:59:00"))
+        .await;
+    running.until(world.simulator.wait_until_caught(hold)).await;
+    running.interrupt().await;
+    running.ends_well().await;
+    world.simulator.discard(hold).await;
+    world.run(monday("18:59:00")).await;
+    world.is_stopped().await;
+}
+
+/// Kills the process at this point of the stop, and again at this point of the start.
+async fn survives(point: Point) {
+    let world = World::start().await;
+    let before = comparable(world.simulator.resources().await);
+    world.run(monday("17:59:00")).await;
+    assert!(world.changes().await.is_empty());
+
+    world.crash(point, monday("18:50:00")).await;
+    world.run(monday("18:50:00")).await;
+    world.is_stopped().await;
+    for resource in ALL {
+        // Whatever was repeated: the cloud has accepted it once.
+        let expected: &[_] = match resource {
+            "do-main/droplet/1" => &["power_off"],
+            "hz-eu/server/11" => &["shutdown"],
+            DEAF => &["shutdown", "poweroff"],
+            _ => &["size"],
+        };
+        assert_eq!(world.changes_of(resource).await, expected, "{resource}");
+    }
+
+    world.run(monday("18:59:00")).await;
+    world.crash(point, monday("19:50:00")).await;
+    world.run(monday("19:50:00")).await;
+    let now = world.simulator.now().await;
+    all_are(&world.store, Power::Running, now).await;
+    assert_eq!(comparable(world.simulator.resources().await), before);
+    for resource in ALL {
+        let expected: &[_] = match resource {
+            "do-main/droplet/1" => &["power_off", "power_on"],
+            "hz-eu/server/11" => &["shutdown", "poweron"],
+            DEAF => &["shutdown", "poweroff", "poweron"],
+            _ => &["size", "size"],
+        };
+        assert_eq!(world.changes_of(resource).await, expected, "{resource}");
+    }
+}
+
+/// The clouds as one program, the store behind a gate, and `offhours local` as another program.
+struct World {
+    simulator: SimulatorProgram,
+    gate: Gate,
+    store: Store,
+    local: LocalProgram,
+}
+
+impl World {
+    async fn start() -> Self {
+        let engine = engine::serve(None, any_port()).await.unwrap();
+        let (gate, address) = Gate::before(engine).await;
+        Self {
+            simulator: SimulatorProgram::start(&fleet(), monday("17:57:00")).await,
+            gate,
+            store: store_on(engine),
+            local: LocalProgram::new(AN_HOUR_OFF, Keeps::Engine(address)),
+        }
+    }
+
+    async fn run(&self, until: Timestamp) {
+        self.local.run(&self.simulator, until).await;
+    }
+
+    /// Starts the process and kills it at that point.
+    async fn crash(&self, point: Point, until: Timestamp) {
+        match point {
+            Point::BeforeTheClaim => {
+                let looks = [
+                    json!({"method": "GET", "resource": ALL[1]}),
+                    json!({"method": "GET", "path_prefix": "/v1/servers"}),
+                ];
+                let mut holds = Vec::new();
+                for look in looks {
+                    let hold = json!({"match": look, "times": 10, "at": "arrival"});
+                    holds.push(self.simulator.hold(hold).await);
+                }
+                self.kill_when_held(&holds, until).await;
+                self.discard(holds).await;
+            }
+            Point::AfterTheClaim => self.kill_at(Write::Claim, Side::Answer, until).await,
+            Point::SentAndLost => {
+                let holds = self.hold_changes("arrival", false).await;
+                self.kill_when_held(&holds, until).await;
+                self.discard(holds).await;
+            }
+            Point::SentAndLate => {
+                let holds = self.hold_changes("arrival", true).await;
+                self.kill_when_held(&holds, until).await;
+                // The next process is at work already when they arrive.
+                let minute = jiff::SignedDuration::from_mins(1);
+                self.run(self.simulator.now().await + minute).await;
+                for hold in holds {
+                    self.simulator.release(hold).await;
+                }
+            }
+            Point::AnswerLost => {
+                let holds = self.hold_changes("answer", false).await;
+                self.kill_when_held(&holds, until).await;
+                self.discard(holds).await;
+            }
+            Point::AnsweredNotNoted => self.kill_at(Write::Note, Side::Arrival, until).await,
+            Point::SeenNotSettled => {
+                let mut left = BTreeSet::from(ALL);
+                while !left.is_empty() {
+                    let resources: Vec<_> = left.iter().copied().collect();
+                    let trap = self.gate.trap(Write::Settle, Side::Arrival, &resources);
+                    let mut running = self.local.start(&self.simulator, until).await;
+                    let caught = running.until(trap.caught_any()).await;
+                    running.kill().await;
+                    left.retain(|resource| !caught.contains(*resource));
+                }
+                self.gate.open();
+            }
+        }
+    }
+
+    async fn hold_changes(&self, at: &str, late: bool) -> Vec<HoldNumber> {
+        let mut holds = Vec::new();
+        for resource in ALL {
+            let hold = next_change_of(resource, at, late);
+            holds.push(self.simulator.hold(hold).await);
+        }
+        holds
+    }
+
+    async fn discard(&self, holds: Vec<HoldNumber>) {
+        for hold in holds {
+            self.simulator.discard(hold).await;
+        }
+    }
+
+    async fn kill_when_held(&self, holds: &[HoldNumber], until: Timestamp) {
+        let mut running: Running = self.local.start(&self.simulator, until).await;
+        for hold in holds {
+            running.until(self.simulator.wait_until_caught(*hold)).await;
+        }
+        running.kill().await;
+    }
+
+    async fn kill_at(&self, write: Write, side: Side, until: Timestamp) {
+        let trap = self.gate.trap(write, side, &ALL);
+        let mut running = self.local.start(&self.simulator, until).await;
+        running.until(trap.caught_all()).await;
+        running.kill().await;
+        self.gate.open();
+    }
+
+    /// Everything is stopped, and the original sizes are kept.
+    async fn is_stopped(&self) {
+        let now = self.simulator.now().await;
+        let saved = all_are(&self.store, Power::Stopped, now).await;
+        let database = SavedState::Database {
+            plan: "db-s-4vcpu-8gb".to_owned(),
+            nodes: 2,
+            storage_mib: Some(204_800),
+        };
+        let pool = SavedState::NodePool {
+            count: 3,
+            autoscale: Some(AutoscaleBounds { min: 1, max: 5 }),
+        };
+        let expected = BTreeMap::from([(ALL[1], database), (ALL[2], pool)]);
+        assert_eq!(saved, expected);
+        let resources = self.simulator.resources().await;
+        let status = |resource: &str| resources[resource]["status"].as_str().unwrap();
+        assert_eq!(status(ALL[0]), "off");
+        assert_eq!(resources[ALL[1]]["nodes"], 2);
+        assert_eq!(resources[ALL[2]]["nodes"], json!([]));
+        assert_eq!((status(ALL[3]), status(DEAF)), ("off", "off"));
+    }
+
+    /// The requests that the clouds accepted as changes, and of which resource.
+    async fn changes(&self) -> Vec<(String, String)> {
+        let log = self.simulator.log().await;
+        let changes = log.iter().filter(|entry| entry["changed"] == true);
+        changes
+            .map(|entry| {
+                let resource = entry["resource"].as_str().unwrap().to_owned();
+                (resource, what(&entry["request"]))
+            })
+            .collect()
+    }
+
+    async fn changes_of(&self, resource: &str) -> Vec<String> {
+        let changes = self.changes().await.into_iter();
+        let of = changes.filter(|(of, _)| of == resource);
+        of.map(|(_, what)| what).collect()
+    }
+}
+
+/// What a request asks for, in a word.
+fn what(request: &Value) -> String {
+    let path = request["path"].as_str().unwrap();
+    if path.starts_with("/v1/") {
+        return path.rsplit('/').next().unwrap().to_owned();
+    }
+    let body: Value = serde_json::from_str(request["body"].as_str().unwrap()).unwrap();
+    body["type"].as_str().unwrap_or("size").to_owned()
+}
+
+fn fleet() -> String {
+    format!("{ACCOUNTS}{FLEET}")
+}
+
+fn store_on(engine: SocketAddr) -> Store {
+    let config = local_config(&format!("http://{engine}"));
+    Store::connect(&config, Tables::prefixed("offhours-"))
+}
+
+/// Nothing is under way, and every record is at that end; returns what is kept to be put back.
+async fn all_are(store: &Store, end: Power, now: Timestamp) -> BTreeMap<&'static str, SavedState> {
+    let mut kept = BTreeMap::new();
+    for resource in ALL {
+        let record = store.record(&reference(resource)).await.unwrap().unwrap();
+        assert_eq!(record.phase, Phase::Settled { at: end }, "{record:#?}");
+        assert!(!record.permit_is_open(now), "{record:#?}");
+        assert_eq!(record.request, None, "{resource}");
+        if let Some(saved) = record.saved {
+            kept.insert(resource, saved);
+        }
+    }
+    kept
+}
+
+/// The resources' whole state but for a pool's nodes: new ones have other ids, names, Droplets and
+/// instants. Of them only the states are kept.
+fn comparable(mut resources: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+    resources.retain(|_, state| state.get("worker_of").is_none_or(Value::is_null));
+    for state in resources.values_mut() {
+        let nodes = state["nodes"].as_array().cloned();
+        if let Some(nodes) = nodes {
+            state["nodes"] = nodes.iter().map(|node| node["state"].clone()).collect();
+        }
+    }
+    resources
+}
+
+/// Which write of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Write {
+    /// That which permits a request.
+    Claim,
+    /// That which permits the hard cut.
+    Cut,
+    /// That which notes the answer: the permit has ended.
+    Note,
+    /// That which ends the transition, with its history.
+    Settle,
+}
+
+/// Before the engine gets a write, or before its sender gets the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Arrival,
+    Answer,
+}
+
+/// An HTTP proxy in front of the store's engine that keeps writes for ever.
+#[derive(Clone)]
+struct Gate {
+    engine: String,
+    http: reqwest::Client,
+    trap: Arc<Mutex<Option<Trap>>>,
+}
+
+/// Which writes the gate keeps, and those that it has kept.
+#[derive(Clone)]
+struct Trap {
+    write: Write,
+    side: Side,
+    resources: BTreeSet<String>,
+    caught: watch::Sender<BTreeSet<String>>,
+}
+
+impl Gate {
+    async fn before(engine: SocketAddr) -> (Self, SocketAddr) {
+        let gate = Self {
+            engine: format!("http://{engine}/"),
+            http: provider::http_client().unwrap(),
+            trap: Arc::default(),
+        };
+        let listener = tokio::net::TcpListener::bind(any_port()).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let serving = gate.clone();
+        let router = axum::Router::new().fallback(move |headers: HeaderMap, body: Bytes| {
+            let gate = serving.clone();
+            async move { gate.pass(headers, body).await }
+        });
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        (gate, address)
+    }
+
+    /// Keeps the next writes of this sort from now on.
+    fn trap(&self, write: Write, side: Side, resources: &[&str]) -> Trap {
+        let trap = Trap {
+            write,
+            side,
+            resources: resources.iter().map(ToString::to_string).collect(),
+            caught: watch::Sender::default(),
+        };
+        *self.trap.lock().unwrap() = Some(trap.clone());
+        trap
+    }
+
+    /// Lets everything pass from now on.
+    fn open(&self) {
+        *self.trap.lock().unwrap() = None;
+    }
+
+    async fn pass(&self, headers: HeaderMap, body: Bytes) -> (StatusCode, HeaderMap, Bytes) {
+        let trap = self.trap.lock().unwrap().clone();
+        let kept = trap.and_then(|trap| Some((trap.keeps(&headers, &body)?, trap)));
+        if let Some((resource, trap)) = &kept
+            && trap.side == Side::Arrival
+        {
+            trap.keep(resource).await;
+        }
+        let request = self.http.post(&self.engine).headers(headers).body(body);
+        let answer = request.send().await.unwrap();
+        if let Some((resource, trap)) = &kept {
+            assert!(answer.status().is_success(), "{answer:?}");
+            trap.keep(resource).await;
+        }
+        let (status, mut headers) = (answer.status(), answer.headers().clone());
+        // The body goes on as a whole, whatever it came as.
+        headers.remove("transfer-encoding");
+        (status, headers, answer.bytes().await.unwrap())
+    }
+}
+
+impl Trap {
+    /// The resource, if this is a write to be kept.
+    fn keeps(&self, headers: &HeaderMap, body: &Bytes) -> Option<String> {
+        let target = headers.get("x-amz-target")?.to_str().unwrap();
+        let body: Value = serde_json::from_slice(body).unwrap();
+        let put = match target.rsplit('.').next().unwrap() {
+            "PutItem" => &body,
+            "TransactWriteItems" => &body["TransactItems"][0]["Put"],
+            _ => return None,
+        };
+        let item = &put["Item"];
+        let (permit, request) = (item.get("permit"), &item["request"]["M"]);
+        let fits = put["TableName"] == "offhours-resources"
+            && match self.write {
+                Write::Claim => permit.is_some(),
+                Write::Cut => permit.is_some() && request["forced"]["S"] == "intended",
+                Write::Note => permit.is_none(),
+                Write::Settle => item["phase"]["M"]["name"]["S"] == "settled",
+            };
+        let resource = format!(
+            "{}/{}",
+            item["account"]["S"].as_str()?,
+            item["resource"]["S"].as_str()?
+        );
+        (fits && self.resources.contains(&resource)).then_some(resource)
+    }
+
+    async fn keep(&self, resource: &str) -> ! {
+        self.caught.send_modify(|caught| {
+            caught.insert(resource.to_owned());
+        });
+        std::future::pending().await
+    }
+
+    async fn caught_all(&self) {
+        let mut caught = self.caught.subscribe();
+        let all = |caught: &BTreeSet<_>| *caught == self.resources;
+        caught.wait_for(all).await.unwrap();
+    }
+
+    async fn caught_any(&self) -> BTreeSet<String> {
+        let mut caught = self.caught.subscribe();
+        let any = caught.wait_for(|caught| !caught.is_empty()).await;
+        any.unwrap().clone()
+    }
+}

@@ -1,0 +1,19 @@
+//! The whole service as a black box: real handlers and clients, over HTTP to simulated clouds and
+//! over DynamoDB's protocol to an embedded engine.
+#![expect(
+    clippy::unwrap_used,
+    reason = "`allow-unwrap-in-tests` misses the helpers of a test crate"
+)]
+
+mod bad_input;
+mod budget;
+mod cargo_lambda;
+mod clients;
+mod day;
+mod guard_rails;
+mod kill;
+mod programs;
+mod shape;
+mod standalone;
+mod support;
+mod traffic;

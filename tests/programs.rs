@@ -1,0 +1,245 @@
+//! The programs as separate processes: the simulator, which is asked and told over its control
+//! API, and `offhours local`.
+
+use std::{
+    collections::BTreeMap,
+    env,
+    fs::{self, File},
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    process::{Child, Command},
+};
+
+use crate::support::{self, program};
+
+/// The simulator, running until this is dropped.
+pub(crate) struct SimulatorProgram {
+    pub(crate) url: String,
+    http: reqwest::Client,
+    _child: Child,
+    _directory: TempDir,
+}
+
+impl SimulatorProgram {
+    /// Starts it on any port, with its clock held at `at`.
+    pub(crate) async fn start(fleet: &str, at: Timestamp) -> Self {
+        let directory = TempDir::new().unwrap();
+        let path = directory.path().join("fleet.toml");
+        fs::write(&path, fleet).unwrap();
+        let mut child = Command::new(program("cloud-simulator", "cloud-simulator"))
+            .arg("--fleet")
+            .arg(path)
+            .args(["--listen", "127.0.0.1:0", "--at", &at.to_string()])
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let url = lines.next_line().await.unwrap();
+        Self {
+            url: url.expect("the simulator ended before it listened"),
+            http: provider::http_client().unwrap(),
+            _child: child,
+            _directory: directory,
+        }
+    }
+
+    async fn ask(&self, request: reqwest::RequestBuilder) -> Value {
+        let answer = request.send().await.unwrap();
+        let status = answer.status();
+        let text = answer.text().await.unwrap();
+        assert!(status.is_success(), "{status}: {text}");
+        serde_json::from_str(&text).unwrap_or(Value::Null)
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        let url = format!("{}/_simulator/{path}", self.url);
+        self.ask(self.http.get(url)).await
+    }
+
+    pub(crate) async fn now(&self) -> Timestamp {
+        support::instant(self.get("clock").await["now"].as_str().unwrap())
+    }
+
+    /// Every resource's whole state, by reference.
+    pub(crate) async fn resources(&self) -> BTreeMap<String, Value> {
+        let mut answer = self.get("resources").await;
+        serde_json::from_value(answer["resources"].take()).unwrap()
+    }
+
+    /// Every request so far, oldest first.
+    pub(crate) async fn log(&self) -> Vec<Value> {
+        let mut answer = self.get("log").await;
+        serde_json::from_value(answer["entries"].take()).unwrap()
+    }
+
+    /// Sets a hold.
+    pub(crate) async fn hold(&self, hold: Value) -> HoldNumber {
+        let url = format!("{}/_simulator/holds", self.url);
+        let answer = self.ask(self.http.post(url).json(&hold)).await;
+        HoldNumber(answer["id"].as_u64().unwrap())
+    }
+
+    /// Waits until a request waits in the hold.
+    pub(crate) async fn wait_until_caught(&self, hold: HoldNumber) {
+        self.get(&format!("holds/{}?wait=true", hold.0)).await;
+    }
+
+    /// Lets go on what the hold has caught.
+    pub(crate) async fn release(&self, hold: HoldNumber) {
+        self.end(hold, "").await;
+    }
+
+    /// Closes the connections of what the hold has caught.
+    pub(crate) async fn discard(&self, hold: HoldNumber) {
+        self.end(hold, "?discard=true").await;
+    }
+
+    async fn end(&self, hold: HoldNumber, how: &str) {
+        let url = format!("{}/_simulator/holds/{}{how}", self.url, hold.0);
+        self.ask(self.http.delete(url)).await;
+    }
+}
+
+/// Names a hold in the simulator.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HoldNumber(u64);
+
+/// A hold for the next change of one resource.
+pub(crate) fn next_change_of(resource: &str, at: &str, late: bool) -> Value {
+    let is_machine = resource.contains("/droplet/") || resource.contains("/server/");
+    let method = if is_machine { "POST" } else { "PUT" };
+    json!({"match": {"resource": resource, "method": method}, "at": at, "late": late})
+}
+
+/// Where `offhours local` keeps its records.
+#[derive(Debug, Clone)]
+pub(crate) enum Keeps {
+    /// On an engine that listens already.
+    Engine(SocketAddr),
+    /// On its own engine, in a file.
+    File(PathBuf),
+}
+
+/// How `offhours local` is started: beside a simulator, as fast as it goes.
+pub(crate) struct LocalProgram {
+    keeps: Keeps,
+    directory: TempDir,
+    starts: std::cell::Cell<u32>,
+}
+
+impl LocalProgram {
+    /// With this configuration; nothing runs yet.
+    pub(crate) fn new(configuration: &str, keeps: Keeps) -> Self {
+        let directory = TempDir::new().unwrap();
+        fs::write(directory.path().join("offhours.toml"), configuration).unwrap();
+        Self {
+            keeps,
+            directory,
+            starts: std::cell::Cell::default(),
+        }
+    }
+
+    /// Starts it, to run until that instant of the simulator's clock.
+    pub(crate) async fn start(&self, simulator: &SimulatorProgram, until: Timestamp) -> Running {
+        let length = until.duration_since(simulator.now().await).as_secs();
+        self.starts.set(self.starts.get() + 1);
+        let log = self
+            .directory
+            .path()
+            .join(format!("{}.log", self.starts.get()));
+        let output = File::create(&log).unwrap();
+        let mut command = Command::new(program("offhours", "offhours"));
+        command
+            .args(["local", "--speed", "0", "--format", "json"])
+            .arg(format!("--simulate={}", simulator.url))
+            .args(["--for", &format!("{length}s")])
+            .current_dir(self.directory.path())
+            .envs([
+                ("DO_TOKEN", "secret-do-token"),
+                ("HZ_TOKEN", "secret-hz-token"),
+            ])
+            .stdout(output.try_clone().unwrap())
+            .stderr(output)
+            .kill_on_drop(true);
+        match &self.keeps {
+            Keeps::Engine(address) => command.args(["--store", &address.to_string()]),
+            Keeps::File(path) => command.arg("--data").arg(path),
+        };
+        Running {
+            child: command.spawn().unwrap(),
+            log,
+        }
+    }
+
+    /// Runs it until that instant, to its own end.
+    pub(crate) async fn run(&self, simulator: &SimulatorProgram, until: Timestamp) -> String {
+        let running = self.start(simulator, until).await;
+        running.ends_well().await
+    }
+}
+
+/// A process of `offhours local`.
+pub(crate) struct Running {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Running {
+    /// Waits for its own end, which must be a success; returns what it printed.
+    pub(crate) async fn ends_well(mut self) -> String {
+        let status = self.child.wait().await.unwrap();
+        let printed = printed(&self.log);
+        assert_eq!(status.code(), Some(0), "{printed}");
+        assert!(!printed.contains("ERROR"), "{printed}");
+        assert!(!printed.contains("secret-"), "a token was printed");
+        printed
+    }
+
+    /// Waits for something that must happen before the process ends.
+    pub(crate) async fn until<T>(&mut self, what: impl Future<Output = T>) -> T {
+        tokio::select! {
+            happened = what => happened,
+            status = self.child.wait() => {
+                panic!("ended too early: {status:?}: {}", printed(&self.log))
+            }
+        }
+    }
+
+    /// SIGKILL.
+    pub(crate) async fn kill(mut self) {
+        self.child.kill().await.unwrap();
+    }
+
+    /// SIGINT, as Ctrl-C sends it.
+    pub(crate) async fn interrupt(&self) {
+        let id = self.child.id().unwrap();
+        let mut kill = Command::new("sh");
+        let sent = kill.args(["-c", &format!("kill -INT {id}")]).status();
+        assert!(sent.await.unwrap().success());
+    }
+}
+
+/// Python with what tests/python/requirements.txt names.
+pub(crate) fn python() -> PathBuf {
+    let path = env::var_os("OFFHOURS_PYTHON")
+        .map_or_else(|| support::root().join(".venv/bin/python"), PathBuf::from);
+    assert!(
+        path.is_file(),
+        "there is no {}: run `make test`",
+        path.display()
+    );
+    path
+}
+
+fn printed(log: &Path) -> String {
+    fs::read_to_string(log).unwrap()
+}

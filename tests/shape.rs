@@ -1,0 +1,242 @@
+//! The shape of the code: which crate may know which, and what must not occur where.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::Value;
+
+use crate::support::root;
+
+/// What `domain` may depend on: none of it opens a connection, a file or a clock's face.
+const PURE: [&str; 6] = [
+    "croner",
+    "jiff",
+    "serde",
+    "strsim",
+    "thiserror",
+    "wildmatch",
+];
+
+/// Each package's normal dependencies, by name.
+fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
+    let output = Command::new(env!("CARGO"))
+        .args([
+            "metadata",
+            "--no-deps",
+            "--offline",
+            "--format-version",
+            "1",
+        ])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let packages = metadata["packages"].as_array().unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let normal = |package: &Value| {
+        let all = package["dependencies"].as_array().unwrap();
+        // A dependency for tests or builds has its kind's name here.
+        let normal = all.iter().filter(|dependency| dependency["kind"].is_null());
+        normal.map(|dependency| text(&dependency["name"])).collect()
+    };
+    packages
+        .iter()
+        .map(|p| (text(&p["name"]), normal(p)))
+        .collect()
+}
+
+/// The crates of ours that a crate depends on, however indirectly.
+fn reachable(of: &str, dependencies: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
+    let mut reached = BTreeSet::new();
+    let mut open = vec![of.to_owned()];
+    while let Some(name) = open.pop() {
+        let ours = dependencies[&name]
+            .iter()
+            .filter(|d| dependencies.contains_key(*d));
+        for dependency in ours {
+            if reached.insert(dependency.clone()) {
+                open.push(dependency.clone());
+            }
+        }
+    }
+    reached
+}
+
+#[test]
+fn arrows_lead_from_verbs_to_nouns() {
+    let dependencies = dependencies();
+    let ours = |name: &str| -> BTreeSet<&str> {
+        let all = dependencies[name].iter();
+        let ours = all.filter(|d| dependencies.contains_key(*d));
+        ours.map(String::as_str).collect()
+    };
+    let lambda = ["domain", "environment", "lifecycle", "store"];
+    for (name, allowed) in [
+        ("domain", &[][..]),
+        ("environment", &["domain"]),
+        ("provider", &["domain"]),
+        ("store", &["domain"]),
+        ("lifecycle", &["domain", "environment", "provider", "store"]),
+        ("stop", &lambda),
+        ("start", &lambda),
+        ("poll-status", &lambda),
+        ("dispatch", &["domain", "environment", "store"]),
+        ("cloud-simulator", &["domain", "environment"]),
+    ] {
+        let not_allowed: Vec<_> = ours(name)
+            .difference(&allowed.iter().copied().collect())
+            .copied()
+            .collect();
+        assert!(
+            not_allowed.is_empty(),
+            "{name} must not depend on {not_allowed:?}"
+        );
+    }
+    for verb in ["stop", "start", "poll-status"] {
+        assert!(
+            ours(verb).contains("lifecycle"),
+            "{verb} acts through lifecycle"
+        );
+    }
+}
+
+#[test]
+fn dispatch_cannot_reach_a_machine() {
+    let dependencies = dependencies();
+    let reached = reachable("dispatch", &dependencies);
+    for forbidden in ["provider", "lifecycle", "stop", "start", "poll-status"] {
+        assert!(
+            !reached.contains(forbidden),
+            "{forbidden} is linked into dispatch"
+        );
+    }
+    let all = reached.iter().map(String::as_str).chain(["dispatch"]);
+    for name in all {
+        assert!(
+            !dependencies[name].contains("reqwest"),
+            "{name} links an HTTP client"
+        );
+    }
+}
+
+#[test]
+fn domain_does_no_io() {
+    let dependencies = dependencies();
+    let known: BTreeSet<_> = PURE.iter().map(ToString::to_string).collect();
+    let others: Vec<_> = dependencies["domain"].difference(&known).collect();
+    assert!(others.is_empty(), "is this free of I/O? {others:?}");
+}
+
+/// The Rust files under a folder of the workspace.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// A line of code, and where it stands.
+struct Line {
+    krate: String,
+    place: String,
+    text: String,
+}
+
+/// Every line of the crates' `src`, without comments, and without the tests that end a file or
+/// have files of their own.
+fn code() -> Vec<Line> {
+    let crates = root().join("crates");
+    let mut lines = Vec::new();
+    for krate in fs::read_dir(&crates).unwrap() {
+        let folder = krate.unwrap().path();
+        let mut files = Vec::new();
+        sources(&folder.join("src"), &mut files);
+        for file in files {
+            let is_test = |part: std::path::Component| {
+                let part = part.as_os_str().to_string_lossy();
+                part == "tests" || part == "tests.rs"
+            };
+            if file
+                .strip_prefix(&folder)
+                .unwrap()
+                .components()
+                .any(is_test)
+            {
+                continue;
+            }
+            let text = fs::read_to_string(&file).unwrap();
+            let code = text.lines().enumerate();
+            let code = code.take_while(|(_, line)| !line.starts_with("mod tests {"));
+            for (number, line) in code.filter(|(_, line)| !line.trim_start().starts_with("//")) {
+                lines.push(Line {
+                    krate: folder.file_name().unwrap().to_string_lossy().into_owned(),
+                    place: format!("{}:{}", file.display(), number + 1),
+                    text: line.to_owned(),
+                });
+            }
+        }
+    }
+    assert!(lines.len() > 5000, "the scan finds the code");
+    lines
+}
+
+#[track_caller]
+fn occurs_only_in(allowed: &[&str], words: &[&str]) {
+    let code = code();
+    let holds = |line: &&Line| words.iter().any(|word| line.text.contains(word));
+    let found: Vec<_> = code.iter().filter(holds).collect();
+    assert!(
+        !found.is_empty(),
+        "none of {words:?} occurs: is the scan still right?"
+    );
+    let wrong: Vec<_> = found
+        .iter()
+        .filter(|line| !allowed.contains(&line.krate.as_str()))
+        .map(|line| format!("{} {}", line.place, line.text.trim()))
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn only_environment_reads_the_clock() {
+    let clocks = [
+        "Timestamp::now",
+        "Zoned::now",
+        "SystemTime::now",
+        "Instant::now",
+        "time::sleep",
+    ];
+    occurs_only_in(&["environment"], &clocks);
+}
+
+#[test]
+fn only_lifecycle_moves_a_record_s_phase() {
+    occurs_only_in(&["lifecycle"], &[".phase ="]);
+}
+
+#[test]
+fn domain_names_no_io() {
+    let code = code();
+    for line in code.iter().filter(|line| line.krate == "domain") {
+        for word in [
+            "tokio",
+            "reqwest",
+            "std::fs",
+            "std::net",
+            "std::env",
+            "std::process",
+            "async fn",
+        ] {
+            assert!(!line.text.contains(word), "{} {}", line.place, line.text);
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! `offhours local` beside a simulator that runs as its own program: each kind and engine is
+//! stopped and started, by the requests that were promised and by no other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{
+    programs::{Keeps, LocalProgram, SimulatorProgram},
+    support::{ACCOUNTS, monday},
+};
+
+/// Stopped for one hour: from 18:00 to 19:00 UTC.
+const AN_HOUR_OFF: &str = r#"
+[accounts.do-main]
+provider = "digitalocean"
+token = "env:DO_TOKEN"
+
+[accounts.hz-eu]
+provider = "hetzner"
+token = "env:HZ_TOKEN"
+
+[schedules.office]
+timezone = "UTC"
+periods = [{ begin = "06:00", end = "18:00" }, { begin = "19:00", end = "23:00" }]
+"#;
+
+const MACHINES_AND_POOL: &str = r#"
+[[droplets]]
+id = 1
+name = "web"
+tags = ["offhours:office"]
+
+[[clusters]]
+id = "c1"
+name = "staging"
+tags = ["offhours:office"]
+
+[[clusters.pools]]
+id = "p1"
+name = "general"
+count = 2
+
+[[servers]]
+id = 11
+name = "ci"
+labels = { offhours = "office" }
+
+[[servers]]
+id = 12
+name = "deaf"
+labels = { offhours = "office" }
+ignores_shutdown = true
+"#;
+
+const ENGINES: [&str; 5] = ["pg", "mysql", "redis", "valkey", "mongodb"];
+
+/// What may be asked, `{id}` being a resource's and `{pool_id}` a pool's. Reads first.
+const PROMISED: [&str; 17] = [
+    "GET /v1/servers",
+    "GET /v1/servers/{id}",
+    // What others did meanwhile, before the power is cut.
+    "GET /v1/servers/{id}/actions",
+    "GET /v2/databases",
+    "GET /v2/databases/options",
+    "GET /v2/databases/{id}",
+    "GET /v2/droplets",
+    "GET /v2/droplets/{id}",
+    "GET /v2/kubernetes/clusters",
+    "GET /v2/kubernetes/clusters/{id}",
+    "GET /v2/kubernetes/clusters/{id}/node_pools",
+    "POST /v1/servers/{id}/actions/poweroff",
+    "POST /v1/servers/{id}/actions/poweron",
+    "POST /v1/servers/{id}/actions/shutdown",
+    "POST /v2/droplets/{id}/actions",
+    "PUT /v2/databases/{id}/resize",
+    "PUT /v2/kubernetes/clusters/{id}/node_pools/{pool_id}",
+];
+
+#[tokio::test]
+async fn each_kind_and_engine_is_stopped_and_started_by_the_promised_requests() {
+    let databases = ENGINES.map(|engine| {
+        format!(
+            "[[databases]]\nid = \"{engine}\"\nname = \"{engine}\"\nengine = \"{engine}\"\n\
+             plan = \"db-s-2vcpu-4gb\"\ntags = [\"offhours:office\"]\n"
+        )
+    });
+    let fleet = format!("{ACCOUNTS}{MACHINES_AND_POOL}{}", databases.concat());
+    let simulator = SimulatorProgram::start(&fleet, monday("17:57:00")).await;
+    let directory = TempDir::new().unwrap();
+    let data = directory.path().join("offhours.db");
+    let local = LocalProgram::new(AN_HOUR_OFF, Keeps::File(data));
+
+    local.run(&simulator, monday("18:50:00")).await;
+    let stopped = changes(&simulator.log().await);
+    for engine in ENGINES {
+        let resize = format!("PUT /v2/databases/{engine}/resize db-s-1vcpu-");
+        let of_engine = stopped.iter().filter(|change| change.starts_with(&resize));
+        assert_eq!(of_engine.count(), 1, "{engine}: {stopped:#?}");
+    }
+    let others: BTreeSet<_> = stopped
+        .iter()
+        .filter(|change| !change.contains("/databases/"))
+        .map(String::as_str)
+        .collect();
+    let expected = [
+        "POST /v1/servers/11/actions/shutdown ",
+        "POST /v1/servers/12/actions/poweroff ",
+        "POST /v1/servers/12/actions/shutdown ",
+        "POST /v2/droplets/1/actions power_off",
+        "PUT /v2/kubernetes/clusters/c1/node_pools/p1 0",
+    ];
+    assert_eq!(others, BTreeSet::from(expected));
+
+    local.run(&simulator, monday("19:50:00")).await;
+    let log = simulator.log().await;
+    let mut started = changes(&log);
+    started.retain(|change| !stopped.contains(change));
+    let mut expected = BTreeSet::from([
+        "POST /v1/servers/11/actions/poweron ".to_owned(),
+        "POST /v1/servers/12/actions/poweron ".to_owned(),
+        "POST /v2/droplets/1/actions power_on".to_owned(),
+        "PUT /v2/kubernetes/clusters/c1/node_pools/p1 2".to_owned(),
+    ]);
+    for engine in ENGINES {
+        expected.insert(format!("PUT /v2/databases/{engine}/resize db-s-2vcpu-4gb"));
+    }
+    assert_eq!(started, expected);
+
+    let asked: BTreeSet<_> = log
+        .iter()
+        .map(|entry| template(&entry["request"]))
+        .collect();
+    assert_eq!(asked, PROMISED.map(str::to_owned).into());
+}
+
+/// The accepted changes: method, path, and what the body asks for.
+fn changes(log: &[Value]) -> BTreeSet<String> {
+    let mut times = BTreeMap::<_, u32>::new();
+    for entry in log.iter().filter(|entry| entry["changed"] == true) {
+        let request = &entry["request"];
+        let (method, path) = method_and_path(request);
+        let body = request["body"].as_str().unwrap();
+        let body: Value = serde_json::from_str(body).unwrap_or_default();
+        let wanted = ["type", "size", "count"].map(|field| match &body[field] {
+            Value::String(text) => text.clone(),
+            Value::Number(number) => number.to_string(),
+            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => String::new(),
+        });
+        let change = format!("{method} {path} {}", wanted.concat());
+        *times.entry(change).or_default() += 1;
+    }
+    let repeated: Vec<_> = times.iter().filter(|(_, times)| **times > 1).collect();
+    assert!(repeated.is_empty(), "{repeated:?}");
+    times.into_keys().collect()
+}
+
+fn method_and_path(request: &Value) -> (&str, &str) {
+    let text = |field: &str| request[field].as_str().unwrap();
+    (text("method"), text("path"))
+}
+
+/// Method and path, with words for the ids.
+fn template(request: &Value) -> String {
+    let (method, path) = method_and_path(request);
+    let is_id = |segment: &str| {
+        ENGINES.contains(&segment) || segment == "c1" || segment.parse::<u64>().is_ok()
+    };
+    let segments = path.split('/').map(|segment| match segment {
+        "p1" => "{pool_id}",
+        segment if is_id(segment) => "{id}",
+        segment => segment,
+    });
+    format!("{method} {}", segments.collect::<Vec<_>>().join("/"))
+}

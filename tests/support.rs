@@ -1,0 +1,400 @@
+//! What the tests share: a service with its clouds, at an hour of a working day.
+
+use std::{
+    cell::Cell,
+    collections::{BTreeMap, BTreeSet},
+    io::{Read as _, Seek as _},
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::{
+        Arc, Mutex, Once, OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use axum::{
+    body::Bytes,
+    http::{HeaderMap, StatusCode},
+};
+use cloud_simulator::{Entry, Fault, Simulator};
+use domain::{
+    ResourceRef,
+    configuration::{Configuration, Override, Target},
+    record::Record,
+    schedule::Wish,
+};
+use environment::{Function, aws::local_config};
+use jiff::{SignedDuration, Timestamp};
+use lifecycle::{Event, Outcome, Report, outcome::Subject};
+use offhours::{
+    configuration_file,
+    local::{Local, Options, clouds::Clouds},
+};
+use serde_json::Value;
+use store::{Store, Tables};
+use tokio::sync::mpsc;
+
+/// Both accounts of the small fleets; each test adds what they hold.
+pub(crate) const ACCOUNTS: &str = r#"
+[[accounts]]
+name = "do-main"
+provider = "digitalocean"
+token = "secret-do-token"
+
+[[accounts]]
+name = "hz-eu"
+provider = "hetzner"
+token = "secret-hz-token"
+"#;
+
+/// A schedule that ends at 18:00 UTC on working days, for both accounts.
+pub(crate) fn office_hours(top: &str, account: &str, manner: &str) -> String {
+    format!(
+        r#"
+        {top}
+        [accounts.do-main]
+        provider = "digitalocean"
+        token = "env:DO_TOKEN"
+        {account}
+        [accounts.hz-eu]
+        provider = "hetzner"
+        token = "env:HZ_TOKEN"
+
+        [schedules.office]
+        timezone = "Europe/Berlin"
+        periods = [{{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }}]
+        {manner}
+        "#
+    )
+}
+
+/// A Droplet in a fleet.
+pub(crate) fn droplet(id: u64, name: &str, tags: &[&str]) -> String {
+    format!("[[droplets]]\nid = {id}\nname = \"{name}\"\ntags = {tags:?}\n")
+}
+
+/// A server in a fleet, in the schedule `office`.
+pub(crate) fn server(id: u64, more: &str) -> String {
+    format!(
+        "[[servers]]\nid = {id}\nname = \"ci-{id}\"\nlabels = {{ offhours = \"office\" }}\n{more}\n"
+    )
+}
+
+/// One resource of each kind in the schedule `office`, all running: [`EACH_KIND`].
+pub(crate) fn one_of_each_kind() -> String {
+    format!(
+        r#"{ACCOUNTS}
+        [[droplets]]
+        id = 1
+        name = "web"
+        tags = ["offhours:office"]
+
+        [[databases]]
+        id = "d1"
+        name = "orders"
+        engine = "pg"
+        plan = "db-s-2vcpu-4gb"
+        tags = ["offhours:office"]
+
+        [[clusters]]
+        id = "c1"
+        name = "staging"
+        tags = ["offhours:office"]
+
+        [[clusters.pools]]
+        id = "p1"
+        name = "general"
+        count = 2
+
+        [[servers]]
+        id = 11
+        name = "ci"
+        labels = {{ offhours = "office" }}
+        "#
+    )
+}
+
+/// The references of [`one_of_each_kind`].
+pub(crate) const EACH_KIND: [&str; 4] = [
+    "do-main/database/d1",
+    "do-main/droplet/1",
+    "do-main/node-pool/c1/p1",
+    "hz-eu/server/11",
+];
+
+/// An instant on Monday, 2026-11-23, in UTC.
+pub(crate) fn monday(time: &str) -> Timestamp {
+    instant(&format!("2026-11-23T{time}Z"))
+}
+
+pub(crate) fn instant(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+pub(crate) fn reference(text: &str) -> ResourceRef {
+    text.parse().unwrap()
+}
+
+pub(crate) fn parse(configuration: &str) -> Configuration {
+    match configuration_file::parse(configuration, "test.toml") {
+        Ok(parsed) => parsed.configuration,
+        Err(problems) => panic!("{problems:?}"),
+    }
+}
+
+/// Any free port of this machine.
+pub(crate) fn any_port() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 0))
+}
+
+thread_local! {
+    static PANICS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Runs a test on this thread, as handlers are not `Send`. Fails if a handler panicked, if an
+/// invocation failed, or if a log line holds a token.
+pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            PANICS.set(PANICS.get() + 1);
+            usual(panic);
+        }));
+    });
+    let log = Arc::new(tempfile::tempfile().unwrap());
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::INFO)
+        .with_ansi(false)
+        .with_writer(Arc::clone(&log))
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let result = tokio::task::LocalSet::new().block_on(&runtime, test);
+    assert_eq!(PANICS.get(), 0, "a handler panicked");
+    let mut logged = String::new();
+    (&*log).rewind().unwrap();
+    (&*log).read_to_string(&mut logged).unwrap();
+    let errors: Vec<_> = logged.lines().filter(|l| l.contains("ERROR")).collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+    assert!(!logged.contains("secret-"), "a token was logged");
+    result
+}
+
+/// The service in one process with its simulated clouds, on a clock that the test moves.
+pub(crate) struct World {
+    pub(crate) local: Local,
+    outcomes: mpsc::UnboundedReceiver<Outcome>,
+    heard: Vec<Outcome>,
+}
+
+impl World {
+    pub(crate) async fn start(configuration: &str, fleet: &str, from: Timestamp) -> Self {
+        let configuration = parse(configuration);
+        let fleet = fleet.parse().unwrap();
+        let clouds = Clouds::simulated(fleet, &configuration, any_port()).unwrap();
+        Self::with(configuration, clouds, from).await
+    }
+
+    pub(crate) async fn with(
+        configuration: Configuration,
+        clouds: Clouds,
+        from: Timestamp,
+    ) -> Self {
+        let (sender, outcomes) = mpsc::unbounded_channel();
+        let options = Options {
+            configuration,
+            clouds,
+            data: None,
+            engine_address: any_port(),
+            from: Some(from),
+            speed: None,
+        };
+        Self {
+            local: Local::start(options, sender).await.unwrap(),
+            outcomes,
+            heard: Vec::new(),
+        }
+    }
+
+    /// Lets the timers fire every minute until then.
+    pub(crate) async fn run_until(&self, until: Timestamp) {
+        self.local.run(Some(until), |_| ()).await.unwrap();
+    }
+
+    pub(crate) fn simulator(&self) -> &Simulator {
+        self.local.simulator().unwrap()
+    }
+
+    /// The requests so far that are to change something, whatever became of them.
+    pub(crate) fn changes(&self) -> Vec<Entry> {
+        let mut log = self.simulator().log();
+        log.retain(|entry| entry.request.method != "GET");
+        log
+    }
+
+    /// The resources that a change was asked of.
+    pub(crate) fn touched(&self) -> BTreeSet<String> {
+        let changes = self.changes();
+        let touched = changes.iter().filter_map(|entry| entry.resource.as_ref());
+        touched.map(ToString::to_string).collect()
+    }
+
+    /// Everything that was told so far.
+    pub(crate) fn outcomes(&mut self) -> &[Outcome] {
+        while let Ok(outcome) = self.outcomes.try_recv() {
+            self.heard.push(outcome);
+        }
+        &self.heard
+    }
+
+    /// What was told of one resource so far.
+    pub(crate) fn events(&mut self, resource: &str) -> Vec<Event> {
+        let resource = reference(resource);
+        let about = |outcome: &&Outcome| match &outcome.subject {
+            Subject::Resource { resource: of, .. } => *of == resource,
+            Subject::Account { .. } => false,
+        };
+        let outcomes = self.outcomes().iter();
+        outcomes.filter(about).map(|o| o.event.clone()).collect()
+    }
+
+    /// Whether a transition of the resource was told to be seen.
+    pub(crate) fn was_seen(&mut self, resource: &str) -> bool {
+        let events = self.events(resource);
+        events.iter().any(|e| matches!(e, Event::Seen { .. }))
+    }
+
+    /// Invokes stop with an event, as a person or dispatch does.
+    pub(crate) async fn stop(&self, event: &Value) -> Report {
+        let service = self.local.service();
+        service
+            .act(Function::Stop, &event.to_string())
+            .await
+            .unwrap()
+    }
+
+    /// Invokes start with an event.
+    pub(crate) async fn start_now(&self, event: &Value) -> Report {
+        let service = self.local.service();
+        service
+            .act(Function::Start, &event.to_string())
+            .await
+            .unwrap()
+    }
+
+    pub(crate) async fn record(&self, resource: &str) -> Record {
+        let record = self.local.store().record(&reference(resource)).await;
+        record.unwrap().unwrap()
+    }
+
+    /// Applies a configuration, as `offhours apply` does.
+    pub(crate) async fn apply(&self, configuration: &str) {
+        let store = self.local.store();
+        let mut configuration = parse(configuration);
+        let in_force = store.in_force().await.unwrap();
+        configuration.generation = in_force.configuration.generation;
+        let now = self.local.now();
+        store.apply(&configuration, "a test", now).await.unwrap();
+    }
+
+    /// Sets an override of a resource from now on.
+    pub(crate) async fn override_with(&self, resource: &str, wish: Wish, length: SignedDuration) {
+        let now = self.local.now();
+        let one = Override {
+            target: Target::Resource(reference(resource)),
+            wish,
+            set_at: now,
+            ends_at: now + length,
+            by: "a person".to_owned(),
+            why: None,
+        };
+        self.local.store().set_override(&one, now).await.unwrap();
+    }
+}
+
+/// An HTTP proxy in front of the store's engine that counts the requests.
+#[derive(Clone)]
+pub(crate) struct CountingProxy {
+    engine: String,
+    http: reqwest::Client,
+    count: Arc<AtomicUsize>,
+}
+
+impl CountingProxy {
+    /// A proxy, and a store that speaks through it.
+    pub(crate) async fn before(engine: SocketAddr) -> (Self, Store) {
+        let proxy = Self {
+            engine: format!("http://{engine}/"),
+            http: provider::http_client().unwrap(),
+            count: Arc::default(),
+        };
+        let listener = tokio::net::TcpListener::bind(any_port()).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let serving = proxy.clone();
+        let router = axum::Router::new().fallback(move |headers: HeaderMap, body: Bytes| {
+            let proxy = serving.clone();
+            async move { proxy.pass_on(headers, body).await }
+        });
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        let config = local_config(&format!("http://{address}"));
+        (
+            proxy,
+            Store::connect(&config, Tables::prefixed("offhours-")),
+        )
+    }
+
+    /// How many requests have passed since this was asked last.
+    pub(crate) fn take_count(&self) -> usize {
+        self.count.swap(0, Ordering::Relaxed)
+    }
+
+    async fn pass_on(&self, headers: HeaderMap, body: Bytes) -> (StatusCode, HeaderMap, Bytes) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        let request = self.http.post(&self.engine).headers(headers).body(body);
+        let answer = request.send().await.unwrap();
+        let (status, mut headers) = (answer.status(), answer.headers().clone());
+        // The body goes on as a whole, whatever it came as.
+        headers.remove("transfer-encoding");
+        (status, headers, answer.bytes().await.unwrap())
+    }
+}
+
+/// The repository's root.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+/// A program of this workspace, built once with what the tests were built with: `program("offhours",
+/// "offhours")`.
+pub(crate) fn program(package: &str, name: &str) -> PathBuf {
+    static BUILT: OnceLock<Mutex<BTreeMap<String, PathBuf>>> = OnceLock::new();
+    let mut built = BUILT.get_or_init(Mutex::default).lock().unwrap();
+    if let Some(path) = built.get(name) {
+        return path.clone();
+    }
+    // The test is target/debug/deps/offhours-HASH.
+    let test = std::env::current_exe().unwrap();
+    let profile = test.parent().unwrap().parent().unwrap();
+    let status = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--package", package, "--bin", name])
+        .arg("--target-dir")
+        .arg(profile.parent().unwrap())
+        .current_dir(root())
+        .status()
+        .unwrap();
+    assert!(status.success(), "cannot build {name}");
+    let path = profile.join(name);
+    assert!(path.is_file(), "{} is missing", path.display());
+    built.insert(name.to_owned(), path.clone());
+    path
+}
+
+/// A fault, as the simulator's control API takes it.
+pub(crate) fn fault(json: &Value) -> Fault {
+    serde_json::from_value(json.clone()).unwrap()
+}
