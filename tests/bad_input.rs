@@ -284,13 +284,12 @@ fn a_token_that_is_refused() {
     run(async {
         let wrong = with_token("env:NO_TOKEN_HERE", "secret-but-wrong");
         let world = with_bad_token(vec![wrong]).await;
-        // The refused token is forgotten and read anew; here the variable has none.
         world.run_until(monday("17:48:30")).await;
         let log = world.simulator().log();
         let refused =
             |e: &&cloud_simulator::Entry| e.answer.as_ref().is_some_and(|a| a.status == 401);
         assert!(log.iter().filter(refused).count() >= 1);
-        is_mended_by_another_token(world, "NO_TOKEN_HERE").await;
+        is_mended_by_another_token(world, "token refused").await;
     });
 }
 

@@ -130,6 +130,11 @@ mod tests {
         assert!(!is_restored(&pool(3, 2, 2), &saved));
         assert!(!is_restored(&pool(2, 2, 2), &saved));
         assert!(!is_restored(&pool(0, 0, 0), &saved));
+        let nothing = SavedState::NodePool {
+            count: 0,
+            autoscale: None,
+        };
+        assert!(!is_restored(&pool(0, 0, 0), &nothing));
     }
 
     #[test]

@@ -92,7 +92,10 @@ async fn take(
             outcomes.extend(inventory.reconcile(records, resources, invoke).await?);
         }
         Err(reason) => {
-            let repeated = state.error.as_ref() == Some(&reason);
+            let repeated = state
+                .error
+                .as_deref()
+                .is_some_and(|told| without_request_id(told) == without_request_id(&reason));
             state.error = Some(reason.clone());
             if !repeated {
                 let event = Event::Postponed { reason };
@@ -128,6 +131,11 @@ async fn list(
             Err(no_look.words)
         }
     }
+}
+
+/// A refusal's words without the provider's id for the request, which differs each time.
+fn without_request_id(words: &str) -> &str {
+    words.split(" (request ").next().unwrap_or(words)
 }
 
 fn kinds(account: &AccountName, configuration: &Configuration) -> &'static [ResourceKind] {

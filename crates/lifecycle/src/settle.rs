@@ -3,7 +3,7 @@
 use domain::{
     decision::{Decision, LeaveReason, due_at, judge},
     membership::Subject,
-    record::{Ask, Direction, LOOK_AGE, Observed, Phase, Record, Transition, deadline},
+    record::{Ask, Cause, Direction, LOOK_AGE, Observed, Phase, Record, Transition, deadline},
     resource::{ActionState, Resource},
     schedule::Wish,
 };
@@ -116,6 +116,16 @@ pub(crate) fn missing(record: &Record, setting: Setting<'_>) -> Follow {
         | Phase::Stuck { transition, .. }
         | Phase::Refused { transition, .. } => {
             Some(history(record, transition, Ending::Gone, None, now))
+        }
+        // What was owed is known from history, though no transition is under way.
+        Phase::Settled { .. } if record.saved.is_some() => {
+            let owed = Transition {
+                direction: Direction::Start,
+                claimed_at: now,
+                cause: Cause::Schedule,
+                schedule: record.schedule.clone(),
+            };
+            Some(history(record, &owed, Ending::Gone, None, now))
         }
         Phase::Settled { .. } | Phase::Gone { .. } => None,
     };

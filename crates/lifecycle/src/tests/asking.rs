@@ -85,6 +85,15 @@ fn what_stands_in_the_log_since_before_the_look_is_neither_ours_nor_a_persons() 
 }
 
 #[test]
+fn a_reboot_in_the_log_is_not_our_start() {
+    let case = server().off().asked(START, "08:00", Ask::Open).at("08:02");
+    case.clone()
+        .logged(ActionEffect::Start, "08:00:03")
+        .writes(START);
+    case.logged(ActionEffect::Reboot, "08:00:03").sends(START);
+}
+
+#[test]
 fn the_last_word_in_the_log_counts() {
     let both = lost(server()).logged(ActionEffect::Start, "19:00:30");
     let write = both.logged(ActionEffect::Shutdown, "19:01").writes(STOP);

@@ -53,6 +53,19 @@ fn an_unanswered_request_settles_as_well_once_its_permit_is_over() {
 }
 
 #[test]
+fn with_the_end_the_failures_before_it_are_forgotten() {
+    let case = stopping(server()).off().not_before("19:00:30");
+    let record = case.record(|record| {
+        record.attempts = 2;
+        record.retry_at = Some(at("19:05"));
+        record.last_error = Some("busy".to_owned());
+    });
+    let record = record.records().record;
+    assert_eq!((record.attempts, record.retry_at), (0, None));
+    assert_eq!((record.last_error, record.not_before), (None, None));
+}
+
+#[test]
 fn nothing_settles_while_busy() {
     stopping(server()).off().busy().goes_on();
     stopping(database()).smallest().busy().goes_on();
@@ -140,6 +153,23 @@ fn what_is_seen_is_written_once() {
     let again = stopping(server()).seen(Power::Between);
     let again = again.record(|record| *record = write.record);
     again.at("19:00:50").waits();
+}
+
+#[test]
+fn whatever_else_a_look_shows_is_written() {
+    let case = stopping(database().saved(database_of("db-s-2vcpu-4gb", 2)));
+    let known = case.records().record;
+    let case = case.record(|record| *record = known);
+    case.waits();
+    for changed in [
+        case.clone().sized("db-s-4vcpu-8gb", 2),
+        case.clone().busy(),
+        case.sized("db-s-2vcpu-4gb", 3),
+    ] {
+        let observed = changed.records().record.observed.unwrap();
+        assert_eq!(observed.size, changed.resource.size.to_save());
+        assert_eq!(observed.busy, changed.resource.busy);
+    }
 }
 
 #[test]
@@ -295,6 +325,7 @@ fn past_its_deadline_a_transition_is_stuck() {
                 ..
             }]
         ));
+        assert!(write.record.last_error.is_some());
         assert_eq!(write.record.due_at, Some(at("tue 08:00")));
         case.busy().at(deadline).goes_on();
     }
@@ -382,11 +413,29 @@ fn gone_takes_two_answers_of_404_in_two_ticks() {
 fn what_was_under_way_ends_with_the_resource() {
     let case = stopping(pool().saved(pool_of(3)));
     let case = case.record(|record| record.missing_since = Some(at("19:00")));
+    let case = case.not_before("19:10");
     let write = recorded(case.at("19:01").missing());
     assert_eq!(ending(&write), Some(&Ending::Gone));
-    assert_eq!(write.record.request, None);
+    assert_eq!(
+        (write.record.request, write.record.not_before),
+        (None, None)
+    );
     let saved = Some(pool_of(3));
     assert_eq!(write.events, [Event::Gone { saved }]);
+}
+
+#[test]
+fn what_a_settled_resource_was_owed_goes_to_history_with_it() {
+    let case = pool().saved(pool_of(3));
+    let case = case.record(|record| record.missing_since = Some(at("19:00")));
+    let write = recorded(case.at("19:01").missing());
+    let entry = write.history.unwrap();
+    assert_eq!(
+        (entry.ending, entry.saved),
+        (Ending::Gone, Some(pool_of(3)))
+    );
+    let nothing_owed = server().record(|record| record.missing_since = Some(at("19:00")));
+    assert_eq!(recorded(nothing_owed.at("19:01").missing()).history, None);
 }
 
 #[test]

@@ -87,6 +87,7 @@ fn a_refused_stop_keeps_nothing_saved_if_nothing_can_have_shrunk_it() {
             if reason.contains("cannot shrink") && transition.direction == STOP
     ));
     assert_eq!((&record.saved, &record.request), (&None, &None));
+    assert!(record.last_error.unwrap().contains("cannot shrink"));
     let ended = ended.unwrap();
     assert!(matches!(ended.ending, Ending::Refused(_)));
     assert_eq!(ended.saved, Some(pool_of(3)));

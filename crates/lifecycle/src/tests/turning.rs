@@ -222,6 +222,27 @@ fn a_database_that_a_person_resizes_in_a_watch_out_is_left_to_them() {
 }
 
 #[test]
+fn a_stop_that_watches_out_ends_smaller_than_saved() {
+    let case = database().saved(database_of("db-s-2vcpu-4gb", 2)).used();
+    let case = case
+        .in_flight(STOP, "19:00")
+        .not_before("19:30")
+        .at("19:30");
+    let seen = case.clone().smallest().records();
+    assert!(is_settled(&seen.record, Power::Stopped));
+    case.goes_on();
+}
+
+#[test]
+fn a_request_of_our_own_is_followed_to_its_end_though_settling_must_wait() {
+    let case = database().saved(database_of("db-s-2vcpu-4gb", 2)).used();
+    let case = case
+        .asked(START, "08:00", accepted("08:00:10"))
+        .not_before("08:20");
+    case.at("08:05").smallest().goes_on();
+}
+
+#[test]
 fn what_a_watch_out_looked_for_is_forgotten_with_it() {
     let whole = watching_database();
     let settled = whole.clone().at("08:10").records().record;

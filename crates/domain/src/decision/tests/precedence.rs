@@ -283,6 +283,11 @@ fn a_resource_that_nothing_names_obeys_a_person_and_nobody_else() {
     let commanded = droplet().commanded("mon 10:00", STOPPED);
     let decision = world().decide(&commanded, "mon 10:00");
     acts(&decision, "mon 10:00", Rank::ByHand, STOP, Why::Edge);
+    let done = commanded.having_done(&decision);
+    assert!(
+        world().judge(&done, "mon 10:01").opted_in,
+        "it is that person's"
+    );
     let overridden = world().overriding(ID, STOPPED, "mon 09:00", "mon 12:00");
     let decision = overridden.decide(&droplet(), "mon 10:00");
     acts(&decision, "mon 09:00", Rank::OverrideSet, STOP, Why::Edge);

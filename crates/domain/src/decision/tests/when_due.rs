@@ -74,6 +74,17 @@ fn edges_without_a_wish_are_passed_over() {
 }
 
 #[test]
+fn a_missed_edge_whose_wish_has_lapsed_is_not_due_any_more() {
+    let only_begins = serde_json::json!({
+        "timezone": "UTC",
+        "periods": [{"begin": "08:00"}],
+    });
+    let world = world().with_schedule("office", only_begins);
+    let record = office_droplet().having_handled("mon 08:00", RUNNING);
+    check(&world, &record, "wed 03:00", Some("wed 08:00"));
+}
+
+#[test]
 fn a_command_is_due_at_once_and_its_successor_is_the_schedules_edge() {
     let record = office_droplet()
         .having_handled("mon 08:00", RUNNING)
