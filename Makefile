@@ -56,8 +56,9 @@ run: rust ## Build, then show a simulated day of the example fleet in about a mi
 test: rust $(VENV)/installed ## Set up everything and run every test
 	@specs=$${OFFHOURS_SPECS:-}; \
 	 if [ -z "$$specs" ] && [ -d ../shared/specs ]; then specs=$$PWD/../shared/specs; fi; \
-	 PATH="$$PWD/$(VENV)/bin:$$PATH" OFFHOURS_PYTHON="$$PWD/$(VENV)/bin/python" OFFHOURS_SPECS="$$specs" \
-	   $(CARGO) test --workspace --locked --no-fail-fast
+	 export PATH="$$PWD/$(VENV)/bin:$$PATH" OFFHOURS_PYTHON="$$PWD/$(VENV)/bin/python" OFFHOURS_SPECS="$$specs"; \
+	 $(CARGO) test --workspace --locked --doc; \
+	 $(CARGO) test --workspace --locked --no-fail-fast --lib --bins --tests
 
 .PHONY: check
 check: fmt clippy doc deny ## Formatting, lints, docs and dependencies
