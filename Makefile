@@ -54,9 +54,7 @@ run: rust ## Build, then show a simulated day of the example fleet in about a mi
 
 .PHONY: test
 test: rust $(VENV)/installed ## Set up everything and run every test
-	@specs=$${OFFHOURS_SPECS:-}; \
-	 if [ -z "$$specs" ] && [ -d ../shared/specs ]; then specs=$$PWD/../shared/specs; fi; \
-	 export PATH="$$PWD/$(VENV)/bin:$$PATH" OFFHOURS_PYTHON="$$PWD/$(VENV)/bin/python" OFFHOURS_SPECS="$$specs"; \
+	@export PATH="$$PWD/$(VENV)/bin:$$PATH" OFFHOURS_PYTHON="$$PWD/$(VENV)/bin/python"; \
 	 $(CARGO) test --workspace --locked --doc; \
 	 $(CARGO) test --workspace --locked --no-fail-fast --lib --bins --tests
 
