@@ -9,6 +9,7 @@ mod bad_input;
 mod budget;
 mod cargo_lambda;
 mod clients;
+mod commands;
 mod day;
 mod guard_rails;
 mod kill;
