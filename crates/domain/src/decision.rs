@@ -3,11 +3,10 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    configuration::{Configuration, Generation, Mode, Override, Overrides, Rule, Target},
+    configuration::{Configuration, Generation, Manner, Mode, Override, Overrides, Rule, Target},
     membership::{Bar, Membership, Subject},
     record::{Ask, ByHand, Cause, Direction, EdgeKey, FIRST_LOOK, Handled, Phase, Rank, Record},
     reference::ScheduleName,
-    resource::Power,
     schedule::{Schedule, Wish},
 };
 
@@ -164,6 +163,7 @@ fn decide(
         return leave(LeaveReason::Held);
     }
     let rule = membership.rule(rules.configuration);
+    let manner = rule.map(|rule| rule.manner.clone()).unwrap_or_default();
     let why = why_due(record, membership.schedule(), edge, generation, rule);
     match (why, Direction::towards(edge.wish)) {
         (Some(why), Some(direction)) => Decision::Act(Due {
@@ -176,7 +176,7 @@ fn decide(
             },
             cause: edge.cause.clone(),
             why,
-            mode: mode(record, rule, rules.configuration),
+            mode: mode(record, &manner, rules.configuration),
         }),
         (None, Some(direction)) => match record.in_flight() {
             Some(transition) if transition.direction == direction && wants_asking(record, now) => {
@@ -251,11 +251,14 @@ fn wants_asking(record: &Record, now: Timestamp) -> bool {
     }
 }
 
-fn mode(record: &Record, rule: Option<&Rule>, configuration: &Configuration) -> Mode {
+/// Whether requests may be sent for a record that is followed in this manner: not where the
+/// service, its account or its schedule only observes.
+#[must_use]
+pub fn mode(record: &Record, manner: &Manner, configuration: &Configuration) -> Mode {
     let account = configuration.accounts.get(&record.reference.account);
     let observing = configuration.settings.mode == Mode::Observe
         || account.is_some_and(|account| account.mode == Mode::Observe)
-        || rule.is_some_and(|rule| rule.manner.mode == Mode::Observe);
+        || manner.mode == Mode::Observe;
     if observing { Mode::Observe } else { Mode::Act }
 }
 
@@ -522,16 +525,6 @@ fn ended(o: &Override, after: Wish) -> Option<WishEdge> {
         wish: after,
         cause: Cause::OverrideEnded,
     })
-}
-
-/// The wish that a power state fulfils, for reports.
-#[must_use]
-pub fn fulfilled_by(power: Power) -> Wish {
-    match power {
-        Power::Running => Wish::Running,
-        Power::Stopped => Wish::Stopped,
-        Power::Between => Wish::Any,
-    }
 }
 
 #[cfg(test)]

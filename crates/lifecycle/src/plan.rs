@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use domain::{
     ResourceId, ResourceKind,
     configuration::{Manner, Mode},
-    decision::{Decision, Due, LeaveReason, Rules, Verdict, due_at, judge},
+    decision::{Decision, Due, LeaveReason, Rules, Verdict, due_at, judge, mode},
     membership::Subject,
     record::{
         Ask, Cause, Direction, Forced, GRACE, LOOK_AGE, PERMIT, Permit, Phase, Record, Request,
@@ -102,16 +102,6 @@ pub(crate) fn manner(verdict: &Verdict, rules: Rules<'_>) -> Manner {
         .rule(rules.configuration)
         .map(|rule| rule.manner.clone())
         .unwrap_or_default()
-}
-
-/// Whether nothing may be sent for a record, though its transition may be under way: the service,
-/// its account or its schedule only observes.
-pub(crate) fn only_observed(record: &Record, manner: &Manner, rules: Rules<'_>) -> bool {
-    let configuration = rules.configuration;
-    let account = configuration.accounts.get(&record.reference.account);
-    configuration.settings.mode == Mode::Observe
-        || account.is_some_and(|account| account.mode == Mode::Observe)
-        || manner.mode == Mode::Observe
 }
 
 /// Plans the next step of stop or start for one record.
@@ -361,7 +351,7 @@ impl Planner<'_> {
             note_accepted(&mut record, Some(ours.id), self.setting.now);
             return self.write(record, None, Vec::new());
         }
-        if only_observed(self.record, &self.manner, self.setting.rules) {
+        if self.mode() == Mode::Observe {
             return Step::Leave;
         }
         let Some(change) = self.change() else {
@@ -515,7 +505,7 @@ impl Planner<'_> {
 
     /// The hard cut.
     fn force(&self) -> Step {
-        let observed = only_observed(self.record, &self.manner, self.setting.rules);
+        let observed = self.mode() == Mode::Observe;
         if !self.manner.force || observed {
             return Step::Leave;
         }
@@ -566,6 +556,10 @@ impl Planner<'_> {
             && matches!(&resource.size, Size::NodePool(pool) if pool.count == 0);
         let draining = draining.then(|| "its nodes are draining".to_owned());
         resource.busy.clone().or(draining)
+    }
+
+    fn mode(&self) -> Mode {
+        mode(self.record, &self.manner, self.setting.rules.configuration)
     }
 
     fn at_end(&self) -> bool {

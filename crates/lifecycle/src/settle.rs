@@ -1,7 +1,8 @@
 //! Following a transition: what a look means for one that is under way, or stuck.
 
 use domain::{
-    decision::{Decision, LeaveReason, due_at, judge},
+    configuration::Mode,
+    decision::{Decision, LeaveReason, due_at, judge, mode},
     membership::Subject,
     record::{Ask, Cause, Direction, LOOK_AGE, Observed, Phase, Record, Transition, deadline},
     resource::{ActionState, Resource},
@@ -15,7 +16,7 @@ use crate::{
     outcome::Event,
     plan::{
         Seen, Setting, Write, history, last_power_action, log_since, manner, may_be_forced,
-        note_accepted, only_observed, opposes, our_action,
+        note_accepted, opposes, our_action,
     },
 };
 
@@ -198,7 +199,7 @@ impl Follower<'_> {
         let manner = manner(&verdict, self.setting.rules);
         let forceable = verdict.wish == Wish::Stopped
             && verdict.decision == Decision::Leave(LeaveReason::Handled)
-            && !only_observed(self.record, &manner, self.setting.rules)
+            && mode(self.record, &manner, self.setting.rules.configuration) == Mode::Act
             && may_be_forced(self.record, self.seen.resource, self.seen.log, now);
         if forceable {
             return if manner.force {

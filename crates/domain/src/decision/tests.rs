@@ -7,6 +7,7 @@ mod when_due;
 use super::*;
 use crate::{
     record::{Forced, Permit, Request, Transition, Writer},
+    resource::Power,
     tests::fixtures::{World, at, daily, droplet, office_droplet, schedule_name, world},
 };
 
