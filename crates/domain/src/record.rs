@@ -86,6 +86,10 @@ pub struct Record {
     /// Region or location.
     #[serde(default)]
     pub region: String,
+    /// The plan's slug, as the last inventory saw it: a machine's, a database's, that of a pool's
+    /// nodes. For people; what must be put back is in `saved`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
     /// Why Offhours never touches it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsupported: Option<String>,
@@ -473,6 +477,7 @@ impl Record {
             cluster: None,
             tags: BTreeSet::new(),
             region: String::new(),
+            plan: None,
             unsupported: None,
             schedule: None,
             opted_in: false,
@@ -506,6 +511,8 @@ impl Record {
         self.cluster.clone_from(&resource.cluster);
         self.tags.clone_from(&resource.tags);
         self.region.clone_from(&resource.region);
+        let plan = Some(resource.size.plan()).filter(|plan| !plan.is_empty());
+        self.plan = plan.map(str::to_owned);
         self.unsupported.clone_from(&resource.unsupported);
     }
 

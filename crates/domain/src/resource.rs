@@ -92,6 +92,8 @@ pub struct DatabaseSize {
 /// A node pool's size, and what an update must send again lest it be removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodePoolSize {
+    /// The slug of its nodes' plan.
+    pub plan: String,
     /// The count that the pool is to have.
     pub count: u32,
     /// The autoscaler's bounds, when it is on.
@@ -196,6 +198,16 @@ impl Resource {
 }
 
 impl Size {
+    /// The plan's slug: a machine's, a database's, that of a pool's nodes.
+    #[must_use]
+    pub fn plan(&self) -> &str {
+        match self {
+            Self::Machine { plan } => plan,
+            Self::Database(database) => &database.plan,
+            Self::NodePool(pool) => &pool.plan,
+        }
+    }
+
     /// The state that would have to be put back after a stop from here; none for machines, which
     /// keep their size.
     #[must_use]

@@ -109,6 +109,7 @@ mod tests {
 
     fn pool(count: u32, present: u32, ready: u32) -> NodePoolSize {
         NodePoolSize {
+            plan: "s-2vcpu-4gb".to_owned(),
             count,
             autoscale: None,
             present,

@@ -339,6 +339,7 @@ fn node_pool(cluster: &schema::Cluster, pool: schema::NodePool) -> Resource {
         power,
         busy,
         size: Size::NodePool(NodePoolSize {
+            plan: pool.size,
             count,
             autoscale: pool.autoscale,
             present,
@@ -574,6 +575,8 @@ mod schema {
     pub(super) struct NodePool {
         pub(super) id: Uuid,
         pub(super) name: String,
+        /// The slug of its nodes' plan.
+        pub(super) size: String,
         pub(super) count: u32,
         pub(super) autoscale: Option<AutoscaleBounds>,
         /// None without the scope `tag:read`.
@@ -587,6 +590,8 @@ mod schema {
     struct WrittenPool {
         id: Uuid,
         name: String,
+        #[serde(default)]
+        size: String,
         count: u32,
         #[serde(default)]
         auto_scale: bool,
@@ -614,6 +619,7 @@ mod schema {
             Ok(Self {
                 id: pool.id,
                 name: pool.name,
+                size: pool.size,
                 count: pool.count,
                 autoscale,
                 tags: pool.tags,

@@ -157,6 +157,7 @@ pub(crate) fn database() -> Case {
 /// Three nodes, all running.
 pub(crate) fn pool() -> Case {
     let size = Size::NodePool(NodePoolSize {
+        plan: "s-2vcpu-4gb".to_owned(),
         count: 3,
         autoscale: None,
         present: 3,

@@ -394,6 +394,7 @@ async fn a_node_pool_is_told_in_our_words_without_the_services_own_tags() {
     assert_eq!(
         found.size,
         Size::NodePool(NodePoolSize {
+            plan: "s-1vcpu-2gb".to_owned(),
             count: 2,
             autoscale: Some(AutoscaleBounds { min: 2, max: 5 }),
             present: 2,

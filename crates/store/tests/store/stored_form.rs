@@ -108,6 +108,7 @@ fn the_form_of_a_settled_record() {
         "at": "stopped",
         "name": "settled"
       },
+      "plan": "cx22",
       "provider_id": "1",
       "reference": "hz-eu/server/1",
       "region": "fsn1",
@@ -136,6 +137,7 @@ fn the_form_of_a_record_seen_for_the_first_time() {
         "at": "running",
         "name": "settled"
       },
+      "plan": "cx22",
       "provider_id": "1",
       "reference": "hz-eu/server/1",
       "region": "fsn1",
@@ -190,6 +192,7 @@ fn the_form_of_a_record_in_flight() {
           "schedule": "office-hours"
         }
       },
+      "plan": "cx22",
       "provider_id": "c1/p1",
       "reference": "do-main/node-pool/c1/p1",
       "region": "fsn1",
@@ -260,6 +263,7 @@ fn the_form_of_a_refused_record() {
           "schedule": "office-hours"
         }
       },
+      "plan": "cx22",
       "provider_id": "1",
       "reference": "hz-eu/server/1",
       "region": "fsn1",
@@ -327,6 +331,7 @@ fn the_form_of_a_stuck_record() {
           "schedule": "office-hours"
         }
       },
+      "plan": "cx22",
       "provider_id": "1",
       "reference": "hz-eu/server/1",
       "region": "fsn1",
@@ -385,6 +390,7 @@ fn the_form_of_a_gone_record() {
         "name": "gone",
         "since": "2026-06-15T07:00:00Z"
       },
+      "plan": "cx22",
       "provider_id": "1",
       "reference": "hz-eu/server/1",
       "region": "fsn1",
