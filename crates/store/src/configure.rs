@@ -3,19 +3,19 @@
 use std::collections::BTreeSet;
 
 use aws_sdk_dynamodb::{
-    operation::put_item::PutItemError,
-    types::{AttributeValue, ReturnValuesOnConditionCheckFailure},
+    operation::{put_item::PutItemError, transact_write_items::TransactWriteItemsError},
+    types::{AttributeValue, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem},
 };
 use domain::{
     AccountName,
-    configuration::{Configuration, Generation, Override, Settings},
+    configuration::{Configuration, Generation, Override, Settings, Target},
     decision,
 };
 use jiff::Timestamp;
 
 use crate::{
     Store, StoreError, failed,
-    item::{self, ConfigurationItem, Head, Item},
+    item::{self, ConfigurationItem, Head, Item, LogEntry},
     read::InForce,
 };
 
@@ -52,14 +52,37 @@ impl Store {
         author: &str,
         now: Timestamp,
     ) -> Result<Generation, ApplyError> {
+        self.commit(configuration, (author, None), now).await
+    }
+
+    /// Applies again what an earlier generation said, as a generation after `replaces`.
+    pub async fn roll_back(
+        &self,
+        to: Generation,
+        replaces: Generation,
+        author: &str,
+        now: Timestamp,
+    ) -> Result<Generation, ApplyError> {
+        let mut configuration = Configuration::clone(&*self.configuration(to).await?);
+        configuration.generation = replaces;
+        self.commit(&configuration, (author, Some(to)), now).await
+    }
+
+    async fn commit(
+        &self,
+        configuration: &Configuration,
+        (author, repeats): (&str, Option<Generation>),
+        now: Timestamp,
+    ) -> Result<Generation, ApplyError> {
         let replaces = configuration.generation;
         let generation = self.write_generation(configuration).await?;
-        let head = Head {
+        let entry = LogEntry {
             generation,
             author: author.to_owned(),
-            applied_at: Some(now),
+            applied_at: now,
+            repeats,
         };
-        self.move_head(&head, replaces).await?;
+        self.move_head(&entry, replaces).await?;
         self.touch_all(replaces, configuration, now)
             .await
             .map_err(|source| ApplyError::NotYetDue { generation, source })?;
@@ -115,14 +138,17 @@ impl Store {
         }
     }
 
-    /// The only commit point.
-    async fn move_head(&self, head: &Head, replaces: Generation) -> Result<(), ApplyError> {
-        let item = item::of_head(head)?;
-        let put = self
-            .client
-            .put_item()
+    /// The only commit point: the head, and its line in the log.
+    async fn move_head(&self, entry: &LogEntry, replaces: Generation) -> Result<(), ApplyError> {
+        let what = "move the configuration's head";
+        let head = item::of_head(&Head {
+            generation: entry.generation,
+            author: entry.author.clone(),
+            applied_at: Some(entry.applied_at),
+        })?;
+        let put = Put::builder()
             .table_name(&self.tables.schedules)
-            .set_item(Some(item.clone()))
+            .set_item(Some(head.clone()))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
         let put = if replaces == Generation::default() {
             put.condition_expression("attribute_not_exists(generation_key)")
@@ -130,18 +156,32 @@ impl Store {
             put.condition_expression("generation = :replaces")
                 .expression_attribute_values(":replaces", AttributeValue::N(replaces.0.to_string()))
         };
-        match put.send().await {
+        let log = Put::builder()
+            .table_name(&self.tables.schedules)
+            .set_item(Some(item::of_log_entry(entry)?));
+        let mut request = self.client.transact_write_items();
+        for put in [put, log] {
+            let put = put
+                .build()
+                .map_err(|error| StoreError::Dynamo(what, Box::new(error.into())))?;
+            request = request.transact_items(TransactWriteItem::builder().put(put).build());
+        }
+        match request.send().await {
             Ok(_) => Ok(()),
             Err(error) => match error.as_service_error() {
-                Some(PutItemError::ConditionalCheckFailedException(refused)) => {
-                    // The answer to an earlier try of this very write may have been lost.
-                    if refused.item.as_ref() == Some(&item) {
-                        Ok(())
-                    } else {
-                        Err(ApplyError::Overtaken)
+                Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => {
+                    let refused = cancelled
+                        .cancellation_reasons()
+                        .iter()
+                        .find(|reason| reason.code() == Some("ConditionalCheckFailed"));
+                    match refused {
+                        // The answer to an earlier try of this very write may have been lost.
+                        Some(reason) if reason.item.as_ref() == Some(&head) => Ok(()),
+                        Some(_) => Err(ApplyError::Overtaken),
+                        None => Err(failed(what)(error).into()),
                     }
                 }
-                Some(_) | None => Err(failed("move the configuration's head")(error).into()),
+                Some(_) | None => Err(failed(what)(error).into()),
             },
         }
     }
@@ -153,6 +193,25 @@ impl Store {
         let in_force = self.in_force().await?;
         self.touch(in_force.configuration.accounts.keys(), now)
             .await
+    }
+
+    /// Ends the override of a target now, and makes the records due. Returns it as it was; none if
+    /// there was no active one.
+    pub async fn clear_override(
+        &self,
+        target: &Target,
+        now: Timestamp,
+    ) -> Result<Option<Override>, StoreError> {
+        let present = self.present().await?;
+        let Some(active) = present.overrides.of(target).filter(|o| o.is_active(now)) else {
+            return Ok(None);
+        };
+        let ended = Override {
+            ends_at: now,
+            ..active.clone()
+        };
+        self.set_override(&ended, now).await?;
+        Ok(Some(active.clone()))
     }
 
     /// [`Self::touch`] for the accounts of a configuration, and for those that it left out.

@@ -30,6 +30,9 @@ pub const HEAD: &str = "head";
 /// The partition of the accounts' states.
 pub const STATE: &str = "state";
 
+/// The partition of what was applied when, and by whom.
+pub const LOG: &str = "log";
+
 /// How long a history item is kept.
 const HISTORY_DAYS: i64 = 90;
 
@@ -89,6 +92,36 @@ pub fn of_head(head: &Head) -> Result<Item, StoreError> {
             ("name", HEAD.to_owned()),
         ],
     )
+}
+
+/// A configuration that came into force.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogEntry {
+    /// Its generation.
+    pub generation: Generation,
+    /// Who applied it.
+    pub author: String,
+    /// When.
+    pub applied_at: Timestamp,
+    /// For a rollback: the generation whose content it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<Generation>,
+}
+
+/// A log entry as it is stored; entries sort by generation.
+pub fn of_log_entry(entry: &LogEntry) -> Result<Item, StoreError> {
+    keyed(
+        entry,
+        [
+            ("generation_key", LOG.to_owned()),
+            ("name", generation_key(entry.generation)),
+        ],
+    )
+}
+
+/// A stored log entry.
+pub fn to_log_entry(item: Item) -> Result<LogEntry, StoreError> {
+    read(item)
 }
 
 /// An override as it is stored, beside the head: one query reads both.

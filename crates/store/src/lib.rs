@@ -4,9 +4,11 @@
 //! `accounts` (each generation's accounts, and what was learnt of them), `resources` (one record
 //! each) and `history`. [`Reader`] cannot write: the function that runs most often gets only that.
 
+mod clock;
 mod configure;
 pub mod item;
 mod read;
+mod records;
 mod tables;
 mod write;
 
@@ -23,8 +25,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use configure::ApplyError;
-pub use item::Head;
+pub use item::{Head, LogEntry};
 pub use read::{InForce, Present, Reader};
+pub use records::{RecordPages, Unreadable};
 
 /// What went wrong with the store; variants differ in what the caller does next.
 #[derive(Debug, thiserror::Error)]

@@ -20,7 +20,7 @@ use jiff::Timestamp;
 
 use crate::{
     AccountState, HistoryEntry, StoreError, Tables, failed,
-    item::{self, ConfigurationItem, Head, HeadItem, Item},
+    item::{self, ConfigurationItem, Head, HeadItem, Item, LogEntry},
 };
 
 /// DynamoDB's limit on the keys of one `BatchGetItem`.
@@ -209,6 +209,29 @@ impl Reader {
             )?);
         }
         Ok(records)
+    }
+
+    /// What came into force, newest first.
+    pub async fn log(&self, most: usize) -> Result<Vec<LogEntry>, StoreError> {
+        let mut items = self
+            .client
+            .query()
+            .table_name(&self.tables.schedules)
+            .key_condition_expression("generation_key = :key")
+            .expression_attribute_values(":key", item::text(item::LOG))
+            .consistent_read(true)
+            .scan_index_forward(false)
+            .into_paginator()
+            .items()
+            .send();
+        let mut entries = Vec::new();
+        while entries.len() < most
+            && let Some(item) = items.next().await
+        {
+            let item = item.map_err(failed("read what was applied"))?;
+            entries.push(item::to_log_entry(item)?);
+        }
+        Ok(entries)
     }
 
     /// What was learnt of the accounts.

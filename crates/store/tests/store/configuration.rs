@@ -82,6 +82,44 @@ async fn the_head_says_who_applied_and_when() {
 }
 
 #[tokio::test]
+async fn the_log_tells_what_came_into_force_newest_first_and_nothing_else() {
+    let world = World::new().await;
+    let store = world.store();
+    assert_eq!(store.log(20).await.unwrap(), []);
+    apply(&store, by("ada")).await;
+    let stale = following(&store, by("late")).await;
+    apply(&store, by("bob")).await;
+    store.apply(&stale, "late", monday()).await.unwrap_err();
+    apply(&store, by("eve")).await;
+    let log = store.log(20).await.unwrap();
+    let told: Vec<_> = log
+        .iter()
+        .map(|entry| (entry.generation.0, entry.applied_at, entry.repeats))
+        .collect();
+    // The third was written, and never came into force.
+    let expected = [4, 2, 1].map(|generation| (generation, monday(), None));
+    assert_eq!(told, expected);
+    assert_eq!(store.log(1).await.unwrap(), log[..1]);
+}
+
+#[tokio::test]
+async fn a_rollback_applies_an_earlier_configuration_again_as_a_new_generation() {
+    let store = World::new().await.store();
+    let first = apply(&store, by("ada")).await;
+    let second = apply(&store, by("bob")).await;
+    let third = store.roll_back(first, second, "eve", monday()).await;
+    let third = third.unwrap();
+    assert!(third > second);
+    assert_says(&in_force(&store).await, &by("ada"));
+    let log = store.log(20).await.unwrap();
+    assert_eq!((log[0].generation, log[0].repeats), (third, Some(first)));
+    assert_eq!(log[0].author, "eve");
+    // Who compared with what held before is too late, as with any apply.
+    let late = store.roll_back(first, second, "late", monday()).await;
+    assert!(matches!(late, Err(ApplyError::Overtaken)), "{late:?}");
+}
+
+#[tokio::test]
 async fn everything_that_a_configuration_says_comes_back() {
     let world = World::new().await;
     let cron = Definition {
@@ -196,7 +234,7 @@ async fn an_apply_that_compared_with_an_older_generation_is_overtaken() {
 
 #[tokio::test]
 async fn an_apply_whose_answer_is_lost_is_not_taken_for_somebody_elses() {
-    // A generation is taken, its five items follow, and the seventh request moves the head.
+    // A generation is taken, its items follow, and the last request moves the head.
     for lost in 0..7 {
         let world = World::new().await;
         let (store, wire) = world.process();

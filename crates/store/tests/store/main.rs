@@ -11,6 +11,7 @@ mod due;
 mod fixtures;
 mod history;
 mod overrides;
+mod pages;
 mod reading;
 mod requests;
 mod saving;

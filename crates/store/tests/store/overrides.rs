@@ -113,3 +113,20 @@ async fn setting_an_override_makes_the_records_of_its_target_due() {
         .unwrap();
     assert_eq!(store.due(now).await.unwrap().len(), 2);
 }
+
+#[tokio::test]
+async fn clearing_ends_an_active_override_now_and_keeps_it() {
+    let store = World::new().await.store();
+    let target = of_server(1);
+    let noon = at("2026-06-15T12:00:00Z");
+    assert_eq!(store.clear_override(&target, noon).await.unwrap(), None);
+    let set = running(target.clone(), 24);
+    store.set_override(&set, noon).await.unwrap();
+    let cleared = store.clear_override(&target, noon).await.unwrap();
+    assert_eq!(cleared, Some(set.clone()));
+    let kept = store.present().await.unwrap().overrides;
+    let kept = kept.of(&target).unwrap();
+    assert_eq!(kept.ends_at, noon);
+    assert_eq!(kept.by, set.by);
+    assert_eq!(store.clear_override(&target, noon).await.unwrap(), None);
+}

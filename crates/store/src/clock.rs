@@ -1,0 +1,58 @@
+//! The store's clock: the one clock that everybody who writes to the store can agree on.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aws_sdk_dynamodb::{
+    config::{
+        ConfigBag, Intercept, RuntimeComponents,
+        interceptors::BeforeDeserializationInterceptorContextRef,
+    },
+    error::BoxError,
+    types::AttributeValue,
+};
+use jiff::{Timestamp, fmt::rfc2822};
+
+use crate::{Reader, StoreError, failed, item};
+
+impl Reader {
+    /// The present instant by the store's clock, to the second: the `Date` of an answer. None if
+    /// the engine does not say.
+    pub async fn clock(&self) -> Result<Option<Timestamp>, StoreError> {
+        let date = Date::default();
+        self.client
+            .get_item()
+            .table_name(&self.tables.schedules)
+            .key("generation_key", AttributeValue::S(item::HEAD.to_owned()))
+            .key("name", AttributeValue::S(item::HEAD.to_owned()))
+            .customize()
+            .interceptor(date.clone())
+            .send()
+            .await
+            .map_err(failed("reach the store"))?;
+        let heard = date.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(*heard)
+    }
+}
+
+/// Hears the `Date` of the answer.
+#[derive(Debug, Clone, Default)]
+struct Date(Arc<Mutex<Option<Timestamp>>>);
+
+impl Intercept for Date {
+    fn name(&self) -> &'static str {
+        "Date"
+    }
+
+    fn read_before_deserialization(
+        &self,
+        context: &BeforeDeserializationInterceptorContextRef<'_>,
+        _: &RuntimeComponents,
+        _: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let heard = context.response().headers().get("date");
+        let heard = heard.and_then(|text| rfc2822::parse(text).ok());
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) =
+            heard.map(|zoned| zoned.timestamp());
+        Ok(())
+    }
+}
