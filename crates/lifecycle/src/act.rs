@@ -35,17 +35,11 @@ pub async fn act(
     let records = context.store.records(&references).await?;
     let in_force = context.store.in_force().await?;
     let now = context.clock.now();
-    let mut by_account = BTreeMap::<AccountName, Vec<Record>>::new();
-    for record in records {
-        if may_need(&record, direction, in_force.rules(), now) {
-            by_account
-                .entry(record.reference.account.clone())
-                .or_default()
-                .push(record);
-        }
-    }
+    let rules = in_force.rules();
+    let needed = records.into_iter();
+    let needed = needed.filter(|record| may_need(record, direction, rules, now));
     let mut report = Report::default();
-    for (account, records) in by_account {
+    for (account, records) in by_account(needed) {
         let batch = Batch {
             context,
             direction,
@@ -55,6 +49,37 @@ pub async fn act(
         report.add(context, batch.act(records).await?);
     }
     Ok(report)
+}
+
+/// Says what acting on these records would send, from a fresh look at each, and sends nothing.
+pub(crate) async fn rehearse(
+    context: Context<'_>,
+    direction: Direction,
+    records: Vec<Record>,
+    in_force: &store::InForce,
+) -> Vec<Outcome> {
+    let mut outcomes = Vec::new();
+    for (account, records) in by_account(records) {
+        let batch = Batch {
+            context,
+            direction,
+            in_force,
+            account: &account,
+        };
+        outcomes.extend(batch.rehearse(records).await);
+    }
+    outcomes
+}
+
+fn by_account(records: impl IntoIterator<Item = Record>) -> BTreeMap<AccountName, Vec<Record>> {
+    let mut by_account = BTreeMap::<AccountName, Vec<Record>>::new();
+    for record in records {
+        by_account
+            .entry(record.reference.account.clone())
+            .or_default()
+            .push(record);
+    }
+    by_account
 }
 
 /// Whether a look is worth it, by the record alone.
@@ -117,6 +142,33 @@ impl Batch<'_> {
             outcomes.extend(step?);
         }
         Ok(outcomes)
+    }
+
+    async fn rehearse(&self, records: Vec<Record>) -> Vec<Outcome> {
+        let configuration = &self.in_force.configuration;
+        let client = self.context.providers.client(self.account, configuration);
+        let client = client.await.map_err(|error| in_words(&error));
+        let ids = records.iter().map(|r| r.reference.id.clone()).collect();
+        let mut looks = match &client {
+            Ok(client) => looks::to_act(client, self.context.clock, &ids).await,
+            Err(_) => HashMap::new(),
+        };
+        let mut outcomes = Vec::new();
+        for record in records {
+            let events = match (&client, looks.remove(&record.reference.id)) {
+                (Err(reason), _) => vec![later(reason)],
+                (Ok(client), Some(Ok(Some(look)))) => {
+                    match self.step(client, &record, &look).await {
+                        Ok(step) => would(self.direction, step),
+                        Err(no_look) => vec![later(&no_look.words)],
+                    }
+                }
+                (Ok(_), Some(Err(no_look))) => vec![later(&no_look.words)],
+                (Ok(_), Some(Ok(None)) | None) => vec![later("the provider answers 404")],
+            };
+            outcomes.extend(tell(&record, self.context.clock.now(), events));
+        }
+        outcomes
     }
 
     fn forget_refused_token(&self, looks: &HashMap<domain::ResourceId, Looked>) {
@@ -339,6 +391,29 @@ impl Batch<'_> {
             events: vec![event],
         };
         self.write(write, now).await
+    }
+}
+
+/// What a step would lead to, in events that promise nothing.
+fn would(direction: Direction, step: Step) -> Vec<Event> {
+    match step {
+        Step::Leave => vec![later("something is under way already")],
+        Step::Postpone(words) => vec![later(&words)],
+        Step::Write(write) => write.events,
+        Step::Send(send) => {
+            let would = Event::WouldAsk {
+                direction,
+                request: send.change.to_string(),
+                saved: send.record.saved,
+            };
+            send.events.into_iter().chain([would]).collect()
+        }
+    }
+}
+
+fn later(reason: &str) -> Event {
+    Event::Postponed {
+        reason: reason.to_owned(),
     }
 }
 

@@ -12,7 +12,7 @@ use store::{InForce, StoreError};
 
 use crate::{
     Context, Error,
-    act::act,
+    act::{act, rehearse},
     outcome::{Event, Outcome, Report},
     plan::manner,
 };
@@ -82,7 +82,7 @@ pub async fn command(
         };
         report.add(context, [outcome]);
     }
-    let mut recorded = Vec::new();
+    let (mut recorded, mut rehearsed) = (Vec::new(), Vec::new());
     for record in records {
         let reference = record.reference.clone();
         let verdict = judge(&record, Subject::recorded(&record), in_force.rules(), now);
@@ -90,15 +90,13 @@ pub async fn command(
             let event = Event::Declined { reason };
             report.add(context, [Outcome::of(&record, now, event)]);
         } else if command.dry_run {
-            let event = Event::WouldAsk {
-                direction,
-                request: format!("{direction} {reference}"),
-            };
-            report.add(context, [Outcome::of(&record, now, event)]);
+            rehearsed.push(asked(record, direction, command, now));
         } else if write(context, record, direction, command).await? {
             recorded.push(reference);
         }
     }
+    let would = rehearse(context, direction, rehearsed, &in_force).await;
+    report.add(context, would);
     let acted = act(context, direction, &recorded).await?;
     report.outcomes.extend(acted.outcomes);
     Ok(report)
@@ -178,29 +176,34 @@ async fn write(
     let reference = record.reference.clone();
     let mut base = Some(record);
     for _ in 0..TRIES {
-        let Some(mut record) = base else {
+        let Some(record) = base else {
             return Ok(false);
         };
         let known = record.asked_by_hand.as_ref();
         if known.is_some_and(|by_hand| by_hand.request_id == command.request_id) {
             return Ok(false);
         }
-        let now = context.clock.now();
-        let handled = record.handled.as_ref().map(|handled| handled.key.instant);
-        let after_handled = handled.map(|at| at + SignedDuration::from_millis(1));
-        record.asked_by_hand = Some(ByHand {
-            instant: after_handled.map_or(now, |at| at.max(now)),
-            wish: direction.wish(),
-            by: command.by.clone(),
-            request_id: command.request_id.clone(),
-        });
-        record.due_at = Some(now);
-        record.retry_at = None;
-        match context.store.save(record).await {
+        let asked = asked(record, direction, command, context.clock.now());
+        match context.store.save(asked).await {
             Ok(_) => return Ok(true),
             Err(StoreError::Stale { .. }) => base = context.store.record(&reference).await?,
             Err(error) => return Err(error.into()),
         }
     }
     Ok(false)
+}
+
+/// The record with the command in it.
+fn asked(mut record: Record, direction: Direction, command: &Command, now: Timestamp) -> Record {
+    let handled = record.handled.as_ref().map(|handled| handled.key.instant);
+    let after_handled = handled.map(|at| at + SignedDuration::from_millis(1));
+    record.asked_by_hand = Some(ByHand {
+        instant: after_handled.map_or(now, |at| at.max(now)),
+        wish: direction.wish(),
+        by: command.by.clone(),
+        request_id: command.request_id.clone(),
+    });
+    record.due_at = Some(now);
+    record.retry_at = None;
+    record
 }

@@ -95,12 +95,15 @@ pub enum Event {
         /// How so.
         reason: String,
     },
-    /// Observe mode: this would have been sent.
+    /// Observe mode, or a rehearsal: this would have been sent.
     WouldAsk {
         /// Stop or start.
         direction: Direction,
         /// The request.
         request: String,
+        /// What would be stored before, to be put back, or is stored and would be put back.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        saved: Option<SavedState>,
     },
     /// The end state was seen.
     Seen {
@@ -270,7 +273,17 @@ impl fmt::Display for Event {
             Self::AlreadyThere { direction, reason } => {
                 write!(f, "{direction}: nothing sent, {reason}")
             }
-            Self::WouldAsk { direction, request } => write!(f, "would {direction}: {request}"),
+            Self::WouldAsk {
+                direction,
+                request,
+                saved,
+            } => {
+                write!(f, "would {direction}: {request}")?;
+                match (direction, saved) {
+                    (Direction::Stop, Some(saved)) => write!(f, ", saving {saved}"),
+                    (Direction::Start, _) | (Direction::Stop, None) => Ok(()),
+                }
+            }
             Self::Seen {
                 direction,
                 seconds,

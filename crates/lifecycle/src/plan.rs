@@ -474,11 +474,16 @@ impl Planner<'_> {
             self.setting.now,
         );
         let request = change.to_string();
-        self.write(
-            record,
-            Some(ended),
-            vec![Event::WouldAsk { direction, request }],
-        )
+        let saved = match direction {
+            Direction::Stop => self.seen.resource.size.to_save(),
+            Direction::Start => record.saved.clone(),
+        };
+        let would = Event::WouldAsk {
+            direction,
+            request,
+            saved,
+        };
+        self.write(record, Some(ended), vec![would])
     }
 
     /// Claims the record and permits exactly one request.

@@ -227,7 +227,8 @@ fn observe_mode_records_and_tells_but_sends_nothing() {
         write.events,
         [Event::WouldAsk {
             direction: STOP,
-            request: "POST /v2/droplets/1/actions power_off".to_owned()
+            request: "POST /v2/droplets/1/actions power_off".to_owned(),
+            saved: None,
         }]
     );
     let observed = droplet()
