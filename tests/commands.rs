@@ -1,6 +1,6 @@
 //! The commands of a person on a local store, as the built program answers them.
 
-use std::{path::Path, process::Output};
+use std::{path::PathBuf, process::Output};
 
 use tempfile::TempDir;
 
@@ -9,37 +9,77 @@ use crate::{
     support::{EACH_KIND, monday, office_hours, one_of_each_kind, program, run},
 };
 
-fn offhours(arguments: &[&str], data: &Path) -> (Option<i32>, String, String) {
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = std::process::Command::new(program("offhours", "offhours"))
-        .args(arguments)
-        .arg("--data")
-        .arg(data)
-        .output()
-        .unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (status.code(), text(stdout), text(stderr))
+/// The commands, on a store beside a simulator.
+struct Terminal {
+    simulator: SimulatorProgram,
+    data: PathBuf,
+    _directory: TempDir,
+}
+
+/// How a command ended, and what it printed.
+struct Ended {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+impl Terminal {
+    async fn new(at: &str) -> Self {
+        let directory = TempDir::new().unwrap();
+        Self {
+            simulator: SimulatorProgram::start(&one_of_each_kind(), monday(at)).await,
+            data: directory.path().join("offhours.db"),
+            _directory: directory,
+        }
+    }
+
+    /// Runs the service until an instant.
+    async fn local(&self, configuration: &str, until: &str) {
+        let local = LocalProgram::new(configuration, Keeps::File(self.data.clone()));
+        local.run(&self.simulator, monday(until)).await;
+    }
+
+    async fn run(&self, arguments: &[&str]) -> Ended {
+        let Output {
+            status,
+            stdout,
+            stderr,
+        } = tokio::process::Command::new(program("offhours", "offhours"))
+            .args(arguments)
+            .arg("--data")
+            .arg(&self.data)
+            .arg(format!("--simulate={}", self.simulator.url))
+            .env("DO_TOKEN", "secret-do-token")
+            .env("HZ_TOKEN", "secret-hz-token")
+            .output()
+            .await
+            .unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        let ended = Ended {
+            code: status.code(),
+            stdout: text(stdout),
+            stderr: text(stderr),
+        };
+        assert!(!ended.stdout.contains("secret-"), "{}", ended.stdout);
+        assert!(!ended.stderr.contains("secret-"), "{}", ended.stderr);
+        ended
+    }
 }
 
 #[test]
 fn commands_read_the_store_that_local_left_and_answer_by_their_exit_codes() {
     run(async {
-        let directory = TempDir::new().unwrap();
-        let data = directory.path().join("offhours.db");
-        let (code, _, told) = offhours(&["status"], &data);
-        assert_eq!(code, Some(2));
+        let terminal = Terminal::new("12:00:00").await;
+        let ended = terminal.run(&["status"]).await;
+        assert_eq!(ended.code, Some(2));
+        let told = ended.stderr;
         assert!(told.contains("there is no store at"), "{told}");
 
-        let simulator = SimulatorProgram::start(&one_of_each_kind(), monday("12:00:00")).await;
-        let local = LocalProgram::new(&office_hours("", "", ""), Keeps::File(data.clone()));
-        local.run(&simulator, monday("12:03:00")).await;
+        terminal.local(&office_hours("", "", ""), "12:03:00").await;
 
-        let (code, rows, _) = offhours(&["status", "--format", "json"], &data);
-        assert_eq!(code, Some(0));
-        let rows: Vec<serde_json::Value> = serde_json::from_str(&rows).unwrap();
+        let ended = terminal.run(&["status", "--format", "json"]).await;
+        assert_eq!(ended.code, Some(0));
+        let rows: Vec<serde_json::Value> = serde_json::from_str(&ended.stdout).unwrap();
         let known: Vec<_> = rows
             .iter()
             .map(|r| r["resource"].as_str().unwrap())
@@ -50,16 +90,64 @@ fn commands_read_the_store_that_local_left_and_answer_by_their_exit_codes() {
             "{rows:#?}"
         );
 
-        let (code, told, _) = offhours(&["start", "web", "--dry-run"], &data);
-        assert_eq!(code, Some(0));
-        assert!(told.contains("would start"), "{told}");
-        let (code, _, told) = offhours(&["start", "wbe"], &data);
-        assert_eq!(code, Some(2));
+        let ended = terminal.run(&["start", "wbe"]).await;
+        assert_eq!(ended.code, Some(2));
+        let told = ended.stderr;
         assert!(told.contains("did you mean `web`?"), "{told}");
-        let (code, _, told) = offhours(&["approve", "web"], &data);
-        assert_eq!(code, Some(2));
+        let ended = terminal.run(&["stop", "--schedule", "offcie"]).await;
+        assert_eq!(ended.code, Some(2));
+        let told = ended.stderr;
+        assert!(told.contains("did you mean `office`?"), "{told}");
+        let ended = terminal.run(&["approve", "web"]).await;
+        assert_eq!(ended.code, Some(2));
+        let told = ended.stderr;
         assert!(told.contains("web is not held"), "{told}");
-        let (code, told, _) = offhours(&["approve", "--all"], &data);
-        assert_eq!((code, told.as_str()), (Some(0), "Nothing was held.\n"));
+        let ended = terminal.run(&["approve", "--all"]).await;
+        let (code, told) = (ended.code, ended.stdout.as_str());
+        assert_eq!((code, told), (Some(0), "Nothing was held.\n"));
     });
+}
+
+#[test]
+fn a_rehearsal_shows_the_exact_requests_that_the_command_then_sends() {
+    run(async {
+        let terminal = Terminal::new("12:00:00").await;
+        terminal.local(&office_hours("", "", ""), "12:03:00").await;
+        for direction in ["stop", "start"] {
+            let command = [direction, "--schedule", "office", "--format", "json"];
+            let before = changes(&terminal.simulator).await;
+            let rehearsal = terminal.run(&[&command[..], &["--dry-run"]].concat()).await;
+            assert_eq!(rehearsal.code, Some(0), "{}", rehearsal.stderr);
+            assert_eq!(changes(&terminal.simulator).await, before);
+            let would = requests(&rehearsal.stdout, "would-ask");
+            assert_eq!(would.len(), EACH_KIND.len(), "{}", rehearsal.stdout);
+
+            let done = terminal.run(&command).await;
+            assert_eq!(done.code, Some(0), "{}{}", done.stdout, done.stderr);
+            assert_eq!(requests(&done.stdout, "asked"), would);
+            let seen = done.stdout.matches(r#""event":"seen""#).count();
+            assert_eq!(seen, EACH_KIND.len(), "{}", done.stdout);
+            assert!(changes(&terminal.simulator).await > before);
+        }
+    });
+}
+
+/// How many changes the clouds were asked for.
+async fn changes(simulator: &SimulatorProgram) -> usize {
+    let is_change = |entry: &serde_json::Value| entry["request"]["method"] != "GET";
+    let log = simulator.log().await;
+    log.into_iter().filter(is_change).count()
+}
+
+/// The requests in events of one kind, in the order of their resources.
+fn requests(lines: &str, event: &str) -> Vec<(String, String)> {
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    let mut requests: Vec<_> = lines
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .filter(|outcome| outcome["event"] == event)
+        .map(|outcome| (text(&outcome["resource"]), text(&outcome["request"])))
+        .collect();
+    requests.sort();
+    requests
 }

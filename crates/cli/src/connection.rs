@@ -1,27 +1,63 @@
 //! Where the commands find the service: a local store's file, or AWS.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use domain::{ResourceRef, record::Record};
-use environment::{Clock, LambdaFunctions, Tokens, aws, settings};
+use environment::{
+    Clock, LambdaFunctions, SteppedClock,
+    aws::{self, SdkConfig},
+    settings,
+};
+use jiff::Timestamp;
 use lifecycle::{Outcome, Providers};
-use store::{Store, Tables};
+use store::{Store, StoreError, Tables};
 use tokio::sync::mpsc;
 
 use crate::{
     exit::UsageError,
-    local::{engine, service::Service},
+    local::{clouds::Clouds, engine, service::Service},
     nearest::nearest,
+    output,
 };
 
 /// Where the service's store is.
 #[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Where the service is")]
 pub struct Connection {
     /// The file of a local store, as given to `offhours local --data`; without it, AWS, found as
     /// the AWS tools find it (`AWS_PROFILE`, `AWS_REGION`, `AWS_ENDPOINT_URL`).
-    #[arg(long, value_name = "FILE", global = true)]
+    #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
+    /// The profile of the AWS tools' configuration to use.
+    #[arg(long, value_name = "NAME", conflicts_with = "data")]
+    profile: Option<String>,
+    /// The AWS region of the stack.
+    #[arg(long, value_name = "NAME", conflicts_with = "data")]
+    region: Option<String>,
+    /// The clouds are a cloud-simulator at this address, whose clock tells the time.
+    #[arg(long, value_name = "URL", requires = "data", require_equals = true)]
+    simulate: Option<String>,
+}
+
+/// The store, the time, and the way to the functions.
+#[derive(Debug)]
+pub struct Session {
+    /// The store.
+    pub store: Store,
+    /// The instant at which the command was given: by the store's clock, or the simulator's.
+    pub now: Timestamp,
+    clock: Clock,
+    clouds: Clouds,
+    /// The clock of a simulator that is moved.
+    stepped: Option<SteppedClock>,
+    /// AWS, where the store is there.
+    aws: Option<SdkConfig>,
+    prefix: String,
 }
 
 /// The functions that carry out commands.
@@ -34,50 +70,153 @@ pub enum Functions {
 }
 
 impl Connection {
-    /// The store.
-    pub async fn store(&self) -> anyhow::Result<Store> {
-        let prefix = settings::table_prefix()?;
-        let config = match &self.data {
-            Some(path) => {
-                if !path.exists() {
-                    bail!(UsageError(format!(
-                        "there is no store at {}: `offhours local --data {0}` makes one",
-                        path.display()
-                    )));
-                }
-                let address = engine::serve(Some(path), ([127, 0, 0, 1], 0).into()).await?;
-                aws::local_config(&format!("http://{address}"))
-            }
-            None => aws::config().await,
-        };
-        Ok(Store::connect(&config, Tables::prefixed(&prefix)))
+    /// Opens the store, which must be there.
+    pub async fn open(&self) -> anyhow::Result<Session> {
+        if let Some(path) = self.data.as_ref().filter(|path| !path.exists()) {
+            return Err(UsageError(format!(
+                "there is no store at {}: `offhours apply --data {0}` makes one",
+                path.display()
+            ))
+            .into());
+        }
+        self.session().await
     }
 
-    /// The store and the functions. In this process they tell `outcomes` what happens.
-    pub async fn functions(
-        &self,
-        outcomes: mpsc::UnboundedSender<Outcome>,
-    ) -> anyhow::Result<(Store, Functions)> {
-        let store = self.store().await?;
-        let functions = if self.data.is_some() {
-            let providers = Providers::from_settings(Tokens::from_variables())?;
-            let clock = Clock::machine();
-            let service = Service::new(store.clone(), providers, clock, None, outcomes);
-            Functions::Here(service)
-        } else {
-            let config = aws::config().await;
-            Functions::Lambda(LambdaFunctions::from_settings(&config)?)
+    /// Opens the store; a local one is made if there is none.
+    pub async fn open_or_create(&self) -> anyhow::Result<Session> {
+        self.session().await
+    }
+
+    /// Whether the store is a file of this machine.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        self.data.is_some()
+    }
+
+    async fn session(&self) -> anyhow::Result<Session> {
+        let prefix = settings::table_prefix()?;
+        let (clouds, simulated) = match &self.simulate {
+            Some(url) => Clouds::elsewhere(url).await?,
+            None => (Clouds::Real, None),
         };
-        Ok((store, functions))
+        let stepped = simulated.map(SteppedClock::at);
+        let clock = stepped.clone().map_or_else(Clock::machine, Clock::from);
+        let tables = Tables::prefixed(&prefix);
+        let (store, aws) = if let Some(path) = &self.data {
+            (local_store(path, tables).await?, None)
+        } else {
+            let (profile, region) = (self.profile.as_deref(), self.region.as_deref());
+            let config = aws::config_of(profile, region).await;
+            (Store::connect(&config, tables), Some(config))
+        };
+        let told = store.clock().await;
+        let told = told.map_err(|error| unreachable(error, &prefix))?;
+        let now = match (&stepped, told) {
+            (None, Some(told)) => told,
+            (Some(_), _) | (None, None) => clock.now(),
+        };
+        Ok(Session {
+            store,
+            now,
+            clock,
+            clouds,
+            stepped,
+            aws,
+            prefix,
+        })
     }
 }
 
-/// All records of the configured accounts.
+async fn local_store(path: &Path, tables: Tables) -> anyhow::Result<Store> {
+    let address = engine::serve(Some(path), ([127, 0, 0, 1], 0).into()).await?;
+    let store = Store::connect(&aws::local_config(&format!("http://{address}")), tables);
+    let made = store.create_tables().await;
+    made.with_context(|| format!("cannot use the store at {}", path.display()))?;
+    Ok(store)
+}
+
+/// Why the store does not answer, and what to do about it.
+fn unreachable(error: StoreError, prefix: &str) -> anyhow::Error {
+    let advice = if error.is_missing_table() {
+        format!(
+            "this AWS account has no tables `{prefix}…` in this region: name the region of the \
+             stack with --region, or a local store with --data"
+        )
+    } else {
+        "cannot reach the store: name a local one with --data, or see that --profile, --region \
+         and the credentials of the AWS tools are right"
+            .to_owned()
+    };
+    anyhow::Error::new(error).context(advice)
+}
+
+impl Session {
+    /// The present instant, as it goes on.
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// AWS, where the store is there.
+    #[must_use]
+    pub fn aws(&self) -> Option<&SdkConfig> {
+        self.aws.as_ref()
+    }
+
+    /// The functions. In this process they tell `outcomes` what happens.
+    pub fn functions(&self, outcomes: mpsc::UnboundedSender<Outcome>) -> anyhow::Result<Functions> {
+        if let Some(config) = &self.aws {
+            return Ok(Functions::Lambda(LambdaFunctions::of_stack(
+                config,
+                &self.prefix,
+            )));
+        }
+        Ok(Functions::Here(Service::new(
+            self.store.clone(),
+            self.providers()?,
+            self.clock.clone(),
+            self.stepped.clone(),
+            outcomes,
+        )))
+    }
+
+    /// Clients for the accounts; only a local store's commands hold tokens.
+    pub fn providers(&self) -> anyhow::Result<Providers> {
+        Ok(Providers::new(
+            self.clouds.tokens()?,
+            self.clouds.endpoints()?,
+            provider::http_client()?,
+        ))
+    }
+
+    /// Lets time pass: real time, or that of a simulator whose clock is moved.
+    pub async fn wait(&self, duration: Duration) -> anyhow::Result<()> {
+        match &self.stepped {
+            None => self.clock.sleep(duration).await,
+            Some(stepped) => {
+                let to = self.clock.now() + duration;
+                self.clouds.advance_to(to).await?;
+                stepped.advance_to(to);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// All records, those of accounts that are configured no more included. What a newer program
+/// wrote is left out, and told.
 pub async fn all_records(store: &Store) -> anyhow::Result<Vec<Record>> {
-    let in_force = store.in_force().await.context("cannot read the store")?;
     let mut records = Vec::new();
-    for account in in_force.configuration.accounts.keys() {
-        records.extend(store.records_of(account).await?);
+    for account in store.accounts().await.context("cannot read the store")? {
+        let mut pages = store.record_pages(&account);
+        while let Some(page) = pages.next().await? {
+            for record in page {
+                match record {
+                    Ok(record) => records.push(record),
+                    Err(error) => output::warn(&error),
+                }
+            }
+        }
     }
     Ok(records)
 }

@@ -1,5 +1,6 @@
 //! The `offhours` command: what a person checks, previews and does by hand.
 
+pub mod carry_out;
 pub mod commands;
 pub mod configuration_file;
 pub mod connection;
@@ -70,10 +71,10 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::Validate(args) => validate::run(args, clock.now()),
         Command::Preview(args) => preview::run(args, clock.now()),
         Command::Local(args) => wait_for(local_command::run(args)),
-        Command::Status(args) => wait_for(status::run(args, clock.now())),
-        Command::Stop(args) => wait_for(by_hand::run(args, Direction::Stop, clock.now())),
-        Command::Start(args) => wait_for(by_hand::run(args, Direction::Start, clock.now())),
-        Command::Approve(args) => wait_for(approve::run(args, clock.now())),
+        Command::Status(args) => wait_for(status::run(args)),
+        Command::Stop(args) => wait_for(by_hand::run(args, Direction::Stop)),
+        Command::Start(args) => wait_for(by_hand::run(args, Direction::Start)),
+        Command::Approve(args) => wait_for(approve::run(args)),
     };
     result.unwrap_or_else(|error| {
         output::report(&error);

@@ -28,6 +28,11 @@ pub fn remark(text: &str) {
     quietly(io::stderr().lock(), text).ok();
 }
 
+/// Warns on standard error of what the command could go on without: `warning:`, then the causes.
+pub fn warn(error: &dyn std::error::Error) {
+    remark(&format!("warning: {}\n", environment::in_words(error)));
+}
+
 /// Tells on standard error why a command failed: `error:`, then the chain of causes. The problems
 /// of a configuration come before it, a line each.
 pub fn report(error: &anyhow::Error) {

@@ -24,8 +24,8 @@ impl fmt::Display for Function {
 #[derive(Debug, thiserror::Error)]
 #[error("failed to invoke {function}")]
 pub struct InvokeError {
-    /// Which function.
-    pub function: Function,
+    /// Which function: what it does, or its name.
+    pub function: String,
     /// Why.
     #[source]
     pub source: Box<dyn std::error::Error + Send + Sync>,
@@ -50,6 +50,7 @@ pub struct LambdaFunctions {
     client: aws_sdk_lambda::Client,
     stop: String,
     start: Option<String>,
+    poll_status: Option<String>,
 }
 
 #[cfg(feature = "aws")]
@@ -58,11 +59,106 @@ impl LambdaFunctions {
     pub fn from_settings(
         config: &aws_config::SdkConfig,
     ) -> Result<Self, crate::settings::SettingError> {
+        use crate::settings::{START_FUNCTION, STOP_FUNCTION, optional, required};
         Ok(Self {
             client: aws_sdk_lambda::Client::new(config),
-            stop: crate::settings::required(crate::settings::STOP_FUNCTION)?,
-            start: crate::settings::optional(crate::settings::START_FUNCTION),
+            stop: required(STOP_FUNCTION)?,
+            start: optional(START_FUNCTION),
+            poll_status: None,
         })
+    }
+
+    /// The functions of a deployed stack, as a person's commands find them: by the names in the
+    /// environment, or behind the prefix that the tables have.
+    #[must_use]
+    pub fn of_stack(config: &aws_config::SdkConfig, prefix: &str) -> Self {
+        use crate::settings::{POLL_STATUS_FUNCTION, START_FUNCTION, STOP_FUNCTION, optional};
+        let named =
+            |setting, function| optional(setting).unwrap_or_else(|| format!("{prefix}{function}"));
+        Self {
+            client: aws_sdk_lambda::Client::new(config),
+            stop: named(STOP_FUNCTION, "stop"),
+            start: Some(named(START_FUNCTION, "start")),
+            poll_status: Some(named(POLL_STATUS_FUNCTION, "poll-status")),
+        }
+    }
+
+    /// Hands an event to stop or start and waits for what it answers.
+    pub async fn ask(
+        &self,
+        function: Function,
+        event: serde_json::Value,
+    ) -> Result<serde_json::Value, InvokeError> {
+        self.answer(self.name(function)?, event).await
+    }
+
+    /// Hands a question to poll-status and waits for what it answers.
+    pub async fn ask_poll_status(
+        &self,
+        event: serde_json::Value,
+    ) -> Result<serde_json::Value, InvokeError> {
+        let name = self.poll_status.as_deref();
+        self.answer(name.ok_or_else(|| unnamed("poll-status"))?, event)
+            .await
+    }
+
+    fn name(&self, function: Function) -> Result<&str, InvokeError> {
+        match function {
+            Function::Stop => Ok(&self.stop),
+            Function::Start => self.start.as_deref().ok_or_else(|| unnamed("start")),
+        }
+    }
+
+    async fn answer(
+        &self,
+        name: &str,
+        event: serde_json::Value,
+    ) -> Result<serde_json::Value, InvokeError> {
+        let failed = |source| InvokeError {
+            function: name.to_owned(),
+            source,
+        };
+        let kind = aws_sdk_lambda::types::InvocationType::RequestResponse;
+        let answer = self.send(name, event, kind).await?;
+        let payload = answer
+            .payload
+            .map(aws_sdk_lambda::primitives::Blob::into_inner)
+            .unwrap_or_default();
+        if answer.function_error.is_some() {
+            let words = String::from_utf8_lossy(&payload).into_owned();
+            return Err(failed(words.into()));
+        }
+        serde_json::from_slice(&payload).map_err(|error| failed(error.into()))
+    }
+
+    async fn send(
+        &self,
+        name: &str,
+        event: serde_json::Value,
+        kind: aws_sdk_lambda::types::InvocationType,
+    ) -> Result<aws_sdk_lambda::operation::invoke::InvokeOutput, InvokeError> {
+        let failed = |source| InvokeError {
+            function: name.to_owned(),
+            source,
+        };
+        let payload = serde_json::to_vec(&event).map_err(|error| failed(error.into()))?;
+        self.client
+            .invoke()
+            .function_name(name)
+            .invocation_type(kind)
+            .payload(aws_sdk_lambda::primitives::Blob::new(payload))
+            .send()
+            .await
+            .map_err(|error| failed(Box::new(aws_sdk_lambda::Error::from(error))))
+    }
+}
+
+/// A function whose name this process was not told.
+#[cfg(feature = "aws")]
+fn unnamed(function: &str) -> InvokeError {
+    InvokeError {
+        function: function.to_owned(),
+        source: "the environment does not name it".into(),
     }
 }
 
@@ -73,23 +169,7 @@ impl Invoke for LambdaFunctions {
         function: Function,
         event: serde_json::Value,
     ) -> Result<(), InvokeError> {
-        let failed = |source| InvokeError { function, source };
-        let name = match function {
-            Function::Stop => &self.stop,
-            Function::Start => self
-                .start
-                .as_ref()
-                .ok_or_else(|| failed("OFFHOURS_START_FUNCTION is not set".into()))?,
-        };
-        let payload = serde_json::to_vec(&event).map_err(|error| failed(error.into()))?;
-        self.client
-            .invoke()
-            .function_name(name)
-            .invocation_type(aws_sdk_lambda::types::InvocationType::Event)
-            .payload(aws_sdk_lambda::primitives::Blob::new(payload))
-            .send()
-            .await
-            .map_err(|error| failed(Box::new(aws_sdk_lambda::Error::from(error))))?;
-        Ok(())
+        let kind = aws_sdk_lambda::types::InvocationType::Event;
+        self.send(self.name(function)?, event, kind).await.map(drop)
     }
 }

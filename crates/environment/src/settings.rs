@@ -25,6 +25,9 @@ pub const STOP_FUNCTION: &str = "OFFHOURS_STOP_FUNCTION";
 /// The name of the function that starts.
 pub const START_FUNCTION: &str = "OFFHOURS_START_FUNCTION";
 
+/// The name of the function that observes.
+pub const POLL_STATUS_FUNCTION: &str = "OFFHOURS_POLL_STATUS_FUNCTION";
+
 /// A setting that must be there.
 pub fn required(name: &'static str) -> Result<String, SettingError> {
     optional(name).ok_or(SettingError {

@@ -52,6 +52,15 @@ pub enum StoreError {
     Malformed(#[from] serde_dynamo::Error),
 }
 
+impl StoreError {
+    /// Whether there is no such table: nothing was set up there.
+    #[must_use]
+    pub fn is_missing_table(&self) -> bool {
+        matches!(self, Self::Dynamo(_, source)
+            if matches!(**source, aws_sdk_dynamodb::Error::ResourceNotFoundException(_)))
+    }
+}
+
 /// Turns an SDK error into ours, with what was tried.
 pub(crate) fn failed<E>(what: &'static str) -> impl FnOnce(E) -> StoreError
 where

@@ -1,14 +1,13 @@
 //! `offhours approve`: let go of what was held because too much joined at once.
 
 use domain::{AccountName, record::Record};
-use jiff::Timestamp;
 use lifecycle::approve::approve;
 use serde::Serialize;
 
 use super::Format;
 use crate::{
     Exit,
-    connection::{Connection, all_records, named},
+    connection::{Connection, Session, all_records, named},
     exit::UsageError,
     output,
 };
@@ -47,8 +46,8 @@ struct Approved {
 }
 
 /// Approves, and says what.
-pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
-    let store = args.connection.store().await?;
+pub async fn run(args: &Args) -> anyhow::Result<Exit> {
+    let Session { store, now, .. } = args.connection.open().await?;
     let records = all_records(&store).await?;
     let mut chosen = Vec::new();
     for target in &args.resources {

@@ -16,7 +16,7 @@ use store::{InForce, Store};
 use super::Format;
 use crate::{
     Exit,
-    connection::{Connection, Functions, all_records, named},
+    connection::{Connection, Functions, Session, all_records, named},
     output::{self, Style},
 };
 
@@ -47,15 +47,12 @@ pub struct Args {
     format: Format,
 }
 
-/// Shows the records as they are at `now`.
-pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
+/// Shows the records as they are now.
+pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let (sender, _outcomes) = tokio::sync::mpsc::unbounded_channel();
-    let (store, functions) = if args.live {
-        let (store, functions) = args.connection.functions(sender).await?;
-        (store, Some(functions))
-    } else {
-        (args.connection.store().await?, None)
-    };
+    let session = args.connection.open().await?;
+    let functions = args.live.then(|| session.functions(sender)).transpose()?;
+    let Session { store, now, .. } = session;
     let in_force = store.in_force().await?;
     let records = chosen(args, all_records(&store).await?)?;
     let mut rows: Vec<Row> = records

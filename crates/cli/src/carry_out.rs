@@ -1,0 +1,251 @@
+//! Giving a command to stop or start, and following it until it is seen.
+
+use std::{
+    collections::BTreeSet,
+    io::{self, IsTerminal as _},
+    time::Duration,
+};
+
+use domain::{
+    ResourceRef,
+    record::{Direction, Phase},
+};
+use environment::Function;
+use jiff::{SignedDuration, Timestamp};
+use lifecycle::{
+    Outcome, Report,
+    outcome::{Event, Subject},
+};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::{
+    Exit,
+    commands::Format,
+    connection::{Functions, Session},
+    local::view::View,
+    output,
+};
+
+/// Between two looks while waiting.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// How long to wait for the end at most: longer than any deadline, after which it is stuck.
+const WAIT_AT_MOST: SignedDuration = SignedDuration::from_mins(45);
+
+/// How long dispatch may take to pick up what an invocation left behind.
+const PICKED_UP_WITHIN: SignedDuration = SignedDuration::from_mins(3);
+
+/// When a command is over for who gave it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// As soon as it is asked for.
+    Asked,
+    /// Once the resources themselves show it.
+    Seen,
+}
+
+/// A command to stop or start.
+#[derive(Debug, Clone)]
+pub struct Command {
+    /// Which.
+    pub direction: Direction,
+    /// What it is about, as stop and start take it: `{"resources": [...]}`, `{"schedule": "..."}`
+    /// or `{"account": "..."}`.
+    pub target: Value,
+    /// Whether to say what would be sent, and send nothing.
+    pub dry_run: bool,
+    /// Until when to follow it.
+    pub until: Until,
+}
+
+/// Gives the command, shows what happens, and says how it ended.
+pub async fn carry_out(
+    session: &Session,
+    command: &Command,
+    format: Format,
+) -> anyhow::Result<Exit> {
+    let (sender, mut outcomes) = mpsc::unbounded_channel();
+    let functions = session.functions(sender)?;
+    let mut waiting = Waiting {
+        session,
+        functions: &functions,
+        direction: command.direction,
+        view: view(format),
+        asked: BTreeSet::new(),
+        needs_person: false,
+        failed: false,
+    };
+    let report = give(session, &functions, command).await?;
+    // The report has it all: what was told on the way is in it.
+    while outcomes.try_recv().is_ok() {}
+    for outcome in &report.outcomes {
+        waiting.hear(outcome)?;
+    }
+    if report.outcomes.is_empty() {
+        output::remark("There is nothing that this is about.\n");
+    }
+    if command.until == Until::Seen && !command.dry_run {
+        waiting.until_seen(&mut outcomes).await?;
+    }
+    waiting.view.finish();
+    Ok(match (waiting.failed, waiting.needs_person) {
+        (true, _) => Exit::Failed,
+        (false, true) => Exit::NeedsPerson,
+        (false, false) => Exit::Done,
+    })
+}
+
+async fn give(
+    session: &Session,
+    functions: &Functions,
+    command: &Command,
+) -> anyhow::Result<Report> {
+    let mut event = command.target.clone();
+    event["dry_run"] = json!(command.dry_run);
+    event["by"] = json!(whoever());
+    event["time"] = json!(session.now);
+    let function = match command.direction {
+        Direction::Stop => Function::Stop,
+        Direction::Start => Function::Start,
+    };
+    match functions {
+        Functions::Here(service) => {
+            let report = service.act(function, &event.to_string()).await;
+            report.map_err(|error| anyhow::anyhow!(error))
+        }
+        Functions::Lambda(lambda) => {
+            Ok(serde_json::from_value(lambda.ask(function, event).await?)?)
+        }
+    }
+}
+
+/// Who gives commands, for history.
+#[must_use]
+pub fn whoever() -> String {
+    std::env::var("USER").unwrap_or_else(|_| "somebody at a terminal".to_owned())
+}
+
+fn view(format: Format) -> View {
+    match format {
+        Format::Json => View::Json,
+        Format::Table if io::stdout().is_terminal() => View::terminal(),
+        Format::Table => View::Plain,
+    }
+}
+
+/// What is waited for, and what was heard.
+struct Waiting<'a> {
+    session: &'a Session,
+    functions: &'a Functions,
+    direction: Direction,
+    view: View,
+    asked: BTreeSet<ResourceRef>,
+    needs_person: bool,
+    failed: bool,
+}
+
+impl Waiting<'_> {
+    fn hear(&mut self, outcome: &Outcome) -> anyhow::Result<()> {
+        self.view.show(outcome)?;
+        let Subject::Resource { resource, .. } = &outcome.subject else {
+            return Ok(());
+        };
+        match &outcome.event {
+            Event::Asked { .. } => {
+                self.asked.insert(resource.clone());
+            }
+            Event::Declined { .. } | Event::Postponed { .. } => self.failed = true,
+            Event::Refused { .. } | Event::Stuck { .. } => {
+                self.needs_person = true;
+                self.asked.remove(resource);
+            }
+            Event::Seen { .. }
+            | Event::Overtaken { .. }
+            | Event::LetGo { .. }
+            | Event::Gone { .. } => {
+                self.asked.remove(resource);
+            }
+            Event::Forced { .. }
+            | Event::AlreadyThere { .. }
+            | Event::WouldAsk { .. }
+            | Event::Joined { .. }
+            | Event::Orphaned
+            | Event::Conflict { .. }
+            | Event::UnknownSchedule { .. }
+            | Event::Replaced { .. }
+            | Event::Status { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// Looks until nothing that was asked for is under way any more, or Ctrl-C is pressed: what
+    /// was asked for goes on without us.
+    async fn until_seen(
+        &mut self,
+        outcomes: &mut mpsc::UnboundedReceiver<Outcome>,
+    ) -> anyhow::Result<()> {
+        let interrupt = tokio::signal::ctrl_c();
+        tokio::pin!(interrupt);
+        let began = self.session.now;
+        while !self.asked.is_empty() && self.waited() < WAIT_AT_MOST {
+            tokio::select! {
+                waited = self.session.wait(LOOK_EVERY) => waited?,
+                signal = &mut interrupt => {
+                    signal?;
+                    self.leave_under_way();
+                    return Ok(());
+                }
+            }
+            self.view.passed(self.session.clock().now());
+            if let Functions::Here(service) = self.functions {
+                let looked = service.poll_once().await;
+                looked.map_err(|error| anyhow::anyhow!(error))?;
+            }
+            while let Ok(outcome) = outcomes.try_recv() {
+                self.hear(&outcome)?;
+            }
+            self.forget_ended(began).await?;
+        }
+        self.failed |= !self.asked.is_empty();
+        Ok(())
+    }
+
+    fn waited(&self) -> SignedDuration {
+        self.session.clock().now().duration_since(self.session.now)
+    }
+
+    fn leave_under_way(&mut self) {
+        self.failed = true;
+        self.view.finish();
+        let all: Vec<_> = self.asked.iter().map(ToString::to_string).collect();
+        output::remark(&format!(
+            "No longer waiting. Still under way, and not lost: {}. `offhours status` shows how it \
+             goes on.\n",
+            all.join(", ")
+        ));
+    }
+
+    /// What others saw through (dispatch, or functions at AWS) is known from its record.
+    async fn forget_ended(&mut self, began: Timestamp) -> anyhow::Result<()> {
+        let references: Vec<_> = self.asked.iter().cloned().collect();
+        for record in self.session.store.records(&references).await? {
+            let picked_up = record.handled.as_ref().is_some_and(|handled| {
+                handled.key.instant >= began && handled.wish == self.direction.wish()
+            });
+            match &record.phase {
+                Phase::InFlight { .. } => {}
+                _ if !picked_up && self.waited() < PICKED_UP_WITHIN => {}
+                Phase::Settled { .. } => {
+                    self.failed |= !picked_up;
+                    self.asked.remove(&record.reference);
+                }
+                Phase::Refused { .. } | Phase::Stuck { .. } | Phase::Gone { .. } => {
+                    self.needs_person = true;
+                    self.asked.remove(&record.reference);
+                }
+            }
+        }
+        Ok(())
+    }
+}
