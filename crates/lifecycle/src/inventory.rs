@@ -138,7 +138,10 @@ fn without_request_id(words: &str) -> &str {
     words.split(" (request ").next().unwrap_or(words)
 }
 
-fn kinds(account: &AccountName, configuration: &Configuration) -> &'static [ResourceKind] {
+pub(crate) fn kinds(
+    account: &AccountName,
+    configuration: &Configuration,
+) -> &'static [ResourceKind] {
     match configuration.accounts.get(account).map(|a| a.provider) {
         Some(Provider::DigitalOcean) => &[
             ResourceKind::Droplet,

@@ -19,6 +19,7 @@ mod plan;
 pub mod poll;
 mod providers;
 mod settle;
+pub mod trial;
 
 use domain::record::Writer;
 use environment::Clock;

@@ -10,7 +10,7 @@ use domain::{
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::Context;
+use crate::{Context, trial::Trial};
 
 /// All that one invocation did, or found worth saying.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +20,9 @@ pub struct Report {
     /// Transitions looked at that are still under way.
     #[serde(default)]
     pub in_flight: usize,
+    /// What accounts showed that were tried.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trials: Vec<Trial>,
 }
 
 impl Report {

@@ -1,11 +1,13 @@
 //! Observes: follows transitions until they are seen, and takes the inventory. Sends no change;
 //! where a cut of power is due, it asks stop, which looks again.
 
+use std::collections::BTreeMap;
+
 use aws_lambda_events::eventbridge::EventBridgeEvent;
-use domain::ResourceRef;
+use domain::{AccountName, ResourceRef, configuration::Account};
 use environment::Invoke;
-use lifecycle::{Context, Error, Report, poll};
-use serde::Deserialize;
+use lifecycle::{Context, Error, Report, poll, trial::trials};
+use serde::{Deserialize, de::Error as _};
 use serde_json::Value;
 
 /// An event of poll-status.
@@ -16,13 +18,16 @@ pub enum Event {
     Timer(Box<EventBridgeEvent>),
     /// Somebody wants to know what these show now.
     Status(Vec<ResourceRef>),
+    /// Somebody wants to know what these accounts' tokens show, before they are applied.
+    Try(BTreeMap<AccountName, Account>),
 }
 
 /// The form of a question by hand.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Question {
-    resources: Vec<ResourceRef>,
+#[serde(rename_all = "kebab-case")]
+enum Question {
+    Resources(Vec<ResourceRef>),
+    Try(BTreeMap<AccountName, Account>),
 }
 
 impl TryFrom<Value> for Event {
@@ -33,8 +38,14 @@ impl TryFrom<Value> for Event {
         if event.get("detail-type").is_some() {
             Ok(Self::Timer(Box::new(serde_json::from_value(event)?)))
         } else {
-            let question: Question = serde_json::from_value(event)?;
-            Ok(Self::Status(question.resources))
+            match serde_json::from_value(event)? {
+                Question::Resources(resources) => Ok(Self::Status(resources)),
+                // Whoever may ask must not choose where a token is sent.
+                Question::Try(accounts) if accounts.values().any(|a| a.url.is_some()) => Err(
+                    Self::Error::custom("an account with an address of its own is not tried"),
+                ),
+                Question::Try(accounts) => Ok(Self::Try(accounts)),
+            }
         }
     }
 }
@@ -48,6 +59,10 @@ pub async fn handle(
     match event {
         Event::Timer(_) => poll::tick(context, invoke).await,
         Event::Status(resources) => poll::status(context, &resources).await,
+        Event::Try(accounts) => Ok(Report {
+            trials: trials(context, &accounts).await,
+            ..Report::default()
+        }),
     }
 }
 
@@ -73,8 +88,21 @@ mod tests {
     fn a_misspelt_question_is_refused() {
         let error = serde_json::from_str::<Event>(r#"{"resource": []}"#).unwrap_err();
         assert!(
-            error.to_string().contains("unknown field `resource`"),
+            error.to_string().contains("unknown variant `resource`"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn an_account_is_tried_at_its_providers_own_address_alone() {
+        let question = |url: &str| {
+            format!(
+                r#"{{"try": {{"hz-eu": {{"provider": "hetzner", "token": "ssm:/offhours/hz"{url}}}}}}}"#
+            )
+        };
+        let event = serde_json::from_str(&question("")).unwrap();
+        assert!(matches!(event, Event::Try(accounts) if accounts.len() == 1));
+        let elsewhere = question(r#", "url": "https://example.com""#);
+        serde_json::from_str::<Event>(&elsewhere).unwrap_err();
     }
 }
