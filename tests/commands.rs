@@ -1,70 +1,9 @@
 //! The commands of a person on a local store, as the built program answers them.
 
-use std::{path::PathBuf, process::Output};
-
-use tempfile::TempDir;
-
 use crate::{
-    programs::{Keeps, LocalProgram, SimulatorProgram},
-    support::{EACH_KIND, monday, office_hours, one_of_each_kind, program, run},
+    programs::{SimulatorProgram, Terminal},
+    support::{EACH_KIND, office_hours, run},
 };
-
-/// The commands, on a store beside a simulator.
-struct Terminal {
-    simulator: SimulatorProgram,
-    data: PathBuf,
-    _directory: TempDir,
-}
-
-/// How a command ended, and what it printed.
-struct Ended {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
-}
-
-impl Terminal {
-    async fn new(at: &str) -> Self {
-        let directory = TempDir::new().unwrap();
-        Self {
-            simulator: SimulatorProgram::start(&one_of_each_kind(), monday(at)).await,
-            data: directory.path().join("offhours.db"),
-            _directory: directory,
-        }
-    }
-
-    /// Runs the service until an instant.
-    async fn local(&self, configuration: &str, until: &str) {
-        let local = LocalProgram::new(configuration, Keeps::File(self.data.clone()));
-        local.run(&self.simulator, monday(until)).await;
-    }
-
-    async fn run(&self, arguments: &[&str]) -> Ended {
-        let Output {
-            status,
-            stdout,
-            stderr,
-        } = tokio::process::Command::new(program("offhours", "offhours"))
-            .args(arguments)
-            .arg("--data")
-            .arg(&self.data)
-            .arg(format!("--simulate={}", self.simulator.url))
-            .env("DO_TOKEN", "secret-do-token")
-            .env("HZ_TOKEN", "secret-hz-token")
-            .output()
-            .await
-            .unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        let ended = Ended {
-            code: status.code(),
-            stdout: text(stdout),
-            stderr: text(stderr),
-        };
-        assert!(!ended.stdout.contains("secret-"), "{}", ended.stdout);
-        assert!(!ended.stderr.contains("secret-"), "{}", ended.stderr);
-        ended
-    }
-}
 
 #[test]
 fn commands_read_the_store_that_local_left_and_answer_by_their_exit_codes() {

@@ -5,6 +5,7 @@
     reason = "`allow-unwrap-in-tests` misses the helpers of a test crate"
 )]
 
+mod applying;
 mod bad_input;
 mod budget;
 mod cargo_lambda;

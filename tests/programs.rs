@@ -7,7 +7,7 @@ use std::{
     fs::{self, File},
     net::SocketAddr,
     path::{Path, PathBuf},
-    process::Stdio,
+    process::{Output, Stdio},
 };
 
 use jiff::Timestamp;
@@ -18,7 +18,7 @@ use tokio::{
     process::{Child, Command},
 };
 
-use crate::support::{self, program};
+use crate::support::{self, monday, one_of_each_kind, program};
 
 /// The simulator, running until this is dropped.
 pub(crate) struct SimulatorProgram {
@@ -225,6 +225,69 @@ impl Running {
         let mut kill = Command::new("sh");
         let sent = kill.args(["-c", &format!("kill -INT {id}")]).status();
         assert!(sent.await.unwrap().success());
+    }
+}
+
+/// The commands, on a store beside a simulator.
+pub(crate) struct Terminal {
+    pub(crate) simulator: SimulatorProgram,
+    pub(crate) data: PathBuf,
+    directory: TempDir,
+}
+
+/// How a command ended, and what it printed.
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Terminal {
+    pub(crate) async fn new(at: &str) -> Self {
+        let directory = TempDir::new().unwrap();
+        Self {
+            simulator: SimulatorProgram::start(&one_of_each_kind(), monday(at)).await,
+            data: directory.path().join("offhours.db"),
+            directory,
+        }
+    }
+
+    /// Writes offhours.toml, in the folder in which the commands run.
+    pub(crate) fn write(&self, configuration: &str) {
+        fs::write(self.directory.path().join("offhours.toml"), configuration).unwrap();
+    }
+
+    /// Runs the service until an instant.
+    pub(crate) async fn local(&self, configuration: &str, until: &str) {
+        let local = LocalProgram::new(configuration, Keeps::File(self.data.clone()));
+        local.run(&self.simulator, monday(until)).await;
+    }
+
+    pub(crate) async fn run(&self, arguments: &[&str]) -> Ended {
+        let Output {
+            status,
+            stdout,
+            stderr,
+        } = Command::new(program("offhours", "offhours"))
+            .args(arguments)
+            .arg("--data")
+            .arg(&self.data)
+            .arg(format!("--simulate={}", self.simulator.url))
+            .current_dir(self.directory.path())
+            .env("DO_TOKEN", "secret-do-token")
+            .env("HZ_TOKEN", "secret-hz-token")
+            .output()
+            .await
+            .unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        let ended = Ended {
+            code: status.code(),
+            stdout: text(stdout),
+            stderr: text(stderr),
+        };
+        assert!(!ended.stdout.contains("secret-"), "{}", ended.stdout);
+        assert!(!ended.stderr.contains("secret-"), "{}", ended.stderr);
+        ended
     }
 }
 

@@ -59,11 +59,11 @@ pub struct Command {
     pub until: Until,
 }
 
-/// Gives the command, shows what happens, and says how it ended.
+/// Gives the command, shows what happens (nothing without a format), and says how it ended.
 pub async fn carry_out(
     session: &Session,
     command: &Command,
-    format: Format,
+    format: Option<Format>,
 ) -> anyhow::Result<Exit> {
     let (sender, mut outcomes) = mpsc::unbounded_channel();
     let functions = session.functions(sender)?;
@@ -71,7 +71,7 @@ pub async fn carry_out(
         session,
         functions: &functions,
         direction: command.direction,
-        view: view(format),
+        view: format.map_or(View::None, view),
         asked: BTreeSet::new(),
         needs_person: false,
         failed: false,

@@ -1,5 +1,7 @@
 //! The `offhours` command: what a person checks, previews and does by hand.
 
+pub mod apply;
+pub mod ask;
 pub mod carry_out;
 pub mod commands;
 pub mod configuration_file;
@@ -14,7 +16,10 @@ use environment::Clock;
 
 pub use exit::Exit;
 
-use commands::{approve, by_hand, local as local_command, preview, status, validate};
+use commands::{
+    apply as apply_command, approve, by_hand, local as local_command, log, preview, status,
+    validate,
+};
 use domain::record::Direction;
 
 /// Stops cloud resources when nobody uses them, and starts them again in time.
@@ -54,6 +59,8 @@ pub struct Arguments {
 enum Command {
     Validate(validate::Args),
     Preview(preview::Args),
+    Apply(Box<apply_command::Args>),
+    Log(log::Args),
     Local(Box<local_command::Args>),
     Status(status::Args),
     /// Stops resources now.
@@ -70,6 +77,8 @@ pub fn run(arguments: &Arguments) -> Exit {
     let result = match &arguments.command {
         Command::Validate(args) => validate::run(args, clock.now()),
         Command::Preview(args) => preview::run(args, clock.now()),
+        Command::Apply(args) => wait_for(apply_command::run(args)),
+        Command::Log(args) => wait_for(log::run(args)),
         Command::Local(args) => wait_for(local_command::run(args)),
         Command::Status(args) => wait_for(status::run(args)),
         Command::Stop(args) => wait_for(by_hand::run(args, Direction::Stop)),

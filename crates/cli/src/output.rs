@@ -5,6 +5,7 @@ use std::{
     io::{self, IsTerminal as _, Write},
 };
 
+use anstyle::AnsiColor;
 use comfy_table::{Cell, Color, ContentArrangement, LineStyle, Table, TableStyle, presets};
 use domain::schedule::Wish;
 use serde::Serialize;
@@ -54,8 +55,35 @@ fn quietly(mut to: impl Write, text: &str) -> io::Result<()> {
     }
 }
 
+/// The text with each UUID cut to its first part: a line is read by people, and the whole ids are
+/// in what programs read.
+#[must_use]
+pub fn shortened(text: &str) -> String {
+    let is_separator = |c: char| !(c.is_ascii_alphanumeric() || c == '-');
+    text.split_inclusive(is_separator)
+        .map(|word| {
+            let id = word.trim_end_matches(is_separator);
+            match uuid::Uuid::try_parse(id) {
+                Ok(_) if id.len() == 36 => format!("{}…{}", &id[..8], &word[id.len()..]),
+                Ok(_) | Err(_) => word.to_owned(),
+            }
+        })
+        .collect()
+}
+
 /// The width of lists where there is no terminal to ask.
 const FILE_WIDTH: u16 = 150;
+
+/// What a text says, for its colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Paint {
+    /// Something new.
+    Added,
+    /// Something other than before.
+    Changed,
+    /// Something that is gone.
+    Removed,
+}
 
 /// How tables are to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,6 +144,21 @@ impl Style {
         table
     }
 
+    /// A text in the colour of what it says.
+    #[must_use]
+    pub fn paint(self, paint: Paint, text: &str) -> String {
+        if !self.colours {
+            return text.to_owned();
+        }
+        let colour = match paint {
+            Paint::Added => AnsiColor::Green,
+            Paint::Changed => AnsiColor::Yellow,
+            Paint::Removed => AnsiColor::Red,
+        };
+        let style = colour.on_default();
+        format!("{style}{text}{style:#}")
+    }
+
     /// A wish, in its colour.
     #[must_use]
     pub fn wish(self, wish: Wish) -> Cell {
@@ -167,5 +210,15 @@ mod tests {
         };
         assert!(rendered(true).contains('\u{1b}'));
         assert!(!rendered(false).contains('\u{1b}'));
+    }
+
+    #[test]
+    fn ids_are_shortened_and_nothing_else() {
+        let text = "PUT /v2/databases/9cc10173-e9ea-4176-9dbc-a4cee4c4ff30/resize size=db-s-1vcpu-2gb \
+                    (request 40d29eb5-7de1-4510-ac7a-52e3d5459060)";
+        assert_eq!(
+            shortened(text),
+            "PUT /v2/databases/9cc10173…/resize size=db-s-1vcpu-2gb (request 40d29eb5…)"
+        );
     }
 }

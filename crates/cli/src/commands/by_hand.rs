@@ -59,7 +59,7 @@ pub async fn run(args: &Args, direction: Direction) -> anyhow::Result<Exit> {
             Until::Seen
         },
     };
-    carry_out(&session, &command, args.format).await
+    carry_out(&session, &command, Some(args.format)).await
 }
 
 /// What stop and start are told; names that do not exist are answered here.

@@ -1,8 +1,10 @@
 //! The commands, a file each: an `Args` of what may be written after its name, and a `run`.
 
+pub mod apply;
 pub mod approve;
 pub mod by_hand;
 pub mod local;
+pub mod log;
 pub mod preview;
 pub mod status;
 pub mod validate;

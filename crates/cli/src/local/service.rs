@@ -3,15 +3,21 @@
 //! Handlers are not `Send`, as the Lambda runtime does not ask it of them: they run within a
 //! [`tokio::task::LocalSet`].
 
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
-use domain::{ResourceRef, record::Writer};
+use domain::{AccountName, ResourceRef, configuration::Account, record::Writer};
 use environment::{Clock, Function, Invoke, InvokeError, SteppedClock, in_words};
 use jiff::Timestamp;
-use lifecycle::{Context, Outcome, Providers, Report};
+use lifecycle::{
+    Context, Outcome, Providers, Report,
+    trial::{Trial, trials},
+};
 use serde_json::Value;
 use store::Store;
 use tokio::{sync::mpsc, task::JoinSet};
@@ -138,6 +144,12 @@ impl Service {
             .iter()
             .map(|outcome| outcome.event.to_string());
         Ok(words.collect())
+    }
+
+    /// Tries accounts that are not applied yet.
+    pub async fn try_accounts(&self, accounts: &BTreeMap<AccountName, Account>) -> Vec<Trial> {
+        let writer = self.writer();
+        trials(self.context(&writer, &|_| ()), accounts).await
     }
 
     fn tell(&self, outcome: &Outcome) {

@@ -18,6 +18,8 @@ const REFERENCE_WIDTH: usize = 24;
 /// Where what happens is shown.
 #[derive(Debug)]
 pub enum View {
+    /// Nowhere.
+    None,
     /// One JSON object per line on standard output.
     Json,
     /// One plain line each on standard output.
@@ -57,6 +59,7 @@ impl View {
     /// Shows one thing that happened.
     pub fn show(&mut self, outcome: &Outcome) -> anyhow::Result<()> {
         match self {
+            Self::None => {}
             Self::Json => {
                 let mut line = serde_json::to_string(outcome)?;
                 line.push('\n');
@@ -161,7 +164,7 @@ fn style(template: &str) -> ProgressStyle {
 /// One line for people: when, what, and what happened.
 fn line(outcome: &Outcome) -> String {
     let when = outcome.at.strftime("%a %H:%M:%SZ");
-    let event = shortened(&outcome.event.to_string());
+    let event = output::shortened(&outcome.event.to_string());
     match &outcome.subject {
         Subject::Resource { resource, name } => {
             let kind = format!("{}/{}", resource.account, resource.kind());
@@ -170,35 +173,5 @@ fn line(outcome: &Outcome) -> String {
         Subject::Account { account } => {
             format!("{when}  {account:<REFERENCE_WIDTH$} {:<20} {event}", "")
         }
-    }
-}
-
-/// The text with each UUID cut to its first part: a line is read by people, and the whole ids are
-/// in the JSON lines and in `offhours status`.
-fn shortened(text: &str) -> String {
-    let is_separator = |c: char| !(c.is_ascii_alphanumeric() || c == '-');
-    text.split_inclusive(is_separator)
-        .map(|word| {
-            let id = word.trim_end_matches(is_separator);
-            match uuid::Uuid::try_parse(id) {
-                Ok(_) if id.len() == 36 => format!("{}…{}", &id[..8], &word[id.len()..]),
-                Ok(_) | Err(_) => word.to_owned(),
-            }
-        })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_are_shortened_and_nothing_else() {
-        let text = "PUT /v2/databases/9cc10173-e9ea-4176-9dbc-a4cee4c4ff30/resize size=db-s-1vcpu-2gb \
-                    (request 40d29eb5-7de1-4510-ac7a-52e3d5459060)";
-        assert_eq!(
-            shortened(text),
-            "PUT /v2/databases/9cc10173…/resize size=db-s-1vcpu-2gb (request 40d29eb5…)"
-        );
     }
 }

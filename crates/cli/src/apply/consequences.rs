@@ -1,0 +1,179 @@
+//! What applying a configuration leads to soon, resource by resource.
+
+use domain::{
+    ResourceRef, ScheduleName,
+    configuration::Mode,
+    decision::{Decision, Rules, Verdict, coming_edges, judge, mode},
+    membership::{Membership, Subject},
+    record::{Direction, Phase, Record},
+    resource::{Power, SavedState},
+    schedule::Wish,
+};
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+
+/// How far ahead stops and starts are foretold.
+pub const SOON: SignedDuration = SignedDuration::from_mins(15);
+
+/// What a configuration leads to.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Consequences {
+    /// What is stopped or started within the next minutes, soonest first.
+    pub soon: Vec<Soon>,
+    /// Resources that follow another schedule than before, or none, or one for the first time.
+    pub moves: Vec<Move>,
+    /// Resources that Offhours holds stopped, or owes a size, and that nothing would cover.
+    pub stranded: Vec<Stranded>,
+    /// Schedules whose Droplets are cut off hard.
+    pub hard_cuts: Vec<ScheduleName>,
+}
+
+/// A stop or a start that is near.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Soon {
+    /// When; the instant of applying for what is due at once.
+    pub at: Timestamp,
+    /// Stop or start.
+    pub direction: Direction,
+    /// Its name.
+    pub name: String,
+    /// Which resource.
+    pub resource: ResourceRef,
+    /// Whether it is only reported, in observe mode.
+    pub observed_only: bool,
+}
+
+/// A resource that follows another schedule.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Move {
+    /// Which.
+    pub resource: ResourceRef,
+    /// Its name.
+    pub name: String,
+    /// The schedule that it follows now.
+    pub from: Option<ScheduleName>,
+    /// The schedule that it would follow.
+    pub to: Option<ScheduleName>,
+}
+
+/// A resource that would be left stopped, or small, with nothing to bring it back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Stranded {
+    /// Which.
+    pub resource: ResourceRef,
+    /// Its name.
+    pub name: String,
+    /// What is kept to be put back.
+    pub saved: Option<SavedState>,
+    /// Why nothing would cover it.
+    pub reason: String,
+}
+
+impl Consequences {
+    /// Judges each record under what holds and under what would hold.
+    #[must_use]
+    pub fn of(records: &[Record], old: Rules<'_>, new: Rules<'_>, now: Timestamp) -> Self {
+        let mut all = Self::default();
+        for record in records {
+            if matches!(record.phase, Phase::Gone { .. }) {
+                continue;
+            }
+            let before = judge(record, Subject::recorded(record), old, now);
+            let after = judge(record, Subject::recorded(record), new, now);
+            let configured = new
+                .configuration
+                .accounts
+                .contains_key(&record.reference.account);
+            if configured {
+                all.soon.extend(soon(record, &after, new, now));
+                all.hard_cuts.extend(hard_cut(record, &after, new));
+            }
+            all.moves.extend(moved(record, &before, &after, configured));
+            let covered = configured && after.opted_in;
+            if before.opted_in && !covered && is_owed(record) {
+                all.stranded.push(Stranded {
+                    resource: record.reference.clone(),
+                    name: record.name.clone(),
+                    saved: record.saved.clone(),
+                    reason: uncovered(record, &after, configured),
+                });
+            }
+        }
+        all.soon.sort();
+        all.hard_cuts.sort();
+        all.hard_cuts.dedup();
+        all
+    }
+}
+
+/// Whether a stop of ours holds the resource, is under way, or left a size to put back.
+fn is_owed(record: &Record) -> bool {
+    let stopping = record
+        .in_flight()
+        .is_some_and(|transition| transition.direction == Direction::Stop);
+    let handled_stop = record
+        .handled
+        .as_ref()
+        .is_some_and(|handled| handled.wish == Wish::Stopped);
+    let is_stopped = matches!(record.phase, Phase::Settled { at: Power::Stopped });
+    record.saved.is_some() || stopping || handled_stop && is_stopped
+}
+
+fn uncovered(record: &Record, verdict: &Verdict, configured: bool) -> String {
+    if !configured {
+        return format!("the account {} is removed", record.reference.account);
+    }
+    match (&verdict.membership, &verdict.decision) {
+        (Membership::Barred(bar), _) => bar.to_string(),
+        (_, Decision::Leave(reason)) => reason.to_string(),
+        (_, Decision::Act(_) | Decision::AskAgain(_)) => "no schedule names it".to_owned(),
+    }
+}
+
+fn moved(record: &Record, before: &Verdict, after: &Verdict, configured: bool) -> Option<Move> {
+    let from = before.membership.schedule();
+    let to = after.membership.schedule().filter(|_| configured);
+    (from != to).then(|| Move {
+        resource: record.reference.clone(),
+        name: record.name.clone(),
+        from: from.cloned(),
+        to: to.cloned(),
+    })
+}
+
+/// The first stop or start of a record within the next minutes that changes something.
+fn soon(record: &Record, verdict: &Verdict, rules: Rules<'_>, now: Timestamp) -> Option<Soon> {
+    if !verdict.opted_in || record.held {
+        return None;
+    }
+    let due = match &verdict.decision {
+        Decision::Act(due) => Some((now, due.direction)),
+        Decision::AskAgain(_) | Decision::Leave(_) => None,
+    };
+    let is_there = |direction: Direction| match &record.phase {
+        Phase::Settled { at } => *at == direction.end() && record.saved.is_none(),
+        Phase::InFlight { transition } => transition.direction == direction,
+        Phase::Refused { .. } | Phase::Stuck { .. } | Phase::Gone { .. } => false,
+    };
+    let coming = coming_edges(record, rules, now)
+        .take_while(|edge| edge.key.instant <= now + SOON)
+        .filter_map(|edge| Some((edge.key.instant, Direction::towards(edge.wish)?)));
+    let (at, direction) = due.into_iter().chain(coming).find(|(_, d)| !is_there(*d))?;
+    let manner = verdict.membership.rule(rules.configuration);
+    let manner = manner.map(|rule| rule.manner.clone()).unwrap_or_default();
+    Some(Soon {
+        at,
+        direction,
+        name: record.name.clone(),
+        resource: record.reference.clone(),
+        observed_only: mode(record, &manner, rules.configuration) == Mode::Observe,
+    })
+}
+
+/// The schedule of a Droplet whose power is cut without a word to its guest.
+fn hard_cut(record: &Record, verdict: &Verdict, rules: Rules<'_>) -> Option<ScheduleName> {
+    let rule = verdict.membership.rule(rules.configuration)?;
+    let is_droplet = record.kind() == domain::ResourceKind::Droplet;
+    let name = verdict.membership.schedule()?;
+    (is_droplet && !rule.manner.graceful).then(|| name.clone())
+}

@@ -1,0 +1,342 @@
+//! What two configurations say differently, key by key.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use domain::{
+    ScheduleName,
+    configuration::{Configuration, Manner, Mode, Rule},
+    schedule::Wish,
+};
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// How many coming edges of a changed schedule are shown.
+const EDGES: usize = 2;
+
+/// All that a new configuration says differently from an old one.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Difference {
+    /// What holds for the whole service.
+    pub settings: Vec<KeyChange>,
+    /// Accounts.
+    pub accounts: Vec<EntryChange>,
+    /// Schedules.
+    pub schedules: Vec<EntryChange>,
+}
+
+/// An account or a schedule that is new, other, or gone.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EntryChange {
+    /// Its name.
+    pub name: String,
+    /// What became of it.
+    pub change: Change,
+    /// The keys that differ; for what is new, all that it says besides defaults; for what is gone,
+    /// none.
+    pub keys: Vec<KeyChange>,
+    /// For a schedule that was there: its next edges as things are.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub edges_before: Vec<NextEdge>,
+    /// For a schedule that will be there: its next edges then.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub edges_after: Vec<NextEdge>,
+    /// The schedule's zone, for people.
+    #[serde(skip)]
+    pub timezone: Option<jiff::tz::TimeZone>,
+}
+
+/// What became of an account or a schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Change {
+    /// It is new.
+    Added,
+    /// It says something else.
+    Changed,
+    /// It is gone.
+    Removed,
+}
+
+/// A key whose value differs; a list has what came and what went.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct KeyChange {
+    /// Its path.
+    pub key: String,
+    /// What it said; none if it was not there.
+    pub before: Option<Value>,
+    /// What it says; none if it is not there any more.
+    pub after: Option<Value>,
+}
+
+/// An edge to come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct NextEdge {
+    /// When.
+    pub at: Timestamp,
+    /// The wish from then on.
+    pub to: Wish,
+}
+
+impl Difference {
+    /// Compares two configurations as they stand at an instant.
+    #[must_use]
+    pub fn between(old: &Configuration, new: &Configuration, now: Timestamp) -> Self {
+        let rules = |configuration: &Configuration| -> BTreeMap<String, Map<String, Value>> {
+            let schedules = configuration.schedules.iter();
+            schedules
+                .map(|(name, rule)| (name.to_string(), flat(rule)))
+                .collect()
+        };
+        let accounts = |configuration: &Configuration| -> BTreeMap<String, Map<String, Value>> {
+            let accounts = configuration.accounts.iter();
+            accounts
+                .map(|(name, account)| (name.to_string(), object(account)))
+                .collect()
+        };
+        let mut schedules = entries(&rules(old), &rules(new), &object(&Manner::default()));
+        for entry in &mut schedules {
+            let rule = |configuration: &Configuration| {
+                let name: ScheduleName = entry.name.parse().ok()?;
+                configuration.schedules.get(&name).cloned()
+            };
+            let (before, after) = (rule(old), rule(new));
+            entry.edges_before = next_edges(before.as_ref(), now);
+            entry.edges_after = next_edges(after.as_ref(), now);
+            entry.timezone = after
+                .or(before)
+                .map(|rule| rule.schedule.timezone().clone());
+        }
+        Self {
+            settings: keys(&object(&old.settings), &object(&new.settings)),
+            accounts: entries(&accounts(old), &accounts(new), &mode_alone()),
+            schedules,
+        }
+    }
+
+    /// Whether both say the same.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.settings.is_empty() && self.accounts.is_empty() && self.schedules.is_empty()
+    }
+}
+
+fn next_edges(rule: Option<&Rule>, now: Timestamp) -> Vec<NextEdge> {
+    let edges = rule.into_iter().flat_map(|rule| rule.schedule.edges(now));
+    edges
+        .take(EDGES)
+        .map(|edge| NextEdge {
+            at: edge.at,
+            to: edge.wish,
+        })
+        .collect()
+}
+
+/// What an account says that says nothing: only its mode has a default.
+fn mode_alone() -> Map<String, Value> {
+    let mode = ("mode".to_owned(), serde_json::json!(Mode::default()));
+    Map::from_iter([mode])
+}
+
+fn entries(
+    old: &BTreeMap<String, Map<String, Value>>,
+    new: &BTreeMap<String, Map<String, Value>>,
+    defaults: &Map<String, Value>,
+) -> Vec<EntryChange> {
+    let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();
+    let change = |name: &String| {
+        let (change, keys) = match (old.get(name), new.get(name)) {
+            (Some(old), Some(new)) => (Change::Changed, keys(old, new)),
+            (None, Some(new)) => (Change::Added, said(new, defaults)),
+            (_, None) => (Change::Removed, Vec::new()),
+        };
+        EntryChange {
+            name: name.clone(),
+            change,
+            keys,
+            edges_before: Vec::new(),
+            edges_after: Vec::new(),
+            timezone: None,
+        }
+    };
+    let changes = names.into_iter().map(change);
+    changes
+        .filter(|entry| entry.change != Change::Changed || !entry.keys.is_empty())
+        .collect()
+}
+
+/// All that a new entry says besides defaults.
+fn said(new: &Map<String, Value>, defaults: &Map<String, Value>) -> Vec<KeyChange> {
+    new.iter()
+        .filter(|(key, value)| defaults.get(*key) != Some(value))
+        .map(|(key, value)| KeyChange {
+            key: key.clone(),
+            before: None,
+            after: Some(value.clone()),
+        })
+        .collect()
+}
+
+fn keys(old: &Map<String, Value>, new: &Map<String, Value>) -> Vec<KeyChange> {
+    let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();
+    names
+        .into_iter()
+        .filter(|name| old.get(*name) != new.get(*name))
+        .map(|name| KeyChange {
+            key: name.clone(),
+            before: old.get(name).cloned(),
+            after: new.get(name).cloned(),
+        })
+        .collect()
+}
+
+/// A rule's keys on one level, as its author writes them.
+fn flat(rule: &Rule) -> Map<String, Value> {
+    let mut keys = object(rule);
+    if let Some(Value::Object(schedule)) = keys.remove("schedule") {
+        keys.extend(schedule);
+    }
+    keys
+}
+
+fn object(value: &impl Serialize) -> Map<String, Value> {
+    match serde_json::to_value(value) {
+        Ok(Value::Object(object)) => object,
+        // Accounts, rules and settings are structs with text for keys.
+        Ok(_) | Err(_) => Map::new(),
+    }
+}
+
+/// What differs, in a line or more: `mode: "act" → "observe"`; of lists, what came and what went.
+impl fmt::Display for KeyChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.before, &self.after) {
+            (None, None) => Ok(()),
+            (None, Some(after)) => write!(f, "{}: {}", self.key, inline(after)),
+            (Some(before), None) => write!(f, "{}: {} → not set", self.key, inline(before)),
+            (Some(Value::Array(before)), Some(Value::Array(after))) => {
+                let gone = before.iter().filter(|one| !after.contains(one));
+                let come = after.iter().filter(|one| !before.contains(one));
+                let gone = gone.map(|one| format!("without {}", inline(one)));
+                let come = come.map(|one| format!("with {}", inline(one)));
+                let all: Vec<_> = gone.chain(come).collect();
+                if all.is_empty() {
+                    write!(f, "{}: in another order", self.key)
+                } else {
+                    write!(f, "{}: {}", self.key, all.join(", "))
+                }
+            }
+            (Some(before), Some(after)) => {
+                write!(f, "{}: {} → {}", self.key, inline(before), inline(after))
+            }
+        }
+    }
+}
+
+/// A value as TOML writes it in a line.
+fn inline(value: &Value) -> String {
+    match value {
+        Value::Object(fields) => {
+            let fields: Vec<_> = fields
+                .iter()
+                .map(|(key, value)| format!("{key} = {}", inline(value)))
+                .collect();
+            format!("{{ {} }}", fields.join(", "))
+        }
+        Value::Array(values) => match values.as_slice() {
+            [one @ Value::String(_)] => inline(one),
+            values => {
+                let values: Vec<_> = values.iter().map(inline).collect();
+                format!("[{}]", values.join(", "))
+            }
+        },
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::configuration_file::parse;
+
+    const OLD: &str = r#"
+timezone = "Europe/Berlin"
+protect = ["name:*prod*", "tag:live"]
+[accounts.do-main]
+provider = "digitalocean"
+token = "env:DO"
+[accounts.old]
+provider = "hetzner"
+token = "env:HZ"
+[schedules.office]
+periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
+[schedules.same]
+periods = [{ begin = "08:00", end = "19:00" }]
+"#;
+
+    fn lines(old: &str, new: &str) -> String {
+        let configuration = |text| parse(text, "FILE").unwrap().configuration;
+        let now = "2026-11-23T12:00:00Z".parse().unwrap();
+        let difference = Difference::between(&configuration(old), &configuration(new), now);
+        let mut lines: Vec<_> = difference
+            .settings
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        for entry in difference.accounts.iter().chain(&difference.schedules) {
+            lines.push(format!("{:?} {}", entry.change, entry.name));
+            lines.extend(entry.keys.iter().map(|key| format!("  {key}")));
+            let edges = |edges: &[NextEdge]| {
+                let edges: Vec<_> = edges.iter().map(|e| format!("{} {}", e.at, e.to)).collect();
+                edges.join(", ")
+            };
+            lines.push(format!("  before: {}", edges(&entry.edges_before)));
+            lines.push(format!("  after: {}", edges(&entry.edges_after)));
+        }
+        lines.join("\n")
+    }
+
+    #[test]
+    fn a_configuration_does_not_differ_from_itself() {
+        assert_eq!(lines(OLD, OLD), "");
+    }
+
+    #[test]
+    fn everything_that_differs_is_named_and_nothing_else() {
+        let new = OLD
+            .replace(r#""tag:live""#, r#""tag:production""#)
+            .replace(
+                "19:00\" }]\n[schedules.same]",
+                "18:00\" }]\ngraceful = true\n[schedules.same]",
+            )
+            .replace("[accounts.old]", "[accounts.hz-eu]")
+            .replace("env:DO", "ssm:/offhours/do");
+        insta::assert_snapshot!(lines(OLD, &new), @r#"
+        protect: without "tag:live", with "tag:production"
+        Changed do-main
+          token: "env:DO" → "ssm:/offhours/do"
+          before: 
+          after: 
+        Added hz-eu
+          mode: "act"
+          provider: "hetzner"
+          token: "env:HZ"
+          before: 
+          after: 
+        Removed old
+          mode: "act" → not set
+          provider: "hetzner" → not set
+          token: "env:HZ" → not set
+          before: 
+          after: 
+        Changed office
+          graceful: false → true
+          periods: without { begin = "08:00", end = "19:00", weekdays = "mon-fri" }, with { begin = "08:00", end = "18:00", weekdays = "mon-fri" }
+          before: 2026-11-23T18:00:00Z stopped, 2026-11-24T07:00:00Z running
+          after: 2026-11-23T17:00:00Z stopped, 2026-11-24T07:00:00Z running
+        "#);
+    }
+}

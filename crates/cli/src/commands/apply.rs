@@ -1,0 +1,539 @@
+//! `offhours apply`: from the file to the store, with a look at what that leads to.
+
+use std::{fmt::Write as _, path::PathBuf, str::FromStr};
+
+use anyhow::Context as _;
+use domain::{
+    configuration::{Configuration, Generation},
+    decision::Rules,
+    record::{Direction, Record},
+};
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::json;
+use store::{ApplyError, InForce, LogEntry};
+
+use super::{Format, local};
+use crate::{
+    Exit,
+    apply::{
+        consequences::{Consequences, Move, SOON, Soon},
+        difference::{Change, Difference, EntryChange, NextEdge},
+        trials::{AccountTrial, try_accounts},
+    },
+    ask::confirm,
+    carry_out::{Command, Until, carry_out, whoever},
+    configuration_file::{self, Listed, Parsed, Problem, count},
+    connection::{Connection, Session, all_records},
+    exit::UsageError,
+    output::{self, Paint, Style},
+};
+
+/// Most resources that are named in one list for people; JSON has all of them.
+const MANY: usize = 20;
+
+/// Puts a configuration into force, after showing what that changes.
+///
+/// Shows the difference to what is stored, what it will stop or start within the next 15 minutes,
+/// and what the tokens of new accounts show; then asks. All of it comes into force at once, or
+/// nothing: whatever goes wrong, the configuration before holds.
+///
+/// It is refused where resources that Offhours holds stopped would be left with nothing to bring
+/// them back, unless --restore or --leave says what to do with them.
+#[derive(Debug, clap::Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the command line"
+)]
+#[command(after_help = "\
+Examples:
+  offhours apply --data offhours.db              to a local store, made if there is none
+  offhours apply --dry-run                       exit code 3 if there is anything to apply
+  offhours apply --config staging.toml --yes     from a pipeline
+  offhours apply --restore                       starts what would be left behind, then applies
+  offhours apply --rollback                      to what was in force before: see `offhours log`
+  offhours apply --rollback=7                    to what generation 7 said")]
+pub struct Args {
+    /// The configuration to apply.
+    #[arg(long, value_name = "FILE", default_value = "offhours.toml")]
+    config: PathBuf,
+    /// Show what would change, and change nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask.
+    #[arg(long, short)]
+    yes: bool,
+    /// Start first what would be left stopped with nothing to bring it back.
+    #[arg(long, conflicts_with = "leave")]
+    restore: bool,
+    /// Leave it stopped; `offhours start` brings it back.
+    #[arg(long)]
+    leave: bool,
+    /// Apply what was in force before, or what generation N said, instead of a file.
+    #[arg(
+        long,
+        value_name = "N",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "previous",
+        conflicts_with = "config"
+    )]
+    rollback: Option<Rollback>,
+    #[command(flatten)]
+    connection: Connection,
+    /// How to print what changes.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Back to which configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rollback {
+    /// The one in force before.
+    Previous,
+    /// What a generation said.
+    To(Generation),
+}
+
+impl FromStr for Rollback {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.parse() {
+            Ok(number) => Ok(Self::To(Generation(number))),
+            Err(_) if text == "previous" => Ok(Self::Previous),
+            Err(_) => Err("write the number of a generation, as `offhours log` lists them"),
+        }
+    }
+}
+
+/// Where a configuration comes from.
+enum Source {
+    File(Parsed),
+    Earlier(Rollback),
+}
+
+/// What is to be applied.
+struct Wanted {
+    /// In words: the file, or the generation.
+    source: String,
+    configuration: Configuration,
+    warnings: Vec<Problem>,
+    repeats: Option<Generation>,
+}
+
+/// Compares, asks, applies.
+pub async fn run(args: &Args) -> anyhow::Result<Exit> {
+    // A file that is not in order is told before any store is asked.
+    let source = match args.rollback {
+        None => Source::File(configuration_file::load(
+            &args.config,
+            Listed::NeedAccounts,
+        )?),
+        Some(rollback) => Source::Earlier(rollback),
+    };
+    let session = args.connection.open_or_create().await?;
+    let head = session.store.log(1).await?.pop();
+    let wanted = match source {
+        Source::File(parsed) => from_file(args, parsed),
+        Source::Earlier(rollback) => earlier(&session, rollback).await?,
+    };
+    let mut plan = Plan::make(&session, wanted, head).await?;
+    if plan.difference.is_empty() && plan.in_force.configuration.generation.0 > 0 {
+        return plan.nothing_to_do(args.format);
+    }
+    if args.format == Format::Table {
+        output::print(&plan.render(Style::of_stdout()))?;
+    }
+    plan.warn();
+    if args.dry_run {
+        return plan.end(args.format, None, Exit::NeedsPerson);
+    }
+    plan.refuse_to_strand(args)?;
+    if args.format == Format::Json && !args.yes {
+        return Err(UsageError("with --format json nobody is asked: say --yes".to_owned()).into());
+    }
+    if !args.yes && !confirm("Apply?")? {
+        output::remark("Nothing was applied.\n");
+        return Ok(Exit::Failed);
+    }
+    if args.restore {
+        plan.restore(&session, args.format).await?;
+    }
+    let generation = plan.apply(&session).await?;
+    if args.format == Format::Table {
+        output::print(&format!("Applied as generation {generation}.\n"))?;
+    }
+    plan.end(args.format, Some(generation), Exit::Done)
+}
+
+fn from_file(args: &Args, parsed: Parsed) -> Wanted {
+    Wanted {
+        source: args.config.display().to_string(),
+        configuration: parsed.configuration,
+        warnings: parsed.warnings,
+        repeats: None,
+    }
+}
+
+/// What an earlier generation said.
+async fn earlier(session: &Session, rollback: Rollback) -> anyhow::Result<Wanted> {
+    let log = session.store.log(usize::MAX).await?;
+    let found = match rollback {
+        Rollback::To(wanted) => log.iter().find(|entry| entry.generation == wanted),
+        Rollback::Previous => log.get(1),
+    };
+    let Some(entry) = found else {
+        let text = match rollback {
+            Rollback::To(wanted) => format!("generation {wanted} was never in force"),
+            Rollback::Previous => "nothing was in force before".to_owned(),
+        };
+        return Err(UsageError(format!("{text}: `offhours log` lists what was")).into());
+    };
+    let configuration = session.store.configuration(entry.generation).await?;
+    Ok(Wanted {
+        source: format!("generation {}", entry.generation),
+        configuration: Configuration::clone(&configuration),
+        warnings: Vec::new(),
+        repeats: Some(entry.generation),
+    })
+}
+
+/// All that applying would do.
+#[derive(Serialize)]
+struct Plan {
+    /// The file, or the earlier generation.
+    source: String,
+    /// The generation in force; 0 if nothing was ever applied.
+    in_force_generation: Generation,
+    /// What differs.
+    difference: Difference,
+    /// What comes of it.
+    consequences: Consequences,
+    /// What the tokens of new and changed accounts show.
+    accounts: Vec<AccountTrial>,
+    /// What is allowed and looks like a mistake.
+    warnings: Vec<Problem>,
+    /// The generation as which it was applied.
+    applied: Option<Generation>,
+    #[serde(skip)]
+    wanted: Configuration,
+    #[serde(skip)]
+    repeats: Option<Generation>,
+    #[serde(skip)]
+    in_force: InForce,
+    #[serde(skip)]
+    head: Option<LogEntry>,
+    #[serde(skip)]
+    now: Timestamp,
+}
+
+impl Plan {
+    async fn make(
+        session: &Session,
+        mut wanted: Wanted,
+        head: Option<LogEntry>,
+    ) -> anyhow::Result<Self> {
+        let in_force = session.store.in_force().await?;
+        let generation = in_force.configuration.generation;
+        // Judged as what it is to become: a newer generation than the one in force.
+        wanted.configuration.generation = Generation(generation.0 + 1);
+        let old = &in_force.configuration;
+        let difference = Difference::between(old, &wanted.configuration, session.now);
+        let accounts = try_accounts(session, old, &wanted.configuration).await?;
+        let mut records = all_records(&session.store).await?;
+        add_unknown(&mut records, &accounts);
+        let new = Rules {
+            configuration: &wanted.configuration,
+            overrides: &in_force.overrides,
+        };
+        let consequences = Consequences::of(&records, in_force.rules(), new, session.now);
+        wanted.configuration.generation = generation;
+        Ok(Self {
+            source: wanted.source,
+            in_force_generation: generation,
+            difference,
+            consequences,
+            accounts,
+            warnings: wanted.warnings,
+            applied: None,
+            wanted: wanted.configuration,
+            repeats: wanted.repeats,
+            in_force,
+            head,
+            now: session.now,
+        })
+    }
+
+    fn nothing_to_do(&self, format: Format) -> anyhow::Result<Exit> {
+        if format == Format::Table {
+            output::print(&format!(
+                "Nothing to apply: {} says what generation {} says.\n",
+                self.source, self.in_force_generation
+            ))?;
+        } else {
+            output::print_json(self)?;
+        }
+        Ok(Exit::Done)
+    }
+
+    fn end(
+        &mut self,
+        format: Format,
+        applied: Option<Generation>,
+        exit: Exit,
+    ) -> anyhow::Result<Exit> {
+        self.applied = applied;
+        if format == Format::Json {
+            output::print_json(self)?;
+        }
+        Ok(exit)
+    }
+
+    /// What is allowed, and should be known before one says yes.
+    fn warn(&self) {
+        for problem in &self.warnings {
+            output::remark(&format!("warning: {problem}\n"));
+        }
+        for trial in &self.accounts {
+            if let Some(error) = &trial.error {
+                let name = &trial.account;
+                output::remark(&format!(
+                    "warning: account {name} could not be listed: {error}\n"
+                ));
+            }
+        }
+        for schedule in &self.consequences.hard_cuts {
+            output::remark(&format!(
+                "warning: schedule {schedule} cuts the power of its Droplets; with graceful = true \
+                 their guests are asked to shut down first\n"
+            ));
+        }
+    }
+
+    fn refuse_to_strand(&self, args: &Args) -> anyhow::Result<()> {
+        let stranded = &self.consequences.stranded;
+        if stranded.is_empty() || args.leave || args.restore {
+            return Ok(());
+        }
+        for one in stranded {
+            let kept = match &one.saved {
+                Some(saved) => format!("owed {saved}"),
+                None => "held stopped".to_owned(),
+            };
+            output::remark(&format!(
+                "{} ({}) is {kept}, and {}\n",
+                one.name, one.resource, one.reason
+            ));
+        }
+        Err(UsageError(format!(
+            "{} would be left behind with nothing to bring {}: say --restore to start them first, \
+             or --leave (`offhours start` restores them later)",
+            count(stranded.len(), "resource"),
+            if stranded.len() == 1 {
+                "it back"
+            } else {
+                "them back"
+            },
+        ))
+        .into())
+    }
+
+    /// Starts, under what is in force, what would be left behind.
+    async fn restore(&self, session: &Session, format: Format) -> anyhow::Result<()> {
+        let stranded = &self.consequences.stranded;
+        if stranded.is_empty() {
+            return Ok(());
+        }
+        let references: Vec<_> = stranded.iter().map(|one| &one.resource).collect();
+        let command = Command {
+            direction: Direction::Start,
+            target: json!({ "resources": references }),
+            dry_run: false,
+            until: Until::Seen,
+        };
+        // The document that programs read comes at the end.
+        let quiet = match format {
+            Format::Json => None,
+            Format::Table => Some(format),
+        };
+        match carry_out(session, &command, quiet).await? {
+            Exit::Done => Ok(()),
+            Exit::Failed | Exit::BadUsage | Exit::NeedsPerson => {
+                anyhow::bail!("not all could be started, so nothing was applied")
+            }
+        }
+    }
+
+    async fn apply(&self, session: &Session) -> anyhow::Result<Generation> {
+        let replaces = self.in_force_generation;
+        let (store, author) = (&session.store, whoever());
+        let applied = match self.repeats {
+            Some(to) => store.roll_back(to, replaces, &author, self.now).await,
+            None => store.apply(&self.wanted, &author, self.now).await,
+        };
+        match applied {
+            Ok(generation) => Ok(generation),
+            // It holds: the inventory sees to the rest within five minutes.
+            Err(error @ ApplyError::NotYetDue { generation, .. }) => {
+                output::warn(&error);
+                Ok(generation)
+            }
+            Err(error @ ApplyError::Overtaken) => {
+                let by = store.log(1).await.ok().and_then(|mut log| log.pop());
+                let by = by.map_or_else(String::new, |entry| {
+                    format!(" (generation {} by {})", entry.generation, entry.author)
+                });
+                let advice = format!("nothing was applied: look at the difference again{by}");
+                Err(error).context(advice)
+            }
+            Err(error @ ApplyError::Store(_)) => Err(error).context("nothing was applied"),
+        }
+    }
+
+    /// What people read before they say yes.
+    fn render(&self, style: Style) -> String {
+        let mut text = match &self.head {
+            None => format!("{}, the first configuration\n", self.source),
+            Some(head) => format!(
+                "{} against generation {} (by {}, {})\n",
+                self.source,
+                head.generation,
+                head.author,
+                head.applied_at.strftime("%a %Y-%m-%d %H:%M UTC"),
+            ),
+        };
+        // Writing to a string cannot fail, here and below.
+        for change in &self.difference.settings {
+            writeln!(
+                text,
+                "{}",
+                style.paint(Paint::Changed, &format!("~ {change}"))
+            )
+            .ok();
+        }
+        for (what, entries) in [
+            ("account", &self.difference.accounts),
+            ("schedule", &self.difference.schedules),
+        ] {
+            for entry in entries {
+                text += &rendered(what, entry, style);
+            }
+        }
+        for trial in &self.accounts {
+            text += &listed(trial);
+        }
+        let moves = self.consequences.moves.iter().map(moved);
+        text += &list("Will follow", &moves.collect::<Vec<_>>());
+        for (direction, heading) in [(Direction::Stop, "Stops"), (Direction::Start, "Starts")] {
+            let soon = self.consequences.soon.iter();
+            let near = soon.filter(|one| one.direction == direction);
+            let near = near.map(|one| self.foretold(one));
+            let heading = format!("{heading} within {} minutes", SOON.as_mins());
+            text += &list(&heading, &near.collect::<Vec<_>>());
+        }
+        text
+    }
+
+    fn foretold(&self, one: &Soon) -> String {
+        let at = if one.at <= self.now {
+            "at once".to_owned()
+        } else {
+            format!("at {}", one.at.strftime("%H:%M UTC"))
+        };
+        let observed = if one.observed_only {
+            ", only reported: observe mode"
+        } else {
+            ""
+        };
+        format!("{} ({}) {at}{observed}", one.name, one.resource)
+    }
+}
+
+/// `web-1 (do-main/droplet/1): nights, no longer office`
+fn moved(one: &Move) -> String {
+    let which = format!("{} ({})", one.name, one.resource);
+    match (&one.from, &one.to) {
+        (from, None) => {
+            let from = from.as_ref().map(ToString::to_string).unwrap_or_default();
+            format!("{which}: no schedule, no longer {from}")
+        }
+        (None, Some(to)) => format!("{which}: {to}"),
+        (Some(from), Some(to)) => format!("{which}: {to}, no longer {from}"),
+    }
+}
+
+/// What the accounts' lists showed and no inventory has seen yet.
+fn add_unknown(records: &mut Vec<Record>, accounts: &[AccountTrial]) {
+    for found in accounts.iter().flat_map(|account| &account.found) {
+        if !records.iter().any(|r| r.reference == found.reference) {
+            records.push(found.clone());
+        }
+    }
+}
+
+fn rendered(what: &str, entry: &EntryChange, style: Style) -> String {
+    let (mark, paint) = match entry.change {
+        Change::Added => ('+', Paint::Added),
+        Change::Changed => ('~', Paint::Changed),
+        Change::Removed => ('-', Paint::Removed),
+    };
+    let mut text = style.paint(paint, &format!("{mark} {what} {}", entry.name));
+    text.push('\n');
+    for key in &entry.keys {
+        writeln!(text, "    {key}").ok();
+    }
+    let zone = entry.timezone.clone().unwrap_or(jiff::tz::TimeZone::UTC);
+    let edges = |edges: &[NextEdge]| {
+        let edges = edges.iter();
+        let edges: Vec<_> = edges
+            .map(|edge| format!("{} {}", local(edge.at, &zone), edge.to))
+            .collect();
+        edges.join(", ")
+    };
+    let differ = entry.edges_before != entry.edges_after;
+    if !entry.edges_before.is_empty() && entry.change == Change::Changed && differ {
+        writeln!(text, "    next before: {}", edges(&entry.edges_before)).ok();
+    }
+    if !entry.edges_after.is_empty() && differ {
+        writeln!(text, "    next: {}", edges(&entry.edges_after)).ok();
+    }
+    text
+}
+
+/// `do-main: its token works; 3 droplet in fra1, 2 server in nbg1 (not chosen)`
+fn listed(trial: &AccountTrial) -> String {
+    if trial.error.is_some() {
+        return String::new();
+    }
+    let places: Vec<_> = trial
+        .places
+        .iter()
+        .map(|place| {
+            let chosen = if place.chosen { "" } else { " (not chosen)" };
+            let number = count(place.resources, &place.kind);
+            format!("{number} in {}{chosen}", place.region)
+        })
+        .collect();
+    let found = if places.is_empty() {
+        "nothing that Offhours could stop".to_owned()
+    } else {
+        places.join(", ")
+    };
+    format!("The token of {} works: {found}\n", trial.account)
+}
+
+/// A heading and its lines; nothing where there is none.
+fn list(heading: &str, lines: &[String]) -> String {
+    if lines.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("{heading}:\n");
+    for line in lines.iter().take(MANY) {
+        writeln!(text, "    {}", output::shortened(line)).ok();
+    }
+    if lines.len() > MANY {
+        writeln!(text, "    and {} more", lines.len() - MANY).ok();
+    }
+    text
+}

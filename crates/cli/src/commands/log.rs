@@ -1,0 +1,89 @@
+//! `offhours log`: what was in force when, and who put it there.
+
+use domain::configuration::Generation;
+use jiff::Timestamp;
+use serde::Serialize;
+use store::LogEntry;
+
+use super::Format;
+use crate::{
+    Exit,
+    connection::Connection,
+    output::{self, Style},
+};
+
+/// Lists the configurations that were in force, newest first.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  offhours log
+  offhours apply --rollback              back to the second of them
+  offhours export --generation 7         what generation 7 said")]
+pub struct Args {
+    /// How many.
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
+    limit: usize,
+    #[command(flatten)]
+    connection: Connection,
+    /// How to print the result.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// A configuration that came into force, as programs read it.
+#[derive(Debug, Serialize)]
+struct Row {
+    /// Its generation.
+    generation: Generation,
+    /// Whether it is in force now.
+    in_force: bool,
+    /// When it came into force.
+    applied_at: Timestamp,
+    /// Who applied it.
+    author: String,
+    /// For a rollback: the generation whose content it has.
+    repeats: Option<Generation>,
+}
+
+/// Prints the log.
+pub async fn run(args: &Args) -> anyhow::Result<Exit> {
+    let session = args.connection.open().await?;
+    let entries = session.store.log(args.limit).await?;
+    let rows: Vec<_> = entries.into_iter().enumerate().map(row).collect();
+    match args.format {
+        Format::Json => output::print_json(&rows)?,
+        Format::Table if rows.is_empty() => {
+            output::remark("Nothing was applied yet: `offhours apply` does.\n");
+        }
+        Format::Table => output::print(&table(&rows, Style::of_stdout()))?,
+    }
+    Ok(Exit::Done)
+}
+
+fn row((index, entry): (usize, LogEntry)) -> Row {
+    Row {
+        generation: entry.generation,
+        in_force: index == 0,
+        applied_at: entry.applied_at,
+        author: entry.author,
+        repeats: entry.repeats,
+    }
+}
+
+fn table(rows: &[Row], style: Style) -> String {
+    let mut table = style.list(["Generation", "Applied", "By", ""]);
+    for row in rows {
+        let repeats = row
+            .repeats
+            .map(|of| format!("a rollback to generation {of}"));
+        let in_force = row.in_force.then(|| "in force".to_owned());
+        let remarks: Vec<_> = in_force.into_iter().chain(repeats).collect();
+        table.add_row([
+            row.generation.to_string(),
+            row.applied_at.strftime("%a %Y-%m-%d %H:%M UTC").to_string(),
+            row.author.clone(),
+            remarks.join(", "),
+        ]);
+    }
+    format!("{table}\n")
+}

@@ -1,0 +1,247 @@
+//! `offhours apply`: all or nothing, and nobody left behind.
+
+use serde_json::Value;
+
+use crate::{
+    programs::Terminal,
+    support::{EACH_KIND, office_hours, run},
+};
+
+/// A schedule that stops nothing now, beside the one that all follow.
+const OTHER: &str = "\n[schedules.other]\ntimezone = \"UTC\"\nperiods = [{}]\n";
+
+async fn apply(
+    terminal: &Terminal,
+    configuration: &str,
+    arguments: &[&str],
+) -> (Option<i32>, Value) {
+    terminal.write(configuration);
+    let arguments = [&["apply", "--format", "json"], arguments].concat();
+    let ended = terminal.run(&arguments).await;
+    let plan = serde_json::from_str(&ended.stdout).unwrap_or(Value::String(ended.stderr));
+    (ended.code, plan)
+}
+
+async fn in_force(terminal: &Terminal) -> Vec<Value> {
+    let ended = terminal.run(&["log", "--format", "json"]).await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    serde_json::from_str(&ended.stdout).unwrap()
+}
+
+fn names<'p>(list: &'p Value, key: &str) -> Vec<&'p str> {
+    let list = list.as_array().unwrap();
+    list.iter().map(|one| one[key].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_first_apply_says_what_comes_and_the_second_has_nothing_to_do() {
+    run(async {
+        let terminal = Terminal::new("17:50:00").await;
+        let configuration = office_hours("", "", "");
+        let (code, plan) = apply(&terminal, &configuration, &["--dry-run"]).await;
+        assert_eq!(code, Some(3), "{plan}");
+        assert_eq!(plan["in_force_generation"], 0);
+        assert_eq!(plan["applied"], Value::Null);
+        assert_eq!(names(&plan["difference"]["schedules"], "name"), ["office"]);
+        // Known from one list call each, before any inventory.
+        let mut soon = names(&plan["consequences"]["soon"], "resource");
+        soon.sort_unstable();
+        assert_eq!(soon, EACH_KIND);
+        let hard_cuts = &plan["consequences"]["hard_cuts"];
+        assert_eq!(hard_cuts, &serde_json::json!(["office"]));
+        assert_eq!(in_force(&terminal).await, [Value::Null; 0]);
+
+        let (code, told) = apply(&terminal, &configuration, &[]).await;
+        assert_eq!(code, Some(2), "{told}");
+        assert!(told.as_str().unwrap().contains("--yes"), "{told}");
+
+        let (code, plan) = apply(&terminal, &configuration, &["--yes"]).await;
+        assert_eq!((code, &plan["applied"]), (Some(0), &Value::from(1)));
+        let (code, plan) = apply(&terminal, &configuration, &["--yes"]).await;
+        assert_eq!((code, &plan["applied"]), (Some(0), &Value::Null));
+        let (code, _) = apply(&terminal, &configuration, &["--dry-run"]).await;
+        assert_eq!(code, Some(0));
+        assert_eq!(in_force(&terminal).await.len(), 1);
+    });
+}
+
+#[test]
+fn a_file_with_problems_changes_nothing() {
+    run(async {
+        let terminal = Terminal::new("12:00:00").await;
+        let (code, told) = apply(
+            &terminal,
+            "timezone = \"Mars/Olympus\"\nmdoe = 1\n",
+            &["--yes"],
+        )
+        .await;
+        assert_eq!(code, Some(2));
+        let told = told.as_str().unwrap();
+        assert!(
+            told.contains("offhours.toml:1:") && told.contains("offhours.toml:2:"),
+            "{told}"
+        );
+        assert!(!terminal.data.exists(), "a store was made for it");
+    });
+}
+
+#[test]
+fn a_token_that_is_refused_is_told_before_anything_is_applied() {
+    run(async {
+        let terminal = Terminal::new("12:00:00").await;
+        let configuration = office_hours("", "", "").replace("env:HZ_TOKEN", "env:DO_TOKEN");
+        let (_, plan) = apply(&terminal, &configuration, &["--dry-run"]).await;
+        let trials = plan["accounts"].as_array().unwrap();
+        let errors: Vec<_> = trials
+            .iter()
+            .map(|t| (t["account"].as_str().unwrap(), t["error"].is_null()))
+            .collect();
+        assert_eq!(errors, [("do-main", true), ("hz-eu", false)], "{plan}");
+    });
+}
+
+/// All follow `office`, are stopped at the end of its day, and then lose their schedule.
+async fn stopped() -> Terminal {
+    let terminal = Terminal::new("17:50:00").await;
+    terminal.local(&office_hours("", "", ""), "18:30:00").await;
+    terminal
+}
+
+#[test]
+fn what_would_be_left_behind_refuses_the_apply() {
+    run(async {
+        let terminal = stopped().await;
+        let renamed = office_hours("", "", "").replace("schedules.office", "schedules.hours");
+        let (code, told) = apply(&terminal, &renamed, &["--yes"]).await;
+        assert_eq!(code, Some(2), "{told}");
+        let told = told.as_str().unwrap();
+        for resource in EACH_KIND {
+            assert!(told.contains(resource), "{told}");
+        }
+        assert!(
+            told.contains("--restore") && told.contains("--leave"),
+            "{told}"
+        );
+        assert_eq!(in_force(&terminal).await.len(), 1);
+
+        let without_account = format!("{}{OTHER}", office_hours("", "", ""))
+            .replace("accounts.hz-eu", "accounts.hz-us");
+        let (code, told) = apply(&terminal, &without_account, &["--yes"]).await;
+        assert_eq!(code, Some(2), "{told}");
+        let told = told.as_str().unwrap();
+        assert!(told.contains("hz-eu/server/11"), "{told}");
+        assert!(told.contains("1 resource would be left behind"), "{told}");
+    });
+}
+
+#[test]
+fn restoring_starts_what_would_be_left_behind_and_then_applies() {
+    run(async {
+        let terminal = stopped().await;
+        let (code, plan) = apply(
+            &terminal,
+            &format!("{}{OTHER}", accounts_alone()),
+            &["--yes", "--restore"],
+        )
+        .await;
+        assert_eq!(
+            (code, &plan["applied"]),
+            (Some(0), &Value::from(2)),
+            "{plan}"
+        );
+        let ended = terminal.run(&["status", "--format", "json"]).await;
+        let rows: Vec<Value> = serde_json::from_str(&ended.stdout).unwrap();
+        for row in &rows {
+            assert_eq!(
+                (&row["phase"], &row["saved"]),
+                (&Value::from("settled"), &Value::Null),
+                "{row}"
+            );
+            assert_eq!(row["needs_person"], Value::Null, "{row}");
+        }
+        assert_eq!(ended.code, Some(0));
+    });
+}
+
+#[test]
+fn leaving_applies_and_status_says_what_is_owed_until_a_person_starts_it() {
+    run(async {
+        let terminal = stopped().await;
+        let (code, plan) = apply(
+            &terminal,
+            &format!("{}{OTHER}", accounts_alone()),
+            &["--yes", "--leave"],
+        )
+        .await;
+        assert_eq!(
+            (code, &plan["applied"]),
+            (Some(0), &Value::from(2)),
+            "{plan}"
+        );
+        terminal
+            .local(&format!("{}{OTHER}", accounts_alone()), "18:40:00")
+            .await;
+        let ended = terminal.run(&["status"]).await;
+        assert_eq!(ended.code, Some(3), "{}", ended.stdout);
+        assert_eq!(
+            ended.stdout.matches("orphaned").count(),
+            EACH_KIND.len(),
+            "{}",
+            ended.stdout
+        );
+        let started = terminal.run(&["start", "web", "orders"]).await;
+        assert_eq!(
+            started.code,
+            Some(0),
+            "{}{}",
+            started.stdout,
+            started.stderr
+        );
+    });
+}
+
+#[test]
+fn a_rollback_brings_back_what_was_in_force_before_as_a_new_generation() {
+    run(async {
+        let terminal = Terminal::new("12:00:00").await;
+        let first = office_hours("", "", "");
+        apply(&terminal, &first, &["--yes"]).await;
+        let ended = terminal.run(&["apply", "--rollback", "--yes"]).await;
+        assert_eq!(ended.code, Some(2));
+        assert!(
+            ended.stderr.contains("nothing was in force before"),
+            "{}",
+            ended.stderr
+        );
+        apply(&terminal, &format!("{first}{OTHER}"), &["--yes"]).await;
+
+        let ended = terminal.run(&["apply", "--rollback", "--yes"]).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        assert!(
+            ended.stdout.contains("- schedule other"),
+            "{}",
+            ended.stdout
+        );
+        let log = in_force(&terminal).await;
+        assert_eq!(
+            (&log[0]["generation"], &log[0]["repeats"]),
+            (&Value::from(3), &Value::from(1))
+        );
+        let (code, _) = apply(&terminal, &first, &["--dry-run"]).await;
+        assert_eq!(code, Some(0), "the file says what is in force again");
+        let ended = terminal.run(&["apply", "--rollback=9", "--yes"]).await;
+        assert_eq!(ended.code, Some(2));
+        assert!(
+            ended.stderr.contains("generation 9 was never in force"),
+            "{}",
+            ended.stderr
+        );
+    });
+}
+
+/// The accounts of the tests, and no schedule.
+fn accounts_alone() -> String {
+    let all = office_hours("", "", "");
+    let schedules = all.find("[schedules").unwrap();
+    all[..schedules].to_owned()
+}
