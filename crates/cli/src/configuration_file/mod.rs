@@ -3,10 +3,14 @@
 
 mod accounts;
 mod document;
+#[cfg(test)]
+pub(crate) mod random;
 mod resources;
 mod schedules;
 #[cfg(test)]
 mod tests;
+mod write;
+pub(crate) mod written;
 
 use std::{fmt, fs, io, path::Path};
 
@@ -17,6 +21,8 @@ use toml::de::DeTable;
 
 use accounts::Accounts;
 use document::{Field, Keys, Place, Problems, Table};
+
+pub use write::write;
 
 /// A file that was read.
 #[derive(Debug, Clone)]

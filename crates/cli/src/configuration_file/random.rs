@@ -1,0 +1,244 @@
+//! Random configurations that are in order, for tests of what is written, read and compared.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use domain::{
+    AccountName, ResourceRef, ScheduleName,
+    configuration::{
+        Account, Adopt, Configuration, Datacenter, Generation, Manner, Mode, Pattern, Provider,
+        Rule, Settings, TokenReference,
+    },
+    schedule::{Definition, PeriodDefinition, Schedule},
+};
+use proptest::{collection, option, prelude::*, sample::select, string::string_regex};
+
+const ZONES: [&str; 5] = [
+    "UTC",
+    "Europe/Berlin",
+    "America/New_York",
+    "Asia/Kolkata",
+    "America/Argentina/Buenos_Aires",
+];
+
+const WEEKDAYS: [&str; 8] = [
+    "mon-fri",
+    "Fri - mon",
+    "sat, sun",
+    "sat#1",
+    "friL",
+    "WEDNESDAY",
+    "tue",
+    "sun#5,thu",
+];
+
+const MONTHDAYS: [&str; 9] = [
+    "1-7", "25-5", "28-L", "1/10", "5-20/3", "l", "15W", "31", "1, 15",
+];
+
+const MONTHS: [&str; 7] = [
+    "nov-feb",
+    "1",
+    "jan/3",
+    "feb-nov/2",
+    "December",
+    "6-9",
+    "1,7",
+];
+
+const CRONS: [&str; 6] = [
+    "0 8 * * mon-fri",
+    "*/20 1-2 * * *",
+    "30 19 1,15 * *",
+    "0 0 L * *",
+    "@daily",
+    "5 4 * jan-mar sun",
+];
+
+const HOLIDAYS: [&str; 6] = [
+    "2026-12-24",
+    "2026-12-24..2026-12-26",
+    "01-01",
+    "12-24 .. 01-02",
+    "05-01, 10-03",
+    "2028-02-29",
+];
+
+/// A configuration in which every key of the file occurs now and then.
+pub(crate) fn configuration() -> impl Strategy<Value = Configuration> {
+    let accounts = collection::btree_map(name::<AccountName>(), account(), 1..4);
+    let schedules = collection::btree_map(name::<ScheduleName>(), (schedule(), manner()), 0..5);
+    (settings(), accounts, schedules).prop_flat_map(|(settings, accounts, schedules)| {
+        resources(&accounts, schedules.len()).prop_map(move |resources| {
+            let rules = schedules.clone().into_iter().zip(resources).map(
+                |((name, (schedule, manner)), resources)| {
+                    let rule = Rule {
+                        schedule,
+                        resources,
+                        manner,
+                    };
+                    (name, rule)
+                },
+            );
+            Configuration {
+                generation: Generation::default(),
+                settings: settings.clone(),
+                accounts: accounts.clone(),
+                schedules: rules.collect(),
+            }
+        })
+    })
+}
+
+fn name<N: std::str::FromStr<Err: std::fmt::Debug> + std::fmt::Debug>() -> impl Strategy<Value = N>
+{
+    string_regex("[a-z0-9]([a-z0-9_-]{0,8}[a-z0-9])?")
+        .expect("a regex")
+        .prop_filter_map("a reserved word", |text| text.parse().ok())
+}
+
+fn settings() -> impl Strategy<Value = Settings> {
+    let protect = collection::vec(pattern(), 0..4);
+    let max_stops = prop_oneof![Just(100), 1..=u32::MAX];
+    let max_new = prop_oneof![Just(25), 0..=u32::MAX];
+    (mode(), protect, max_stops, max_new).prop_map(|(mode, protect, max_stops, max_new)| Settings {
+        mode,
+        protect,
+        max_stops,
+        max_new,
+    })
+}
+
+fn mode() -> impl Strategy<Value = Mode> {
+    select(vec![Mode::Act, Mode::Act, Mode::Observe])
+}
+
+/// Patterns with every character that may need care in TOML.
+fn pattern() -> impl Strategy<Value = Pattern> {
+    let odd = "[ -~äß„\u{1f980}\n\r\t\\\\'\"\u{7f}\u{0}]{0,12}";
+    let glob = string_regex(odd).expect("a regex");
+    (select(vec!["name:", "tag:", "*/"]), glob)
+        .prop_filter_map("nothing is protected", |(subject, glob)| {
+            format!("{subject}{glob}").parse().ok()
+        })
+}
+
+fn account() -> impl Strategy<Value = Account> {
+    let provider = select(vec![Provider::DigitalOcean, Provider::Hetzner]);
+    let token =
+        string_regex("(ssm:/offhours/[a-z._-]{1,12}|env:[A-Z0-9_]{1,12})").expect("a regex");
+    let token = token.prop_map(|text| text.parse::<TokenReference>().expect("a token's place"));
+    let datacenters = proptest::sample::subsequence(Datacenter::ALL.to_vec(), 0..=5);
+    let url = option::of(select(vec![
+        "https://api.example.com:8443/clouds/do",
+        "http://127.0.0.1:8080",
+        "http://[::1]:8080/v2",
+    ]));
+    (provider, token, datacenters, mode(), url).prop_map(
+        |(provider, token, datacenters, mode, url)| Account {
+            provider,
+            token,
+            datacenters: match provider {
+                Provider::DigitalOcean => Vec::new(),
+                Provider::Hetzner => datacenters,
+            },
+            mode,
+            url: url.map(str::to_owned),
+        },
+    )
+}
+
+fn manner() -> impl Strategy<Value = Manner> {
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    let adopt = select(vec![Adopt::AtOnce, Adopt::NextEdge]);
+    let stop_size = option::of(string_regex("db-[a-z0-9_-]{1,12}").expect("a regex"));
+    let stop_nodes = option::of(1..=3_u32);
+    (mode(), flags, adopt, stop_size, stop_nodes).prop_map(
+        |(mode, (graceful, force, enforce, retain_running), adopt, stop_size, stop_nodes)| Manner {
+            mode,
+            graceful,
+            force,
+            enforce,
+            // The two exclude each other.
+            retain_running: retain_running && !enforce,
+            adopt,
+            stop_size,
+            stop_nodes,
+        },
+    )
+}
+
+fn schedule() -> impl Strategy<Value = Schedule> {
+    let periods = collection::vec(period(), 1..4).prop_map(|periods| (periods, None, None));
+    let cron = (select(CRONS.to_vec()), select(CRONS.to_vec()));
+    let cron = cron.prop_map(|(start, stop)| {
+        let text = |text: &str| Some(text.to_owned());
+        (Vec::new(), text(start), text(stop))
+    });
+    let holidays = collection::vec(select(HOLIDAYS.to_vec()), 0..3);
+    let timing = prop_oneof![3 => periods, 1 => cron];
+    (select(ZONES.to_vec()), timing, holidays).prop_filter_map(
+        "a schedule that is refused",
+        |(timezone, (periods, start, stop), holidays)| {
+            let definition = Definition {
+                timezone: timezone.to_owned(),
+                periods,
+                holidays: texts(holidays),
+                start,
+                stop,
+            };
+            Schedule::new(&definition).ok()
+        },
+    )
+}
+
+fn period() -> impl Strategy<Value = PeriodDefinition> {
+    let some = |texts: &'static [&'static str]| collection::vec(select(texts), 0..3);
+    let time = || option::of((0..24_u32, 0..60_u32));
+    let fields = (some(&WEEKDAYS), some(&MONTHDAYS), some(&MONTHS));
+    (fields, time(), time()).prop_map(|((weekdays, monthdays, months), begin, end)| {
+        let clock = |(hour, minute)| format!("{hour:02}:{minute:02}");
+        PeriodDefinition {
+            weekdays: texts(weekdays),
+            monthdays: texts(monthdays),
+            months: texts(months),
+            begin: begin.map(clock),
+            end: end.map(clock),
+        }
+    })
+}
+
+fn texts(texts: Vec<&str>) -> Vec<String> {
+    texts.into_iter().map(str::to_owned).collect()
+}
+
+/// As many sets as there are schedules, of resources that no two share.
+fn resources(
+    accounts: &BTreeMap<AccountName, Account>,
+    schedules: usize,
+) -> impl Strategy<Value = Vec<BTreeSet<ResourceRef>>> + use<> {
+    let accounts: Vec<_> = accounts
+        .iter()
+        .map(|(name, account)| (name.clone(), account.provider))
+        .collect();
+    let reference = (select(accounts), 0..3_u8, any::<u64>()).prop_map(
+        |((account, provider), kind, number)| {
+            let text = match (provider, kind) {
+                (Provider::Hetzner, _) => format!("{account}/server/{number}"),
+                (Provider::DigitalOcean, 0) => format!("{account}/droplet/{number}"),
+                (Provider::DigitalOcean, 1) => format!("{account}/database/{number:x}-a"),
+                (Provider::DigitalOcean, _) => format!("{account}/node-pool/{number:x}/p-{number}"),
+            };
+            text.parse::<ResourceRef>().expect("a reference")
+        },
+    );
+    let owner = 0..schedules.max(1);
+    collection::btree_map(reference, owner, 0..8).prop_map(move |owners| {
+        let mut sets = vec![BTreeSet::new(); schedules];
+        for (reference, owner) in owners {
+            if let Some(set) = sets.get_mut(owner) {
+                set.insert(reference);
+            }
+        }
+        sets
+    })
+}
