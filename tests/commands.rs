@@ -1,5 +1,7 @@
 //! The commands of a person on a local store, as the built program answers them.
 
+use offhours::configuration_file;
+
 use crate::{
     programs::{SimulatorProgram, Terminal},
     support::{EACH_KIND, office_hours, run},
@@ -44,6 +46,22 @@ fn commands_read_the_store_that_local_left_and_answer_by_their_exit_codes() {
         let ended = terminal.run(&["approve", "--all"]).await;
         let (code, told) = (ended.code, ended.stdout.as_str());
         assert_eq!((code, told), (Some(0), "Nothing was held.\n"));
+
+        let ended = terminal.run(&["export"]).await;
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+        let file = ended.stdout;
+        assert!(file.starts_with("# Generation 1, applied by "), "{file}");
+        let exported = configuration_file::parse(&file, "exported").unwrap();
+        let applied = configuration_file::parse(&office_hours("", "", ""), "applied").unwrap();
+        assert!(exported.configuration.says_the_same(&applied.configuration));
+        let ended = terminal.run(&["export", "--format", "json"]).await;
+        let document: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+        assert_eq!(ended.code, Some(0));
+        assert_eq!(document["timezone"], "Europe/Berlin");
+        let ended = terminal.run(&["export", "--generation", "9"]).await;
+        assert_eq!(ended.code, Some(2));
+        let told = ended.stderr;
+        assert!(told.contains("there is no generation 9"), "{told}");
     });
 }
 

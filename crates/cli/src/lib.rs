@@ -17,7 +17,7 @@ use environment::Clock;
 pub use exit::Exit;
 
 use commands::{
-    apply as apply_command, approve, by_hand, local as local_command, log, preview, status,
+    apply as apply_command, approve, by_hand, export, local as local_command, log, preview, status,
     validate,
 };
 use domain::record::Direction;
@@ -68,6 +68,7 @@ enum Command {
     /// Starts resources now, and puts back what was saved of them.
     Start(by_hand::Args),
     Approve(approve::Args),
+    Export(export::Args),
 }
 
 /// Runs one command; what fails is told on standard error.
@@ -84,6 +85,7 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::Stop(args) => wait_for(by_hand::run(args, Direction::Stop)),
         Command::Start(args) => wait_for(by_hand::run(args, Direction::Start)),
         Command::Approve(args) => wait_for(approve::run(args)),
+        Command::Export(args) => wait_for(export::run(args)),
     };
     result.unwrap_or_else(|error| {
         output::report(&error);

@@ -1,0 +1,167 @@
+//! `offhours export`: the configuration in force, as the file that says the same.
+
+use anyhow::bail;
+use domain::configuration::{Configuration, Generation};
+use store::{Head, Store};
+
+use crate::{
+    Exit,
+    configuration_file::{self, written},
+    connection::Connection,
+    exit::UsageError,
+    output,
+};
+
+/// Prints the configuration that is stored, as TOML.
+///
+/// Applying what is printed changes nothing. Defaults are left out; comments of the file that was
+/// applied are not stored.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  offhours export > offhours.toml
+  offhours export --generation 7 | diff - offhours.toml
+  offhours export --data offhours.db --format json | jq .schedules")]
+pub struct Args {
+    /// An older generation, by its number [default: the one in force].
+    #[arg(long, value_name = "NUMBER")]
+    generation: Option<u64>,
+    #[command(flatten)]
+    connection: Connection,
+    /// How to print it.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// For whom the configuration is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// For people, git and `offhours apply`.
+    #[default]
+    Toml,
+    /// For programs: the same document.
+    Json,
+}
+
+/// Prints one generation.
+pub async fn run(args: &Args) -> anyhow::Result<Exit> {
+    let store = args.connection.open().await?.store;
+    let wanted = args.generation.map(Generation);
+    let (configuration, heading) = generation(&store, wanted).await?;
+    match args.format {
+        Format::Toml => {
+            let text = configuration_file::write(&configuration);
+            output::print(&format!("# {heading}\n{text}"))?;
+        }
+        Format::Json => output::print_json(&written::File::of(&configuration))?,
+    }
+    Ok(Exit::Done)
+}
+
+/// The wanted generation, or the one in force, and a line that says which it is.
+async fn generation(
+    store: &Store,
+    wanted: Option<Generation>,
+) -> anyhow::Result<(Configuration, String)> {
+    let head = store.present().await?.head;
+    let present = head.generation;
+    if present == Generation::default() {
+        bail!("nothing is stored yet: `offhours apply` stores a configuration");
+    }
+    let wanted = wanted.unwrap_or(present);
+    let is_known = (1..=present.0).contains(&wanted.0);
+    if !is_known {
+        let message = format!("there is no generation {wanted}; they are numbered 1 to {present}");
+        return Err(UsageError(message).into());
+    }
+    let configuration = store.configuration(wanted).await?;
+    if wanted != present && is_empty(&configuration) {
+        // The number of an apply that did not succeed, or of one that said nothing.
+        let message = format!("generation {wanted} is empty; the one in force is {present}");
+        return Err(UsageError(message).into());
+    }
+    Ok((Configuration::clone(&configuration), heading(&head, wanted)))
+}
+
+fn is_empty(configuration: &Configuration) -> bool {
+    configuration.accounts.is_empty() && configuration.schedules.is_empty()
+}
+
+/// Who applied the present generation and when; of an older one only its number is stored.
+fn heading(head: &Head, wanted: Generation) -> String {
+    let present = head.generation;
+    if wanted != present {
+        return format!("Generation {wanted}; generation {present} is in force.");
+    }
+    // A comment ends with its line.
+    let author: String = head.author.split(char::is_control).collect();
+    match head.applied_at {
+        Some(at) => format!("Generation {present}, applied by {author} at {at:.0}."),
+        None => format!("Generation {present}, applied by {author}."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use environment::aws;
+    use jiff::Timestamp;
+    use store::Tables;
+
+    use super::*;
+    use crate::{configuration_file::parse, local::engine};
+
+    const NOW: &str = "2026-11-21T09:30:00.123Z";
+
+    async fn empty_store() -> Store {
+        let address = engine::serve(None, ([127, 0, 0, 1], 0).into())
+            .await
+            .expect("an engine in memory");
+        let config = aws::local_config(&format!("http://{address}"));
+        let store = Store::connect(&config, Tables::prefixed("t-"));
+        store.create_tables().await.expect("new tables");
+        store
+    }
+
+    fn configuration(schedule: &str) -> Configuration {
+        let text = format!(
+            "timezone = \"UTC\"\n[accounts.a]\nprovider = \"hetzner\"\ntoken = \"env:T\"\n\
+             [schedules.{schedule}]\nperiods = [{{ begin = \"08:00\", end = \"19:00\" }}]\n"
+        );
+        parse(&text, "x.toml").expect("in order").configuration
+    }
+
+    #[tokio::test]
+    async fn each_generation_is_exported_as_it_was_applied() {
+        let store = empty_store().await;
+        let now: Timestamp = NOW.parse().unwrap();
+        let error = generation(&store, None).await.unwrap_err();
+        assert!(
+            error.to_string().contains("nothing is stored yet"),
+            "{error}"
+        );
+        assert_eq!(Exit::of(&error), Exit::Failed);
+
+        let old = configuration("old");
+        store.apply(&old, "ada", now).await.unwrap();
+        let mut new = configuration("new");
+        new.generation = Generation(1);
+        store.apply(&new, "grace\n[accounts.x]", now).await.unwrap();
+
+        let (present, heading) = generation(&store, None).await.unwrap();
+        assert!(present.says_the_same(&new));
+        let line = "Generation 2, applied by grace[accounts.x] at 2026-11-21T09:30:00Z.";
+        assert_eq!(heading, line);
+        let (older, heading) = generation(&store, Some(Generation(1))).await.unwrap();
+        assert!(older.says_the_same(&old));
+        assert_eq!(heading, "Generation 1; generation 2 is in force.");
+
+        for unknown in [0, 3] {
+            let error = generation(&store, Some(Generation(unknown)))
+                .await
+                .unwrap_err();
+            let message = format!("there is no generation {unknown}; they are numbered 1 to 2");
+            assert_eq!(error.to_string(), message);
+            assert_eq!(Exit::of(&error), Exit::BadUsage);
+        }
+    }
+}
