@@ -10,6 +10,7 @@ pub mod exit;
 pub mod local;
 mod nearest;
 pub mod output;
+mod shape;
 
 use clap::{Parser, Subcommand};
 use environment::Clock;
@@ -17,8 +18,8 @@ use environment::Clock;
 pub use exit::Exit;
 
 use commands::{
-    apply as apply_command, approve, by_hand, export, local as local_command, log, preview, status,
-    validate,
+    apply as apply_command, approve, by_hand, export, local as local_command, log, preview, schema,
+    status, validate,
 };
 use domain::record::Direction;
 
@@ -69,6 +70,7 @@ enum Command {
     Start(by_hand::Args),
     Approve(approve::Args),
     Export(export::Args),
+    Schema(schema::Args),
 }
 
 /// Runs one command; what fails is told on standard error.
@@ -86,6 +88,7 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::Start(args) => wait_for(by_hand::run(args, Direction::Start)),
         Command::Approve(args) => wait_for(approve::run(args)),
         Command::Export(args) => wait_for(export::run(args)),
+        Command::Schema(args) => schema::run(args),
     };
     result.unwrap_or_else(|error| {
         output::report(&error);

@@ -253,9 +253,53 @@ fn a_reader_that_goes_away_is_a_quiet_end() {
     assert_eq!(parts(&output), (0, String::new(), String::new()));
 }
 
+/// Whether a document fits the schema that the command serves for it.
+#[track_caller]
+fn check_fits(what: &str, document: &serde_json::Value) {
+    let (code, schema, stderr) = parts(&offhours(&["schema", what]));
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    let schema = jsonschema::validator_for(&json(&schema)).expect("a schema");
+    if let Err(error) = schema.validate(document) {
+        panic!("{what} at {}: {error}", error.instance_path());
+    }
+    // None of the keys may be missing: the schema is about this document and no other.
+    for key in document.as_object().expect("an object").keys() {
+        let mut without = document.clone();
+        without.as_object_mut().expect("an object").remove(key);
+        assert!(!schema.is_valid(&without), "{what} without {key}");
+    }
+}
+
+#[test]
+fn what_is_printed_as_json_fits_the_schema_that_is_served() {
+    let config = file(
+        "shapes.toml",
+        &format!(
+            "accounts.a = {{ provider = \"hetzner\", token = \"env:T\" }}\n{OFFICE_HOURS}\
+             [schedules.always]\ntimezone = \"UTC\"\nperiods = [{{}}]\n"
+        ),
+    );
+    let bad = file("shapes-bad.toml", "mod = \"act\"\n");
+    for (what, config) in [
+        ("preview", &config),
+        ("validate", &config),
+        ("validate", &bad),
+    ] {
+        let output = offhours(&[what, "--config", config, "--format", "json"]);
+        check_fits(what, &json(&parts(&output).1));
+    }
+    let (_, by_name, _) = parts(&offhours(&["schema", "configuration"]));
+    let (code, by_default, _) = parts(&offhours(&["schema"]));
+    assert_eq!(code, 0);
+    assert_eq!(json(&by_default), json(&by_name));
+    let (code, _, stderr) = parts(&offhours(&["schema", "preveiw"]));
+    assert_eq!(code, 2);
+    assert!(stderr.contains("'preview'"), "{stderr}");
+}
+
 #[test]
 fn every_command_has_examples_in_its_help() {
-    for command in ["validate", "preview"] {
+    for command in ["validate", "preview", "export", "schema"] {
         let (code, stdout, stderr) = parts(&offhours(&[command, "--help"]));
         assert_eq!((code, stderr.as_str()), (0, ""));
         assert!(

@@ -7,6 +7,7 @@ pub mod export;
 pub mod local;
 pub mod log;
 pub mod preview;
+pub mod schema;
 pub mod status;
 pub mod validate;
 

@@ -9,6 +9,7 @@ use domain::{
     schedule::{Schedule, Wish},
 };
 use jiff::{Span, Timestamp, ToSpan as _, Zoned, civil::DateTime, tz::TimeZone};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Format, local};
@@ -18,6 +19,7 @@ use crate::{
     exit::UsageError,
     nearest::advice,
     output::{self, Style},
+    shape,
 };
 
 /// Most edges per schedule in a table of several; JSON has all of them.
@@ -170,28 +172,41 @@ fn instant(
 }
 
 /// What all chosen schedules want at one instant.
-#[derive(Debug, Serialize)]
-struct Preview<'p> {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Preview<'p> {
+    /// The instant.
     at: Timestamp,
+    /// The schedules, by name.
     schedules: Vec<Outlook<'p>>,
 }
 
 /// What one schedule wants, and when that changes.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Outlook<'p> {
+    /// Its name.
+    #[schemars(with = "shape::Name")]
     name: &'p ScheduleName,
+    /// The zone in which it is judged.
     timezone: &'p str,
+    /// What it wants at the instant.
+    #[schemars(with = "shape::Wish")]
     state: Wish,
+    /// Since when; null if always.
     since: Option<Timestamp>,
+    /// The changes after the instant, in their order.
     next: Vec<NextEdge>,
     #[serde(skip)]
     zone: &'p TimeZone,
 }
 
-#[derive(Debug, Clone, Copy, Serialize)]
-struct NextEdge {
-    at: Timestamp,
-    to: Wish,
+/// A change of what a schedule wants.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+pub(super) struct NextEdge {
+    /// When.
+    pub(super) at: Timestamp,
+    /// What it wants from then on.
+    #[schemars(with = "shape::Wish")]
+    pub(super) to: Wish,
 }
 
 impl<'p> Outlook<'p> {

@@ -8,13 +8,14 @@ use domain::{
     schedule::Wish,
 };
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Format, local};
+use super::{Format, local, preview::NextEdge};
 use crate::{
     Exit,
     configuration_file::{self, Listed, LoadError, Parsed, Problem, count},
-    output,
+    output, shape,
 };
 
 /// Checks a configuration and tells everything that is wrong with it at once.
@@ -65,34 +66,46 @@ pub fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
 }
 
 /// What a program reads.
-#[derive(Debug, Serialize)]
-struct Report<'r> {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Report<'r> {
+    /// The file, as it was named.
     file: &'r str,
+    /// Whether it can be used.
     valid: bool,
+    /// What is wrong with it, by line; empty if it is valid.
     problems: &'r [Problem],
+    /// What is allowed and looks like a mistake, by line.
     warnings: &'r [Problem],
+    /// Its accounts by name; none if it is not valid.
     accounts: Vec<AccountReport<'r>>,
+    /// Its schedules by name; none if it is not valid.
     schedules: Vec<ScheduleReport<'r>>,
 }
 
-#[derive(Debug, Serialize)]
+/// An account of the file.
+#[derive(Debug, Serialize, JsonSchema)]
 struct AccountReport<'r> {
+    /// Its name.
+    #[schemars(with = "shape::Name")]
     name: &'r AccountName,
+    /// The cloud.
+    #[schemars(with = "shape::Provider")]
     provider: Provider,
 }
 
-#[derive(Debug, Serialize)]
+/// A schedule of the file.
+#[derive(Debug, Serialize, JsonSchema)]
 struct ScheduleReport<'r> {
+    /// Its name.
+    #[schemars(with = "shape::Name")]
     name: &'r ScheduleName,
+    /// The zone in which it is judged.
     timezone: &'r str,
+    /// What it wants now.
+    #[schemars(with = "shape::Wish")]
     state: Wish,
+    /// When that changes; null if never.
     next: Option<NextEdge>,
-}
-
-#[derive(Debug, Serialize)]
-struct NextEdge {
-    at: Timestamp,
-    to: Wish,
 }
 
 impl<'r> Report<'r> {

@@ -7,6 +7,7 @@ mod document;
 pub(crate) mod random;
 mod resources;
 mod schedules;
+mod schema;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -34,7 +35,7 @@ pub struct Parsed {
 }
 
 /// Something wrong with a file, or strange about it.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct Problem {
     /// The file, as it was named.
     pub file: String,

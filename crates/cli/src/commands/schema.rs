@@ -1,0 +1,67 @@
+//! `offhours schema`: the shapes of the configuration and of what commands print as JSON.
+
+use schemars::Schema;
+
+use super::{preview::Preview, validate::Report};
+use crate::{Exit, configuration_file::written::File, output, shape};
+
+/// Prints the JSON schema of the configuration, or of what a command prints as JSON.
+///
+/// An editor with TOML support checks and explains a configuration as you write it, if its first
+/// line names the schema's file, as in: #:schema ./offhours.schema.json
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  offhours schema > offhours.schema.json
+  offhours schema preview | jq .properties")]
+pub struct Args {
+    /// Of what: the configuration, or the JSON of the command of this name.
+    #[arg(value_enum, value_name = "WHAT", default_value_t)]
+    what: What,
+}
+
+/// What has a schema.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum What {
+    /// The configuration, offhours.toml.
+    #[default]
+    Configuration,
+    /// `offhours preview --format json`
+    Preview,
+    /// `offhours validate --format json`
+    Validate,
+}
+
+/// Prints a schema.
+pub fn run(args: &Args) -> anyhow::Result<Exit> {
+    output::print_json(&schema(args.what))?;
+    Ok(Exit::Done)
+}
+
+/// The schema of what is printed: of a command, that of the type which it gives to `print_json`.
+fn schema(what: What) -> Schema {
+    match what {
+        What::Configuration => shape::of::<File>(),
+        What::Preview => shape::of::<Preview>(),
+        What::Validate => shape::of::<Report>(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::ValueEnum as _;
+
+    use super::*;
+
+    #[test]
+    fn every_schema_is_one_and_describes_each_of_its_keys() {
+        for what in What::value_variants() {
+            let schema = schema(*what);
+            assert!(jsonschema::draft202012::meta::is_valid(schema.as_value()));
+            let properties = schema.get("properties").unwrap().as_object().unwrap();
+            for (key, property) in properties {
+                assert!(property["description"].is_string(), "{what:?}: {key}");
+            }
+        }
+    }
+}

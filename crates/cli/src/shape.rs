@@ -1,0 +1,77 @@
+//! The words and texts of which JSON is made, as JSON schemas: `domain` knows of no schema, so a
+//! field of one of its types says `#[schemars(with = "shape::Name")]`.
+
+use domain::{configuration, schedule};
+use schemars::{
+    JsonSchema, Schema, generate::SchemaSettings, json_schema, transform::RecursiveTransform,
+};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// What a name of an account or a schedule matches.
+pub(crate) const NAME: &str = "^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$";
+
+/// The schema of what a type is written as, complete in itself (draft 2020-12).
+pub(crate) fn of<T: JsonSchema>() -> Schema {
+    let settings = SchemaSettings::draft2020_12()
+        .for_serialize()
+        .with_transform(RecursiveTransform(unfold));
+    settings.into_generator().into_root_schema_for::<T>()
+}
+
+/// Makes one line of a description, which is folded as the code is.
+fn unfold(schema: &mut Schema) {
+    if let Some(Value::String(description)) = schema.get_mut("description") {
+        *description = description.replace('\n', " ");
+    }
+}
+
+/// Declares types that stand for a schema and hold nothing.
+macro_rules! shapes {
+    ($($(#[$doc:meta])* $name:ident = $schema:expr;)*) => {$(
+        $(#[$doc])*
+        pub(crate) enum $name {}
+
+        impl schemars::JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                $schema
+            }
+        }
+    )*};
+}
+pub(crate) use shapes;
+
+shapes! {
+    /// The name of an account or a schedule.
+    Name = text(NAME);
+    /// `ACCOUNT/KIND/ID`
+    Reference = text(
+        "^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?/((droplet|server)/[0-9]+\
+         |database/[A-Za-z0-9-]{1,64}|node-pool/[A-Za-z0-9-]{1,64}/[A-Za-z0-9-]{1,64})$",
+    );
+    /// `running`, `stopped` or `any`.
+    Wish = words(&[schedule::Wish::Running, schedule::Wish::Stopped, schedule::Wish::Any]);
+    /// `act` or `observe`.
+    Mode = words(&[configuration::Mode::Act, configuration::Mode::Observe]);
+    /// `digitalocean` or `hetzner`.
+    Provider = words(&[configuration::Provider::DigitalOcean, configuration::Provider::Hetzner]);
+}
+
+/// A text that matches a regular expression.
+pub(crate) fn text(pattern: &str) -> Schema {
+    json_schema!({ "type": "string", "pattern": pattern })
+}
+
+/// One of these words, as they are written.
+pub(crate) fn words(values: &[impl Serialize]) -> Schema {
+    let words: Vec<Value> = values.iter().map(|value| json!(value)).collect();
+    json_schema!({ "type": "string", "enum": words })
+}
