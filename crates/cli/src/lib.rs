@@ -7,6 +7,7 @@ pub mod commands;
 pub mod configuration_file;
 pub mod connection;
 pub mod exit;
+mod import;
 pub mod local;
 mod nearest;
 pub mod output;
@@ -18,8 +19,8 @@ use environment::Clock;
 pub use exit::Exit;
 
 use commands::{
-    apply as apply_command, approve, by_hand, export, local as local_command, log, preview, schema,
-    status, validate,
+    apply as apply_command, approve, by_hand, export, import as import_command,
+    local as local_command, log, preview, schema, status, validate,
 };
 use domain::record::Direction;
 
@@ -71,6 +72,7 @@ enum Command {
     Approve(approve::Args),
     Export(export::Args),
     Schema(schema::Args),
+    Import(import_command::Args),
 }
 
 /// Runs one command; what fails is told on standard error.
@@ -89,6 +91,7 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::Approve(args) => wait_for(approve::run(args)),
         Command::Export(args) => wait_for(export::run(args)),
         Command::Schema(args) => schema::run(args),
+        Command::Import(args) => import_command::run(args),
     };
     result.unwrap_or_else(|error| {
         output::report(&error);

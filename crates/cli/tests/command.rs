@@ -253,12 +253,17 @@ fn a_reader_that_goes_away_is_a_quiet_end() {
     assert_eq!(parts(&output), (0, String::new(), String::new()));
 }
 
-/// Whether a document fits the schema that the command serves for it.
-#[track_caller]
-fn check_fits(what: &str, document: &serde_json::Value) {
+/// The schema that the command serves, ready to judge.
+fn served_schema(what: &str) -> jsonschema::Validator {
     let (code, schema, stderr) = parts(&offhours(&["schema", what]));
     assert_eq!((code, stderr.as_str()), (0, ""));
-    let schema = jsonschema::validator_for(&json(&schema)).expect("a schema");
+    jsonschema::validator_for(&json(&schema)).expect("a schema")
+}
+
+/// Whether what a command printed fits the schema that is served for it.
+#[track_caller]
+fn check_fits(what: &str, document: &serde_json::Value) {
+    let schema = served_schema(what);
     if let Err(error) = schema.validate(document) {
         panic!("{what} at {}: {error}", error.instance_path());
     }
@@ -298,8 +303,46 @@ fn what_is_printed_as_json_fits_the_schema_that_is_served() {
 }
 
 #[test]
+fn another_schedulers_schedules_are_imported_and_what_is_left_out_needs_a_person() {
+    let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/src/import/aws/fixtures");
+    let schedules = format!("{fixtures}/schedules.json");
+    let periods = format!("{fixtures}/periods.json");
+    let (code, stdout, stderr) = parts(&offhours(&["import", "aws", &schedules, &periods]));
+    assert_eq!(code, 3, "{stderr}");
+    let heading = "# From AWS Instance Scheduler. Still missing: [accounts.NAME].\n";
+    assert!(stdout.starts_with(heading), "{stdout}");
+    assert!(stderr.contains("left out: schedule lost: "), "{stderr}");
+    let config = file("imported.toml", &stdout);
+    let (code, stdout, stderr) = parts(&offhours(&["validate", "--config", &config]));
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout.contains("schedule londonofficehours: "), "{stdout}");
+
+    let scan = format!("{fixtures}/scan.json");
+    let output = offhours(&["import", "aws", &scan, "--format", "json"]);
+    let (code, stdout, _) = parts(&output);
+    assert_eq!(code, 0);
+    let report = json(&stdout);
+    check_fits("import", &report);
+    assert!(served_schema("configuration").is_valid(&report["configuration"]));
+    assert_eq!(report["remarks"][0]["about"], "schedule all");
+
+    // Standard input is empty here.
+    let (code, stdout, stderr) = parts(&offhours(&["import", "aws", "-", &periods]));
+    assert_eq!((code, stdout.as_str()), (2, ""));
+    assert!(stderr.contains("there are no schedules in -, "), "{stderr}");
+    let packed = file("packed.json.gz", "");
+    fs::write(&packed, [0x1f, 0x8b, 8, 0]).expect("the file can be written");
+    let (code, _, stderr) = parts(&offhours(&["import", "aws", &packed]));
+    assert_eq!(code, 2);
+    assert!(stderr.contains("unpack it with gunzip"), "{stderr}");
+    let (code, _, stderr) = parts(&offhours(&["import", "aws", "missing.json"]));
+    assert_eq!(code, 2);
+    assert!(stderr.contains("cannot read missing.json"), "{stderr}");
+}
+
+#[test]
 fn every_command_has_examples_in_its_help() {
-    for command in ["validate", "preview", "export", "schema"] {
+    for command in ["validate", "preview", "export", "schema", "import"] {
         let (code, stdout, stderr) = parts(&offhours(&[command, "--help"]));
         assert_eq!((code, stderr.as_str()), (0, ""));
         assert!(

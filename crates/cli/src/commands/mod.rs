@@ -4,6 +4,7 @@ pub mod apply;
 pub mod approve;
 pub mod by_hand;
 pub mod export;
+pub mod import;
 pub mod local;
 pub mod log;
 pub mod preview;

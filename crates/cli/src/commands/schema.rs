@@ -2,7 +2,7 @@
 
 use schemars::Schema;
 
-use super::{preview::Preview, validate::Report};
+use super::{import, preview::Preview, validate};
 use crate::{Exit, configuration_file::written::File, output, shape};
 
 /// Prints the JSON schema of the configuration, or of what a command prints as JSON.
@@ -26,6 +26,8 @@ pub enum What {
     /// The configuration, offhours.toml.
     #[default]
     Configuration,
+    /// `offhours import aws --format json`
+    Import,
     /// `offhours preview --format json`
     Preview,
     /// `offhours validate --format json`
@@ -42,8 +44,9 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
 fn schema(what: What) -> Schema {
     match what {
         What::Configuration => shape::of::<File>(),
+        What::Import => shape::of::<import::Report>(),
         What::Preview => shape::of::<Preview>(),
-        What::Validate => shape::of::<Report>(),
+        What::Validate => shape::of::<validate::Report>(),
     }
 }
 

@@ -23,6 +23,7 @@ use toml::de::DeTable;
 use accounts::Accounts;
 use document::{Field, Keys, Place, Problems, Table};
 
+pub(crate) use write::commented;
 pub use write::write;
 
 /// A file that was read.

@@ -1,5 +1,7 @@
 //! A [`Configuration`] as TOML that is pleasant to read and to keep in git.
 
+use std::collections::BTreeMap;
+
 use domain::configuration::Configuration;
 use toml_edit::{Array, Item, Table, Value};
 
@@ -14,16 +16,21 @@ const LINE: usize = 80;
 /// that was applied are not stored, so none are written.
 #[must_use]
 pub fn write(configuration: &Configuration) -> String {
-    to_toml(&File::of(configuration))
+    commented(&File::of(configuration), &BTreeMap::new())
 }
 
-pub(crate) fn to_toml(file: &File) -> String {
+/// The TOML of a file, with lines of comment before some of its schedules, by their names.
+pub(crate) fn commented(file: &File, comments: &BTreeMap<&str, &[String]>) -> String {
     let mut document =
         toml_edit::ser::to_document(file).expect("names, texts and numbers are TOML");
-    for (_, item) in document.iter_mut() {
+    for (key, item) in document.iter_mut() {
+        let comments = match key.get() {
+            "schedules" => comments,
+            _ => &BTreeMap::new(),
+        };
         match item {
             Item::Value(Value::Array(array)) => lay_out(array),
-            Item::Value(Value::InlineTable(_)) => open(item),
+            Item::Value(Value::InlineTable(_)) => open(item, comments),
             Item::Value(_) | Item::None | Item::Table(_) | Item::ArrayOfTables(_) => {}
         }
     }
@@ -31,11 +38,14 @@ pub(crate) fn to_toml(file: &File) -> String {
 }
 
 /// Makes `accounts` or `schedules` a header for each of its tables.
-fn open(item: &mut Item) {
+fn open(item: &mut Item, comments: &BTreeMap<&str, &[String]>) {
     let mut tables = table(item);
     tables.set_implicit(true);
-    for (_, item) in tables.iter_mut() {
+    for (name, item) in tables.iter_mut() {
         let mut one = table(item);
+        if let Some(lines) = comments.get(name.get()) {
+            one.decor_mut().set_prefix(prefix(lines));
+        }
         for (key, value) in one.iter_mut() {
             if let Some(array) = value.as_array_mut() {
                 match key.get() {
@@ -47,6 +57,15 @@ fn open(item: &mut Item) {
         *item = Item::Table(one);
     }
     *item = Item::Table(tables);
+}
+
+/// An empty line and comments. Whatever ends a line in a comment begins another one.
+fn prefix(comments: &[String]) -> String {
+    let lines = comments
+        .iter()
+        .flat_map(|text| text.split(char::is_control));
+    let lines = lines.map(str::trim).filter(|line| !line.is_empty());
+    lines.fold("\n".to_owned(), |text, line| text + "# " + line + "\n")
 }
 
 /// The item as a table with a header; empty if it is none.

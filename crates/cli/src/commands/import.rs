@@ -1,0 +1,129 @@
+//! `offhours import`: another scheduler's configuration, as ours.
+
+use std::{
+    fs,
+    io::{self, Read as _},
+    path::PathBuf,
+};
+
+use anyhow::Context as _;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{
+    Exit,
+    configuration_file::written::File,
+    exit::UsageError,
+    import::{self, Imported, Remark, Source},
+    output,
+};
+
+/// Turns another scheduler's configuration into a file of ours.
+///
+/// The file goes to standard output, and what has no counterpart is told on standard error.
+/// Schedules that cannot be translated are left out, and the exit code is then 3.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  offhours import aws table-scan.json > offhours.toml
+  scheduler-cli describe-schedules --stack S > s.json
+  scheduler-cli describe-periods --stack S | offhours import aws s.json -")]
+pub struct Args {
+    #[command(subcommand)]
+    from: From,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum From {
+    Aws(Aws),
+}
+
+/// From AWS Instance Scheduler: its periods and schedules.
+///
+/// Reads its configuration table, exported to S3 as DynamoDB JSON or printed by `aws dynamodb
+/// scan`, and what its `scheduler-cli` prints for describe-schedules and describe-periods.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  aws dynamodb scan --table-name TABLE | offhours import aws - > offhours.toml
+  gunzip export/*.json.gz && offhours import aws export/*.json
+  offhours import aws schedules.json periods.json --timezone Europe/Berlin")]
+struct Aws {
+    /// Files that hold schedules and periods; - is standard input.
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// The time zone of schedules that name none: the stack's `DefaultTimezone`.
+    #[arg(long, value_name = "ZONE")]
+    timezone: Option<String>,
+    /// How to print the result.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// For whom the result is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// For people, git and `offhours apply`.
+    #[default]
+    Toml,
+    /// For programs: the same document, and the remarks.
+    Json,
+}
+
+/// What a program reads.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Report {
+    /// The configuration, as `offhours schema` describes it.
+    configuration: File,
+    /// What is not as it was.
+    remarks: Vec<Remark>,
+}
+
+/// Translates, and tells what is not as it was.
+pub fn run(args: &Args) -> anyhow::Result<Exit> {
+    let From::Aws(args) = &args.from;
+    let sources: Vec<_> = args.files.iter().map(read).collect::<Result<_, _>>()?;
+    let imported = import::aws::import(&sources, args.timezone.as_deref())?;
+    for remark in &imported.remarks {
+        output::remark(&format!("{remark}\n"));
+    }
+    let exit = exit(&imported);
+    match args.format {
+        Format::Toml => {
+            let heading = "# From AWS Instance Scheduler. Still missing: [accounts.NAME].";
+            output::print(&format!("{heading}\n{}", imported.to_toml()))?;
+        }
+        Format::Json => output::print_json(&Report {
+            configuration: imported.document(),
+            remarks: imported.remarks,
+        })?,
+    }
+    Ok(exit)
+}
+
+fn exit(imported: &Imported) -> Exit {
+    if imported.remarks.iter().any(|remark| remark.left_out) {
+        Exit::NeedsPerson
+    } else {
+        Exit::Done
+    }
+}
+
+fn read(path: &PathBuf) -> anyhow::Result<Source> {
+    let name = path.display().to_string();
+    let mut bytes = Vec::new();
+    if name == "-" {
+        let stdin = io::stdin().lock().read_to_end(&mut bytes);
+        stdin.context("cannot read standard input")?;
+    } else {
+        bytes =
+            fs::read(path).map_err(|error| UsageError(format!("cannot read {name}: {error}")))?;
+    }
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        let message = format!("{name} is compressed; unpack it with gunzip first");
+        return Err(UsageError(message).into());
+    }
+    let text = String::from_utf8(bytes);
+    let text = text.map_err(|_| UsageError(format!("{name} is no text in UTF-8")))?;
+    Ok(Source { name, text })
+}

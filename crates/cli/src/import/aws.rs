@@ -1,0 +1,417 @@
+//! AWS Instance Scheduler's schedules and periods.
+
+mod days;
+mod items;
+mod one_sided;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use domain::{
+    ScheduleName,
+    configuration::{Adopt, Manner, Rule},
+    schedule::{Definition, PeriodDefinition, Schedule},
+};
+
+use super::{Imported, Remark, Source};
+use crate::exit::UsageError;
+use items::Item;
+use one_sided::Reading;
+
+/// Translates what the files hold together. Schedules without a time zone get `default_zone`, or
+/// else the one among the scheduler's settings, or else UTC, as there.
+pub(crate) fn import(
+    sources: &[Source],
+    default_zone: Option<&str>,
+) -> Result<Imported, UsageError> {
+    let mut import = Import::read(sources)?;
+    import.look_at_settings(default_zone)?;
+    for schedule in std::mem::take(&mut import.schedules) {
+        import.translate(&schedule)?;
+    }
+    import.tell_of_unused_periods();
+    Ok(Imported {
+        schedules: import.translated,
+        remarks: import.remarks,
+    })
+}
+
+/// An import under way.
+struct Import {
+    schedules: Vec<Item>,
+    periods: BTreeMap<String, Item>,
+    settings: Vec<Item>,
+    default_zone: Option<String>,
+    /// The names of the periods that a schedule has named.
+    used: BTreeSet<String>,
+    translated: BTreeMap<ScheduleName, (Rule, Vec<String>)>,
+    /// The schedules' names there, by those here.
+    names: BTreeMap<ScheduleName, String>,
+    remarks: Vec<Remark>,
+}
+
+impl Import {
+    fn read(sources: &[Source]) -> Result<Self, UsageError> {
+        let mut import = Self {
+            schedules: Vec::new(),
+            periods: BTreeMap::new(),
+            settings: Vec::new(),
+            default_zone: None,
+            used: BTreeSet::new(),
+            translated: BTreeMap::new(),
+            names: BTreeMap::new(),
+            remarks: Vec::new(),
+        };
+        let mut all: Vec<Item> = Vec::new();
+        for source in sources {
+            for item in items::read(source)? {
+                let is_same =
+                    |other: &&Item| (&other.kind, &other.name) == (&item.kind, &item.name);
+                match all.iter().find(is_same) {
+                    Some(other) if *other == item => {}
+                    Some(_) => {
+                        let message = "is there twice, and not the same";
+                        return Err(UsageError(format!(
+                            "{}: {} {message}",
+                            source.name,
+                            item.about()
+                        )));
+                    }
+                    None => all.push(item),
+                }
+            }
+        }
+        for item in all {
+            match item.kind.as_str() {
+                "schedule" => import.schedules.push(item),
+                "period" => {
+                    import.periods.insert(item.name.clone(), item);
+                }
+                "config" => import.settings.push(item),
+                _ => import.remark(&item, "is of an unknown type, and not translated"),
+            }
+        }
+        if import.schedules.is_empty() {
+            let files: Vec<_> = sources.iter().map(|source| source.name.as_str()).collect();
+            let message = format!("there are no schedules in {}", files.join(", "));
+            return Err(UsageError(message));
+        }
+        Ok(import)
+    }
+
+    fn remark(&mut self, item: &Item, message: impl Into<String>) {
+        self.tell(item, message.into(), false);
+    }
+
+    fn tell(&mut self, item: &Item, message: String, left_out: bool) {
+        let about = item.about();
+        let remark = Remark {
+            about,
+            message,
+            left_out,
+        };
+        if !self.remarks.contains(&remark) {
+            self.remarks.push(remark);
+        }
+    }
+
+    fn look_at_settings(&mut self, default_zone: Option<&str>) -> Result<(), UsageError> {
+        for settings in std::mem::take(&mut self.settings) {
+            let zone = settings.text("defaulttimezone").map_err(UsageError)?;
+            self.default_zone = self.default_zone.take().or(zone);
+            let others = settings.others(&["type", "name", "defaulttimezone"]);
+            let others: Vec<_> = others.map(|name| format!("`{name}`")).collect();
+            if !others.is_empty() {
+                let others = others.join(", ");
+                let message = format!("{others}: such settings have no counterpart in schedules");
+                self.remark(&settings, message);
+            }
+        }
+        if let Some(zone) = default_zone {
+            let probe = Definition {
+                timezone: zone.to_owned(),
+                periods: vec![PeriodDefinition::default()],
+                ..Definition::default()
+            };
+            schedule(&probe).map_err(UsageError)?;
+            self.default_zone = Some(zone.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Translates a schedule, or tells why it is left out. Two of one name are refused.
+    fn translate(&mut self, item: &Item) -> Result<(), UsageError> {
+        let name = name(&item.name);
+        if let Some(other) = self.names.insert(name.clone(), item.name.clone()) {
+            return Err(UsageError(format!(
+                "the schedules `{other}` and `{}` would both be called `{name}`; rename one of them",
+                item.name
+            )));
+        }
+        match self.rule(item) {
+            Ok(rule) => {
+                let comments = self.comments(item, &name);
+                self.translated.insert(name, (rule, comments));
+            }
+            Err(message) => self.tell(item, message, true),
+        }
+        Ok(())
+    }
+
+    /// What stands before the schedule: its description, and its name there if that was another.
+    fn comments(&mut self, item: &Item, name: &ScheduleName) -> Vec<String> {
+        let mut comments = Vec::new();
+        if item.name != name.as_str() {
+            self.remark(item, format!("is called `{name}` here, and in tags"));
+            comments.push(format!("{} in AWS Instance Scheduler.", item.name));
+        }
+        if let Ok(Some(description)) = item.text("description") {
+            comments.push(description);
+        }
+        comments
+    }
+
+    fn rule(&mut self, item: &Item) -> Result<Rule, String> {
+        let definition = Definition {
+            periods: self.periods_of(item)?,
+            timezone: self.timezone(item)?,
+            ..Definition::default()
+        };
+        // Whatever else is wrong is told before one-sided periods are judged.
+        schedule(&definition)?;
+        let schedule = schedule(&Definition {
+            periods: self.settle_one_sided(item, definition.periods)?,
+            ..definition
+        })?;
+        let manner = self.manner(item)?;
+        self.tell_of_what_has_no_counterpart(item)?;
+        Ok(Rule {
+            schedule,
+            resources: BTreeSet::new(),
+            manner,
+        })
+    }
+
+    fn timezone(&mut self, item: &Item) -> Result<String, String> {
+        if let Some(zone) = item.text("timezone")? {
+            return Ok(zone);
+        }
+        Ok(self.default_zone.clone().unwrap_or_else(|| {
+            let message = "has no time zone, and the stack's is not known: UTC is written; \
+                           --timezone names another";
+            self.remark(item, message);
+            "UTC".to_owned()
+        }))
+    }
+
+    /// The schedule's periods, but for those that never run anything there.
+    fn periods_of(&mut self, item: &Item) -> Result<Vec<PeriodDefinition>, String> {
+        let mut periods = Vec::new();
+        for named in item.list("periods")?.unwrap_or_default() {
+            let (name, instance_type) = match named.split_once('@') {
+                Some((name, instance_type)) => (name, Some(instance_type)),
+                None => (named.as_str(), None),
+            };
+            self.used.insert(name.to_owned());
+            let unknown = || format!("its period `{name}` is in none of the files");
+            let period = self.periods.get(name).cloned().ok_or_else(unknown)?;
+            if let Some(instance_type) = instance_type {
+                let message = format!(
+                    "the instance type {instance_type} in period `{name}` has no counterpart: \
+                     machines keep their size"
+                );
+                self.remark(item, message);
+            }
+            let in_period = |message| format!("period `{name}`: {message}");
+            let definition = definition(&period).map_err(in_period)?;
+            if definition.begin >= definition.end
+                && let (Some(begin), Some(end)) = (&definition.begin, &definition.end)
+            {
+                let message = format!(
+                    "from {begin} to {end} it never ran anything there, and is left out; here it \
+                     would end on the next day"
+                );
+                self.remark(&period, message);
+                continue;
+            }
+            let known = [
+                "type",
+                "name",
+                "begintime",
+                "endtime",
+                "weekdays",
+                "monthdays",
+                "months",
+            ];
+            let silent = ["description", "configuredinstack"];
+            let known = [known.as_slice(), &silent].concat();
+            for other in period.others(&known) {
+                self.remark(&period, format!("`{other}` has no counterpart"));
+            }
+            periods.push(definition);
+        }
+        if periods.is_empty() {
+            let message = match override_status(item)? {
+                Some(status) => format!(
+                    "has no periods, and is {status} by its override_status alone: give its \
+                     resources an `offhours override`"
+                ),
+                None => "has no period that ever runs anything".to_owned(),
+            };
+            return Err(message);
+        }
+        Ok(periods)
+    }
+
+    fn settle_one_sided(
+        &mut self,
+        item: &Item,
+        periods: Vec<PeriodDefinition>,
+    ) -> Result<Vec<PeriodDefinition>, String> {
+        match one_sided::read(periods) {
+            Some(Reading::Same(periods)) => Ok(periods),
+            Some(Reading::Looser(periods)) => {
+                let message = "on days that a period with only a begin or an end does not name, \
+                               there is no wish here, and not \"stopped\"";
+                self.remark(item, message);
+                Ok(periods)
+            }
+            Some(Reading::Windows(periods)) => {
+                let message = "periods with only a begin or an end are written as windows until \
+                               or from midnight, which start and stop at the same times";
+                self.remark(item, message);
+                Ok(periods)
+            }
+            None => Err(
+                "its periods with only a begin or an end, on some days only, mean something else \
+                 here; write periods with both"
+                    .to_owned(),
+            ),
+        }
+    }
+
+    fn manner(&mut self, item: &Item) -> Result<Manner, String> {
+        let enforce = item.flag("enforced")?.unwrap_or(false);
+        let retain_running = item.flag("retainrunning")?.unwrap_or(false);
+        if enforce && retain_running {
+            let message =
+                "`enforced` and `retain_running` exclude each other here; enforce is kept";
+            self.remark(item, message);
+        }
+        let stop_new_instances = item.flag("stopnewinstances")?.unwrap_or(true);
+        Ok(Manner {
+            enforce,
+            retain_running: retain_running && !enforce,
+            adopt: if stop_new_instances {
+                Adopt::AtOnce
+            } else {
+                Adopt::NextEdge
+            },
+            ..Manner::default()
+        })
+    }
+
+    fn tell_of_what_has_no_counterpart(&mut self, item: &Item) -> Result<(), String> {
+        let name = name(&item.name);
+        if let Some(status) = override_status(item)? {
+            let message = format!(
+                "override_status {status} is not part of a configuration here: use `offhours \
+                 override {status} {name}`"
+            );
+            self.remark(item, message);
+        }
+        for (key, name) in [
+            ("hibernate", "hibernate"),
+            ("usemaintenancewindow", "use_maintenance_window"),
+            ("usemetrics", "use_metrics"),
+        ] {
+            if item.flag(key)? == Some(true) {
+                self.remark(item, format!("`{name}` has no counterpart"));
+            }
+        }
+        if let Some(windows) = item.list("ssmmaintenancewindow")? {
+            let windows = windows.join(", ");
+            let message = format!("`ssm_maintenance_window` ({windows}) has no counterpart");
+            self.remark(item, message);
+        }
+        for other in item.others(&SCHEDULE) {
+            self.remark(item, format!("`{other}` has no counterpart"));
+        }
+        Ok(())
+    }
+
+    fn tell_of_unused_periods(&mut self) {
+        for (name, period) in std::mem::take(&mut self.periods) {
+            if !self.used.contains(&name) {
+                self.remark(&period, "no schedule names it, and it is left out");
+            }
+        }
+    }
+}
+
+/// The fields of a schedule that are looked at, or say nothing of when it runs.
+const SCHEDULE: [&str; 15] = [
+    "type",
+    "name",
+    "description",
+    "timezone",
+    "periods",
+    "overridestatus",
+    "enforced",
+    "retainrunning",
+    "stopnewinstances",
+    "hibernate",
+    "usemaintenancewindow",
+    "ssmmaintenancewindow",
+    "usemetrics",
+    "configuredinstack",
+    "overwrite",
+];
+
+fn schedule(definition: &Definition) -> Result<Schedule, String> {
+    Schedule::new(definition).map_err(|problems| {
+        let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        problems.join("; ")
+    })
+}
+
+fn definition(period: &Item) -> Result<PeriodDefinition, String> {
+    let time = |key| {
+        let text = period.text(key)?;
+        text.map(|text| days::time(&text)).transpose()
+    };
+    Ok(PeriodDefinition {
+        weekdays: days::field(period.list("weekdays")?, days::weekdays)?,
+        monthdays: days::field(period.list("monthdays")?, days::monthdays)?,
+        months: days::field(period.list("months")?, days::months)?,
+        begin: time("begintime")?,
+        end: time("endtime")?,
+    })
+}
+
+/// The override of a schedule there: running or stopped.
+fn override_status(schedule: &Item) -> Result<Option<String>, String> {
+    let status = schedule.text("overridestatus")?;
+    Ok(status.map(|status| status.to_lowercase()))
+}
+
+/// The name that is nearest to one there and keeps to our grammar.
+fn name(theirs: &str) -> ScheduleName {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    let lower = theirs.to_lowercase();
+    let words = lower.split(|c| !fits(c)).filter(|word| !word.is_empty());
+    let kept: String = words
+        .collect::<Vec<_>>()
+        .join("-")
+        .chars()
+        .take(63)
+        .collect();
+    let trimmed = kept.trim_matches(['-', '_']);
+    let reserved = || format!("{trimmed}-schedule").parse();
+    trimmed
+        .parse()
+        .or_else(|_| reserved())
+        .or_else(|_| "schedule".parse())
+        .expect("a plain word is a name")
+}

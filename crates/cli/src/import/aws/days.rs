@@ -1,0 +1,170 @@
+//! What AWS Instance Scheduler writes for days and times, as we write it.
+
+const WEEKDAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+
+/// `9:00` as `09:00`.
+pub(super) fn time(text: &str) -> Result<String, String> {
+    let malformed = || format!("`{text}` is no time");
+    let (hour, minute) = text.split_once(':').ok_or_else(malformed)?;
+    let number = |text: &str, most: u32| {
+        let plain = (1..=2).contains(&text.len()) && text.bytes().all(|c| c.is_ascii_digit());
+        text.parse().ok().filter(|n: &u32| plain && *n <= most)
+    };
+    match (number(hour, 23), number(minute, 59)) {
+        (Some(hour), Some(minute)) => Ok(format!("{hour:02}:{minute:02}")),
+        _ => Err(malformed()),
+    }
+}
+
+/// Entries of a field, each translated; none if the field matches all days.
+pub(super) fn field(
+    entries: Option<Vec<String>>,
+    translate: fn(&str) -> Result<String, String>,
+) -> Result<Vec<String>, String> {
+    let entries = entries.unwrap_or_default();
+    if entries.iter().any(|entry| entry == "*" || entry == "?") {
+        return Ok(Vec::new());
+    }
+    let translated: Vec<_> = entries
+        .iter()
+        .map(|entry| translate(entry))
+        .collect::<Result<_, _>>()?;
+    Ok(if translated.is_empty() {
+        Vec::new()
+    } else {
+        vec![translated.join(", ")]
+    })
+}
+
+/// Weekdays count from 0, Monday, there; here they have names. A step becomes a list of days.
+pub(super) fn weekdays(entry: &str) -> Result<String, String> {
+    let day = |text: &str| weekday(entry, text);
+    let name = |text: &str| Ok(WEEKDAYS[day(text)?].to_owned());
+    let lower = entry.to_lowercase();
+    if lower == "l" {
+        return Ok("sun".to_owned());
+    }
+    if let Some((text, occurrence)) = lower.split_once('#') {
+        return Ok(format!("{}#{occurrence}", name(text)?));
+    }
+    if let Some((range, step)) = lower.split_once('/') {
+        let (first, last) = range.split_once('-').unwrap_or((range, "sun"));
+        let (first, last) = (day(first)?, day(last)?);
+        let step = step.trim().parse().ok().filter(|step| *step > 0);
+        let step = step.ok_or_else(|| format!("`{entry}` has no step"))?;
+        let days = (first..=first + (last + 7 - first) % 7).step_by(step);
+        let days: Vec<_> = days.map(|day| WEEKDAYS[day % 7]).collect();
+        return Ok(days.join(", "));
+    }
+    if let Some((first, last)) = lower.split_once('-') {
+        return Ok(format!("{}-{}", name(first)?, name(last)?));
+    }
+    match lower.strip_suffix('l') {
+        Some(text) => Ok(format!("{}L", name(text)?)),
+        None => name(&lower),
+    }
+}
+
+/// The place of a weekday in the week, by its number or the first three letters of its name.
+fn weekday(entry: &str, text: &str) -> Result<usize, String> {
+    let text = text.trim();
+    let short = text.get(..3).unwrap_or(text);
+    let named = WEEKDAYS.iter().position(|name| *name == short);
+    let numbered = text.parse().ok().filter(|day| *day < WEEKDAYS.len());
+    named
+        .or(numbered)
+        .ok_or_else(|| format!("`{entry}` is no weekday"))
+}
+
+/// Days of the month are written alike, but that ranges do not wrap there.
+pub(super) fn monthdays(entry: &str) -> Result<String, String> {
+    let upper = entry.to_uppercase();
+    let range = upper.split('/').next().unwrap_or_default();
+    if let Some((first, last)) = range.split_once('-')
+        && let (Ok(first), Ok(last)) = (first.trim().parse::<u32>(), last.trim().parse::<u32>())
+        && first > last
+    {
+        return Err(format!("`{entry}` ends before it begins"));
+    }
+    Ok(upper)
+}
+
+/// Months are written alike.
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "it stands where its fallible siblings do"
+)]
+pub(super) fn months(entry: &str) -> Result<String, String> {
+    Ok(entry.to_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(translate: fn(&str) -> Result<String, String>, table: &[(&str, &str)]) {
+        for (theirs, ours) in table {
+            assert_eq!(translate(theirs).as_deref(), Ok(*ours), "{theirs}");
+        }
+    }
+
+    #[test]
+    fn weekdays_have_names_here_and_steps_are_counted_out() {
+        check(
+            weekdays,
+            &[
+                ("mon", "mon"),
+                ("Monday", "mon"),
+                ("Tues", "tue"),
+                ("0", "mon"),
+                ("6", "sun"),
+                ("0-4", "mon-fri"),
+                ("Fri - 0", "fri-mon"),
+                ("mon-fri/2", "mon, wed, fri"),
+                ("fri-mon/2", "fri, sun"),
+                ("1/3", "tue, fri"),
+                ("mon#1", "mon#1"),
+                ("4#2", "fri#2"),
+                ("friL", "friL"),
+                ("4l", "friL"),
+                ("L", "sun"),
+            ],
+        );
+        for text in ["7", "8-9", "fry", "mon-", "", "mon/0", "mon/x", "-1", "é"] {
+            assert!(weekdays(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn days_months_and_times_are_tidied() {
+        check(
+            monthdays,
+            &[
+                ("15w", "15W"),
+                ("28-l", "28-L"),
+                ("1/10", "1/10"),
+                ("l", "L"),
+            ],
+        );
+        assert!(monthdays("25-5").is_err());
+        check(months, &[("Jan/3", "jan/3"), ("11-2", "11-2")]);
+        check(
+            time,
+            &[("9:00", "09:00"), ("23:59", "23:59"), ("09:5", "09:05")],
+        );
+        for text in ["", "9", "24:00", "12:60", "+9:00", "9:00:00", "123:00"] {
+            assert!(time(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn all_days_are_no_field() {
+        let list = |entries: &[&str]| Some(entries.iter().map(ToString::to_string).collect());
+        assert_eq!(field(None, weekdays), Ok(vec![]));
+        assert_eq!(field(list(&["mon", "*"]), weekdays), Ok(vec![]));
+        assert_eq!(field(list(&["?"]), monthdays), Ok(vec![]));
+        let several = field(list(&["1", "3-4"]), weekdays);
+        assert_eq!(several, Ok(vec!["tue, thu-fri".to_owned()]));
+    }
+}

@@ -1,0 +1,227 @@
+//! Periods with a begin or an end alone.
+//!
+//! There, such a period wants *stopped* on days that it does not name; here it has no wish then, and
+//! "no wish" beats the "stopped" of other periods. So each schedule with such a period is judged by
+//! what it does: the starts and stops of some years, there and here, must be the same.
+
+use std::collections::BTreeSet;
+
+use domain::schedule::{Definition, Edge, PeriodDefinition, Schedule, Wish};
+use jiff::{SignedDuration, Timestamp};
+
+/// Five years, with a leap day among them.
+const FIRST_DAY: Timestamp = Timestamp::constant(1_704_067_200, 0);
+const DAYS: i64 = 5 * 365 + 2;
+const MINUTE: SignedDuration = SignedDuration::from_mins(1);
+
+/// How a schedule with one-sided periods may be written.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// As it is: it means the same.
+    Same(Vec<PeriodDefinition>),
+    /// As it is: it starts and stops the same, but has no wish where it wanted stopped.
+    Looser(Vec<PeriodDefinition>),
+    /// With windows until or from midnight in place of the one-sided periods: it starts and stops
+    /// the same.
+    Windows(Vec<PeriodDefinition>),
+}
+
+/// Finds a way to write the periods so that they start and stop as they did there.
+pub(super) fn read(periods: Vec<PeriodDefinition>) -> Option<Reading> {
+    let names_days = |period: &PeriodDefinition| {
+        let fields = [&period.weekdays, &period.monthdays, &period.months];
+        fields.iter().any(|field| !field.is_empty())
+    };
+    let mut one_sided = periods.iter().filter(|period| is_one_sided(period));
+    if !one_sided.any(names_days) {
+        return Some(Reading::Same(periods));
+    }
+    let wanted = theirs(&periods)?;
+    if ours(&periods).as_ref() == Some(&wanted) {
+        return Some(Reading::Looser(periods));
+    }
+    let windows: Vec<_> = periods.into_iter().map(window).collect();
+    (ours(&windows)? == wanted).then_some(Reading::Windows(windows))
+}
+
+pub(super) fn is_one_sided(period: &PeriodDefinition) -> bool {
+    period.begin.is_some() != period.end.is_some()
+}
+
+fn window(mut period: PeriodDefinition) -> PeriodDefinition {
+    if is_one_sided(&period) {
+        period.begin.get_or_insert_with(|| "00:00".to_owned());
+        period.end.get_or_insert_with(|| "24:00".to_owned());
+    }
+    period
+}
+
+/// The starts and stops of our reading; none if the periods are refused.
+fn ours(periods: &[PeriodDefinition]) -> Option<Vec<Edge>> {
+    let schedule = schedule(periods)?;
+    let until = FIRST_DAY + MINUTE * (24 * 60) * i32::try_from(DAYS).ok()?;
+    let edges = schedule.edges(FIRST_DAY).take_while(|edge| edge.at < until);
+    Some(edges.filter(|edge| edge.wish != Wish::Any).collect())
+}
+
+fn schedule(periods: &[PeriodDefinition]) -> Option<Schedule> {
+    let definition = Definition {
+        timezone: "UTC".to_owned(),
+        periods: periods.to_vec(),
+        ..Definition::default()
+    };
+    Schedule::new(&definition).ok()
+}
+
+/// The starts and stops as they are there; none if the periods' days cannot be read.
+fn theirs(periods: &[PeriodDefinition]) -> Option<Vec<Edge>> {
+    let days_of = |period: &PeriodDefinition| {
+        schedule(&[PeriodDefinition {
+            begin: None,
+            end: None,
+            ..period.clone()
+        }])
+    };
+    let days: Option<Vec<Schedule>> = periods.iter().map(days_of).collect();
+    let days = days?;
+    let times = periods
+        .iter()
+        .flat_map(|period| [&period.begin, &period.end]);
+    let turns: BTreeSet<i64> = times
+        .flatten()
+        .map(|time| minutes(time))
+        .chain([0])
+        .collect();
+    let mut wishes: Vec<Edge> = Vec::new();
+    for day in 0..DAYS {
+        let midnight = FIRST_DAY + SignedDuration::from_hours(24 * day);
+        let matches: Vec<bool> = days
+            .iter()
+            .map(|days| days.wish_at(midnight) == Wish::Running)
+            .collect();
+        for &turn in &turns {
+            let each = periods.iter().zip(&matches);
+            let wish = strongest(each.map(|(period, matches)| wish(period, *matches, turn)));
+            let at = midnight + SignedDuration::from_mins(turn);
+            push(&mut wishes, Edge { at, wish });
+        }
+    }
+    wishes.remove(0);
+    wishes.retain(|edge| edge.wish != Wish::Any);
+    Some(wishes)
+}
+
+/// Adds a wish if it is a change; a stop of one minute between two runs is none.
+fn push(wishes: &mut Vec<Edge>, next: Edge) {
+    if let [.., before, gap] = wishes.as_slice()
+        && (before.wish, gap.wish, next.wish) == (Wish::Running, Wish::Stopped, Wish::Running)
+        && next.at.duration_since(gap.at) <= MINUTE
+    {
+        wishes.pop();
+    } else if wishes.last().is_none_or(|last| last.wish != next.wish) {
+        wishes.push(next);
+    }
+}
+
+fn strongest(wishes: impl Iterator<Item = Wish>) -> Wish {
+    let rank = |wish: &Wish| match wish {
+        Wish::Stopped => 0,
+        Wish::Any => 1,
+        Wish::Running => 2,
+    };
+    wishes.max_by_key(rank).unwrap_or(Wish::Stopped)
+}
+
+/// What one period wants there, at a minute of a day that it names or not.
+fn wish(period: &PeriodDefinition, matches: bool, minute: i64) -> Wish {
+    let begin = period.begin.as_deref().map(minutes);
+    let end = period.end.as_deref().map(minutes);
+    let running = |yes| if yes { Wish::Running } else { Wish::Stopped };
+    match (begin, end) {
+        _ if !matches => Wish::Stopped,
+        (Some(begin), Some(end)) => running(begin <= minute && minute < end),
+        (Some(begin), None) if minute < begin => Wish::Any,
+        (None | Some(_), None) => Wish::Running,
+        (None, Some(end)) if minute < end => Wish::Any,
+        (None, Some(_)) => Wish::Stopped,
+    }
+}
+
+/// Minutes after midnight of a time that is in order.
+fn minutes(time: &str) -> i64 {
+    let number = |text: &str| text.parse::<i64>().unwrap_or_default();
+    let (hour, minute) = time.split_once(':').unwrap_or((time, "0"));
+    number(hour) * 60 + number(minute)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn period(weekdays: &str, begin: &str, end: &str) -> PeriodDefinition {
+        let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        PeriodDefinition {
+            weekdays: Vec::from_iter(text(weekdays)),
+            begin: text(begin),
+            end: text(end),
+            ..PeriodDefinition::default()
+        }
+    }
+
+    #[test]
+    fn every_day_means_the_same_and_some_days_are_looser() {
+        for periods in [
+            vec![period("", "", "19:00")],
+            vec![period("", "08:00", ""), period("mon-fri", "07:00", "19:00")],
+            vec![period("mon-fri", "08:00", "19:00")],
+        ] {
+            assert_eq!(read(periods.clone()), Some(Reading::Same(periods)));
+        }
+        let evenings = vec![period("mon-fri", "", "19:00")];
+        assert_eq!(read(evenings.clone()), Some(Reading::Looser(evenings)));
+    }
+
+    #[test]
+    fn a_week_from_its_begin_to_its_end_becomes_windows() {
+        let week = vec![
+            period("mon", "09:00", ""),
+            period("tue-thu", "", ""),
+            period("fri", "", "17:00"),
+        ];
+        let windows = vec![
+            period("mon", "09:00", "24:00"),
+            period("tue-thu", "", ""),
+            period("fri", "00:00", "17:00"),
+        ];
+        assert_eq!(read(week), Some(Reading::Windows(windows)));
+    }
+
+    #[test]
+    fn what_neither_reading_does_is_not_read() {
+        // Runs from Monday's begin until Saturday there, and is never stopped here.
+        assert_eq!(read(vec![period("mon-fri", "08:00", "")]), None);
+        // Would start on Fridays, where nothing starts there.
+        let office_and_friday = vec![
+            period("mon-thu", "08:00", "19:00"),
+            period("fri", "", "17:00"),
+        ];
+        assert_eq!(read(office_and_friday), None);
+    }
+
+    #[test]
+    fn a_minute_between_two_runs_is_no_stop() {
+        let days = vec![
+            period("mon", "09:00", ""),
+            period("tue", "00:00", "23:59"),
+            period("wed-thu", "", ""),
+            period("fri", "", "17:00"),
+        ];
+        assert!(matches!(read(days), Some(Reading::Windows(_))));
+        // After this one there is no wish, and the minute before it is a stop.
+        let days = vec![
+            period("wed-thu", "00:00", "23:59"),
+            period("fri", "", "17:00"),
+        ];
+        assert_eq!(read(days), None);
+    }
+}

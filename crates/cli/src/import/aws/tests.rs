@@ -1,0 +1,257 @@
+use super::*;
+use crate::configuration_file::parse;
+
+const EXPORT: &str = include_str!("fixtures/export.jsonl");
+const SCAN: &str = include_str!("fixtures/scan.json");
+const SCHEDULES: &str = include_str!("fixtures/schedules.json");
+const PERIODS: &str = include_str!("fixtures/periods.json");
+
+fn sources(texts: &[&str]) -> Vec<Source> {
+    let source = |(index, text): (usize, &&str)| Source {
+        name: format!("{index}.json"),
+        text: (*text).to_owned(),
+    };
+    texts.iter().enumerate().map(source).collect()
+}
+
+/// The TOML, which is read again, and the remarks.
+#[track_caller]
+fn imported(texts: &[&str], zone: Option<&str>) -> (String, String) {
+    let imported = import(&sources(texts), zone).expect("it can be read");
+    let text = imported.to_toml();
+    match parse(&text, "imported") {
+        Ok(parsed) => assert_eq!(
+            parsed.configuration.schedules.len(),
+            imported.schedules.len()
+        ),
+        Err(problems) => panic!("{problems:#?}\n{text}"),
+    }
+    let remarks: Vec<_> = imported.remarks.iter().map(ToString::to_string).collect();
+    (text, remarks.join("\n"))
+}
+
+#[track_caller]
+fn refused(texts: &[&str]) -> String {
+    import(&sources(texts), None)
+        .expect_err("it is refused")
+        .to_string()
+}
+
+#[test]
+fn an_export_of_the_table_is_translated_line_by_line() {
+    let (text, remarks) = imported(&[EXPORT], None);
+    insta::assert_snapshot!(text, @r#"
+    timezone = "Europe/London"
+
+    [schedules.go-home]
+    periods = [{ end = "17:00" }]
+
+    [schedules.reports]
+    periods = [
+      { weekdays = "mon#1", months = "jan/3" },
+      { monthdays = "1, 28-L", months = "12, jan", begin = "06:00", end = "23:59" },
+    ]
+    retain_running = true
+
+    # Scale Up & Down! in AWS Instance Scheduler.
+    [schedules.scale-up-down]
+    timezone = "UTC"
+    periods = [
+      { weekdays = "sat-sun" },
+      { weekdays = "mon-fri" },
+    ]
+    enforce = true
+
+    # Office hours in Seattle (Pacific)
+    # [accounts.x]
+    [schedules.seattle-office-hours]
+    timezone = "US/Pacific"
+    periods = [{ weekdays = "mon-fri", begin = "09:00", end = "17:00" }]
+
+    [schedules.uk-office-hours]
+    periods = [{ weekdays = "mon-fri", begin = "09:00", end = "17:00" }]
+    adopt = "next-edge"
+
+    [schedules.week]
+    periods = [
+      { weekdays = "mon", begin = "09:00", end = "24:00" },
+      { weekdays = "tue-thu" },
+      { weekdays = "fri", begin = "00:00", end = "17:00" },
+    ]
+    "#);
+    insta::assert_snapshot!(remarks, @"
+    warning: config scheduler: `regions`, `tagname`: such settings have no counterpart in schedules
+    warning: schedule uk-office-hours: override_status stopped is not part of a configuration here: use `offhours override stopped uk-office-hours`
+    warning: schedule uk-office-hours: `use_maintenance_window` has no counterpart
+    warning: schedule uk-office-hours: `ssm_maintenance_window` (patching) has no counterpart
+    warning: schedule Scale Up & Down!: the instance type t2.nano in period `weekends` has no counterpart: machines keep their size
+    warning: schedule Scale Up & Down!: the instance type t2.micro in period `working-days` has no counterpart: machines keep their size
+    warning: schedule Scale Up & Down!: `enforced` and `retain_running` exclude each other here; enforce is kept
+    warning: schedule Scale Up & Down!: `hibernate` has no counterpart
+    warning: schedule Scale Up & Down!: is called `scale-up-down` here, and in tags
+    warning: period night: from 22:00 to 06:00 it never ran anything there, and is left out; here it would end on the next day
+    warning: schedule week: periods with only a begin or an end are written as windows until or from midnight, which start and stop at the same times
+    left out: schedule running: has no periods, and is running by its override_status alone: give its resources an `offhours override`
+    left out: schedule friday: its periods with only a begin or an end, on some days only, mean something else here; write periods with both
+    ");
+}
+
+#[test]
+fn a_scan_of_the_table_is_translated_too() {
+    let (text, remarks) = imported(&[SCAN], None);
+    insta::assert_snapshot!(text, @r#"
+    timezone = "UTC"
+
+    # all in AWS Instance Scheduler.
+    [schedules.all-schedule]
+    periods = [{ weekdays = "mon, wed, fri, sun", begin = "10:30", end = "20:00" }]
+    "#);
+    insta::assert_snapshot!(remarks, @"
+    warning: schedule all: has no time zone, and the stack's is not known: UTC is written; --timezone names another
+    warning: schedule all: is called `all-schedule` here, and in tags
+    warning: period unused: no schedule names it, and it is left out
+    ");
+    let (text, remarks) = imported(&[SCAN], Some("Asia/Tokyo"));
+    assert!(text.starts_with("timezone = \"Asia/Tokyo\"\n"), "{text}");
+    assert!(!remarks.contains("time zone"), "{remarks}");
+    let error = import(&sources(&[SCAN]), Some("Asia/Tokio")).unwrap_err();
+    assert!(
+        error.to_string().contains("did you mean Asia/Tokyo"),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_the_command_line_describes_may_come_in_two_files() {
+    let (text, remarks) = imported(&[SCHEDULES, PERIODS], None);
+    insta::assert_snapshot!(text, @r#"
+    timezone = "Europe/London"
+
+    # LondonOfficeHours in AWS Instance Scheduler.
+    # London, and its weekends
+    [schedules.londonofficehours]
+    periods = [
+      { weekdays = "mon-fri", begin = "09:00", end = "17:00" },
+      { weekdays = "sat-sun", monthdays = "1-7", months = "oct-mar", begin = "10:00", end = "14:00" },
+    ]
+    retain_running = true
+    "#);
+    insta::assert_snapshot!(remarks, @"
+    warning: schedule LondonOfficeHours: `use_metrics` has no counterpart
+    warning: schedule LondonOfficeHours: is called `londonofficehours` here, and in tags
+    left out: schedule broken: timezone: no time zone is called `Mars/Olympus`; write an IANA name such as Europe/Berlin
+    left out: schedule lost: its period `nowhere` is in none of the files
+    ");
+    assert_eq!(
+        imported(&[PERIODS, SCHEDULES, PERIODS], None),
+        (text, remarks)
+    );
+}
+
+#[test]
+fn what_create_and_update_print_is_read_as_well() {
+    let schedule = r#"{"Schedule": {"Name": "s", "Periods": ["p"], "Timezone": "UTC"}}"#;
+    let period = r#"{"Period": {"Name": "p", "Weekdays": "mon, 2"}}"#;
+    let (text, remarks) = imported(&[&format!("{schedule}\n{period}")], None);
+    insta::assert_snapshot!(text, @r#"
+    timezone = "UTC"
+
+    [schedules.s]
+    periods = [{ weekdays = "mon, wed" }]
+    "#);
+    assert_eq!(remarks, "");
+}
+
+#[test]
+fn names_keep_to_the_grammar_and_apart() {
+    for (theirs, ours) in [
+        ("office-hours", "office-hours"),
+        ("Office -- Hours", "office-hours"),
+        ("--x--", "x"),
+        ("Büro", "b-ro"),
+        ("all", "all-schedule"),
+        ("!", "schedule"),
+        (&"x".repeat(80), &"x".repeat(63)),
+    ] {
+        assert_eq!(name(theirs).as_str(), ours, "{theirs}");
+    }
+    let two = r#"{"Schedules": [
+        {"Name": "A b", "Periods": ["p"]}, {"Name": "a-b", "Periods": ["p"]}]}"#;
+    insta::assert_snapshot!(refused(&[two, PERIODS]), @"the schedules `A b` and `a-b` would both be called `a-b`; rename one of them");
+}
+
+#[test]
+fn other_files_are_refused_and_say_why() {
+    insta::assert_snapshot!(refused(&["{\"Items\": ["]), @"0.json is not JSON: EOF while parsing a list at line 1 column 11");
+    insta::assert_snapshot!(refused(&["timezone = 1"]), @"0.json is not JSON: expected ident at line 1 column 2");
+    insta::assert_snapshot!(refused(&["{\"Reservations\": []}"]), @"0.json: holds something else than an export or scan of the scheduler's DynamoDB table, or what scheduler-cli describes");
+    insta::assert_snapshot!(refused(&["{\"Error\": \"not found\"}"]), @r#"0.json: holds an error of scheduler-cli: "not found""#);
+    insta::assert_snapshot!(refused(&[PERIODS]), @"there are no schedules in 0.json");
+    insta::assert_snapshot!(refused(&["", "{\"Schedules\": []}"]), @"there are no schedules in 0.json, 1.json");
+    insta::assert_snapshot!(refused(&["{\"Schedules\": [{\"Periods\": []}]}"]), @"0.json: an item has no `name`");
+    let other = PERIODS.replace("09:00", "08:00");
+    insta::assert_snapshot!(refused(&[SCHEDULES, PERIODS, &other]), @"2.json: period weekdays is there twice, and not the same");
+}
+
+#[test]
+fn a_schedule_whose_fields_cannot_be_read_is_left_out_alone() {
+    let check = |field: &str, expected: &str| {
+        let text = format!(
+            r#"{{"Schedules": [
+                {{"Name": "bad", "Timezone": "UTC", "Periods": ["p"], {field}}},
+                {{"Name": "good", "Timezone": "UTC", "Periods": ["weekdays"]}}],
+                "Period": {{"Name": "p", "Weekdays": ["mon"]}}}}"#
+        );
+        let (text, remarks) = imported(&[&text, PERIODS], None);
+        assert!(
+            text.contains("[schedules.good]") && !text.contains("bad"),
+            "{text}"
+        );
+        let told = format!("left out: schedule bad: {expected}");
+        assert!(remarks.contains(&told), "{remarks}");
+    };
+    check(
+        r#""Enforced": "maybe""#,
+        "`Enforced` is neither true nor false",
+    );
+    check(r#""OverrideStatus": 1"#, "`OverrideStatus` is no text");
+    check(
+        r#""SsmMaintenanceWindow": [{}]"#,
+        "`SsmMaintenanceWindow` is no list of texts",
+    );
+    for (field, expected) in [
+        (r#""Weekdays": ["7"]"#, "period `p`: `7` is no weekday"),
+        (r#""Begintime": "9 am""#, "period `p`: `9 am` is no time"),
+        (
+            r#""Monthdays": "25-5""#,
+            "period `p`: `25-5` ends before it begins",
+        ),
+        (
+            r#""Monthdays": "0-5""#,
+            "periods[0].monthdays: `0-5`: `0` is no day of the month",
+        ),
+        (
+            r#""Begintime": "8:00", "Weekdays": "mon-fri""#,
+            "its periods with only a begin",
+        ),
+        (
+            r#""Begintime": "8:00", "Endtime": "8:00""#,
+            "has no period that ever runs",
+        ),
+        (
+            r#""Endtime": "00:00""#,
+            "periods[0].end: an end without a begin",
+        ),
+    ] {
+        let text = format!(
+            r#"{{"Schedule": {{"Name": "bad", "Timezone": "UTC", "Periods": ["p"]}},
+                "Period": {{"Name": "p", {field}}}}}"#
+        );
+        let (text, remarks) = imported(&[&text], None);
+        assert_eq!(text, "");
+        assert!(
+            remarks.contains(&format!("left out: schedule bad: {expected}")),
+            "{remarks}"
+        );
+    }
+}

@@ -1,0 +1,72 @@
+//! Other schedulers' configurations, as ours.
+
+pub(crate) mod aws;
+
+use std::{collections::BTreeMap, fmt};
+
+use domain::{
+    ScheduleName,
+    configuration::{Configuration, Generation, Rule, Settings},
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::configuration_file::{self, written::File};
+
+/// A file of another scheduler, read.
+#[derive(Debug, Clone)]
+pub(crate) struct Source {
+    /// The file, as it was named.
+    pub(crate) name: String,
+    pub(crate) text: String,
+}
+
+/// What became of another scheduler's configuration.
+#[derive(Debug)]
+pub(crate) struct Imported {
+    /// Its schedules, with the comments that stand before them.
+    pub(crate) schedules: BTreeMap<ScheduleName, (Rule, Vec<String>)>,
+    /// What is not as it was.
+    pub(crate) remarks: Vec<Remark>,
+}
+
+/// Something that is not as it was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct Remark {
+    /// What it is about, as the other scheduler calls it: `schedule office`, `period night`.
+    pub(crate) about: String,
+    /// What is different.
+    pub(crate) message: String,
+    /// Whether a whole schedule is missing in the result, so that a person is needed.
+    pub(crate) left_out: bool,
+}
+
+impl fmt::Display for Remark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { about, message, .. } = self;
+        let kind = if self.left_out { "left out" } else { "warning" };
+        write!(f, "{kind}: {about}: {message}")
+    }
+}
+
+impl Imported {
+    /// The schedules as a document.
+    pub(crate) fn document(&self) -> File {
+        let rules = self.schedules.iter();
+        File::of(&Configuration {
+            generation: Generation::default(),
+            settings: Settings::default(),
+            accounts: BTreeMap::new(),
+            schedules: rules
+                .map(|(name, (rule, _))| (name.clone(), rule.clone()))
+                .collect(),
+        })
+    }
+
+    /// The schedules as TOML.
+    pub(crate) fn to_toml(&self) -> String {
+        let comments = self.schedules.iter();
+        let comments = comments.map(|(name, (_, comments))| (name.as_str(), comments.as_slice()));
+        configuration_file::commented(&self.document(), &comments.collect())
+    }
+}
