@@ -321,15 +321,11 @@ periods = [{ begin = "08:00", end = "19:00" }]
           before: 
           after: 
         Added hz-eu
-          mode: "act"
           provider: "hetzner"
           token: "env:HZ"
           before: 
           after: 
         Removed old
-          mode: "act" → not set
-          provider: "hetzner" → not set
-          token: "env:HZ" → not set
           before: 
           after: 
         Changed office

@@ -2,7 +2,7 @@
 
 use anyhow::bail;
 use domain::configuration::{Configuration, Generation};
-use store::{Head, Store};
+use store::{LogEntry, Store};
 
 use crate::{
     Exit,
@@ -63,42 +63,32 @@ async fn generation(
     store: &Store,
     wanted: Option<Generation>,
 ) -> anyhow::Result<(Configuration, String)> {
-    let head = store.present().await?.head;
-    let present = head.generation;
-    if present == Generation::default() {
+    let log = store.log(usize::MAX).await?;
+    let Some(present) = log.first() else {
         bail!("nothing is stored yet: `offhours apply` stores a configuration");
-    }
-    let wanted = wanted.unwrap_or(present);
-    let is_known = (1..=present.0).contains(&wanted.0);
-    if !is_known {
-        let message = format!("there is no generation {wanted}; they are numbered 1 to {present}");
-        return Err(UsageError(message).into());
-    }
+    };
+    let wanted = wanted.unwrap_or(present.generation);
+    let Some(entry) = log.iter().find(|entry| entry.generation == wanted) else {
+        return Err(UsageError(format!(
+            "there is no generation {wanted}: `offhours log` lists those that were in force"
+        ))
+        .into());
+    };
     let configuration = store.configuration(wanted).await?;
-    if wanted != present && is_empty(&configuration) {
-        // The number of an apply that did not succeed, or of one that said nothing.
-        let message = format!("generation {wanted} is empty; the one in force is {present}");
-        return Err(UsageError(message).into());
-    }
-    Ok((Configuration::clone(&configuration), heading(&head, wanted)))
+    let heading = heading(entry, present.generation);
+    Ok((Configuration::clone(&configuration), heading))
 }
 
-fn is_empty(configuration: &Configuration) -> bool {
-    configuration.accounts.is_empty() && configuration.schedules.is_empty()
-}
-
-/// Who applied the present generation and when; of an older one only its number is stored.
-fn heading(head: &Head, wanted: Generation) -> String {
-    let present = head.generation;
-    if wanted != present {
-        return format!("Generation {wanted}; generation {present} is in force.");
-    }
+fn heading(entry: &LogEntry, present: Generation) -> String {
     // A comment ends with its line.
-    let author: String = head.author.split(char::is_control).collect();
-    match head.applied_at {
-        Some(at) => format!("Generation {present}, applied by {author} at {at:.0}."),
-        None => format!("Generation {present}, applied by {author}."),
-    }
+    let author: String = entry.author.split(char::is_control).collect();
+    let (generation, at) = (entry.generation, entry.applied_at);
+    let later = if generation == present {
+        String::new()
+    } else {
+        format!(" Generation {present} is in force.")
+    };
+    format!("Generation {generation}, applied by {author} at {at:.0}.{later}")
 }
 
 #[cfg(test)]
@@ -153,14 +143,16 @@ mod tests {
         assert_eq!(heading, line);
         let (older, heading) = generation(&store, Some(Generation(1))).await.unwrap();
         assert!(older.says_the_same(&old));
-        assert_eq!(heading, "Generation 1; generation 2 is in force.");
+        let line = "Generation 1, applied by ada at 2026-11-21T09:30:00Z. \
+                    Generation 2 is in force.";
+        assert_eq!(heading, line);
 
         for unknown in [0, 3] {
             let error = generation(&store, Some(Generation(unknown)))
                 .await
                 .unwrap_err();
-            let message = format!("there is no generation {unknown}; they are numbered 1 to 2");
-            assert_eq!(error.to_string(), message);
+            let message = format!("there is no generation {unknown}: `offhours log`");
+            assert!(error.to_string().starts_with(&message), "{error}");
             assert_eq!(Exit::of(&error), Exit::BadUsage);
         }
     }
