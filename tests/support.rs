@@ -196,7 +196,7 @@ impl World {
     pub(crate) async fn start(configuration: &str, fleet: &str, from: Timestamp) -> Self {
         let configuration = parse(configuration);
         let fleet = fleet.parse().unwrap();
-        let clouds = Clouds::simulated(fleet, &configuration, any_port()).unwrap();
+        let clouds = Clouds::simulated(fleet, &configuration.accounts, any_port()).unwrap();
         Self::with(configuration, clouds, from).await
     }
 
@@ -207,7 +207,7 @@ impl World {
     ) -> Self {
         let (sender, outcomes) = mpsc::unbounded_channel();
         let options = Options {
-            configuration,
+            configuration: Some(configuration),
             clouds,
             data: None,
             engine_address: any_port(),

@@ -48,14 +48,16 @@ const EXAMPLE_MORNING: &str = "2026-11-23T06:00:00Z";
 Examples:
   offhours local --simulate                      a day of the example fleet in about a minute
   offhours local --simulate --config my.toml --fleet my-fleet.toml --for 7d --speed 7200
-  offhours local --data offhours.db              your own clouds, by offhours.toml, until Ctrl-C
+  offhours local --data offhours.db              your own clouds, by offhours.toml or what
+                                                 `offhours apply` has put there, until Ctrl-C
   offhours local --simulate=http://127.0.0.1:8100 --data test.db
                                                  a simulator that runs as its own program
 
 Tokens named env:NAME in the configuration are read from the environment. Whatever ends this
 process, the next one with the same --data finishes what was in flight.")]
 pub struct Args {
-    /// The configuration to apply; offhours.toml, or the example with a plain --simulate.
+    /// The configuration to apply; offhours.toml if there is one, or the example with a plain
+    /// --simulate; otherwise what was applied to the store before.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Simulate the clouds: in this process, or at the address of a running cloud-simulator.
@@ -101,7 +103,7 @@ pub struct Args {
 /// Runs until the time is over or Ctrl-C is pressed.
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let configuration = configuration(args)?;
-    let (clouds, from) = clouds(args, &configuration).await?;
+    let (clouds, from) = clouds(args, configuration.as_ref()).await?;
     let (sender, mut outcomes) = mpsc::unbounded_channel();
     let options = Options {
         configuration,
@@ -165,7 +167,8 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn configuration(args: &Args) -> anyhow::Result<Configuration> {
+/// What the arguments name; none where what is stored is to hold.
+fn configuration(args: &Args) -> anyhow::Result<Option<Configuration>> {
     let embedded = args.simulate.as_deref() == Some("") && args.config.is_none();
     let parsed = if embedded {
         configuration_file::parse(EXAMPLE_CONFIGURATION, "examples/offhours.toml").map_err(
@@ -175,22 +178,23 @@ fn configuration(args: &Args) -> anyhow::Result<Configuration> {
             },
         )?
     } else {
-        let path = args
-            .config
-            .as_deref()
-            .unwrap_or_else(|| Path::new("offhours.toml"));
+        let default = Path::new("offhours.toml");
+        let path = args.config.as_deref().unwrap_or(default);
+        if args.config.is_none() && args.data.is_some() && !default.exists() {
+            return Ok(None);
+        }
         configuration_file::load(path, Listed::NeedAccounts)?
     };
     for warning in &parsed.warnings {
         output::remark(&format!("warning: {warning}\n"));
     }
-    Ok(parsed.configuration)
+    Ok(Some(parsed.configuration))
 }
 
 /// The clouds, and the instant at which a stepped clock begins.
 async fn clouds(
     args: &Args,
-    configuration: &Configuration,
+    configuration: Option<&Configuration>,
 ) -> anyhow::Result<(Clouds, Option<Timestamp>)> {
     match args.simulate.as_deref() {
         None => Ok((Clouds::Real, None)),
@@ -209,7 +213,11 @@ async fn clouds(
                 Some(from) => from,
                 None => EXAMPLE_MORNING.parse()?,
             };
-            let clouds = Clouds::simulated(fleet, configuration, args.clouds_address)?;
+            let clouds = Clouds::simulated(
+                fleet,
+                configuration.into_iter().flat_map(|one| &one.accounts),
+                args.clouds_address,
+            )?;
             Ok((clouds, Some(from)))
         }
         Some(url) => {

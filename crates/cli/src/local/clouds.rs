@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use anyhow::{Context as _, bail};
 use cloud_simulator::{Fleet, Simulator};
-use domain::configuration::Configuration;
+use domain::{AccountName, configuration::Account};
 use environment::{Clock, Tokens};
 use jiff::Timestamp;
 use provider::{Endpoints, Url};
@@ -55,14 +55,14 @@ struct SimulatorClock {
 }
 
 impl Clouds {
-    /// Simulated clouds that hold `fleet`, for the accounts of a configuration.
-    pub fn simulated(
+    /// Simulated clouds that hold `fleet`, for these accounts.
+    pub fn simulated<'a>(
         fleet: Fleet,
-        configuration: &Configuration,
+        accounts: impl IntoIterator<Item = (&'a AccountName, &'a Account)>,
         address: SocketAddr,
     ) -> anyhow::Result<Self> {
         let mut tokens = Vec::new();
-        for (name, account) in &configuration.accounts {
+        for (name, account) in accounts {
             let Some(token) = fleet.token_of(name) else {
                 bail!("the simulated fleet has no account `{name}`; the configuration has");
             };

@@ -13,7 +13,10 @@ pub mod view;
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use domain::configuration::Configuration;
+use domain::{
+    configuration::{Configuration, Generation},
+    decision::Rules,
+};
 use environment::{Clock, SteppedClock, Tokens, aws};
 use jiff::{SignedDuration, Timestamp};
 use lifecycle::{Outcome, Providers};
@@ -24,11 +27,16 @@ use tokio::sync::mpsc;
 use clouds::Clouds;
 use service::Service;
 
+use crate::{
+    apply::consequences::Consequences, configuration_file::count, connection::all_records,
+    exit::UsageError,
+};
+
 /// What the service in one process is made of.
 #[derive(Debug)]
 pub struct Options {
-    /// The configuration to apply before the first tick.
-    pub configuration: Configuration,
+    /// The configuration to apply before the first tick; none for the one that is stored.
+    pub configuration: Option<Configuration>,
     /// The clouds.
     pub clouds: Clouds,
     /// Where the store keeps its data; in memory if nowhere.
@@ -217,15 +225,46 @@ fn next_tick(now: Timestamp) -> Timestamp {
     Timestamp::from_second(seconds).unwrap_or(now)
 }
 
-/// Applies a configuration unless the stored one says the same.
-async fn apply(store: &Store, mut wanted: Configuration, now: Timestamp) -> anyhow::Result<()> {
-    let stored = store.in_force().await?.configuration;
-    wanted.generation = stored.generation;
-    if stored.generation.0 > 0 && stored.says_the_same(&wanted) {
+/// Applies a configuration unless the stored one says the same, or it would leave resources
+/// behind that are held stopped: who decides that is asked by `offhours apply`.
+async fn apply(store: &Store, wanted: Option<Configuration>, now: Timestamp) -> anyhow::Result<()> {
+    let in_force = store.in_force().await?;
+    let stored = &in_force.configuration;
+    let is_stored = stored.generation.0 > 0;
+    let Some(mut wanted) = wanted else {
+        anyhow::ensure!(is_stored, nothing_to_run());
+        return Ok(());
+    };
+    if is_stored && stored.says_the_same(&wanted) {
         return Ok(());
     }
+    wanted.generation = Generation(stored.generation.0 + 1);
+    let new = Rules {
+        configuration: &wanted,
+        overrides: &in_force.overrides,
+    };
+    let records = all_records(store).await?;
+    let stranded = Consequences::of(&records, in_force.rules(), new, now).stranded;
+    if let Some(first) = stranded.first() {
+        return Err(UsageError(format!(
+            "this configuration would leave {} behind, held stopped, {} for one: `offhours apply` \
+             with --restore or --leave decides what becomes of them",
+            count(stranded.len(), "resource"),
+            first.resource,
+        ))
+        .into());
+    }
+    wanted.generation = stored.generation;
     store.apply(&wanted, "offhours local", now).await?;
     Ok(())
+}
+
+fn nothing_to_run() -> UsageError {
+    UsageError(
+        "there is no offhours.toml here, and none was applied to this store: write one, or name \
+         it with --config"
+            .to_owned(),
+    )
 }
 
 /// Tokens and addresses where the clouds are real.
