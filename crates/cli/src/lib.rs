@@ -19,7 +19,7 @@ use environment::Clock;
 pub use exit::Exit;
 
 use commands::{
-    apply as apply_command, approve, by_hand, export, import as import_command,
+    apply as apply_command, approve, by_hand, completions, export, import as import_command,
     local as local_command, log, preview, schema, status, validate,
 };
 use domain::record::Direction;
@@ -36,19 +36,11 @@ use domain::record::Direction;
 A configuration is one TOML file, offhours.toml unless --config names another:
 
   timezone = \"Europe/Berlin\"
+  accounts.do-main = { provider = \"digitalocean\", token = \"ssm:/offhours/do-main\" }
+  schedules.office.periods = [{ weekdays = \"mon-fri\", begin = \"08:00\", end = \"19:00\" }]
 
-  [accounts.do-main]
-  provider = \"digitalocean\"
-  token = \"ssm:/offhours/do-main\"
-
-  [schedules.office-hours]
-  periods = [{ weekdays = \"mon-fri\", begin = \"08:00\", end = \"19:00\" }]
-
-Tag a resource offhours:office-hours (Hetzner: label offhours=office-hours), and it
-runs in these hours alone. Try it before anything is touched:
-
-  offhours validate             is the file in order?
-  offhours preview --for 2w     what does each schedule want, and when does that change?
+Tag a resource offhours:office (Hetzner: label offhours=office), and it runs in these hours
+alone. Begin with `validate`, `preview` and `apply --dry-run`; each command's --help has examples.
 
 Exit codes: 0 done, 1 failed, 2 bad usage or configuration, 3 done and a person is needed"
 )]
@@ -63,16 +55,17 @@ enum Command {
     Preview(preview::Args),
     Apply(Box<apply_command::Args>),
     Log(log::Args),
-    Local(Box<local_command::Args>),
+    Export(export::Args),
+    Import(import_command::Args),
+    Schema(schema::Args),
     Status(status::Args),
     /// Stops resources now.
     Stop(by_hand::Args),
     /// Starts resources now, and puts back what was saved of them.
     Start(by_hand::Args),
     Approve(approve::Args),
-    Export(export::Args),
-    Schema(schema::Args),
-    Import(import_command::Args),
+    Local(Box<local_command::Args>),
+    Completions(completions::Args),
 }
 
 /// Runs one command; what fails is told on standard error.
@@ -90,6 +83,7 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::Start(args) => wait_for(by_hand::run(args, Direction::Start)),
         Command::Approve(args) => wait_for(approve::run(args)),
         Command::Export(args) => wait_for(export::run(args)),
+        Command::Completions(args) => completions::run(args),
         Command::Schema(args) => schema::run(args),
         Command::Import(args) => import_command::run(args),
     };

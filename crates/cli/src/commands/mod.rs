@@ -3,6 +3,7 @@
 pub mod apply;
 pub mod approve;
 pub mod by_hand;
+pub mod completions;
 pub mod export;
 pub mod import;
 pub mod local;
