@@ -50,7 +50,8 @@ $(TOOLS)/cargo-deny-$(CARGO_DENY): | rust
 .PHONY: run
 run: rust ## Build, then show a simulated day of the example fleet in about a minute
 	@$(CARGO) build --locked --package offhours
-	@target=$${CARGO_TARGET_DIR:-target}; $$target/debug/offhours local --simulate
+	@target=$${CARGO_TARGET_DIR:-target}; \
+	 env -u OFFHOURS_DATA -u OFFHOURS_SIMULATE $$target/debug/offhours local --simulate
 
 .PHONY: test
 test: rust $(VENV)/installed ## Set up everything and run every test
@@ -82,8 +83,8 @@ advisories: rust $(TOOLS)/cargo-deny-$(CARGO_DENY) ## Check for published adviso
 	@$(TOOLS)/bin/cargo-deny check advisories
 
 .PHONY: bench
-bench: rust ## Measure schedule evaluation
-	@$(CARGO) bench --locked --package domain
+bench: rust ## Measure schedule evaluation, and the commands on much
+	@$(CARGO) bench --locked --package domain --package offhours
 
 .PHONY: clean
 clean: ## Remove everything that was built or set up

@@ -31,7 +31,7 @@ use crate::{
 pub struct Connection {
     /// The file of a local store, as given to `offhours local --data`; without it, AWS, found as
     /// the AWS tools find it (`AWS_PROFILE`, `AWS_REGION`, `AWS_ENDPOINT_URL`).
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", env = "OFFHOURS_DATA")]
     data: Option<PathBuf>,
     /// The profile of the AWS tools' configuration to use.
     #[arg(long, value_name = "NAME", conflicts_with = "data")]
@@ -40,7 +40,13 @@ pub struct Connection {
     #[arg(long, value_name = "NAME", conflicts_with = "data")]
     region: Option<String>,
     /// The clouds are a cloud-simulator at this address, whose clock tells the time.
-    #[arg(long, value_name = "URL", requires = "data", require_equals = true)]
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "OFFHOURS_SIMULATE",
+        requires = "data",
+        require_equals = true
+    )]
     simulate: Option<String>,
 }
 

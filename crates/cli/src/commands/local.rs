@@ -61,13 +61,20 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Simulate the clouds: in this process, or at the address of a running cloud-simulator.
-    #[arg(long, value_name = "URL", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "OFFHOURS_SIMULATE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = ""
+    )]
     simulate: Option<String>,
     /// What the simulated clouds hold, instead of the example fleet.
     #[arg(long, value_name = "FILE", requires = "simulate")]
     fleet: Option<PathBuf>,
     /// Keep the store's data in this file; otherwise it ends with the process.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", env = "OFFHOURS_DATA")]
     data: Option<PathBuf>,
     /// When simulated time begins.
     #[arg(long, value_name = "INSTANT", requires = "simulate")]

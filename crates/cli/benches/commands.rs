@@ -1,0 +1,178 @@
+//! The command on much: `cargo bench -p offhours`.
+//!
+//! `preview` and `validate` of a file with 1,000 schedules are timed as whole processes. `status`
+//! is run on stores of 1,000 and of 10,000 records: what it needs of memory beside its own code
+//! should not depend on their number.
+
+use std::{
+    collections::BTreeSet,
+    fmt::Write as _,
+    fs,
+    io::Read as _,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use divan::Bencher;
+use domain::{
+    ResourceRef,
+    record::Record,
+    resource::{Power, Resource, Size},
+};
+use offhours::{configuration_file, local::engine};
+use store::{Store, Tables};
+
+/// How many schedules the file has.
+const SCHEDULES: usize = 1_000;
+
+fn main() {
+    divan::main();
+    let directory = directory();
+    for records in [1_000, 10_000] {
+        let path = directory.join(format!("{records}.db"));
+        fill(&path, records);
+        let (lines, kib) = status(&path);
+        say(&format!(
+            "status of {records} records: {lines} lines of JSON, peak memory {:.1} MiB",
+            f64::from(kib) / 1024.0
+        ));
+    }
+    fs::remove_dir_all(directory).ok();
+}
+
+#[expect(clippy::print_stdout, reason = "a benchmark's result goes there")]
+fn say(line: &str) {
+    println!("{line}");
+}
+
+/// Shows a year of 1,000 schedules.
+#[divan::bench(sample_count = 5, sample_size = 1)]
+fn preview_of_1000_schedules_for_a_year(bencher: Bencher) {
+    let file = thousand_schedules();
+    bencher.bench_local(|| {
+        offhours(
+            &["preview", "--for", "52w", "--format", "json", "--config"],
+            &file,
+        )
+    });
+}
+
+/// Checks 1,000 schedules.
+#[divan::bench(sample_count = 5, sample_size = 1)]
+fn validate_1000_schedules(bencher: Bencher) {
+    let file = thousand_schedules();
+    bencher.bench_local(|| offhours(&["validate", "--format", "json", "--config"], &file));
+}
+
+fn directory() -> PathBuf {
+    let directory = std::env::temp_dir().join(format!("offhours-bench-{}", std::process::id()));
+    fs::create_dir_all(&directory).expect("a folder for the benchmark");
+    directory
+}
+
+/// A file of schedules in several zones, each with two periods and holidays.
+fn thousand_schedules() -> PathBuf {
+    let zones = [
+        "Europe/Berlin",
+        "America/New_York",
+        "Australia/Lord_Howe",
+        "Asia/Kolkata",
+    ];
+    let mut text = String::new();
+    for number in 0..SCHEDULES {
+        let zone = zones[number % zones.len()];
+        writeln!(
+            text,
+            "[schedules.s{number}]\ntimezone = \"{zone}\"\nholidays = [\"12-24..12-26\", \"01-01\"]\n\
+             periods = [\n  {{ weekdays = \"mon-fri\", begin = \"08:{:02}\", end = \"19:00\" }},\n  \
+             {{ weekdays = \"sat#1\", begin = \"10:00\", end = \"14:00\" }},\n]",
+            number % 60
+        )
+        .expect("writing to a string cannot fail");
+    }
+    assert!(configuration_file::parse(&text, "bench").is_ok());
+    let path = directory().join("thousand.toml");
+    fs::write(&path, text).expect("the file can be written");
+    path
+}
+
+fn offhours(arguments: &[&str], file: &Path) {
+    let status = Command::new(env!("CARGO_BIN_EXE_offhours"))
+        .args(arguments)
+        .arg(file)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    assert!(status.is_ok_and(|status| status.success()), "{arguments:?}");
+}
+
+/// A store with so many records.
+fn fill(path: &Path, records: usize) {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let address = engine::serve(Some(path), ([127, 0, 0, 1], 0).into());
+        let address = address.await.expect("an engine");
+        let config = environment::aws::local_config(&format!("http://{address}"));
+        let store = Store::connect(&config, Tables::prefixed("offhours-"));
+        store.create_tables().await.expect("tables");
+        let text = "accounts.hz = { provider = \"hetzner\", token = \"env:T\" }";
+        let parsed = configuration_file::parse(text, "bench").expect("in order");
+        let now = environment::Clock::machine().now();
+        let applied = store.apply(&parsed.configuration, "a benchmark", now);
+        applied.await.expect("applied");
+        for number in 0..records {
+            store.save(record(number)).await.expect("saved");
+        }
+    });
+}
+
+fn record(number: usize) -> Record {
+    let reference: ResourceRef = format!("hz/server/{number}").parse().expect("a reference");
+    let resource = Resource {
+        id: reference.id.clone(),
+        name: format!("server-{number}"),
+        cluster: None,
+        tags: BTreeSet::from(["offhours=office-hours".to_owned(), "team=web".to_owned()]),
+        region: "fsn1".to_owned(),
+        power: Power::Running,
+        busy: None,
+        size: Size::Machine {
+            plan: "cx22".to_owned(),
+        },
+        unsupported: None,
+    };
+    Record::first_seen(reference, &resource)
+}
+
+/// Runs `status`: the lines that it prints, and the most memory that it had, in KiB.
+fn status(path: &Path) -> (usize, u32) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_offhours"))
+        .args(["status", "--format", "json", "--data"])
+        .arg(path)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the command starts");
+    let mut stdout = child.stdout.take().expect("it is piped");
+    let (mut lines, mut peak) = (0, 0);
+    let mut chunk = vec![0; 64 * 1024];
+    loop {
+        let read = stdout.read(&mut chunk).expect("its output can be read");
+        peak = peak.max(peak_memory(child.id()).unwrap_or(0));
+        if read == 0 {
+            break;
+        }
+        lines += chunk[..read].iter().filter(|byte| **byte == b'\n').count();
+    }
+    child.wait().expect("it ends");
+    (lines, peak)
+}
+
+/// The high-water mark of a process' memory, in KiB; none where the system does not tell.
+fn peak_memory(process: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
