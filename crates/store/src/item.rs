@@ -33,8 +33,11 @@ pub const STATE: &str = "state";
 /// The partition of what was applied when, and by whom.
 pub const LOG: &str = "log";
 
-/// How long a history item is kept.
-const HISTORY_DAYS: i64 = 90;
+/// For how many days a history item is kept.
+///
+/// Reading history by time rests on it: items written under another value would be found as far
+/// off as the values differ.
+pub const HISTORY_DAYS: i64 = 90;
 
 /// An item as DynamoDB has it.
 pub type Item = HashMap<String, AttributeValue>;
@@ -253,7 +256,6 @@ pub fn to_account_state(item: Item) -> Result<AccountState, StoreError> {
 
 /// A finished transition as it is stored. Its key makes writing it twice the same as once.
 pub fn of_history(entry: &HistoryEntry) -> Result<Item, StoreError> {
-    let expires_at = entry.finished_at.as_second() + HISTORY_DAYS * 24 * 60 * 60;
     let mut item = keyed(
         entry,
         [
@@ -261,11 +263,15 @@ pub fn of_history(entry: &HistoryEntry) -> Result<Item, StoreError> {
             ("transition", entry.transition_key()),
         ],
     )?;
-    item.insert(
-        "expires_at".to_owned(),
-        AttributeValue::N(expires_at.to_string()),
-    );
+    item.insert("expires_at".to_owned(), expires_at(entry.finished_at));
     Ok(item)
+}
+
+/// When a history item expires whose transition ended at an instant: seconds since 1970.
+#[must_use]
+pub fn expires_at(finished_at: Timestamp) -> AttributeValue {
+    let seconds = finished_at.as_second() + HISTORY_DAYS * 24 * 60 * 60;
+    AttributeValue::N(seconds.to_string())
 }
 
 /// A stored history item.

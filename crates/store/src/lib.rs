@@ -6,6 +6,7 @@
 
 mod clock;
 mod configure;
+mod history;
 pub mod item;
 mod read;
 mod records;
@@ -25,7 +26,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use configure::ApplyError;
-pub use item::{Head, LogEntry};
+pub use history::{Finished, HistoryPage, HistoryPages};
+pub use item::{HISTORY_DAYS, Head, LogEntry};
 pub use read::{InForce, Present, Reader};
 pub use records::{RecordPages, Unreadable};
 
