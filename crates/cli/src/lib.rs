@@ -7,6 +7,9 @@ pub mod commands;
 pub mod configuration_file;
 pub mod connection;
 pub mod exit;
+#[cfg(test)]
+mod fixtures;
+pub mod hours;
 mod import;
 pub mod local;
 mod nearest;

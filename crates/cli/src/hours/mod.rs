@@ -1,0 +1,336 @@
+//! Hours stopped, as Offhours' own history shows them: pure, so that what is counted can be tested.
+//!
+//! A stretch *stopped* begins when the end of a stop was seen, and ends when the next start was
+//! claimed, which is just before it was asked for: both err towards fewer hours. What each ending
+//! means:
+//!
+//! | ending | of a stop | of a start |
+//! |---|---|---|
+//! | seen | begins a stretch | ends it |
+//! | turned, overtaken, let go, refused | begins none: no end was seen | ends it: it may have run |
+//! | gone | begins none | ends it: what does not exist is not stopped |
+//! | kept | | ends it: somebody had made it larger |
+//! | would have | begins a stretch of *would have* | changes nothing: it was sent nothing |
+//!
+//! A database and a pool are stopped while they are at their small size. Where a stop was needed
+//! although no start of ours came in between, somebody else had started it, and nobody knows
+//! when: that time is *unclear*, and counts for nothing. So is the time since an account was last
+//! listed, where it cannot be listed any more.
+
+mod money;
+mod prices;
+mod report;
+
+use std::collections::BTreeMap;
+
+use domain::{
+    ScheduleName,
+    configuration::Rule,
+    record::{Direction, Phase, Record},
+    resource::{Power, SavedState},
+    schedule::Wish,
+};
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+use store::{Ending, HISTORY_DAYS, HistoryEntry};
+
+pub use money::{Money, saved};
+pub use prices::Prices;
+pub use report::{Collector, Grouping, Report, Row, Total};
+
+/// A span of time, half-open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Period {
+    /// Its first instant.
+    pub from: Timestamp,
+    /// The first instant after it.
+    pub until: Timestamp,
+}
+
+impl Period {
+    /// How long it is.
+    #[must_use]
+    pub fn length(self) -> SignedDuration {
+        self.until.duration_since(self.from)
+    }
+
+    /// What both have in common; none if that is nothing.
+    #[must_use]
+    pub fn within(self, other: Self) -> Option<Self> {
+        let both = Self {
+            from: self.from.max(other.from),
+            until: self.until.min(other.until),
+        };
+        (both.from < both.until).then_some(both)
+    }
+}
+
+/// The instant since which history is kept.
+#[must_use]
+pub fn kept_since(now: Timestamp) -> Timestamp {
+    now - SignedDuration::from_hours(24 * HISTORY_DAYS)
+}
+
+/// A stretch of time in which a resource was, or would have been, stopped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stretch {
+    /// When.
+    pub period: Period,
+    /// What is known of it.
+    pub kind: Kind,
+    /// The schedule that was followed when it began.
+    pub schedule: Option<ScheduleName>,
+    /// The size before the stop, for sized kinds.
+    pub before: Option<SavedState>,
+    /// The size that was seen at the stop's end, for sized kinds.
+    pub after: Option<SavedState>,
+}
+
+/// What is known of a stretch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Stopped by Offhours.
+    Stopped,
+    /// Stopped by Offhours, and started by somebody else at an unknown instant.
+    Unclear,
+    /// Observe mode: it would have been stopped.
+    WouldHave,
+}
+
+/// The present schedules: until when a stop would have lasted, they alone know.
+pub type Schedules = BTreeMap<ScheduleName, Rule>;
+
+/// What is known of a resource besides its history.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Known<'a> {
+    /// Its record; none if it has none that can be read.
+    pub record: Option<&'a Record>,
+    /// When its account was last listed whole, if that is too long ago to speak of the present.
+    pub unseen_since: Option<Timestamp>,
+}
+
+/// The stretches of one resource up to now, in their order and without overlaps.
+#[must_use]
+pub fn stretches(
+    entries: &[HistoryEntry],
+    known: Known<'_>,
+    schedules: &Schedules,
+    now: Timestamp,
+) -> Vec<Stretch> {
+    if entries.is_empty() {
+        let held = known
+            .record
+            .and_then(|record| held_without_history(record, now));
+        return held.into_iter().collect();
+    }
+    let mut entries: Vec<_> = entries.iter().collect();
+    entries.sort_by_key(|entry| entry.transition_key());
+    let mut walk = Walk {
+        schedules,
+        now,
+        open: None,
+        closed: Vec::new(),
+    };
+    for entry in entries {
+        walk.pass(entry);
+    }
+    walk.end(known);
+    walk.closed
+}
+
+/// Since when history tells all about a resource, from an instant on: not before its first start,
+/// where the stop before that one is no longer kept, or was nobody's we know.
+#[must_use]
+pub fn known_since(entries: &[HistoryEntry], from: Timestamp) -> Timestamp {
+    let first = entries.iter().min_by_key(|entry| entry.transition_key());
+    match first {
+        Some(entry) if entry.direction == Direction::Start && entry.asked_at.is_some() => {
+            from.max(entry.claimed_at)
+        }
+        Some(_) | None => from,
+    }
+}
+
+/// What stands stopped by a command that history no longer has.
+fn held_without_history(record: &Record, now: Timestamp) -> Option<Stretch> {
+    let wished = record.handled.as_ref().map(|handled| handled.wish);
+    // What is sized and has nothing saved was as small before.
+    let ours = if record.kind().is_sized() {
+        record.saved.is_some()
+    } else {
+        wished == Some(Wish::Stopped)
+    };
+    let stopped = matches!(record.phase, Phase::Settled { at: Power::Stopped });
+    let observed = record.observed.as_ref()?;
+    let period = Period {
+        from: observed.at.max(kept_since(now)),
+        until: now,
+    };
+    (ours && stopped && period.from < now).then(|| Stretch {
+        period,
+        kind: Kind::Unclear,
+        schedule: record.schedule.clone(),
+        before: record.saved.clone(),
+        after: observed.size.clone(),
+    })
+}
+
+/// One resource's history, walked from its oldest entry on.
+struct Walk<'a> {
+    schedules: &'a Schedules,
+    now: Timestamp,
+    /// What the latest entry began; its end is the latest possible one.
+    open: Option<Stretch>,
+    closed: Vec<Stretch>,
+}
+
+impl Walk<'_> {
+    fn pass(&mut self, entry: &HistoryEntry) {
+        // Nothing is asked for of a resource that is already where it is to be.
+        let asked = entry.asked_at.is_some();
+        match (entry.direction, &entry.ending) {
+            (Direction::Start, Ending::WouldHave) => {
+                if self.is_open(Kind::WouldHave) {
+                    self.close(entry.claimed_at, Kind::WouldHave);
+                }
+            }
+            (Direction::Start, Ending::Kept) => self.close(entry.claimed_at, Kind::Unclear),
+            (_, Ending::Gone) => self.close(entry.claimed_at, Kind::Stopped),
+            (
+                Direction::Start,
+                Ending::Seen
+                | Ending::Refused(_)
+                | Ending::Overtaken
+                | Ending::LetGo
+                | Ending::Turned,
+            ) => {
+                let kind = if asked { Kind::Stopped } else { Kind::Unclear };
+                self.close(entry.claimed_at, kind);
+            }
+            (Direction::Stop, Ending::Seen) => {
+                if asked || !self.is_open(Kind::Stopped) {
+                    self.close(entry.claimed_at, Kind::Unclear);
+                    self.begin(entry, Kind::Stopped, entry.finished_at, self.now);
+                }
+            }
+            (Direction::Stop, Ending::WouldHave) => {
+                self.close(entry.claimed_at, Kind::Unclear);
+                if let Some(until) = self.would_last(entry) {
+                    self.begin(entry, Kind::WouldHave, entry.claimed_at, until);
+                }
+            }
+            (
+                Direction::Stop,
+                Ending::Refused(_)
+                | Ending::Overtaken
+                | Ending::LetGo
+                | Ending::Turned
+                | Ending::Kept,
+            ) => {
+                let kind = if asked { Kind::Unclear } else { Kind::Stopped };
+                self.close(entry.claimed_at, kind);
+            }
+        }
+    }
+
+    fn is_open(&self, kind: Kind) -> bool {
+        self.open.as_ref().is_some_and(|open| open.kind == kind)
+    }
+
+    fn begin(&mut self, entry: &HistoryEntry, kind: Kind, from: Timestamp, until: Timestamp) {
+        self.open = Some(Stretch {
+            period: Period { from, until },
+            kind,
+            schedule: entry.schedule.clone(),
+            before: entry.saved.clone(),
+            after: entry.seen.clone(),
+        });
+    }
+
+    /// Ends what is open. What would have been stays that, however it ends.
+    fn close(&mut self, at: Timestamp, kind: Kind) {
+        let Some(mut stretch) = self.open.take() else {
+            return;
+        };
+        if stretch.kind != Kind::WouldHave {
+            stretch.kind = kind;
+        }
+        let period = &mut stretch.period;
+        period.until = period.until.min(at).min(self.now);
+        if period.from < period.until {
+            self.closed.push(stretch);
+        }
+    }
+
+    /// Until when a stop that was only observed would have lasted: until its schedule, as it is
+    /// now, wishes anything but stopped. Unknown where the schedule did not wish it.
+    fn would_last(&self, entry: &HistoryEntry) -> Option<Timestamp> {
+        let schedule = &self.schedules.get(entry.schedule.as_ref()?)?.schedule;
+        if schedule.wish_at(entry.claimed_at) != Wish::Stopped {
+            return None;
+        }
+        let end = schedule
+            .edges(entry.claimed_at)
+            .find(|edge| edge.wish != Wish::Stopped);
+        Some(end.map_or(Timestamp::MAX, |edge| edge.at))
+    }
+
+    /// Ends what is still open, by what is known of the resource now. Since it was last seen, it
+    /// may have been started.
+    fn end(&mut self, known: Known<'_>) {
+        let Some(open) = self.open.clone() else {
+            return;
+        };
+        let (at, kind) = match known.record {
+            Some(record) => last_sign(record, open.period.from, self.now),
+            None => (self.now, Kind::Unclear),
+        };
+        let unseen_since = known.unseen_since.map(|seen| seen.max(open.period.from));
+        match unseen_since.filter(|&seen| seen < at && kind == Kind::Stopped) {
+            None => self.close(at, kind),
+            Some(seen) => {
+                self.close(seen, Kind::Stopped);
+                let period = Period {
+                    from: seen,
+                    until: at,
+                };
+                self.open = Some(Stretch { period, ..open });
+                self.close(at, Kind::Unclear);
+            }
+        }
+    }
+}
+
+/// Until when a resource that was stopped at `since` has been stopped, and what is known of that.
+fn last_sign(record: &Record, since: Timestamp, now: Timestamp) -> (Timestamp, Kind) {
+    let observed = record.observed.as_ref();
+    let seen_up = observed.filter(|seen| seen.power != Power::Stopped && seen.at >= since);
+    match &record.phase {
+        Phase::Settled { at } => match (seen_up, at) {
+            (Some(seen), _) => (seen.at, Kind::Stopped),
+            (None, Power::Stopped) => (now, Kind::Stopped),
+            (None, Power::Running | Power::Between) => (now, Kind::Unclear),
+        },
+        Phase::InFlight { transition }
+        | Phase::Stuck { transition, .. }
+        | Phase::Refused { transition, .. } => {
+            let request = record.request.as_ref();
+            let asked = request.is_some_and(|r| r.direction == transition.direction);
+            match (transition.direction, asked) {
+                (Direction::Start, true) => (transition.claimed_at, Kind::Stopped),
+                // Already stopped when it was to be stopped again: nobody had started it.
+                (Direction::Stop, false) if seen_up.is_none() => (now, Kind::Stopped),
+                (Direction::Start, false) | (Direction::Stop, _) => {
+                    (transition.claimed_at, Kind::Unclear)
+                }
+            }
+        }
+        Phase::Gone { since } => {
+            let missing = record.missing_since.unwrap_or(*since);
+            (missing.min(*since), Kind::Stopped)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,238 @@
+//! Money, only where it can be said why: most of what is stopped is billed in full.
+
+use std::{cmp::Ordering, collections::BTreeSet};
+
+use domain::{ResourceKind, resource::SavedState};
+use jiff::{Timestamp, ToSpan as _, civil::Date, tz::TimeZone};
+
+use super::{Kind, Period, Prices, Stretch};
+
+/// A node is billed for at most so many hours of a calendar month: the first hours for which it is
+/// stopped in a longer one save nothing.
+const CAP_HOURS: f64 = 672.0;
+
+/// Why hours of a node that do not reach below the cap save nothing.
+const NOTHING_BELOW_CAP: &str = "a month's hours above 672 are not billed anyway";
+
+/// What stopping saved.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Money {
+    /// How much, in the currency of the prices; none where that cannot be known.
+    pub amount: Option<f64>,
+    /// Whether the figure rests on something that is not known; `reason` says on what.
+    pub estimate: bool,
+    /// Why there is no figure, or none but zero, or on what an estimate rests.
+    pub reason: Option<String>,
+}
+
+impl Money {
+    fn nothing(reason: &str) -> Self {
+        Self {
+            amount: Some(0.0),
+            estimate: false,
+            reason: Some(reason.to_owned()),
+        }
+    }
+
+    /// What rests on these assumptions.
+    fn assuming(amount: f64, assumed: &[&str]) -> Self {
+        Self {
+            amount: Some(amount),
+            estimate: !assumed.is_empty(),
+            reason: (!assumed.is_empty()).then(|| format!("estimate: {}", assumed.join(", "))),
+        }
+    }
+
+    fn unknown(reason: impl Into<String>) -> Self {
+        Self {
+            amount: None,
+            estimate: false,
+            reason: Some(reason.into()),
+        }
+    }
+}
+
+/// What a resource's stretches saved within a period. `plan` is that of a pool's nodes.
+#[must_use]
+pub fn saved(
+    kind: ResourceKind,
+    plan: Option<&str>,
+    stretches: &[Stretch],
+    period: Period,
+    prices: Option<&Prices>,
+) -> Money {
+    let stopped: Vec<Stopped<'_>> = stretches
+        .iter()
+        .filter(|stretch| stretch.kind == Kind::Stopped)
+        .filter_map(|stretch| {
+            let period = stretch.period.within(period)?;
+            Some(Stopped { stretch, period })
+        })
+        .collect();
+    let unclear = stretches
+        .iter()
+        .any(|stretch| stretch.kind == Kind::Unclear && stretch.period.within(period).is_some());
+    let mut assumed = Vec::new();
+    if unclear {
+        assumed.push("leaves out what is unclear");
+    }
+    let figure = match (kind, prices) {
+        (ResourceKind::Droplet | ResourceKind::Server, _) => {
+            return Money::nothing("billed in full while off");
+        }
+        (ResourceKind::NodePool | ResourceKind::Database, _) if stopped.is_empty() => {
+            return if unclear {
+                Money::unknown("whether it was stopped is unclear")
+            } else {
+                Money::nothing("not stopped in this period")
+            };
+        }
+        (ResourceKind::NodePool | ResourceKind::Database, None) => {
+            return Money::unknown("no prices given: --prices FILE");
+        }
+        (ResourceKind::NodePool, Some(prices)) => pool(plan, &stopped, period, prices, assumed),
+        (ResourceKind::Database, Some(prices)) => database(&stopped, period, prices, assumed),
+    };
+    figure.unwrap_or_else(Money::unknown)
+}
+
+/// A stretch, and what of it lies within the period.
+struct Stopped<'s> {
+    stretch: &'s Stretch,
+    period: Period,
+}
+
+/// A pool at zero costs nothing, but its other months' hours are capped.
+fn pool(
+    plan: Option<&str>,
+    stopped: &[Stopped<'_>],
+    period: Period,
+    prices: &Prices,
+    mut assumed: Vec<&str>,
+) -> Result<Money, String> {
+    let plan = plan.ok_or("the plan of its nodes is not known: the next inventory tells")?;
+    let price = prices.node_hour(plan)?;
+    let pools: Vec<PoolAtZero> = stopped
+        .iter()
+        .map(PoolAtZero::of)
+        .collect::<Result<_, _>>()?;
+    let months = months(period);
+    let node_hours: f64 = months.iter().map(|month| node_hours(&pools, *month)).sum();
+    if months
+        .iter()
+        .any(|month| month.within(period) != Some(*month))
+    {
+        assumed.push("takes the rest of each month as running");
+    }
+    if pools.iter().any(|pool| pool.autoscaled) {
+        assumed.push("takes the autoscaled nodes as they were at each stop");
+    }
+    if node_hours <= 0.0 {
+        if assumed.is_empty() {
+            return Ok(Money::nothing(NOTHING_BELOW_CAP));
+        }
+        assumed.push(NOTHING_BELOW_CAP);
+    }
+    Ok(Money::assuming(price * node_hours, &assumed))
+}
+
+struct PoolAtZero {
+    period: Period,
+    nodes: u32,
+    autoscaled: bool,
+}
+
+impl PoolAtZero {
+    fn of(stopped: &Stopped<'_>) -> Result<Self, String> {
+        match &stopped.stretch.before {
+            Some(SavedState::NodePool { count, autoscale }) => Ok(Self {
+                period: stopped.period,
+                nodes: *count,
+                autoscaled: autoscale.is_some(),
+            }),
+            Some(SavedState::Database { .. } | SavedState::Machine { .. }) | None => {
+                Err("history does not tell how many nodes were stopped".to_owned())
+            }
+        }
+    }
+}
+
+/// The node-hours that a month's bill lacks: each node of the largest count that was stopped is
+/// taken to have run whenever it was not.
+fn node_hours(pools: &[PoolAtZero], month: Period) -> f64 {
+    let whole = hours(month);
+    let counts: BTreeSet<u32> = pools.iter().map(|pool| pool.nodes).collect();
+    let mut below = 0;
+    let mut saved = 0.0;
+    for count in counts {
+        let stopped: f64 = pools
+            .iter()
+            .filter(|pool| pool.nodes >= count)
+            .filter_map(|pool| pool.period.within(month))
+            .map(hours)
+            .sum();
+        let each = whole.min(CAP_HOURS) - (whole - stopped).min(CAP_HOURS);
+        saved += f64::from(count - below) * each;
+        below = count;
+    }
+    saved
+}
+
+/// A smaller plan costs less, where the shrink was seen.
+fn database(
+    stopped: &[Stopped<'_>],
+    period: Period,
+    prices: &Prices,
+    mut assumed: Vec<&str>,
+) -> Result<Money, String> {
+    let months = months(period);
+    let mut amount = 0.0;
+    for one in stopped {
+        let (Some(before), Some(after)) = (&one.stretch.before, &one.stretch.after) else {
+            return Err("history does not tell both of its sizes".to_owned());
+        };
+        if after.compare(before) != Some(Ordering::Less) {
+            return Err(format!("{after} was not seen to be smaller than {before}"));
+        }
+        let difference = prices.database_month(before)? - prices.database_month(after)?;
+        if difference < 0.0 {
+            return Err(format!("by these prices {after} costs more than {before}"));
+        }
+        let share = |month: &Period| {
+            let stopped = one.period.within(*month).map_or(0.0, hours);
+            stopped / hours(*month)
+        };
+        amount += difference * months.iter().map(share).sum::<f64>();
+    }
+    assumed.push("compares plans alone, without storage");
+    Ok(Money::assuming(amount, &assumed))
+}
+
+/// The calendar months, in UTC, that a period touches.
+fn months(period: Period) -> Vec<Period> {
+    let first = |at: Timestamp| at.to_zoned(TimeZone::UTC).date().first_of_month();
+    let mut months = Vec::new();
+    let mut begin = first(period.from);
+    while let Some((month, next)) = month(begin)
+        && month.from < period.until
+    {
+        months.push(month);
+        begin = next;
+    }
+    months
+}
+
+/// The month that begins on a day, and the day on which the next one does.
+fn month(begin: Date) -> Option<(Period, Date)> {
+    let next = begin.checked_add(1.month()).ok()?;
+    let midnight = |date: Date| Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp());
+    let month = Period {
+        from: midnight(begin)?,
+        until: midnight(next)?,
+    };
+    Some((month, next))
+}
+
+fn hours(period: Period) -> f64 {
+    period.length().as_secs_f64() / 3600.0
+}

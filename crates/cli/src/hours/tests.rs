@@ -1,0 +1,51 @@
+//! What counts as stopped. All happens in the week of Monday, 15 June 2026, in UTC.
+
+mod amounts;
+mod counting;
+mod properties;
+mod reports;
+
+use domain::{
+    record::{Cause, Direction, Observed, Phase, Record},
+    resource::{Power, SavedState},
+};
+use jiff::Timestamp;
+use store::{Ending, HistoryEntry};
+
+use super::{Kind, Period, Schedules, Stretch};
+use crate::{configuration_file, fixtures::*};
+
+fn period(from: &str, until: &str) -> Period {
+    Period {
+        from: at(from),
+        until: at(until),
+    }
+}
+
+fn schedules() -> Schedules {
+    let text = r#"
+timezone = "UTC"
+[schedules.office]
+periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
+[schedules.never]
+start = "0 8 1 1 *"
+stop = "0 19 * * *"
+"#;
+    let parsed = configuration_file::parse(text, "test").unwrap();
+    parsed.configuration.schedules
+}
+
+/// `Stopped 15 19:01 to 16 08:00`, a line each.
+fn told(stretches: &[Stretch]) -> Vec<String> {
+    let short = |at: Timestamp| at.strftime("%d %H:%M").to_string();
+    let line = |stretch: &Stretch| {
+        let Period { from, until } = stretch.period;
+        let kind = match stretch.kind {
+            Kind::Stopped => "stopped",
+            Kind::Unclear => "unclear",
+            Kind::WouldHave => "would have",
+        };
+        format!("{kind} {} to {}", short(from), short(until))
+    };
+    stretches.iter().map(line).collect()
+}

@@ -1,0 +1,269 @@
+//! Money: where there is a figure, and where there must be none.
+
+use domain::{ResourceKind, resource::AutoscaleBounds};
+
+use super::*;
+use crate::hours::{Money, Prices, saved};
+
+fn prices() -> Prices {
+    let text = r#"
+        currency = "USD"
+        [node-hour]
+        "s-2vcpu-4gb" = 0.5
+        [database-month]
+        "db-s-4vcpu-8gb" = 120.0
+        "db-s-1vcpu-1gb" = 15.0
+        "2 x db-s-4vcpu-8gb" = 200.0
+    "#;
+    Prices::parse(text, "prices.toml").unwrap()
+}
+
+fn nodes(count: u32) -> SavedState {
+    SavedState::NodePool {
+        count,
+        autoscale: None,
+    }
+}
+
+fn database(plan: &str, nodes: u32) -> SavedState {
+    SavedState::Database {
+        plan: plan.to_owned(),
+        nodes,
+        storage_mib: None,
+    }
+}
+
+fn stopped(period: Period, before: SavedState, after: SavedState) -> Stretch {
+    Stretch {
+        period,
+        kind: Kind::Stopped,
+        schedule: None,
+        before: Some(before),
+        after: Some(after),
+    }
+}
+
+/// All of June: 720 hours.
+fn june() -> Period {
+    Period {
+        from: "2026-06-01T00:00:00Z".parse().unwrap(),
+        until: "2026-07-01T00:00:00Z".parse().unwrap(),
+    }
+}
+
+fn pool(stretches: &[Stretch], period: Period) -> Money {
+    let plan = Some("s-2vcpu-4gb");
+    saved(
+        ResourceKind::NodePool,
+        plan,
+        stretches,
+        period,
+        Some(&prices()),
+    )
+}
+
+#[track_caller]
+fn check(money: &Money, amount: f64) {
+    let found = money.amount.unwrap();
+    assert!((found - amount).abs() < 1e-9, "{found}, not {amount}");
+}
+
+#[track_caller]
+fn check_unknown(money: &Money, reason: &str) {
+    assert_eq!(money.amount, None);
+    assert_eq!(money.reason.as_deref(), Some(reason));
+}
+
+#[test]
+fn machines_save_nothing_and_the_reason_says_so() {
+    for kind in [ResourceKind::Droplet, ResourceKind::Server] {
+        let stretch = Stretch {
+            before: None,
+            after: None,
+            ..stopped(period("15 00:00", "17 00:00"), nodes(1), nodes(0))
+        };
+        for prices in [None, Some(&prices())] {
+            let money = saved(
+                kind,
+                Some("cx22"),
+                std::slice::from_ref(&stretch),
+                june(),
+                prices,
+            );
+            assert_eq!(money.amount, Some(0.0));
+            assert_eq!(money.reason.as_deref(), Some("billed in full while off"));
+            assert!(!money.estimate);
+        }
+    }
+}
+
+#[test]
+fn the_first_48_hours_of_a_node_save_nothing_in_a_month_of_30_days() {
+    let hours = |from, until| [stopped(period(from, until), nodes(3), nodes(0))];
+    check(&pool(&hours("15 00:00", "16 00:00"), june()), 0.0);
+    let nothing = pool(&hours("15 00:00", "17 00:00"), june());
+    check(&nothing, 0.0);
+    let reason = "a month's hours above 672 are not billed anyway";
+    assert_eq!(nothing.reason.as_deref(), Some(reason));
+    // One hour more, for three nodes at 0.5 each.
+    let money = pool(&hours("15 00:00", "17 01:00"), june());
+    check(&money, 1.5);
+    assert_eq!((money.estimate, money.reason), (false, None));
+    // All of the month: 672 hours would have been billed.
+    let whole = Stretch {
+        period: june(),
+        ..hours("15 00:00", "16 00:00")[0].clone()
+    };
+    check(&pool(&[whole], june()), 3.0 * 672.0 * 0.5);
+}
+
+#[test]
+fn each_calendar_month_has_a_cap_of_its_own() {
+    let year = |text: &str| -> Timestamp { text.parse().unwrap() };
+    let both = Period {
+        from: year("2026-02-01T00:00:00Z"),
+        until: year("2026-04-01T00:00:00Z"),
+    };
+    // 60 hours in February, which has just 672, and 60 in March, of which 72 are free of charge.
+    let across = Period {
+        from: year("2026-02-26T12:00:00Z"),
+        until: year("2026-03-03T12:00:00Z"),
+    };
+    let money = pool(&[stopped(across, nodes(1), nodes(0))], both);
+    check(&money, 60.0 * 0.5);
+    assert!(!money.estimate);
+}
+
+#[test]
+fn a_part_of_a_month_is_an_estimate_that_takes_the_rest_as_running() {
+    let stretch = stopped(period("15 00:00", "18 00:00"), nodes(1), nodes(0));
+    let money = pool(&[stretch], period("10 00:00", "17 12:00"));
+    check(&money, 12.0 * 0.5);
+    assert!(money.estimate);
+    let reason = money.reason.unwrap();
+    assert_eq!(reason, "estimate: takes the rest of each month as running");
+}
+
+#[test]
+fn nodes_that_were_stopped_only_at_times_have_their_own_first_hours() {
+    let stretches = [
+        stopped(period("01 00:00", "04 00:00"), nodes(1), nodes(0)),
+        stopped(period("10 00:00", "13 00:00"), nodes(3), nodes(0)),
+    ];
+    // One node for 144 hours, two for 72.
+    check(&pool(&stretches, june()), 0.5 * (96.0 + 2.0 * 24.0));
+}
+
+#[test]
+fn autoscaled_nodes_are_an_estimate() {
+    let autoscaled = SavedState::NodePool {
+        count: 2,
+        autoscale: Some(AutoscaleBounds { min: 1, max: 4 }),
+    };
+    let stretch = stopped(period("15 00:00", "18 00:00"), autoscaled, nodes(0));
+    let money = pool(&[stretch], june());
+    check(&money, 2.0 * 24.0 * 0.5);
+    assert!(money.estimate);
+    assert!(money.reason.unwrap().contains("autoscaled"));
+}
+
+#[test]
+fn a_pool_has_no_figure_where_something_is_not_known() {
+    let known = [stopped(period("15 00:00", "18 00:00"), nodes(1), nodes(0))];
+    let of = |plan, stretches: &[Stretch], prices| {
+        saved(ResourceKind::NodePool, plan, stretches, june(), prices)
+    };
+    let (plan, prices) = (Some("s-2vcpu-4gb"), Some(&prices()));
+    let nothing = of(plan, &[], None);
+    check(&nothing, 0.0);
+    assert_eq!(
+        nothing.reason.as_deref(),
+        Some("not stopped in this period")
+    );
+    check_unknown(&of(plan, &known, None), "no prices given: --prices FILE");
+    check_unknown(
+        &of(None, &known, prices),
+        "the plan of its nodes is not known: the next inventory tells",
+    );
+    check_unknown(
+        &of(Some("s-8vcpu-16gb"), &known, prices),
+        "no price \"s-8vcpu-16gb\" under [node-hour]",
+    );
+    let unsaved = Stretch {
+        before: None,
+        ..known[0].clone()
+    };
+    check_unknown(
+        &of(plan, &[known[0].clone(), unsaved], prices),
+        "history does not tell how many nodes were stopped",
+    );
+}
+
+#[test]
+fn unclear_and_would_have_hours_save_nothing() {
+    let stopped = stopped(period("15 00:00", "18 00:00"), nodes(1), nodes(0));
+    let [unclear, would_have] = [Kind::Unclear, Kind::WouldHave].map(|kind| Stretch {
+        kind,
+        period: period("20 00:00", "25 00:00"),
+        ..stopped.clone()
+    });
+    check(&pool(std::slice::from_ref(&would_have), june()), 0.0);
+    let alone = pool(std::slice::from_ref(&unclear), june());
+    check_unknown(&alone, "whether it was stopped is unclear");
+    let besides = pool(&[stopped, unclear, would_have], june());
+    check(&besides, 24.0 * 0.5);
+    let reason = "estimate: leaves out what is unclear";
+    assert_eq!(besides.reason.as_deref(), Some(reason));
+}
+
+#[test]
+fn a_smaller_database_saves_the_difference_of_both_plans() {
+    let small = database("db-s-1vcpu-1gb", 1);
+    let of = |before: SavedState, after: SavedState| {
+        let stretch = stopped(period("15 00:00", "18 00:00"), before, after);
+        saved(
+            ResourceKind::Database,
+            None,
+            &[stretch],
+            june(),
+            Some(&prices()),
+        )
+    };
+    let money = of(database("db-s-4vcpu-8gb", 1), small.clone());
+    check(&money, (120.0 - 15.0) * 72.0 / 720.0);
+    assert!(money.estimate, "storage may cost extra");
+    let two = of(database("db-s-4vcpu-8gb", 2), small.clone());
+    check(&two, (200.0 - 15.0) * 72.0 / 720.0);
+    check_unknown(
+        &of(database("db-s-4vcpu-8gb", 3), small.clone()),
+        "no price \"3 x db-s-4vcpu-8gb\" under [database-month]",
+    );
+    check_unknown(
+        &of(small.clone(), small.clone()),
+        "1 x db-s-1vcpu-1gb was not seen to be smaller than 1 x db-s-1vcpu-1gb",
+    );
+    let dear = of(database("db-s-4vcpu-8gb", 2), database("db-s-4vcpu-8gb", 1));
+    check(&dear, 80.0 * 72.0 / 720.0);
+}
+
+#[test]
+fn a_database_that_costs_more_when_small_has_no_figure() {
+    let text = "currency = \"USD\"\n[database-month]\n\"a-2vcpu-4gb\" = 10\n\"a-1vcpu-1gb\" = 11";
+    let prices = Prices::parse(text, "prices.toml").unwrap();
+    let stretch = stopped(
+        period("15 00:00", "18 00:00"),
+        database("a-2vcpu-4gb", 1),
+        database("a-1vcpu-1gb", 1),
+    );
+    let money = saved(
+        ResourceKind::Database,
+        None,
+        &[stretch],
+        june(),
+        Some(&prices),
+    );
+    check_unknown(
+        &money,
+        "by these prices 1 x a-1vcpu-1gb costs more than 1 x a-2vcpu-4gb",
+    );
+}

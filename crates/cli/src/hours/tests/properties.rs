@@ -1,0 +1,185 @@
+//! What holds for any history.
+
+use domain::{
+    configuration::Generation,
+    record::{EdgeKey, Handled, Rank, Transition},
+    schedule::Wish,
+};
+use jiff::{SignedDuration, ToSpan as _};
+use proptest::{prelude::*, sample::select};
+
+use super::*;
+use crate::hours::{Collector, Grouping, Known, Row, stretches};
+
+fn now() -> Timestamp {
+    at("17 12:00")
+}
+
+/// Seconds before now, up to some twelve days; some are ahead of the reader's clock.
+fn instant() -> impl Strategy<Value = Timestamp> {
+    let seconds = prop_oneof![-1_000_000_i64..0, -40_000_i64..0, -300_i64..300];
+    seconds.prop_map(|seconds| now() + seconds.seconds())
+}
+
+fn ending() -> impl Strategy<Value = Ending> {
+    select(vec![
+        Ending::Seen,
+        Ending::Seen,
+        Ending::Seen,
+        Ending::WouldHave,
+        Ending::Refused("no".to_owned()),
+        Ending::Overtaken,
+        Ending::LetGo,
+        Ending::Turned,
+        Ending::Kept,
+        Ending::Gone,
+    ])
+}
+
+fn any_entry() -> impl Strategy<Value = HistoryEntry> {
+    let directions = select(vec![Direction::Stop, Direction::Start]);
+    let schedule = select(vec![None, Some("office"), Some("never"), Some("removed")]);
+    (
+        instant(),
+        0..90_000_i64,
+        directions,
+        ending(),
+        any::<bool>(),
+        schedule,
+    )
+        .prop_map(
+            |(claimed_at, took, direction, ending, asked, schedule)| HistoryEntry {
+                claimed_at,
+                asked_at: asked.then_some(claimed_at),
+                finished_at: claimed_at + took.seconds(),
+                ending,
+                schedule: schedule.map(|name| name.parse().unwrap()),
+                ..entry(direction, "15 00:00", "15 00:00")
+            },
+        )
+}
+
+fn any_record() -> impl Strategy<Value = Record> {
+    let power = || select(vec![Power::Running, Power::Stopped, Power::Between]);
+    let direction = select(vec![Direction::Stop, Direction::Start]);
+    (
+        power(),
+        power(),
+        instant(),
+        instant(),
+        direction,
+        any::<bool>(),
+        0..5,
+    )
+        .prop_map(|(at_end, seen, seen_at, since, direction, asked, phase)| {
+            let transition = Transition {
+                claimed_at: since,
+                ..transition(direction, "15 00:00")
+            };
+            let reason = "because".to_owned();
+            let phase = match phase {
+                0 => Phase::Settled { at: at_end },
+                1 => Phase::InFlight { transition },
+                2 => Phase::Refused { transition, reason },
+                3 => Phase::Stuck {
+                    transition,
+                    since,
+                    reason,
+                },
+                _ => Phase::Gone { since },
+            };
+            let edge = EdgeKey {
+                instant: since,
+                rank: Rank::Schedule,
+            };
+            Record {
+                phase,
+                observed: Some(Observed {
+                    power: seen,
+                    size: None,
+                    busy: None,
+                    at: seen_at,
+                }),
+                request: asked.then(|| request(direction, "15 00:00")),
+                handled: Some(Handled {
+                    generation: Generation(1),
+                    key: edge,
+                    wish: Wish::Stopped,
+                    schedule: None,
+                }),
+                ..web_record(at_end, "15 00:00")
+            }
+        })
+}
+
+fn rows(entries: &[HistoryEntry], record: Option<&Record>, period: Period) -> Vec<Row> {
+    let schedules = schedules();
+    let mut collector = Collector::new(period, now(), &schedules);
+    collector.count(&web(), entries, record);
+    collector.report(Grouping::Resource, 0).rows
+}
+
+/// Stopped, unclear and would have, together.
+fn sums(rows: &[Row]) -> [f64; 3] {
+    let sum = |hours: fn(&Row) -> f64| rows.iter().map(hours).sum();
+    [
+        sum(|row| row.stopped_hours),
+        sum(|row| row.unclear_hours),
+        sum(|row| row.would_have_hours),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn stretches_are_in_order_apart_and_over(
+        entries in prop::collection::vec(any_entry(), 0..12),
+        record in prop::option::of(any_record()),
+        unseen_since in prop::option::of(instant()),
+    ) {
+        let found = stretches(&entries, Known { record: record.as_ref(), unseen_since }, &schedules(), now());
+        for stretch in &found {
+            prop_assert!(stretch.period.from < stretch.period.until);
+            prop_assert!(stretch.period.until <= now());
+        }
+        for pair in found.windows(2) {
+            prop_assert!(pair[0].period.until <= pair[1].period.from, "{:?}", told(&found));
+        }
+    }
+
+    #[test]
+    fn hours_fit_their_period_and_shares_lie_between_nothing_and_all(
+        entries in prop::collection::vec(any_entry(), 0..12),
+        record in prop::option::of(any_record()),
+        from in instant(),
+        length in 1..500_000_i64,
+    ) {
+        let until = from + length.seconds();
+        let rows = rows(&entries, record.as_ref(), Period { from, until });
+        let most = SignedDuration::from_secs(length).as_secs_f64() / 3600.0;
+        let all: f64 = sums(&rows).iter().sum();
+        // Each of up to five rows is rounded to a hundredth, three times over.
+        prop_assert!(all <= most + 0.076, "{all} of {most}");
+        for row in &rows {
+            prop_assert!((0.0..=1.0).contains(&row.share), "{}", row.share);
+        }
+        prop_assert!(rows.iter().map(|row| row.share).sum::<f64>() <= 1.001);
+    }
+
+    #[test]
+    fn two_halves_have_the_hours_of_the_whole(
+        entries in prop::collection::vec(any_entry(), 0..12),
+        record in prop::option::of(any_record()),
+        from in instant(),
+        first in 1..300_000_i64,
+        second in 1..300_000_i64,
+    ) {
+        let middle = from + first.seconds();
+        let until = middle + second.seconds();
+        let of = |from, until| sums(&rows(&entries, record.as_ref(), Period { from, until }));
+        let (left, right) = (of(from, middle), of(middle, until));
+        for ((whole, left), right) in of(from, until).iter().zip(left).zip(right) {
+            // Each of up to five rows is rounded to a hundredth, three times over.
+            prop_assert!((whole - left - right).abs() <= 0.076, "{whole}, {left}, {right}");
+        }
+    }
+}
