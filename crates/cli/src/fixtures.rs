@@ -7,8 +7,11 @@ use domain::{
     record::{Ask, Cause, Direction, Forced, Observed, Phase, Record, Request, Transition},
     resource::{Power, Resource, SavedState, Size},
 };
+use environment::aws;
 use jiff::Timestamp;
-use store::{Ending, HistoryEntry};
+use store::{Ending, HistoryEntry, Store, Tables};
+
+use crate::{configuration_file, local::engine};
 
 /// `15 19:00`: a day of June and a time.
 pub(crate) fn at(text: &str) -> Timestamp {
@@ -152,5 +155,30 @@ pub(crate) fn in_flight(direction: Direction, claimed: &str) -> Record {
         },
         request: Some(request(direction, claimed)),
         ..web_record(Power::Stopped, claimed)
+    }
+}
+
+/// A store of its own, with a configuration in force.
+pub(crate) async fn store_with(configuration: &str) -> Store {
+    let address = engine::serve(None, ([127, 0, 0, 1], 0).into())
+        .await
+        .unwrap();
+    let config = aws::local_config(&format!("http://{address}"));
+    let store = Store::connect(&config, Tables::prefixed("t-"));
+    store.create_tables().await.unwrap();
+    let parsed = configuration_file::parse(configuration, "test").unwrap();
+    let configuration = parsed.configuration;
+    store
+        .apply(&configuration, "ada", at("01 00:00"))
+        .await
+        .unwrap();
+    store
+}
+
+/// Writes what a resource's history has, and its record at last.
+pub(crate) async fn remember(store: &Store, record: Record, entries: &[HistoryEntry]) {
+    let mut record = store.save(record).await.unwrap();
+    for entry in entries {
+        record = store.save_with_history(record, entry).await.unwrap();
     }
 }

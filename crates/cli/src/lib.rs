@@ -14,6 +14,7 @@ mod import;
 pub mod local;
 mod nearest;
 pub mod output;
+pub mod past;
 mod shape;
 
 use clap::{Parser, Subcommand};
@@ -22,8 +23,8 @@ use environment::Clock;
 pub use exit::Exit;
 
 use commands::{
-    apply as apply_command, approve, by_hand, completions, export, import as import_command,
-    local as local_command, log, preview, schema, status, validate,
+    apply as apply_command, approve, by_hand, completions, export, history,
+    import as import_command, local as local_command, log, preview, schema, status, validate,
 };
 use domain::record::Direction;
 
@@ -67,6 +68,7 @@ enum Command {
     /// Starts resources now, and puts back what was saved of them.
     Start(by_hand::Args),
     Approve(approve::Args),
+    History(history::Args),
     Local(Box<local_command::Args>),
     Completions(completions::Args),
 }
@@ -85,6 +87,7 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::Stop(args) => wait_for(by_hand::run(args, Direction::Stop)),
         Command::Start(args) => wait_for(by_hand::run(args, Direction::Start)),
         Command::Approve(args) => wait_for(approve::run(args)),
+        Command::History(args) => wait_for(history::run(args)),
         Command::Export(args) => wait_for(export::run(args)),
         Command::Completions(args) => completions::run(args),
         Command::Schema(args) => schema::run(args),

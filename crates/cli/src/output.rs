@@ -6,7 +6,9 @@ use std::{
 };
 
 use anstyle::AnsiColor;
-use comfy_table::{Cell, Color, ContentArrangement, LineStyle, Table, TableStyle, presets};
+use comfy_table::{
+    Cell, Color, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, presets,
+};
 use domain::schedule::Wish;
 use serde::Serialize;
 
@@ -171,6 +173,13 @@ impl Style {
             Wish::Stopped => cell.fg(Color::Blue),
             Wish::Any => cell,
         }
+    }
+}
+
+/// Has a column, counted from 0, never wrap its cells: an instant reads badly on two lines.
+pub fn keep_whole(table: &mut Table, column: usize) {
+    if let Some(column) = table.column_mut(column) {
+        column.set_constraint(ColumnConstraint::ContentWidth);
     }
 }
 

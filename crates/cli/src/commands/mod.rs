@@ -5,6 +5,7 @@ pub mod approve;
 pub mod by_hand;
 pub mod completions;
 pub mod export;
+pub mod history;
 pub mod import;
 pub mod local;
 pub mod log;

@@ -1,0 +1,640 @@
+//! `offhours history`: what was done, newest first.
+
+use std::cmp::Reverse;
+
+use comfy_table::Cell;
+use domain::{
+    ResourceRef, ScheduleName,
+    configuration::Configuration,
+    record::{Cause, Direction},
+    resource::SavedState,
+};
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+use store::{Ending, Finished, HistoryEntry, Store};
+
+use super::{Format, local};
+use crate::{
+    Exit,
+    connection::{Connection, Session, all_records},
+    output::{self, Style},
+    past::{Asked, Bearers, Moment, Wanted, check_schedule, tell_unreadable, zone},
+};
+
+/// Shows what was done: every finished stop and start, newest first.
+///
+/// Of each: when it ended, what asked for it, how long it took, how it ended, what was saved before
+/// a stop and what was put back by a start. Kept for 90 days, for resources that are gone as well:
+/// they are found by their reference, or by the name that they had.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  offhours history
+  offhours history web-1 --since 30d
+  offhours history --schedule office-hours --since 2026-10-01 --until 2026-11-01
+  offhours history --direction stop --limit 20
+  offhours history --format json | jq '.[] | select(.ending == \"refused\") | .refusal'
+
+Endings: seen (done, and seen to be), would have (observe mode: nothing was sent), refused,
+overtaken (a person did the opposite meanwhile), let go (opted out meanwhile), turned (the opposite
+was wished meanwhile), kept (a person's size was kept), gone (deleted at the provider).")]
+pub struct Args {
+    /// Only these, by reference or by name.
+    #[arg(value_name = "RESOURCE")]
+    resources: Vec<String>,
+    /// Only what was done under this schedule.
+    #[arg(long, value_name = "NAME")]
+    schedule: Option<ScheduleName>,
+    /// From then on: 36h, 7d, 2026-10-01, "2026-10-01 09:00" or an instant. Days and local times
+    /// are those of --schedule, otherwise UTC.
+    #[arg(long, value_name = "WHEN", default_value = "7d")]
+    since: Moment,
+    /// Up to then [default: now].
+    #[arg(long, value_name = "WHEN")]
+    until: Option<Moment>,
+    /// Only stops, or only starts.
+    #[arg(long, value_enum)]
+    direction: Option<Towards>,
+    /// The newest so many at most.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    limit: Option<u32>,
+    #[command(flatten)]
+    connection: Connection,
+    /// How to print the result.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Which transitions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Towards {
+    Stop,
+    Start,
+}
+
+impl From<Towards> for Direction {
+    fn from(towards: Towards) -> Self {
+        match towards {
+            Towards::Stop => Self::Stop,
+            Towards::Start => Self::Start,
+        }
+    }
+}
+
+/// Shows what was done in the period.
+pub async fn run(args: &Args) -> anyhow::Result<Exit> {
+    let Session { store, now, .. } = args.connection.open().await?;
+    let in_force = store.in_force().await?;
+    let found = find(args, &store, &in_force.configuration, now).await?;
+    match args.format {
+        Format::Json => {
+            let rows: Vec<Row<'_>> = found.entries.iter().map(Row::of).collect();
+            output::print_json(&rows)?;
+        }
+        Format::Table => {
+            let style = Style::of_stdout();
+            let table = table(&found.entries, &in_force.configuration, style);
+            output::print(&format!("{table}\n"))?;
+        }
+    }
+    if found.left_out > 0 {
+        output::remark(&format!("and {} older ones\n", found.left_out));
+    }
+    tell_unreadable(found.unreadable);
+    Ok(Exit::Done)
+}
+
+/// What was found in history.
+#[derive(Debug, Default)]
+struct Found {
+    /// Newest first.
+    entries: Vec<HistoryEntry>,
+    /// How many more there were than were asked for.
+    left_out: usize,
+    unreadable: usize,
+}
+
+async fn find(
+    args: &Args,
+    store: &Store,
+    configuration: &Configuration,
+    now: Timestamp,
+) -> anyhow::Result<Found> {
+    let zone = zone(args.schedule.as_ref(), configuration);
+    let period = Asked::Between(args.since, args.until).period(zone, now)?;
+    let records = match args.resources.as_slice() {
+        [] => Vec::new(),
+        _ => all_records(store).await?,
+    };
+    let mut wanted = Wanted::of(&args.resources, &records)?;
+    let finished = Finished {
+        since: period.from,
+        // The present second, by a clock that tells whole ones, is not over.
+        until: args.until.map_or(Timestamp::MAX, |_| period.until),
+        schedule: args.schedule.clone(),
+    };
+    let direction = args.direction.map(Direction::from);
+    let mut newest = Newest::of(args.limit);
+    let unreadable = wanted
+        .read(store, finished, |entry| {
+            if direction.is_none_or(|direction| direction == entry.direction) {
+                newest.take(entry);
+            }
+            Ok(())
+        })
+        .await?;
+    wanted.check()?;
+    let seen = newest.all > 0;
+    check_schedule(args.schedule.as_ref(), configuration, seen)?;
+    let all = newest.all;
+    let entries = newest.sorted();
+    Ok(Found {
+        left_out: all - entries.len(),
+        entries,
+        unreadable,
+    })
+}
+
+/// The newest of very many, in memory for little more than those.
+#[derive(Debug)]
+struct Newest {
+    limit: usize,
+    entries: Vec<HistoryEntry>,
+    /// How many there were.
+    all: usize,
+}
+
+impl Newest {
+    /// How many are kept besides, so that they are sorted seldom.
+    const SPARE: usize = 1_000;
+
+    fn of(limit: Option<u32>) -> Self {
+        let limit = limit.and_then(|limit| usize::try_from(limit).ok());
+        Self {
+            limit: limit.unwrap_or(usize::MAX),
+            entries: Vec::new(),
+            all: 0,
+        }
+    }
+
+    fn take(&mut self, entry: HistoryEntry) {
+        self.all += 1;
+        self.entries.push(entry);
+        if self.entries.len() > self.limit.saturating_add(Self::SPARE) {
+            self.cut();
+        }
+    }
+
+    fn cut(&mut self) {
+        let order = |entry: &HistoryEntry| {
+            let key = entry.transition_key();
+            (Reverse((entry.finished_at, key)), entry.reference.clone())
+        };
+        self.entries.sort_by_cached_key(order);
+        self.entries.truncate(self.limit);
+    }
+
+    fn sorted(mut self) -> Vec<HistoryEntry> {
+        self.cut();
+        self.entries
+    }
+}
+
+/// One finished transition, as programs read it.
+#[derive(Debug, Serialize)]
+struct Row<'h> {
+    resource: &'h ResourceRef,
+    /// Its name then.
+    name: &'h str,
+    direction: Direction,
+    /// `schedule`, `override-set`, `override-ended` or `by-hand`.
+    cause: &'static str,
+    /// Who, if by hand.
+    by: Option<&'h str>,
+    /// The schedule that was followed then.
+    schedule: Option<&'h ScheduleName>,
+    claimed_at: Timestamp,
+    /// Null if nothing had to be asked for.
+    asked_at: Option<Timestamp>,
+    accepted_at: Option<Timestamp>,
+    finished_at: Timestamp,
+    /// From the claim to the provider's acceptance, in seconds.
+    accepted_after_seconds: Option<i64>,
+    /// From the claim to the end, in seconds.
+    took_seconds: i64,
+    /// `seen`, `would-have`, `refused`, `overtaken`, `let-go`, `turned`, `kept` or `gone`.
+    ending: &'static str,
+    /// The provider's words, if it refused.
+    refusal: Option<&'h str>,
+    /// Whether the power was cut after an unanswered shutdown.
+    forced: bool,
+    /// What was saved before a stop, or put back by a start.
+    saved: Option<&'h SavedState>,
+    /// What was seen at the end.
+    seen: Option<&'h SavedState>,
+}
+
+impl<'h> Row<'h> {
+    fn of(entry: &'h HistoryEntry) -> Self {
+        let (cause, by) = match &entry.cause {
+            Cause::Schedule => ("schedule", None),
+            Cause::OverrideSet => ("override-set", None),
+            Cause::OverrideEnded => ("override-ended", None),
+            Cause::ByHand { by } => ("by-hand", Some(by.as_str())),
+        };
+        let (ending, refusal) = match &entry.ending {
+            Ending::Seen => ("seen", None),
+            Ending::WouldHave => ("would-have", None),
+            Ending::Refused(words) => ("refused", Some(words.as_str())),
+            Ending::Overtaken => ("overtaken", None),
+            Ending::LetGo => ("let-go", None),
+            Ending::Turned => ("turned", None),
+            Ending::Kept => ("kept", None),
+            Ending::Gone => ("gone", None),
+        };
+        let after = |at: Timestamp| at.duration_since(entry.claimed_at).as_secs();
+        Self {
+            resource: &entry.reference,
+            name: &entry.name,
+            direction: entry.direction,
+            cause,
+            by,
+            schedule: entry.schedule.as_ref(),
+            claimed_at: entry.claimed_at,
+            asked_at: entry.asked_at,
+            accepted_at: entry.accepted_at,
+            finished_at: entry.finished_at,
+            accepted_after_seconds: entry.accepted_at.map(after),
+            took_seconds: after(entry.finished_at),
+            ending,
+            refusal,
+            forced: entry.forced,
+            saved: entry.saved.as_ref(),
+            seen: entry.seen.as_ref(),
+        }
+    }
+}
+
+fn table(entries: &[HistoryEntry], configuration: &Configuration, style: Style) -> String {
+    if entries.is_empty() {
+        return "Nothing was done in this period.".to_owned();
+    }
+    let named = entries.iter().map(|e| (e.name.as_str(), &e.reference));
+    let bearers: Bearers<'_> = named.collect();
+    let mut table = style.list([
+        "Ended", "Resource", "Name", "What", "Cause", "Accepted", "Took", "Ending", "Size",
+    ]);
+    for entry in entries {
+        let zone = zone(entry.schedule.as_ref(), configuration);
+        let row = Row::of(entry);
+        let forced = if entry.forced { ", forced" } else { "" };
+        table.add_row([
+            Cell::new(local(entry.finished_at, zone)),
+            Cell::new(bearers.short(row.name, row.resource)),
+            Cell::new(row.name),
+            Cell::new(format!("{}{forced}", entry.direction)),
+            Cell::new(cause(entry)),
+            Cell::new(row.accepted_after_seconds.map(time).unwrap_or_default()),
+            Cell::new(time(row.took_seconds)),
+            Cell::new(&entry.ending),
+            Cell::new(size(entry)),
+        ]);
+    }
+    output::keep_whole(&mut table, 0);
+    if bearers.are_unique() {
+        output::keep_whole(&mut table, 1);
+    }
+    table.to_string()
+}
+
+/// What asked for it, and under which schedule.
+fn cause(entry: &HistoryEntry) -> String {
+    match (&entry.cause, &entry.schedule) {
+        (cause, None) => cause.to_string(),
+        (Cause::Schedule, Some(schedule)) => schedule.to_string(),
+        (cause, Some(schedule)) => format!("{cause}, {schedule}"),
+    }
+}
+
+/// `8m 3s`.
+fn time(seconds: i64) -> String {
+    format!("{:#}", SignedDuration::from_secs(seconds))
+}
+
+/// What was saved or put back, and what was seen where that differs.
+fn size(entry: &HistoryEntry) -> String {
+    let done = match (entry.direction, &entry.ending) {
+        (Direction::Start, Ending::Seen) => "restored",
+        (Direction::Start, Ending::Kept | Ending::Gone) => "not restored:",
+        (
+            Direction::Start,
+            Ending::WouldHave
+            | Ending::Refused(_)
+            | Ending::Overtaken
+            | Ending::LetGo
+            | Ending::Turned,
+        )
+        | (Direction::Stop, _) => "saved",
+    };
+    let saved = entry.saved.as_ref().map(ToString::to_string);
+    let seen = entry.seen.as_ref().map(ToString::to_string);
+    let seen = seen.filter(|seen| saved.as_ref() != Some(seen));
+    let saved = saved.map(|saved| format!("{done} {saved}"));
+    let words: Vec<_> = saved
+        .into_iter()
+        .chain(seen.map(|seen| format!("seen {seen}")))
+        .collect();
+    words.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use domain::resource::Power;
+
+    use super::*;
+    use crate::{exit::UsageError, fixtures::*};
+
+    const CONFIGURATION: &str = r#"
+timezone = "Europe/Berlin"
+accounts.hz-eu = { provider = "hetzner", token = "env:T" }
+accounts.do-main = { provider = "digitalocean", token = "env:U" }
+[schedules.office]
+periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
+"#;
+
+    const DATABASE: &str = "do-main/database/9cc10173";
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn database(plan: &str, nodes: u32) -> SavedState {
+        SavedState::Database {
+            plan: plan.to_owned(),
+            nodes,
+            storage_mib: None,
+        }
+    }
+
+    /// A server stopped and started, a database that is gone, and a command that was refused.
+    fn done() -> Vec<HistoryEntry> {
+        let saved = database("db-s-4vcpu-8gb", 2);
+        let stopped = stop("15 17:00", "15 17:08")
+            .of(DATABASE)
+            .sized(saved, database("db-s-1vcpu-2gb", 2));
+        let refused = start("16 06:00", "16 06:00")
+            .of(DATABASE)
+            .ending(Ending::Refused("no capacity".to_owned()));
+        let by_hand = HistoryEntry {
+            cause: Cause::ByHand {
+                by: "ada".to_owned(),
+            },
+            schedule: None,
+            forced: true,
+            ..stop("16 12:00", "16 12:02")
+        };
+        let named = |name: &str, entry: HistoryEntry| HistoryEntry {
+            name: name.to_owned(),
+            ..entry
+        };
+        vec![
+            stop("15 17:00", "15 17:01"),
+            start("16 06:00", "16 06:01"),
+            by_hand,
+            named("orders", stopped),
+            named("orders", refused),
+        ]
+    }
+
+    async fn world() -> Store {
+        let store = store_with(CONFIGURATION).await;
+        remember(&store, web_record(Power::Stopped, "16 12:02"), &done()).await;
+        store
+    }
+
+    /// What a command line finds at noon on Wednesday.
+    async fn found(line: &str) -> anyhow::Result<Found> {
+        let words = std::iter::once("history").chain(line.split_whitespace());
+        let args = Line::parse_from(words).args;
+        let store = world().await;
+        let in_force = store.in_force().await.unwrap();
+        find(&args, &store, &in_force.configuration, at("17 12:00")).await
+    }
+
+    #[track_caller]
+    fn lines(found: &Found) -> Vec<String> {
+        let line = |e: &HistoryEntry| format!("{} {} {}", e.finished_at, e.name, e.direction);
+        found.entries.iter().map(line).collect()
+    }
+
+    #[tokio::test]
+    async fn what_was_done_is_told_newest_first_in_the_time_of_each_schedule() {
+        let store = world().await;
+        let in_force = store.in_force().await.unwrap();
+        let found = found("--since 2026-06-15").await.unwrap();
+        let table = table(&found.entries, &in_force.configuration, Style::PLAIN);
+        insta::assert_snapshot!(table, @"
+         Ended                       Resource           Name     What           Cause           Accepted   Took   Ending                 Size                 
+        ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+         Tue 2026-06-16 12:02 UTC    hz-eu/server       web      stop, forced   by hand (ada)   0s         2m     seen                                        
+         Tue 2026-06-16 08:01 CEST   hz-eu/server       web      start          office          0s         1m     seen                                        
+         Tue 2026-06-16 08:00 CEST   do-main/database   orders   start          office          0s         0s     refused: no capacity                        
+         Mon 2026-06-15 19:08 CEST   do-main/database   orders   stop           office          0s         8m     seen                   saved 2 x            
+                                                                                                                                         db-s-4vcpu-8gb, seen 
+                                                                                                                                         2 x db-s-1vcpu-2gb   
+         Mon 2026-06-15 19:01 CEST   hz-eu/server       web      stop           office          0s         1m     seen
+        ");
+    }
+
+    #[tokio::test]
+    async fn what_is_gone_is_found_by_its_reference_and_by_its_name() {
+        for target in [DATABASE, "orders"] {
+            let found = found(target).await.unwrap();
+            let expected = [
+                "2026-06-16T06:00:00Z orders start",
+                "2026-06-15T17:08:00Z orders stop",
+            ];
+            assert_eq!(lines(&found), expected, "{target}");
+        }
+    }
+
+    #[tokio::test]
+    async fn filters_narrow_it_down_and_what_is_left_out_is_counted() {
+        let stops = found("web --direction stop").await.unwrap();
+        let expected = [
+            "2026-06-16T12:02:00Z web stop",
+            "2026-06-15T17:01:00Z web stop",
+        ];
+        assert_eq!(
+            (lines(&stops).as_slice(), stops.left_out),
+            (&expected.map(str::to_owned)[..], 0)
+        );
+        let newest = found("--limit 2").await.unwrap();
+        let expected = [
+            "2026-06-16T12:02:00Z web stop",
+            "2026-06-16T06:01:00Z web start",
+        ];
+        assert_eq!(
+            (lines(&newest).as_slice(), newest.left_out),
+            (&expected.map(str::to_owned)[..], 3)
+        );
+        // The office's own midnight, two hours before that of UTC.
+        let day = found("--schedule office --since 2026-06-16 --until 2026-06-17")
+            .await
+            .unwrap();
+        let expected = [
+            "2026-06-16T06:01:00Z web start",
+            "2026-06-16T06:00:00Z orders start",
+        ];
+        assert_eq!(lines(&day), expected);
+        assert_eq!(lines(&found("--since 1h").await.unwrap()), [""; 0]);
+    }
+
+    #[tokio::test]
+    async fn what_nobody_knows_is_bad_usage_with_the_nearest_name() {
+        for (line, expected) in [
+            ("ordres", "did you mean `orders`?"),
+            ("wbe", "did you mean `web`?"),
+            (
+                "hz-eu/server/7",
+                "no resource `hz-eu/server/7`, and history has none",
+            ),
+            ("--schedule ofice", "did you mean `office`?"),
+            ("--since 2h --until 3h", "before it begins"),
+        ] {
+            let error = found(line).await.unwrap_err();
+            assert!(error.is::<UsageError>(), "{error:?}");
+            assert!(error.to_string().contains(expected), "{error}");
+        }
+        // A known name of which nothing was done is no mistake.
+        assert_eq!(lines(&found("web --since 1h").await.unwrap()), [""; 0]);
+    }
+
+    #[test]
+    fn programs_are_told_all_that_history_has() {
+        let entries = done();
+        let rows: Vec<_> = entries[2..].iter().map(Row::of).collect();
+        let json = serde_json::to_string_pretty(&rows).unwrap();
+        insta::assert_snapshot!(json, @r#"
+        [
+          {
+            "resource": "hz-eu/server/1",
+            "name": "web",
+            "direction": "stop",
+            "cause": "by-hand",
+            "by": "ada",
+            "schedule": null,
+            "claimed_at": "2026-06-16T12:00:00Z",
+            "asked_at": "2026-06-16T12:00:00Z",
+            "accepted_at": "2026-06-16T12:00:00Z",
+            "finished_at": "2026-06-16T12:02:00Z",
+            "accepted_after_seconds": 0,
+            "took_seconds": 120,
+            "ending": "seen",
+            "refusal": null,
+            "forced": true,
+            "saved": null,
+            "seen": null
+          },
+          {
+            "resource": "do-main/database/9cc10173",
+            "name": "orders",
+            "direction": "stop",
+            "cause": "schedule",
+            "by": null,
+            "schedule": "office",
+            "claimed_at": "2026-06-15T17:00:00Z",
+            "asked_at": "2026-06-15T17:00:00Z",
+            "accepted_at": "2026-06-15T17:00:00Z",
+            "finished_at": "2026-06-15T17:08:00Z",
+            "accepted_after_seconds": 0,
+            "took_seconds": 480,
+            "ending": "seen",
+            "refusal": null,
+            "forced": false,
+            "saved": {
+              "kind": "database",
+              "plan": "db-s-4vcpu-8gb",
+              "nodes": 2
+            },
+            "seen": {
+              "kind": "database",
+              "plan": "db-s-1vcpu-2gb",
+              "nodes": 2
+            }
+          },
+          {
+            "resource": "do-main/database/9cc10173",
+            "name": "orders",
+            "direction": "start",
+            "cause": "schedule",
+            "by": null,
+            "schedule": "office",
+            "claimed_at": "2026-06-16T06:00:00Z",
+            "asked_at": "2026-06-16T06:00:00Z",
+            "accepted_at": "2026-06-16T06:00:00Z",
+            "finished_at": "2026-06-16T06:00:00Z",
+            "accepted_after_seconds": 0,
+            "took_seconds": 0,
+            "ending": "refused",
+            "refusal": "no capacity",
+            "forced": false,
+            "saved": null,
+            "seen": null
+          }
+        ]
+        "#);
+    }
+
+    #[test]
+    fn the_newest_are_kept_however_they_come() {
+        let mut newest = Newest::of(Some(3));
+        let day = SignedDuration::from_hours(24);
+        let times = (0..2 * Newest::SPARE).map(|number| (number * 7919) % 5000);
+        for seconds in times.clone() {
+            let seconds = SignedDuration::from_secs(i64::try_from(seconds).unwrap());
+            newest.take(HistoryEntry {
+                finished_at: at("15 00:00") + day + seconds,
+                ..stop("15 00:00", "15 00:00")
+            });
+        }
+        let mut expected: Vec<_> = times.collect();
+        expected.sort_unstable();
+        let kept = newest.sorted();
+        let seconds = kept
+            .iter()
+            .map(|e| e.finished_at.duration_since(at("16 00:00")).as_secs());
+        let expected = expected
+            .iter()
+            .rev()
+            .take(3)
+            .map(|s| i64::try_from(*s).unwrap());
+        assert!(seconds.eq(expected));
+    }
+
+    #[test]
+    fn sizes_are_told_as_what_became_of_them() {
+        let large = database("db-s-4vcpu-8gb", 2);
+        let sized = |entry: HistoryEntry, seen: &SavedState| {
+            size(&entry.sized(large.clone(), seen.clone()))
+        };
+        let small = database("db-s-1vcpu-2gb", 2);
+        let stop = || stop("15 17:00", "15 17:08");
+        let start = || start("16 06:00", "16 06:08");
+        assert_eq!(
+            sized(stop(), &small),
+            "saved 2 x db-s-4vcpu-8gb, seen 2 x db-s-1vcpu-2gb"
+        );
+        assert_eq!(sized(start(), &large), "restored 2 x db-s-4vcpu-8gb");
+        let kept = start().ending(Ending::Kept);
+        let larger = database("db-s-8vcpu-16gb", 2);
+        assert_eq!(
+            sized(kept, &larger),
+            "not restored: 2 x db-s-4vcpu-8gb, seen 2 x db-s-8vcpu-16gb"
+        );
+        assert_eq!(size(&stop()), "");
+    }
+}
