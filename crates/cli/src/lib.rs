@@ -23,7 +23,7 @@ use environment::Clock;
 pub use exit::Exit;
 
 use commands::{
-    apply as apply_command, approve, by_hand, completions, export, history,
+    apply as apply_command, approve, by_hand, completions, export, history, hours as hours_command,
     import as import_command, local as local_command, log, preview, schema, status, validate,
 };
 use domain::record::Direction;
@@ -69,6 +69,7 @@ enum Command {
     Start(by_hand::Args),
     Approve(approve::Args),
     History(history::Args),
+    Hours(hours_command::Args),
     Local(Box<local_command::Args>),
     Completions(completions::Args),
 }
@@ -88,6 +89,7 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::Start(args) => wait_for(by_hand::run(args, Direction::Start)),
         Command::Approve(args) => wait_for(approve::run(args)),
         Command::History(args) => wait_for(history::run(args)),
+        Command::Hours(args) => wait_for(hours_command::run(args)),
         Command::Export(args) => wait_for(export::run(args)),
         Command::Completions(args) => completions::run(args),
         Command::Schema(args) => schema::run(args),

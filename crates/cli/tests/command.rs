@@ -341,8 +341,26 @@ fn another_schedulers_schedules_are_imported_and_what_is_left_out_needs_a_person
 }
 
 #[test]
+fn prices_that_are_wrong_are_told_before_anything_is_read() {
+    let prices = file("prices.toml", "currency = \"USD\"\nnode-hour.s-1 = \"1\"\n");
+    let output = offhours(&["hours", "--prices", &prices, "--data", "no-such.db"]);
+    let expected =
+        format!("error: {prices}: node-hour.\"s-1\": a price is a number, not below 0\n");
+    assert_eq!(parts(&output), (2, String::new(), expected));
+    for arguments in [
+        ["history", "--since", "yesterday"],
+        ["hours", "--month", "October"],
+        ["history", "--limit", "0"],
+    ] {
+        assert_eq!(parts(&offhours(&arguments)).0, 2, "{arguments:?}");
+    }
+}
+
+#[test]
 fn every_command_has_examples_in_its_help() {
-    for command in ["validate", "preview", "export", "schema", "import"] {
+    for command in [
+        "validate", "preview", "export", "schema", "import", "history", "hours",
+    ] {
         let (code, stdout, stderr) = parts(&offhours(&[command, "--help"]));
         assert_eq!((code, stderr.as_str()), (0, ""));
         assert!(

@@ -6,6 +6,7 @@ pub mod by_hand;
 pub mod completions;
 pub mod export;
 pub mod history;
+pub mod hours;
 pub mod import;
 pub mod local;
 pub mod log;

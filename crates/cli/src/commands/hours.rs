@@ -1,0 +1,535 @@
+//! `offhours hours`: how long things were stopped, and what that saved where it can be known.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+};
+
+use anyhow::bail;
+use comfy_table::{Cell, CellAlignment};
+use domain::{
+    AccountName, ResourceRef, ScheduleName,
+    record::{INVENTORY_INTERVAL, Record},
+};
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+use store::{Finished, HistoryEntry, InForce, Store};
+
+use super::{Format, local};
+use crate::{
+    Exit,
+    connection::{Connection, Session, all_records},
+    hours::{Collector, Grouping, Period, Prices, Report, Row},
+    output::{self, Style},
+    past::{Asked, Bearers, Moment, Month, Wanted, check_schedule, tell_unreadable, zone},
+};
+
+/// How long ago an account may have been listed for its records to speak of the present: three
+/// inventories.
+const TOO_OLD: SignedDuration = SignedDuration::from_secs(3 * INVENTORY_INTERVAL.as_secs());
+
+/// Shows how long resources were stopped, and what that saved where it can be known.
+///
+/// Counted is what Offhours' own history shows, and history is kept for 90 days: from the instant
+/// at which the end of a stop was seen until the next start was begun, or until now if it stood
+/// stopped at the latest inventory. A database counts while it is on its small plan, a pool while
+/// it has no nodes. What somebody else started in between counts until that was first seen; where
+/// nobody knows when, the time is "unclear" and counts for nothing. What stood still before
+/// Offhours stopped it is not counted. "Would have" is observe mode: from a stop that was only
+/// reported until its schedule, as it is now, wishes otherwise.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  offhours hours
+  offhours hours --month 2026-10 --by schedule
+  offhours hours --schedule office-hours --since 2026-10-01 --until 2026-11-01
+  offhours hours web-1 --since 90d
+  offhours hours --month 2026-10 --prices prices.toml --format json | jq .total
+
+Money: a Droplet and a Hetzner server are billed in full while off: 0 saved. A node is billed for
+at most 672 hours of a calendar month (UTC), so that its first 48 stopped hours of 30 days save
+nothing. A database saves the difference of its two plans, if the small one was seen; what its
+storage costs is left out. `~` marks an estimate. The prices are yours to say, for no API tells all:
+
+  currency = \"USD\"
+  [node-hour]                           # a pool's node, by its plan
+  \"s-2vcpu-4gb\" = 0.03571
+  [database-month]                      # a cluster, by its plan and number of nodes
+  \"db-s-1vcpu-2gb\" = 30.0
+  \"2 x db-s-4vcpu-8gb\" = 240.0")]
+pub struct Args {
+    /// Only these, by reference or by name.
+    #[arg(value_name = "RESOURCE")]
+    resources: Vec<String>,
+    /// Only stops under this schedule.
+    #[arg(long, value_name = "NAME")]
+    schedule: Option<ScheduleName>,
+    /// From then on: 36h, 30d, 2026-10-01, "2026-10-01 09:00" or an instant. Days and local times
+    /// are those of --schedule, otherwise UTC.
+    #[arg(long, value_name = "WHEN", default_value = "30d")]
+    since: Moment,
+    /// Up to then [default: now].
+    #[arg(long, value_name = "WHEN")]
+    until: Option<Moment>,
+    /// A calendar month, in UTC.
+    #[arg(long, value_name = "YYYY-MM", conflicts_with_all = ["since", "until"])]
+    month: Option<Month>,
+    /// A row for each of what.
+    #[arg(long, value_enum, default_value_t)]
+    by: Grouping,
+    /// What things cost, in TOML.
+    #[arg(long, value_name = "FILE")]
+    prices: Option<PathBuf>,
+    #[command(flatten)]
+    connection: Connection,
+    /// How to print the result.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Shows the hours of the period.
+pub async fn run(args: &Args) -> anyhow::Result<Exit> {
+    // What is wrong with the prices is told before anything is asked.
+    let prices = args.prices.as_deref().map(Prices::load).transpose()?;
+    let Session { store, now, .. } = args.connection.open().await?;
+    let in_force = store.in_force().await?;
+    let report = report(args, &store, &in_force, prices.as_ref(), now).await?;
+    match args.format {
+        Format::Json => output::print_json(&report)?,
+        Format::Table => {
+            let zone = zone(args.schedule.as_ref(), &in_force.configuration);
+            output::print(&render(&report, zone, Style::of_stdout()))?;
+        }
+    }
+    tell_unreadable(report.unreadable);
+    Ok(Exit::Done)
+}
+
+async fn report(
+    args: &Args,
+    store: &Store,
+    in_force: &InForce,
+    prices: Option<&Prices>,
+    now: Timestamp,
+) -> anyhow::Result<Report> {
+    let configuration = &in_force.configuration;
+    let asked = match args.month {
+        Some(month) => Asked::Month(month),
+        None => Asked::Between(args.since, args.until),
+    };
+    let period = asked.period(zone(args.schedule.as_ref(), configuration), now)?;
+    let records = all_records(store).await?;
+    let mut wanted = Wanted::of(&args.resources, &records)?;
+    let mut collector = Collector::new(period, now, &configuration.schedules);
+    collector.prices = prices;
+    collector.only = args.schedule.as_ref();
+    collector.unseen_since = unseen_since(store, now).await?;
+    let mut walk = Walk::new(collector, &records);
+    // What began before the period, and what ended it afterwards, matters as well.
+    let all = Finished {
+        since: Timestamp::MIN,
+        until: Timestamp::MAX,
+        schedule: None,
+    };
+    let unreadable = wanted.read(store, all, |entry| walk.pass(entry)).await?;
+    wanted.check()?;
+    walk.finish_one()?;
+    for record in records
+        .iter()
+        .filter(|record| wanted.includes_record(record))
+    {
+        if !walk.counted.contains(&record.reference) {
+            walk.collector.count(&record.reference, &[], Some(record));
+        }
+    }
+    let report = walk.collector.report(args.by, unreadable);
+    check_schedule(
+        args.schedule.as_ref(),
+        configuration,
+        !report.rows.is_empty(),
+    )?;
+    Ok(report)
+}
+
+/// The accounts whose last whole listing is too long ago to speak of the present.
+async fn unseen_since(
+    store: &Store,
+    now: Timestamp,
+) -> anyhow::Result<BTreeMap<AccountName, Timestamp>> {
+    let states = store.account_states().await?.into_iter();
+    let listed = states.filter_map(|(account, state)| Some((account, state.listed_at?)));
+    let old = listed.filter(|(_, at)| now.duration_since(*at) > TOO_OLD);
+    Ok(old.collect())
+}
+
+/// Puts together what history has of one resource, and keeps no more than that.
+struct Walk<'a> {
+    collector: Collector<'a>,
+    records: BTreeMap<&'a ResourceRef, &'a Record>,
+    entries: Vec<HistoryEntry>,
+    counted: BTreeSet<ResourceRef>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(collector: Collector<'a>, records: &'a [Record]) -> Self {
+        let by_reference = records.iter().map(|record| (&record.reference, record));
+        Self {
+            collector,
+            records: by_reference.collect(),
+            entries: Vec::new(),
+            counted: BTreeSet::new(),
+        }
+    }
+
+    fn pass(&mut self, entry: HistoryEntry) -> anyhow::Result<()> {
+        let last = self.entries.last();
+        if last.is_some_and(|last| last.reference != entry.reference) {
+            self.finish_one()?;
+        }
+        self.entries.push(entry);
+        Ok(())
+    }
+
+    fn finish_one(&mut self) -> anyhow::Result<()> {
+        let entries = std::mem::take(&mut self.entries);
+        let Some(reference) = entries.last().map(|entry| entry.reference.clone()) else {
+            return Ok(());
+        };
+        let record = self.records.get(&reference).copied();
+        self.collector.count(&reference, &entries, record);
+        if !self.counted.insert(reference.clone()) {
+            bail!("the store did not tell the history of {reference} in one piece");
+        }
+        Ok(())
+    }
+}
+
+fn render<'r>(report: &'r Report, zone: &TimeZone, style: Style) -> String {
+    let Period { from, until } = report.period;
+    let days = report.period.length().as_secs_f64() / 86_400.0;
+    let (from, until) = (local(from, zone), local(until, zone));
+    let heading = format!("From {from} until {until}, {days:.1} days:\n");
+    if report.rows.is_empty() {
+        return format!("{heading}Nothing follows a schedule, and nothing was stopped.\n");
+    }
+    let mut table = match report.by {
+        Grouping::Resource => {
+            let named = |row: &'r Row| Some((row.name.as_deref()?, row.resource.as_ref()?));
+            let bearers: Bearers<'_> = report.rows.iter().filter_map(named).collect();
+            let mut table = style.list([
+                "Known since",
+                "Schedule",
+                "Resource",
+                "Name",
+                "Stopped",
+                "Share",
+                "Unclear",
+                "Would have",
+                "Saved",
+                "Why",
+            ]);
+            for row in &report.rows {
+                let name = row.name.as_deref().unwrap_or_default();
+                let resource = row.resource.as_ref().map(|one| bearers.short(name, one));
+                let what = [Cell::new(resource.unwrap_or_default()), Cell::new(name)];
+                table.add_row(cells(row, what, report, zone));
+            }
+            if bearers.are_unique() {
+                output::keep_whole(&mut table, 2);
+            }
+            table
+        }
+        Grouping::Schedule => {
+            let mut table = style.list([
+                "Known since",
+                "Schedule",
+                "Resources",
+                "Stopped",
+                "Share",
+                "Unclear",
+                "Would have",
+                "Saved",
+                "Why",
+            ]);
+            for row in &report.rows {
+                let what = [right(row.resources.to_string())];
+                table.add_row(cells(row, what, report, zone));
+            }
+            table
+        }
+    };
+    output::keep_whole(&mut table, 0);
+    format!("{heading}{table}\n{}\n", total(report))
+}
+
+fn cells<const N: usize>(
+    row: &Row,
+    what: [Cell; N],
+    report: &Report,
+    zone: &TimeZone,
+) -> Vec<Cell> {
+    let schedule = row.schedule.as_ref().map(ScheduleName::as_str);
+    let since = row.since.to_zoned(zone.clone());
+    let saved = row.saved.map(|amount| money(amount, row.estimate, report));
+    let first = [
+        Cell::new(since.strftime("%Y-%m-%d %H:%M")),
+        Cell::new(schedule.unwrap_or("(none)")),
+    ];
+    let rest = [
+        right(hours(row.stopped_hours)),
+        right(format!("{:.1} %", row.share * 100.0)),
+        right(some_hours(row.unclear_hours)),
+        right(some_hours(row.would_have_hours)),
+        right(saved.unwrap_or_default()),
+        Cell::new(why(row)),
+    ];
+    first.into_iter().chain(what).chain(rest).collect()
+}
+
+/// The reasons; by schedule with the number of resources that have an amount, if not all have.
+fn why(row: &Row) -> String {
+    let reasons = row.reasons.join("; ");
+    if row.resource.is_some() || row.figures == row.resources {
+        return reasons;
+    }
+    format!("{} of {}: {reasons}", row.figures, row.resources)
+}
+
+/// The last line: money only of what has figures, and of how much that is.
+fn total(report: &Report) -> String {
+    let total = &report.total;
+    let stopped = hours(total.stopped_hours);
+    let would_have = match total.would_have_hours {
+        none if none <= 0.0 => String::new(),
+        some => format!(", {} would have been", hours(some)),
+    };
+    let saved = match total.saved {
+        Some(amount) => {
+            let (figures, of) = (total.figures, total.of);
+            let amount = money(amount, total.estimate, report);
+            format!("{amount} saved, known of {figures} of {of}")
+        }
+        None => "what that saved is not known".to_owned(),
+    };
+    format!("In all {stopped} stopped{would_have}; {saved}.")
+}
+
+/// `~ 24.00 USD` where it is an estimate.
+fn money(amount: f64, estimate: bool, report: &Report) -> String {
+    let sign = if estimate { "~ " } else { "" };
+    let currency = report.currency.as_deref().unwrap_or_default();
+    let text = format!("{sign}{amount:.2} {currency}");
+    text.trim_end().to_owned()
+}
+
+fn hours(hours: f64) -> String {
+    format!("{hours:.2} h")
+}
+
+/// Hours where there are some.
+fn some_hours(count: f64) -> String {
+    if count > 0.0 {
+        hours(count)
+    } else {
+        String::new()
+    }
+}
+
+fn right(text: String) -> Cell {
+    Cell::new(text).set_alignment(CellAlignment::Right)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use domain::resource::{Power, SavedState};
+
+    use super::*;
+    use crate::{exit::UsageError, fixtures::*};
+
+    const CONFIGURATION: &str = r#"
+timezone = "UTC"
+accounts.hz-eu = { provider = "hetzner", token = "env:T" }
+accounts.do-main = { provider = "digitalocean", token = "env:U" }
+[schedules.office]
+periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
+"#;
+
+    const POOL: &str = "do-main/node-pool/c1/p1";
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    /// A server and a pool that were stopped on Monday evening, the pool for three days; a server
+    /// of which nothing was done; and one that is gone, and was only observed.
+    async fn world() -> Store {
+        let store = store_with(CONFIGURATION).await;
+        let web = [stop("15 19:00", "15 19:02"), start("16 08:00", "16 08:02")];
+        remember(&store, web_record(Power::Running, "16 08:02"), &web).await;
+        let nodes = |count| SavedState::NodePool {
+            count,
+            autoscale: None,
+        };
+        let pool = [
+            stop("15 19:00", "15 20:00")
+                .of(POOL)
+                .sized(nodes(2), nodes(0)),
+            start("18 20:00", "18 20:05").of(POOL),
+        ];
+        let record = Record {
+            name: "workers".to_owned(),
+            plan: Some("s-2vcpu-4gb".to_owned()),
+            ..record(POOL, Power::Running, "18 20:05")
+        };
+        let gone = HistoryEntry {
+            name: "gone".to_owned(),
+            ..stop("18 19:00", "18 19:00")
+                .of("hz-eu/server/9")
+                .ending(store::Ending::WouldHave)
+        };
+        let entries: Vec<_> = pool.into_iter().chain([gone]).collect();
+        remember(&store, record, &entries).await;
+        let idle = Record {
+            name: "idle".to_owned(),
+            ..crate::fixtures::record("hz-eu/server/2", Power::Running, "15 00:00")
+        };
+        store.save(idle).await.unwrap();
+        store
+    }
+
+    /// What a command line reports on 30 June at noon.
+    async fn reported(line: &str, prices: Option<&Prices>) -> anyhow::Result<Report> {
+        let words = std::iter::once("hours").chain(line.split_whitespace());
+        let args = Line::parse_from(words).args;
+        let store = world().await;
+        let in_force = store.in_force().await.unwrap();
+        report(&args, &store, &in_force, prices, at("30 12:00")).await
+    }
+
+    fn prices() -> Prices {
+        let text = "currency = \"USD\"\nnode-hour.s-2vcpu-4gb = 0.5";
+        Prices::parse(text, "prices.toml").unwrap()
+    }
+
+    fn shown(report: &Report) -> String {
+        render(report, &TimeZone::UTC, Style::PLAIN)
+    }
+
+    #[tokio::test]
+    async fn each_resource_is_told_with_its_hours_and_its_money_or_why_there_is_none() {
+        let report = reported("--month 2026-06", Some(&prices())).await.unwrap();
+        insta::assert_snapshot!(shown(&report), @"
+        From Mon 2026-06-01 00:00 UTC until Tue 2026-06-30 12:00 UTC, 29.5 days:
+         Known since        Schedule   Resource            Name      Stopped   Share    Unclear   Would have   Saved         Why                              
+        ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+         2026-06-01 00:00   office     hz-eu/server        gone       0.00 h    0.0 %                13.00 h      0.00 USD   billed in full while off         
+         2026-06-01 00:00   office     hz-eu/server        idle       0.00 h    0.0 %                             0.00 USD   billed in full while off         
+         2026-06-01 00:00   office     hz-eu/server        web       12.97 h    1.8 %                             0.00 USD   billed in full while off         
+         2026-06-01 00:00   office     do-main/node-pool   workers   72.00 h   10.2 %                          ~ 24.00 USD   estimate: takes the rest of each 
+                                                                                                                             month as running                 
+        In all 84.97 h stopped, 13.00 h would have been; ~ 24.00 USD saved, known of 4 of 4.
+        ");
+        let report = reported("--month 2026-06", None).await.unwrap();
+        let pool = &report.rows[3];
+        assert_eq!(pool.saved, None);
+        assert_eq!(pool.reasons, ["no prices given: --prices FILE"]);
+    }
+
+    #[tokio::test]
+    async fn a_schedule_is_told_with_the_share_of_all_its_resources() {
+        let line = "--month 2026-06 --by schedule";
+        let report = reported(line, Some(&prices())).await.unwrap();
+        insta::assert_snapshot!(shown(&report), @"
+        From Mon 2026-06-01 00:00 UTC until Tue 2026-06-30 12:00 UTC, 29.5 days:
+         Known since        Schedule   Resources   Stopped   Share   Unclear   Would have   Saved         Why                                                 
+        ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+         2026-06-01 00:00   office             4   84.97 h   3.0 %                13.00 h   ~ 24.00 USD   billed in full while off; estimate: takes the rest  
+                                                                                                          of each month as running                            
+        In all 84.97 h stopped, 13.00 h would have been; ~ 24.00 USD saved, known of 4 of 4.
+        ");
+    }
+
+    #[tokio::test]
+    async fn what_began_before_the_period_or_ended_after_it_counts_within_it() {
+        let line = "workers --since 2026-06-17 --until 2026-06-18";
+        let report = reported(line, None).await.unwrap();
+        assert_eq!(report.rows.len(), 1);
+        assert!((report.rows[0].stopped_hours - 24.0).abs() < 1e-9);
+        assert!((report.rows[0].share - 1.0).abs() < 1e-9);
+    }
+
+    #[tokio::test]
+    async fn targets_and_schedules_narrow_it_down_or_are_told_to_be_unknown() {
+        let names = |report: Report| {
+            let name = |row: &Row| row.name.clone().unwrap_or_default();
+            report.rows.iter().map(name).collect::<Vec<_>>()
+        };
+        let of = async |line: &str| names(reported(line, None).await.unwrap());
+        assert_eq!(of("").await, ["gone", "idle", "web", "workers"]);
+        assert_eq!(of("gone").await, ["gone"]);
+        assert_eq!(of("hz-eu/server/2 web").await, ["idle", "web"]);
+        assert_eq!(
+            of("--schedule office").await,
+            ["gone", "idle", "web", "workers"]
+        );
+        for (line, expected) in [
+            ("wokers", "did you mean `workers`?"),
+            ("--schedule ofice", "did you mean `office`?"),
+            ("--month 2026-07", "is yet to come"),
+        ] {
+            let error = reported(line, None).await.unwrap_err();
+            assert!(error.is::<UsageError>(), "{error:?}");
+            assert!(error.to_string().contains(expected), "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_an_account_has_not_shown_lately_is_unclear() {
+        let store = store_with(CONFIGURATION).await;
+        let stopped = [stop("15 19:00", "15 20:00")];
+        remember(&store, web_record(Power::Stopped, "15 19:59"), &stopped).await;
+        let args = Line::parse_from(["hours", "--since", "2026-06-15"]).args;
+        let in_force = store.in_force().await.unwrap();
+        let hours = async |listed_at: &str| {
+            let state = store::AccountState {
+                listed_at: Some(at(listed_at)),
+                ..store::AccountState::unknown("hz-eu".parse().unwrap())
+            };
+            store.save_account_state(&state).await.unwrap();
+            let report = report(&args, &store, &in_force, None, at("16 20:00")).await;
+            let report = report.unwrap();
+            let row = &report.rows[0];
+            format!("{} {}", row.stopped_hours, row.unclear_hours)
+        };
+        assert_eq!(hours("16 02:00").await, "6 18");
+        assert_eq!(hours("16 19:45").await, "24 0");
+    }
+
+    #[test]
+    fn a_month_excludes_other_periods() {
+        let line = |words: &[&str]| Line::try_parse_from(words).is_ok();
+        assert!(line(&["hours", "--month", "2026-06"]));
+        assert!(!line(&["hours", "--month", "2026-06", "--since", "7d"]));
+        assert!(!line(&["hours", "--month", "June"]));
+    }
+
+    #[test]
+    fn a_history_in_pieces_is_refused() {
+        let schedules = crate::hours::Schedules::new();
+        let period = Period {
+            from: at("15 00:00"),
+            until: at("16 00:00"),
+        };
+        let mut walk = Walk::new(Collector::new(period, at("17 00:00"), &schedules), &[]);
+        walk.pass(stop("15 01:00", "15 01:01")).unwrap();
+        walk.pass(stop("15 01:00", "15 01:01").of(POOL)).unwrap();
+        walk.pass(stop("15 02:00", "15 02:01")).unwrap();
+        let error = walk.finish_one().unwrap_err();
+        assert!(
+            error.to_string().contains("hz-eu/server/1 in one piece"),
+            "{error}"
+        );
+    }
+}
