@@ -327,6 +327,22 @@ pub fn coming_edges<'a>(
     })
 }
 
+/// The override that decides over a record at an instant: its own, or that of the schedule it
+/// follows. None where nothing may touch it.
+#[must_use]
+pub fn override_of<'a>(record: &Record, rules: Rules<'a>, now: Timestamp) -> Option<&'a Override> {
+    let membership = Membership::of(Subject::recorded(record), rules.configuration);
+    if matches!(membership, Membership::Barred(_)) {
+        return None;
+    }
+    let schedule = membership.schedule().cloned().map(Target::Schedule);
+    [Some(Target::Resource(record.reference.clone())), schedule]
+        .into_iter()
+        .flatten()
+        .filter_map(|target| rules.overrides.of(&target))
+        .find(|one| one.is_active(now))
+}
+
 /// The effective wish of one record over time: schedule, overrides and commands by hand.
 struct Wishes<'a> {
     schedule: Option<&'a Schedule>,

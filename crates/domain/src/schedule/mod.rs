@@ -19,7 +19,7 @@ mod tests;
 
 use std::{fmt, iter};
 
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 use serde::{Deserialize, Serialize};
 
 pub use definition::{Definition, PeriodDefinition, PeriodField, Place, Problem};
@@ -191,6 +191,14 @@ impl Schedule {
         };
         periods.may_bridge(clock) && runs(-MINUTE) && runs(MINUTE)
     }
+}
+
+/// The instant at which something ends that is to end at this reading of a zone's clock, as the
+/// windows of schedules do: at the jump if the clock skips the reading, at its last occurrence if
+/// it repeats it.
+#[must_use]
+pub fn ends_at(zone: &TimeZone, reading: DateTime) -> Timestamp {
+    clock::timestamp(clock::over_at(zone, clock::reading(reading)))
 }
 
 fn parse_rule(definition: &Definition, problems: &mut Problems) -> Option<Rule> {

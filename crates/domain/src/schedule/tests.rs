@@ -1232,3 +1232,16 @@ fn wishes_are_written_in_lower_case() {
         assert_eq!(serde_json::to_value(wish).unwrap(), json!(word));
     }
 }
+
+#[test]
+fn an_end_outside_of_any_schedule_is_read_like_the_end_of_a_window() {
+    #[track_caller]
+    fn check(zone: &str, reading: &str, expected: &str) {
+        let zone = TimeZone::get(zone).unwrap();
+        let at = ends_at(&zone, reading.parse().unwrap());
+        assert_eq!(at.to_string(), expected, "{reading}");
+    }
+    check("Europe/Berlin", "2026-06-15T09:00", "2026-06-15T07:00:00Z");
+    check("Europe/Berlin", "2026-03-29T02:30", "2026-03-29T01:00:00Z");
+    check("Europe/Berlin", "2026-10-25T02:30", "2026-10-25T01:30:00Z");
+}

@@ -473,3 +473,28 @@ fn overrides_that_end_together_make_an_edge_only_where_the_winners_wish_changes(
     let edges = coming(&world, &record, "mon 10:00", 1);
     assert_eq!(edges, ["mon 19:00 stopped"]);
 }
+
+#[test]
+fn the_override_that_decides_is_the_resources_own_then_that_of_its_schedule_then_none() {
+    let world = world()
+        .overriding("office", STOPPED, "mon 09:00", "mon 13:00")
+        .overriding(ID, RUNNING, "mon 10:00", "mon 12:00");
+    let deciding = |world: &World, record: &Record, now: &str| {
+        override_of(record, world.rules(), at(now)).map(|one| (one.target.to_string(), one.wish))
+    };
+    let office = Some(("schedule office".to_owned(), STOPPED));
+    let own = Some((ID.to_owned(), RUNNING));
+    for (now, expected) in [
+        ("mon 08:59", None),
+        ("mon 09:00", office.clone()),
+        ("mon 10:00", own.clone()),
+        ("mon 12:00", office),
+        ("mon 13:00", None),
+    ] {
+        assert_eq!(deciding(&world, &office_droplet(), now), expected, "{now}");
+    }
+    assert_eq!(deciding(&world, &droplet(), "mon 11:00"), own);
+    assert_eq!(deciding(&world, &droplet(), "mon 12:30"), None);
+    let protected = world.protecting("name:web");
+    assert_eq!(deciding(&protected, &office_droplet(), "mon 11:00"), None);
+}
