@@ -16,6 +16,7 @@ mod nearest;
 pub mod output;
 pub mod past;
 mod shape;
+pub mod until;
 
 use clap::{Parser, Subcommand};
 use environment::Clock;

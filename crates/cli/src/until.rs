@@ -1,0 +1,353 @@
+//! Ends as people write them, such as `--for 2h` or `--until friday`, and the instants they mean.
+//!
+//! Nothing in here reads a clock or knows a zone: an [`End`] is what was written, and
+//! [`End::understand`] says which instant that is, for somebody in a zone at an instant.
+
+use std::str::FromStr;
+
+use domain::schedule::{self, Schedule, Wish};
+use jiff::{
+    SignedDuration, Span, SpanRelativeTo, Timestamp, ToSpan as _, Zoned,
+    civil::{Date, DateTime, Weekday},
+    tz::{AmbiguousOffset, TimeZone},
+};
+
+use crate::{commands::local, nearest::nearest};
+
+/// Words that name a day, with what they name; short weekdays are three letters of long ones.
+const DAYS: [(&str, Day); 9] = [
+    ("today", Day::Today),
+    ("tomorrow", Day::Tomorrow),
+    ("monday", Day::Next(Weekday::Monday)),
+    ("tuesday", Day::Next(Weekday::Tuesday)),
+    ("wednesday", Day::Next(Weekday::Wednesday)),
+    ("thursday", Day::Next(Weekday::Thursday)),
+    ("friday", Day::Next(Weekday::Friday)),
+    ("saturday", Day::Next(Weekday::Saturday)),
+    ("sunday", Day::Next(Weekday::Sunday)),
+];
+
+/// The word for the schedule's next edge.
+const NEXT_EDGE: &str = "next-edge";
+
+/// Further away than this is a slip.
+const AT_MOST_YEARS: i64 = 10;
+
+/// When something is to end, as written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// So long after now.
+    After(SignedDuration),
+    /// At this very instant.
+    At(Timestamp),
+    /// When the clock shows this next.
+    Clock(TimeOfDay),
+    /// On a day, at a time; without one when the day ends.
+    On(Day, Option<TimeOfDay>),
+    /// When the schedule next starts or stops something.
+    NextEdge,
+}
+
+/// A day, as written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Day {
+    /// The day that it is.
+    Today,
+    /// The day after that.
+    Tomorrow,
+    /// The next one of this name; today, if today is one.
+    Next(Weekday),
+    /// A day of the calendar.
+    Date(Date),
+}
+
+/// A clock's reading, in seconds from midnight; 24:00 is the end of a day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeOfDay(i64);
+
+/// The span of `--for`: more than nothing. Days have 24 hours here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lasting(SignedDuration);
+
+impl From<Lasting> for End {
+    fn from(lasting: Lasting) -> Self {
+        Self::After(lasting.0)
+    }
+}
+
+/// A text that names no span.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("write how long, such as 90m, 2h or 1d12h")]
+pub struct NotASpan;
+
+impl FromStr for Lasting {
+    type Err = NotASpan;
+
+    fn from_str(text: &str) -> Result<Self, NotASpan> {
+        let span: Span = text.trim().parse().map_err(|_| NotASpan)?;
+        // Months and years have no length of their own, so this refuses them.
+        let lasting = span.to_duration(SpanRelativeTo::days_are_24_hours());
+        lasting
+            .ok()
+            .filter(SignedDuration::is_positive)
+            .map(Self)
+            .ok_or(NotASpan)
+    }
+}
+
+/// A text that names no end, and what was probably meant.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", match .near {
+    Some(near) => format!("did you mean `{near}`?"),
+    None => "write a time such as 22:00, a day such as friday, tomorrow or 2026-11-24, both as in \
+             \"friday 22:00\", an instant such as 2026-11-24T21:00:00Z, or next-edge".to_owned(),
+})]
+pub struct NotAnEnd {
+    near: Option<&'static str>,
+}
+
+impl FromStr for End {
+    type Err = NotAnEnd;
+
+    fn from_str(text: &str) -> Result<Self, NotAnEnd> {
+        let text = text.trim();
+        if text.eq_ignore_ascii_case(NEXT_EDGE) {
+            return Ok(Self::NextEdge);
+        }
+        if let Some(time) = TimeOfDay::parse(text) {
+            return Ok(Self::Clock(time));
+        }
+        let instant = text.parse::<Timestamp>();
+        if let Ok(at) = instant.or_else(|_| text.parse::<Zoned>().map(|zoned| zoned.timestamp())) {
+            return Ok(Self::At(at));
+        }
+        let (day, time) = match text.split_once(char::is_whitespace) {
+            Some((day, time)) => (day, Some(time)),
+            None => match text.split_once('T') {
+                Some((date, time)) if parse_date(date).is_some() => (date, Some(time)),
+                Some(_) | None => (text, None),
+            },
+        };
+        let known = Day::parse(day)?;
+        let time = time.map(|time| TimeOfDay::parse(time).ok_or(NotAnEnd { near: None }));
+        Ok(Self::On(known, time.transpose()?))
+    }
+}
+
+impl Day {
+    fn parse(text: &str) -> Result<Self, NotAnEnd> {
+        if let Some(date) = parse_date(text) {
+            return Ok(Self::Date(date));
+        }
+        let word = text.to_lowercase();
+        let names = |name: &str, day: Self| {
+            name == word || matches!(day, Self::Next(_)) && name.get(..3) == Some(&word)
+        };
+        let known = DAYS.into_iter().find(|&(name, day)| names(name, day));
+        known.map(|(_, day)| day).ok_or_else(|| NotAnEnd {
+            near: nearest(
+                &word,
+                DAYS.map(|(name, _)| name).into_iter().chain([NEXT_EDGE]),
+            ),
+        })
+    }
+
+    /// The day meant on a day of the calendar; none beyond the calendar's end.
+    fn from(self, today: Date) -> Option<Date> {
+        match self {
+            Self::Today => Some(today),
+            Self::Tomorrow => today.tomorrow().ok(),
+            Self::Next(weekday) => {
+                let days = today.weekday().until(weekday);
+                today.checked_add(days.days()).ok()
+            }
+            Self::Date(date) => Some(date),
+        }
+    }
+}
+
+/// Reads `YYYY-MM-DD` and no other of the ways in which a date may be written.
+fn parse_date(text: &str) -> Option<Date> {
+    let plain = |(at, c): (usize, u8)| match at {
+        4 | 7 => c == b'-',
+        _ => c.is_ascii_digit(),
+    };
+    let plain = text.len() == 10 && text.bytes().enumerate().all(plain);
+    text.parse().ok().filter(|_| plain)
+}
+
+impl TimeOfDay {
+    const END_OF_DAY: Self = Self(24 * 60 * 60);
+
+    /// Reads `HH:MM` or `HH:MM:SS`, up to 24:00.
+    fn parse(text: &str) -> Option<Self> {
+        let number = |part: &str, most: i64| {
+            let plain = (1..=2).contains(&part.len()) && part.bytes().all(|c| c.is_ascii_digit());
+            part.parse::<i64>().ok().filter(|&n| plain && n <= most)
+        };
+        let (hour, rest) = text.split_once(':')?;
+        let (minute, second) = rest.split_once(':').unwrap_or((rest, "00"));
+        if minute.len() != 2 || second.len() != 2 {
+            return None;
+        }
+        let minutes = number(hour, 24)? * 60 + number(minute, 59)?;
+        let time = Self(minutes * 60 + number(second, 59)?);
+        (time.0 <= Self::END_OF_DAY.0).then_some(time)
+    }
+
+    /// When a zone's clock shows this on a day; at the last time, if it does so twice.
+    fn on(self, date: Date, zone: &TimeZone) -> Option<Understood> {
+        let midnight = date.at(0, 0, 0, 0);
+        let reading = midnight.checked_add(self.0.seconds()).ok()?;
+        let clock = match zone.to_ambiguous_timestamp(reading).offset() {
+            AmbiguousOffset::Unambiguous { .. } => ClockThen::Even,
+            AmbiguousOffset::Gap { .. } => ClockThen::Skips(reading),
+            AmbiguousOffset::Fold { .. } => ClockThen::Repeats(reading),
+        };
+        Some(Understood {
+            at: schedule::ends_at(zone, reading),
+            clock,
+        })
+    }
+}
+
+/// The instant that was understood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Understood {
+    /// Which.
+    pub at: Timestamp,
+    /// What the clock does there.
+    pub clock: ClockThen,
+}
+
+/// What a clock does at a time that a person wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClockThen {
+    /// It shows the time once, or no time was written.
+    Even,
+    /// It is set forward over this reading.
+    Skips(DateTime),
+    /// It is set back, and shows this reading twice.
+    Repeats(DateTime),
+}
+
+impl Understood {
+    fn plainly(at: Timestamp) -> Self {
+        Self {
+            at,
+            clock: ClockThen::Even,
+        }
+    }
+
+    /// What there is to say where the clock changes in `zone`; none where it does not.
+    #[must_use]
+    pub fn remark(&self, zone: &TimeZone) -> Option<String> {
+        let understood = local(self.at, zone);
+        let written = |reading: DateTime| reading.strftime("%H:%M on %a %Y-%m-%d").to_string();
+        match self.clock {
+            ClockThen::Even => None,
+            ClockThen::Skips(reading) => Some(format!(
+                "the clock skips {}: understood as the jump, {understood}",
+                written(reading)
+            )),
+            ClockThen::Repeats(reading) => Some(format!(
+                "the clock shows {} twice: understood as the last time, {understood}",
+                written(reading)
+            )),
+        }
+    }
+}
+
+/// An end that means no instant to end at.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EndError {
+    /// It is over.
+    #[error("that was understood as {understood}, which is not after now, {now}")]
+    NotAfterNow {
+        /// As people read it.
+        understood: String,
+        /// As people read it.
+        now: String,
+    },
+    /// It is further away than anybody can mean.
+    #[error("that is more than {AT_MOST_YEARS} years away")]
+    TooFar,
+    /// `next-edge`, and there is no schedule.
+    #[error("`{NEXT_EDGE}` is an edge of a schedule, and it follows none: write a time or a span")]
+    NoSchedule,
+    /// `next-edge`, and the schedule has none.
+    #[error("its schedule has no next edge: write a time or a span")]
+    NoEdge,
+}
+
+impl End {
+    /// The instant meant by somebody in `zone`, after `now`; `schedule` is the one whose next edge
+    /// is meant.
+    pub fn understand(
+        self,
+        now: Timestamp,
+        zone: &TimeZone,
+        schedule: Option<&Schedule>,
+    ) -> Result<Understood, EndError> {
+        let here = now.to_zoned(zone.clone());
+        let understood = match self {
+            Self::After(lasting) => now.checked_add(lasting).ok().map(Understood::plainly),
+            Self::At(at) => Some(Understood::plainly(at)),
+            Self::Clock(time) => next_on(time, here.date(), now, zone),
+            Self::On(day, time) => on(day, time, here.date(), now, zone),
+            Self::NextEdge => Some(next_edge(schedule, now)?),
+        };
+        let latest = here.checked_add(AT_MOST_YEARS.years());
+        let understood = understood.filter(|understood| {
+            let near = |latest: &Zoned| understood.at <= latest.timestamp();
+            latest.as_ref().map_or(true, near)
+        });
+        let understood = understood.ok_or(EndError::TooFar)?;
+        if understood.at <= now {
+            return Err(EndError::NotAfterNow {
+                understood: local(understood.at, zone),
+                now: local(now, zone),
+            });
+        }
+        Ok(understood)
+    }
+}
+
+/// When the clock next shows a time: today, or else tomorrow.
+fn next_on(time: TimeOfDay, today: Date, now: Timestamp, zone: &TimeZone) -> Option<Understood> {
+    let today_at = time.on(today, zone)?;
+    if today_at.at > now {
+        Some(today_at)
+    } else {
+        time.on(today.tomorrow().ok()?, zone)
+    }
+}
+
+fn on(
+    day: Day,
+    time: Option<TimeOfDay>,
+    today: Date,
+    now: Timestamp,
+    zone: &TimeZone,
+) -> Option<Understood> {
+    let date = day.from(today)?;
+    let understood = time.unwrap_or(TimeOfDay::END_OF_DAY).on(date, zone)?;
+    match (day, time) {
+        // `friday 18:00` on a Friday evening is a week away.
+        (Day::Next(_), Some(time)) if understood.at <= now => {
+            time.on(date.checked_add(1.week()).ok()?, zone)
+        }
+        _ => Some(understood),
+    }
+}
+
+/// The next edge that starts or stops something; one without a wish does neither.
+fn next_edge(schedule: Option<&Schedule>, now: Timestamp) -> Result<Understood, EndError> {
+    let schedule = schedule.ok_or(EndError::NoSchedule)?;
+    let edge = schedule.edges(now).find(|edge| edge.wish != Wish::Any);
+    edge.map(|edge| Understood::plainly(edge.at))
+        .ok_or(EndError::NoEdge)
+}
+
+#[cfg(test)]
+mod tests;
