@@ -8,8 +8,9 @@ use aws_sdk_dynamodb::{
 };
 use domain::{
     AccountName,
-    configuration::{Configuration, Generation, Override, Settings, Target},
+    configuration::{Configuration, Generation, Settings},
     decision,
+    record::Record,
 };
 use jiff::Timestamp;
 
@@ -186,34 +187,6 @@ impl Store {
         }
     }
 
-    /// Sets an override, or replaces the one of its target, and makes the records due.
-    pub async fn set_override(&self, one: &Override, now: Timestamp) -> Result<(), StoreError> {
-        let item = item::of_override(one)?;
-        self.put(&self.tables.schedules, item).await?;
-        let in_force = self.in_force().await?;
-        self.touch(in_force.configuration.accounts.keys(), now)
-            .await
-    }
-
-    /// Ends the override of a target now, and makes the records due. Returns it as it was; none if
-    /// there was no active one.
-    pub async fn clear_override(
-        &self,
-        target: &Target,
-        now: Timestamp,
-    ) -> Result<Option<Override>, StoreError> {
-        let present = self.present().await?;
-        let Some(active) = present.overrides.of(target).filter(|o| o.is_active(now)) else {
-            return Ok(None);
-        };
-        let ended = Override {
-            ends_at: now,
-            ..active.clone()
-        };
-        self.set_override(&ended, now).await?;
-        Ok(Some(active.clone()))
-    }
-
     /// [`Self::touch`] for the accounts of a configuration, and for those that it left out.
     async fn touch_all(
         &self,
@@ -227,31 +200,44 @@ impl Store {
             .keys()
             .chain(configuration.accounts.keys())
             .collect();
-        self.touch(accounts.into_iter(), now).await
+        self.touch(accounts.into_iter(), |_, _| true, now).await
     }
 
-    /// Recomputes when each record of these accounts is due, under what holds now.
-    ///
-    /// A record that somebody else writes at the same time is left to him: he reads the new
-    /// configuration, and the inventory mends what he did not.
-    async fn touch(
+    /// Recomputes when each record of these accounts is due that `concerns` chooses.
+    pub(crate) async fn touch(
         &self,
         accounts: impl Iterator<Item = &AccountName>,
+        concerns: impl Fn(&Record, &Configuration) -> bool,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         for account in accounts {
-            let records = self.records_of(account).await?;
-            let in_force: InForce = self.in_force().await?;
-            for mut record in records {
-                let due_at = decision::due_at(&record, in_force.rules(), now);
-                if due_at == record.due_at {
-                    continue;
-                }
-                record.due_at = due_at;
-                match self.save(record).await {
-                    Ok(_) | Err(StoreError::Stale { .. }) => {}
-                    Err(error) => return Err(error),
-                }
+            let mut records = self.records_of(account).await?;
+            let in_force = self.in_force().await?;
+            records.retain(|record| concerns(record, &in_force.configuration));
+            self.make_due(records, &in_force, now).await?;
+        }
+        Ok(())
+    }
+
+    /// Recomputes when these records are due, under what holds now; they were read before it was.
+    ///
+    /// A record that somebody else writes at the same time is left to him: he reads the new
+    /// configuration, and the inventory mends what he did not.
+    pub(crate) async fn make_due(
+        &self,
+        records: impl IntoIterator<Item = Record>,
+        in_force: &InForce,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        for mut record in records {
+            let due_at = decision::due_at(&record, in_force.rules(), now);
+            if due_at == record.due_at {
+                continue;
+            }
+            record.due_at = due_at;
+            match self.save(record).await {
+                Ok(_) | Err(StoreError::Stale { .. }) => {}
+                Err(error) => return Err(error),
             }
         }
         Ok(())

@@ -8,6 +8,7 @@ mod clock;
 mod configure;
 mod history;
 pub mod item;
+mod overrides;
 mod read;
 mod records;
 mod tables;
@@ -28,6 +29,7 @@ use serde::{Deserialize, Serialize};
 pub use configure::ApplyError;
 pub use history::{Finished, HistoryPage, HistoryPages};
 pub use item::{HISTORY_DAYS, Head, LogEntry};
+pub use overrides::OverrideError;
 pub use read::{InForce, Present, Reader};
 pub use records::{RecordPages, Unreadable};
 

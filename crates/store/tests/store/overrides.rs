@@ -4,9 +4,12 @@ use domain::{
     schedule::Wish,
 };
 use jiff::SignedDuration;
+use store::OverrideError;
 
 use crate::{
-    fixtures::{at, monday, office_hours_name, reference, stopped_on_friday, with_office_hours},
+    fixtures::{
+        at, monday, office_hours_name, reference, server, stopped_on_friday, with_office_hours,
+    },
     world::World,
 };
 
@@ -115,18 +118,107 @@ async fn setting_an_override_makes_the_records_of_its_target_due() {
 }
 
 #[tokio::test]
-async fn clearing_ends_an_active_override_now_and_keeps_it() {
+async fn an_override_of_a_resource_reads_and_writes_its_record_alone() {
+    let world = World::new().await;
+    let (store, wire) = world.process();
+    let office_hours = with_office_hours();
+    store.apply(&office_hours, "ada", monday()).await.unwrap();
+    for number in [1, 2] {
+        store.save(stopped_on_friday(number)).await.unwrap();
+    }
+    wire.sent();
+    let one = running(of_server(1), 12);
+    let now = monday() + SignedDuration::from_secs(1);
+    store.replace_override(&one, None, now).await.unwrap();
+    let [put, get, head, save] = &wire.sent()[..] else {
+        panic!("the override, its record, what is in force and the record");
+    };
+    assert_eq!(put.operation, "PutItem");
+    assert_eq!(get.body["Key"]["resource"]["S"], "server/1");
+    assert_eq!(head.operation, "Query");
+    assert_eq!(save.body["Item"]["resource"]["S"], "server/1");
+}
+
+#[tokio::test]
+async fn an_override_of_a_schedule_makes_due_what_follows_it_and_what_did() {
     let store = World::new().await.store();
-    let target = of_server(1);
-    let noon = at("2026-06-15T12:00:00Z");
-    assert_eq!(store.clear_override(&target, noon).await.unwrap(), None);
-    let set = running(target.clone(), 24);
-    store.set_override(&set, noon).await.unwrap();
-    let cleared = store.clear_override(&target, noon).await.unwrap();
-    assert_eq!(cleared, Some(set.clone()));
+    let office_hours = with_office_hours();
+    store.apply(&office_hours, "ada", monday()).await.unwrap();
+    let retagged = Record {
+        tags: std::collections::BTreeSet::new(),
+        due_at: Some(at("2026-06-15T08:00:00Z")),
+        ..stopped_on_friday(2)
+    };
+    let not_seen_since_tagged = Record {
+        schedule: None,
+        ..stopped_on_friday(3)
+    };
+    let never = Record {
+        // Not what the rules make of it: whoever recomputes it would mend that.
+        due_at: Some(at("2026-06-15T23:00:00Z")),
+        ..server(4)
+    };
+    for record in [stopped_on_friday(1), retagged, not_seen_since_tagged, never] {
+        store.save(record).await.unwrap();
+    }
+    let now = monday() + SignedDuration::from_secs(1);
+    let one = running(of_schedule(), 12);
+    store.set_override(&one, now).await.unwrap();
+    let records = store.records_of(&"hz-eu".parse().unwrap()).await.unwrap();
+    let due: Vec<_> = records
+        .iter()
+        .map(|r| (&*r.provider_id, r.due_at))
+        .collect();
+    let left = Some(at("2026-06-15T23:00:00Z"));
+    assert_eq!(
+        due,
+        [("1", Some(now)), ("2", None), ("3", Some(now)), ("4", left)]
+    );
+    assert_eq!(records[3].revision.0, 1);
+}
+
+#[tokio::test]
+async fn whoever_does_not_know_what_he_replaces_is_told() {
+    let store = World::new().await.store();
+    let first = running(of_server(1), 1);
+    store
+        .replace_override(&first, None, monday())
+        .await
+        .unwrap();
+    let ended = Override {
+        ends_at: first.ends_at - SignedDuration::from_mins(1),
+        ..first.clone()
+    };
+    let second = running(of_server(1), 2);
+    for known in [None, Some(&ended)] {
+        let refused = store.replace_override(&second, known, monday()).await;
+        assert!(matches!(refused, Err(OverrideError::Overtaken(target)) if target == of_server(1)));
+    }
     let kept = store.present().await.unwrap().overrides;
-    let kept = kept.of(&target).unwrap();
-    assert_eq!(kept.ends_at, noon);
-    assert_eq!(kept.by, set.by);
-    assert_eq!(store.clear_override(&target, noon).await.unwrap(), None);
+    assert_eq!(kept.of(&of_server(1)), Some(&first));
+    let replaced = store.replace_override(&second, Some(&first), monday());
+    replaced.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_lost_answer_is_not_taken_for_somebody_elses_override() {
+    let world = World::new().await;
+    let (store, wire) = world.process();
+    wire.lose_answer_after(0);
+    let one = running(of_server(1), 1);
+    store.replace_override(&one, None, monday()).await.unwrap();
+    let puts = wire.operations();
+    assert_eq!(puts.iter().filter(|name| *name == "PutItem").count(), 2);
+}
+
+#[tokio::test]
+async fn an_override_that_is_set_but_not_due_says_so() {
+    let world = World::new().await;
+    let (store, wire) = world.process();
+    let one = running(of_server(1), 1);
+    wire.die_after(1);
+    let half = store.replace_override(&one, None, monday()).await;
+    assert!(matches!(half, Err(OverrideError::NotYetDue(_))), "{half:?}");
+    let kept = world.store().present().await.unwrap().overrides;
+    assert_eq!(kept.of(&of_server(1)), Some(&one));
 }
