@@ -143,9 +143,15 @@ impl Membership {
     /// Judges a resource under a configuration: the first rule that applies decides.
     #[must_use]
     pub fn of(subject: Subject<'_>, configuration: &Configuration) -> Self {
-        if let Some(bar) = bar(subject, configuration) {
-            return Self::Barred(bar);
+        match bar(subject, configuration) {
+            Some(bar) => Self::Barred(bar),
+            None => Self::named(subject, configuration),
         }
+    }
+
+    /// What names a resource, whatever else forbids to touch it.
+    #[must_use]
+    pub fn named(subject: Subject<'_>, configuration: &Configuration) -> Self {
         let listed = configuration
             .schedules
             .iter()

@@ -201,3 +201,13 @@ fn a_look_counts_instead_of_what_the_inventory_left() {
     let opted_out = Bar::OptedOut { on_cluster: false };
     assert_eq!(of(&resource), Membership::Barred(opted_out));
 }
+
+#[test]
+fn what_names_a_resource_is_known_even_where_something_forbids_to_touch_it() {
+    let world = world().protecting("name:web");
+    let record = droplet().tagged(&["offhours:office"]);
+    let protected = Membership::Barred(Bar::Protected("name:web".parse().unwrap()));
+    check(&world, &record, &protected);
+    let named = Membership::named(Subject::recorded(&record), &world.configuration);
+    assert_eq!(named, member("office", Via::Tag));
+}
