@@ -25,7 +25,8 @@ pub use exit::Exit;
 
 use commands::{
     apply as apply_command, approve, by_hand, completions, export, history, hours as hours_command,
-    import as import_command, local as local_command, log, preview, schema, status, validate,
+    import as import_command, local as local_command, log, overrides, preview, schema, status,
+    validate,
 };
 use domain::record::Direction;
 
@@ -68,6 +69,7 @@ enum Command {
     Stop(by_hand::Args),
     /// Starts resources now, and puts back what was saved of them.
     Start(by_hand::Args),
+    Override(overrides::Args),
     Approve(approve::Args),
     History(history::Args),
     Hours(hours_command::Args),
@@ -88,6 +90,7 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::Status(args) => wait_for(status::run(args)),
         Command::Stop(args) => wait_for(by_hand::run(args, Direction::Stop)),
         Command::Start(args) => wait_for(by_hand::run(args, Direction::Start)),
+        Command::Override(args) => wait_for(overrides::run(args)),
         Command::Approve(args) => wait_for(approve::run(args)),
         Command::History(args) => wait_for(history::run(args)),
         Command::Hours(args) => wait_for(hours_command::run(args)),

@@ -359,7 +359,7 @@ fn prices_that_are_wrong_are_told_before_anything_is_read() {
 #[test]
 fn every_command_has_examples_in_its_help() {
     for command in [
-        "validate", "preview", "export", "schema", "import", "history", "hours",
+        "validate", "preview", "override", "export", "schema", "import", "history", "hours",
     ] {
         let (code, stdout, stderr) = parts(&offhours(&[command, "--help"]));
         assert_eq!((code, stderr.as_str()), (0, ""));

@@ -10,6 +10,7 @@ pub mod hours;
 pub mod import;
 pub mod local;
 pub mod log;
+pub mod overrides;
 pub mod preview;
 pub mod schema;
 pub mod status;
@@ -31,4 +32,9 @@ pub enum Format {
 pub(crate) fn local(at: Timestamp, zone: &TimeZone) -> String {
     let zoned = at.to_zoned(zone.clone());
     zoned.strftime("%a %Y-%m-%d %H:%M %Z").to_string()
+}
+
+/// The zone of whoever sits here; UTC where the machine does not say.
+pub(crate) fn here() -> TimeZone {
+    TimeZone::try_system().unwrap_or(TimeZone::UTC)
 }

@@ -1,0 +1,116 @@
+//! A change of what overrides say: all that is worked out before anything is written.
+
+use domain::{
+    configuration::{Override, Target},
+    schedule::Wish,
+};
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+use store::OverrideError;
+
+use super::{
+    is_to_come,
+    outlook::{Known, edge_at},
+    told::{Done, Told},
+};
+use crate::{
+    exit::UsageError,
+    until::{End, Understood},
+};
+
+/// An override as a person wants it.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    pub(super) target: Target,
+    pub(super) wish: Wish,
+    pub(super) end: End,
+    pub(super) by: String,
+    pub(super) why: Option<String>,
+}
+
+/// A change, and what is told of it.
+#[derive(Debug)]
+pub(super) struct Change {
+    /// The override as it is to be.
+    pub(super) one: Override,
+    /// The one of the same target that it replaces, ended or not.
+    pub(super) replaces: Option<Override>,
+    /// The instant from which it makes a difference.
+    pub(super) edge_at: Timestamp,
+    pub(super) told: Told,
+}
+
+impl Wanted {
+    /// What is to be written, for somebody in the zone `here`.
+    ///
+    /// # Errors
+    /// [`UsageError`] for a resource that is never touched, and for an end that is none.
+    pub(super) fn change(
+        self,
+        known: Known<'_>,
+        now: Timestamp,
+        here: &TimeZone,
+    ) -> Result<Change, UsageError> {
+        if let Some(reason) = known.bar(&self.target) {
+            let refused = format!("{}: {reason}; nothing was set", self.target);
+            return Err(UsageError(refused));
+        }
+        let understood = self.understood(known, now, here)?;
+        let remark = understood.remark(known.zone(&self.target, here));
+        let replaces = known.overrides.of(&self.target);
+        let set_at = edge_at(now, &known.concerned(&self.target), replaces);
+        let one = Override {
+            target: self.target,
+            wish: self.wish,
+            set_at,
+            // One that is over as it begins never was.
+            ends_at: understood.at.max(set_at + SignedDuration::from_millis(1)),
+            by: self.by,
+            why: self.why,
+        };
+        Ok(Change {
+            told: Told::new(Done::Set, known, &one, remark, now),
+            replaces: replaces.cloned(),
+            edge_at: set_at,
+            one,
+        })
+    }
+
+    fn understood(
+        &self,
+        known: Known<'_>,
+        now: Timestamp,
+        here: &TimeZone,
+    ) -> Result<Understood, UsageError> {
+        let zone = known.zone(&self.target, here);
+        let schedule = known.schedule(&self.target).map(|(_, rule)| &rule.schedule);
+        let understood = self.end.understand(now, zone, schedule);
+        understood.map_err(|error| UsageError(format!("{}: {error}", self.target)))
+    }
+}
+
+/// The end of a target's override, now.
+///
+/// # Errors
+/// [`OverrideError::Overtaken`] if it has none any more.
+pub(super) fn cleared(
+    known: Known<'_>,
+    target: &Target,
+    now: Timestamp,
+) -> Result<Change, OverrideError> {
+    let active = known
+        .overrides
+        .of(target)
+        .filter(|one| is_to_come(one, now));
+    let active = active.ok_or_else(|| OverrideError::Overtaken(target.clone()))?;
+    let edge_at = edge_at(now, &known.concerned(target), Some(active));
+    let one = Override {
+        ends_at: edge_at,
+        ..active.clone()
+    };
+    Ok(Change {
+        told: Told::new(Done::Cleared, known, &one, None, now),
+        replaces: Some(active.clone()),
+        edge_at,
+        one,
+    })
+}

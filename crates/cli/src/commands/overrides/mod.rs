@@ -1,0 +1,356 @@
+//! `offhours override`: what schedules want is overridden for a time, and nobody has to undo it.
+
+mod change;
+mod outlook;
+mod target;
+#[cfg(test)]
+mod tests;
+mod told;
+
+use clap::ArgGroup;
+use domain::{
+    configuration::{Override, Target},
+    schedule::Wish,
+};
+use jiff::{SignedDuration, Timestamp};
+use store::{OverrideError, Store};
+
+use super::{Format, here};
+use crate::{
+    Exit,
+    ask::confirm,
+    carry_out::whoever,
+    connection::{Connection, Session, all_records},
+    exit::UsageError,
+    output::{self, Style},
+    until::{End, Lasting},
+};
+
+use change::{Change, Wanted, cleared};
+use outlook::Known;
+use target::{SCHEDULE, overridden_records, overridden_target, records_for, target};
+use told::{Places, Row, Told};
+
+/// Longer than this is asked about: a slip, or a schedule that should be changed.
+const LONG: SignedDuration = SignedDuration::from_hours(30 * 24);
+
+/// For how long ended overrides are of interest.
+const REMEMBERED: SignedDuration = SignedDuration::from_hours(90 * 24);
+
+/// Keeps a resource, or all that follows a schedule, running or stopped for a time.
+///
+/// An override wins over the schedule until it ends, and ends by itself: the schedule takes over
+/// then. It does not win over `protect` and opt-outs.
+#[derive(Debug, clap::Args)]
+#[command(
+    arg_required_else_help = true,
+    after_help = "\
+Examples:
+  offhours override running web-1 --for 2h
+  offhours override running schedule:office-hours --until 22:00 --reason \"release\"
+  offhours override stopped do-main/droplet/3164444 --until friday
+  offhours override stopped web-1 --until next-edge --dry-run
+  offhours override list
+  offhours override clear web-1
+
+Times are read in the zone of the target's schedule, and the answer shows the instant that was
+understood there and here, and who takes over then."
+)]
+pub struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Keeps it running, or starts it, until the end given.
+    Running(SetArgs),
+    /// Keeps it stopped, or stops it, until the end given.
+    Stopped(SetArgs),
+    List(ListArgs),
+    Clear(ClearArgs),
+}
+
+#[derive(Debug, clap::Args)]
+#[command(group = ArgGroup::new("end").required(true).args(["lasting", "until"]))]
+#[command(after_help = "\
+Ends:
+  --for 90m, 2h, 1d12h           from now on; days have 24 hours
+  --until 22:00                  when the clock shows that next, today or tomorrow
+  --until friday, tomorrow       the end of that day
+  --until 2026-11-24             the end of that day
+  --until \"friday 18:00\"         a day and a time; \"2026-11-24 18:00\"
+  --until 2026-11-24T21:00:00Z   that instant
+  --until next-edge              when the schedule next starts or stops it
+
+Examples:
+  offhours override running web-1 --for 2h
+  offhours override running schedule:office-hours --until 22:00 --reason \"release\"
+  offhours override stopped --schedule office-hours --until next-edge --dry-run
+
+Times are read in the zone of the target's schedule, or in this machine's if it follows none. A
+time that the clock skips there is the jump; one that it shows twice is the last one.")]
+struct SetArgs {
+    #[command(flatten)]
+    target: TargetArgs,
+    /// For how long, such as 90m, 2h or 1d12h.
+    #[arg(long = "for", value_name = "SPAN", allow_hyphen_values = true)]
+    lasting: Option<Lasting>,
+    /// Until when: 22:00, friday, 2026-11-24, "2026-11-24 22:00", an instant, or next-edge.
+    #[arg(long, value_name = "END")]
+    until: Option<End>,
+    /// Why, for whoever wonders.
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    /// Do not ask about more than 30 days.
+    #[arg(long)]
+    yes: bool,
+    /// Say what would happen, and write nothing.
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Ends an override now; the schedule takes over.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  offhours override clear web-1
+  offhours override clear schedule:office-hours --dry-run")]
+struct ClearArgs {
+    #[command(flatten)]
+    target: TargetArgs,
+    /// Say what would happen, and write nothing.
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Shows the overrides in force, and what takes over when they end.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  offhours override list
+  offhours override list --all           those that ended within 90 days as well
+  offhours override list --format json | jq '.[] | select(.wish == \"running\").ends_at'")]
+struct ListArgs {
+    /// Those that have ended within 90 days as well: the last one of each target.
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Debug, clap::Args)]
+struct TargetArgs {
+    /// A resource, by reference or by unique name; or a schedule, as schedule:NAME, or by its name
+    /// where no resource has that.
+    #[arg(value_name = "TARGET", required_unless_present = "schedule")]
+    target: Option<String>,
+    /// All that follows this schedule.
+    #[arg(long, value_name = "NAME", conflicts_with = "target")]
+    schedule: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Common {
+    /// How to print the result.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// Sets, lists or clears.
+pub async fn run(args: &Args) -> anyhow::Result<Exit> {
+    match &args.action {
+        Action::Running(args) => set(args, Wish::Running).await,
+        Action::Stopped(args) => set(args, Wish::Stopped).await,
+        Action::List(args) => list(args).await,
+        Action::Clear(args) => clear(args).await,
+    }
+}
+
+async fn set(args: &SetArgs, wish: Wish) -> anyhow::Result<Exit> {
+    let session = args.common.connection.open().await?;
+    let began = session.clock().now();
+    let (mut change, mut places) = planned(args, wish, &session.store, session.now).await?;
+    let is_long = change.one.ends_at.duration_since(session.now) > LONG;
+    if is_long && !args.yes && !args.dry_run {
+        agree(&places.both(change.one.ends_at), args.common.format)?;
+        // All that was read is as old as the answer took, and an edge may have passed.
+        let now = session.now + session.clock().now().duration_since(began);
+        (change, places) = planned(args, wish, &session.store, now).await?;
+    }
+    finish(
+        &session.store,
+        change,
+        &places,
+        args.dry_run,
+        args.common.format,
+    )
+    .await
+}
+
+/// What is to be written, by what is stored now.
+async fn planned(
+    args: &SetArgs,
+    wish: Wish,
+    store: &Store,
+    now: Timestamp,
+) -> anyhow::Result<(Change, Places)> {
+    let here = here();
+    let word = args.target.word();
+    let records = records_for(store, &word).await?;
+    let in_force = store.in_force().await?;
+    let known = Known {
+        configuration: &in_force.configuration,
+        overrides: &in_force.overrides,
+        records: &records,
+    };
+    let wanted = Wanted {
+        target: target(&word, &in_force.configuration.schedules, &records)?,
+        wish,
+        end: args.end()?,
+        by: whoever(),
+        why: args.reason(),
+    };
+    let change = wanted.change(known, now, &here)?;
+    let places = Places::of(known, &change.one.target, here);
+    Ok((change, places))
+}
+
+async fn clear(args: &ClearArgs) -> anyhow::Result<Exit> {
+    let Session { store, now, .. } = args.common.connection.open().await?;
+    let overrides = store.present().await?.overrides;
+    let active: Vec<_> = overrides.iter().filter(|o| is_to_come(o, now)).collect();
+    let overridden = overridden_records(&store, active.iter().copied()).await?;
+    let target = overridden_target(&args.target.word(), &active, &overridden)?;
+    let records = match &target {
+        Target::Resource(_) => overridden,
+        Target::Schedule(_) => all_records(&store).await?,
+    };
+    let in_force = store.in_force().await?;
+    let known = Known {
+        configuration: &in_force.configuration,
+        overrides: &in_force.overrides,
+        records: &records,
+    };
+    let change = cleared(known, &target, now)?;
+    let places = Places::of(known, &target, here());
+    finish(&store, change, &places, args.dry_run, args.common.format).await
+}
+
+async fn list(args: &ListArgs) -> anyhow::Result<Exit> {
+    let Session { store, now, .. } = args.common.connection.open().await?;
+    let overrides = store.present().await?.overrides;
+    let records = overridden_records(&store, overrides.iter()).await?;
+    let in_force = store.in_force().await?;
+    let known = Known {
+        configuration: &in_force.configuration,
+        overrides: &in_force.overrides,
+        records: &records,
+    };
+    let rows = rows(known, now, args.all);
+    match args.common.format {
+        Format::Json => output::print_json(&rows)?,
+        Format::Table => {
+            let table = told::table(&rows, &here(), Style::of_stdout());
+            output::print(&format!("{table}\n"))?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// The rows of a list: what is active, then what ended, the latest first.
+fn rows(known: Known<'_>, now: Timestamp, all: bool) -> Vec<Row> {
+    let (mut active, mut ended): (Vec<_>, Vec<_>) =
+        known.overrides.iter().partition(|one| is_to_come(one, now));
+    active.sort_by_key(|one| one.ends_at);
+    ended.retain(|one| all && one.ends_at + REMEMBERED > now);
+    ended.sort_by_key(|one| std::cmp::Reverse(one.ends_at));
+    let rows = active.into_iter().chain(ended);
+    rows.map(|one| Row::of(known, one, now)).collect()
+}
+
+/// Whether an override has an end to come. One that was ended as it began never was.
+///
+/// The store's clock tells whole seconds, so one that ends within this second is over.
+fn is_to_come(one: &Override, now: Timestamp) -> bool {
+    now.as_second() < one.ends_at.as_second() && one.set_at < one.ends_at
+}
+
+impl TargetArgs {
+    /// What a person wrote; `--schedule` is another way to write `schedule:`.
+    fn word(&self) -> String {
+        match (&self.target, &self.schedule) {
+            (Some(target), _) => target.clone(),
+            (None, schedule) => format!("{SCHEDULE}{}", schedule.as_deref().unwrap_or_default()),
+        }
+    }
+}
+
+impl SetArgs {
+    fn end(&self) -> Result<End, UsageError> {
+        let end = self.lasting.map(End::from).or(self.until);
+        end.ok_or_else(|| UsageError("say --for how long, or --until when".to_owned()))
+    }
+
+    fn reason(&self) -> Option<String> {
+        let reason = self.reason.as_deref().map(str::trim)?;
+        (!reason.is_empty()).then(|| reason.to_owned())
+    }
+}
+
+/// Asks whether an override is meant to last so long.
+fn agree(end: &str, format: Format) -> anyhow::Result<()> {
+    let question = format!("Longer than 30 days: until {end}. Go on?");
+    if format == Format::Json {
+        let message = format!("{question} With --format json nobody is asked: say --yes");
+        return Err(UsageError(message).into());
+    }
+    if !confirm(&question)? {
+        anyhow::bail!("nothing was set");
+    }
+    Ok(())
+}
+
+/// Writes a change, unless it is only to be told, and tells it.
+async fn finish(
+    store: &Store,
+    change: Change,
+    places: &Places,
+    dry_run: bool,
+    format: Format,
+) -> anyhow::Result<Exit> {
+    let written = if dry_run {
+        Ok(())
+    } else {
+        let replaces = change.replaces.as_ref();
+        store
+            .replace_override(&change.one, replaces, change.edge_at)
+            .await
+    };
+    let half_done = match written {
+        Ok(()) => None,
+        Err(error @ OverrideError::NotYetDue(_)) => Some(error),
+        Err(error @ (OverrideError::Overtaken(_) | OverrideError::Store(_))) => {
+            return Err(error.into());
+        }
+    };
+    let told = Told {
+        dry_run,
+        ..change.told
+    };
+    match format {
+        Format::Json => output::print_json(&told)?,
+        Format::Table => output::print(&told.text(places))?,
+    }
+    match half_done {
+        Some(error) => Err(error.into()),
+        None if told.needs_person() => Ok(Exit::NeedsPerson),
+        None => Ok(Exit::Done),
+    }
+}

@@ -1,0 +1,334 @@
+//! What an override means, and for whom: worked out from what is stored, before anything is written.
+
+use domain::{
+    ResourceRef, ScheduleName,
+    configuration::{Configuration, Mode, Override, Overrides, Rule, Target},
+    decision::{Decision, Due, LeaveReason, Rules, judge},
+    membership::{Membership, Subject},
+    record::{Direction, Phase, Record, SKEW},
+    resource::Power,
+    schedule::Wish,
+};
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+use serde::Serialize;
+
+use crate::commands::local;
+
+/// What is stored, as far as an override may concern it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known<'k> {
+    pub(super) configuration: &'k Configuration,
+    pub(super) overrides: &'k Overrides,
+    /// At least those of the resources in question.
+    pub(super) records: &'k [Record],
+}
+
+/// What governs a target at an instant, apart from its own override.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "by")]
+pub(super) enum Governor {
+    /// The schedule that it follows, or is.
+    Schedule {
+        /// Which.
+        schedule: ScheduleName,
+        /// What it wants at that instant.
+        wish: Wish,
+    },
+    /// For a resource: an override of the schedule that it follows.
+    Override {
+        /// Of which schedule.
+        schedule: ScheduleName,
+        /// What it wants.
+        wish: Wish,
+        /// Until when.
+        until: Timestamp,
+    },
+    /// Nothing: it stays as it is.
+    Nothing,
+}
+
+/// What happens to a resource when an override is set or cleared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Effect {
+    /// It will be started.
+    Starts,
+    /// It will be stopped.
+    Stops,
+    /// Observe mode: it would be started, and nothing is sent.
+    WouldStart,
+    /// Observe mode: it would be stopped, and nothing is sent.
+    WouldStop,
+    /// It is as it should be.
+    AlreadyThere,
+    /// A transition towards what is wanted is under way.
+    UnderWay,
+    /// Nothing is wanted of it that was not done.
+    Unchanged,
+    /// An override of its own wins.
+    OwnOverride,
+    /// It is not touched.
+    LeftAlone,
+}
+
+/// A resource that an override concerns.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Concerned {
+    /// Which.
+    pub(super) resource: ResourceRef,
+    /// Its name.
+    pub(super) name: String,
+    /// `running`, `stopped` or `between`, as it was last settled; otherwise the phase.
+    pub(super) state: &'static str,
+    /// What happens to it now.
+    pub(super) effect: Effect,
+    /// Why, where the effect does not say it all.
+    pub(super) why: Option<String>,
+    /// Whether it waits for a person's approval.
+    #[serde(skip)]
+    pub(super) held: bool,
+}
+
+impl<'k> Known<'k> {
+    pub(super) fn rules(self) -> Rules<'k> {
+        Rules {
+            configuration: self.configuration,
+            overrides: self.overrides,
+        }
+    }
+
+    /// The record of a resource; none for schedules.
+    pub(super) fn record(self, target: &Target) -> Option<&'k Record> {
+        match target {
+            Target::Resource(reference) => {
+                let mut records = self.records.iter();
+                records.find(|record| record.reference == *reference)
+            }
+            Target::Schedule(_) => None,
+        }
+    }
+
+    /// The schedule that a target is, or follows.
+    pub(super) fn schedule(self, target: &Target) -> Option<(&'k ScheduleName, &'k Rule)> {
+        let schedules = &self.configuration.schedules;
+        match target {
+            Target::Resource(_) => {
+                let membership = self.membership(self.record(target)?);
+                schedules.get_key_value(membership.schedule()?)
+            }
+            Target::Schedule(name) => schedules.get_key_value(name),
+        }
+    }
+
+    /// The zone in which the times of a target are read: its schedule's, or else `here`.
+    pub(super) fn zone<'z>(self, target: &Target, here: &'z TimeZone) -> &'z TimeZone
+    where
+        'k: 'z,
+    {
+        self.schedule(target)
+            .map_or(here, |(_, rule)| rule.schedule.timezone())
+    }
+
+    /// The resources that an override of a target concerns.
+    pub(super) fn concerned(self, target: &Target) -> Vec<&'k Record> {
+        match target {
+            Target::Resource(_) => self.record(target).into_iter().collect(),
+            Target::Schedule(name) => self
+                .records
+                .iter()
+                .filter(|record| !matches!(record.phase, Phase::Gone { .. }))
+                .filter(|record| {
+                    // What is protected is told as left alone.
+                    let subject = Subject::recorded(record);
+                    Membership::named(subject, self.configuration).schedule() == Some(name)
+                })
+                .collect(),
+        }
+    }
+
+    /// What governs a target at an instant, apart from its own override.
+    pub(super) fn governor(self, target: &Target, at: Timestamp) -> Governor {
+        let Some((name, rule)) = self.schedule(target) else {
+            return Governor::Nothing;
+        };
+        let schedule = name.clone();
+        let above = match target {
+            Target::Resource(_) => self.overrides.of(&Target::Schedule(schedule.clone())),
+            Target::Schedule(_) => None,
+        };
+        match above.filter(|one| one.is_active(at)) {
+            Some(one) => Governor::Override {
+                schedule,
+                wish: one.wish,
+                until: one.ends_at,
+            },
+            None => Governor::Schedule {
+                schedule,
+                wish: rule.schedule.wish_at(at),
+            },
+        }
+    }
+
+    /// Why a resource cannot be overridden; none for schedules, whose members are judged singly.
+    pub(super) fn bar(self, target: &Target) -> Option<String> {
+        let record = self.record(target)?;
+        match (&record.phase, self.membership(record)) {
+            (Phase::Gone { .. }, _) => Some("it is gone at the provider".to_owned()),
+            (_, Membership::Barred(bar)) => Some(bar.to_string()),
+            (_, Membership::Member { .. } | Membership::Unknown { .. } | Membership::Unnamed) => {
+                None
+            }
+        }
+    }
+
+    /// What happens to whom `one` concerns at an instant, once it is written.
+    pub(super) fn effects(self, one: &Override, at: Timestamp) -> Vec<Concerned> {
+        let overrides: Overrides = self.overrides.iter().chain([one]).cloned().collect();
+        let known = Known {
+            overrides: &overrides,
+            ..self
+        };
+        let concerned = self.concerned(&one.target).into_iter();
+        concerned
+            .map(|record| known.effect(&one.target, record, at))
+            .collect()
+    }
+
+    fn effect(self, target: &Target, record: &Record, at: Timestamp) -> Concerned {
+        let own = match target {
+            Target::Resource(_) => None,
+            Target::Schedule(_) => {
+                let own = Target::Resource(record.reference.clone());
+                self.overrides.of(&own).filter(|one| one.is_active(at))
+            }
+        };
+        let (effect, why) = match own {
+            Some(own) => {
+                let until = self.local(target, own.ends_at);
+                let why = format!("{} until {until}, by {}", own.wish, own.by);
+                (Effect::OwnOverride, Some(why))
+            }
+            None => self.judged(target, record, at),
+        };
+        Concerned {
+            resource: record.reference.clone(),
+            name: record.name.clone(),
+            state: state(record),
+            effect,
+            why,
+            held: record.held,
+        }
+    }
+
+    fn judged(self, target: &Target, record: &Record, at: Timestamp) -> (Effect, Option<String>) {
+        let verdict = judge(record, Subject::recorded(record), self.rules(), at);
+        match verdict.decision {
+            Decision::Act(due) => self.acted(target, record, &due, at),
+            Decision::AskAgain(_) => (Effect::UnderWay, None),
+            Decision::Leave(LeaveReason::Handled | LeaveReason::NoWish) => {
+                let under_way = record
+                    .in_flight()
+                    .is_some_and(|transition| transition.direction.wish() == verdict.wish);
+                let effect = if under_way {
+                    Effect::UnderWay
+                } else {
+                    Effect::Unchanged
+                };
+                (effect, None)
+            }
+            Decision::Leave(
+                reason @ (LeaveReason::Barred(_)
+                | LeaveReason::UnknownSchedule(_)
+                | LeaveReason::Unnamed
+                | LeaveReason::Held
+                | LeaveReason::Gone
+                | LeaveReason::StaleReader),
+            ) => (Effect::LeftAlone, Some(reason.to_string())),
+        }
+    }
+
+    /// What becomes of a record for which something is due.
+    fn acted(
+        self,
+        target: &Target,
+        record: &Record,
+        due: &Due,
+        at: Timestamp,
+    ) -> (Effect, Option<String>) {
+        let opposite = match &record.phase {
+            Phase::Settled { at } if *at == due.direction.end() => {
+                return (Effect::AlreadyThere, None);
+            }
+            Phase::InFlight { transition } if transition.direction == due.direction => {
+                return (Effect::UnderWay, None);
+            }
+            Phase::InFlight { transition } => Some(transition.direction),
+            Phase::Settled { .. }
+            | Phase::Refused { .. }
+            | Phase::Stuck { .. }
+            | Phase::Gone { .. } => None,
+        };
+        let effect = match (due.mode, due.direction) {
+            (Mode::Act, Direction::Start) => Effect::Starts,
+            (Mode::Act, Direction::Stop) => Effect::Stops,
+            (Mode::Observe, Direction::Start) => Effect::WouldStart,
+            (Mode::Observe, Direction::Stop) => Effect::WouldStop,
+        };
+        let why = match (opposite, record.retry_at.filter(|retry_at| *retry_at > at)) {
+            (Some(opposite), _) => Some(format!("as soon as the {opposite} under way allows it")),
+            (None, Some(retry_at)) => {
+                let error = record
+                    .last_error
+                    .as_deref()
+                    .unwrap_or("the last try failed");
+                let retry_at = self.local(target, retry_at);
+                Some(format!("not before {retry_at}: {error}"))
+            }
+            (None, None) => None,
+        };
+        (effect, why)
+    }
+
+    /// An instant as people read it in the zone of a target.
+    fn local(self, target: &Target, at: Timestamp) -> String {
+        local(at, self.zone(target, &TimeZone::UTC))
+    }
+
+    fn membership(self, record: &Record) -> Membership {
+        Membership::of(Subject::recorded(record), self.configuration)
+    }
+}
+
+fn state(record: &Record) -> &'static str {
+    match &record.phase {
+        Phase::Settled { at: Power::Running } => "running",
+        Phase::Settled { at: Power::Stopped } => "stopped",
+        Phase::Settled { at: Power::Between } => "between",
+        Phase::InFlight { .. } => "in-flight",
+        Phase::Refused { .. } => "refused",
+        Phase::Stuck { .. } => "stuck",
+        Phase::Gone { .. } => "gone",
+    }
+}
+
+/// The instant of an edge that somebody makes now: at the earliest just after what was handled,
+/// and after the edge that `replaced` made, or it would never be the latest.
+///
+/// The store's clock tells whole seconds and others may be ahead of it; a record that is further
+/// ahead than that is not followed.
+pub(super) fn edge_at(
+    now: Timestamp,
+    concerned: &[&Record],
+    replaced: Option<&Override>,
+) -> Timestamp {
+    let handled = concerned
+        .iter()
+        .filter_map(|record| record.handled.as_ref())
+        .map(|handled| handled.key.instant);
+    let ahead_at_most = now + SKEW + SignedDuration::from_secs(1);
+    handled
+        .chain(replaced.map(|one| one.set_at))
+        .filter(|earlier| *earlier <= ahead_at_most)
+        .map(|earlier| earlier + SignedDuration::from_millis(1))
+        .fold(now, Timestamp::max)
+}

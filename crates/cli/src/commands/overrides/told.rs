@@ -1,0 +1,362 @@
+//! What is told of overrides, to people and to programs.
+
+use comfy_table::Cell;
+use domain::{
+    ResourceRef, ScheduleName,
+    configuration::{Override, Target},
+    schedule::Wish,
+};
+use jiff::{Timestamp, tz::TimeZone};
+use serde::Serialize;
+
+use super::{
+    is_to_come,
+    outlook::{Concerned, Effect, Governor, Known},
+};
+use crate::{commands::local, output::Style};
+
+/// Most resources that a person is told by name in one line.
+const MANY: usize = 8;
+
+/// The zones in which a person is told instants: the schedule's, and his own.
+#[derive(Debug)]
+pub(super) struct Places {
+    there: TimeZone,
+    here: TimeZone,
+}
+
+impl Places {
+    pub(super) fn of(known: Known<'_>, target: &Target, here: TimeZone) -> Self {
+        Self {
+            there: known.zone(target, &here).clone(),
+            here,
+        }
+    }
+
+    /// An instant in both zones, where they show different times.
+    pub(super) fn both(&self, at: Timestamp) -> String {
+        let (there, here) = (local(at, &self.there), local(at, &self.here));
+        if there == here {
+            there
+        } else {
+            format!("{there} ({here} here)")
+        }
+    }
+
+    /// The same for a narrow column.
+    fn lines(&self, at: Timestamp) -> String {
+        let (there, here) = (local(at, &self.there), local(at, &self.here));
+        if there == here {
+            there
+        } else {
+            format!("{there}\n{here}")
+        }
+    }
+}
+
+/// One override, as programs read it.
+#[derive(Debug, Serialize)]
+pub(super) struct Row {
+    /// The resource that it is about; none if it is about a schedule.
+    resource: Option<ResourceRef>,
+    /// The resource's name, where that is known.
+    name: Option<String>,
+    /// The schedule that it is about; none if it is about a resource.
+    schedule: Option<ScheduleName>,
+    /// What is wanted.
+    wish: Wish,
+    /// From when.
+    set_at: Timestamp,
+    /// Until when, exclusively.
+    ends_at: Timestamp,
+    /// Whether it has not ended yet.
+    active: bool,
+    /// Who set it.
+    by: String,
+    /// Why.
+    why: Option<String>,
+    /// What takes over when it ends.
+    then: Governor,
+    /// The zone in which its times are read: its schedule's; none if it follows none.
+    timezone: Option<String>,
+    #[serde(skip)]
+    there: Option<TimeZone>,
+}
+
+impl Row {
+    pub(super) fn of(known: Known<'_>, one: &Override, now: Timestamp) -> Self {
+        let (resource, schedule) = match &one.target {
+            Target::Resource(reference) => (Some(reference.clone()), None),
+            Target::Schedule(name) => (None, Some(name.clone())),
+        };
+        let follows = known.schedule(&one.target).map(|(_, rule)| &rule.schedule);
+        Self {
+            resource,
+            name: known.record(&one.target).map(|record| record.name.clone()),
+            schedule,
+            wish: one.wish,
+            set_at: one.set_at,
+            ends_at: one.ends_at,
+            active: is_to_come(one, now),
+            by: one.by.clone(),
+            why: one.why.clone(),
+            then: known.governor(&one.target, one.ends_at),
+            timezone: follows.map(|schedule| schedule.definition().timezone.clone()),
+            there: follows.map(|schedule| schedule.timezone().clone()),
+        }
+    }
+
+    fn label(&self) -> String {
+        match (&self.schedule, &self.resource, &self.name) {
+            (Some(schedule), _, _) => format!("schedule {schedule}"),
+            (None, Some(resource), Some(name)) => format!("{name} ({resource})"),
+            (None, Some(resource), None) => resource.to_string(),
+            (None, None, _) => String::new(),
+        }
+    }
+
+    /// Who set it, and why.
+    fn author(&self) -> String {
+        match &self.why {
+            Some(why) => format!("{}: {why}", self.by),
+            None => self.by.clone(),
+        }
+    }
+}
+
+/// What was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Done {
+    Set,
+    Cleared,
+}
+
+/// What was set or cleared, or would be, as programs read it.
+#[derive(Debug, Serialize)]
+pub(super) struct Told {
+    /// `set` or `cleared`.
+    pub(super) done: Done,
+    /// Whether nothing was written.
+    pub(super) dry_run: bool,
+    /// The override as it is then; one that is cleared ends at that instant.
+    #[serde(rename = "override")]
+    pub(super) row: Row,
+    /// What governs, or would govern, at the instant of the change without it.
+    pub(super) otherwise: Governor,
+    /// How the end was understood, where the clock skips or repeats it.
+    pub(super) remark: Option<String>,
+    /// The active override of the same target that was there before.
+    pub(super) replaced: Option<Row>,
+    /// Whom it concerns, and what happens to them.
+    pub(super) resources: Vec<Concerned>,
+}
+
+impl Told {
+    pub(super) fn new(
+        done: Done,
+        known: Known<'_>,
+        one: &Override,
+        remark: Option<String>,
+        now: Timestamp,
+    ) -> Self {
+        let from = match done {
+            Done::Set => one.set_at,
+            Done::Cleared => one.ends_at,
+        };
+        let before = known.overrides.of(&one.target);
+        let before = before.filter(|before| is_to_come(before, now));
+        Self {
+            done,
+            dry_run: false,
+            row: Row::of(known, one, from),
+            otherwise: known.governor(&one.target, from),
+            remark,
+            replaced: before.map(|before| Row::of(known, before, now)),
+            resources: known.effects(one, from),
+        }
+    }
+
+    /// Whether somebody has to approve something before it takes effect.
+    pub(super) fn needs_person(&self) -> bool {
+        let held = |one: &Concerned| one.held && one.effect == Effect::LeftAlone;
+        self.resources.iter().any(held)
+    }
+
+    /// For people.
+    pub(super) fn text(&self, places: &Places) -> String {
+        let Row { wish, ends_at, .. } = self.row;
+        let mut lines: Vec<(&str, String)> = Vec::new();
+        let title = match self.done {
+            Done::Set => {
+                lines.push(("instead of", instead(&self.otherwise, places)));
+                format!("{wish} until {}", places.both(ends_at))
+            }
+            Done::Cleared => "no longer overridden".to_owned(),
+        };
+        lines.extend(self.remark.iter().map(|remark| ("note", remark.clone())));
+        let replaced = self.replaced.as_ref().map(|replaced| {
+            let until = places.both(replaced.ends_at);
+            format!("{} until {until}, by {}", replaced.wish, replaced.author())
+        });
+        match self.done {
+            Done::Set => {
+                lines.extend(replaced.map(|replaced| ("replaces", replaced)));
+                let labels = std::iter::once("now").chain(std::iter::repeat(""));
+                lines.extend(labels.zip(self.effects()));
+                lines.push(("then", takes_over(&self.row.then, wish, places)));
+                lines.push(("by", self.row.author()));
+            }
+            Done::Cleared => {
+                lines.extend(replaced.map(|replaced| ("was", replaced)));
+                lines.push(("now", takes_over(&self.otherwise, wish, places)));
+                lines.extend(self.effects().into_iter().map(|effect| ("", effect)));
+            }
+        }
+        let dry_run = self
+            .dry_run
+            .then(|| "Dry run: nothing is written.".to_owned());
+        let title = format!("{}: {title}", self.row.label());
+        let lines = lines
+            .into_iter()
+            .map(|(label, line)| format!("  {label:<10}  {line}"));
+        let text: Vec<_> = dry_run.into_iter().chain([title]).chain(lines).collect();
+        text.join("\n") + "\n"
+    }
+
+    /// What happens to whom, a line each.
+    fn effects(&self) -> Vec<String> {
+        let all = self.resources.as_slice();
+        match (&self.row.resource, all) {
+            (Some(_), [one]) => vec![alone(one)],
+            (_, []) => vec!["nothing follows it at present".to_owned()],
+            (_, [_]) => groups("1 resource follows it", all),
+            (_, _) => groups(&format!("{} resources follow it", all.len()), all),
+        }
+    }
+}
+
+/// What happens to the only resource in question.
+fn alone(one: &Concerned) -> String {
+    let effect = words(one.effect);
+    match &one.why {
+        Some(why) => format!("{}; {effect}: {why}", one.state),
+        None => format!("{}; {effect}", one.state),
+    }
+}
+
+/// What happens to many, a line for each effect.
+fn groups(title: &str, all: &[Concerned]) -> Vec<String> {
+    let mut groups: Vec<(Effect, Vec<&Concerned>)> = Vec::new();
+    for one in all {
+        match groups.iter_mut().find(|(effect, _)| *effect == one.effect) {
+            Some((_, group)) => group.push(one),
+            None => groups.push((one.effect, vec![one])),
+        }
+    }
+    let lines = groups.into_iter().map(|(effect, group)| {
+        let mut names: Vec<String> = group.iter().take(MANY).map(|one| named(one)).collect();
+        if group.len() > MANY {
+            names.push(format!("and {} more", group.len() - MANY));
+        }
+        format!("{}: {}", words(effect), names.join(", "))
+    });
+    std::iter::once(title.to_owned()).chain(lines).collect()
+}
+
+fn named(one: &Concerned) -> String {
+    match &one.why {
+        Some(why) => format!("{} ({why})", one.name),
+        None => one.name.clone(),
+    }
+}
+
+fn words(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Starts => "will be started at the next tick",
+        Effect::Stops => "will be stopped at the next tick",
+        Effect::WouldStart => "would be started, but observe mode sends nothing",
+        Effect::WouldStop => "would be stopped, but observe mode sends nothing",
+        Effect::AlreadyThere => "as wanted already",
+        Effect::UnderWay => "on its way there already",
+        Effect::Unchanged => "nothing is to be done",
+        Effect::OwnOverride => "under an override of its own",
+        Effect::LeftAlone => "left alone",
+    }
+}
+
+/// What would hold without the override.
+fn instead(governor: &Governor, places: &Places) -> String {
+    match governor {
+        Governor::Nothing => "nothing: it follows no schedule".to_owned(),
+        Governor::Schedule { schedule, wish } => match wish {
+            Wish::Any => format!("nothing: {schedule} has no wish now"),
+            Wish::Running | Wish::Stopped => format!("{wish}, as {schedule} wants it now"),
+        },
+        Governor::Override {
+            schedule,
+            wish,
+            until,
+        } => format!(
+            "{wish} until {}, by the override of schedule {schedule}",
+            places.both(*until)
+        ),
+    }
+}
+
+/// What takes over from an override that wanted `before`.
+fn takes_over(governor: &Governor, before: Wish, places: &Places) -> String {
+    match governor {
+        Governor::Nothing => "nothing takes over: it stays as it is".to_owned(),
+        Governor::Schedule { schedule, wish } if *wish == before => {
+            format!("{schedule} takes over: {wish} too, so nothing happens")
+        }
+        Governor::Schedule { schedule, wish } => match wish {
+            Wish::Any => format!("{schedule} takes over and has no wish then: nothing happens"),
+            Wish::Running | Wish::Stopped => format!("{schedule} takes over: {wish}"),
+        },
+        Governor::Override {
+            schedule,
+            wish,
+            until,
+        } => format!(
+            "the override of schedule {schedule} takes over: {wish} until {}",
+            places.both(*until)
+        ),
+    }
+}
+
+/// Overrides as a table, for somebody in the zone `here`.
+pub(super) fn table(rows: &[Row], here: &TimeZone, style: Style) -> String {
+    if rows.is_empty() {
+        return "Nothing is overridden.".to_owned();
+    }
+    let mut table = style.list(["Target", "Wish", "Since", "Until", "Then", "By"]);
+    for row in rows {
+        let places = Places {
+            there: row.there.clone().unwrap_or_else(|| here.clone()),
+            here: here.clone(),
+        };
+        let until = places.lines(row.ends_at);
+        let then = match &row.then {
+            Governor::Nothing => "as it is".to_owned(),
+            Governor::Schedule { schedule, wish } => format!("{schedule}: {wish}"),
+            Governor::Override { schedule, wish, .. } => {
+                format!("override of {schedule}: {wish}")
+            }
+        };
+        table.add_row([
+            Cell::new(row.label()),
+            style.wish(row.wish),
+            Cell::new(local(row.set_at, &places.there)),
+            Cell::new(if row.active {
+                until
+            } else {
+                format!("ended {until}")
+            }),
+            Cell::new(then),
+            Cell::new(row.author()),
+        ]);
+    }
+    table.to_string()
+}
