@@ -14,6 +14,7 @@ mod commands;
 mod day;
 mod guard_rails;
 mod kill;
+mod overrides;
 mod programs;
 mod shape;
 mod standalone;

@@ -1,0 +1,171 @@
+//! Overrides that a person sets at a terminal, and what the service makes of them.
+
+use serde_json::{Value, json};
+
+use crate::{
+    programs::Terminal,
+    support::{EACH_KIND, office_hours, run},
+};
+
+const WEB: &str = "do-main/droplet/1";
+const CI: &str = "hz-eu/server/11";
+
+/// On Monday at three minutes past one in Berlin, after the first inventory: all runs, as `office`
+/// wants it until 19:00.
+async fn at_lunch() -> (Terminal, String) {
+    let terminal = Terminal::new("12:00:00").await;
+    let configuration = office_hours("", "", "");
+    terminal.local(&configuration, "12:03:00").await;
+    (terminal, configuration)
+}
+
+/// What a command prints for programs; it must be done.
+async fn done(terminal: &Terminal, arguments: &[&str]) -> Value {
+    let arguments = [&["override"], arguments, &["--format", "json"]].concat();
+    let ended = terminal.run(&arguments).await;
+    assert_eq!(ended.code, Some(0), "{arguments:?}: {}", ended.stderr);
+    serde_json::from_str(&ended.stdout).unwrap()
+}
+
+/// What a command says that is refused as bad usage.
+async fn refused(terminal: &Terminal, arguments: &[&str]) -> String {
+    let arguments = [&["override"], arguments].concat();
+    let ended = terminal.run(&arguments).await;
+    assert_eq!(ended.code, Some(2), "{arguments:?}: {}", ended.stderr);
+    assert_eq!(ended.stdout, "", "{arguments:?}");
+    ended.stderr
+}
+
+/// The resources that are off or small at the providers.
+async fn stopped(terminal: &Terminal) -> Vec<String> {
+    let status = terminal.run(&["status", "--format", "json"]).await;
+    let rows: Vec<Value> = serde_json::from_str(&status.stdout).unwrap();
+    let stopped = rows.iter().filter(|row| row["state"] == "stopped");
+    stopped
+        .map(|row| row["resource"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn an_override_acts_until_its_end_and_then_the_schedule_takes_over() {
+    run(async {
+        let (terminal, configuration) = at_lunch().await;
+        let stop = [
+            "stopped",
+            "web",
+            "--for",
+            "20m",
+            "--reason",
+            "a demonstration",
+        ];
+        let rehearsal = done(&terminal, &[&stop[..], &["--dry-run"]].concat()).await;
+        assert_eq!(done(&terminal, &["list"]).await, json!([]));
+
+        let mut told = done(&terminal, &stop).await;
+        assert_eq!(told["dry_run"], false);
+        told["dry_run"] = true.into();
+        assert_eq!(told, rehearsal);
+        assert_eq!(told["override"]["set_at"], "2026-11-23T12:03:00Z");
+        assert_eq!(told["override"]["ends_at"], "2026-11-23T12:23:00Z");
+        assert_eq!(told["resources"][0]["effect"], "stops");
+        let then = json!({"by": "schedule", "schedule": "office", "wish": "running"});
+        assert_eq!(told["override"]["then"], then);
+        assert_eq!(done(&terminal, &["list"]).await, json!([told["override"]]));
+
+        terminal.local(&configuration, "12:10:00").await;
+        assert_eq!(stopped(&terminal).await, [WEB]);
+        terminal.local(&configuration, "12:22:00").await;
+        assert_eq!(stopped(&terminal).await, [WEB]);
+        terminal.local(&configuration, "12:30:00").await;
+        assert!(stopped(&terminal).await.is_empty());
+        assert_eq!(done(&terminal, &["list"]).await, json!([]));
+        let all = done(&terminal, &["list", "--all"]).await;
+        assert_eq!(
+            (&all[0]["active"], &all[0]["resource"]),
+            (&json!(false), &json!(WEB))
+        );
+    });
+}
+
+#[test]
+fn what_is_set_cleared_and_replaced_at_one_instant_ends_as_the_last_one_wants() {
+    run(async {
+        let (terminal, configuration) = at_lunch().await;
+        // The simulator's clock stands still: all of this is at one instant.
+        let by_name = ["stopped", "office", "--until", "next-edge"];
+        let told = done(&terminal, &by_name).await;
+        assert_eq!(told["override"]["schedule"], "office");
+        assert_eq!(told["override"]["ends_at"], "2026-11-23T18:00:00Z");
+        assert_eq!(told["resources"].as_array().unwrap().len(), EACH_KIND.len());
+        let cleared = done(&terminal, &["clear", "office"]).await;
+        assert_eq!(cleared["done"], "cleared");
+        assert_eq!(done(&terminal, &["list"]).await, json!([]));
+        let told = refused(&terminal, &["clear", "schedule:office"]).await;
+        assert!(told.contains("there are no active overrides"), "{told}");
+        terminal.local(&configuration, "12:10:00").await;
+        assert!(stopped(&terminal).await.is_empty());
+
+        for wish in ["running", "stopped"] {
+            let told = done(
+                &terminal,
+                &[wish, "--schedule", "office", "--until", "tomorrow"],
+            )
+            .await;
+            assert_eq!(told["replaced"].is_null(), wish == "running");
+            assert_eq!(told["override"]["ends_at"], "2026-11-24T23:00:00Z");
+        }
+        // Machines are quick; the database and the pool are on their way.
+        terminal.local(&configuration, "12:16:00").await;
+        let off = stopped(&terminal).await;
+        assert!(
+            [WEB, CI].iter().all(|one| off.contains(&(*one).to_owned())),
+            "{off:?}"
+        );
+        done(&terminal, &["clear", "office"]).await;
+        terminal.local(&configuration, "12:24:00").await;
+        let off = stopped(&terminal).await;
+        assert!(
+            ![WEB, CI].iter().any(|one| off.contains(&(*one).to_owned())),
+            "{off:?}"
+        );
+    });
+}
+
+#[test]
+fn what_cannot_be_followed_is_refused_and_writes_nothing() {
+    run(async {
+        let (terminal, _) = at_lunch().await;
+        for (arguments, expected) in [
+            (
+                &["stopped", "wbe", "--for", "2h"][..],
+                "did you mean `web`?",
+            ),
+            (
+                &["stopped", "web", "--until", "fridy"],
+                "did you mean `friday`?",
+            ),
+            (
+                &["stopped", "web", "--for", "soon"],
+                "such as 90m, 2h or 1d12h",
+            ),
+            (&["stopped", "web"], "<--for <SPAN>|--until <END>>"),
+            (
+                &["stopped", "web", "--until", "2026-11-22"],
+                "Mon 2026-11-23 00:00 CET",
+            ),
+            (&["stopped", "web", "--for", "31d"], "say --yes"),
+            (
+                &["running", "schedule:offcie", "--for", "1h"],
+                "did you mean `office`?",
+            ),
+            (&["clear", "web"], "there are no active overrides"),
+        ] {
+            let told = refused(&terminal, arguments).await;
+            assert!(told.contains(expected), "{told}");
+        }
+        assert_eq!(done(&terminal, &["list", "--all"]).await, json!([]));
+        let long = ["stopped", "web", "--for", "31d", "--yes"];
+        let told = done(&terminal, &long).await;
+        assert_eq!(told["override"]["ends_at"], "2026-12-24T12:03:00Z");
+    });
+}
