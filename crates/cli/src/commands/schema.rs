@@ -2,7 +2,7 @@
 
 use schemars::Schema;
 
-use super::{import, preview::Preview, validate};
+use super::{import, overrides, preview::Preview, validate};
 use crate::{Exit, configuration_file::written::File, output, shape};
 
 /// Prints the JSON schema of the configuration, or of what a command prints as JSON.
@@ -28,6 +28,9 @@ pub enum What {
     Configuration,
     /// `offhours import aws --format json`
     Import,
+    /// `offhours override running`, `stopped` and `clear` with `--format json`; `list` prints an
+    /// array of what is the `override` there
+    Override,
     /// `offhours preview --format json`
     Preview,
     /// `offhours validate --format json`
@@ -45,6 +48,7 @@ fn schema(what: What) -> Schema {
     match what {
         What::Configuration => shape::of::<File>(),
         What::Import => shape::of::<import::Report>(),
+        What::Override => shape::of::<overrides::Told>(),
         What::Preview => shape::of::<Preview>(),
         What::Validate => shape::of::<validate::Report>(),
     }

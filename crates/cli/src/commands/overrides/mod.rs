@@ -29,7 +29,8 @@ use crate::{
 use change::{Change, Wanted, cleared};
 use outlook::Known;
 use target::{SCHEDULE, overridden_records, overridden_target, records_for, target};
-use told::{Places, Row, Told};
+pub(super) use told::Told;
+use told::{Places, Row};
 
 /// Longer than this is asked about: a slip, or a schedule that should be changed.
 const LONG: SignedDuration = SignedDuration::from_hours(30 * 24);
@@ -52,6 +53,7 @@ Examples:
   offhours override stopped web-1 --until next-edge --dry-run
   offhours override list
   offhours override clear web-1
+  offhours schema override           what --format json prints
 
 Times are read in the zone of the target's schedule, and the answer shows the instant that was
 understood there and here, and who takes over then."

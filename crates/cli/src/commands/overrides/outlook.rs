@@ -10,9 +10,10 @@ use domain::{
     schedule::Wish,
 };
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::commands::local;
+use crate::{commands::local, shape};
 
 /// What is stored, as far as an override may concern it.
 #[derive(Debug, Clone, Copy)]
@@ -24,21 +25,25 @@ pub(super) struct Known<'k> {
 }
 
 /// What governs a target at an instant, apart from its own override.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "by")]
 pub(super) enum Governor {
     /// The schedule that it follows, or is.
     Schedule {
         /// Which.
+        #[schemars(with = "shape::Name")]
         schedule: ScheduleName,
         /// What it wants at that instant.
+        #[schemars(with = "shape::Wish")]
         wish: Wish,
     },
     /// For a resource: an override of the schedule that it follows.
     Override {
         /// Of which schedule.
+        #[schemars(with = "shape::Name")]
         schedule: ScheduleName,
         /// What it wants.
+        #[schemars(with = "shape::Wish")]
         wish: Wish,
         /// Until when.
         until: Timestamp,
@@ -48,7 +53,7 @@ pub(super) enum Governor {
 }
 
 /// What happens to a resource when an override is set or cleared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Effect {
     /// It will be started.
@@ -72,9 +77,10 @@ pub(super) enum Effect {
 }
 
 /// A resource that an override concerns.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(super) struct Concerned {
     /// Which.
+    #[schemars(with = "shape::Reference")]
     pub(super) resource: ResourceRef,
     /// Its name.
     pub(super) name: String,

@@ -647,6 +647,38 @@ fn a_list_has_what_is_active_and_on_demand_what_ended_lately() {
 }
 
 #[test]
+fn every_answer_fits_the_schema_that_is_served() {
+    let schema = jsonschema::validator_for(crate::shape::of::<Told>().as_value()).unwrap();
+    let by_schedule = stored()
+        .overriding(
+            schedule("office-hours"),
+            Wish::Running,
+            "2026-11-22T08:00:00Z",
+        )
+        .overriding(
+            resource("hz-eu/server/2"),
+            Wish::Stopped,
+            "2026-11-22T08:00:00Z",
+        );
+    let changes = [
+        stored().set(resource("hz-eu/server/6"), Wish::Running, "22:00"),
+        by_schedule.set(resource("hz-eu/server/1"), Wish::Stopped, "22:00"),
+        by_schedule.set(schedule("office-hours"), Wish::Stopped, "next-edge"),
+        stored().set(schedule("web"), Wish::Running, "2027-10-31 02:30"),
+        Ok(cleared(by_schedule.known(), &resource("hz-eu/server/2"), saturday()).unwrap()),
+    ];
+    for change in changes {
+        let told = serde_json::to_value(change.unwrap().told).unwrap();
+        schema.validate(&told).unwrap();
+        for key in told.as_object().unwrap().keys() {
+            let mut without = told.clone();
+            without.as_object_mut().unwrap().remove(key);
+            assert!(!schema.is_valid(&without), "without {key}");
+        }
+    }
+}
+
+#[test]
 fn the_answer_for_programs_has_the_documented_shape() {
     let stored = stored().overriding(
         resource("hz-eu/server/1"),

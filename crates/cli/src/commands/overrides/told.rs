@@ -7,13 +7,14 @@ use domain::{
     schedule::Wish,
 };
 use jiff::{Timestamp, tz::TimeZone};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
     is_to_come,
     outlook::{Concerned, Effect, Governor, Known},
 };
-use crate::{commands::local, output::Style};
+use crate::{commands::local, output::Style, shape};
 
 /// Most resources that a person is told by name in one line.
 const MANY: usize = 8;
@@ -55,15 +56,18 @@ impl Places {
 }
 
 /// One override, as programs read it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Row {
     /// The resource that it is about; none if it is about a schedule.
+    #[schemars(with = "Option<shape::Reference>")]
     resource: Option<ResourceRef>,
     /// The resource's name, where that is known.
     name: Option<String>,
     /// The schedule that it is about; none if it is about a resource.
+    #[schemars(with = "Option<shape::Name>")]
     schedule: Option<ScheduleName>,
     /// What is wanted.
+    #[schemars(with = "shape::Wish")]
     wish: Wish,
     /// From when.
     set_at: Timestamp,
@@ -125,16 +129,18 @@ impl Row {
 }
 
 /// What was done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Done {
+    /// It holds from now on.
     Set,
+    /// It ends now.
     Cleared,
 }
 
 /// What was set or cleared, or would be, as programs read it.
-#[derive(Debug, Serialize)]
-pub(super) struct Told {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(in crate::commands) struct Told {
     /// `set` or `cleared`.
     pub(super) done: Done,
     /// Whether nothing was written.
