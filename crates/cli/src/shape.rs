@@ -1,7 +1,7 @@
 //! The words and texts of which JSON is made, as JSON schemas: `domain` knows of no schema, so a
 //! field of one of its types says `#[schemars(with = "shape::Name")]`.
 
-use domain::{configuration, schedule};
+use domain::{configuration, record, schedule};
 use schemars::{
     JsonSchema, Schema, generate::SchemaSettings, json_schema, transform::RecursiveTransform,
 };
@@ -61,6 +61,61 @@ shapes! {
     Wish = words(&[schedule::Wish::Running, schedule::Wish::Stopped, schedule::Wish::Any]);
     /// `act` or `observe`.
     Mode = words(&[configuration::Mode::Act, configuration::Mode::Observe]);
+    /// `stop` or `start`.
+    Direction = words(&[record::Direction::Stop, record::Direction::Start]);
+    /// The number of a configuration; 0 for none.
+    Generation = json_schema!({ "type": "integer", "minimum": 0 });
+    /// One line of what happens: to a resource, or to an account as a whole.
+    Outcome = json_schema!({
+        "title": "Outcome",
+        "description": "One line each, as it happens; further keys say more of the event.",
+        "type": "object",
+        "properties": {
+            "at": { "type": "string", "format": "date-time", "description": "When." },
+            "resource": {
+                "type": "string", "description": "Which resource, by its reference."
+            },
+            "name": { "type": "string", "description": "The resource's name." },
+            "account": {
+                "type": "string", "description": "Which account, where it is about all of it."
+            },
+            "event": {
+                "description": "What happened.",
+                "enum": [
+                    "asked", "forced", "already-there", "would-ask", "seen", "refused", "stuck",
+                    "overtaken", "let-go", "joined", "orphaned", "conflict", "unknown-schedule",
+                    "gone", "replaced", "postponed", "declined", "status"
+                ]
+            },
+            "direction": { "enum": ["stop", "start"], "description": "Which way, if any." },
+            "request": { "type": "string", "description": "The request that left, or would." },
+            "reason": { "type": "string", "description": "Why, and what to do instead." }
+        },
+        "required": ["at", "event"],
+        "oneOf": [{ "required": ["resource", "name"] }, { "required": ["account"] }]
+    });
+    /// What must be put back: a database's plan, nodes and storage, a pool's count and bounds.
+    SavedState = json_schema!({
+        "type": "object",
+        "properties": {
+            "kind": { "enum": ["database", "node-pool", "machine"] },
+            "plan": { "type": "string" },
+            "nodes": { "type": "integer", "minimum": 1 },
+            "storage_mib": { "type": "integer" },
+            "count": { "type": "integer", "minimum": 0 },
+            "autoscale": {
+                "type": "object",
+                "properties": {
+                    "min": { "type": "integer", "minimum": 0 },
+                    "max": { "type": "integer", "minimum": 0 }
+                },
+                "required": ["min", "max"],
+                "additionalProperties": false
+            }
+        },
+        "required": ["kind"],
+        "additionalProperties": false
+    });
     /// `digitalocean` or `hetzner`.
     Provider = words(&[configuration::Provider::DigitalOcean, configuration::Provider::Hetzner]);
 }

@@ -10,13 +10,16 @@ use domain::{
     schedule::Wish,
 };
 use jiff::{SignedDuration, Timestamp};
+use schemars::JsonSchema;
 use serde::Serialize;
+
+use crate::shape;
 
 /// How far ahead stops and starts are foretold.
 pub const SOON: SignedDuration = SignedDuration::from_mins(15);
 
 /// What a configuration leads to.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Consequences {
     /// What is stopped or started within the next minutes, soonest first.
     pub soon: Vec<Soon>,
@@ -25,45 +28,53 @@ pub struct Consequences {
     /// Resources that Offhours holds stopped, or owes a size, and that nothing would cover.
     pub stranded: Vec<Stranded>,
     /// Schedules whose Droplets are cut off hard.
+    #[schemars(with = "Vec<shape::Name>")]
     pub hard_cuts: Vec<ScheduleName>,
 }
 
 /// A stop or a start that is near.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Soon {
     /// When; the instant of applying for what is due at once.
     pub at: Timestamp,
     /// Stop or start.
+    #[schemars(with = "shape::Direction")]
     pub direction: Direction,
     /// Its name.
     pub name: String,
     /// Which resource.
+    #[schemars(with = "shape::Reference")]
     pub resource: ResourceRef,
     /// Whether it is only reported, in observe mode.
     pub observed_only: bool,
 }
 
 /// A resource that follows another schedule.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Move {
     /// Which.
+    #[schemars(with = "shape::Reference")]
     pub resource: ResourceRef,
     /// Its name.
     pub name: String,
     /// The schedule that it follows now.
+    #[schemars(with = "Option<shape::Name>")]
     pub from: Option<ScheduleName>,
     /// The schedule that it would follow.
+    #[schemars(with = "Option<shape::Name>")]
     pub to: Option<ScheduleName>,
 }
 
 /// A resource that would be left stopped, or small, with nothing to bring it back.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Stranded {
     /// Which.
+    #[schemars(with = "shape::Reference")]
     pub resource: ResourceRef,
     /// Its name.
     pub name: String,
     /// What is kept to be put back.
+    #[schemars(with = "Option<shape::SavedState>")]
     pub saved: Option<SavedState>,
     /// Why nothing would cover it.
     pub reason: String,

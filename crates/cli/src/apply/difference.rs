@@ -11,14 +11,17 @@ use domain::{
     schedule::Wish,
 };
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
+
+use crate::shape;
 
 /// How many coming edges of a changed schedule are shown.
 const EDGES: usize = 2;
 
 /// All that a new configuration says differently from an old one.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Difference {
     /// What holds for the whole service.
     pub settings: Vec<KeyChange>,
@@ -29,7 +32,7 @@ pub struct Difference {
 }
 
 /// An account or a schedule that is new, other, or gone.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct EntryChange {
     /// Its name.
     pub name: String,
@@ -50,7 +53,7 @@ pub struct EntryChange {
 }
 
 /// What became of an account or a schedule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Change {
     /// It is new.
@@ -62,7 +65,7 @@ pub enum Change {
 }
 
 /// A key whose value differs; a list has what came and what went.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct KeyChange {
     /// Its path.
     pub key: String,
@@ -73,11 +76,12 @@ pub struct KeyChange {
 }
 
 /// An edge to come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NextEdge {
     /// When.
     pub at: Timestamp,
     /// The wish from then on.
+    #[schemars(with = "shape::Wish")]
     pub to: Wish,
 }
 

@@ -8,16 +8,21 @@ use domain::{
     record::Record,
 };
 use lifecycle::trial::Trial;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use crate::connection::{Functions, Session};
+use crate::{
+    connection::{Functions, Session},
+    shape,
+};
 
 /// What one account's list showed.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct AccountTrial {
     /// Which account.
+    #[schemars(with = "shape::Name")]
     pub account: AccountName,
     /// Why it could not be listed.
     pub error: Option<String>,
@@ -29,7 +34,7 @@ pub struct AccountTrial {
 }
 
 /// How many resources of a kind are in one region or location.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Place {
     /// The region or location.
     pub region: String,

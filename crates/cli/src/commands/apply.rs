@@ -9,6 +9,7 @@ use domain::{
     record::{Direction, Record},
 };
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 use store::{ApplyError, InForce, LogEntry};
@@ -27,6 +28,7 @@ use crate::{
     connection::{Connection, Session, all_records},
     exit::UsageError,
     output::{self, Paint, Style},
+    shape,
 };
 
 /// Most resources that are named in one list for people; JSON has all of them.
@@ -200,11 +202,12 @@ async fn earlier(session: &Session, rollback: Rollback) -> anyhow::Result<Wanted
 }
 
 /// All that applying would do.
-#[derive(Serialize)]
-struct Plan {
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Plan {
     /// The file, or the earlier generation.
     source: String,
     /// The generation in force; 0 if nothing was ever applied.
+    #[schemars(with = "shape::Generation")]
     in_force_generation: Generation,
     /// What differs.
     difference: Difference,
@@ -215,6 +218,7 @@ struct Plan {
     /// What is allowed and looks like a mistake.
     warnings: Vec<Problem>,
     /// The generation as which it was applied.
+    #[schemars(with = "Option<shape::Generation>")]
     applied: Option<Generation>,
     #[serde(skip)]
     wanted: Configuration,

@@ -2,6 +2,7 @@
 
 use domain::{AccountName, record::Record};
 use lifecycle::approve::approve;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Format;
@@ -9,7 +10,7 @@ use crate::{
     Exit,
     connection::{Connection, Session, all_records, named},
     exit::UsageError,
-    output,
+    output, shape,
 };
 
 /// Lets go of resources that were held because too many joined schedules at once.
@@ -39,9 +40,13 @@ pub struct Args {
     format: Format,
 }
 
-#[derive(Serialize)]
-struct Approved {
+/// A resource that is held no more, as programs read it.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Approved {
+    /// Which.
+    #[schemars(with = "shape::Reference")]
     resource: String,
+    /// Its name.
     name: String,
 }
 

@@ -10,6 +10,7 @@ use domain::{
     resource::SavedState,
 };
 use jiff::{SignedDuration, Timestamp};
+use schemars::JsonSchema;
 use serde::Serialize;
 use store::{Ending, Finished, HistoryEntry, Store};
 
@@ -19,6 +20,7 @@ use crate::{
     connection::{Connection, Session, all_records},
     output::{self, Style},
     past::{Asked, Bearers, Moment, Wanted, check_schedule, tell_unreadable, zone},
+    shape,
 };
 
 /// Shows what was done: every finished stop and start, newest first.
@@ -201,22 +203,30 @@ impl Newest {
 }
 
 /// One finished transition, as programs read it.
-#[derive(Debug, Serialize)]
-struct Row<'h> {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Row<'h> {
+    /// Which resource.
+    #[schemars(with = "shape::Reference")]
     resource: &'h ResourceRef,
     /// Its name then.
     name: &'h str,
+    /// What it was: a stop or a start.
+    #[schemars(with = "shape::Direction")]
     direction: Direction,
     /// `schedule`, `override-set`, `override-ended` or `by-hand`.
     cause: &'static str,
     /// Who, if by hand.
     by: Option<&'h str>,
     /// The schedule that was followed then.
+    #[schemars(with = "Option<shape::Name>")]
     schedule: Option<&'h ScheduleName>,
+    /// When it began.
     claimed_at: Timestamp,
-    /// Null if nothing had to be asked for.
+    /// When its request was permitted; null if nothing had to be asked for.
     asked_at: Option<Timestamp>,
+    /// When the provider's acceptance was noted.
     accepted_at: Option<Timestamp>,
+    /// When it ended.
     finished_at: Timestamp,
     /// From the claim to the provider's acceptance, in seconds.
     accepted_after_seconds: Option<i64>,
@@ -229,8 +239,10 @@ struct Row<'h> {
     /// Whether the power was cut after an unanswered shutdown.
     forced: bool,
     /// What was saved before a stop, or put back by a start.
+    #[schemars(with = "Option<shape::SavedState>")]
     saved: Option<&'h SavedState>,
     /// What was seen at the end.
+    #[schemars(with = "Option<shape::SavedState>")]
     seen: Option<&'h SavedState>,
 }
 

@@ -2,6 +2,7 @@
 
 use domain::configuration::Generation;
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 use store::LogEntry;
 
@@ -10,6 +11,7 @@ use crate::{
     Exit,
     connection::Connection,
     output::{self, Style},
+    shape,
 };
 
 /// Lists the configurations that were in force, newest first.
@@ -31,9 +33,10 @@ pub struct Args {
 }
 
 /// A configuration that came into force, as programs read it.
-#[derive(Debug, Serialize)]
-struct Row {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Row {
     /// Its generation.
+    #[schemars(with = "shape::Generation")]
     generation: Generation,
     /// Whether it is in force now.
     in_force: bool,
@@ -42,6 +45,7 @@ struct Row {
     /// Who applied it.
     author: String,
     /// For a rollback: the generation whose content it has.
+    #[schemars(with = "Option<shape::Generation>")]
     repeats: Option<Generation>,
 }
 

@@ -2,8 +2,8 @@
 
 use schemars::Schema;
 
-use super::{import, overrides, preview::Preview, validate};
-use crate::{Exit, configuration_file::written::File, output, shape};
+use super::{apply, approve, history, import, log, overrides, preview::Preview, validate};
+use crate::{Exit, configuration_file::written::File, hours::Report, output, shape};
 
 /// Prints the JSON schema of the configuration, or of what a command prints as JSON.
 ///
@@ -26,13 +26,25 @@ pub enum What {
     /// The configuration, offhours.toml.
     #[default]
     Configuration,
+    /// `offhours apply --format json`
+    Apply,
+    /// `offhours approve --format json`
+    Approve,
+    /// `offhours history --format json`
+    History,
+    /// `offhours hours --format json`
+    Hours,
     /// `offhours import aws --format json`
     Import,
+    /// `offhours log --format json`
+    Log,
     /// `offhours override running`, `stopped` and `clear` with `--format json`; `list` prints an
     /// array of what is the `override` there
     Override,
     /// `offhours preview --format json`
     Preview,
+    /// `offhours stop`, `start` and `local` with `--format json`: of each line
+    Outcome,
     /// `offhours validate --format json`
     Validate,
 }
@@ -47,7 +59,13 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
 fn schema(what: What) -> Schema {
     match what {
         What::Configuration => shape::of::<File>(),
+        What::Apply => shape::of::<apply::Plan>(),
+        What::Approve => shape::of::<Vec<approve::Approved>>(),
+        What::History => shape::of::<Vec<history::Row<'_>>>(),
+        What::Hours => shape::of::<Report>(),
         What::Import => shape::of::<import::Report>(),
+        What::Log => shape::of::<Vec<log::Row>>(),
+        What::Outcome => shape::of::<shape::Outcome>(),
         What::Override => shape::of::<overrides::Told>(),
         What::Preview => shape::of::<Preview>(),
         What::Validate => shape::of::<validate::Report>(),
@@ -57,16 +75,26 @@ fn schema(what: What) -> Schema {
 #[cfg(test)]
 mod tests {
     use clap::ValueEnum as _;
+    use serde_json::{Map, Value};
 
     use super::*;
+
+    /// The keys of a document, or of each element of its array.
+    fn properties(schema: &Schema) -> &Map<String, Value> {
+        let schema = schema.as_value();
+        let of = match schema["items"]["$ref"].as_str() {
+            Some(reference) => schema.pointer(&reference[1..]).unwrap(),
+            None => schema,
+        };
+        of["properties"].as_object().unwrap()
+    }
 
     #[test]
     fn every_schema_is_one_and_describes_each_of_its_keys() {
         for what in What::value_variants() {
             let schema = schema(*what);
             assert!(jsonschema::draft202012::meta::is_valid(schema.as_value()));
-            let properties = schema.get("properties").unwrap().as_object().unwrap();
-            for (key, property) in properties {
+            for (key, property) in properties(&schema) {
                 assert!(property["description"].is_string(), "{what:?}: {key}");
             }
         }

@@ -31,6 +31,7 @@ use domain::{
     schedule::Wish,
 };
 use jiff::{SignedDuration, Timestamp};
+use schemars::JsonSchema;
 use serde::Serialize;
 use store::{Ending, HISTORY_DAYS, HistoryEntry};
 
@@ -39,7 +40,7 @@ pub use prices::Prices;
 pub use report::{Collector, Grouping, Report, Row, Total};
 
 /// A span of time, half-open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Period {
     /// Its first instant.
     pub from: Timestamp,

@@ -7,15 +7,17 @@ use domain::{
     record::{Phase, Record},
 };
 use jiff::{SignedDuration, Timestamp};
+use schemars::JsonSchema;
 use serde::Serialize;
 use store::HistoryEntry;
 
 use super::{
     Kind, Known, Money, Period, Prices, Schedules, Stretch, known_since, saved, stretches,
 };
+use crate::shape;
 
 /// By what rows are grouped.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Grouping {
     /// A row for each schedule.
@@ -26,7 +28,7 @@ pub enum Grouping {
 }
 
 /// Hours stopped over a period, as programs read them.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Report {
     /// The period.
     #[serde(flatten)]
@@ -44,13 +46,15 @@ pub struct Report {
 }
 
 /// One resource under one schedule, or all that is under one schedule.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Row {
     /// Since when history tells all about it: the period's begin, or later.
     pub since: Timestamp,
     /// The schedule that was followed at the stops; null for those without one.
+    #[schemars(with = "Option<shape::Name>")]
     pub schedule: Option<ScheduleName>,
     /// Which resource; null by schedule.
+    #[schemars(with = "Option<shape::Reference>")]
     pub resource: Option<ResourceRef>,
     /// Its name; null by schedule.
     pub name: Option<String>,
@@ -75,7 +79,7 @@ pub struct Row {
 }
 
 /// What can be summed up.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Total {
     /// How many resources.
     pub resources: usize,
