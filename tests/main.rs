@@ -17,6 +17,7 @@ mod kill;
 mod overrides;
 mod programs;
 mod shape;
+mod shapes;
 mod standalone;
 mod support;
 mod traffic;

@@ -263,16 +263,22 @@ impl Terminal {
         local.run(&self.simulator, monday(until)).await;
     }
 
+    /// Runs a command on the store, beside the simulator.
     pub(crate) async fn run(&self, arguments: &[&str]) -> Ended {
+        let data = self.data.to_str().unwrap();
+        let simulate = format!("--simulate={}", self.simulator.url);
+        self.bare(&[arguments, &["--data", data, &simulate]].concat())
+            .await
+    }
+
+    /// Runs a command that asks no store.
+    pub(crate) async fn bare(&self, arguments: &[&str]) -> Ended {
         let Output {
             status,
             stdout,
             stderr,
         } = Command::new(program("offhours", "offhours"))
             .args(arguments)
-            .arg("--data")
-            .arg(&self.data)
-            .arg(format!("--simulate={}", self.simulator.url))
             .current_dir(self.directory.path())
             .env("DO_TOKEN", "secret-do-token")
             .env("HZ_TOKEN", "secret-hz-token")

@@ -1,0 +1,77 @@
+//! What programs read: each command's JSON has the shape that `offhours schema` serves for it.
+
+use std::collections::BTreeMap;
+
+use jsonschema::Validator;
+use serde_json::Value;
+
+use crate::{
+    programs::Terminal,
+    support::{office_hours, run},
+};
+
+/// The commands, and the schema of what each prints.
+const COMMANDS: [(&str, &[&str]); 9] = [
+    ("apply", &["apply", "--dry-run"]),
+    ("approve", &["approve", "--all"]),
+    ("history", &["history"]),
+    ("hours", &["hours", "--since", "1d"]),
+    ("log", &["log"]),
+    ("override", &["override", "running", "web", "--for", "2h"]),
+    ("outcome", &["stop", "orders", "--dry-run"]),
+    ("outcome", &["start", "web"]),
+    ("configuration", &["export"]),
+];
+
+async fn schema(terminal: &Terminal, what: &str) -> Validator {
+    let ended = terminal.bare(&["schema", what]).await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let schema: Value = serde_json::from_str(&ended.stdout).unwrap();
+    jsonschema::draft202012::new(&schema).unwrap()
+}
+
+#[test]
+fn what_commands_print_for_programs_has_the_shape_that_is_served() {
+    run(async {
+        let terminal = Terminal::new("17:50:00").await;
+        let configuration = office_hours("", "", "");
+        terminal.local(&configuration, "18:30:00").await;
+        terminal.write(&format!("{configuration}\nretain_running = true\n"));
+        let mut checked = BTreeMap::new();
+        for (what, command) in COMMANDS {
+            let schema = schema(&terminal, what).await;
+            let ended = terminal
+                .run(&[command, &["--format", "json"]].concat())
+                .await;
+            assert!(
+                matches!(ended.code, Some(0 | 3)),
+                "{command:?}: {}",
+                ended.stderr
+            );
+            for document in documents(&ended.stdout) {
+                if let Err(error) = schema.validate(&document) {
+                    panic!("{command:?} at {}: {error}", error.instance_path());
+                }
+                *checked.entry(what).or_insert(0) += elements(&document);
+            }
+        }
+        // Nothing was held; of all others there was something to check.
+        let empty: Vec<_> = checked.iter().filter(|(_, n)| **n == 0).collect();
+        assert_eq!(empty, [(&"approve", &0)]);
+    });
+}
+
+/// One document, or one for each line.
+fn documents(text: &str) -> Vec<Value> {
+    match serde_json::from_str(text) {
+        Ok(document) => vec![document],
+        Err(_) => text
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect(),
+    }
+}
+
+fn elements(document: &Value) -> usize {
+    document.as_array().map_or(1, Vec::len)
+}
