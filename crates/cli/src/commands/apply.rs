@@ -151,7 +151,9 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     if args.dry_run {
         return plan.end(args.format, None, Exit::NeedsPerson);
     }
-    plan.refuse_to_strand(args)?;
+    if !args.restore && !args.leave {
+        plan.refuse_to_strand()?;
+    }
     if args.format == Format::Json && !args.yes {
         return Err(UsageError("with --format json nobody is asked: say --yes".to_owned()).into());
     }
@@ -161,6 +163,11 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     if args.restore {
         plan.restore(&session, args.format).await?;
+    }
+    // An edge may have passed while a person thought, or while something started.
+    plan.look_again(&session).await?;
+    if !args.leave {
+        plan.refuse_to_strand()?;
     }
     let generation = plan.apply(&session).await?;
     if args.format == Format::Table {
@@ -240,24 +247,16 @@ impl Plan {
     ) -> anyhow::Result<Self> {
         let in_force = session.store.in_force().await?;
         let generation = in_force.configuration.generation;
-        // Judged as what it is to become: a newer generation than the one in force.
-        wanted.configuration.generation = Generation(generation.0 + 1);
+        // What is written follows what it was compared with.
+        wanted.configuration.generation = generation;
         let old = &in_force.configuration;
         let difference = Difference::between(old, &wanted.configuration, session.now);
         let accounts = try_accounts(session, old, &wanted.configuration).await?;
-        let mut records = all_records(&session.store).await?;
-        add_unknown(&mut records, &accounts);
-        let new = Rules {
-            configuration: &wanted.configuration,
-            overrides: &in_force.overrides,
-        };
-        let consequences = Consequences::of(&records, in_force.rules(), new, session.now);
-        wanted.configuration.generation = generation;
-        Ok(Self {
+        let mut plan = Self {
             source: wanted.source,
             in_force_generation: generation,
             difference,
-            consequences,
+            consequences: Consequences::default(),
             accounts,
             warnings: wanted.warnings,
             applied: None,
@@ -266,7 +265,25 @@ impl Plan {
             in_force,
             head,
             now: session.now,
-        })
+        };
+        plan.look_again(session).await?;
+        Ok(plan)
+    }
+
+    /// Judges the consequences by the records as they are now.
+    async fn look_again(&mut self, session: &Session) -> anyhow::Result<()> {
+        let mut records = all_records(&session.store).await?;
+        add_unknown(&mut records, &self.accounts);
+        let mut wanted = self.wanted.clone();
+        // As what it is to become: a newer generation than the one in force.
+        wanted.generation = Generation(self.in_force_generation.0 + 1);
+        let new = Rules {
+            configuration: &wanted,
+            overrides: &self.in_force.overrides,
+        };
+        self.now = self.now.max(session.clock().now());
+        self.consequences = Consequences::of(&records, self.in_force.rules(), new, self.now);
+        Ok(())
     }
 
     fn nothing_to_do(&self, format: Format) -> anyhow::Result<Exit> {
@@ -315,9 +332,9 @@ impl Plan {
         }
     }
 
-    fn refuse_to_strand(&self, args: &Args) -> anyhow::Result<()> {
+    fn refuse_to_strand(&self) -> anyhow::Result<()> {
         let stranded = &self.consequences.stranded;
-        if stranded.is_empty() || args.leave || args.restore {
+        if stranded.is_empty() {
             return Ok(());
         }
         for one in stranded {
