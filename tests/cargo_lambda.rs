@@ -94,6 +94,8 @@ async fn each_committed_event_does_what_it_says_under_cargo_lambda() {
 
     let report = functions.invoke("poll-status", "question").await;
     assert_eq!(report["outcomes"][0]["state"], "stopped, s-2vcpu-4gb");
+    let report = functions.invoke("poll-status", "inventory").await;
+    assert_eq!(report["outcomes"][0]["state"], "listed whole: 2 resources");
 
     let report = functions.invoke("start", "by-hand").await;
     assert_eq!(events(&report), ["asked"], "{report}");

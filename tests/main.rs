@@ -13,6 +13,7 @@ mod clients;
 mod commands;
 mod day;
 mod guard_rails;
+mod inventory;
 mod kill;
 mod overrides;
 mod programs;

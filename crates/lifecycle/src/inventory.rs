@@ -1,6 +1,6 @@
 //! The inventory: what each account has, compared with what is recorded, and mended.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use domain::{
     AccountName, ResourceId, ResourceKind, ResourceRef,
@@ -46,10 +46,63 @@ pub(crate) async fn take_due(
             .is_none_or(|at| now.duration_since(at) + domain::record::SKEW >= INVENTORY_INTERVAL);
         if due {
             let state = states.get(account).cloned();
-            outcomes.extend(take(context, invoke, account, state).await?);
+            outcomes.extend(take(context, invoke, account, state, Asked::ByTimer).await?);
         }
     }
     Ok(outcomes)
+}
+
+/// Takes the inventory of these accounts now, however young the last one is; of all if none is
+/// named. A name that is not configured is declined, and keeps no other from being listed.
+pub(crate) async fn take_now(
+    context: Context<'_>,
+    invoke: &impl Invoke,
+    accounts: &[AccountName],
+) -> Result<Vec<Outcome>, Error> {
+    let configured = &context.store.in_force().await?.configuration.accounts;
+    let states = context.store.account_states().await?;
+    let wanted: BTreeSet<_> = if accounts.is_empty() {
+        configured.keys().collect()
+    } else {
+        accounts.iter().collect()
+    };
+    let mut outcomes = Vec::new();
+    for account in wanted {
+        if configured.contains_key(account) {
+            let state = states.get(account).cloned();
+            outcomes.extend(take(context, invoke, account, state, Asked::ByPerson).await?);
+        } else {
+            let reason = unknown_account(account, configured.keys());
+            let now = context.clock.now();
+            outcomes.push(Outcome::of_account(
+                account,
+                now,
+                Event::Declined { reason },
+            ));
+        }
+    }
+    Ok(outcomes)
+}
+
+fn unknown_account<'a>(
+    account: &AccountName,
+    configured: impl Iterator<Item = &'a AccountName>,
+) -> String {
+    let all: Vec<_> = configured.map(AccountName::as_str).collect();
+    match all.as_slice() {
+        [] => format!("no account `{account}` is configured; there are no accounts"),
+        all => format!(
+            "no account `{account}` is configured; the accounts are {}",
+            all.join(", ")
+        ),
+    }
+}
+
+/// Who wants an inventory: a person hears how it went, the timer only of what is new.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    ByTimer,
+    ByPerson,
 }
 
 async fn take(
@@ -57,6 +110,7 @@ async fn take(
     invoke: &impl Invoke,
     account: &AccountName,
     state: Option<AccountState>,
+    asked: Asked,
 ) -> Result<Vec<Outcome>, Error> {
     let records = context.store.records_of(account).await?;
     let in_force = context.store.in_force().await?;
@@ -76,6 +130,7 @@ async fn take(
         Ok((client, resources)) => {
             state.listed_at = Some(requested_at);
             state.error = None;
+            let shown = format!("listed whole: {} resources", resources.len());
             state.rate = client.rate().map(|rate| store::Rate {
                 remaining: rate.remaining,
                 at: requested_at,
@@ -90,6 +145,10 @@ async fn take(
                 elsewhere: elsewhere(context, account, &in_force.configuration).await?,
             };
             outcomes.extend(inventory.reconcile(records, resources, invoke).await?);
+            if asked == Asked::ByPerson {
+                let event = Event::Status { state: shown };
+                outcomes.push(Outcome::of_account(account, requested_at, event));
+            }
         }
         Err(reason) => {
             let repeated = state
@@ -97,7 +156,7 @@ async fn take(
                 .as_deref()
                 .is_some_and(|told| without_request_id(told) == without_request_id(&reason));
             state.error = Some(reason.clone());
-            if !repeated {
+            if !repeated || asked == Asked::ByPerson {
                 let event = Event::Postponed { reason };
                 outcomes.push(Outcome::of_account(account, requested_at, event));
             }

@@ -186,7 +186,8 @@ pub enum Event {
         /// Why, and what to do instead.
         reason: String,
     },
-    /// The state that its Status operation shows, to who asked for it.
+    /// The state that its Status operation shows, or how an account was listed, to who asked for
+    /// it.
     Status {
         /// In words.
         state: String,

@@ -51,6 +51,18 @@ pub async fn look_once(context: Context<'_>, invoke: &impl Invoke) -> Result<Rep
     Ok(report)
 }
 
+/// Takes the inventory of these accounts now, of all if none is named, and says how it went.
+pub async fn take_inventory(
+    context: Context<'_>,
+    invoke: &impl Invoke,
+    accounts: &[AccountName],
+) -> Result<Report, Error> {
+    let mut report = Report::default();
+    let outcomes = inventory::take_now(context, invoke, accounts).await?;
+    report.add(context, outcomes);
+    Ok(report)
+}
+
 /// Reads each resource by its Status operation and says what that shows.
 pub async fn status(context: Context<'_>, references: &[ResourceRef]) -> Result<Report, Error> {
     let in_force = context.store.in_force().await?;

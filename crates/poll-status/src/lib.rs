@@ -20,6 +20,8 @@ pub enum Event {
     Status(Vec<ResourceRef>),
     /// Somebody wants to know what these accounts' tokens show, before they are applied.
     Try(BTreeMap<AccountName, Account>),
+    /// Somebody wants these accounts listed now; all if none is named.
+    Inventory(Vec<AccountName>),
 }
 
 /// The form of a question by hand.
@@ -28,6 +30,7 @@ pub enum Event {
 enum Question {
     Resources(Vec<ResourceRef>),
     Try(BTreeMap<AccountName, Account>),
+    Inventory(Vec<AccountName>),
 }
 
 impl TryFrom<Value> for Event {
@@ -45,6 +48,7 @@ impl TryFrom<Value> for Event {
                     Self::Error::custom("an account with an address of its own is not tried"),
                 ),
                 Question::Try(accounts) => Ok(Self::Try(accounts)),
+                Question::Inventory(accounts) => Ok(Self::Inventory(accounts)),
             }
         }
     }
@@ -63,6 +67,7 @@ pub async fn handle(
             trials: trials(context, &accounts).await,
             ..Report::default()
         }),
+        Event::Inventory(accounts) => poll::take_inventory(context, invoke, &accounts).await,
     }
 }
 
@@ -71,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_timer_and_a_question_are_told_apart() {
+    fn the_timer_and_questions_are_told_apart() {
         let timer = include_str!("../events/timer.json");
         assert!(matches!(
             serde_json::from_str(timer).unwrap(),
@@ -82,6 +87,20 @@ mod tests {
             serde_json::from_str(question).unwrap(),
             Event::Status(_)
         ));
+        let inventory = include_str!("../events/inventory.json");
+        assert!(matches!(
+            serde_json::from_str(inventory).unwrap(),
+            Event::Inventory(accounts) if accounts.len() == 1
+        ));
+        let all = serde_json::from_str(r#"{"inventory": []}"#).unwrap();
+        assert_eq!(Event::Inventory(Vec::new()), all);
+    }
+
+    #[test]
+    fn a_question_asks_one_thing() {
+        for json in ["{}", r#"{"resources": [], "inventory": []}"#] {
+            serde_json::from_str::<Event>(json).unwrap_err();
+        }
     }
 
     #[test]

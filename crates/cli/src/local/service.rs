@@ -134,6 +134,20 @@ impl Service {
         Ok(())
     }
 
+    /// Lists these accounts now, all if none is named, and takes what they have into the store.
+    pub async fn take_inventory(
+        self: &Arc<Self>,
+        accounts: &[AccountName],
+    ) -> Result<Report, Failure> {
+        // Through text, as between functions.
+        let event = serde_json::json!({ "inventory": accounts }).to_string();
+        let event = serde_json::from_str(&event)?;
+        let writer = self.writer();
+        let tell = |outcome: &Outcome| self.tell(outcome);
+        let context = self.context(&writer, &tell);
+        Ok(poll_status::handle(context, &Functions(self), event).await?)
+    }
+
     /// What a resource's own Status operation shows, in words.
     pub async fn look(&self, resource: &ResourceRef) -> Result<String, lifecycle::Error> {
         let writer = self.writer();
