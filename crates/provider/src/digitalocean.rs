@@ -20,7 +20,7 @@ use crate::{
     error::ProviderError,
     http::{Http, Request, parse},
     pacing::RateLimit,
-    service::unsupported_engine,
+    service::{KUBERNETES_WORKER, unsupported_engine},
 };
 
 /// The most that one page holds (DODESC).
@@ -276,7 +276,7 @@ fn droplet(droplet: schema::Droplet) -> Resource {
             plan: droplet.size_slug,
         },
         unsupported: is_worker
-            .then(|| "a Kubernetes worker is scheduled as its node pool".to_owned()),
+            .then(|| KUBERNETES_WORKER.to_owned()),
     }
 }
 

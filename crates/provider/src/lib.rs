@@ -25,4 +25,4 @@ pub use error::{ChangeError, ProviderError, Refusal};
 pub use http::{HttpClientError, http_client};
 pub use pacing::RateLimit;
 pub use reqwest::Url;
-pub use service::unsupported_service;
+pub use service::{UNSUPPORTED_SERVICES, UnsupportedService, unsupported_service};

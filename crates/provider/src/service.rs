@@ -1,31 +1,100 @@
 //! Services that people ask for and that cannot be stopped, each with its reason.
 
-/// Why a service is not supported, by the words that people use for it; none for other words.
-#[must_use]
-pub fn unsupported_service(word: &str) -> Option<&'static str> {
-    let word = word.trim().to_lowercase().replace(['_', ' '], "-");
-    match word.as_str() {
-        "app" | "apps" | "app-platform" | "appplatform" => {
-            Some("DigitalOcean's App Platform has no pause: an app is billed until it is deleted")
-        }
-        "space" | "spaces" | "bucket" | "buckets" | "object-storage" => {
-            Some("DigitalOcean's Spaces are billed for what they hold: there is nothing to stop")
-        }
-        "function" | "functions" | "serverless" => Some(
-            "DigitalOcean's Functions are billed per use: an idle one costs nothing to begin with",
-        ),
-        "load-balancer" | "load-balancers" | "loadbalancer" | "loadbalancers" | "lb" => {
-            Some("a load balancer can only be deleted, and a new one has another IP address")
-        }
-        "dedicated-server" | "dedicated-servers" | "dedicated" | "root-server" | "robot" => Some(
-            "Hetzner's dedicated servers are rented by the month and are not part of its Cloud API",
-        ),
-        "self-managed-kubernetes" | "hetzner-kubernetes" | "kubeadm" | "k3s" | "rke2" => Some(
-            "a self-managed Kubernetes cluster would have to be drained over SSH before its \
-             servers are stopped, and Offhours has no SSH account type yet",
-        ),
-        _ => None,
+use std::fmt;
+
+use serde::Serialize;
+
+/// A service that people ask for and that Offhours does not stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct UnsupportedService {
+    /// What it is called.
+    pub service: &'static str,
+    /// Why Offhours does not stop it.
+    pub reason: &'static str,
+    /// Other words for it, in lower case and with hyphens, as in a reference's kind.
+    #[serde(skip)]
+    words: &'static [&'static str],
+}
+
+/// All of them; the documentation's table has the same rows.
+pub const UNSUPPORTED_SERVICES: [UnsupportedService; 8] = [
+    UnsupportedService {
+        service: "DigitalOcean App Platform",
+        reason: "it has no pause: an app is billed until it is deleted",
+        words: &["app", "apps", "app-platform", "appplatform"],
+    },
+    UnsupportedService {
+        service: "DigitalOcean Spaces",
+        reason: "billed for what they hold: there is nothing to stop",
+        words: &["space", "spaces", "bucket", "buckets", "object-storage"],
+    },
+    UnsupportedService {
+        service: "DigitalOcean Functions",
+        reason: "billed per use: an idle one costs nothing to begin with",
+        words: &["function", "functions", "serverless"],
+    },
+    UnsupportedService {
+        service: "DigitalOcean Kafka, OpenSearch and Advanced databases",
+        reason: "no plan to which they could shrink and come back unharmed",
+        words: &["kafka", "opensearch", "advanced-pg", "advanced-mysql"],
+    },
+    UnsupportedService {
+        service: "load balancers of both clouds",
+        reason: "one can only be deleted, and a new one has another address",
+        words: &[
+            "load-balancer",
+            "load-balancers",
+            "loadbalancer",
+            "loadbalancers",
+            "lb",
+        ],
+    },
+    UnsupportedService {
+        service: "Hetzner dedicated servers",
+        reason: "rented by the month, and not part of the Cloud API",
+        words: &[
+            "dedicated-server",
+            "dedicated-servers",
+            "dedicated",
+            "root-server",
+            "robot",
+        ],
+    },
+    UnsupportedService {
+        service: "self-managed Kubernetes",
+        reason: "its nodes would have to be drained over SSH first, and there is no account type \
+                 for that yet",
+        words: &[
+            "self-managed-kubernetes",
+            "hetzner-kubernetes",
+            "kubeadm",
+            "k3s",
+            "rke2",
+        ],
+    },
+    UnsupportedService {
+        service: "Droplets that are Kubernetes workers",
+        reason: KUBERNETES_WORKER,
+        words: &["worker", "kubernetes-worker"],
+    },
+];
+
+/// Why a Droplet that is a Kubernetes worker is never stopped as a Droplet.
+pub(crate) const KUBERNETES_WORKER: &str = "a Kubernetes worker is scheduled as its node pool";
+
+impl fmt::Display for UnsupportedService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.service, self.reason)
     }
+}
+
+/// The unsupported service that people mean by a word; none for other words.
+#[must_use]
+pub fn unsupported_service(word: &str) -> Option<&'static UnsupportedService> {
+    let word = word.trim().to_lowercase().replace(['_', ' '], "-");
+    UNSUPPORTED_SERVICES
+        .iter()
+        .find(|service| service.words.contains(&word.as_str()))
 }
 
 /// Why a database engine is not supported; none for the engines that are.
@@ -65,15 +134,26 @@ mod tests {
             ("apps", "App Platform"),
             ("spaces", "Spaces"),
             ("functions", "per use"),
-            ("load_balancers", "IP address"),
-            ("LoadBalancer", "IP address"),
+            ("load_balancers", "another address"),
+            ("LoadBalancer", "another address"),
             ("dedicated-server", "by the month"),
             ("self-managed-kubernetes", "SSH"),
             ("k3s", "SSH"),
         ] {
-            let reason = unsupported_service(word).unwrap_or_else(|| panic!("{word}"));
-            assert!(reason.contains(part), "{word}: {reason}");
+            let service = unsupported_service(word).unwrap_or_else(|| panic!("{word}"));
+            assert!(service.to_string().contains(part), "{word}: {service}");
         }
+    }
+
+    #[test]
+    fn the_documentation_has_the_same_table() {
+        let readme = include_str!("../../../README.md");
+        let (_, table) = readme.split_once("| service | reason |").unwrap();
+        let rows: Vec<_> = table.trim_start().lines().skip(1).collect();
+        for (row, of) in rows.iter().zip(UNSUPPORTED_SERVICES) {
+            assert_eq!(*row, format!("| {} | {} |", of.service, of.reason));
+        }
+        assert_eq!(rows[UNSUPPORTED_SERVICES.len()], "");
     }
 
     #[test]

@@ -78,29 +78,17 @@ fn reference(field: &Field, problems: &mut Problems) -> Option<ResourceRef> {
 }
 
 /// Why the service that a reference names cannot be stopped; none if it names no known one.
-fn unsupported(reference: &str) -> Option<&'static str> {
+fn unsupported(reference: &str) -> Option<String> {
     let kind = reference.split('/').nth(1).unwrap_or(reference);
-    match kind.to_lowercase().replace('_', "-").as_str() {
-        "app" | "apps" | "app-platform" => {
-            Some("App Platform is not supported: an app cannot be paused, and its billing goes on")
-        }
-        "space" | "spaces" | "bucket" | "buckets" => {
-            Some("Spaces are not supported: they are billed per use, and there is nothing to stop")
-        }
-        "function" | "functions" => Some(
-            "Functions are not supported: they are billed per use, and there is nothing to stop",
-        ),
-        "load-balancer" | "load-balancers" | "loadbalancer" | "lb" => Some(
-            "load balancers are not supported: one can only be deleted, which changes its IP \
-             address",
-        ),
-        "dedicated" | "dedicated-server" | "robot" => Some(
-            "Hetzner's dedicated servers are not supported: the cloud's API does not reach them",
-        ),
+    if let Some(service) = provider::unsupported_service(kind) {
+        return Some(format!("not supported: {service}"));
+    }
+    match kind.to_lowercase().as_str() {
         "kubernetes" | "k8s" | "cluster" | "clusters" => Some(
             "a cluster is scheduled by its node pools; write ACCOUNT/node-pool/CLUSTER/POOL, or \
              tag the cluster with offhours:NAME for all of its pools (self-managed Kubernetes is \
-             not supported)",
+             not supported)"
+                .to_owned(),
         ),
         _ => None,
     }

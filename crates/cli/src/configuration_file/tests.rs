@@ -480,12 +480,12 @@ resources = [
   "hz-eu/dedicated/1",
   "do-main/kubernetes/1",
 ]"#), @"
-    x.toml:5: schedules.s.resources[0]: `do-main/app/4f6c71e2-1e90-4762-9fee-6cc4a0a9f2cf`: App Platform is not supported: an app cannot be paused, and its billing goes on
-    x.toml:6: schedules.s.resources[1]: `spaces`: Spaces are not supported: they are billed per use, and there is nothing to stop
-    x.toml:7: schedules.s.resources[2]: `do-main/functions/fn-1`: Functions are not supported: they are billed per use, and there is nothing to stop
-    x.toml:8: schedules.s.resources[3]: `do-main/load-balancer/1`: load balancers are not supported: one can only be deleted, which changes its IP address
-    x.toml:9: schedules.s.resources[4]: `hz-eu/load_balancer/1`: load balancers are not supported: one can only be deleted, which changes its IP address
-    x.toml:10: schedules.s.resources[5]: `hz-eu/dedicated/1`: Hetzner's dedicated servers are not supported: the cloud's API does not reach them
+    x.toml:5: schedules.s.resources[0]: `do-main/app/4f6c71e2-1e90-4762-9fee-6cc4a0a9f2cf`: not supported: DigitalOcean App Platform (it has no pause: an app is billed until it is deleted)
+    x.toml:6: schedules.s.resources[1]: `spaces`: not supported: DigitalOcean Spaces (billed for what they hold: there is nothing to stop)
+    x.toml:7: schedules.s.resources[2]: `do-main/functions/fn-1`: not supported: DigitalOcean Functions (billed per use: an idle one costs nothing to begin with)
+    x.toml:8: schedules.s.resources[3]: `do-main/load-balancer/1`: not supported: load balancers of both clouds (one can only be deleted, and a new one has another address)
+    x.toml:9: schedules.s.resources[4]: `hz-eu/load_balancer/1`: not supported: load balancers of both clouds (one can only be deleted, and a new one has another address)
+    x.toml:10: schedules.s.resources[5]: `hz-eu/dedicated/1`: not supported: Hetzner dedicated servers (rented by the month, and not part of the Cloud API)
     x.toml:11: schedules.s.resources[6]: `do-main/kubernetes/1`: a cluster is scheduled by its node pools; write ACCOUNT/node-pool/CLUSTER/POOL, or tag the cluster with offhours:NAME for all of its pools (self-managed Kubernetes is not supported)
     ");
 }
