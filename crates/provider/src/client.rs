@@ -18,6 +18,17 @@ use crate::{
     pacing::RateLimit,
 };
 
+/// Hears how many more resources were read.
+pub type Progress<'a> = &'a (dyn Fn(usize) + Sync);
+
+/// For reading all pages: tells each page's length, and finds none to be enough.
+pub(crate) fn counted<T>(read: Progress<'_>) -> impl Fn(&[T]) -> bool {
+    move |page| {
+        read(page.len());
+        false
+    }
+}
+
 /// A client for one account. Clones share the token's allowance and cost nothing.
 #[derive(Debug, Clone)]
 pub enum Client {
@@ -49,14 +60,33 @@ impl Client {
     /// Every resource of the kinds asked for, all pages; kinds of the other provider have none.
     /// A list that could not be read whole is an error.
     pub async fn list(&self, kinds: &[ResourceKind]) -> Result<Vec<Resource>, ProviderError> {
+        self.list_telling(kinds, &|_| ()).await
+    }
+
+    /// [`Self::list`], for somebody who watches: `read` hears how many more resources each answer
+    /// brought, those that are left out later included.
+    pub async fn list_telling(
+        &self,
+        kinds: &[ResourceKind],
+        read: Progress<'_>,
+    ) -> Result<Vec<Resource>, ProviderError> {
         let mut resources = match self {
-            Self::DigitalOcean(client) => client.list(kinds).await?,
-            Self::Hetzner(client) => client.list(kinds).await?,
+            Self::DigitalOcean(client) => client.list(kinds, read).await?,
+            Self::Hetzner(client) => client.list(kinds, read).await?,
         };
         // Pages shift when something is created while they are read.
         resources.sort_by(|one, next| one.id.cmp(&next.id));
         resources.dedup_by(|one, next| one.id == next.id);
         Ok(resources)
+    }
+
+    /// Tries whether the token may read a kind of resource, by one small request; kinds of the
+    /// other provider need none.
+    pub async fn try_reading(&self, kind: ResourceKind) -> Result<(), ProviderError> {
+        match self {
+            Self::DigitalOcean(client) => client.try_reading(kind).await,
+            Self::Hetzner(client) => client.try_reading(kind).await,
+        }
     }
 
     /// What the resource's own Status operation says; none if there is no such resource.
@@ -116,6 +146,15 @@ impl Client {
         match self {
             Self::DigitalOcean(client) => client.rate(),
             Self::Hetzner(client) => client.rate(),
+        }
+    }
+
+    /// The provider's clock, to the second: the `Date` of its latest answer.
+    #[must_use]
+    pub fn date(&self) -> Option<Timestamp> {
+        match self {
+            Self::DigitalOcean(client) => client.date(),
+            Self::Hetzner(client) => client.date(),
         }
     }
 }

@@ -12,11 +12,12 @@ use domain::{
 use jiff::Timestamp;
 use reqwest::Url;
 use secrecy::SecretString;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 
 use crate::{
     change::{Accepted, Change},
+    client::{Progress, counted},
     error::ProviderError,
     http::{Http, Request, parse},
     pacing::RateLimit,
@@ -47,34 +48,52 @@ impl Client {
     pub(crate) async fn list(
         &self,
         kinds: &[ResourceKind],
+        read: Progress<'_>,
     ) -> Result<Vec<Resource>, ProviderError> {
         let mut resources = Vec::new();
         if kinds.contains(&ResourceKind::Droplet) {
-            let droplets = self.pages("/v2/droplets", |_| false).await?;
+            let droplets = self.pages("/v2/droplets", counted(read)).await?;
             resources.extend(droplets.into_iter().map(droplet));
         }
         if kinds.contains(&ResourceKind::Database) {
-            resources.extend(self.databases().await?.into_iter().map(database));
+            resources.extend(self.databases(read).await?.into_iter().map(database));
         }
         if kinds.contains(&ResourceKind::NodePool) {
-            resources.extend(self.node_pools().await?);
+            resources.extend(self.node_pools(read).await?);
         }
         Ok(resources)
     }
 
+    pub(crate) async fn try_reading(&self, kind: ResourceKind) -> Result<(), ProviderError> {
+        let path = match kind {
+            ResourceKind::Droplet => "/v2/droplets?per_page=1",
+            // The list takes no page (DOSPEC), and its rows are few.
+            ResourceKind::Database => "/v2/databases",
+            ResourceKind::NodePool => "/v2/kubernetes/clusters?per_page=1",
+            ResourceKind::Server => return Ok(()),
+        };
+        self.http.read::<IgnoredAny>(&Request::get(path)).await?;
+        Ok(())
+    }
+
+    pub(crate) fn date(&self) -> Option<Timestamp> {
+        self.http.date()
+    }
+
     /// The list comes whole and takes no page (DOSPEC). One that has pages all the same is read
     /// page by page.
-    async fn databases(&self) -> Result<Vec<schema::Database>, ProviderError> {
+    async fn databases(&self, read: Progress<'_>) -> Result<Vec<schema::Database>, ProviderError> {
         let path = "/v2/databases";
         let whole: schema::Page<schema::Database> = self.http.read(&Request::get(path)).await?;
-        match whole.links.and_then(schema::Links::next) {
-            Some(_) => self.pages(path, |_| false).await,
-            None => Ok(whole.items),
+        if whole.links.and_then(schema::Links::next).is_some() {
+            return self.pages(path, counted(read)).await;
         }
+        read(whole.items.len());
+        Ok(whole.items)
     }
 
     /// A cluster that is deleted between its list and its pools has no pools.
-    async fn node_pools(&self) -> Result<Vec<Resource>, ProviderError> {
+    async fn node_pools(&self, read: Progress<'_>) -> Result<Vec<Resource>, ProviderError> {
         let clusters: Vec<schema::Cluster> =
             self.pages("/v2/kubernetes/clusters", |_| false).await?;
         let mut resources = Vec::new();
@@ -82,6 +101,7 @@ impl Client {
             let path = format!("/v2/kubernetes/clusters/{}/node_pools", cluster.id.0);
             match self.http.read(&Request::get(path)).await {
                 Ok(schema::NodePools { node_pools }) => {
+                    read(node_pools.len());
                     for pool in node_pools {
                         resources.push(node_pool(&cluster, pool));
                     }
@@ -275,8 +295,7 @@ fn droplet(droplet: schema::Droplet) -> Resource {
         size: Size::Machine {
             plan: droplet.size_slug,
         },
-        unsupported: is_worker
-            .then(|| KUBERNETES_WORKER.to_owned()),
+        unsupported: is_worker.then(|| KUBERNETES_WORKER.to_owned()),
     }
 }
 

@@ -9,10 +9,11 @@ use domain::{
 use jiff::Timestamp;
 use reqwest::Url;
 use secrecy::SecretString;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::{
     change::{Accepted, Change},
+    client::{Progress, counted},
     error::ProviderError,
     http::{Http, Request, parse},
     pacing::RateLimit,
@@ -56,16 +57,29 @@ impl Client {
     pub(crate) async fn list(
         &self,
         kinds: &[ResourceKind],
+        read: Progress<'_>,
     ) -> Result<Vec<Resource>, ProviderError> {
         if !kinds.contains(&ResourceKind::Server) {
             return Ok(Vec::new());
         }
-        let servers = self.pages("/v1/servers?sort=id:asc", |_| false).await?;
+        let servers = self.pages("/v1/servers?sort=id:asc", counted(read)).await?;
         let resources = servers
             .into_iter()
             .filter(|server: &schema::Server| self.covers(&server.location.name))
             .map(|server| self.server(server));
         Ok(resources.collect())
+    }
+
+    pub(crate) async fn try_reading(&self, kind: ResourceKind) -> Result<(), ProviderError> {
+        if kind == ResourceKind::Server {
+            let request = Request::get("/v1/servers?per_page=1");
+            self.http.read::<IgnoredAny>(&request).await?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn date(&self) -> Option<Timestamp> {
+        self.http.date()
     }
 
     pub(crate) async fn status(&self, id: &ResourceId) -> Result<Option<Resource>, ProviderError> {

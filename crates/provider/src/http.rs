@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use jiff::Timestamp;
 use reqwest::{
     Method, StatusCode, Url,
     header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER},
@@ -19,7 +20,7 @@ use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use crate::{
     endpoint,
     error::{ProviderError, Refusal},
-    pacing::{Pacing, RateLimit},
+    pacing::{self, Pacing, RateLimit},
 };
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -167,6 +168,8 @@ pub(crate) struct Http {
     /// Reads the provider's error body; none if it is not one.
     read_error: fn(&[u8]) -> Option<ErrorWords>,
     pacing: Mutex<Pacing>,
+    /// The `Date` of the latest answer that had one.
+    date: Mutex<Option<Timestamp>>,
 }
 
 impl Http {
@@ -182,11 +185,16 @@ impl Http {
             token,
             read_error,
             pacing: Mutex::default(),
+            date: Mutex::default(),
         }
     }
 
     pub(crate) fn rate(&self) -> Option<RateLimit> {
         self.pacing().latest()
+    }
+
+    pub(crate) fn date(&self) -> Option<Timestamp> {
+        *self.date.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads; repeated once, at once, when an established connection broke.
@@ -229,6 +237,9 @@ impl Http {
         let response = outgoing.send().await.map_err(transport)?;
         let (status, headers) = (response.status(), response.headers().clone());
         self.pacing().learn(&headers);
+        if let Some(date) = pacing::date(&headers) {
+            *self.date.lock().unwrap_or_else(PoisonError::into_inner) = Some(date);
+        }
         let body = response.bytes().await.map_err(transport)?.to_vec();
         Ok(Answer {
             status,

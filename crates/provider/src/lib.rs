@@ -19,7 +19,7 @@ mod service;
 mod tests;
 
 pub use change::{Accepted, Change};
-pub use client::Client;
+pub use client::{Client, Progress};
 pub use endpoint::{EndpointError, Endpoints, checked_base};
 pub use error::{ChangeError, ProviderError, Refusal};
 pub use http::{HttpClientError, http_client};

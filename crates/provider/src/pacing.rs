@@ -40,6 +40,12 @@ impl RateLimit {
     }
 }
 
+/// The provider's own `Date`.
+pub(crate) fn date(headers: &HeaderMap) -> Option<Timestamp> {
+    let date = headers.get(DATE)?.as_bytes();
+    DateTimeParser::new().parse_timestamp(date).ok()
+}
+
 /// Keeps a client's own requests to at most as many as are left for everybody else.
 ///
 /// A window begins with the first answer. Within it a request may leave while fewer have left
@@ -86,9 +92,7 @@ impl Pacing {
         let Some(latest) = RateLimit::of_headers(headers) else {
             return;
         };
-        let date = headers
-            .get(DATE)
-            .and_then(|date| DateTimeParser::new().parse_timestamp(date.as_bytes()).ok());
+        let date = date(headers);
         let is_new = self.window.as_ref().is_none_or(|window| {
             let is_over = window
                 .began

@@ -5,6 +5,7 @@
     reason = "builders of JSON take what they put in, so that tables read without `&`"
 )]
 
+mod asking;
 mod digitalocean;
 mod hetzner;
 mod pipeline;

@@ -1,0 +1,98 @@
+//! What a person asks for: to watch a list being read, whether a token reads, what time it is.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use domain::ResourceKind;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{
+    do_error, kind,
+    script::{Script, answer, ok},
+};
+
+fn server(id: u64) -> Value {
+    json!({
+        "id": id, "name": "ci", "status": "running", "locked": false, "labels": {},
+        "location": {"name": "fsn1"}, "server_type": {"name": "cx22"},
+    })
+}
+
+fn servers(ids: &[u64], next: Option<u32>) -> Value {
+    let servers: Vec<_> = ids.iter().map(|&id| server(id)).collect();
+    json!({"servers": servers, "meta": {"pagination": {"next_page": next}}})
+}
+
+#[tokio::test]
+async fn who_watches_a_list_hears_how_many_resources_each_answer_brought() {
+    let path = "GET /v1/servers?sort=id:asc&per_page=50&page";
+    let cloud = Script::play([
+        (format!("{path}=1"), ok(servers(&[1, 2], Some(2)))),
+        (format!("{path}=2"), ok(servers(&[3], None))),
+    ])
+    .await;
+    let (answers, read) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let listed = cloud
+        .hetzner(&[])
+        .list_telling(&[ResourceKind::Server], &|more| {
+            answers.fetch_add(1, Ordering::Relaxed);
+            read.fetch_add(more, Ordering::Relaxed);
+        })
+        .await;
+    assert_eq!(listed.unwrap().len(), 3);
+    assert_eq!((answers.into_inner(), read.into_inner()), (2, 3));
+    cloud.finish();
+}
+
+#[tokio::test]
+async fn whether_a_token_reads_a_kind_is_tried_by_one_small_request() {
+    let droplets = json!({"droplets": [], "links": {}, "meta": {"total": 0}});
+    let cloud = Script::play([
+        ("GET /v2/droplets?per_page=1", ok(droplets)),
+        (
+            "GET /v2/databases",
+            answer(403, do_error("forbidden", "no")),
+        ),
+        (
+            "GET /v2/kubernetes/clusters?per_page=1",
+            answer(401, do_error("unauthorized", "no")),
+        ),
+    ])
+    .await;
+    let client = cloud.digitalocean();
+    assert!(client.try_reading(ResourceKind::Droplet).await.is_ok());
+    for sized in [ResourceKind::Database, ResourceKind::NodePool] {
+        let refused = client.try_reading(sized).await.unwrap_err();
+        assert_eq!(kind(&refused), "token refused");
+    }
+    // The other provider's: nothing is asked.
+    assert!(client.try_reading(ResourceKind::Server).await.is_ok());
+    cloud.finish();
+
+    let cloud = Script::play([("GET /v1/servers?per_page=1", ok(servers(&[], None)))]).await;
+    let client = cloud.hetzner(&[]);
+    assert!(client.try_reading(ResourceKind::Server).await.is_ok());
+    assert!(client.try_reading(ResourceKind::Droplet).await.is_ok());
+    cloud.finish();
+}
+
+#[tokio::test]
+async fn the_providers_clock_is_the_date_of_its_latest_answer_an_error_included() {
+    let dated = |date: &str| answer(503, "").with("date", date);
+    let cloud = Script::play([
+        (
+            "GET /v1/servers?per_page=1",
+            dated("Sat, 21 Nov 2026 09:00:00 GMT"),
+        ),
+        ("GET /v1/servers?per_page=1", answer(503, "")),
+    ])
+    .await;
+    let client = cloud.hetzner(&[]);
+    assert_eq!(client.date(), None);
+    for _ in 0..2 {
+        assert!(client.try_reading(ResourceKind::Server).await.is_err());
+        let nine: Timestamp = "2026-11-21T09:00:00Z".parse().unwrap();
+        assert_eq!(client.date(), Some(nine));
+    }
+    cloud.finish();
+}
