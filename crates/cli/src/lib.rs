@@ -1,5 +1,6 @@
 //! The `offhours` command: what a person checks, previews and does by hand.
 
+mod ago;
 pub mod apply;
 pub mod ask;
 pub mod carry_out;
@@ -11,10 +12,14 @@ pub mod exit;
 mod fixtures;
 pub mod hours;
 mod import;
+mod listing;
 pub mod local;
 mod nearest;
 pub mod output;
 pub mod past;
+mod remedies;
+#[cfg(test)]
+mod scene;
 mod shape;
 pub mod until;
 
@@ -25,8 +30,8 @@ pub use exit::Exit;
 
 use commands::{
     apply as apply_command, approve, by_hand, completions, export, history, hours as hours_command,
-    import as import_command, local as local_command, log, overrides, preview, schema, status,
-    validate,
+    import as import_command, list, local as local_command, log, overrides, preview, schema,
+    status, validate,
 };
 use domain::record::Direction;
 
@@ -64,6 +69,7 @@ enum Command {
     Export(export::Args),
     Import(import_command::Args),
     Schema(schema::Args),
+    List(list::Args),
     Status(status::Args),
     /// Stops resources now.
     Stop(by_hand::Args),
@@ -87,6 +93,7 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::Apply(args) => wait_for(apply_command::run(args)),
         Command::Log(args) => wait_for(log::run(args)),
         Command::Local(args) => wait_for(local_command::run(args)),
+        Command::List(args) => wait_for(list::run(args)),
         Command::Status(args) => wait_for(status::run(args)),
         Command::Stop(args) => wait_for(by_hand::run(args, Direction::Stop)),
         Command::Start(args) => wait_for(by_hand::run(args, Direction::Start)),

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use wildmatch::WildMatch;
 
 use crate::{
-    reference::{AccountName, ResourceRef, ScheduleName},
+    reference::{AccountName, ResourceKind, ResourceRef, ScheduleName},
     schedule::{self, Schedule, Wish},
 };
 
@@ -113,6 +113,21 @@ pub enum Provider {
     DigitalOcean,
     /// Hetzner Cloud: servers.
     Hetzner,
+}
+
+impl Provider {
+    /// The kinds of resource that this cloud has.
+    #[must_use]
+    pub fn kinds(self) -> &'static [ResourceKind] {
+        match self {
+            Self::DigitalOcean => &[
+                ResourceKind::Droplet,
+                ResourceKind::Database,
+                ResourceKind::NodePool,
+            ],
+            Self::Hetzner => &[ResourceKind::Server],
+        }
+    }
 }
 
 impl fmt::Display for Provider {

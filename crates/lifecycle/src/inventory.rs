@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use domain::{
     AccountName, ResourceId, ResourceKind, ResourceRef,
-    configuration::{Adopt, Configuration, Provider},
+    configuration::{Adopt, Configuration},
     decision::{Verdict, due_at, judge},
     membership::{Bar, Membership, Subject},
     record::{Handled, INVENTORY_INTERVAL, Phase, Record},
@@ -201,15 +201,8 @@ pub(crate) fn kinds(
     account: &AccountName,
     configuration: &Configuration,
 ) -> &'static [ResourceKind] {
-    match configuration.accounts.get(account).map(|a| a.provider) {
-        Some(Provider::DigitalOcean) => &[
-            ResourceKind::Droplet,
-            ResourceKind::Database,
-            ResourceKind::NodePool,
-        ],
-        Some(Provider::Hetzner) => &[ResourceKind::Server],
-        None => &[],
-    }
+    let account = configuration.accounts.get(account);
+    account.map_or(&[], |account| account.provider.kinds())
 }
 
 /// Whether there were tags on what is still listed, and now there is none on anything.

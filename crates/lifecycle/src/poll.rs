@@ -5,7 +5,11 @@ use std::{
     time::Duration,
 };
 
-use domain::{AccountName, ResourceRef, record::Record, resource::Resource};
+use domain::{
+    AccountName, ResourceRef,
+    record::{Observed, Record},
+    resource::{Look, Resource},
+};
 use environment::{Function, Invoke, in_words};
 use provider::Client;
 use store::{InForce, StoreError};
@@ -100,6 +104,19 @@ pub async fn status(context: Context<'_>, references: &[ResourceRef]) -> Result<
         report.add(context, [outcome]);
     }
     Ok(report)
+}
+
+/// What a look shows, in the words of the resource's record: a database at the size of its stop
+/// counts as stopped.
+#[must_use]
+pub fn observed(record: &Record, look: &Look) -> Observed {
+    let seen = Seen {
+        resource: &look.resource,
+        requested_at: look.requested_at,
+        log: &[],
+        target: None,
+    };
+    settle::observation(record, seen)
 }
 
 /// What a look shows, for people.

@@ -84,7 +84,8 @@ async fn target(args: &Args, session: &Session) -> anyhow::Result<Value> {
     Ok(json!({ "resources": references }))
 }
 
-fn exists<'n>(
+/// Whether there is such a name; if not, what may be written instead.
+pub(super) fn exists<'n>(
     what: &str,
     name: &str,
     known: impl Iterator<Item = &'n str> + Clone,

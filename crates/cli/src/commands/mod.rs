@@ -8,6 +8,7 @@ pub mod export;
 pub mod history;
 pub mod hours;
 pub mod import;
+pub mod list;
 pub mod local;
 pub mod log;
 pub mod overrides;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::{AccountName, ResourceKind, ResourceRef, ScheduleName, configuration::Provider};
+use domain::{AccountName, ResourceRef, ScheduleName, configuration::Provider};
 
 use super::{
     Listed,
@@ -114,27 +114,14 @@ fn check_account(
     let Some(provider) = accounts.provider(name) else {
         return;
     };
-    if provider != provider_of(reference.kind()) {
+    if !provider.kinds().contains(&reference.kind()) {
         let message = wrong_provider(reference, name, provider);
         problems.error(&field.place, message);
     }
 }
 
-fn provider_of(kind: ResourceKind) -> Provider {
-    match kind {
-        ResourceKind::Droplet | ResourceKind::Database | ResourceKind::NodePool => {
-            Provider::DigitalOcean
-        }
-        ResourceKind::Server => Provider::Hetzner,
-    }
-}
-
 fn wrong_provider(reference: &ResourceRef, name: &AccountName, provider: Provider) -> String {
-    let kinds: Vec<_> = ResourceKind::ALL
-        .into_iter()
-        .filter(|kind| provider_of(*kind) == provider)
-        .map(ResourceKind::as_str)
-        .collect();
+    let kinds: Vec<_> = provider.kinds().iter().map(|kind| kind.as_str()).collect();
     format!(
         "`{reference}`: `{name}` is an account at {provider}, where there is no {}; write {}",
         reference.kind(),

@@ -1,0 +1,574 @@
+//! `offhours list`: what the accounts hold, what each resource follows, and what follows nothing.
+
+use std::collections::{BTreeSet, HashMap};
+
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+use comfy_table::{Cell, Table};
+use domain::{
+    AccountName, ResourceKind, ResourceRef, ScheduleName,
+    configuration::Configuration,
+    decision::judge,
+    membership::{Bar, Membership, Subject, Via},
+    record::{Phase, Record},
+    resource::{AutoscaleBounds, Power, SavedState},
+};
+use environment::in_words;
+use jiff::Timestamp;
+use lifecycle::{
+    Report,
+    outcome::{Event, Subject as About},
+};
+use provider::{UNSUPPORTED_SERVICES, UnsupportedService};
+use serde::Serialize;
+use serde_json::json;
+use store::InForce;
+use tokio::sync::mpsc;
+use wildmatch::WildMatch;
+
+use super::{Format, by_hand::exists};
+use crate::{
+    Exit,
+    ago::ago,
+    connection::{Connection, Functions, Session, all_records},
+    exit::UsageError,
+    listing::{Failure, Listing, Spinners, at_providers},
+    nearest::advice,
+    output::{self, Style},
+};
+
+/// Lists the resources at the providers, what each one follows, and why.
+///
+/// On a local store the providers are asked now, and nothing is written. Against AWS, where this
+/// machine holds no token, it shows what the last inventory saw; --refresh has one taken first.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  offhours list --data offhours.db
+  offhours list --uncovered                      what no schedule covers, and why
+  offhours list --refresh --account do-main      after an inventory of this account
+  offhours list \"berlin-*\" --kind server
+  offhours list --tag team:web --schedule office-hours
+  offhours list --unsupported                    what Offhours does not stop, and why
+  offhours list --format json | jq '.[] | select(.uncovered) | .resource'
+
+An account that cannot be listed does not hide the others; the exit code is then 1.")]
+pub struct Args {
+    /// Only these: names or references, in which * stands for any text.
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Only of this account; may be given several times.
+    #[arg(long = "account", value_name = "NAME")]
+    accounts: Vec<AccountName>,
+    /// Only of this kind; may be given several times.
+    #[arg(long = "kind", value_parser = kind_parser(), value_name = "KIND")]
+    kinds: Vec<ResourceKind>,
+    /// Only what follows this schedule.
+    #[arg(long, value_name = "NAME", conflicts_with = "uncovered")]
+    schedule: Option<ScheduleName>,
+    /// Only what no schedule covers.
+    #[arg(long)]
+    uncovered: bool,
+    /// Only what has this tag, on itself or its cluster; * stands for any text.
+    #[arg(long, value_name = "TAG")]
+    tag: Option<String>,
+    /// Take an inventory of the accounts into the store first, and show that.
+    #[arg(long)]
+    refresh: bool,
+    /// What Offhours does not stop, and why: services, and resources that were found. Droplets
+    /// that are Kubernetes workers are found only at the providers.
+    #[arg(long, conflicts_with_all = ["schedule", "uncovered"])]
+    unsupported: bool,
+    #[command(flatten)]
+    connection: Connection,
+    /// How to print the result.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+fn kind_parser() -> impl clap::builder::TypedValueParser<Value = ResourceKind> {
+    PossibleValuesParser::new(ResourceKind::ALL.map(ResourceKind::as_str)).map(|word| {
+        let kind = ResourceKind::ALL.into_iter().find(|k| k.as_str() == word);
+        kind.expect("the possible values are the kinds' own words")
+    })
+}
+
+/// Lists, and tells at the end of what could not be listed.
+pub async fn run(args: &Args) -> anyhow::Result<Exit> {
+    if args.unsupported && args.format == Format::Table {
+        // These hold wherever the service is, and even where it is not.
+        output::print(&format!("{}\n\n", services(Style::of_stdout())))?;
+    }
+    let session = args.connection.open().await?;
+    let in_force = session.store.in_force().await?;
+    let accounts = accounts(args, &in_force.configuration)?;
+    if accounts.is_empty() {
+        output::remark("No account is configured yet: `offhours apply` applies a configuration.\n");
+    }
+    let listing = listing(args, &session, &in_force, &accounts).await?;
+    let rows: Vec<Row> = listing
+        .records
+        .iter()
+        .map(|record| Row::of(record, &in_force, session.now))
+        .collect();
+    if listing.failures.is_empty() {
+        check_filters(args, &rows)?;
+    }
+    show(args, &rows)?;
+    for failure in &listing.failures {
+        let Failure {
+            account,
+            error,
+            remedy,
+        } = failure;
+        output::remark(&format!("error: account {account}: {error}\n  {remedy}\n"));
+    }
+    Ok(if listing.failures.is_empty() {
+        Exit::Done
+    } else {
+        Exit::Failed
+    })
+}
+
+/// The accounts that are listed; names that do not exist are answered here.
+fn accounts(args: &Args, configuration: &Configuration) -> anyhow::Result<Vec<AccountName>> {
+    let known = || configuration.accounts.keys().map(AccountName::as_str);
+    for account in &args.accounts {
+        exists("account", account.as_str(), known())?;
+    }
+    if let Some(name) = &args.schedule {
+        let known = configuration.schedules.keys().map(ScheduleName::as_str);
+        exists("schedule", name.as_str(), known)?;
+    }
+    let wanted =
+        |account: &&AccountName| args.accounts.is_empty() || args.accounts.contains(account);
+    Ok(configuration
+        .accounts
+        .keys()
+        .filter(wanted)
+        .cloned()
+        .collect())
+}
+
+async fn listing(
+    args: &Args,
+    session: &Session,
+    in_force: &InForce,
+    accounts: &[AccountName],
+) -> anyhow::Result<Listing> {
+    let failures = if args.refresh {
+        refresh(session, accounts).await?
+    } else {
+        Vec::new()
+    };
+    let mut records = all_records(&session.store).await?;
+    records.retain(|record| accounts.contains(&record.reference.account));
+    if args.connection.is_local() && !args.refresh {
+        let spinners = Spinners::of(accounts);
+        let read = |account: &AccountName, more| spinners.read(account, more);
+        let providers = session.providers()?;
+        let configuration = &in_force.configuration;
+        let clock = session.clock();
+        let listing = at_providers(&providers, configuration, records, clock, accounts, &read);
+        let listing = listing.await;
+        spinners.finish();
+        return Ok(listing);
+    }
+    tell_ages(session, accounts).await?;
+    records.retain(|record| !matches!(record.phase, Phase::Gone { .. }));
+    Ok(Listing { records, failures })
+}
+
+/// Has an inventory of the accounts taken into the store.
+async fn refresh(session: &Session, accounts: &[AccountName]) -> anyhow::Result<Vec<Failure>> {
+    if accounts.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (sender, _outcomes) = mpsc::unbounded_channel();
+    let spinners = Spinners::waiting(accounts);
+    let report = match session.functions(sender)? {
+        Functions::Here(service) => {
+            let taken = service.take_inventory(accounts).await;
+            // What was found to be forced is asked of stop before this process ends.
+            service.finish().await;
+            taken.map_err(|error| anyhow::anyhow!(error))?
+        }
+        Functions::Lambda(lambda) => {
+            let question = json!({ "inventory": accounts });
+            serde_json::from_value(lambda.ask_poll_status(question).await?)?
+        }
+    };
+    spinners.finish();
+    Ok(failures(&report))
+}
+
+/// The accounts of which an inventory was asked in vain.
+fn failures(report: &Report) -> Vec<Failure> {
+    let failure = |outcome: &lifecycle::Outcome| {
+        let About::Account { account } = &outcome.subject else {
+            return None;
+        };
+        let (Event::Postponed { reason } | Event::Declined { reason }) = &outcome.event else {
+            return None;
+        };
+        Some(Failure {
+            account: account.clone(),
+            error: reason.clone(),
+            remedy: "`offhours doctor` says more".to_owned(),
+        })
+    };
+    report.outcomes.iter().filter_map(failure).collect()
+}
+
+/// How old is what is shown, on standard error.
+async fn tell_ages(session: &Session, accounts: &[AccountName]) -> anyhow::Result<()> {
+    let states = session.store.account_states().await?;
+    for account in accounts {
+        let state = states.get(account);
+        let seen = match state.and_then(|state| state.listed_at) {
+            Some(at) => format!("as seen {}", ago(at, session.now)),
+            None => "never listed so far".to_owned(),
+        };
+        let error = state.and_then(|state| state.error.as_ref());
+        let error = error.map(|error| format!("; the latest try failed: {error}"));
+        output::remark(&format!("{account}: {seen}{}\n", error.unwrap_or_default()));
+    }
+    Ok(())
+}
+
+/// Names and tags that nothing has are answered with what there is.
+fn check_filters(args: &Args, rows: &[Row]) -> Result<(), UsageError> {
+    let has_name = |glob: &str| {
+        let glob = WildMatch::new_case_insensitive(glob);
+        rows.iter().any(|row| row.is_named(&glob))
+    };
+    if let Some(name) = args.names.iter().find(|name| !has_name(name)) {
+        let names: BTreeSet<_> = rows.iter().map(|row| row.name.as_str()).collect();
+        return Err(nothing("resource", name, &names));
+    }
+    if let Some(tag) = &args.tag {
+        let glob = WildMatch::new_case_insensitive(tag);
+        if !rows.iter().any(|row| row.is_tagged(&glob)) {
+            let tags: BTreeSet<_> = rows.iter().flat_map(Row::all_tags).collect();
+            return Err(nothing("tag", tag, &tags));
+        }
+    }
+    Ok(())
+}
+
+fn nothing(what: &str, word: &str, known: &BTreeSet<&str>) -> UsageError {
+    // A list of hundreds of names helps nobody: only a near one is named.
+    let near = crate::nearest::nearest(word, known.iter().copied());
+    let near = near.map_or_else(
+        || "`offhours list` without it shows what there is".to_owned(),
+        |near| format!("did you mean `{near}`?"),
+    );
+    UsageError(format!("there is no {what} `{word}`; {near}"))
+}
+
+/// One resource, as programs read it.
+#[derive(Debug, Clone, Serialize)]
+struct Row {
+    /// `ACCOUNT/KIND/ID`.
+    resource: ResourceRef,
+    account: AccountName,
+    kind: ResourceKind,
+    /// Its name at the provider; not unique.
+    name: String,
+    /// For a node pool: the name of its cluster.
+    cluster: Option<String>,
+    /// The plan's slug: a machine's, a database's, that of a pool's nodes.
+    plan: Option<String>,
+    /// A database's nodes, or the count of a pool; null for machines.
+    nodes: Option<u32>,
+    /// The pool's autoscaler, where it is on.
+    autoscale: Option<AutoscaleBounds>,
+    /// Region or location.
+    region: String,
+    /// `running`, `stopped` or `between`; a database at the size of its stop is `stopped`.
+    status: Option<Power>,
+    /// Why no change may be sent now, in the provider's words.
+    busy: Option<String>,
+    /// Tags, or labels as `key=value`.
+    tags: BTreeSet<String>,
+    /// The tags of a pool's cluster.
+    cluster_tags: BTreeSet<String>,
+    /// The schedule that it follows.
+    schedule: Option<ScheduleName>,
+    /// By which rule: `list`, `tag` or `cluster-tag`.
+    via: Option<&'static str>,
+    /// Joined with too many others at once: untouched until `offhours approve`.
+    held: bool,
+    /// Why it follows no schedule.
+    uncovered: Option<Uncovered>,
+}
+
+/// Why a resource follows no schedule.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Uncovered {
+    /// `unnamed`, `opted-out`, `protected`, `unsupported`, `conflict` or `unknown-schedule`.
+    why: &'static str,
+    /// The same for people.
+    words: String,
+}
+
+impl Row {
+    fn of(record: &Record, in_force: &InForce, now: Timestamp) -> Self {
+        let verdict = judge(record, Subject::recorded(record), in_force.rules(), now);
+        let observed = record.observed.as_ref();
+        let (nodes, autoscale) = match observed.and_then(|observed| observed.size.as_ref()) {
+            Some(SavedState::Database { nodes, .. }) => (Some(*nodes), None),
+            Some(SavedState::NodePool { count, autoscale }) => (Some(*count), *autoscale),
+            Some(SavedState::Machine { .. }) | None => (None, None),
+        };
+        let (via, mut uncovered) = attached(&verdict.membership, &in_force.configuration);
+        if let (Membership::Unnamed, true) = (&verdict.membership, verdict.opted_in) {
+            uncovered = Some(Uncovered {
+                why: "unnamed",
+                words: "no schedule names it; an override or a command covers it for now"
+                    .to_owned(),
+            });
+        }
+        Self {
+            resource: record.reference.clone(),
+            account: record.reference.account.clone(),
+            kind: record.kind(),
+            name: record.name.clone(),
+            cluster: record.cluster.as_ref().map(|cluster| cluster.name.clone()),
+            plan: record.plan.clone(),
+            nodes,
+            autoscale,
+            region: record.region.clone(),
+            status: observed.map(|observed| observed.power),
+            busy: observed.and_then(|observed| observed.busy.clone()),
+            tags: record.tags.clone(),
+            cluster_tags: record
+                .cluster
+                .as_ref()
+                .map(|cluster| cluster.tags.clone())
+                .unwrap_or_default(),
+            schedule: verdict.membership.schedule().cloned(),
+            via,
+            held: record.held,
+            uncovered,
+        }
+    }
+
+    fn is_named(&self, glob: &WildMatch) -> bool {
+        glob.matches(&self.name) || glob.matches(&self.resource.to_string())
+    }
+
+    fn is_tagged(&self, glob: &WildMatch) -> bool {
+        self.all_tags().any(|tag| glob.matches(tag))
+    }
+
+    fn all_tags(&self) -> impl Iterator<Item = &str> {
+        let tags = self.tags.iter().chain(&self.cluster_tags);
+        tags.map(String::as_str)
+    }
+
+    fn is_unsupported(&self) -> bool {
+        let why = self.uncovered.as_ref().map(|uncovered| uncovered.why);
+        why == Some("unsupported")
+    }
+
+    /// Workers come and go with their pool, which is what is listed.
+    fn is_worker(&self) -> bool {
+        self.kind == ResourceKind::Droplet && self.is_unsupported()
+    }
+
+    /// Whether the filters let it through.
+    fn is_wanted(&self, args: &Args) -> bool {
+        let names: Vec<_> = args
+            .names
+            .iter()
+            .map(|name| WildMatch::new_case_insensitive(name))
+            .collect();
+        let tag = args.tag.as_deref().map(WildMatch::new_case_insensitive);
+        let shown = if args.unsupported {
+            self.is_unsupported()
+        } else {
+            !self.is_worker()
+        };
+        shown
+            && (names.is_empty() || names.iter().any(|glob| self.is_named(glob)))
+            && tag.is_none_or(|glob| self.is_tagged(&glob))
+            && (args.kinds.is_empty() || args.kinds.contains(&self.kind))
+            && (args.schedule.is_none() || args.schedule == self.schedule)
+            && (!args.uncovered || self.uncovered.is_some())
+    }
+
+    fn size(&self) -> String {
+        let plan = self.plan.as_deref().unwrap_or("?");
+        match (self.nodes, self.autoscale) {
+            (None, _) => plan.to_owned(),
+            (Some(nodes), None) => format!("{nodes} x {plan}"),
+            (Some(nodes), Some(AutoscaleBounds { min, max })) => {
+                format!("{nodes} x {plan} ({min}-{max})")
+            }
+        }
+    }
+
+    fn status(&self) -> String {
+        let power = match self.status {
+            Some(Power::Running) => "running",
+            Some(Power::Stopped) => "stopped",
+            Some(Power::Between) => "between",
+            None => "?",
+        };
+        match &self.busy {
+            Some(busy) => format!("{power}, {busy}"),
+            None => power.to_owned(),
+        }
+    }
+
+    fn why(&self) -> String {
+        match (&self.uncovered, self.via) {
+            (Some(uncovered), _) => uncovered.words.clone(),
+            (None, Some(via)) if self.held => {
+                format!("{}; held until `offhours approve`", spoken(via))
+            }
+            (None, via) => spoken(via.unwrap_or_default()).to_owned(),
+        }
+    }
+}
+
+fn spoken(via: &str) -> &str {
+    match via {
+        "list" => "in its list",
+        "cluster-tag" => "cluster tag",
+        other => other,
+    }
+}
+
+/// By which rule it follows its schedule, or why it follows none.
+fn attached(
+    membership: &Membership,
+    configuration: &Configuration,
+) -> (Option<&'static str>, Option<Uncovered>) {
+    let uncovered = |why, words: String| (None, Some(Uncovered { why, words }));
+    match membership {
+        Membership::Member { via, .. } => (
+            Some(match via {
+                Via::Listed => "list",
+                Via::Tag => "tag",
+                Via::ClusterTag => "cluster-tag",
+            }),
+            None,
+        ),
+        Membership::Unnamed => uncovered("unnamed", "no schedule names it".to_owned()),
+        Membership::Unknown { word, via } => {
+            let known = configuration.schedules.keys().map(ScheduleName::as_str);
+            let advice = advice(word, "schedules", known);
+            uncovered(
+                "unknown-schedule",
+                format!("its {via} names no schedule: `{word}`; {advice}"),
+            )
+        }
+        Membership::Barred(bar) => {
+            let why = match bar {
+                Bar::Protected(_) => "protected",
+                Bar::OptedOut { .. } => "opted-out",
+                Bar::Unsupported(_) => "unsupported",
+                Bar::TwoSchedules { .. } | Bar::TwoAccounts(_) => "conflict",
+            };
+            uncovered(why, in_words(bar))
+        }
+    }
+}
+
+/// What Offhours does not stop, as programs read it.
+#[derive(Debug, Serialize)]
+struct Unsupported {
+    services: [UnsupportedService; UNSUPPORTED_SERVICES.len()],
+    /// What was found of them.
+    resources: Vec<Row>,
+}
+
+fn show(args: &Args, rows: &[Row]) -> anyhow::Result<()> {
+    let wanted: Vec<Row> = rows
+        .iter()
+        .filter(|row| row.is_wanted(args))
+        .cloned()
+        .collect();
+    match (args.format, args.unsupported) {
+        (Format::Json, false) => output::print_json(&wanted),
+        (Format::Json, true) => output::print_json(&Unsupported {
+            services: UNSUPPORTED_SERVICES,
+            resources: wanted,
+        }),
+        (Format::Table, false) => {
+            let style = Style::of_stdout();
+            output::print(&format!("{}\n", table(&wanted, style)))?;
+            if !wanted.is_empty() {
+                output::remark(&summary(&wanted));
+            }
+            Ok(())
+        }
+        (Format::Table, true) => {
+            let found = found(&wanted, Style::of_stdout());
+            Ok(output::print(&format!("{found}\n"))?)
+        }
+    }
+}
+
+fn table(rows: &[Row], style: Style) -> String {
+    if rows.is_empty() {
+        return "Nothing is there that fits.".to_owned();
+    }
+    let mut table = style.list([
+        "Resource", "Name", "Size", "Region", "Status", "Schedule", "Why", "Tags",
+    ]);
+    let mut named = HashMap::<&str, usize>::new();
+    for row in rows {
+        *named.entry(row.name.as_str()).or_default() += 1;
+    }
+    for row in rows {
+        // Commands take a unique name; only where there is none the whole reference is needed.
+        let resource = if named[row.name.as_str()] == 1 {
+            format!("{}/{}", row.account, row.kind)
+        } else {
+            row.resource.to_string()
+        };
+        let tags: Vec<_> = row.tags.iter().map(String::as_str).collect();
+        let schedule = row.schedule.as_ref().map_or("-", ScheduleName::as_str);
+        table.add_row([
+            Cell::new(resource),
+            Cell::new(&row.name),
+            Cell::new(row.size()),
+            Cell::new(&row.region),
+            Cell::new(row.status()),
+            Cell::new(schedule),
+            Cell::new(row.why()),
+            Cell::new(tags.join(" ")),
+        ]);
+    }
+    table.to_string()
+}
+
+fn summary(rows: &[Row]) -> String {
+    let uncovered = rows.iter().filter(|row| row.uncovered.is_some()).count();
+    let count = crate::configuration_file::count(rows.len(), "resource");
+    format!("{count}, of which {uncovered} follow no schedule\n")
+}
+
+fn services(style: Style) -> Table {
+    let mut table = style.list(["Service", "Why Offhours does not stop it"]);
+    for service in UNSUPPORTED_SERVICES {
+        table.add_row([service.service, service.reason]);
+    }
+    table
+}
+
+fn found(rows: &[Row], style: Style) -> String {
+    if rows.is_empty() {
+        return "None of these was found in the accounts.".to_owned();
+    }
+    let mut table = style.list(["Found", "Name", "Why"]);
+    for row in rows {
+        table.add_row([row.resource.to_string(), row.name.clone(), row.why()]);
+    }
+    table.to_string()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,314 @@
+//! What the accounts hold: asked of the providers now, or as the last inventory saw it.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
+
+use domain::{
+    AccountName, ResourceId, ResourceRef,
+    configuration::Configuration,
+    record::{Phase, Record},
+    resource::{Look, Resource},
+};
+use environment::{Clock, in_words};
+use futures_util::future::join_all;
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use lifecycle::{Providers, poll};
+use provider::Progress;
+
+use crate::remedies;
+
+/// How often the spinners turn.
+const TURN: Duration = Duration::from_millis(100);
+
+/// What was found, and where nothing could be.
+#[derive(Debug, Default)]
+pub(crate) struct Listing {
+    /// Each resource, described as it was seen, in the order of the references.
+    pub records: Vec<Record>,
+    /// The accounts that could not be listed.
+    pub failures: Vec<Failure>,
+}
+
+/// An account that could not be listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// Which.
+    pub account: AccountName,
+    /// Why not.
+    pub error: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+/// Lists the accounts at their providers, all at once, and writes nothing. `known` is what is
+/// recorded of them; `read` hears how many more resources were read of an account.
+pub(crate) async fn at_providers(
+    providers: &Providers,
+    configuration: &Configuration,
+    known: Vec<Record>,
+    clock: &Clock,
+    accounts: &[AccountName],
+    read: &(dyn Fn(&AccountName, usize) + Sync),
+) -> Listing {
+    let requested_at = clock.now();
+    let asked = accounts.iter().map(|account| async move {
+        let progress = |more| read(account, more);
+        let listed = list(providers, configuration, account, &progress).await;
+        (account, listed)
+    });
+    let mut known: HashMap<ResourceRef, Record> = known
+        .into_iter()
+        .map(|record| (record.reference.clone(), record))
+        .collect();
+    let mut listing = Listing::default();
+    let mut listed = Vec::new();
+    for (account, answer) in join_all(asked).await {
+        match answer {
+            Ok(resources) => {
+                listed.push(account);
+                for resource in resources {
+                    let reference = ResourceRef {
+                        account: account.clone(),
+                        id: resource.id.clone(),
+                    };
+                    let look = Look {
+                        requested_at,
+                        resource,
+                    };
+                    let known = known.remove(&reference);
+                    listing.records.push(described(known, reference, &look));
+                }
+            }
+            Err(failure) => listing.failures.push(failure),
+        }
+    }
+    mark_doubles(&mut listing.records, &listed);
+    listing
+        .records
+        .sort_by(|one, next| one.reference.cmp(&next.reference));
+    listing
+}
+
+async fn list(
+    providers: &Providers,
+    configuration: &Configuration,
+    account: &AccountName,
+    read: Progress<'_>,
+) -> Result<Vec<Resource>, Failure> {
+    let failure = |error: &dyn std::error::Error, remedy| Failure {
+        account: account.clone(),
+        error: in_words(error),
+        remedy,
+    };
+    let client = providers.client(account, configuration).await;
+    let client = client.map_err(|error| failure(&error, remedies::of_client(&error)))?;
+    let kinds = configuration.accounts.get(account);
+    let kinds = kinds.map_or(&[][..], |account| account.provider.kinds());
+    let listed = client.list_telling(kinds, read).await;
+    listed.map_err(|error| failure(&error, remedies::of_provider(&error).to_owned()))
+}
+
+/// The record of a resource as an inventory would describe it.
+fn described(known: Option<Record>, reference: ResourceRef, look: &Look) -> Record {
+    let resource = &look.resource;
+    // What was gone and is there again counts as new.
+    let known = known.filter(|record| !matches!(record.phase, Phase::Gone { .. }));
+    let mut record = known.unwrap_or_else(|| Record::first_seen(reference, resource));
+    record.describe(resource);
+    record.observed = Some(poll::observed(&record, look));
+    record
+}
+
+/// Marks what several of the listed accounts reach. What an account that was not listed reaches
+/// stays as the last inventory found it.
+fn mark_doubles(records: &mut [Record], listed: &[&AccountName]) {
+    let mut reached = BTreeMap::<ResourceId, Vec<ResourceRef>>::new();
+    for record in records.iter() {
+        let references = reached.entry(record.reference.id.clone()).or_default();
+        references.push(record.reference.clone());
+    }
+    for record in records {
+        let other = reached[&record.reference.id]
+            .iter()
+            .find(|reference| reference.account != record.reference.account);
+        let is_over = |double: &ResourceRef| listed.contains(&&double.account);
+        record.doubled_by = match (other, record.doubled_by.take()) {
+            (Some(other), _) => Some(other.clone()),
+            (None, Some(before)) if !is_over(&before) => Some(before),
+            (None, _) => None,
+        };
+    }
+}
+
+/// A spinner per account on standard error, where that is a terminal.
+#[derive(Debug)]
+pub(crate) struct Spinners {
+    all: MultiProgress,
+    by_account: BTreeMap<AccountName, ProgressBar>,
+}
+
+impl Spinners {
+    /// Turn, and count what is read.
+    pub(crate) fn of(accounts: &[AccountName]) -> Self {
+        Self::with(accounts, "{spinner:.cyan} {prefix}: {pos} resources")
+    }
+
+    /// Turn while somebody else takes the inventory.
+    pub(crate) fn waiting(accounts: &[AccountName]) -> Self {
+        Self::with(accounts, "{spinner:.cyan} {prefix}: taking the inventory")
+    }
+
+    fn with(accounts: &[AccountName], template: &str) -> Self {
+        let all = MultiProgress::new();
+        let spinner = |account: &AccountName| {
+            let bar = all.add(ProgressBar::new_spinner());
+            let style = ProgressStyle::with_template(template);
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+            bar.set_prefix(account.to_string());
+            bar.enable_steady_tick(TURN);
+            (account.clone(), bar)
+        };
+        let by_account = accounts.iter().map(spinner).collect();
+        Self { all, by_account }
+    }
+
+    /// Counts more resources of an account.
+    pub(crate) fn read(&self, account: &AccountName, more: usize) {
+        if let Some(bar) = self.by_account.get(account) {
+            bar.inc(more as u64);
+        }
+    }
+
+    /// Leaves the terminal as it was.
+    pub(crate) fn finish(self) {
+        for bar in self.by_account.values() {
+            bar.finish_and_clear();
+        }
+        self.all.clear().ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use domain::resource::Power;
+
+    use super::*;
+    use crate::scene::{OFFICE, configuration, machine, monday, sky};
+
+    const FLEET: &str = r#"
+        [[droplets]]
+        id = 1
+        name = "web"
+        tags = ["offhours:office"]
+
+        [[servers]]
+        id = 11
+        name = "ci"
+        status = "off"
+    "#;
+
+    fn unauthorized(path: &str) -> cloud_simulator::Fault {
+        let fault = serde_json::json!({
+            "match": {"path_prefix": path}, "times": 9, "does": "unauthorized",
+        });
+        serde_json::from_value(fault).unwrap()
+    }
+
+    fn names(names: &[&str]) -> Vec<AccountName> {
+        names.iter().map(|name| name.parse().unwrap()).collect()
+    }
+
+    #[tokio::test]
+    async fn the_providers_are_asked_and_who_watches_hears_of_each_account() {
+        let configuration = configuration(OFFICE);
+        let sky = sky(&configuration, FLEET, monday("10:00:00")).await;
+        let both = names(&["do-main", "hz-eu"]);
+        let heard = Mutex::new(BTreeMap::<String, usize>::new());
+        let read = |account: &AccountName, more| {
+            *heard
+                .lock()
+                .unwrap()
+                .entry(account.to_string())
+                .or_default() += more;
+        };
+        let known = vec![machine("do-main/droplet/1", "old name", &[])];
+        let listing = at_providers(
+            &sky.providers,
+            &configuration,
+            known,
+            &sky.clock,
+            &both,
+            &read,
+        )
+        .await;
+        assert_eq!(listing.failures, []);
+        let [web, ci] = &listing.records[..] else {
+            panic!("{:?}", listing.records);
+        };
+        assert_eq!((web.name.as_str(), web.tags.len()), ("web", 1));
+        let observed = ci.observed.as_ref().unwrap();
+        assert_eq!(
+            (observed.power, observed.at),
+            (Power::Stopped, monday("10:00:00"))
+        );
+        let heard = heard.into_inner().unwrap();
+        assert_eq!((heard["do-main"], heard["hz-eu"]), (1, 1));
+        let changes = sky.simulator.log();
+        assert!(changes.iter().all(|entry| entry.request.method == "GET"));
+    }
+
+    #[tokio::test]
+    async fn one_account_that_fails_does_not_hide_the_others() {
+        let configuration = configuration(OFFICE);
+        let sky = sky(&configuration, FLEET, monday("10:00:00")).await;
+        sky.simulator.add_fault(unauthorized("/v2/"));
+        let both = names(&["do-main", "hz-eu"]);
+        let listing = at_providers(
+            &sky.providers,
+            &configuration,
+            Vec::new(),
+            &sky.clock,
+            &both,
+            &|_, _| (),
+        )
+        .await;
+        assert_eq!(listing.records.len(), 1);
+        let [failure] = &listing.failures[..] else {
+            panic!("{:?}", listing.failures);
+        };
+        assert_eq!(failure.account.as_str(), "do-main");
+        assert!(failure.error.contains("token refused"), "{failure:?}");
+        assert!(
+            failure.remedy.contains("give the account a token"),
+            "{failure:?}"
+        );
+        assert!(!format!("{failure:?}").contains("secret-"));
+    }
+
+    #[test]
+    fn what_two_accounts_reach_is_doubled_and_what_was_not_listed_stays_as_it_was() {
+        let one = |reference| machine(reference, "ci", &[]);
+        let mut records = [
+            one("a/server/1"),
+            one("b/server/1"),
+            one("b/server/2"),
+            one("b/server/3"),
+        ];
+        records[2].doubled_by = Some("a/server/2".parse().unwrap());
+        records[3].doubled_by = Some("z/server/3".parse().unwrap());
+        let listed = names(&["a", "b"]);
+        mark_doubles(&mut records, &listed.iter().collect::<Vec<_>>());
+        let doubles = records.map(|record| record.doubled_by.map(|other| other.to_string()));
+        let expected = [
+            Some("b/server/1"),
+            Some("a/server/1"),
+            None,
+            Some("z/server/3"),
+        ];
+        assert_eq!(doubles, expected.map(|other| other.map(str::to_owned)));
+    }
+}

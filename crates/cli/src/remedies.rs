@@ -1,0 +1,56 @@
+//! What to do about a provider that did not answer as wished, or a token that is not there.
+
+use environment::TokenError;
+use lifecycle::ProvidersError;
+use provider::ProviderError;
+
+/// What to do where there is no client for an account.
+pub(crate) fn of_client(error: &ProvidersError) -> String {
+    match error {
+        ProvidersError::NoAccount(_) => "configure the account and run `offhours apply`".to_owned(),
+        ProvidersError::Token { source, .. } => of_token(source),
+        ProvidersError::Endpoint { .. } => {
+            "give the account's `url` as https://HOST, or leave it out".to_owned()
+        }
+    }
+}
+
+fn of_token(error: &TokenError) -> String {
+    match error {
+        TokenError::Variable(name) => format!("set {name} to the account's token and try again"),
+        TokenError::NoAws(_) => "on a local store write token = \"env:VARIABLE\" for the account, \
+                                 and set the variable"
+            .to_owned(),
+        TokenError::Ssm { name, .. } => format!(
+            "see that the parameter {name} exists in this region, is a SecureString, and may be \
+             read"
+        ),
+        TokenError::Empty(name) => format!("put the account's token into the parameter {name}"),
+    }
+}
+
+/// What to do where a provider could not be read.
+pub(crate) fn of_provider(error: &ProviderError) -> &'static str {
+    match error {
+        ProviderError::TokenRefused(_) => {
+            "give the account a token that is valid and may read all of its resources \
+             (DigitalOcean: droplet:read, database:read, kubernetes:read and tag:read)"
+        }
+        ProviderError::RateLimited { .. } => {
+            "wait: the allowance comes back within the hour; see which other tools use the token"
+        }
+        ProviderError::Unavailable(_) | ProviderError::Busy(_) => {
+            "try again; the provider's status page tells of troubles of its own"
+        }
+        ProviderError::Transport { .. } => {
+            "see that this machine reaches the provider, and try again"
+        }
+        ProviderError::NotUnderstood { .. } => {
+            "see that nothing between this machine and the provider answers in its place"
+        }
+        ProviderError::Endpoint(_) => "give the account's `url` as https://HOST, or leave it out",
+        ProviderError::NotFound(_) | ProviderError::Refused(_) | ProviderError::Foreign { .. } => {
+            "see that the account's `url` is that of its provider"
+        }
+    }
+}

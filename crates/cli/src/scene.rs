@@ -1,0 +1,157 @@
+//! Records, configurations and clouds that read as sentences, for tests.
+//!
+//! All happens around Monday, 23 November 2026.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use cloud_simulator::Simulator;
+use domain::{
+    ResourceRef, ScheduleName,
+    configuration::{Configuration, Generation, Overrides},
+    record::{Observed, Record},
+    resource::{AutoscaleBounds, Cluster, DatabaseSize, NodePoolSize, Power, Resource, Size},
+};
+use environment::{Clock, SteppedClock};
+use jiff::Timestamp;
+use lifecycle::Providers;
+use store::InForce;
+
+use crate::{configuration_file, local::clouds::Clouds};
+
+/// Two accounts, and the schedule `office`: Monday to Friday, 08:00 to 18:00 UTC.
+pub(crate) const OFFICE: &str = r#"
+protect = ["name:*prod*"]
+accounts.do-main = { provider = "digitalocean", token = "env:DO" }
+accounts.hz-eu = { provider = "hetzner", token = "env:HZ" }
+[schedules.office]
+timezone = "UTC"
+periods = [{ weekdays = "mon-fri", begin = "08:00", end = "18:00" }]
+"#;
+
+/// An instant on Monday.
+pub(crate) fn monday(time: &str) -> Timestamp {
+    format!("2026-11-23T{time}Z").parse().unwrap()
+}
+
+pub(crate) fn configuration(toml: &str) -> Configuration {
+    let mut parsed = configuration_file::parse(toml, "test.toml").unwrap();
+    parsed.configuration.generation = Generation(1);
+    parsed.configuration
+}
+
+pub(crate) fn in_force(toml: &str) -> InForce {
+    InForce {
+        configuration: Arc::new(configuration(toml)),
+        overrides: Overrides::default(),
+    }
+}
+
+fn resource(reference: &ResourceRef, name: &str, tags: &[&str], size: Size) -> Resource {
+    Resource {
+        id: reference.id.clone(),
+        name: name.to_owned(),
+        cluster: None,
+        tags: texts(tags),
+        region: "fra1".to_owned(),
+        power: Power::Running,
+        busy: None,
+        size,
+        unsupported: None,
+    }
+}
+
+fn texts(texts: &[&str]) -> BTreeSet<String> {
+    texts.iter().map(|&text| text.to_owned()).collect()
+}
+
+/// The record of a resource as a first inventory at 09:00 leaves it.
+fn seen(reference: &str, resource: impl FnOnce(&ResourceRef) -> Resource) -> Record {
+    let reference: ResourceRef = reference.parse().unwrap();
+    let resource = resource(&reference);
+    let mut record = Record::first_seen(reference, &resource);
+    record.observed = Some(Observed {
+        power: resource.power,
+        size: resource.size.to_save(),
+        busy: None,
+        at: monday("09:00:00"),
+    });
+    record
+}
+
+pub(crate) fn machine(reference: &str, name: &str, tags: &[&str]) -> Record {
+    let plan = "s-1vcpu-1gb".to_owned();
+    let size = Size::Machine { plan };
+    seen(reference, |reference| resource(reference, name, tags, size))
+}
+
+pub(crate) fn database(reference: &str, name: &str, tags: &[&str]) -> Record {
+    let size = Size::Database(DatabaseSize {
+        engine: "pg".to_owned(),
+        plan: "db-s-2vcpu-4gb".to_owned(),
+        nodes: 2,
+        storage_mib: None,
+    });
+    seen(reference, |reference| resource(reference, name, tags, size))
+}
+
+/// Three nodes, autoscaled, in the cluster `staging`.
+pub(crate) fn pool(reference: &str, name: &str, cluster_tags: &[&str]) -> Record {
+    let size = Size::NodePool(NodePoolSize {
+        plan: "s-2vcpu-4gb".to_owned(),
+        count: 3,
+        autoscale: Some(AutoscaleBounds { min: 1, max: 6 }),
+        present: 3,
+        ready: 3,
+        labels: "{}".to_owned(),
+        taints: "[]".to_owned(),
+    });
+    seen(reference, |reference| Resource {
+        cluster: Some(Cluster {
+            name: "staging".to_owned(),
+            tags: texts(cluster_tags),
+        }),
+        ..resource(reference, name, &[], size)
+    })
+}
+
+/// A Droplet that follows `office`.
+pub(crate) fn web() -> Record {
+    let mut record = machine("do-main/droplet/1", "web", &["offhours:office"]);
+    record.opted_in = true;
+    record.schedule = Some(office());
+    record
+}
+
+pub(crate) fn office() -> ScheduleName {
+    "office".parse().unwrap()
+}
+
+/// Simulated clouds that listen, and clients for them. The clock stands still.
+pub(crate) struct Sky {
+    pub(crate) simulator: Simulator,
+    pub(crate) providers: Providers,
+    pub(crate) clock: Clock,
+}
+
+/// Both accounts, for fleets.
+pub(crate) const ACCOUNTS: &str = r#"
+accounts = [
+    { name = "do-main", provider = "digitalocean", token = "secret-do" },
+    { name = "hz-eu", provider = "hetzner", token = "secret-hz" },
+]
+"#;
+
+pub(crate) async fn sky(configuration: &Configuration, fleet: &str, now: Timestamp) -> Sky {
+    let clock = Clock::from(SteppedClock::at(now));
+    let fleet = format!("{ACCOUNTS}{fleet}").parse().unwrap();
+    let address = ([127, 0, 0, 1], 0).into();
+    let clouds = Clouds::simulated(fleet, &configuration.accounts, address).unwrap();
+    let clouds = clouds.start(&clock).await.unwrap();
+    let tokens = clouds.tokens().unwrap();
+    let http = provider::http_client().unwrap();
+    Sky {
+        simulator: clouds.simulator().unwrap().clone(),
+        providers: Providers::new(tokens, clouds.endpoints().unwrap(), http),
+        clock,
+    }
+}
