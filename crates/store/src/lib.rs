@@ -5,6 +5,7 @@
 //! each) and `history`. [`Reader`] cannot write: the function that runs most often gets only that.
 
 mod clock;
+mod condition;
 mod configure;
 mod history;
 pub mod item;
@@ -26,6 +27,7 @@ use domain::{
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+pub use condition::{TableCondition, TableTrouble};
 pub use configure::ApplyError;
 pub use history::{Finished, HistoryPage, HistoryPages};
 pub use item::{HISTORY_DAYS, Head, LogEntry};

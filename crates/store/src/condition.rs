@@ -1,0 +1,99 @@
+//! Whether the tables are there and can be worked with: for people who look for a trouble's cause.
+
+use aws_sdk_dynamodb::{
+    operation::describe_table::DescribeTableError,
+    types::{IndexStatus, TableDescription, TableStatus},
+};
+
+use crate::{Reader, StoreError, failed, item};
+
+/// One table, and whether it can be worked with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableCondition {
+    /// Its name, prefix and all.
+    pub table: String,
+    /// What is wrong with it, if anything is.
+    pub trouble: Option<TableTrouble>,
+}
+
+/// What keeps a table from being worked with.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TableTrouble {
+    /// There is no such table.
+    #[error("is not there")]
+    Missing,
+    /// It is there, and being created, updated or deleted.
+    #[error("is {0}")]
+    NotActive(String),
+    /// The index of what is due is missing: nothing is ever found to be due.
+    #[error("has no index `{0}`")]
+    NoIndex(&'static str),
+    /// The index of what is due is being created, updated or deleted.
+    #[error("has an index `{index}` that is {status}")]
+    IndexNotActive {
+        /// Which.
+        index: &'static str,
+        /// DynamoDB's word.
+        status: String,
+    },
+}
+
+impl Reader {
+    /// The condition of each of the four tables, and of the index of what is due.
+    pub async fn conditions(&self) -> Result<Vec<TableCondition>, StoreError> {
+        let tables = &self.tables;
+        let mut conditions = Vec::new();
+        for table in [
+            &tables.schedules,
+            &tables.accounts,
+            &tables.resources,
+            &tables.history,
+        ] {
+            let described = self.describe(table).await?;
+            let trouble = match &described {
+                None => Some(TableTrouble::Missing),
+                Some(description) => trouble(description)
+                    .or_else(|| (*table == tables.resources).then(|| of_index(description))?),
+            };
+            conditions.push(TableCondition {
+                table: table.clone(),
+                trouble,
+            });
+        }
+        Ok(conditions)
+    }
+
+    async fn describe(&self, table: &str) -> Result<Option<TableDescription>, StoreError> {
+        match self.client.describe_table().table_name(table).send().await {
+            Ok(answer) => Ok(answer.table),
+            Err(error) => match error.as_service_error() {
+                Some(DescribeTableError::ResourceNotFoundException(_)) => Ok(None),
+                Some(_) | None => Err(failed("describe a table")(error)),
+            },
+        }
+    }
+}
+
+fn trouble(table: &TableDescription) -> Option<TableTrouble> {
+    let status = table.table_status()?;
+    // An update leaves a table as usable as before.
+    let is_usable = matches!(status, TableStatus::Active | TableStatus::Updating);
+    (!is_usable).then(|| TableTrouble::NotActive(status.as_str().to_lowercase()))
+}
+
+fn of_index(table: &TableDescription) -> Option<TableTrouble> {
+    let index = item::DUE_INDEX;
+    let found = table
+        .global_secondary_indexes()
+        .iter()
+        .find(|found| found.index_name() == Some(index));
+    let Some(found) = found else {
+        return Some(TableTrouble::NoIndex(index));
+    };
+    let status = found.index_status()?;
+    let is_usable = matches!(status, IndexStatus::Active | IndexStatus::Updating);
+    (!is_usable).then(|| TableTrouble::IndexNotActive {
+        index,
+        status: status.as_str().to_lowercase(),
+    })
+}
