@@ -31,6 +31,31 @@ pub struct InvokeError {
     pub source: Box<dyn std::error::Error + Send + Sync>,
 }
 
+/// What an invocation failed by, for who looks for a trouble's cause.
+#[cfg(feature = "aws")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InvokeTrouble {
+    /// There is no such function.
+    Missing,
+    /// It is there, and failed, or answered with what is no answer of it.
+    Failed,
+    /// AWS was not reached, or does not let us ask.
+    NotAsked,
+}
+
+#[cfg(feature = "aws")]
+impl InvokeError {
+    /// What it failed by.
+    #[must_use]
+    pub fn trouble(&self) -> InvokeTrouble {
+        match self.source.downcast_ref::<aws_sdk_lambda::Error>() {
+            Some(aws_sdk_lambda::Error::ResourceNotFoundException(_)) => InvokeTrouble::Missing,
+            Some(_) => InvokeTrouble::NotAsked,
+            None => InvokeTrouble::Failed,
+        }
+    }
+}
+
 /// Hands an event to a function and returns once it was taken, not once it was worked on.
 ///
 /// A lost invocation costs one tick: what is due stays due.
@@ -51,6 +76,7 @@ pub struct LambdaFunctions {
     stop: String,
     start: Option<String>,
     poll_status: Option<String>,
+    dispatch: Option<String>,
 }
 
 #[cfg(feature = "aws")]
@@ -65,6 +91,7 @@ impl LambdaFunctions {
             stop: required(STOP_FUNCTION)?,
             start: optional(START_FUNCTION),
             poll_status: None,
+            dispatch: None,
         })
     }
 
@@ -72,7 +99,9 @@ impl LambdaFunctions {
     /// environment, or behind the prefix that the tables have.
     #[must_use]
     pub fn of_stack(config: &aws_config::SdkConfig, prefix: &str) -> Self {
-        use crate::settings::{POLL_STATUS_FUNCTION, START_FUNCTION, STOP_FUNCTION, optional};
+        use crate::settings::{
+            DISPATCH_FUNCTION, POLL_STATUS_FUNCTION, START_FUNCTION, STOP_FUNCTION, optional,
+        };
         let named =
             |setting, function| optional(setting).unwrap_or_else(|| format!("{prefix}{function}"));
         Self {
@@ -80,6 +109,7 @@ impl LambdaFunctions {
             stop: named(STOP_FUNCTION, "stop"),
             start: Some(named(START_FUNCTION, "start")),
             poll_status: Some(named(POLL_STATUS_FUNCTION, "poll-status")),
+            dispatch: Some(named(DISPATCH_FUNCTION, "dispatch")),
         }
     }
 
@@ -100,6 +130,20 @@ impl LambdaFunctions {
         let name = self.poll_status.as_deref();
         self.answer(name.ok_or_else(|| unnamed("poll-status"))?, event)
             .await
+    }
+
+    /// Sees that dispatch is there. It takes no questions: only its timer invokes it.
+    pub async fn find_dispatch(&self) -> Result<(), InvokeError> {
+        let name = self.dispatch.as_deref();
+        let name = name.ok_or_else(|| unnamed("dispatch"))?;
+        let found = self.client.get_function_configuration();
+        match found.function_name(name).send().await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(InvokeError {
+                function: name.to_owned(),
+                source: Box::new(aws_sdk_lambda::Error::from(error)),
+            }),
+        }
     }
 
     fn name(&self, function: Function) -> Result<&str, InvokeError> {

@@ -9,8 +9,8 @@ pub mod settings;
 pub mod tokens;
 
 pub use clock::{Clock, SteppedClock};
-#[cfg(feature = "aws")]
-pub use functions::LambdaFunctions;
 pub use functions::{Function, Invoke, InvokeError};
+#[cfg(feature = "aws")]
+pub use functions::{InvokeTrouble, LambdaFunctions};
 pub use logging::in_words;
 pub use tokens::{TokenError, Tokens};

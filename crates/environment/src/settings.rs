@@ -28,6 +28,9 @@ pub const START_FUNCTION: &str = "OFFHOURS_START_FUNCTION";
 /// The name of the function that observes.
 pub const POLL_STATUS_FUNCTION: &str = "OFFHOURS_POLL_STATUS_FUNCTION";
 
+/// The name of the function that decides.
+pub const DISPATCH_FUNCTION: &str = "OFFHOURS_DISPATCH_FUNCTION";
+
 /// A setting that must be there.
 pub fn required(name: &'static str) -> Result<String, SettingError> {
     optional(name).ok_or(SettingError {
