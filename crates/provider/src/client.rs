@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use domain::{
     ResourceId, ResourceKind,
+    configuration::Provider,
     resource::{DatabaseSize, LoggedAction, Resource},
 };
 use jiff::Timestamp;
@@ -55,6 +56,15 @@ impl Client {
         locations: Vec<String>,
     ) -> Self {
         Self::Hetzner(hetzner::Client::new(base, token, http, locations))
+    }
+
+    /// Which cloud.
+    #[must_use]
+    pub fn provider(&self) -> Provider {
+        match self {
+            Self::DigitalOcean(_) => Provider::DigitalOcean,
+            Self::Hetzner(_) => Provider::Hetzner,
+        }
     }
 
     /// Every resource of the kinds asked for, all pages; kinds of the other provider have none.
