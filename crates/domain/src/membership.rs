@@ -52,6 +52,16 @@ impl<'a> Subject<'a> {
             doubled_by: record.doubled_by.as_ref(),
         }
     }
+
+    /// Whether a pattern covers it: by its reference, or by a name or tag of it or its cluster.
+    #[must_use]
+    pub fn is_covered_by(self, pattern: &Pattern) -> bool {
+        let cluster = self.cluster;
+        let names = std::iter::once(self.name).chain(cluster.map(|c| c.name.as_str()));
+        let tags = cluster.into_iter().flat_map(|cluster| &cluster.tags);
+        let tags = self.tags.iter().chain(tags).map(String::as_str);
+        pattern.covers(self.reference, names, tags)
+    }
 }
 
 /// What a resource follows, or why it follows nothing.
@@ -188,16 +198,11 @@ impl Membership {
 }
 
 fn bar(subject: Subject<'_>, configuration: &Configuration) -> Option<Bar> {
-    let names = || std::iter::once(subject.name).chain(subject.cluster.map(|c| c.name.as_str()));
-    let tags = || {
-        let cluster = subject.cluster.iter().flat_map(|cluster| &cluster.tags);
-        subject.tags.iter().chain(cluster).map(String::as_str)
-    };
     let protecting = configuration
         .settings
         .protect
         .iter()
-        .find(|pattern| pattern.covers(subject.reference, names(), tags()));
+        .find(|pattern| subject.is_covered_by(pattern));
     let opted_out = |tags: &BTreeSet<String>| names_in(tags).contains(OPT_OUT);
     if let Some(pattern) = protecting {
         Some(Bar::Protected(pattern.clone()))
