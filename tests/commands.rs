@@ -89,6 +89,42 @@ fn a_rehearsal_shows_the_exact_requests_that_the_command_then_sends() {
     });
 }
 
+#[test]
+fn list_and_doctor_look_and_change_nothing() {
+    run(async {
+        let terminal = Terminal::new("12:00:00").await;
+        terminal.local(&office_hours("", "", ""), "12:03:00").await;
+        let rows = |text: &str| -> Vec<serde_json::Value> { serde_json::from_str(text).unwrap() };
+        let names = |text: &str| -> Vec<String> {
+            let resource = |row: &serde_json::Value| row["resource"].as_str().unwrap().to_owned();
+            rows(text).iter().map(resource).collect()
+        };
+
+        let ended = terminal.run(&["list", "--format", "json"]).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        let mut listed = names(&ended.stdout);
+        listed.sort_unstable();
+        assert_eq!(listed, EACH_KIND);
+        let ended = terminal.run(&["list", "--refresh", "--uncovered"]).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        assert_eq!(ended.stdout, "Nothing is there that fits.\n");
+        assert!(ended.stderr.contains("hz-eu: as seen"), "{}", ended.stderr);
+        let ended = terminal.run(&["list", "genral"]).await;
+        assert_eq!(ended.code, Some(2));
+        let told = ended.stderr;
+        assert!(told.contains("did you mean `general`?"), "{told}");
+
+        let ended = terminal.run(&["doctor", "--format", "json"]).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stdout);
+        let verdicts = rows(&ended.stdout);
+        assert!(
+            verdicts.iter().all(|row| row["verdict"] == "ok"),
+            "{verdicts:#?}"
+        );
+        assert_eq!(changes(&terminal.simulator).await, 0);
+    });
+}
+
 /// How many changes the clouds were asked for.
 async fn changes(simulator: &SimulatorProgram) -> usize {
     let is_change = |entry: &serde_json::Value| entry["request"]["method"] != "GET";

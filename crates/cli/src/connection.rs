@@ -99,6 +99,14 @@ impl Connection {
         self.data.is_some()
     }
 
+    /// The file of a local store; nothing for AWS.
+    #[must_use]
+    pub fn file(&self) -> String {
+        let file = self.data.as_ref();
+        file.map(|path| path.display().to_string())
+            .unwrap_or_default()
+    }
+
     async fn session(&self) -> anyhow::Result<Session> {
         let prefix = settings::table_prefix()?;
         let (clouds, simulated) = match &self.simulate {
@@ -161,6 +169,12 @@ impl Session {
     #[must_use]
     pub fn clock(&self) -> &Clock {
         &self.clock
+    }
+
+    /// Whether a simulator's clock tells the time.
+    #[must_use]
+    pub fn is_simulated(&self) -> bool {
+        self.stepped.is_some()
     }
 
     /// AWS, where the store is there.

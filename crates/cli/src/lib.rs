@@ -7,6 +7,7 @@ pub mod carry_out;
 pub mod commands;
 pub mod configuration_file;
 pub mod connection;
+mod doctor;
 pub mod exit;
 #[cfg(test)]
 mod fixtures;
@@ -29,9 +30,9 @@ use environment::Clock;
 pub use exit::Exit;
 
 use commands::{
-    apply as apply_command, approve, by_hand, completions, export, history, hours as hours_command,
-    import as import_command, list, local as local_command, log, overrides, preview, schema,
-    status, validate,
+    apply as apply_command, approve, by_hand, completions, doctor as doctor_command, export,
+    history, hours as hours_command, import as import_command, list, local as local_command, log,
+    overrides, preview, schema, status, validate,
 };
 use domain::record::Direction;
 
@@ -81,6 +82,7 @@ enum Command {
     Hours(hours_command::Args),
     Local(Box<local_command::Args>),
     Completions(completions::Args),
+    Doctor(doctor_command::Args),
 }
 
 /// Runs one command; what fails is told on standard error.
@@ -105,6 +107,7 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::Completions(args) => completions::run(args),
         Command::Schema(args) => schema::run(args),
         Command::Import(args) => import_command::run(args),
+        Command::Doctor(args) => wait_for(doctor_command::run(args)),
     };
     result.unwrap_or_else(|error| {
         output::report(&error);

@@ -104,10 +104,9 @@ async fn list(
     };
     let client = providers.client(account, configuration).await;
     let client = client.map_err(|error| failure(&error, remedies::of_client(&error)))?;
-    let kinds = configuration.accounts.get(account);
-    let kinds = kinds.map_or(&[][..], |account| account.provider.kinds());
-    let listed = client.list_telling(kinds, read).await;
-    listed.map_err(|error| failure(&error, remedies::of_provider(&error).to_owned()))
+    let provider = client.provider();
+    let listed = client.list_telling(provider.kinds(), read).await;
+    listed.map_err(|error| failure(&error, remedies::of_provider(&error, provider).to_owned()))
 }
 
 /// The record of a resource as an inventory would describe it.
@@ -282,10 +281,7 @@ mod tests {
         };
         assert_eq!(failure.account.as_str(), "do-main");
         assert!(failure.error.contains("token refused"), "{failure:?}");
-        assert!(
-            failure.remedy.contains("give the account a token"),
-            "{failure:?}"
-        );
+        assert!(failure.remedy.contains("droplet:read"), "{failure:?}");
         assert!(!format!("{failure:?}").contains("secret-"));
     }
 

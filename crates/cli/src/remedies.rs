@@ -1,5 +1,6 @@
 //! What to do about a provider that did not answer as wished, or a token that is not there.
 
+use domain::configuration::Provider;
 use environment::TokenError;
 use lifecycle::ProvidersError;
 use provider::ProviderError;
@@ -30,12 +31,9 @@ fn of_token(error: &TokenError) -> String {
 }
 
 /// What to do where a provider could not be read.
-pub(crate) fn of_provider(error: &ProviderError) -> &'static str {
+pub(crate) fn of_provider(error: &ProviderError, provider: Provider) -> &'static str {
     match error {
-        ProviderError::TokenRefused(_) => {
-            "give the account a token that is valid and may read all of its resources \
-             (DigitalOcean: droplet:read, database:read, kubernetes:read and tag:read)"
-        }
+        ProviderError::TokenRefused(_) => of_refused_token(provider),
         ProviderError::RateLimited { .. } => {
             "wait: the allowance comes back within the hour; see which other tools use the token"
         }
@@ -51,6 +49,21 @@ pub(crate) fn of_provider(error: &ProviderError) -> &'static str {
         ProviderError::Endpoint(_) => "give the account's `url` as https://HOST, or leave it out",
         ProviderError::NotFound(_) | ProviderError::Refused(_) | ProviderError::Foreign { .. } => {
             "see that the account's `url` is that of its provider"
+        }
+    }
+}
+
+/// What to do where a token is wrong, or lacks a right.
+pub(crate) fn of_refused_token(provider: Provider) -> &'static str {
+    match provider {
+        Provider::DigitalOcean => {
+            "give the account a valid token with the scopes droplet:read, database:read, \
+             kubernetes:read and tag:read, and to stop and start droplet:update, database:update \
+             and kubernetes:update"
+        }
+        Provider::Hetzner => {
+            "give the account a valid token of its project, which may read, and to stop and start \
+             also write"
         }
     }
 }

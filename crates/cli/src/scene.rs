@@ -2,21 +2,29 @@
 //!
 //! All happens around Monday, 23 November 2026.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use cloud_simulator::Simulator;
 use domain::{
     ResourceRef, ScheduleName,
-    configuration::{Configuration, Generation, Overrides},
-    record::{Observed, Record},
-    resource::{AutoscaleBounds, Cluster, DatabaseSize, NodePoolSize, Power, Resource, Size},
+    configuration::{Configuration, Generation, Override, Overrides},
+    record::{
+        Cause, Direction, EdgeKey, Handled, Observed, Phase, Rank, Record, Request, Transition,
+    },
+    resource::{
+        AutoscaleBounds, Cluster, DatabaseSize, NodePoolSize, Power, Resource, SavedState, Size,
+    },
+    schedule::Wish,
 };
 use environment::{Clock, SteppedClock};
 use jiff::Timestamp;
 use lifecycle::Providers;
-use store::InForce;
+use store::{Head, InForce};
 
-use crate::{configuration_file, local::clouds::Clouds};
+use crate::{configuration_file, doctor::store::Known, local::clouds::Clouds};
 
 /// Two accounts, and the schedule `office`: Monday to Friday, 08:00 to 18:00 UTC.
 pub(crate) const OFFICE: &str = r#"
@@ -43,6 +51,13 @@ pub(crate) fn in_force(toml: &str) -> InForce {
     InForce {
         configuration: Arc::new(configuration(toml)),
         overrides: Overrides::default(),
+    }
+}
+
+pub(crate) fn with_overrides(toml: &str, overrides: impl IntoIterator<Item = Override>) -> InForce {
+    InForce {
+        overrides: overrides.into_iter().collect(),
+        ..in_force(toml)
     }
 }
 
@@ -126,11 +141,62 @@ pub(crate) fn office() -> ScheduleName {
     "office".parse().unwrap()
 }
 
+pub(crate) fn transition(direction: Direction, since: Timestamp) -> Transition {
+    Transition {
+        direction,
+        claimed_at: since,
+        cause: Cause::Schedule,
+        schedule: Some(office()),
+    }
+}
+
+/// A request of a transition that was permitted, and looked at, at this instant.
+pub(crate) fn request(at: Timestamp, ask: domain::record::Ask) -> Request {
+    Request {
+        direction: Direction::Stop,
+        asked_at: at,
+        looked_at: at,
+        ask,
+        unknown: false,
+        forced: domain::record::Forced::No,
+        graceful: false,
+        target: None,
+    }
+}
+
+/// Handled a stop edge, holds the resource stopped, and is named by nothing any more.
+pub(crate) fn orphan() -> Record {
+    let handled = Handled {
+        generation: Generation(1),
+        key: EdgeKey {
+            instant: monday("08:00:00"),
+            rank: Rank::Schedule,
+        },
+        wish: Wish::Stopped,
+        schedule: Some(office()),
+    };
+    Record {
+        phase: Phase::Settled { at: Power::Stopped },
+        handled: Some(handled),
+        ..machine("do-main/droplet/8", "orphan", &[])
+    }
+}
+
+pub(crate) fn saved() -> SavedState {
+    SavedState::Database {
+        plan: "db-s-4vcpu-8gb".to_owned(),
+        nodes: 2,
+        storage_mib: None,
+    }
+}
+
 /// Simulated clouds that listen, and clients for them. The clock stands still.
 pub(crate) struct Sky {
     pub(crate) simulator: Simulator,
     pub(crate) providers: Providers,
     pub(crate) clock: Clock,
+    /// Where the clouds listen.
+    pub(crate) url: provider::Url,
 }
 
 /// Both accounts, for fleets.
@@ -142,10 +208,15 @@ accounts = [
 "#;
 
 pub(crate) async fn sky(configuration: &Configuration, fleet: &str, now: Timestamp) -> Sky {
+    sky_of(configuration, &format!("{ACCOUNTS}{fleet}"), now).await
+}
+
+/// [`sky`], where the fleet names its accounts itself.
+pub(crate) async fn sky_of(configuration: &Configuration, fleet: &str, now: Timestamp) -> Sky {
     let clock = Clock::from(SteppedClock::at(now));
-    let fleet = format!("{ACCOUNTS}{fleet}").parse().unwrap();
     let address = ([127, 0, 0, 1], 0).into();
-    let clouds = Clouds::simulated(fleet, &configuration.accounts, address).unwrap();
+    let clouds =
+        Clouds::simulated(fleet.parse().unwrap(), &configuration.accounts, address).unwrap();
     let clouds = clouds.start(&clock).await.unwrap();
     let tokens = clouds.tokens().unwrap();
     let http = provider::http_client().unwrap();
@@ -153,5 +224,17 @@ pub(crate) async fn sky(configuration: &Configuration, fleet: &str, now: Timesta
         simulator: clouds.simulator().unwrap().clone(),
         providers: Providers::new(tokens, clouds.endpoints().unwrap(), http),
         clock,
+        url: clouds.url().unwrap().clone(),
+    }
+}
+
+/// All that the doctor reads of a store with these records, in which no inventory was noted.
+pub(crate) fn known(in_force: InForce, records: impl IntoIterator<Item = Record>) -> Known {
+    Known {
+        head: Head::default(),
+        in_force,
+        states: BTreeMap::new(),
+        records: records.into_iter().collect(),
+        unreadable: Vec::new(),
     }
 }

@@ -19,7 +19,7 @@ use store::{AccountState, InForce, Reader, StoreError};
 const BATCH: usize = 100;
 
 /// Nothing is stopped on an observation older than this.
-const OBSERVATION_AGE: SignedDuration = SignedDuration::from_mins(15);
+pub const OBSERVATION_AGE: SignedDuration = SignedDuration::from_mins(15);
 
 /// Requests that one hand-out costs at most: a look and a change.
 const REQUESTS_EACH: u64 = 2;

@@ -4,6 +4,7 @@ pub mod apply;
 pub mod approve;
 pub mod by_hand;
 pub mod completions;
+pub mod doctor;
 pub mod export;
 pub mod history;
 pub mod hours;

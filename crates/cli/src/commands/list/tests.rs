@@ -266,3 +266,34 @@ fn a_kind_or_an_account_that_does_not_exist_is_bad_usage() {
     let all = accounts(&args(&[]), &in_force.configuration).unwrap();
     assert_eq!(all.len(), 2);
 }
+
+#[test]
+fn an_inventory_that_was_asked_for_in_vain_is_a_failure_of_its_account_alone() {
+    let at = monday("10:00:00");
+    let account =
+        |name: &str, event| lifecycle::Outcome::of_account(&name.parse().unwrap(), at, event);
+    let reason = "token refused".to_owned();
+    let report = Report {
+        outcomes: vec![
+            account(
+                "do-main",
+                Event::Status {
+                    state: "listed whole".to_owned(),
+                },
+            ),
+            account(
+                "hz-eu",
+                Event::Postponed {
+                    reason: reason.clone(),
+                },
+            ),
+            // A resource's own trouble is not the account's.
+            lifecycle::Outcome::of(&web(), at, Event::Postponed { reason }),
+        ],
+        ..Report::default()
+    };
+    let failures = failures(&report);
+    assert_eq!(failures.len(), 1);
+    assert_eq!(failures[0].account.as_str(), "hz-eu");
+    assert_eq!(failures[0].error, "token refused");
+}

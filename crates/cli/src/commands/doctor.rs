@@ -1,0 +1,300 @@
+//! `offhours doctor`: is everything as it should be, and if not, what is to be done?
+
+use anstyle::{AnsiColor, Effects};
+
+use super::Format;
+use crate::{
+    Exit,
+    connection::{Connection, Functions, Session},
+    doctor::{
+        Check, Finding, Verdict, accounts, clock, functions, records, rules,
+        store::{self, Known},
+    },
+    output::{self, Style},
+};
+
+/// How wide the columns before what was found are.
+const VERDICT_WIDTH: usize = 8;
+const CHECK_WIDTH: usize = 14;
+
+/// Checks the store, the clocks, the accounts, the functions and the records.
+///
+/// Nothing is changed: what cannot be known without changing something is said as such. Each
+/// finding comes with what to do about it. Exit code 3 when a person is needed, 1 when a check
+/// could not be made.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  offhours doctor --data offhours.db
+  offhours doctor --problems                     only what is not as it should be
+  offhours doctor --format json | jq '.[] | select(.verdict == \"problem\")'
+
+Verdicts: ok, hint (may not be meant), warning (mends itself, or may become a problem),
+problem (a person is needed), unknown (the check could not be made).")]
+pub struct Args {
+    /// Leave out what is as it should be.
+    #[arg(long)]
+    problems: bool,
+    #[command(flatten)]
+    connection: Connection,
+    /// How to print the findings.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Checks one thing after the other, and tells each finding as it is made.
+pub async fn run(args: &Args) -> anyhow::Result<Exit> {
+    let mut telling = Telling::of(args);
+    match args.connection.open().await {
+        Ok(session) => examine(&session, args, &mut telling).await?,
+        Err(error) if Exit::of(&error) == Exit::BadUsage => return Err(error),
+        Err(error) => {
+            let causes: Vec<_> = error.chain().skip(1).map(ToString::to_string).collect();
+            let finding = Finding::unknown(Check::Store, causes.join(": "), error.to_string());
+            telling.tell([finding])?;
+        }
+    }
+    telling.finish()
+}
+
+async fn examine(session: &Session, args: &Args, telling: &mut Telling) -> anyhow::Result<()> {
+    let now = session.now;
+    telling.tell(store::tables(&session.store).await)?;
+    let known = match Known::read(&session.store).await {
+        Ok(known) => known,
+        Err(error) => return telling.tell([store::unread(&error)]),
+    };
+    telling.tell(store::unreadable(&known))?;
+    telling.tell(store::configuration(&known, now))?;
+    telling.tell([store_clock(session).await])?;
+    if let Some(lambda) = functions(session)? {
+        telling.tell(functions::at_aws(&lambda).await)?;
+        telling.tell(accounts::at_aws(&lambda, &known).await)?;
+        telling.tell(accounts::noted_rates(&known, now))?;
+    } else {
+        let file = args.connection.file();
+        telling.tell([functions::here(&known.states, &file, now)])?;
+        let providers = session.providers()?;
+        for name in known.in_force.configuration.accounts.keys() {
+            telling.tell(accounts::here(&providers, name, &known, session.clock()).await)?;
+        }
+    }
+    telling.tell(accounts::inventories(&known, now))?;
+    telling.tell(records::check(&known, now))?;
+    telling.tell(rules::check(&known, now))
+}
+
+/// The functions at AWS; none on a local store.
+fn functions(session: &Session) -> anyhow::Result<Option<environment::LambdaFunctions>> {
+    if session.aws().is_none() {
+        return Ok(None);
+    }
+    let (sender, _) = tokio::sync::mpsc::unbounded_channel();
+    Ok(match session.functions(sender)? {
+        Functions::Lambda(lambda) => Some(lambda),
+        Functions::Here(_) => None,
+    })
+}
+
+async fn store_clock(session: &Session) -> Finding {
+    if session.is_simulated() {
+        return Finding::ok(Check::Clock, "the simulator's clock tells the time");
+    }
+    match session.store.clock().await {
+        Ok(theirs) => clock::compare("the store", theirs, session.clock().now()),
+        Err(error) => store::unread(&error),
+    }
+}
+
+/// Tells each finding as it is made to people, and all of them at the end to programs.
+struct Telling {
+    format: Format,
+    style: Style,
+    /// Whether what is as it should be is left out.
+    problems: bool,
+    findings: Vec<Finding>,
+}
+
+impl Telling {
+    fn of(args: &Args) -> Self {
+        Self {
+            format: args.format,
+            style: Style::of_stdout(),
+            problems: args.problems,
+            findings: Vec::new(),
+        }
+    }
+
+    fn tell(&mut self, findings: impl IntoIterator<Item = Finding>) -> anyhow::Result<()> {
+        for finding in findings {
+            let is_told = !self.problems || finding.verdict != Verdict::Ok;
+            if is_told && self.format == Format::Table {
+                output::print(&line(&finding, self.style))?;
+            }
+            if is_told {
+                self.findings.push(finding);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> anyhow::Result<Exit> {
+        match self.format {
+            Format::Json => output::print_json(&self.findings)?,
+            Format::Table => output::remark(&format!("\n{}\n", summary(&self.findings))),
+        }
+        Ok(exit(&self.findings))
+    }
+}
+
+/// A finding on a line, and its remedy on another.
+fn line(finding: &Finding, style: Style) -> String {
+    let Finding {
+        check,
+        verdict,
+        subject,
+        found,
+        remedy,
+    } = finding;
+    let word = format!("{:VERDICT_WIDTH$}", verdict.as_str());
+    let colour = colour(*verdict, style);
+    // The word that programs read is the one for people, too.
+    let check = serde_json::to_value(check).unwrap_or_default();
+    let check = check.as_str().unwrap_or_default();
+    let subject = subject.as_ref();
+    let subject = subject.map_or_else(String::new, |subject| format!("{subject}: "));
+    let mut text = format!("{colour}{word}{colour:#} {check:CHECK_WIDTH$} {subject}{found}\n");
+    if let Some(remedy) = remedy {
+        text.extend(std::iter::repeat_n(' ', VERDICT_WIDTH + CHECK_WIDTH + 2));
+        text.push_str(remedy);
+        text.push('\n');
+    }
+    text
+}
+
+fn colour(verdict: Verdict, style: Style) -> anstyle::Style {
+    if !style.colours {
+        return anstyle::Style::new();
+    }
+    match verdict {
+        Verdict::Ok => AnsiColor::Green.on_default(),
+        Verdict::Hint => AnsiColor::Cyan.on_default(),
+        Verdict::Warning => AnsiColor::Yellow.on_default(),
+        Verdict::Problem | Verdict::Unknown => AnsiColor::Red.on_default().effects(Effects::BOLD),
+    }
+}
+
+fn summary(findings: &[Finding]) -> String {
+    let of = |verdict: Verdict| findings.iter().filter(|f| f.verdict == verdict).count();
+    let told: Vec<_> = [
+        (of(Verdict::Problem), "problem"),
+        (of(Verdict::Unknown), "unknown"),
+        (of(Verdict::Warning), "warning"),
+        (of(Verdict::Hint), "hint"),
+    ]
+    .into_iter()
+    .filter(|(number, _)| *number > 0)
+    .map(|(number, word)| match word {
+        "unknown" => format!("{number} could not be checked"),
+        word => crate::configuration_file::count(number, word),
+    })
+    .collect();
+    if told.is_empty() {
+        return "Everything is as it should be.".to_owned();
+    }
+    told.join(", ")
+}
+
+fn exit(findings: &[Finding]) -> Exit {
+    match findings.iter().map(|finding| finding.verdict).max() {
+        Some(Verdict::Unknown) => Exit::Failed,
+        Some(Verdict::Problem) => Exit::NeedsPerson,
+        Some(Verdict::Ok | Verdict::Hint | Verdict::Warning) | None => Exit::Done,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn findings() -> Vec<Finding> {
+        vec![
+            Finding::ok(
+                Check::Store,
+                "the four tables and the index `due` are there",
+            ),
+            Finding::hint(Check::Schedules, "nothing follows it").of("office"),
+            Finding::warning(
+                Check::Clock,
+                "this machine is 7s ahead of the store",
+                "use NTP",
+            ),
+            Finding::problem(Check::Token, "the token is refused", "give it another").of("do-main"),
+            Finding::unknown(Check::Token, "no answer", "try again").of("hz-eu"),
+        ]
+    }
+
+    #[test]
+    fn a_finding_is_a_line_and_its_remedy_another() {
+        let lines = findings()
+            .iter()
+            .map(|f| line(f, Style::PLAIN))
+            .collect::<String>();
+        insta::assert_snapshot!(lines, @"
+        ok       store          the four tables and the index `due` are there
+        hint     schedules      office: nothing follows it
+        warning  clock          this machine is 7s ahead of the store
+                                use NTP
+        problem  token          do-main: the token is refused
+                                give it another
+        unknown  token          hz-eu: no answer
+                                try again
+        ");
+        assert_eq!(
+            summary(&findings()),
+            "1 problem, 1 could not be checked, 1 warning, 1 hint"
+        );
+        assert_eq!(summary(&findings()[..1]), "Everything is as it should be.");
+    }
+
+    #[test]
+    fn programs_read_findings_of_one_shape() {
+        insta::assert_snapshot!(serde_json::to_string_pretty(&findings()[2..4]).unwrap(), @r#"
+        [
+          {
+            "check": "clock",
+            "verdict": "warning",
+            "subject": null,
+            "found": "this machine is 7s ahead of the store",
+            "remedy": "use NTP"
+          },
+          {
+            "check": "token",
+            "verdict": "problem",
+            "subject": "do-main",
+            "found": "the token is refused",
+            "remedy": "give it another"
+          }
+        ]
+        "#);
+    }
+
+    #[test]
+    fn a_problem_needs_a_person_and_a_check_that_was_not_made_is_a_failure() {
+        let all = findings();
+        assert_eq!(exit(&all), Exit::Failed);
+        assert_eq!(exit(&all[..4]), Exit::NeedsPerson);
+        assert_eq!(exit(&all[..3]), Exit::Done);
+        assert_eq!(exit(&[]), Exit::Done);
+    }
+
+    #[test]
+    fn colours_are_only_for_those_who_want_them() {
+        let coloured = Style {
+            colours: true,
+            ..Style::PLAIN
+        };
+        assert!(line(&findings()[3], coloured).contains('\u{1b}'));
+        assert!(!line(&findings()[3], Style::PLAIN).contains('\u{1b}'));
+    }
+}

@@ -1,0 +1,480 @@
+//! The accounts: token, rights, what is left of the rate limit, the last inventory.
+
+use std::collections::BTreeMap;
+
+use dispatch::OBSERVATION_AGE;
+use domain::{
+    AccountName, ResourceKind, ResourceRef,
+    configuration::{Configuration, Provider},
+    record::{Phase, Record},
+};
+use environment::{Clock, LambdaFunctions, in_words};
+use jiff::Timestamp;
+use lifecycle::{
+    Providers, ProvidersError, Report,
+    outcome::{Event, Subject},
+};
+use provider::{Client, ProviderError, Refusal};
+use serde_json::json;
+use store::AccountState;
+
+use super::{Check, Finding, clock::compare, store::Known};
+use crate::{ago::ago, remedies};
+
+/// Below this part of the limit little is left.
+const LOW: u64 = 10;
+
+/// On a local store: tries each account's token, sees what is left of its limit, and what time its
+/// provider has.
+pub(crate) async fn here(
+    providers: &Providers,
+    name: &AccountName,
+    known: &Known,
+    clock: &Clock,
+) -> Vec<Finding> {
+    let configuration = &known.in_force.configuration;
+    let Some(account) = configuration.accounts.get(name) else {
+        return Vec::new();
+    };
+    let client = match providers.client(name, configuration).await {
+        Ok(client) => client,
+        Err(error) => return vec![no_client(&error).of(name)],
+    };
+    let mut refused = Vec::new();
+    for &kind in account.provider.kinds() {
+        match client.try_reading(kind).await {
+            Ok(()) => {}
+            Err(ProviderError::TokenRefused(refusal)) => refused.push((kind, refusal)),
+            Err(error) => {
+                let remedy = remedies::of_provider(&error, account.provider);
+                let finding = Finding::unknown(Check::Token, in_words(&error), remedy);
+                return [finding.of(name)]
+                    .into_iter()
+                    .chain(rate_here(&client, name))
+                    .collect();
+            }
+        }
+    }
+    let whose = format!("{name}'s provider");
+    let mut findings =
+        vec![token(account.provider, &refused, has_tags(name, &known.records)).of(name)];
+    findings.extend(rate_here(&client, name));
+    findings.push(compare(&whose, client.date(), clock.now()).of(name));
+    findings
+}
+
+fn no_client(error: &ProvidersError) -> Finding {
+    Finding::problem(Check::Token, in_words(error), remedies::of_client(error))
+}
+
+/// Whether tags can be read, as far as the last inventory shows.
+fn has_tags(account: &AccountName, records: &[Record]) -> bool {
+    let of_it = |record: &&Record| record.reference.account == *account;
+    let tagged = |record: &Record| {
+        let cluster = record.cluster.as_ref();
+        !record.tags.is_empty() || cluster.is_some_and(|cluster| !cluster.tags.is_empty())
+    };
+    records.iter().filter(of_it).any(tagged)
+}
+
+/// What is known of a token without changing anything, and what is not.
+fn token(provider: Provider, refused: &[(ResourceKind, Refusal)], tagged: bool) -> Finding {
+    if let Some((_, refusal)) = refused.first() {
+        let kinds: Vec<_> = refused.iter().map(|(kind, _)| format!("{kind}s")).collect();
+        let what = if refused.len() == provider.kinds().len() {
+            "the token is refused".to_owned()
+        } else {
+            format!("the token may not read {}", kinds.join(", "))
+        };
+        let remedy = remedies::of_refused_token(provider);
+        return Finding::problem(Check::Token, format!("{what}: {refusal}"), remedy);
+    }
+    let found = match (provider, tagged) {
+        (Provider::DigitalOcean, true) => {
+            "the token reads Droplets, databases, node pools and tags; whether it may change them \
+             (droplet:update, database:update, kubernetes:update) shows only when it does"
+        }
+        (Provider::DigitalOcean, false) => {
+            "the token reads Droplets, databases and node pools. No tag was seen so far: none is \
+             set, or the token lacks tag:read. Whether it may change them (droplet:update, \
+             database:update, kubernetes:update) shows only when it does"
+        }
+        (Provider::Hetzner, _) => {
+            "the token reads servers; whether it may also write shows only when it does"
+        }
+    };
+    match (provider, tagged) {
+        (Provider::DigitalOcean, false) => Finding::hint(Check::Token, found),
+        (Provider::DigitalOcean, true) | (Provider::Hetzner, _) => Finding::ok(Check::Token, found),
+    }
+}
+
+fn rate_here(client: &Client, name: &AccountName) -> Option<Finding> {
+    let rate = client.rate()?;
+    Some(rate_limit(rate.remaining, rate.limit).of(name))
+}
+
+/// Few requests left delay what Offhours does; it uses at most half of them.
+fn rate_limit(remaining: u64, limit: u64) -> Finding {
+    let found = format!(
+        "{remaining} of {limit} requests an hour are left; Offhours may use {}",
+        remaining / 2
+    );
+    if remaining * LOW < limit {
+        return Finding::warning(
+            Check::RateLimit,
+            found,
+            "see which other tools use the token: stops and starts wait until requests are left",
+        );
+    }
+    Finding::ok(Check::RateLimit, found)
+}
+
+/// What each provider allows an hour (`DigitalOcean` per token, Hetzner per project).
+fn hourly_limit(provider: Provider) -> u64 {
+    match provider {
+        Provider::DigitalOcean => 5000,
+        Provider::Hetzner => 3600,
+    }
+}
+
+/// Against AWS, where this machine holds no token: what the inventory noted of the rate limits.
+pub(crate) fn noted_rates(known: &Known, now: Timestamp) -> Vec<Finding> {
+    let accounts = known.in_force.configuration.accounts.iter();
+    accounts
+        .filter_map(|(name, account)| {
+            let rate = known.states.get(name)?.rate?;
+            let finding = rate_limit(rate.remaining, hourly_limit(account.provider)).of(name);
+            Some(Finding {
+                found: format!("{} (as of {})", finding.found, ago(rate.at, now)),
+                ..finding
+            })
+        })
+        .collect()
+}
+
+/// Against AWS: poll-status reads one resource of each account with the account's token.
+pub(crate) async fn at_aws(functions: &LambdaFunctions, known: &Known) -> Vec<Finding> {
+    let asked = one_of_each(&known.in_force.configuration, &known.records);
+    let resources: Vec<_> = asked.values().collect();
+    let answer = functions
+        .ask_poll_status(json!({ "resources": resources }))
+        .await;
+    // That poll-status does not answer is told by the check of the functions.
+    let report = answer
+        .ok()
+        .and_then(|answer| serde_json::from_value(answer).ok());
+    let accounts = known.in_force.configuration.accounts.keys();
+    accounts
+        .map(|name| answered(asked.get(name), report.as_ref()).of(name))
+        .collect()
+}
+
+fn one_of_each<'r>(
+    configuration: &Configuration,
+    records: &'r [Record],
+) -> BTreeMap<AccountName, &'r ResourceRef> {
+    let mut found = BTreeMap::new();
+    for record in records {
+        let account = &record.reference.account;
+        let is_there = !matches!(record.phase, Phase::Gone { .. });
+        if is_there && configuration.accounts.contains_key(account) {
+            found.entry(account.clone()).or_insert(&record.reference);
+        }
+    }
+    found
+}
+
+fn answered(asked: Option<&&ResourceRef>, report: Option<&Report>) -> Finding {
+    let Some(&reference) = asked else {
+        return Finding::hint(
+            Check::Token,
+            "no resource is known with which poll-status could try the token; the last inventory \
+             tells whether it is accepted",
+        );
+    };
+    let about = |outcome: &&lifecycle::Outcome| matches!(&outcome.subject, Subject::Resource { resource, .. } if resource == reference);
+    let outcome = report.and_then(|report| report.outcomes.iter().find(about));
+    match outcome.map(|outcome| &outcome.event) {
+        Some(Event::Status { .. }) => Finding::ok(
+            Check::Token,
+            format!(
+                "poll-status reads {reference} with it; whether it may change it shows only when it does"
+            ),
+        ),
+        Some(event @ (Event::Postponed { .. } | Event::Declined { .. })) => Finding::problem(
+            Check::Token,
+            format!("poll-status cannot read {reference}: {event}"),
+            "see that the account's SSM parameter holds a valid token that may read all of its \
+             resources, and that poll-status may read the parameter",
+        ),
+        Some(_) | None => Finding::unknown(
+            Check::Token,
+            "poll-status did not say whether the token is accepted",
+            "see what is found of the functions, and check again",
+        ),
+    }
+}
+
+/// The last inventory of each account: without one that is young, nothing is stopped.
+pub(crate) fn inventories(known: &Known, now: Timestamp) -> Vec<Finding> {
+    let accounts = known.in_force.configuration.accounts.keys();
+    accounts
+        .map(|name| inventory(known.states.get(name), now).of(name))
+        .collect()
+}
+
+fn inventory(state: Option<&AccountState>, now: Timestamp) -> Finding {
+    let remedy = "`offhours list --refresh` takes an inventory now; see also what is found of the \
+                  token and of the functions";
+    let Some(listed_at) = state.and_then(|state| state.listed_at) else {
+        let error = state.and_then(|state| state.error.as_deref());
+        let why = error.map_or_else(String::new, |error| format!(": {error}"));
+        return Finding::problem(
+            Check::Inventory,
+            format!("never listed so far{why}"),
+            remedy,
+        );
+    };
+    let error = state.and_then(|state| state.error.as_deref());
+    let age = now.duration_since(listed_at);
+    let listed = format!("listed {}", ago(listed_at, now));
+    match (age > OBSERVATION_AGE, error) {
+        (false, None) => Finding::ok(Check::Inventory, listed),
+        (false, Some(error)) => Finding::warning(
+            Check::Inventory,
+            format!("{listed}; the latest try failed: {error}"),
+            remedy,
+        ),
+        (true, error) => {
+            let error = error.map_or_else(String::new, |error| format!(": {error}"));
+            Finding::problem(
+                Check::Inventory,
+                format!(
+                    "{listed}, and nothing is stopped on an observation older than {} minutes{error}",
+                    OBSERVATION_AGE.as_mins()
+                ),
+                remedy,
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::SignedDuration;
+    use lifecycle::Outcome;
+    use store::Rate;
+
+    use super::*;
+    use crate::{
+        doctor::Verdict,
+        scene::{OFFICE, Sky, configuration, in_force, known, monday, sky, sky_of, web},
+    };
+
+    const FLEET: &str = r#"
+        [[droplets]]
+        id = 1
+        name = "web"
+    "#;
+
+    async fn clouds() -> Sky {
+        sky(&configuration(OFFICE), FLEET, monday("10:00:00")).await
+    }
+
+    fn fault(path: &str, does: &serde_json::Value) -> cloud_simulator::Fault {
+        let fault = json!({"match": {"path_prefix": path}, "times": 9, "does": does});
+        serde_json::from_value(fault).unwrap()
+    }
+
+    async fn checked(sky: &Sky, account: &str) -> Vec<Finding> {
+        let known = known(in_force(OFFICE), [web()]);
+        let name = account.parse().unwrap();
+        here(&sky.providers, &name, &known, &sky.clock).await
+    }
+
+    fn verdicts(findings: &[Finding]) -> Vec<(Check, Verdict)> {
+        findings.iter().map(|f| (f.check, f.verdict)).collect()
+    }
+
+    #[tokio::test]
+    async fn a_good_token_is_told_with_what_cannot_be_known_and_changes_nothing() {
+        let sky = clouds().await;
+        for account in ["do-main", "hz-eu"] {
+            let found = checked(&sky, account).await;
+            let expected = [Check::Token, Check::RateLimit, Check::Clock];
+            assert_eq!(verdicts(&found), expected.map(|check| (check, Verdict::Ok)));
+            assert!(
+                found[0].found.contains("shows only when it does"),
+                "{found:#?}"
+            );
+        }
+        let log = sky.simulator.log();
+        assert_eq!(log.len(), 4, "one small request per kind");
+        assert!(log.iter().all(|entry| entry.request.method == "GET"));
+    }
+
+    #[tokio::test]
+    async fn a_refused_token_and_a_missing_right_are_problems() {
+        let sky = clouds().await;
+        let forbidden = json!({"answer": {"status": 403}});
+        sky.simulator.add_fault(fault("/v2/databases", &forbidden));
+        sky.simulator
+            .add_fault(fault("/v1/", &json!("unauthorized")));
+        let found = checked(&sky, "do-main").await;
+        assert_eq!(found[0].verdict, Verdict::Problem);
+        assert!(
+            found[0]
+                .found
+                .starts_with("the token may not read databases:"),
+            "{found:#?}"
+        );
+        let found = checked(&sky, "hz-eu").await;
+        assert_eq!(found[0].verdict, Verdict::Problem);
+        assert!(
+            found[0].found.starts_with("the token is refused:"),
+            "{found:#?}"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_provider_that_does_not_answer_leaves_the_token_unknown() {
+        let sky = clouds().await;
+        let down = json!({"answer": {"status": 503}});
+        sky.simulator.add_fault(fault("/v1/", &down));
+        let found = checked(&sky, "hz-eu").await;
+        assert_eq!(found[0].verdict, Verdict::Unknown);
+    }
+
+    #[tokio::test]
+    async fn a_token_that_is_not_there_is_a_problem_that_names_where_it_belongs() {
+        let sky = clouds().await;
+        let toml = OFFICE.replace("env:HZ", "env:OFFHOURS_TEST_NO_SUCH_TOKEN");
+        let known = known(in_force(&toml), []);
+        let name = "hz-eu".parse().unwrap();
+        let found = here(&sky.providers, &name, &known, &sky.clock).await;
+        assert_eq!(verdicts(&found), [(Check::Token, Verdict::Problem)]);
+        let remedy = found[0].remedy.as_deref().unwrap();
+        assert!(
+            remedy.starts_with("set OFFHOURS_TEST_NO_SUCH_TOKEN"),
+            "{remedy}"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_rate_limit_that_others_have_nearly_used_up_is_a_warning() {
+        let fleet = r#"
+            accounts = [
+                { name = "do-main", provider = "digitalocean", token = "d" },
+                { name = "hz-eu", provider = "hetzner", token = "h", rate_limit = { per_hour = 20 } },
+            ]
+        "#;
+        let sky = sky_of(&configuration(OFFICE), fleet, monday("10:00:00")).await;
+        assert_eq!(checked(&sky, "hz-eu").await[1].verdict, Verdict::Ok);
+        let servers = sky.url.join("v1/servers").unwrap();
+        let others = provider::http_client().unwrap();
+        for _ in 0..17 {
+            let request = others.get(servers.clone()).bearer_auth("h");
+            assert!(request.send().await.unwrap().status().is_success());
+        }
+        let found = checked(&sky, "hz-eu").await;
+        assert_eq!(found[0].verdict, Verdict::Ok);
+        assert_eq!(found[1].verdict, Verdict::Warning);
+        assert!(found[1].found.starts_with("1 of 20 requests"), "{found:#?}");
+    }
+
+    #[test]
+    fn less_than_a_tenth_is_little() {
+        assert_eq!(rate_limit(499, 5000).verdict, Verdict::Warning);
+        let left = rate_limit(500, 5000);
+        assert_eq!(left.verdict, Verdict::Ok);
+        assert!(left.found.ends_with("Offhours may use 250"), "{left:?}");
+    }
+
+    #[tokio::test]
+    async fn a_provider_whose_clock_differs_is_a_warning() {
+        let sky = clouds().await;
+        let known = known(in_force(OFFICE), [web()]);
+        let late = Clock::from(environment::SteppedClock::at(monday("10:00:30")));
+        let found = here(&sky.providers, &"hz-eu".parse().unwrap(), &known, &late).await;
+        assert_eq!(found[2].verdict, Verdict::Warning);
+        assert_eq!(
+            found[2].found,
+            "this machine is 30s ahead of hz-eu's provider"
+        );
+    }
+
+    #[test]
+    fn without_any_tag_seen_the_right_to_read_them_is_not_known() {
+        let none = token(Provider::DigitalOcean, &[], false);
+        assert_eq!(none.verdict, Verdict::Hint);
+        assert!(none.found.contains("lacks tag:read"));
+        assert!(has_tags(&"do-main".parse().unwrap(), &[web()]));
+        assert!(!has_tags(&"hz-eu".parse().unwrap(), &[web()]));
+    }
+
+    #[test]
+    fn an_old_failed_or_missing_inventory_says_what_follows_from_it() {
+        let now = monday("10:00:00");
+        let check = |minutes: Option<i64>, error: Option<&str>| {
+            let mut state = AccountState::unknown("do-main".parse().unwrap());
+            state.listed_at = minutes.map(|minutes| now - SignedDuration::from_mins(minutes));
+            state.error = error.map(str::to_owned);
+            inventory(Some(&state), now)
+        };
+        assert_eq!(check(Some(15), None).verdict, Verdict::Ok);
+        let old = check(Some(16), None);
+        assert_eq!(old.verdict, Verdict::Problem);
+        assert!(old.found.contains("nothing is stopped"), "{old:?}");
+        let failed = check(Some(3), Some("token refused"));
+        assert_eq!(failed.verdict, Verdict::Warning);
+        assert!(failed.found.contains("token refused"), "{failed:?}");
+        assert!(
+            check(Some(20), Some("no answer"))
+                .found
+                .ends_with("no answer")
+        );
+        assert_eq!(check(None, Some("no answer")).verdict, Verdict::Problem);
+        assert_eq!(inventory(None, now).verdict, Verdict::Problem);
+    }
+
+    #[test]
+    fn at_aws_the_rate_is_what_the_inventory_noted() {
+        let mut known = known(in_force(OFFICE), []);
+        let name: AccountName = "hz-eu".parse().unwrap();
+        let mut state = AccountState::unknown(name.clone());
+        let at = monday("09:58:00");
+        state.rate = Some(Rate { remaining: 100, at });
+        known.states.insert(name, state);
+        let found = noted_rates(&known, monday("10:00:00"));
+        assert_eq!(verdicts(&found), [(Check::RateLimit, Verdict::Warning)]);
+        assert!(found[0].found.starts_with("100 of 3600"), "{found:?}");
+        assert!(found[0].found.ends_with("(as of 2m ago)"), "{found:?}");
+    }
+
+    #[test]
+    fn at_aws_poll_status_says_whether_it_reads_with_the_token() {
+        let record = web();
+        let reference = &record.reference;
+        let check = |event: Event| {
+            let mut report = Report::default();
+            let at = monday("10:00:00");
+            report.outcomes.push(Outcome::of(&record, at, event));
+            answered(Some(&reference), Some(&report)).verdict
+        };
+        let state = "running".to_owned();
+        assert_eq!(check(Event::Status { state }), Verdict::Ok);
+        let reason = "token refused".to_owned();
+        assert_eq!(
+            check(Event::Postponed {
+                reason: reason.clone()
+            }),
+            Verdict::Problem
+        );
+        assert_eq!(check(Event::Declined { reason }), Verdict::Problem);
+        assert_eq!(answered(Some(&reference), None).verdict, Verdict::Unknown);
+        assert_eq!(answered(None, None).verdict, Verdict::Hint);
+        let asked = one_of_each(&configuration(OFFICE), std::slice::from_ref(&record));
+        assert_eq!(asked.len(), 1);
+    }
+}

@@ -1,0 +1,196 @@
+//! The functions that do the work: at AWS, or as one process on a local store.
+
+use std::collections::BTreeMap;
+
+use domain::{AccountName, record::INVENTORY_INTERVAL};
+use environment::{Function, InvokeError, InvokeTrouble, LambdaFunctions, in_words};
+use jiff::Timestamp;
+use serde_json::json;
+use store::AccountState;
+
+use super::{Check, Finding};
+use crate::ago::ago;
+
+/// On a local store nothing runs by itself: the last inventory tells whether something does.
+pub(crate) fn here(
+    states: &BTreeMap<AccountName, AccountState>,
+    file: &str,
+    now: Timestamp,
+) -> Finding {
+    let run = format!(
+        "`offhours local --data {file}` must run: commands look and act once, and no edge is \
+         handled without it"
+    );
+    match states.values().filter_map(|state| state.tried_at).max() {
+        Some(at) if now.duration_since(at) <= INVENTORY_INTERVAL * 2 => Finding::ok(
+            Check::Functions,
+            format!(
+                "something works on this store: it took an inventory {}",
+                ago(at, now)
+            ),
+        ),
+        Some(at) => Finding::problem(
+            Check::Functions,
+            format!(
+                "nothing works on this store: the last inventory was tried {}",
+                ago(at, now)
+            ),
+            run,
+        ),
+        None => Finding::problem(
+            Check::Functions,
+            "nothing has worked on this store so far",
+            run,
+        ),
+    }
+}
+
+/// At AWS: each of the four is there, and those that take questions answer an empty one.
+pub(crate) async fn at_aws(functions: &LambdaFunctions) -> Vec<Finding> {
+    let nothing = json!({ "resources": [] });
+    let rehearsal = json!({ "resources": [], "dry_run": true });
+    let poll_status = functions.ask_poll_status(nothing).await;
+    let stop = functions.ask(Function::Stop, rehearsal.clone()).await;
+    let start = functions.ask(Function::Start, rehearsal).await;
+    let dispatch = functions.find_dispatch().await;
+    let answers = "answers";
+    vec![
+        one("poll-status", answers, poll_status.map(drop)),
+        one("stop", answers, stop.map(drop)),
+        one("start", answers, start.map(drop)),
+        one(
+            "dispatch",
+            "is there; what it does shows in its log",
+            dispatch,
+        ),
+    ]
+}
+
+fn one(function: &str, well: &str, result: Result<(), InvokeError>) -> Finding {
+    let finding = match result {
+        Ok(()) => Finding::ok(Check::Functions, format!("{function} {well}")),
+        Err(error) => {
+            let words = in_words(&error);
+            match error.trouble() {
+                InvokeTrouble::Missing => Finding::problem(
+                    Check::Functions,
+                    words,
+                    "deploy the stack, or name the function as OFFHOURS_…_FUNCTION and the \
+                     region with --region",
+                ),
+                InvokeTrouble::Failed => Finding::problem(
+                    Check::Functions,
+                    words,
+                    "see the function's log; deploy the stack again if it is of an older version",
+                ),
+                InvokeTrouble::NotAsked => Finding::unknown(
+                    Check::Functions,
+                    words,
+                    "see that the credentials of the AWS tools may invoke and describe the \
+                     functions",
+                ),
+            }
+        }
+    };
+    finding.of(function)
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::configuration::Provider;
+    use environment::aws::local_config;
+    use jiff::SignedDuration;
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::TcpListener,
+    };
+
+    use super::*;
+    use crate::{doctor::Verdict, scene::monday};
+
+    fn tried(at: Option<Timestamp>) -> BTreeMap<AccountName, AccountState> {
+        let name: AccountName = Provider::Hetzner.to_string().parse().unwrap();
+        let mut state = AccountState::unknown(name.clone());
+        state.tried_at = at;
+        BTreeMap::from([(name, state)])
+    }
+
+    #[test]
+    fn a_local_store_on_which_nothing_works_is_a_problem_with_the_command_to_run() {
+        let now = monday("10:00:00");
+        let minutes = SignedDuration::from_mins;
+        for (at, verdict) in [
+            (Some(now), Verdict::Ok),
+            (Some(now - minutes(10)), Verdict::Ok),
+            (Some(now - minutes(11)), Verdict::Problem),
+            (None, Verdict::Problem),
+        ] {
+            let finding = here(&tried(at), "my.db", now);
+            assert_eq!(finding.verdict, verdict, "{finding:?}");
+            let remedy = finding.remedy.unwrap_or_default();
+            let names_it = remedy.contains("offhours local --data my.db");
+            assert_eq!(names_it, verdict == Verdict::Problem, "{remedy}");
+        }
+    }
+
+    /// A Lambda service that knows three functions, one of which fails, and forbids another.
+    async fn lambda() -> LambdaFunctions {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            loop {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut head = vec![0; 16 * 1024];
+                let length = stream.read(&mut head).await.unwrap();
+                let head = String::from_utf8_lossy(&head[..length]);
+                let path = head.split_whitespace().nth(1).unwrap_or_default();
+                let (status, header, body) = match path {
+                    path if path.contains("t-poll-status") => (200, "", r#"{"outcomes": []}"#),
+                    path if path.contains("t-stop") => (
+                        200,
+                        "x-amz-function-error: Unhandled\r\n",
+                        r#"{"errorMessage": "no table"}"#,
+                    ),
+                    path if path.contains("t-start") => (
+                        404,
+                        "x-amzn-errortype: ResourceNotFoundException\r\n",
+                        r#"{"Message": "not found"}"#,
+                    ),
+                    _ => (
+                        403,
+                        "x-amzn-errortype: AccessDeniedException\r\n",
+                        r#"{"Message": "not yours"}"#,
+                    ),
+                };
+                let answer = format!(
+                    "HTTP/1.1 {status} Some\r\n{header}content-length: {}\r\nconnection: close\r\n\r\n{body}",
+                    body.len()
+                );
+                stream.write_all(answer.as_bytes()).await.unwrap();
+            }
+        });
+        LambdaFunctions::of_stack(&local_config(&format!("http://{address}")), "t-")
+    }
+
+    #[tokio::test]
+    async fn each_function_answers_is_missing_fails_or_may_not_be_asked() {
+        let found = at_aws(&lambda().await).await;
+        let verdicts: Vec<_> = found
+            .iter()
+            .map(|finding| (finding.subject.as_deref().unwrap(), finding.verdict))
+            .collect();
+        assert_eq!(
+            verdicts,
+            [
+                ("poll-status", Verdict::Ok),
+                ("stop", Verdict::Problem),
+                ("start", Verdict::Problem),
+                ("dispatch", Verdict::Unknown),
+            ],
+            "{found:#?}"
+        );
+        assert!(found[1].found.contains("no table"), "{found:#?}");
+        let remedy = found[2].remedy.as_deref().unwrap();
+        assert!(remedy.starts_with("deploy the stack"), "{found:#?}");
+    }
+}

@@ -1,0 +1,466 @@
+//! Records that need a person, or that do not move as they should.
+
+use std::collections::BTreeMap;
+
+use domain::{
+    AccountName, ScheduleName,
+    configuration::Configuration,
+    membership::{Bar, Membership, Subject},
+    record::{Ask, Phase, Record, deadline},
+};
+use environment::in_words;
+use jiff::Timestamp;
+
+use super::{Check, Finding, or_ok, store::Known};
+use crate::{
+    ago::{ago, length},
+    configuration_file::count,
+    nearest::advice,
+};
+
+/// So many failures in a row are no accident any more.
+const ATTEMPTS: u32 = 5;
+
+/// All that is found of the records.
+pub(crate) fn check(known: &Known, now: Timestamp) -> Vec<Finding> {
+    let configuration = &known.in_force.configuration;
+    let (of_accounts, left): (Vec<_>, Vec<_>) = known
+        .records
+        .iter()
+        .filter(|record| !matches!(record.phase, Phase::Gone { .. }))
+        .partition(|record| {
+            configuration
+                .accounts
+                .contains_key(&record.reference.account)
+        });
+    let mut findings = Vec::new();
+    for record in &of_accounts {
+        let found = [
+            ended(record, now),
+            held(record),
+            orphaned(record),
+            attached(record, configuration),
+            overdue(record, now),
+            permit(record, now),
+            failing(record, now),
+        ];
+        let subject = format!("{} ({})", record.reference, record.name);
+        findings.extend(found.into_iter().flatten().map(|f| f.of(&subject)));
+    }
+    findings.extend(left_behind(&left));
+    let ok = format!(
+        "{}: none needs a person",
+        count(of_accounts.len(), "record")
+    );
+    or_ok(findings, Check::Records, ok)
+}
+
+/// Stuck, or refused by the provider.
+fn ended(record: &Record, now: Timestamp) -> Option<Finding> {
+    let (found, remedy) = match &record.phase {
+        Phase::Stuck {
+            transition,
+            since,
+            reason,
+        } => (
+            format!(
+                "{} stuck since {}: {reason}",
+                transition.direction,
+                ago(*since, now)
+            ),
+            format!(
+                "look at it in the provider's console; it settles by itself once seen, and \
+                 `offhours {} {}` asks again",
+                transition.direction, record.reference
+            ),
+        ),
+        Phase::Refused { transition, reason } => (
+            format!("{} refused by the provider: {reason}", transition.direction),
+            format!(
+                "it is not tried again until the next edge; where the cause is gone, `offhours {} \
+                 {}` tries now, and the tag offhours:off (label offhours=off) ends it",
+                transition.direction, record.reference
+            ),
+        ),
+        Phase::Settled { .. } | Phase::InFlight { .. } | Phase::Gone { .. } => return None,
+    };
+    Some(Finding::problem(Check::Records, found, remedy))
+}
+
+fn held(record: &Record) -> Option<Finding> {
+    record.held.then(|| {
+        Finding::problem(
+            Check::Records,
+            "held: too many joined schedules at once",
+            format!("`offhours approve {}` lets go of it", record.reference),
+        )
+    })
+}
+
+fn orphaned(record: &Record) -> Option<Finding> {
+    record.is_orphaned().then(|| {
+        let owed = record.saved.as_ref();
+        let owed = owed.map_or_else(String::new, |saved| format!(", and is owed {saved}"));
+        Finding::problem(
+            Check::Records,
+            format!("orphaned: it was stopped by us, nothing covers it any more{owed}"),
+            format!(
+                "`offhours start {}` restores it; or let a schedule cover it again",
+                record.reference
+            ),
+        )
+    })
+}
+
+/// In a conflict, or tagged with a schedule that does not exist.
+fn attached(record: &Record, configuration: &Configuration) -> Option<Finding> {
+    match Membership::of(Subject::recorded(record), configuration) {
+        Membership::Barred(bar) => {
+            let remedy = match &bar {
+                Bar::TwoSchedules { via, .. } => format!("leave one schedule by {via}"),
+                Bar::TwoAccounts(_) => {
+                    "remove one of the accounts, or give each its own datacenters".to_owned()
+                }
+                Bar::Protected(_) | Bar::OptedOut { .. } | Bar::Unsupported(_) => return None,
+            };
+            Some(Finding::problem(Check::Records, in_words(&bar), remedy))
+        }
+        Membership::Unknown { word, via } => {
+            let known = configuration.schedules.keys().map(ScheduleName::as_str);
+            let advice = advice(&word, "schedules", known);
+            Some(Finding::problem(
+                Check::Schedules,
+                format!("its {via} names the schedule `{word}`, which does not exist"),
+                format!("correct the tag, or add the schedule; {advice}"),
+            ))
+        }
+        Membership::Member { .. } | Membership::Unnamed => None,
+    }
+}
+
+/// Under way for longer than it may take.
+fn overdue(record: &Record, now: Timestamp) -> Option<Finding> {
+    let transition = record.in_flight()?;
+    let allowed = deadline(record.kind());
+    let direction = transition.direction;
+    let accepted_at = match record.request.as_ref().map(|request| &request.ask) {
+        Some(Ask::Accepted { at, .. }) => Some(*at),
+        Some(Ask::Open | Ask::Failed { .. }) | None => None,
+    };
+    let since = accepted_at.unwrap_or(transition.claimed_at);
+    if now.duration_since(since) <= allowed {
+        return None;
+    }
+    let (since, allowed) = (ago(since, now), length(allowed));
+    Some(match accepted_at {
+        Some(_) => Finding::problem(
+            Check::Records,
+            format!(
+                "{direction} accepted {since}, not seen, and not told as stuck after {allowed}"
+            ),
+            "it is busy at the provider, or poll-status does not run: see the functions, and the \
+             provider's console",
+        ),
+        None => Finding::warning(
+            Check::Records,
+            format!("{direction} begun {since} and not accepted so far"),
+            "it is asked again while the wish lasts; see its last error, and what is found of its \
+             account",
+        ),
+    })
+}
+
+/// Somebody was about to send, and never said what became of it.
+fn permit(record: &Record, now: Timestamp) -> Option<Finding> {
+    let permit = record.permit.as_ref()?;
+    (now > permit.until).then(|| {
+        Finding::warning(
+            Check::Records,
+            format!(
+                "a request was permitted until {}, and its outcome was never noted",
+                ago(permit.until, now)
+            ),
+            "a function ended in between; the next tick looks, and asks again where nothing came \
+             of it. If this stays, see the functions",
+        )
+    })
+}
+
+/// Failing again and again.
+fn failing(record: &Record, now: Timestamp) -> Option<Finding> {
+    (record.attempts >= ATTEMPTS).then(|| {
+        let error = record
+            .last_error
+            .as_deref()
+            .unwrap_or("no reason was noted");
+        let next = match record.retry_at {
+            Some(at) if at > now => format!("; tried again in {}", length(at.duration_since(now))),
+            Some(_) | None => String::new(),
+        };
+        Finding::warning(
+            Check::Records,
+            format!("failed {} times in a row{next}: {error}", record.attempts),
+            "it is tried again while the wish lasts; what the error says is for a person to mend",
+        )
+    })
+}
+
+/// Records of accounts that are configured no more.
+fn left_behind(records: &[&Record]) -> Vec<Finding> {
+    let mut by_account = BTreeMap::<&AccountName, Vec<&Record>>::new();
+    for record in records {
+        by_account
+            .entry(&record.reference.account)
+            .or_default()
+            .push(record);
+    }
+    let is_owed = |record: &&&Record| {
+        record.saved.is_some() || record.is_orphaned() || record.in_flight().is_some()
+    };
+    by_account
+        .into_iter()
+        .map(|(account, records)| {
+            let records_words = count(records.len(), "record");
+            let owed: Vec<_> = records
+                .iter()
+                .filter(is_owed)
+                .map(|record| format!("{} ({})", record.reference, record.name))
+                .collect();
+            let found = format!("{records_words} of an account that is configured no more");
+            let finding = if owed.is_empty() {
+                Finding::hint(Check::Records, found)
+            } else {
+                Finding::problem(
+                    Check::Records,
+                    format!(
+                        "{found}; still stopped, or owed a size: {}",
+                        owed.join(", ")
+                    ),
+                    "configure the account again, start these, and remove it with `offhours \
+                     apply --restore`; or start them in the provider's console",
+                )
+            };
+            finding.of(account)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::record::{Direction, Permit, Writer};
+    use jiff::SignedDuration;
+
+    use super::*;
+    use crate::{
+        doctor::Verdict,
+        scene::{
+            OFFICE, database, in_force, known, machine, monday, orphan, request, saved, transition,
+            web,
+        },
+    };
+
+    fn now() -> Timestamp {
+        monday("10:00:00")
+    }
+
+    fn before(minutes: i64) -> Timestamp {
+        now() - SignedDuration::from_mins(minutes)
+    }
+
+    fn found(record: Record) -> Vec<Finding> {
+        check(&known(in_force(OFFICE), [record]), now())
+    }
+
+    /// The only finding, as verdict, words and remedy.
+    #[track_caller]
+    fn only(record: Record) -> (Verdict, String, String) {
+        let mut found = found(record);
+        assert_eq!(found.len(), 1, "{found:#?}");
+        let one = found.remove(0);
+        (one.verdict, one.found, one.remedy.unwrap_or_default())
+    }
+
+    fn stopping(since: Timestamp, ask: Ask) -> Record {
+        let mut record = web();
+        let transition = transition(Direction::Stop, since);
+        record.phase = Phase::InFlight { transition };
+        record.request = Some(request(since, ask));
+        record
+    }
+
+    #[test]
+    fn a_healthy_record_and_a_gone_one_are_in_order() {
+        assert_eq!(only(web()).0, Verdict::Ok);
+        let mut gone = orphan();
+        gone.phase = Phase::Gone { since: before(5) };
+        assert_eq!(
+            only(gone),
+            (
+                Verdict::Ok,
+                "0 records: none needs a person".to_owned(),
+                String::new()
+            )
+        );
+    }
+
+    #[test]
+    fn stuck_and_refused_name_the_command_that_asks_again() {
+        let mut stuck = web();
+        stuck.phase = Phase::Stuck {
+            transition: transition(Direction::Stop, before(30)),
+            since: before(20),
+            reason: "not seen".to_owned(),
+        };
+        let (verdict, words, remedy) = only(stuck);
+        assert_eq!(
+            (verdict, words.as_str()),
+            (Verdict::Problem, "stop stuck since 20m ago: not seen")
+        );
+        assert!(
+            remedy.contains("`offhours stop do-main/droplet/1`"),
+            "{remedy}"
+        );
+        let mut refused = web();
+        refused.phase = Phase::Refused {
+            transition: transition(Direction::Start, before(30)),
+            reason: "422 no".to_owned(),
+        };
+        let (verdict, words, remedy) = only(refused);
+        assert_eq!(
+            (verdict, words.as_str()),
+            (Verdict::Problem, "start refused by the provider: 422 no")
+        );
+        assert!(
+            remedy.contains("`offhours start do-main/droplet/1`"),
+            "{remedy}"
+        );
+    }
+
+    #[test]
+    fn held_and_orphaned_records_name_the_command_that_helps() {
+        let mut held = web();
+        held.held = true;
+        let (verdict, _, remedy) = only(held);
+        assert_eq!(verdict, Verdict::Problem);
+        assert!(
+            remedy.starts_with("`offhours approve do-main/droplet/1`"),
+            "{remedy}"
+        );
+        let mut owed = orphan();
+        owed.saved = Some(saved());
+        let (verdict, words, remedy) = only(owed);
+        assert_eq!(verdict, Verdict::Problem);
+        assert!(words.ends_with("is owed 2 x db-s-4vcpu-8gb"), "{words}");
+        assert!(
+            remedy.starts_with("`offhours start do-main/droplet/8`"),
+            "{remedy}"
+        );
+    }
+
+    #[test]
+    fn conflicts_of_either_kind_are_problems() {
+        let twice = machine("do-main/droplet/2", "twice", &["offhours:a", "offhours:b"]);
+        let (verdict, words, _) = only(twice);
+        assert_eq!(
+            (verdict, words.as_str()),
+            (Verdict::Problem, "conflict: a and b both name it by tag")
+        );
+        let mut doubled = web();
+        doubled.doubled_by = Some("do-two/droplet/1".parse().unwrap());
+        let (verdict, words, _) = only(doubled);
+        assert_eq!(
+            (verdict, words.as_str()),
+            (
+                Verdict::Problem,
+                "conflict: also reached as do-two/droplet/1"
+            )
+        );
+    }
+
+    #[test]
+    fn a_tag_that_names_no_schedule_is_answered_with_the_nearest() {
+        let typo = machine("do-main/droplet/2", "typo", &["offhours:ofice"]);
+        let (verdict, words, remedy) = only(typo);
+        assert_eq!(verdict, Verdict::Problem);
+        assert_eq!(
+            words,
+            "its tag names the schedule `ofice`, which does not exist"
+        );
+        assert!(remedy.ends_with("did you mean `office`?"), "{remedy}");
+    }
+
+    #[test]
+    fn what_is_under_way_for_longer_than_it_may_be_is_told() {
+        let accepted = |minutes| Ask::Accepted {
+            at: before(minutes),
+            action: None,
+        };
+        // A Droplet has ten minutes from its acceptance, a database thirty.
+        assert_eq!(only(stopping(before(60), accepted(10))).0, Verdict::Ok);
+        assert_eq!(only(stopping(before(60), accepted(11))).0, Verdict::Problem);
+        let mut slow = database("do-main/database/d", "orders", &["offhours:office"]);
+        let flying = stopping(before(29), accepted(29));
+        (slow.phase, slow.request) = (flying.phase, flying.request);
+        assert_eq!(only(slow).0, Verdict::Ok);
+        let (verdict, words, _) = only(stopping(before(11), Ask::Open));
+        assert_eq!(
+            (verdict, words.as_str()),
+            (
+                Verdict::Warning,
+                "stop begun 11m ago and not accepted so far"
+            )
+        );
+    }
+
+    #[test]
+    fn a_permit_that_ran_out_is_told_and_an_open_one_is_not() {
+        let permitted = |until| {
+            let mut record = stopping(before(3), Ask::Open);
+            record.permit = Some(Permit {
+                until,
+                writer: Writer("us".to_owned()),
+            });
+            record
+        };
+        assert_eq!(only(permitted(now())).0, Verdict::Ok);
+        let (verdict, words, _) = only(permitted(before(1)));
+        assert_eq!(verdict, Verdict::Warning);
+        assert!(words.contains("permitted until 1m ago"), "{words}");
+    }
+
+    #[test]
+    fn five_failures_in_a_row_are_told_with_the_last_error() {
+        let failing = |attempts| {
+            let mut record = web();
+            record.attempts = attempts;
+            record.last_error = Some("503".to_owned());
+            record.retry_at = Some(now() + SignedDuration::from_mins(8));
+            record
+        };
+        assert_eq!(only(failing(4)).0, Verdict::Ok);
+        let (verdict, words, _) = only(failing(5));
+        assert_eq!(
+            (verdict, words.as_str()),
+            (
+                Verdict::Warning,
+                "failed 5 times in a row; tried again in 8m: 503"
+            )
+        );
+    }
+
+    #[test]
+    fn records_of_an_account_that_is_configured_no_more_are_told_once() {
+        let other = |id: u32| machine(&format!("do-old/droplet/{id}"), "old", &[]);
+        let mut owed = other(2);
+        owed.saved = Some(saved());
+        let hint = check(&known(in_force(OFFICE), [other(1)]), now());
+        assert_eq!((hint.len(), hint[0].verdict), (1, Verdict::Hint));
+        let problem = check(&known(in_force(OFFICE), [other(1), owed]), now());
+        assert_eq!((problem.len(), problem[0].verdict), (1, Verdict::Problem));
+        assert_eq!(problem[0].subject.as_deref(), Some("do-old"));
+        assert!(
+            problem[0].found.ends_with("do-old/droplet/2 (old)"),
+            "{problem:?}"
+        );
+    }
+}

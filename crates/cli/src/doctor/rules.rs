@@ -1,0 +1,372 @@
+//! What the configuration names, against what the accounts hold.
+
+use domain::{
+    ResourceRef, ScheduleName,
+    configuration::{Override, Target},
+    membership::{Membership, Subject},
+    record::{Phase, Record},
+};
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Check, Finding, or_ok, store::Known};
+use crate::{
+    ago::ago,
+    configuration_file::count,
+    nearest::{advice, nearest},
+};
+
+/// An override that ended longer ago than this is of no more interest.
+const LONG_AGO: SignedDuration = SignedDuration::from_hours(30 * 24);
+
+/// All that is found of what the configuration names.
+pub(crate) fn check(known: &Known, now: Timestamp) -> Vec<Finding> {
+    let mut findings = references(known);
+    findings.extend(overrides(known, now));
+    // Before every account was listed, nothing is known of what they hold.
+    let configured = &known.in_force.configuration.accounts;
+    if configured.keys().all(|account| known.was_listed(account)) {
+        findings.extend(unfollowed(known));
+        findings.extend(protect(known));
+    }
+    findings
+}
+
+fn present(known: &Known) -> impl Iterator<Item = &Record> {
+    let is_there = |record: &&Record| !matches!(record.phase, Phase::Gone { .. });
+    known.records.iter().filter(is_there)
+}
+
+/// References in `resources` that no inventory has seen. Of an account that was never listed
+/// nothing can be said.
+fn references(known: &Known) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut not_known = 0;
+    for (schedule, rule) in &known.in_force.configuration.schedules {
+        for reference in &rule.resources {
+            if !known.was_listed(&reference.account) {
+                not_known += 1;
+            } else if let Some(why) = unseen(known, reference) {
+                let found = format!("schedule {schedule} lists it, and {why}");
+                let remedy = format!(
+                    "correct or remove it in the schedule's `resources`{}",
+                    instead(known, reference)
+                );
+                findings.push(Finding::problem(Check::References, found, remedy).of(reference));
+            }
+        }
+    }
+    if not_known > 0 {
+        let listed = count(not_known, "listed resource");
+        let found = format!("{listed} cannot be told before the first inventory");
+        findings.push(Finding::hint(Check::References, found));
+    }
+    or_ok(
+        findings,
+        Check::References,
+        "all that schedules list was seen",
+    )
+}
+
+/// Why there is no such resource; none if there is.
+fn unseen(known: &Known, reference: &ResourceRef) -> Option<&'static str> {
+    let record = known.records.iter().find(|r| r.reference == *reference);
+    match record.map(|record| &record.phase) {
+        None => Some("no inventory has seen it"),
+        Some(Phase::Gone { .. }) => Some("it is gone at the provider"),
+        Some(
+            Phase::Settled { .. }
+            | Phase::InFlight { .. }
+            | Phase::Refused { .. }
+            | Phase::Stuck { .. },
+        ) => None,
+    }
+}
+
+/// What was probably meant: the same id in another account, its name instead of its id, or an id
+/// that is nearly the same.
+fn instead(known: &Known, reference: &ResourceRef) -> String {
+    let id = reference.id.provider_id();
+    let like = || present(known).filter(|record| record.kind() == reference.kind());
+    let moved = like().find(|record| record.reference.id == reference.id);
+    let named = like().find(|record| record.name == id);
+    let in_account = like().filter(|record| record.reference.account == reference.account);
+    let texts: Vec<_> = in_account
+        .map(|record| (record.reference.id.provider_id(), record))
+        .collect();
+    let near = nearest(&id, texts.iter().map(|(text, _)| text.as_str()));
+    let near = texts.iter().find(|(text, _)| near == Some(text));
+    match moved.or(named).or(near.map(|(_, record)| *record)) {
+        Some(record) => format!("; did you mean {} ({})?", record.reference, record.name),
+        None => String::new(),
+    }
+}
+
+/// Schedules that nothing follows.
+fn unfollowed(known: &Known) -> Vec<Finding> {
+    let configuration = &known.in_force.configuration;
+    let follows = |name: &ScheduleName| {
+        present(known).any(|record| {
+            let membership = Membership::of(Subject::recorded(record), configuration);
+            membership.schedule() == Some(name)
+        })
+    };
+    let idle = configuration.schedules.keys().filter(|name| !follows(name));
+    let findings = idle.map(|name| {
+        let found = format!(
+            "nothing follows it: tag resources offhours:{name} (label offhours={name}), or list them"
+        );
+        Finding::hint(Check::Schedules, found).of(name)
+    });
+    or_ok(
+        findings.collect(),
+        Check::Schedules,
+        "every schedule is followed",
+    )
+}
+
+/// Overrides of what does not exist, and those that ended long ago.
+fn overrides(known: &Known, now: Timestamp) -> Vec<Finding> {
+    let all = known.in_force.overrides.iter();
+    let findings: Vec<_> = all.filter_map(|one| an_override(known, one, now)).collect();
+    let active = known.in_force.overrides.iter();
+    let active = active.filter(|one| one.is_active(now)).count();
+    or_ok(
+        findings,
+        Check::Overrides,
+        format!("{active} active, all of what exists"),
+    )
+}
+
+fn an_override(known: &Known, one: &Override, now: Timestamp) -> Option<Finding> {
+    let (why, instead) = match &one.target {
+        Target::Resource(reference) => {
+            let account = &reference.account;
+            let accounts = &known.in_force.configuration.accounts;
+            let can_be_told = known.was_listed(account) || !accounts.contains_key(account);
+            let why = unseen(known, reference).filter(|_| can_be_told);
+            (why, instead(known, reference))
+        }
+        Target::Schedule(name) => {
+            let schedules = &known.in_force.configuration.schedules;
+            let is_there = schedules.contains_key(name);
+            let names = schedules.keys().map(ScheduleName::as_str);
+            let advice = format!("; {}", advice(name.as_str(), "schedules", names));
+            ((!is_there).then_some("there is no such schedule"), advice)
+        }
+    };
+    let finding = match why {
+        Some(why) if one.ends_at > now => Finding::warning(
+            Check::Overrides,
+            format!("{} by {}, and {why}", one.wish, one.by),
+            format!("`offhours override clear` ends it{instead}"),
+        ),
+        Some(_) | None if now.duration_since(one.ends_at) > LONG_AGO => Finding::hint(
+            Check::Overrides,
+            format!(
+                "ended {}; kept until a new one replaces it, and harmless",
+                ago(one.ends_at, now)
+            ),
+        ),
+        Some(_) | None => return None,
+    };
+    Some(finding.of(&one.target))
+}
+
+/// Patterns of `protect` that cover nothing: a slip in a guard rail guards nothing.
+fn protect(known: &Known) -> Vec<Finding> {
+    let patterns = &known.in_force.configuration.settings.protect;
+    if patterns.is_empty() {
+        return Vec::new();
+    }
+    let idle = patterns.iter().filter(|pattern| {
+        !present(known).any(|record| Subject::recorded(record).is_covered_by(pattern))
+    });
+    let findings = idle.map(|pattern| {
+        Finding::warning(
+            Check::Protect,
+            "covers none of the resources that are there",
+            "see that it is spelt as names, tags and references are; keep it if it is meant for \
+             what is to come",
+        )
+        .of(pattern)
+    });
+    or_ok(
+        findings.collect(),
+        Check::Protect,
+        "every pattern covers something",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::schedule::Wish;
+    use store::AccountState;
+
+    use super::*;
+    use crate::{
+        doctor::Verdict,
+        scene::{OFFICE, in_force, known, machine, monday, web, with_overrides},
+    };
+
+    fn now() -> Timestamp {
+        monday("10:00:00")
+    }
+
+    fn listed(mut known: Known) -> Known {
+        for account in known.in_force.configuration.accounts.keys() {
+            let mut state = AccountState::unknown(account.clone());
+            state.listed_at = Some(monday("09:58:00"));
+            known.states.insert(account.clone(), state);
+        }
+        known
+    }
+
+    fn of(check: Check, found: &[Finding]) -> Vec<(Verdict, String)> {
+        let of_it = found.iter().filter(|finding| finding.check == check);
+        of_it
+            .map(|f| {
+                (
+                    f.verdict,
+                    format!("{} {}", f.found, f.remedy.as_deref().unwrap_or("")),
+                )
+            })
+            .collect()
+    }
+
+    #[track_caller]
+    fn check_reference(reference: &str, records: Vec<Record>, verdict: Verdict, words: &str) {
+        let toml = format!("{OFFICE}resources = [\"{reference}\"]\n");
+        let found = check(&listed(known(in_force(&toml), records)), now());
+        let found = of(Check::References, &found);
+        assert_eq!((found.len(), found[0].0), (1, verdict), "{found:?}");
+        assert!(found[0].1.contains(words), "{found:?}");
+    }
+
+    #[test]
+    fn a_listed_reference_that_no_inventory_has_seen_is_answered_with_what_was_meant() {
+        let record = |reference| vec![machine(reference, "web", &[])];
+        let there = record("do-main/droplet/3164444");
+        check_reference(
+            "do-main/droplet/3164444",
+            there.clone(),
+            Verdict::Ok,
+            "was seen",
+        );
+        let near = "no inventory has seen it correct or remove it in the schedule's `resources`; \
+                    did you mean do-main/droplet/3164444 (web)?";
+        check_reference(
+            "do-main/droplet/3164445",
+            there.clone(),
+            Verdict::Problem,
+            near,
+        );
+        let moved = record("do-two/droplet/7");
+        check_reference(
+            "do-main/droplet/7",
+            moved,
+            Verdict::Problem,
+            "did you mean do-two/droplet/7",
+        );
+        let mut gone = there.clone();
+        gone[0].phase = Phase::Gone { since: now() };
+        check_reference(
+            "do-main/droplet/3164444",
+            gone,
+            Verdict::Problem,
+            "it is gone",
+        );
+        check_reference(
+            "do-main/database/web",
+            there,
+            Verdict::Problem,
+            "no inventory has seen it",
+        );
+        let named = vec![crate::scene::database(
+            "do-main/database/9cc1-0173",
+            "orders",
+            &[],
+        )];
+        let meant = "did you mean do-main/database/9cc1-0173 (orders)?";
+        check_reference("do-main/database/orders", named, Verdict::Problem, meant);
+    }
+
+    #[test]
+    fn before_the_first_inventory_nothing_is_said_of_what_it_would_show() {
+        let toml = format!("{OFFICE}resources = [\"do-main/droplet/9\"]\n");
+        let set = override_of(Target::Resource("do-main/droplet/9".parse().unwrap()), 1);
+        let found = check(&known(with_overrides(&toml, [set]), []), now());
+        let verdicts: Vec<_> = found.iter().map(|f| (f.check, f.verdict)).collect();
+        let expected = [
+            (Check::References, Verdict::Hint),
+            (Check::Overrides, Verdict::Ok),
+        ];
+        assert_eq!(verdicts, expected, "{found:?}");
+    }
+
+    #[test]
+    fn a_schedule_that_nothing_follows_is_a_hint() {
+        let found = check(&listed(known(in_force(OFFICE), [])), now());
+        let found = of(Check::Schedules, &found);
+        assert_eq!((found.len(), found[0].0), (1, Verdict::Hint));
+        assert!(found[0].1.contains("offhours:office"), "{found:?}");
+        let found = check(&listed(known(in_force(OFFICE), [web()])), now());
+        assert_eq!(of(Check::Schedules, &found)[0].0, Verdict::Ok);
+    }
+
+    #[test]
+    fn a_pattern_of_protect_that_covers_nothing_is_a_warning() {
+        let prod = machine("do-main/droplet/2", "eu-prod-1", &[]);
+        let found = check(&listed(known(in_force(OFFICE), [web(), prod])), now());
+        assert_eq!(of(Check::Protect, &found)[0].0, Verdict::Ok);
+        let found = check(&listed(known(in_force(OFFICE), [web()])), now());
+        assert_eq!(of(Check::Protect, &found)[0].0, Verdict::Warning);
+    }
+
+    fn override_of(target: Target, days: i64) -> Override {
+        let ends_at = now() + SignedDuration::from_hours(24 * days);
+        Override {
+            target,
+            wish: Wish::Running,
+            set_at: ends_at - SignedDuration::from_hours(48),
+            ends_at,
+            by: "ada".to_owned(),
+            why: None,
+        }
+    }
+
+    #[track_caller]
+    fn check_override(target: Target, days: i64, verdict: Verdict, words: &str) {
+        let in_force = with_overrides(OFFICE, [override_of(target, days)]);
+        let found = check(&listed(known(in_force, [web()])), now());
+        let found = of(Check::Overrides, &found);
+        assert_eq!((found.len(), found[0].0), (1, verdict), "{found:?}");
+        assert!(found[0].1.contains(words), "{found:?}");
+    }
+
+    #[test]
+    fn overrides_of_what_does_not_exist_or_that_ended_long_ago_are_told() {
+        let resource = |text: &str| Target::Resource(text.parse().unwrap());
+        let schedule = |name: &str| Target::Schedule(name.parse().unwrap());
+        check_override(resource("do-main/droplet/1"), 1, Verdict::Ok, "1 active");
+        check_override(schedule("office"), -2, Verdict::Ok, "0 active");
+        check_override(
+            resource("do-main/droplet/2"),
+            1,
+            Verdict::Warning,
+            "running by ada, and no inventory",
+        );
+        check_override(
+            schedule("ofice"),
+            1,
+            Verdict::Warning,
+            "did you mean `office`?",
+        );
+        check_override(schedule("ofice"), -1, Verdict::Ok, "0 active");
+        check_override(
+            resource("do-main/droplet/1"),
+            -31,
+            Verdict::Hint,
+            "ended 31d ago",
+        );
+    }
+}

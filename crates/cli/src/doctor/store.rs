@@ -1,0 +1,259 @@
+//! The store: its tables, whether its items can be read, and what is in force.
+
+use std::collections::BTreeMap;
+
+use domain::{AccountName, record::Record};
+use environment::in_words;
+use jiff::Timestamp;
+use store::{
+    AccountState, Head, InForce, Store, StoreError, TableCondition, TableTrouble, Unreadable,
+};
+
+use super::{Check, Finding, or_ok};
+use crate::ago::ago;
+
+/// All that the checks judge, read once.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub head: Head,
+    pub in_force: InForce,
+    pub states: BTreeMap<AccountName, AccountState>,
+    /// Those of accounts that are configured no more included.
+    pub records: Vec<Record>,
+    pub unreadable: Vec<Unreadable>,
+}
+
+impl Known {
+    pub(crate) async fn read(store: &Store) -> Result<Self, StoreError> {
+        let present = store.present().await?;
+        let in_force = InForce {
+            configuration: store.configuration(present.head.generation).await?,
+            overrides: present.overrides,
+        };
+        let mut known = Self {
+            head: present.head,
+            in_force,
+            states: store.account_states().await?,
+            records: Vec::new(),
+            unreadable: Vec::new(),
+        };
+        for account in store.accounts().await? {
+            let mut pages = store.record_pages(&account);
+            while let Some(page) = pages.next().await? {
+                for record in page {
+                    match record {
+                        Ok(record) => known.records.push(record),
+                        Err(error) => known.unreadable.push(error),
+                    }
+                }
+            }
+        }
+        Ok(known)
+    }
+
+    /// Whether any account was ever listed: before that nothing can be said of what it holds.
+    pub(crate) fn was_listed(&self, account: &AccountName) -> bool {
+        let state = self.states.get(account);
+        state.is_some_and(|state| state.listed_at.is_some())
+    }
+}
+
+/// Why the store could not be read.
+pub(crate) fn unread(error: &StoreError) -> Finding {
+    let remedy = match error {
+        StoreError::Format(_) => "update this program: a newer one wrote there",
+        StoreError::Malformed(_) => {
+            "something else wrote there, or a disk failed: restore the table from a backup"
+        }
+        StoreError::Dynamo(..) | StoreError::Stale { .. } => {
+            "see that the credentials of the AWS tools may read and describe the tables"
+        }
+    };
+    Finding::unknown(Check::Store, in_words(error), remedy)
+}
+
+/// The tables, and the index of what is due.
+pub(crate) async fn tables(store: &Store) -> Vec<Finding> {
+    match store.conditions().await {
+        Ok(conditions) => or_ok(
+            conditions.iter().filter_map(table).collect(),
+            Check::Store,
+            "the four tables and the index `due` are there",
+        ),
+        Err(error) => vec![unread(&error)],
+    }
+}
+
+fn table(condition: &TableCondition) -> Option<Finding> {
+    let trouble = condition.trouble.as_ref()?;
+    let remedy = match trouble {
+        TableTrouble::Missing | TableTrouble::NoIndex(_) => {
+            "deploy the stack again: its template makes the tables and the index"
+        }
+        TableTrouble::NotActive(_) | TableTrouble::IndexNotActive { .. } => {
+            "wait for DynamoDB, and check again"
+        }
+    };
+    let found = format!("the table {} {trouble}", condition.table);
+    Some(Finding::problem(Check::Store, found, remedy).of(&condition.table))
+}
+
+/// Records that this program cannot read.
+pub(crate) fn unreadable(known: &Known) -> Vec<Finding> {
+    let finding = |one: &Unreadable| {
+        let remedy = match one.source {
+            StoreError::Format(_) => "update this program: a newer one wrote the record",
+            StoreError::Malformed(_) | StoreError::Dynamo(..) | StoreError::Stale { .. } => {
+                "nothing is done for the resource until the item is mended: restore it from a \
+                 backup, or delete it if the resource owes no size, and the next inventory makes \
+                 it anew"
+            }
+        };
+        Finding::problem(Check::Store, in_words(one), remedy).of(&one.reference)
+    };
+    or_ok(
+        known.unreadable.iter().map(finding).collect(),
+        Check::Store,
+        format!("all {} records can be read", known.records.len()),
+    )
+}
+
+/// What is in force, since when and by whom.
+pub(crate) fn configuration(known: &Known, now: Timestamp) -> Vec<Finding> {
+    let Head {
+        generation,
+        author,
+        applied_at,
+    } = &known.head;
+    if generation.0 == 0 {
+        return vec![Finding::problem(
+            Check::Configuration,
+            "no configuration is applied: nothing is done",
+            "write an offhours.toml and run `offhours apply`",
+        )];
+    }
+    let configuration = &known.in_force.configuration;
+    let count = crate::configuration_file::count;
+    let when = applied_at.map_or_else(String::new, |at| format!(", {}", ago(at, now)));
+    vec![Finding::ok(
+        Check::Configuration,
+        format!(
+            "generation {generation}, applied by {author}{when}: {}, {}",
+            count(configuration.accounts.len(), "account"),
+            count(configuration.schedules.len(), "schedule"),
+        ),
+    )]
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_dynamodb::types::AttributeValue;
+    use environment::aws::local_config;
+    use store::Tables;
+
+    use super::*;
+    use crate::{
+        doctor::Verdict,
+        local::engine,
+        scene::{OFFICE, configuration as configured, monday, web},
+    };
+
+    /// A store on an engine of its own, which has no tables yet, and another way to them.
+    async fn empty() -> (Store, aws_sdk_dynamodb::Client) {
+        let address = engine::serve(None, ([127, 0, 0, 1], 0).into())
+            .await
+            .unwrap();
+        let config = local_config(&format!("http://{address}"));
+        let client = aws_sdk_dynamodb::Client::new(&config);
+        (Store::connect(&config, Tables::prefixed("t-")), client)
+    }
+
+    fn verdicts(findings: &[Finding]) -> Vec<Verdict> {
+        findings.iter().map(|finding| finding.verdict).collect()
+    }
+
+    #[tokio::test]
+    async fn missing_tables_are_named_and_whole_ones_are_in_order() {
+        let (store, client) = empty().await;
+        let found = tables(&store).await;
+        assert_eq!(verdicts(&found), [Verdict::Problem; 4]);
+        assert!(
+            found[3].found.contains("t-history is not there"),
+            "{found:?}"
+        );
+        store.create_tables().await.unwrap();
+        assert_eq!(verdicts(&tables(&store).await), [Verdict::Ok]);
+        client
+            .delete_table()
+            .table_name("t-history")
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(verdicts(&tables(&store).await), [Verdict::Problem]);
+    }
+
+    #[test]
+    fn a_table_without_its_index_is_a_problem() {
+        let condition = TableCondition {
+            table: "t-resources".to_owned(),
+            trouble: Some(TableTrouble::NoIndex("due")),
+        };
+        let finding = table(&condition).unwrap();
+        assert_eq!(finding.verdict, Verdict::Problem);
+        assert!(finding.found.contains("has no index `due`"), "{finding:?}");
+    }
+
+    #[tokio::test]
+    async fn a_record_that_cannot_be_read_is_named_and_hides_no_other() {
+        let (store, client) = empty().await;
+        store.create_tables().await.unwrap();
+        let mut applied = configured(OFFICE);
+        applied.generation = domain::configuration::Generation(0);
+        store
+            .apply(&applied, "ada", monday("09:00:00"))
+            .await
+            .unwrap();
+        store.save(web()).await.unwrap();
+        let known = Known::read(&store).await.unwrap();
+        assert_eq!(verdicts(&unreadable(&known)), [Verdict::Ok]);
+        let text = |text: &str| AttributeValue::S(text.to_owned());
+        for (resource, format) in [("droplet/9", "99"), ("droplet/8", "1")] {
+            let put = client.put_item().table_name("t-resources");
+            put.item("account", text("do-main"))
+                .item("resource", text(resource))
+                .item("format", AttributeValue::N(format.to_owned()))
+                .send()
+                .await
+                .unwrap();
+        }
+        let known = Known::read(&store).await.unwrap();
+        assert_eq!(known.records.len(), 1);
+        let found = unreadable(&known);
+        assert_eq!(verdicts(&found), [Verdict::Problem; 2]);
+        assert_eq!(found[1].subject.as_deref(), Some("do-main/droplet/9"));
+        let remedy = found[1].remedy.as_deref().unwrap();
+        assert!(remedy.starts_with("update this program"), "{remedy}");
+    }
+
+    #[tokio::test]
+    async fn what_is_in_force_is_told_with_its_author() {
+        let (store, _) = empty().await;
+        let error = Known::read(&store).await.unwrap_err();
+        assert_eq!(unread(&error).verdict, Verdict::Unknown);
+        store.create_tables().await.unwrap();
+        let now = monday("09:10:00");
+        let known = Known::read(&store).await.unwrap();
+        assert_eq!(verdicts(&configuration(&known, now)), [Verdict::Problem]);
+        let mut applied = configured(OFFICE);
+        applied.generation = domain::configuration::Generation(0);
+        store
+            .apply(&applied, "ada", monday("09:00:00"))
+            .await
+            .unwrap();
+        let known = Known::read(&store).await.unwrap();
+        assert_eq!(
+            configuration(&known, now)[0].found,
+            "generation 1, applied by ada, 10m ago: 2 accounts, 1 schedule"
+        );
+    }
+}
