@@ -1,7 +1,7 @@
 //! The words and texts of which JSON is made, as JSON schemas: `domain` knows of no schema, so a
 //! field of one of its types says `#[schemars(with = "shape::Name")]`.
 
-use domain::{configuration, record, schedule};
+use domain::{configuration, record, resource, schedule};
 use schemars::{
     JsonSchema, Schema, generate::SchemaSettings, json_schema, transform::RecursiveTransform,
 };
@@ -115,6 +115,16 @@ shapes! {
         },
         "required": ["kind"],
         "additionalProperties": false
+    });
+    /// A kind of resource: the word in the middle of a reference.
+    Kind = words(&domain::ResourceKind::ALL);
+    /// `running`, `stopped` or `between`.
+    Power = words(&[resource::Power::Running, resource::Power::Stopped, resource::Power::Between]);
+    /// The bounds between which a node pool scales itself.
+    Bounds = json_schema!({
+        "type": "object",
+        "properties": { "min": { "type": "integer" }, "max": { "type": "integer" } },
+        "required": ["min", "max"],
     });
     /// `digitalocean` or `hetzner`.
     Provider = words(&[configuration::Provider::DigitalOcean, configuration::Provider::Hetzner]);

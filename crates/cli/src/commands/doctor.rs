@@ -280,6 +280,16 @@ mod tests {
     }
 
     #[test]
+    fn every_finding_has_the_shape_that_its_schema_says() {
+        let schema = crate::shape::of::<Finding>();
+        let schema = jsonschema::validator_for(schema.as_value()).unwrap();
+        for finding in findings() {
+            let finding = serde_json::to_value(finding).unwrap();
+            assert!(schema.is_valid(&finding), "{finding:#}");
+        }
+    }
+
+    #[test]
     fn a_problem_needs_a_person_and_a_check_that_was_not_made_is_a_failure() {
         let all = findings();
         assert_eq!(exit(&all), Exit::Failed);

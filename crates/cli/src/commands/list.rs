@@ -19,6 +19,7 @@ use lifecycle::{
     outcome::{Event, Subject as About},
 };
 use provider::{UNSUPPORTED_SERVICES, UnsupportedService};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 use store::InForce;
@@ -34,6 +35,7 @@ use crate::{
     listing::{Failure, Listing, Spinners, at_providers},
     nearest::advice,
     output::{self, Style},
+    shape,
 };
 
 /// Lists the resources at the providers, what each one follows, and why.
@@ -266,11 +268,16 @@ fn nothing(what: &str, word: &str, known: &BTreeSet<&str>) -> UsageError {
 }
 
 /// One resource, as programs read it.
-#[derive(Debug, Clone, Serialize)]
-struct Row {
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(super) struct Row {
     /// `ACCOUNT/KIND/ID`.
+    #[schemars(with = "shape::Reference")]
     resource: ResourceRef,
+    /// The account that reaches it.
+    #[schemars(with = "shape::Name")]
     account: AccountName,
+    /// What it is.
+    #[schemars(with = "shape::Kind")]
     kind: ResourceKind,
     /// Its name at the provider; not unique.
     name: String,
@@ -281,10 +288,12 @@ struct Row {
     /// A database's nodes, or the count of a pool; null for machines.
     nodes: Option<u32>,
     /// The pool's autoscaler, where it is on.
+    #[schemars(with = "Option<shape::Bounds>")]
     autoscale: Option<AutoscaleBounds>,
     /// Region or location.
     region: String,
     /// `running`, `stopped` or `between`; a database at the size of its stop is `stopped`.
+    #[schemars(with = "Option<shape::Power>")]
     status: Option<Power>,
     /// Why no change may be sent now, in the provider's words.
     busy: Option<String>,
@@ -293,6 +302,7 @@ struct Row {
     /// The tags of a pool's cluster.
     cluster_tags: BTreeSet<String>,
     /// The schedule that it follows.
+    #[schemars(with = "Option<shape::Name>")]
     schedule: Option<ScheduleName>,
     /// By which rule: `list`, `tag` or `cluster-tag`.
     via: Option<&'static str>,
@@ -303,7 +313,7 @@ struct Row {
 }
 
 /// Why a resource follows no schedule.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 struct Uncovered {
     /// `unnamed`, `opted-out`, `protected`, `unsupported`, `conflict` or `unknown-schedule`.
     why: &'static str,

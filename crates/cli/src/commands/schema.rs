@@ -2,8 +2,10 @@
 
 use schemars::Schema;
 
-use super::{apply, approve, history, import, log, overrides, preview::Preview, validate};
-use crate::{Exit, configuration_file::written::File, hours::Report, output, shape};
+use super::{apply, approve, history, import, list, log, overrides, preview::Preview, validate};
+use crate::{
+    Exit, configuration_file::written::File, doctor::Finding, hours::Report, output, shape,
+};
 
 /// Prints the JSON schema of the configuration, or of what a command prints as JSON.
 ///
@@ -30,12 +32,16 @@ pub enum What {
     Apply,
     /// `offhours approve --format json`
     Approve,
+    /// `offhours doctor --format json`
+    Doctor,
     /// `offhours history --format json`
     History,
     /// `offhours hours --format json`
     Hours,
     /// `offhours import aws --format json`
     Import,
+    /// `offhours list --format json`
+    List,
     /// `offhours log --format json`
     Log,
     /// `offhours override running`, `stopped` and `clear` with `--format json`; `list` prints an
@@ -61,9 +67,11 @@ fn schema(what: What) -> Schema {
         What::Configuration => shape::of::<File>(),
         What::Apply => shape::of::<apply::Plan>(),
         What::Approve => shape::of::<Vec<approve::Approved>>(),
+        What::Doctor => shape::of::<Vec<Finding>>(),
         What::History => shape::of::<Vec<history::Row<'_>>>(),
         What::Hours => shape::of::<Report>(),
         What::Import => shape::of::<import::Report>(),
+        What::List => shape::of::<Vec<list::Row>>(),
         What::Log => shape::of::<Vec<log::Row>>(),
         What::Outcome => shape::of::<shape::Outcome>(),
         What::Override => shape::of::<overrides::Told>(),

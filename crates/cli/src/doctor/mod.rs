@@ -9,10 +9,11 @@ pub(crate) mod records;
 pub(crate) mod rules;
 pub(crate) mod store;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// One thing that a check found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct Finding {
     /// What was checked.
     pub check: Check,
@@ -27,7 +28,7 @@ pub(crate) struct Finding {
 }
 
 /// What is checked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Check {
     /// The store and its tables, and whether its items can be read.
@@ -57,7 +58,7 @@ pub(crate) enum Check {
 }
 
 /// How bad it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Verdict {
     /// As it should be.

@@ -161,6 +161,16 @@ fn programs_read_rows_of_one_shape() {
 }
 
 #[test]
+fn every_row_has_the_shape_that_its_schema_says() {
+    let schema = shape::of::<Row>();
+    let schema = jsonschema::validator_for(schema.as_value()).unwrap();
+    for row in rows() {
+        let row = serde_json::to_value(row).unwrap();
+        assert!(schema.is_valid(&row), "{row:#}");
+    }
+}
+
+#[test]
 fn what_offhours_does_not_stop_is_told_with_its_reason() {
     let unsupported: Vec<_> = rows()
         .into_iter()
