@@ -11,11 +11,13 @@ use crate::{
 };
 
 /// The commands, and the schema of what each prints.
-const COMMANDS: [(&str, &[&str]); 9] = [
+const COMMANDS: [(&str, &[&str]); 11] = [
     ("apply", &["apply", "--dry-run"]),
     ("approve", &["approve", "--all"]),
+    ("doctor", &["doctor"]),
     ("history", &["history"]),
     ("hours", &["hours", "--since", "1d"]),
+    ("list", &["list"]),
     ("log", &["log"]),
     ("override", &["override", "running", "web", "--for", "2h"]),
     ("outcome", &["stop", "orders", "--dry-run"]),
