@@ -14,6 +14,8 @@ use jiff::{
     tz::{AmbiguousOffset, Offset, TimeZone},
 };
 
+use super::explain::Moved;
+
 pub(super) const MINUTE: i64 = 60;
 pub(super) const DAY: i64 = 24 * 60 * MINUTE;
 
@@ -107,6 +109,33 @@ fn jump(zone: &TimeZone, reading: i64, after: Offset) -> i64 {
         .expect("a reading is skipped only by a change of the clock")
         .timestamp()
         .as_second()
+}
+
+/// What a change of the clock does to a reading, if anything.
+pub(super) fn moved(zone: &TimeZone, reading: i64) -> Option<Moved> {
+    match zone.to_ambiguous_timestamp(civil(reading)).offset() {
+        AmbiguousOffset::Unambiguous { .. } => None,
+        AmbiguousOffset::Gap { .. } => Some(Moved::Skipped),
+        AmbiguousOffset::Fold { .. } => Some(Moved::Repeated),
+    }
+}
+
+/// What the clock shows.
+pub(super) fn shown(zone: &TimeZone, instant: i64) -> i64 {
+    instant + offset(zone, instant)
+}
+
+/// The instant of the change of the clock within a day of another instant; the nearest of several.
+pub(super) fn change_near(zone: &TimeZone, instant: i64) -> Option<i64> {
+    let changes = |at: &i64| offset(zone, at - 1) != offset(zone, *at);
+    let before = zone.preceding(timestamp(instant + 1));
+    let after = zone.following(timestamp(instant));
+    let near = |at: &i64| (at - instant).abs() <= DAY;
+    let at = |transition: jiff::tz::TimeZoneTransition<'_>| transition.timestamp().as_second();
+    (before.map(at).take_while(near))
+        .chain(after.map(at).take_while(near))
+        .filter(changes)
+        .min_by_key(|at| (at - instant).abs())
 }
 
 /// The seconds by which the clock is ahead of UTC.

@@ -24,14 +24,14 @@ const MOST_HOLIDAYS: usize = 9 * 366;
 
 /// What a firing asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Start,
     Stop,
 }
 
 impl Kind {
     /// The wish that such a firing leaves.
-    fn wish(self) -> Wish {
+    pub(super) fn wish(self) -> Wish {
         match self {
             Self::Start => Wish::Running,
             Self::Stop => Wish::Stopped,
@@ -48,12 +48,23 @@ impl Kind {
     }
 
     /// The instant at which a firing comes.
-    fn instant(self, zone: &TimeZone, reading: i64) -> i64 {
+    pub(super) fn instant(self, zone: &TimeZone, reading: i64) -> i64 {
         match self {
             Self::Start => clock::reached_at(zone, reading),
             Self::Stop => clock::over_at(zone, reading),
         }
     }
+}
+
+/// The readings of one kind's firings around what a clock shows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Around {
+    /// The last one that has come.
+    pub(super) last: Option<i64>,
+    /// The first one to come.
+    pub(super) next: Option<i64>,
+    /// One after the last that did not come, for its day is a holiday.
+    pub(super) passed_over: Option<i64>,
 }
 
 /// A schedule's cron expressions: one of them at least.
@@ -134,6 +145,28 @@ impl Firings {
         iter::successors(latest, previous)
             .take(MOST_FIRINGS)
             .map(move |reading| kind.instant(zone, reading))
+    }
+
+    /// The firings of a kind around what a clock shows: readings.
+    pub(super) fn around(&self, kind: Kind, clock: Clock) -> Around {
+        let reading = kind.reading(clock);
+        let last = self.find(kind, reading, Direction::Backward);
+        let cron = match kind {
+            Kind::Start => &self.start,
+            Kind::Stop => &self.stop,
+        };
+        let unfiltered = cron
+            .as_ref()
+            .and_then(|cron| nearest(cron, reading, Direction::Backward));
+        Around {
+            last,
+            next: self.find(kind, reading + 1, Direction::Forward),
+            passed_over: unfiltered.filter(|_| unfiltered != last),
+        }
+    }
+
+    pub(super) fn is_holiday(&self, day: Day) -> bool {
+        self.holidays.contains(day)
     }
 
     /// The nearest reading, `from` included, at which a kind fires.

@@ -1,8 +1,11 @@
 //! The days on which a period's windows begin: weekdays, days of the month and months.
 
+use jiff::civil::Date;
+
 use super::{
     clock::{self, DAY},
     definition::each,
+    explain::Miss,
 };
 
 const WEEKDAYS: [&str; 7] = [
@@ -60,6 +63,11 @@ impl Day {
         }
     }
 
+    /// The day as a date.
+    pub(super) fn date(self) -> Date {
+        clock::civil(self.number * DAY).date()
+    }
+
     /// The day on which the clock shows a reading.
     pub(super) fn number_of(reading: i64) -> i64 {
         reading.div_euclid(DAY)
@@ -77,6 +85,17 @@ pub(super) struct Days {
 impl Days {
     pub(super) fn contains(&self, day: Day) -> bool {
         self.months.contains(day) && self.weekdays.contains(day) && self.monthdays.contains(day)
+    }
+
+    /// The fields that do not contain a day.
+    pub(super) fn missing(&self, day: Day) -> impl Iterator<Item = Miss> {
+        [
+            (Miss::Weekday, self.weekdays.contains(day)),
+            (Miss::Monthday, self.monthdays.contains(day)),
+            (Miss::Month, self.months.contains(day)),
+        ]
+        .into_iter()
+        .filter_map(|(miss, contains)| (!contains).then_some(miss))
     }
 
     pub(super) fn contains_all(&self) -> bool {

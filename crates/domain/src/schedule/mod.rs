@@ -12,6 +12,7 @@ mod cron;
 mod days;
 mod definition;
 mod edges;
+mod explain;
 mod holidays;
 mod period;
 #[cfg(test)]
@@ -23,6 +24,9 @@ use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 use serde::{Deserialize, Serialize};
 
 pub use definition::{Definition, PeriodDefinition, PeriodField, Place, Problem};
+pub use explain::{
+    ClockChange, Evaluation, FiringExplanation, Miss, Moved, PeriodExplanation, Turn,
+};
 
 use clock::{Clock, MINUTE};
 use cron::Firings;

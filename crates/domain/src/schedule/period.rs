@@ -3,9 +3,11 @@
 use std::ops::RangeInclusive;
 
 use super::{
+    Wish,
     clock::{Clock, DAY, MINUTE},
     days::{Day, Days, Monthdays, Months, Weekdays},
     definition::{PeriodDefinition, PeriodField, Place, Problems},
+    explain::Miss,
     holidays::Holidays,
 };
 
@@ -38,6 +40,31 @@ impl Shape {
             Self::Window { .. } | Self::From { .. } => None,
         }
     }
+
+    /// How far the clock has come within what it says of the day after a midnight.
+    fn progress(self, clock: Clock, midnight: i64) -> Progress {
+        let (begun, end) = match self {
+            Self::Window { begin, end } => (midnight + begin <= clock.reached, end),
+            Self::From { begin } => (midnight + begin <= clock.reached, DAY),
+            // What it says begins at an end, which comes once its reading is over.
+            Self::Until { end } => (midnight + end <= clock.over, DAY),
+        };
+        if !begun {
+            Progress::NotBegun
+        } else if clock.over < midnight + end {
+            Progress::UnderWay
+        } else {
+            Progress::Over
+        }
+    }
+}
+
+/// Where a clock stands in what a shape says of a day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    NotBegun,
+    UnderWay,
+    Over,
 }
 
 /// One period, parsed.
@@ -199,10 +226,9 @@ impl Periods {
             let midnight = number * DAY;
             let mut day = None;
             self.list.iter().any(|period| {
-                let under_way = period.shape.running().is_some_and(|(begin, end)| {
-                    midnight + begin <= clock.reached && clock.over < midnight + end
-                });
-                under_way && self.begins(period, *day.get_or_insert_with(|| Day::new(number)))
+                period.shape.running().is_some()
+                    && period.shape.progress(clock, midnight) == Progress::UnderWay
+                    && self.begins(period, *day.get_or_insert_with(|| Day::new(number)))
             })
         })
     }
@@ -210,12 +236,68 @@ impl Periods {
     /// Whether any period, while none says running, has no wish.
     pub(super) fn leave_open(&self, clock: Clock) -> bool {
         let day = Day::new(Day::number_of(clock.over));
-        let time = clock.over.rem_euclid(DAY);
         self.list.iter().any(|period| match period.shape {
             Shape::Window { .. } => false,
             Shape::From { .. } => true,
-            Shape::Until { end } => time < end || !period.days.contains(day),
+            Shape::Until { .. } => {
+                period.shape.progress(clock, day.number * DAY) != Progress::UnderWay
+                    || !period.days.contains(day)
+            }
         })
+    }
+
+    /// What each period says by itself, and why.
+    pub(super) fn says(&self, clock: Clock, today: Day) -> impl Iterator<Item = Said> {
+        let said = move |period| self.said(period, clock, today);
+        self.list.iter().map(said)
+    }
+
+    fn said(&self, period: &Period, clock: Clock, today: Day) -> Said {
+        let day = self.judged_day(period, clock, today);
+        let midnight = day.number * DAY;
+        let mut misses: Vec<_> = period.days.missing(day).collect();
+        if period.shape.running().is_some() && self.holidays.contains(day) {
+            misses.push(Miss::Holiday);
+        }
+        match period.shape.progress(clock, midnight) {
+            Progress::NotBegun => misses.push(Miss::NotBegun),
+            Progress::UnderWay => {}
+            Progress::Over => misses.push(Miss::Over),
+        }
+        let (begin, end, matching, otherwise) = match period.shape {
+            Shape::Window { begin, end } => (Some(begin), Some(end), Wish::Running, Wish::Stopped),
+            Shape::From { begin } => (Some(begin), None, Wish::Running, Wish::Any),
+            Shape::Until { end } => (None, Some(end), Wish::Stopped, Wish::Any),
+        };
+        Said {
+            wish: if misses.is_empty() {
+                matching
+            } else {
+                otherwise
+            },
+            day,
+            begin: begin.map(|time| midnight + time),
+            end: end.map(|time| midnight + time),
+            misses,
+        }
+    }
+
+    /// The day whose window is under way, if need be by its times alone; else today.
+    fn judged_day(&self, period: &Period, clock: Clock, today: Day) -> Day {
+        let last = Day::number_of(clock.over);
+        if period.shape.running().is_none() {
+            return Day::new(last);
+        }
+        let mut under_way = (last - 1..=Day::number_of(clock.reached))
+            .rev()
+            .filter(|day| period.shape.progress(clock, day * DAY) == Progress::UnderWay)
+            .map(Day::new);
+        let begun = under_way.clone().find(|day| self.begins(period, *day));
+        begun.or_else(|| under_way.next()).unwrap_or(today)
+    }
+
+    pub(super) fn is_holiday(&self, day: Day) -> bool {
+        self.holidays.contains(day)
     }
 
     fn begins(&self, period: &Period, day: Day) -> bool {
@@ -243,6 +325,19 @@ impl Periods {
         }
         turns
     }
+}
+
+/// What one period says by itself.
+#[derive(Debug)]
+pub(super) struct Said {
+    pub(super) wish: Wish,
+    /// The day that was judged.
+    pub(super) day: Day,
+    /// The readings at which its window of that day begins and ends, where it has such.
+    pub(super) begin: Option<i64>,
+    pub(super) end: Option<i64>,
+    /// What does not match.
+    pub(super) misses: Vec<Miss>,
 }
 
 /// The readings at which a wish may change.

@@ -9,7 +9,8 @@ use jiff::{
 use proptest::{prelude::*, sample::select};
 
 use crate::schedule::{
-    Definition, Edge, LatestEdge, PeriodDefinition, Schedule, Wish, clock,
+    Definition, Edge, Evaluation, FiringExplanation, LatestEdge, PeriodDefinition, Schedule, Wish,
+    clock,
     clock::{Clock, DAY},
 };
 
@@ -339,6 +340,30 @@ fn fire(minutes: &Minutes, start: Firing, stop: Firing, holidays: &[Date]) -> Ve
     latest
 }
 
+/// The wish to which explained periods add up: running beats any, any beats stopped. What is
+/// explained as not matching must not say what it says when it matches.
+fn together(explained: &Evaluation) -> Wish {
+    let says = |wish| explained.periods.iter().any(|period| period.wish == wish);
+    for period in &explained.periods {
+        let matching = match period.begins {
+            Some(_) => Wish::Running,
+            None => Wish::Stopped,
+        };
+        assert_eq!(
+            period.wish == matching,
+            period.misses.is_empty(),
+            "{period:?}"
+        );
+    }
+    if explained.bridged || says(Wish::Running) {
+        Wish::Running
+    } else if says(Wish::Any) {
+        Wish::Any
+    } else {
+        Wish::Stopped
+    }
+}
+
 fn zone() -> impl Strategy<Value = TimeZone> {
     select(ZONES.to_vec()).prop_map(|name| TimeZone::get(name).unwrap())
 }
@@ -371,6 +396,28 @@ proptest! {
         // Some combinations of days never come.
         if let Ok(schedule) = schedule {
             minutes.compare(&schedule, &paint(&minutes, &periods, &holidays))?;
+        }
+    }
+
+    #[test]
+    fn the_explained_periods_together_wish_what_the_schedule_does(
+        (zone, at) in zone().prop_flat_map(|zone| (Just(zone.clone()), instant(&zone))),
+        periods in prop::collection::vec(period(), 1..5),
+        offsets in prop::collection::vec(-1..4_i64, 0..3),
+    ) {
+        let schedule = Schedule::new(&Definition {
+            timezone: zone.iana_name().unwrap().to_owned(),
+            periods: periods.iter().map(PeriodModel::definition).collect(),
+            holidays: holidays_near(at, &zone, &offsets).iter().map(Date::to_string).collect(),
+            ..Definition::default()
+        });
+        if let Ok(schedule) = schedule {
+            for minute in 0..480 {
+                let at = at + SignedDuration::from_mins(minute);
+                let explained = schedule.explain(at);
+                prop_assert_eq!(together(&explained), schedule.wish_at(at), "{} {:?}", at, explained);
+                prop_assert_eq!(explained.periods.len(), periods.len());
+            }
         }
     }
 
@@ -424,6 +471,40 @@ proptest! {
         })
         .unwrap();
         minutes.compare(&schedule, &fire(&minutes, start_at, stop_at, &holidays))?;
+    }
+
+    #[test]
+    fn the_later_of_the_explained_firings_wishes_what_the_schedule_does(
+        (zone, at) in zone().prop_flat_map(|zone| (Just(zone.clone()), instant(&zone))),
+        start_at in select(FIRINGS.to_vec()),
+        stop_at in select(FIRINGS.to_vec()),
+        offsets in prop::collection::vec(-1..4_i64, 0..3),
+    ) {
+        prop_assume!(start_at.0 != stop_at.0);
+        let schedule = Schedule::new(&Definition {
+            timezone: zone.iana_name().unwrap().to_owned(),
+            holidays: holidays_near(at, &zone, &offsets).iter().map(Date::to_string).collect(),
+            start: Some(start_at.0.to_owned()),
+            stop: Some(stop_at.0.to_owned()),
+            ..Definition::default()
+        })
+        .unwrap();
+        for minute in 0..300 {
+            let at = at + SignedDuration::from_mins(minute);
+            let explained = schedule.explain(at);
+            let [start, stop] = &explained.firings[..] else {
+                panic!("both expressions are explained: {explained:?}");
+            };
+            let last = |firing: &FiringExplanation| firing.last.map(|turn| turn.reading);
+            let later = if last(start) >= last(stop) { start } else { stop };
+            prop_assert_eq!(later.wish, schedule.wish_at(at), "{} {:?}", at, explained);
+            for turn in [start.last, stop.last].into_iter().flatten() {
+                prop_assert!(turn.at <= at, "{} {:?}", at, turn);
+            }
+            for turn in [start.next, stop.next].into_iter().flatten() {
+                prop_assert!(turn.at >= at, "{} {:?}", at, turn);
+            }
+        }
     }
 }
 

@@ -1,0 +1,216 @@
+//! Why a schedule wishes what it wishes at an instant, part by part.
+//!
+//! Each part is asked by the functions that the evaluator itself uses, and a property test holds
+//! that the parts together give the evaluator's wish.
+
+use jiff::{
+    Timestamp,
+    civil::{Date, DateTime},
+    tz::TimeZone,
+};
+use serde::Serialize;
+
+use super::{
+    Rule, Schedule, Wish,
+    clock::{self, Clock},
+    cron::{Firings, Kind},
+    days::Day,
+    period::Periods,
+};
+
+/// What a schedule says at an instant, and how each of its parts comes to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Evaluation {
+    /// The wish.
+    pub wish: Wish,
+    /// What the clock of the schedule's zone shows.
+    pub reading: DateTime,
+    /// The change of that clock within a day before or after, if there is one.
+    pub clock_change: Option<ClockChange>,
+    /// Whether the day is a holiday.
+    pub holiday: bool,
+    /// Whether it runs only because the minute lies between two windows.
+    pub bridged: bool,
+    /// Each period, in the author's order; none where the schedule has cron expressions.
+    pub periods: Vec<PeriodExplanation>,
+    /// Each cron expression, `start` first; none where the schedule has periods.
+    pub firings: Vec<FiringExplanation>,
+}
+
+/// What one period says by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PeriodExplanation {
+    /// Its place in the schedule, counted from zero.
+    pub index: usize,
+    /// What it says: running beats any, any beats stopped.
+    pub wish: Wish,
+    /// The day that was judged: the one on which the window under way began, or today.
+    pub day: Date,
+    /// When the window of that day begins, were it to.
+    pub begins: Option<Turn>,
+    /// When it ends.
+    pub ends: Option<Turn>,
+    /// What does not match; nothing if the period applies.
+    pub misses: Vec<Miss>,
+}
+
+/// What of a period does not match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Miss {
+    /// The day's weekday.
+    Weekday,
+    /// The day of the month.
+    Monthday,
+    /// The month.
+    Month,
+    /// Nothing begins on a holiday.
+    Holiday,
+    /// The time of the day has not come.
+    NotBegun,
+    /// The time of the day has passed.
+    Over,
+}
+
+/// What one cron expression did, and will do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FiringExplanation {
+    /// What it asks for: running for `start`, stopped for `stop`.
+    pub wish: Wish,
+    /// The expression.
+    pub expression: String,
+    /// When it came last.
+    pub last: Option<Turn>,
+    /// When it comes next.
+    pub next: Option<Turn>,
+    /// A later reading than the last at which nothing came, for the day is a holiday.
+    pub passed_over: Option<DateTime>,
+}
+
+/// A reading of the zone's clock at which something begins or ends, and the instant of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Turn {
+    /// What the author wrote, on that day.
+    pub reading: DateTime,
+    /// When that is.
+    pub at: Timestamp,
+    /// What a change of the clock does to it.
+    pub moved: Option<Moved>,
+}
+
+/// What a change of the clock does to a reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Moved {
+    /// The clock skips it: it happens at the jump.
+    Skipped,
+    /// The clock shows it twice: a begin happens at the first, an end at the last.
+    Repeated,
+}
+
+/// A change of a zone's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ClockChange {
+    /// When.
+    pub at: Timestamp,
+    /// What the clock would have shown then.
+    pub from: DateTime,
+    /// What it shows instead.
+    pub to: DateTime,
+}
+
+impl Schedule {
+    /// How the wish at an instant comes about.
+    #[must_use]
+    pub fn explain(&self, at: Timestamp) -> Evaluation {
+        let zone = &self.timezone;
+        let instant = clock::instant(at);
+        let clock = Clock::at(zone, instant);
+        let today = Day::new(Day::number_of(clock::shown(zone, instant)));
+        let (holiday, bridged, periods, firings) = match &self.rule {
+            Rule::Periods(periods) => (
+                periods.is_holiday(today),
+                !periods.say_running(clock) && self.is_bridged(periods, clock, instant),
+                self.explain_periods(periods, clock, today),
+                Vec::new(),
+            ),
+            Rule::Cron(firings) => (
+                firings.is_holiday(today),
+                false,
+                Vec::new(),
+                self.explain_firings(firings, clock),
+            ),
+        };
+        Evaluation {
+            wish: self.wish(instant),
+            reading: clock::civil(clock::shown(zone, instant)),
+            clock_change: clock::change_near(zone, instant).map(|at| change(zone, at)),
+            holiday,
+            bridged,
+            periods,
+            firings,
+        }
+    }
+
+    fn explain_periods(
+        &self,
+        periods: &Periods,
+        clock: Clock,
+        today: Day,
+    ) -> Vec<PeriodExplanation> {
+        let begin = |reading| turn(&self.timezone, reading, clock::reached_at);
+        let end = |reading| turn(&self.timezone, reading, clock::over_at);
+        periods
+            .says(clock, today)
+            .enumerate()
+            .map(|(index, said)| PeriodExplanation {
+                index,
+                wish: said.wish,
+                day: said.day.date(),
+                begins: said.begin.map(begin),
+                ends: said.end.map(end),
+                misses: said.misses,
+            })
+            .collect()
+    }
+
+    fn explain_firings(&self, firings: &Firings, clock: Clock) -> Vec<FiringExplanation> {
+        let zone = &self.timezone;
+        let written = [
+            (Kind::Start, &self.definition.start),
+            (Kind::Stop, &self.definition.stop),
+        ];
+        let expressions = written
+            .into_iter()
+            .filter_map(|(kind, text)| Some((kind, text.as_ref()?)));
+        expressions
+            .map(|(kind, expression)| {
+                let around = firings.around(kind, clock);
+                let instant = |zone: &TimeZone, reading| kind.instant(zone, reading);
+                FiringExplanation {
+                    wish: kind.wish(),
+                    expression: expression.clone(),
+                    last: around.last.map(|reading| turn(zone, reading, instant)),
+                    next: around.next.map(|reading| turn(zone, reading, instant)),
+                    passed_over: around.passed_over.map(clock::civil),
+                }
+            })
+            .collect()
+    }
+}
+
+fn turn(zone: &TimeZone, reading: i64, instant: impl Fn(&TimeZone, i64) -> i64) -> Turn {
+    Turn {
+        reading: clock::civil(reading),
+        at: clock::timestamp(instant(zone, reading)),
+        moved: clock::moved(zone, reading),
+    }
+}
+
+fn change(zone: &TimeZone, at: i64) -> ClockChange {
+    ClockChange {
+        at: clock::timestamp(at),
+        from: clock::civil(clock::shown(zone, at - 1) + 1),
+        to: clock::civil(clock::shown(zone, at)),
+    }
+}
