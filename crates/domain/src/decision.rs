@@ -1,6 +1,7 @@
 //! What is due for a record: one pure function that all four functions use.
 
 use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
 
 use crate::{
     configuration::{Configuration, Generation, Manner, Mode, Override, Overrides, Rule, Target},
@@ -75,7 +76,8 @@ pub struct Due {
 }
 
 /// Why something is due.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Why {
     /// An edge later than the handled one.
     Edge,
@@ -255,11 +257,39 @@ fn wants_asking(record: &Record, now: Timestamp) -> bool {
 /// service, its account or its schedule only observes.
 #[must_use]
 pub fn mode(record: &Record, manner: &Manner, configuration: &Configuration) -> Mode {
+    match observer(record, manner, configuration) {
+        Some(_) => Mode::Observe,
+        None => Mode::Act,
+    }
+}
+
+/// Who only observes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Observer {
+    /// The whole service.
+    Service,
+    /// The resource's account.
+    Account,
+    /// The schedule that it follows.
+    Schedule,
+}
+
+/// The widest of those that only observe a record that is followed in this manner.
+#[must_use]
+pub fn observer(
+    record: &Record,
+    manner: &Manner,
+    configuration: &Configuration,
+) -> Option<Observer> {
     let account = configuration.accounts.get(&record.reference.account);
-    let observing = configuration.settings.mode == Mode::Observe
-        || account.is_some_and(|account| account.mode == Mode::Observe)
-        || manner.mode == Mode::Observe;
-    if observing { Mode::Observe } else { Mode::Act }
+    [
+        (Observer::Service, Some(configuration.settings.mode)),
+        (Observer::Account, account.map(|account| account.mode)),
+        (Observer::Schedule, Some(manner.mode)),
+    ]
+    .into_iter()
+    .find_map(|(observer, mode)| (mode == Some(Mode::Observe)).then_some(observer))
 }
 
 /// When a record next needs a decision or a look: what it carries into the index.

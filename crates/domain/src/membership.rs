@@ -139,6 +139,11 @@ pub enum Via {
     ClusterTag,
 }
 
+impl Via {
+    /// All of them, strongest first.
+    pub(crate) const ALL: [Self; 3] = [Self::Listed, Self::Tag, Self::ClusterTag];
+}
+
 impl std::fmt::Display for Via {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(match self {
@@ -153,7 +158,7 @@ impl Membership {
     /// Judges a resource under a configuration: the first rule that applies decides.
     #[must_use]
     pub fn of(subject: Subject<'_>, configuration: &Configuration) -> Self {
-        match bar(subject, configuration) {
+        match bars(subject, configuration).next() {
             Some(bar) => Self::Barred(bar),
             None => Self::named(subject, configuration),
         }
@@ -162,23 +167,13 @@ impl Membership {
     /// What names a resource, whatever else forbids to touch it.
     #[must_use]
     pub fn named(subject: Subject<'_>, configuration: &Configuration) -> Self {
-        let listed = configuration
-            .schedules
-            .iter()
-            .filter(|(_, rule)| rule.resources.contains(subject.reference))
-            .map(|(name, _)| name.to_string())
-            .collect();
-        let cluster_tags = subject.cluster.map(|cluster| names_in(&cluster.tags));
-        [
-            (Via::Listed, listed),
-            (Via::Tag, names_in(subject.tags)),
-            (Via::ClusterTag, cluster_tags.unwrap_or_default()),
-        ]
-        .into_iter()
-        .find(|(_, names)| !names.is_empty())
-        .map_or(Self::Unnamed, |(via, names)| {
-            on_one_level(via, names, configuration)
-        })
+        Via::ALL
+            .into_iter()
+            .map(|via| (via, names_by(via, subject, configuration)))
+            .find(|(_, names)| !names.is_empty())
+            .map_or(Self::Unnamed, |(via, names)| {
+                on_one_level(via, names, configuration)
+            })
     }
 
     /// The schedule followed, if one is.
@@ -197,23 +192,55 @@ impl Membership {
     }
 }
 
-fn bar(subject: Subject<'_>, configuration: &Configuration) -> Option<Bar> {
-    let protecting = configuration
-        .settings
-        .protect
+/// All that forbids to touch a resource, strongest first.
+pub(crate) fn bars<'a>(
+    subject: Subject<'a>,
+    configuration: &'a Configuration,
+) -> impl Iterator<Item = Bar> + 'a {
+    let protected = std::iter::once_with(move || protecting(subject, configuration));
+    let opted_out = std::iter::once_with(move || {
+        let out = |tags: &BTreeSet<String>| names_in(tags).contains(OPT_OUT);
+        let on_cluster = subject.cluster.is_some_and(|cluster| out(&cluster.tags));
+        let on_itself = out(subject.tags);
+        (on_itself || on_cluster).then_some(Bar::OptedOut {
+            on_cluster: !on_itself,
+        })
+    });
+    let unsupported = subject.unsupported.map(str::to_owned);
+    let doubled_by = subject.doubled_by.cloned();
+    protected
+        .chain(opted_out)
+        .flatten()
+        .chain(unsupported.map(Bar::Unsupported))
+        .chain(doubled_by.map(Bar::TwoAccounts))
+}
+
+fn protecting(subject: Subject<'_>, configuration: &Configuration) -> Option<Bar> {
+    let patterns = &configuration.settings.protect;
+    let covering = patterns
         .iter()
         .find(|pattern| subject.is_covered_by(pattern));
-    let opted_out = |tags: &BTreeSet<String>| names_in(tags).contains(OPT_OUT);
-    if let Some(pattern) = protecting {
-        Some(Bar::Protected(pattern.clone()))
-    } else if opted_out(subject.tags) {
-        Some(Bar::OptedOut { on_cluster: false })
-    } else if subject.cluster.is_some_and(|c| opted_out(&c.tags)) {
-        Some(Bar::OptedOut { on_cluster: true })
-    } else if let Some(reason) = subject.unsupported {
-        Some(Bar::Unsupported(reason.to_owned()))
-    } else {
-        subject.doubled_by.cloned().map(Bar::TwoAccounts)
+    covering.cloned().map(Bar::Protected)
+}
+
+/// What one rule names: schedules, or words that should be such.
+pub(crate) fn names_by(
+    via: Via,
+    subject: Subject<'_>,
+    configuration: &Configuration,
+) -> BTreeSet<String> {
+    match via {
+        Via::Listed => configuration
+            .schedules
+            .iter()
+            .filter(|(_, rule)| rule.resources.contains(subject.reference))
+            .map(|(name, _)| name.to_string())
+            .collect(),
+        Via::Tag => names_in(subject.tags),
+        Via::ClusterTag => subject
+            .cluster
+            .map(|cluster| names_in(&cluster.tags))
+            .unwrap_or_default(),
     }
 }
 

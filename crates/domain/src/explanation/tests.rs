@@ -1,0 +1,204 @@
+//! The chain of an explanation, by tables in the week of [`fixtures`](crate::tests::fixtures).
+
+use super::*;
+use crate::{
+    configuration::Mode,
+    record::{Permit, Writer},
+    resource::Power,
+    tests::fixtures::{World, at, daily, droplet, office_droplet, world},
+};
+
+const STOPPED: Wish = Wish::Stopped;
+const RUNNING: Wish = Wish::Running;
+
+fn explained(world: &World, record: &Record, now: &str) -> Explanation {
+    explain(record, world.rules(), at(now))
+}
+
+/// The levels that are not silent, as `LEVEL STANDING`.
+#[track_caller]
+fn check(world: &World, record: &Record, now: &str, expected: &[&str]) {
+    let explained = explained(world, record, now);
+    let level = |level: &Level| {
+        let says = serde_json::to_value(&level.says).unwrap();
+        says["level"].as_str().unwrap().to_owned()
+    };
+    let line = |one: &Level| match one.standing {
+        Standing::Decides => Some(format!("{} decides", level(one))),
+        Standing::Overruled => Some(format!("{} overruled", level(one))),
+        Standing::Silent => None,
+    };
+    let lines: Vec<_> = explained.levels.iter().filter_map(line).collect();
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn the_first_level_that_applies_decides_and_weaker_ones_are_overruled() {
+    let record = office_droplet()
+        .in_cluster("staging", &["offhours:office"])
+        .commanded("mon 08:30", STOPPED);
+    let weaker = ["tag overruled", "cluster-tag overruled"];
+    check(&world(), &droplet(), "mon 09:00", &[]);
+    check(&world(), &office_droplet(), "mon 09:00", &["tag decides"]);
+    let by_hand = [&["by-hand decides"], &weaker[..]].concat();
+    check(&world(), &record, "mon 09:00", &by_hand);
+    // The evening's edge is later than the command.
+    let evening = ["by-hand overruled", "tag decides", "cluster-tag overruled"];
+    check(&world(), &record, "mon 19:00", &evening);
+
+    let listed = world().listing("office", "do-main/droplet/1");
+    let list = ["by-hand decides", "list overruled"].as_slice();
+    check(&listed, &record, "mon 09:00", &[list, &weaker].concat());
+
+    let overridden = world().overriding("office", RUNNING, "mon 08:00", "mon 12:00");
+    let expected = ["schedule-override decides", "by-hand overruled"].as_slice();
+    check(
+        &overridden,
+        &record,
+        "mon 09:00",
+        &[expected, &weaker].concat(),
+    );
+    let own = overridden.overriding("do-main/droplet/1", RUNNING, "mon 08:00", "mon 12:00");
+    let expected = ["resource-override decides", "schedule-override overruled"].as_slice();
+    let expected = [expected, &["by-hand overruled"], &weaker].concat();
+    check(&own, &record, "mon 09:00", &expected);
+
+    // What is barred follows no schedule, so that there is none to override.
+    let protected = own.clone().protecting("name:web");
+    let expected = [
+        "protect decides",
+        "resource-override overruled",
+        "by-hand overruled",
+    ];
+    let expected = [&expected[..], &weaker].concat();
+    check(&protected, &record, "mon 09:00", &expected);
+    let record = record.tagged(&["offhours:office", "offhours:off"]);
+    let barred = explained(&own, &record, "mon 09:00");
+    let opt_out = Says::OptOut {
+        on_cluster: Some(false),
+    };
+    assert_eq!(barred.levels[1].says, opt_out);
+    assert_eq!(barred.levels[1].standing, Standing::Decides);
+}
+
+#[test]
+fn an_override_that_is_over_or_to_come_is_silent_and_told() {
+    let world = world().overriding("office", STOPPED, "mon 10:00", "mon 12:00");
+    for now in ["mon 09:59", "mon 12:00"] {
+        let explained = explained(&world, &office_droplet(), now);
+        let told = explained.levels.iter().find_map(|level| {
+            let told = matches!(&level.says, Says::ScheduleOverride { set: Some(_) });
+            told.then_some(level.standing)
+        });
+        assert_eq!(told, Some(Standing::Silent), "{now}");
+    }
+}
+
+#[test]
+fn the_latest_edge_what_is_done_and_the_next_edge_are_told() {
+    let record = office_droplet().having_handled("mon 08:00", RUNNING);
+    let before = explained(&world(), &record, "mon 18:55");
+    assert_eq!(
+        before.edge.as_ref().and_then(|edge| edge.at),
+        Some(at("mon 08:00"))
+    );
+    let leave = DecisionExplanation::Leave {
+        reason: "handled",
+        words: "the latest edge has been handled".to_owned(),
+    };
+    assert_eq!(before.decision, leave);
+    let next = EdgeExplanation {
+        at: Some(at("mon 19:00")),
+        to: STOPPED,
+        cause: Cause::Schedule,
+    };
+    assert_eq!(before.next.edge, Some(next));
+    assert_eq!(
+        before.evaluation.map(|evaluation| evaluation.wish),
+        Some(RUNNING)
+    );
+
+    let after = explained(&world(), &record, "mon 19:00");
+    let act = |retained| DecisionExplanation::Act {
+        direction: Direction::Stop,
+        why: Why::Edge,
+        retained,
+    };
+    assert_eq!(after.decision, act(false));
+    let retaining = world().following("office", |manner| manner.retain_running = true);
+    let retained = Record {
+        retained: true,
+        ..record
+    };
+    assert_eq!(
+        explained(&retaining, &retained, "mon 19:00").decision,
+        act(true)
+    );
+    assert!(explained(&retaining, &retained, "mon 19:00").retained);
+}
+
+#[test]
+fn a_wish_that_never_changed_has_an_edge_without_an_instant() {
+    let world = world().with_schedule(
+        "always",
+        serde_json::json!({
+            "timezone": "UTC", "periods": [{}],
+        }),
+    );
+    let always = explained(&world, &droplet().tagged(&["offhours:always"]), "mon 09:00");
+    assert_eq!(
+        always.edge.map(|edge| (edge.at, edge.to)),
+        Some((None, RUNNING))
+    );
+    assert_eq!(always.next.edge, None);
+}
+
+#[test]
+fn the_widest_that_only_observes_is_named() {
+    let mut world = world().following("office", |manner| manner.mode = Mode::Observe);
+    let observer = |world: &World| explained(world, &office_droplet(), "mon 09:00").observed_by;
+    assert_eq!(observer(&world), Some(Observer::Schedule));
+    for account in world.configuration.accounts.values_mut() {
+        account.mode = Mode::Observe;
+    }
+    assert_eq!(observer(&world), Some(Observer::Account));
+    world.configuration.settings.mode = Mode::Observe;
+    assert_eq!(observer(&world), Some(Observer::Service));
+}
+
+#[test]
+fn what_stands_in_the_way_is_told_while_it_does() {
+    let waiting = Record {
+        retry_at: Some(at("mon 08:04")),
+        permit: Some(Permit {
+            until: at("mon 08:02"),
+            writer: Writer("start-1".to_owned()),
+        }),
+        ..office_droplet().settled(Power::Stopped)
+    };
+    let next = explained(&world(), &waiting, "mon 08:01").next;
+    let told = (next.retry_at, next.permit_until, next.look_at);
+    assert_eq!(told, (Some(at("mon 08:04")), Some(at("mon 08:02")), None));
+    let next = explained(&world(), &waiting, "mon 08:04").next;
+    assert_eq!((next.retry_at, next.permit_until), (None, None));
+
+    let in_flight = Record {
+        due_at: Some(at("mon 08:00:10")),
+        ..office_droplet().in_flight_towards(Direction::Start, "mon 08:00")
+    };
+    let next = explained(&world(), &in_flight, "mon 08:00:05").next;
+    assert_eq!(next.look_at, Some(at("mon 08:00:10")));
+}
+
+#[test]
+fn nothing_comes_next_for_what_may_not_be_touched() {
+    let two = world().with_schedule("night", daily("20:00", "06:00"));
+    let record = office_droplet().tagged(&["offhours:office", "offhours:night"]);
+    let conflict = explained(&two, &record, "mon 09:00");
+    assert_eq!(conflict.next.edge, None);
+    let DecisionExplanation::Leave { reason, words } = conflict.decision else {
+        panic!("a conflict is left alone");
+    };
+    assert_eq!(reason, "conflict");
+    assert_eq!(words, "conflict: night and office both name it by tag");
+}
