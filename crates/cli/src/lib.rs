@@ -13,6 +13,7 @@ pub mod exit;
 mod fixtures;
 pub mod hours;
 mod import;
+pub mod instant;
 mod listing;
 pub mod local;
 mod nearest;

@@ -8,7 +8,7 @@ use domain::{
     configuration::Rule,
     schedule::{Schedule, Wish},
 };
-use jiff::{Span, Timestamp, ToSpan as _, Zoned, civil::DateTime, tz::TimeZone};
+use jiff::{Span, Timestamp, ToSpan as _, tz::TimeZone};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -17,6 +17,7 @@ use crate::{
     Exit,
     configuration_file::{self, Listed},
     exit::UsageError,
+    instant::At,
     nearest::advice,
     output::{self, Style},
     shape,
@@ -53,34 +54,6 @@ pub struct Args {
     /// How to print the result.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-}
-
-/// The instant that a person named.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum At {
-    Instant(Timestamp),
-    /// In the schedule's zone.
-    Local(DateTime),
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "write an instant such as 2026-06-15T07:00:00Z, or a local time such as \"2026-06-15 09:00\""
-)]
-struct NotAnInstant;
-
-impl FromStr for At {
-    type Err = NotAnInstant;
-
-    fn from_str(text: &str) -> Result<Self, NotAnInstant> {
-        let instant = text
-            .parse()
-            .or_else(|_| text.parse::<Zoned>().map(|zoned| zoned.timestamp()));
-        match instant {
-            Ok(instant) => Ok(Self::Instant(instant)),
-            Err(_) => text.parse().map(Self::Local).map_err(|_| NotAnInstant),
-        }
-    }
 }
 
 /// How far to look ahead: more than nothing, ten years at most. Days have 24 hours here.
@@ -378,30 +351,6 @@ periods = [{}]
             outlook("always", "2026-06-15T07:00:00Z", "52w"),
             ["running null"]
         );
-    }
-
-    #[test]
-    fn instants_and_local_times_are_told_apart() {
-        for text in [
-            "2026-06-15T07:00:00Z",
-            "2026-06-15 07:00:00Z",
-            "2026-06-15T09:00:00+02:00",
-            "2026-06-15T09:00[Europe/Berlin]",
-        ] {
-            let expected = At::Instant(instant("2026-06-15T07:00:00Z"));
-            assert_eq!(text.parse::<At>().unwrap(), expected, "{text}");
-        }
-        for text in [
-            "2026-06-15 09:00",
-            "2026-06-15T09:00",
-            "2026-06-15T09:00:00",
-        ] {
-            let expected = At::Local("2026-06-15T09:00".parse().unwrap());
-            assert_eq!(text.parse::<At>().unwrap(), expected, "{text}");
-        }
-        for text in ["", "09:00", "tomorrow", "2026-02-30", "15.06.2026"] {
-            assert!(text.parse::<At>().is_err(), "{text}");
-        }
     }
 
     #[test]
