@@ -209,6 +209,21 @@ impl Session {
         ))
     }
 
+    /// The present instant, told anew: by the store's clock, or the simulator's.
+    pub async fn tell_time(&self) -> anyhow::Result<Timestamp> {
+        if let (Some(stepped), Some(now)) = (&self.stepped, self.clouds.clock().await?) {
+            stepped.advance_to(now);
+            return Ok(stepped.now());
+        }
+        let told = self.store.clock().await?;
+        Ok(told.unwrap_or_else(|| self.clock.now()))
+    }
+
+    /// Lets real time pass, for a person who reads: a simulator's clock is not moved by it.
+    pub async fn pause(&self, duration: Duration) {
+        Clock::machine().sleep(duration).await;
+    }
+
     /// Lets time pass: real time, or that of a simulator whose clock is moved.
     pub async fn wait(&self, duration: Duration) -> anyhow::Result<()> {
         match &self.stepped {

@@ -16,13 +16,16 @@ mod import;
 pub mod instant;
 mod listing;
 pub mod local;
+mod lookup;
 mod nearest;
 pub mod output;
+mod paged;
 pub mod past;
 mod remedies;
 #[cfg(test)]
 mod scene;
 mod shape;
+mod state;
 pub mod until;
 
 use clap::{Parser, Subcommand};

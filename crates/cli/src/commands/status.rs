@@ -1,242 +1,445 @@
 //! `offhours status`: what is known of each resource, and what it needs.
 
-use comfy_table::Cell;
-use domain::{
-    ResourceRef,
-    decision::{Decision, Verdict, coming_edges, judge},
-    membership::Subject,
-    record::{Phase, Record},
-    resource::{Power, SavedState},
-    schedule::Wish,
-};
-use jiff::Timestamp;
-use serde::Serialize;
-use store::{InForce, Store};
+mod live;
+mod row;
+mod screen;
 
-use super::Format;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    time::Duration,
+};
+
+use comfy_table::Cell;
+use domain::{AccountName, ScheduleName};
+use jiff::Timestamp;
+use store::{AccountState, InForce, RecordPages, Store};
+
+use super::{Format, by_hand::exists};
 use crate::{
     Exit,
-    connection::{Connection, Functions, Session, all_records, named},
+    connection::{Connection, Functions, Session},
+    lookup::find,
     output::{self, Style},
+    paged::{JsonArray, PagedTable},
 };
+
+pub use row::{AccountRow, NextEdge, Overriding, Row};
+
+use row::Columns;
+use screen::Screen;
+
+/// So many rows are printed at once: enough to choose the widths of columns by.
+const MANY: usize = 1_000;
 
 /// Shows what is known of each resource: wish, phase, saved state, next edge.
 ///
-/// Exit code 3 when something needs a person: stuck, refused, conflict, held or orphaned.
+/// Times in the table are local to each resource's schedule; in JSON they are UTC. Exit code 3 when
+/// something needs a person: stuck, refused, conflict, held or orphaned.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   offhours status --data offhours.db
-  offhours status --data offhours.db web-1 do-main/droplet/3164444
-  offhours status --data offhours.db --live      by each resource's own Status operation
+  offhours status web-1 do-main/droplet/3164444
+  offhours status --schedule office-hours --watch
+  offhours status --needs-person
+  offhours status --live                  by each resource's own Status operation
+  offhours status --accounts              what is known of the accounts alone
   offhours status --format json | jq '.[] | select(.needs_person)'")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of the command line"
+)]
 pub struct Args {
     /// Only these, by reference or by unique name.
     #[arg(value_name = "RESOURCE")]
     resources: Vec<String>,
-    #[command(flatten)]
-    connection: Connection,
-    /// Ask the provider as well, by each resource's Status operation. Needs --data.
-    #[arg(long, requires = "data")]
-    live: bool,
+    /// Only what follows this schedule.
+    #[arg(long, value_name = "NAME")]
+    schedule: Option<ScheduleName>,
+    /// Only what is in this account.
+    #[arg(long, value_name = "NAME", conflicts_with = "resources")]
+    account: Option<AccountName>,
     /// Leave out what no schedule names.
     #[arg(long)]
     scheduled: bool,
+    /// Only what needs a person.
+    #[arg(long)]
+    needs_person: bool,
+    /// The accounts themselves, and no resources.
+    #[arg(long, conflicts_with_all = ["resources", "schedule", "scheduled", "needs_person", "live", "watch"])]
+    accounts: bool,
+    /// Ask the provider as well, by each resource's Status operation.
+    #[arg(long)]
+    live: bool,
+    /// Go on, and show it anew every so many seconds until Ctrl-C.
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "5",
+        value_parser = clap::value_parser!(u64).range(1..=3600),
+    )]
+    watch: Option<u64>,
+    /// References in full length.
+    #[arg(long)]
+    wide: bool,
+    #[command(flatten)]
+    connection: Connection,
     /// How to print the result.
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, conflicts_with = "watch")]
     format: Format,
 }
 
 /// Shows the records as they are now.
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
-    let (sender, _outcomes) = tokio::sync::mpsc::unbounded_channel();
     let session = args.connection.open().await?;
-    let functions = args.live.then(|| session.functions(sender)).transpose()?;
-    let Session { store, now, .. } = session;
-    let in_force = store.in_force().await?;
-    let records = chosen(args, all_records(&store).await?)?;
-    let mut rows: Vec<Row> = records
-        .iter()
-        .map(|record| Row::of(record, &in_force, now))
-        .filter(|row| !args.scheduled || row.schedule.is_some())
-        .collect();
-    if let Some(Functions::Here(service)) = &functions {
-        for row in &mut rows {
-            row.live = Some(service.look(&row.resource).await?);
-        }
-    }
-    match args.format {
-        Format::Json => output::print_json(&rows)?,
-        Format::Table => output::print(&format!("{}\n", table(&rows, args.live)))?,
-    }
-    tell_accounts(&store, args.format).await?;
-    Ok(if rows.iter().any(|row| row.needs_person.is_some()) {
-        Exit::NeedsPerson
+    let functions = if args.live {
+        let (sender, _outcomes) = tokio::sync::mpsc::unbounded_channel();
+        Some(session.functions(sender)?)
     } else {
-        Exit::Done
-    })
-}
-
-fn chosen(args: &Args, records: Vec<Record>) -> anyhow::Result<Vec<Record>> {
-    if args.resources.is_empty() {
-        return Ok(records);
-    }
-    args.resources
-        .iter()
-        .map(|target| named(target, &records).cloned())
-        .collect()
-}
-
-/// What went wrong with whole accounts.
-async fn tell_accounts(store: &Store, format: Format) -> anyhow::Result<()> {
-    for (account, state) in store.account_states().await? {
-        if let (Some(error), Format::Table) = (&state.error, format) {
-            output::remark(&format!("account {account}: {error}\n"));
+        None
+    };
+    let functions = functions.as_ref();
+    match args.watch {
+        Some(seconds) => {
+            let every = Duration::from_secs(seconds);
+            watch(args, &session, functions, every).await
         }
-    }
-    Ok(())
-}
-
-/// One resource, as programs read it.
-#[derive(Debug, Serialize)]
-struct Row {
-    resource: ResourceRef,
-    name: String,
-    schedule: Option<String>,
-    wish: Wish,
-    phase: &'static str,
-    /// In words, with what is under way or wrong.
-    state: String,
-    next: Option<NextEdge>,
-    saved: Option<SavedState>,
-    needs_person: Option<String>,
-    last_error: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    live: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct NextEdge {
-    at: Timestamp,
-    to: Wish,
-}
-
-impl Row {
-    fn of(record: &Record, in_force: &InForce, now: Timestamp) -> Self {
-        let verdict = judge(record, Subject::recorded(record), in_force.rules(), now);
-        let next = coming_edges(record, in_force.rules(), now)
-            .find(|edge| edge.wish != Wish::Any)
-            .filter(|_| verdict.opted_in)
-            .map(|edge| NextEdge {
-                at: edge.key.instant,
-                to: edge.wish,
-            });
-        let (phase, state) = phase(record, now);
-        Self {
-            resource: record.reference.clone(),
-            name: record.name.clone(),
-            schedule: verdict.membership.schedule().map(ToString::to_string),
-            wish: verdict.wish,
-            phase,
-            state,
-            next,
-            saved: record.saved.clone(),
-            needs_person: needs_person(record, &verdict),
-            last_error: record.last_error.clone(),
-            live: None,
-        }
+        None => show(args, &session.store, functions, session.now).await,
     }
 }
 
-fn phase(record: &Record, now: Timestamp) -> (&'static str, String) {
-    match &record.phase {
-        Phase::Settled { at } => {
-            let word = match at {
-                Power::Running => "running",
-                Power::Stopped => "stopped",
-                Power::Between => "between",
-            };
-            ("settled", word.to_owned())
-        }
-        Phase::InFlight { transition } => {
-            let seconds = now.duration_since(transition.claimed_at).as_secs();
-            let words = format!("{} for {seconds} s", transition.direction);
-            ("in-flight", words)
-        }
-        Phase::Refused { transition, reason } => {
-            let words = format!("{} refused: {reason}", transition.direction);
-            ("refused", words)
-        }
-        Phase::Stuck {
-            transition, reason, ..
-        } => ("stuck", format!("{} stuck: {reason}", transition.direction)),
-        Phase::Gone { .. } => ("gone", "gone at the provider".to_owned()),
-    }
-}
-
-/// What only a person can settle, and how.
-fn needs_person(record: &Record, verdict: &Verdict) -> Option<String> {
-    match &record.phase {
-        Phase::Stuck { reason, .. } | Phase::Refused { reason, .. } => {
-            return Some(reason.clone());
-        }
-        Phase::Settled { .. } | Phase::InFlight { .. } | Phase::Gone { .. } => {}
-    }
-    if record.held {
-        return Some("held: `offhours approve` lets go of it".to_owned());
-    }
-    if record.is_orphaned() {
-        return Some("orphaned: `offhours start` restores it".to_owned());
-    }
-    match &verdict.decision {
-        Decision::Leave(reason) => {
-            use domain::{decision::LeaveReason, membership::Membership};
-            let conflict =
-                matches!(&verdict.membership, Membership::Barred(bar) if bar.is_conflict());
-            let unknown = matches!(reason, LeaveReason::UnknownSchedule(_));
-            (conflict || unknown).then(|| reason.to_string())
-        }
-        Decision::Act(_) | Decision::AskAgain(_) => None,
-    }
-}
-
-fn table(rows: &[Row], live: bool) -> String {
+/// Prints the rows page by page, and the accounts after them.
+async fn show(
+    args: &Args,
+    store: &Store,
+    functions: Option<&Functions>,
+    now: Timestamp,
+) -> anyhow::Result<Exit> {
+    let view = View::of(args, store, functions, now).await?;
     let style = Style::of_stdout();
-    let seen = if live { "Live" } else { "State" };
-    let mut table = style.list([
-        "Resource", "Name", "Schedule", "Wish", seen, "Next", "Saved", "Remark",
-    ]);
-    let unique = |row: &Row| rows.iter().filter(|other| other.name == row.name).count() == 1;
-    for row in rows {
-        // Commands take a unique name; only where there is none the whole reference is needed.
-        let resource = if unique(row) {
-            format!("{}/{}", row.resource.account, row.resource.kind())
-        } else {
-            row.resource.to_string()
-        };
-        let next = row.next.as_ref().map(|next| {
-            let at = next.at.strftime("%a %H:%M UTC");
-            format!("{} {at}", next.to)
-        });
-        let remark = row.needs_person.as_ref().or(row.last_error.as_ref());
-        table.add_row([
-            Cell::new(resource),
-            Cell::new(&row.name),
-            Cell::new(row.schedule.as_deref().unwrap_or_default()),
-            style.wish(row.wish),
-            Cell::new(row.live.as_ref().unwrap_or(&row.state)),
-            Cell::new(next.unwrap_or_default()),
-            Cell::new(
-                row.saved
-                    .as_ref()
-                    .map(ToString::to_string)
-                    .unwrap_or_default(),
-            ),
-            Cell::new(remark.map(String::as_str).unwrap_or_default()),
-        ]);
-    }
-    if rows.is_empty() {
-        return "Nothing is known yet: the first inventory has not been taken.".to_owned();
-    }
-    table.to_string()
+    let summary = match args.format {
+        Format::Json if args.accounts => {
+            output::print_json(&view.account_rows())?;
+            return Ok(Exit::Done);
+        }
+        Format::Json => {
+            let mut array = JsonArray::default();
+            let summary = view.rows(&mut |rows| array.write(rows)).await?;
+            array.end()?;
+            summary
+        }
+        Format::Table if args.accounts => {
+            output::print(&accounts_table(&view.account_rows(), style, now))?;
+            return Ok(Exit::Done);
+        }
+        Format::Table => {
+            let mut table = PagedTable::new(style, view.columns.all());
+            let mut print = |rows: &[Row]| Ok(output::print(&view.page(&mut table, rows, style))?);
+            let summary = view.rows(&mut print).await?;
+            let accounts = view.account_rows();
+            if !accounts.is_empty() {
+                let gap = if summary.all > 0 { "\n" } else { "" };
+                let text = accounts_table(&accounts, style, now);
+                output::print(&format!("{gap}{text}"))?;
+            }
+            output::remark(&format!("{}\n", view.told(summary)));
+            summary
+        }
+    };
+    Ok(summary.exit())
 }
+
+/// Shows the rows that fit the terminal, again and again until Ctrl-C.
+async fn watch(
+    args: &Args,
+    session: &Session,
+    functions: Option<&Functions>,
+    every: Duration,
+) -> anyhow::Result<Exit> {
+    let screen = Screen::open()?;
+    let interrupt = tokio::signal::ctrl_c();
+    tokio::pin!(interrupt);
+    let mut exit = Exit::Done;
+    let mut now = session.now;
+    loop {
+        let redraw = async {
+            let view = View::of(args, &session.store, functions, now).await?;
+            let style = Style::of_stdout();
+            let (frame, summary) = view.frame(Screen::height(), style, every).await?;
+            screen.draw(&frame)?;
+            session.pause(every).await;
+            anyhow::Ok((summary, session.tell_time().await?))
+        };
+        tokio::select! {
+            drawn = redraw => {
+                let (summary, later) = drawn?;
+                (exit, now) = (summary.exit(), later);
+            }
+            signal = &mut interrupt => {
+                signal?;
+                return Ok(exit);
+            }
+        }
+    }
+}
+
+/// What is asked of the store, as it is at an instant.
+struct View<'a> {
+    args: &'a Args,
+    store: &'a Store,
+    functions: Option<&'a Functions>,
+    in_force: InForce,
+    states: BTreeMap<AccountName, AccountState>,
+    /// The accounts that are gone through; all their records are read.
+    accounts: BTreeSet<AccountName>,
+    columns: Columns,
+    now: Timestamp,
+}
+
+impl<'a> View<'a> {
+    /// Names that do not exist are answered here.
+    async fn of(
+        args: &'a Args,
+        store: &'a Store,
+        functions: Option<&'a Functions>,
+        now: Timestamp,
+    ) -> anyhow::Result<Self> {
+        let in_force = store.in_force().await?;
+        let schedules = &in_force.configuration.schedules;
+        if let Some(name) = &args.schedule {
+            let known = schedules.keys().map(ScheduleName::as_str);
+            exists("schedule", name.as_str(), known)?;
+        }
+        let mut accounts = store.accounts().await?;
+        if let Some(name) = &args.account {
+            exists(
+                "account",
+                name.as_str(),
+                accounts.iter().map(AccountName::as_str),
+            )?;
+            accounts.retain(|account| account == name);
+        }
+        let overrides = in_force.overrides.iter().any(|one| one.is_active(now));
+        Ok(Self {
+            args,
+            store,
+            functions,
+            states: store.account_states().await?,
+            accounts,
+            columns: Columns {
+                whole_references: args.wide,
+                overrides,
+                live: args.live,
+            },
+            in_force,
+            now,
+        })
+    }
+
+    /// Hands over the rows that are asked for, in the order of their references, many at a time and
+    /// never all of them.
+    async fn rows(
+        &self,
+        take: &mut impl FnMut(&[Row]) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Summary> {
+        let mut summary = Summary::default();
+        let mut pending = Vec::new();
+        if self.args.resources.is_empty() {
+            for account in &self.accounts {
+                let mut pages = self.store.record_pages(account);
+                while let Some(rows) = self.next_page(&mut pages).await? {
+                    pending.extend(rows);
+                    if pending.len() >= MANY {
+                        let rows = std::mem::take(&mut pending);
+                        self.give(rows, &mut summary, take).await?;
+                    }
+                }
+            }
+        } else {
+            let records = find(self.store, &self.args.resources).await?;
+            pending.extend(records.iter().map(|record| self.row(record)));
+            pending.retain(|row| self.is_wanted(row));
+        }
+        self.give(pending, &mut summary, take).await?;
+        Ok(summary)
+    }
+
+    async fn next_page(&self, pages: &mut RecordPages) -> anyhow::Result<Option<Vec<Row>>> {
+        let Some(page) = pages.next().await? else {
+            return Ok(None);
+        };
+        let mut rows = Vec::with_capacity(page.len());
+        for record in page {
+            match record {
+                Ok(record) => rows.push(self.row(&record)),
+                Err(error) => output::warn(&error),
+            }
+        }
+        rows.retain(|row| self.is_wanted(row));
+        Ok(Some(rows))
+    }
+
+    fn row(&self, record: &domain::record::Record) -> Row {
+        Row::of(record, self.in_force.rules(), self.now)
+    }
+
+    async fn give(
+        &self,
+        mut rows: Vec<Row>,
+        summary: &mut Summary,
+        take: &mut impl FnMut(&[Row]) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        if let Some(functions) = self.functions {
+            live::ask(functions, &mut rows).await?;
+        }
+        for row in &rows {
+            summary.count(row);
+        }
+        if rows.is_empty() { Ok(()) } else { take(&rows) }
+    }
+
+    fn is_wanted(&self, row: &Row) -> bool {
+        let args = self.args;
+        let named = args.schedule.as_ref().map(ScheduleName::as_str);
+        (!args.scheduled || row.schedule.is_some())
+            && (named.is_none() || row.schedule.as_deref() == named)
+            && (!args.needs_person || row.needs_person.is_some())
+    }
+
+    fn page(&self, table: &mut PagedTable, rows: &[Row], style: Style) -> String {
+        let cells = rows
+            .iter()
+            .map(|row| row.cells(self.columns, style, self.now));
+        table.page(cells.collect())
+    }
+
+    /// The summary in a line, for people.
+    fn told(&self, summary: Summary) -> String {
+        let args = self.args;
+        let all = args.schedule.is_none() && args.account.is_none();
+        if summary.all > 0 {
+            summary.to_string()
+        } else if all && !args.scheduled && !args.needs_person {
+            "Nothing is known yet: the first inventory has not been taken.".to_owned()
+        } else {
+            "No resource is like that.".to_owned()
+        }
+    }
+
+    /// The accounts gone through; where single resources are asked for, none.
+    fn account_rows(&self) -> Vec<AccountRow> {
+        let rules = self.in_force.rules();
+        let rows = self
+            .accounts
+            .iter()
+            .filter(|_| self.args.resources.is_empty());
+        rows.map(|account| AccountRow::of(account, rules, &self.states))
+            .collect()
+    }
+
+    /// One picture of so many lines: the time, the rows that there is room for, what is wrong with
+    /// accounts, and the summary.
+    async fn frame(
+        &self,
+        height: usize,
+        style: Style,
+        every: Duration,
+    ) -> anyhow::Result<(String, Summary)> {
+        let mut shown: Vec<Row> = Vec::new();
+        let mut keep = |rows: &[Row]| {
+            let room = height.saturating_sub(shown.len());
+            shown.extend(rows.iter().take(room).cloned());
+            Ok(())
+        };
+        let summary = self.rows(&mut keep).await?;
+        let mut table = PagedTable::new(style, self.columns.all());
+        let time = self.now.strftime("%a %Y-%m-%d %H:%M:%S UTC");
+        let mut lines = vec![
+            format!("{time}, every {} s; Ctrl-C ends", every.as_secs()),
+            String::new(),
+        ];
+        lines.extend(
+            self.page(&mut table, &shown, style)
+                .lines()
+                .map(str::to_owned),
+        );
+        let mut last: Vec<_> = self
+            .account_rows()
+            .into_iter()
+            .filter_map(AccountRow::wrong)
+            .collect();
+        last.extend([String::new(), self.told(summary)]);
+        let room = height.saturating_sub(last.len());
+        if lines.len() > room {
+            lines.truncate(room.saturating_sub(1));
+            lines.push("…".to_owned());
+        }
+        lines.extend(last);
+        Ok((lines.join("\n"), summary))
+    }
+}
+
+fn accounts_table(rows: &[AccountRow], style: Style, now: Timestamp) -> String {
+    let cells = rows
+        .iter()
+        .map(|row| row.cells(now))
+        .collect::<Vec<Vec<Cell>>>();
+    PagedTable::new(style, AccountRow::COLUMNS.to_vec()).page(cells)
+}
+
+/// How many resources were shown, and how they are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Summary {
+    all: usize,
+    running: usize,
+    stopped: usize,
+    under_way: usize,
+    need_person: usize,
+}
+
+impl Summary {
+    fn count(&mut self, row: &Row) {
+        self.all += 1;
+        match (row.phase, row.state.as_str()) {
+            ("settled", "running") => self.running += 1,
+            ("settled", "stopped") => self.stopped += 1,
+            ("in-flight", _) => self.under_way += 1,
+            _ => {}
+        }
+        self.need_person += usize::from(row.needs_person.is_some());
+    }
+
+    fn exit(self) -> Exit {
+        if self.need_person > 0 {
+            Exit::NeedsPerson
+        } else {
+            Exit::Done
+        }
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let resources = if self.all == 1 {
+            "resource"
+        } else {
+            "resources"
+        };
+        write!(
+            f,
+            "{} {resources}: {} running, {} stopped, {} under way",
+            self.all, self.running, self.stopped, self.under_way
+        )?;
+        match self.need_person {
+            0 => Ok(()),
+            1 => f.write_str("; 1 needs a person"),
+            many => write!(f, "; {many} need a person"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -151,6 +151,20 @@ impl Clouds {
         }
     }
 
+    /// What the clock of a simulator elsewhere shows, if that is one that is moved.
+    pub(crate) async fn clock(&self) -> anyhow::Result<Option<Timestamp>> {
+        let Self::Elsewhere {
+            url,
+            http,
+            held: true,
+        } = self
+        else {
+            return Ok(None);
+        };
+        let clock: SimulatorClock = ask(http.get(url.join("_simulator/clock")?)).await?;
+        Ok(Some(clock.now))
+    }
+
     /// Moves the clock of a simulator elsewhere; one in this process reads ours.
     pub(crate) async fn advance_to(&self, now: Timestamp) -> anyhow::Result<()> {
         if let Self::Elsewhere {

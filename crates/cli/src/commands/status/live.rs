@@ -1,0 +1,76 @@
+//! What the resources' own Status operations show, here or by way of poll-status.
+
+use std::collections::HashMap;
+
+use domain::ResourceRef;
+use lifecycle::{Report, outcome::Subject};
+use serde_json::json;
+
+use super::Row;
+use crate::connection::Functions;
+
+/// How many resources one invocation is asked about: each costs it a request to the provider.
+const BATCH: usize = 20;
+
+/// Asks about each row, and notes what was answered.
+pub(super) async fn ask(functions: &Functions, rows: &mut [Row]) -> anyhow::Result<()> {
+    for batch in rows.chunks_mut(BATCH) {
+        match functions {
+            Functions::Here(service) => {
+                for row in batch {
+                    row.live = Some(service.look(&row.resource).await?);
+                }
+            }
+            Functions::Lambda(lambda) => {
+                let references: Vec<_> = batch.iter().map(|row| &row.resource).collect();
+                let question = json!({ "resources": references });
+                let answer = lambda.ask_poll_status(question).await?;
+                note(serde_json::from_value(answer)?, batch);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Notes a report's answers, each at its own resource.
+fn note(report: Report, rows: &mut [Row]) {
+    let mut answers: HashMap<ResourceRef, String> = HashMap::new();
+    for outcome in report.outcomes {
+        if let Subject::Resource { resource, .. } = outcome.subject {
+            answers.insert(resource, outcome.event.to_string());
+        }
+    }
+    for row in rows {
+        let answer = answers.remove(&row.resource);
+        row.live = Some(answer.unwrap_or_else(|| "no answer".to_owned()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lifecycle::{Event, Outcome};
+
+    use super::*;
+    use crate::state::fixtures::{configuration, now, office};
+
+    #[test]
+    fn answers_are_noted_at_their_resources_and_a_missing_one_is_told() {
+        let configuration = configuration();
+        let overrides = domain::configuration::Overrides::default();
+        let rules = domain::decision::Rules {
+            configuration: &configuration,
+            overrides: &overrides,
+        };
+        let records = [1, 2].map(|number| office(&format!("do-main/droplet/{number}"), "web"));
+        let mut rows = records.clone().map(|record| Row::of(&record, rules, now()));
+        let state = "running, s-1vcpu-1gb".to_owned();
+        let report = Report {
+            outcomes: vec![Outcome::of(&records[1], now(), Event::Status { state })],
+            ..Report::default()
+        };
+        note(report, &mut rows);
+        let live = rows.map(|row| row.live);
+        let expected = ["no answer", "running, s-1vcpu-1gb"];
+        assert_eq!(live, expected.map(|text| Some(text.to_owned())));
+    }
+}

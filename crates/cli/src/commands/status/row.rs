@@ -1,0 +1,294 @@
+//! What is shown of one resource, and of one account.
+
+use std::collections::BTreeMap;
+
+use comfy_table::Cell;
+use domain::{
+    AccountName, ResourceRef,
+    configuration::{Override, Provider, Target},
+    decision::{Decision, LeaveReason, Rules, Verdict, coming_edges, judge, observer, override_of},
+    membership::Subject,
+    record::{Phase, Record},
+    resource::SavedState,
+    schedule::Wish,
+};
+use jiff::{Timestamp, tz::TimeZone};
+use serde::Serialize;
+use store::AccountState;
+
+use crate::{
+    instant::{long, short},
+    output::Style,
+    paged::Column,
+    state::{State, needs_person},
+};
+
+/// One resource.
+#[derive(Debug, Clone, Serialize)]
+pub struct Row {
+    /// Which.
+    pub resource: ResourceRef,
+    /// Its name at the provider.
+    pub name: String,
+    /// The schedule that it follows.
+    pub schedule: Option<String>,
+    /// What is wanted now.
+    pub wish: Wish,
+    /// `settled`, `in-flight`, `refused`, `stuck` or `gone`.
+    pub phase: &'static str,
+    /// In a word or two: `running`, `stopping`, `stop stuck`; why so is in `needs_person`.
+    pub state: String,
+    /// When the phase began, as far as the record tells.
+    pub since: Option<Timestamp>,
+    /// The next edge that wants something.
+    pub next: Option<NextEdge>,
+    /// The override that decides.
+    #[serde(rename = "override")]
+    pub overridden: Option<Overriding>,
+    /// What will be put back.
+    pub saved: Option<SavedState>,
+    /// What only a person can settle, and how.
+    pub needs_person: Option<String>,
+    /// The latest failure.
+    pub last_error: Option<String>,
+    /// What else is worth knowing.
+    pub remark: Option<String>,
+    /// What its own Status operation shows, where that was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live: Option<String>,
+    /// The zone in which people read its instants.
+    #[serde(skip)]
+    zone: TimeZone,
+}
+
+/// An edge to come.
+#[derive(Debug, Clone, Serialize)]
+pub struct NextEdge {
+    /// When.
+    pub at: Timestamp,
+    /// The wish from then on.
+    pub to: Wish,
+}
+
+/// The override that decides over a resource.
+#[derive(Debug, Clone, Serialize)]
+pub struct Overriding {
+    /// What it was set for: `resource` or `schedule`.
+    pub of: &'static str,
+    /// What it wants.
+    pub wish: Wish,
+    /// Until when, exclusively.
+    pub until: Timestamp,
+    /// Who set it.
+    pub by: String,
+    /// Why.
+    pub why: Option<String>,
+}
+
+impl From<&Override> for Overriding {
+    fn from(one: &Override) -> Self {
+        Self {
+            of: match one.target {
+                Target::Resource(_) => "resource",
+                Target::Schedule(_) => "schedule",
+            },
+            wish: one.wish,
+            until: one.ends_at,
+            by: one.by.clone(),
+            why: one.why.clone(),
+        }
+    }
+}
+
+impl Row {
+    pub(super) fn of(record: &Record, rules: Rules<'_>, now: Timestamp) -> Self {
+        let verdict = judge(record, Subject::recorded(record), rules, now);
+        let next = coming_edges(record, rules, now)
+            .find(|edge| edge.wish != Wish::Any)
+            .filter(|_| verdict.opted_in && !matches!(record.phase, Phase::Gone { .. }))
+            .map(|edge| NextEdge {
+                at: edge.key.instant,
+                to: edge.wish,
+            });
+        let state = State::of(record);
+        let rule = verdict.membership.rule(rules.configuration);
+        Self {
+            resource: record.reference.clone(),
+            name: record.name.clone(),
+            schedule: verdict.membership.schedule().map(ToString::to_string),
+            wish: verdict.wish,
+            phase: state.phase,
+            state: state.words,
+            since: state.since,
+            next,
+            overridden: override_of(record, rules, now).map(Overriding::from),
+            saved: record.saved.clone(),
+            needs_person: needs_person(record, &verdict),
+            last_error: record.last_error.clone(),
+            remark: remark(record, &verdict, rules, now),
+            live: None,
+            zone: rule.map_or(TimeZone::UTC, |rule| rule.schedule.timezone().clone()),
+        }
+    }
+
+    /// What people read of it, in the order of the columns.
+    pub(super) fn cells(&self, columns: Columns, style: Style, now: Timestamp) -> Vec<Cell> {
+        let time = |at| short(at, &self.zone, now);
+        let reference = if columns.whole_references {
+            self.resource.to_string()
+        } else {
+            format!("{}/{}", self.resource.account, self.resource.kind())
+        };
+        let mut cells = vec![
+            Cell::new(reference),
+            Cell::new(&self.name),
+            Cell::new(self.schedule.as_deref().unwrap_or_default()),
+            style.wish(self.wish),
+        ];
+        if columns.overrides {
+            let told = self
+                .overridden
+                .as_ref()
+                .map(|one| format!("{} of {} until {}", one.of, one.by, time(one.until)));
+            cells.push(Cell::new(told.unwrap_or_default()));
+        }
+        cells.push(Cell::new(&self.state));
+        cells.push(Cell::new(match (columns.live, self.since) {
+            (true, _) => self.live.clone().unwrap_or_default(),
+            (false, since) => since
+                .map(|since| long(now.duration_since(since)))
+                .unwrap_or_default(),
+        }));
+        let next = self.next.as_ref();
+        let next = next.map(|next| format!("{} {}", next.to, time(next.at)));
+        let saved = self.saved.as_ref().map(ToString::to_string);
+        let remarks = [&self.needs_person, &self.last_error, &self.remark];
+        let remark = remarks.into_iter().flatten().next().cloned();
+        cells.extend([next, saved, remark].map(|text| Cell::new(text.unwrap_or_default())));
+        cells
+    }
+}
+
+/// What is worth knowing and asks nothing of anybody.
+fn remark(record: &Record, verdict: &Verdict, rules: Rules<'_>, now: Timestamp) -> Option<String> {
+    let mut remarks = Vec::new();
+    let account = &record.reference.account;
+    if !rules.configuration.accounts.contains_key(account) {
+        remarks.push(format!("account {account} is configured no more"));
+    }
+    if let Decision::Leave(reason @ (LeaveReason::Barred(_) | LeaveReason::Gone)) =
+        &verdict.decision
+    {
+        remarks.push(reason.to_string());
+    }
+    let rule = verdict.membership.rule(rules.configuration);
+    if let Some(rule) = rule
+        && observer(record, &rule.manner, rules.configuration).is_some()
+    {
+        remarks.push("observed only: nothing is sent".to_owned());
+    }
+    if let Some(at) = record.retry_at.filter(|&at| at > now) {
+        remarks.push(format!("tried again at {}", at.strftime("%H:%M UTC")));
+    }
+    (!remarks.is_empty()).then(|| remarks.join("; "))
+}
+
+/// Which columns a table has.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Columns {
+    /// References in full length.
+    pub(super) whole_references: bool,
+    /// Any override is active.
+    pub(super) overrides: bool,
+    /// Status operations were asked.
+    pub(super) live: bool,
+}
+
+impl Columns {
+    /// In the order of [`Row::cells`].
+    pub(super) fn all(self) -> Vec<Column> {
+        let mut columns = ["Resource", "Name", "Schedule", "Wish"]
+            .map(Column::of)
+            .to_vec();
+        columns.extend(self.overrides.then_some(Column::text("Override")));
+        columns.push(Column::of("State"));
+        columns.push(if self.live {
+            Column::text("Live")
+        } else {
+            Column::of("For")
+        });
+        columns.extend([
+            Column::of("Next"),
+            Column::text("Saved"),
+            Column::text("Remark"),
+        ]);
+        columns
+    }
+}
+
+/// One account.
+#[derive(Debug, Clone, Serialize)]
+pub struct AccountRow {
+    /// Which.
+    pub account: AccountName,
+    /// Which cloud; none if it is configured no more.
+    pub provider: Option<Provider>,
+    /// When its resources were last listed whole.
+    pub listed_at: Option<Timestamp>,
+    /// When listing was last tried.
+    pub tried_at: Option<Timestamp>,
+    /// Why the last listing failed.
+    pub error: Option<String>,
+}
+
+impl AccountRow {
+    pub(super) fn of(
+        account: &AccountName,
+        rules: Rules<'_>,
+        states: &BTreeMap<AccountName, AccountState>,
+    ) -> Self {
+        let configured = rules.configuration.accounts.get(account);
+        let state = states.get(account);
+        Self {
+            account: account.clone(),
+            provider: configured.map(|account| account.provider),
+            listed_at: state.and_then(|state| state.listed_at),
+            tried_at: state.and_then(|state| state.tried_at),
+            error: state.and_then(|state| state.error.clone()),
+        }
+    }
+
+    pub(super) fn cells(&self, now: Timestamp) -> Vec<Cell> {
+        let time = |at| short(at, &TimeZone::UTC, now);
+        let remark = match (&self.error, self.provider) {
+            (Some(error), Some(_)) => error.as_str(),
+            (_, None) => "configured no more",
+            (None, Some(_)) => "",
+        };
+        let provider = self.provider.map(|provider| provider.to_string());
+        let listed = self.listed_at.map_or_else(|| "not yet".to_owned(), time);
+        vec![
+            Cell::new(&self.account),
+            Cell::new(provider.unwrap_or_default()),
+            Cell::new(listed),
+            Cell::new(remark),
+        ]
+    }
+
+    /// What is wrong with it, in a line.
+    pub(super) fn wrong(self) -> Option<String> {
+        let account = &self.account;
+        self.provider?;
+        self.error
+            .as_ref()
+            .map(|error| format!("account {account}: {error}"))
+    }
+
+    /// In the order of [`AccountRow::cells`].
+    pub(super) const COLUMNS: [Column; 4] = [
+        Column::of("Account"),
+        Column::of("Provider"),
+        Column::of("Last listed"),
+        Column::text("Remark"),
+    ];
+}

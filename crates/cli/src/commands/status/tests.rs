@@ -1,0 +1,229 @@
+//! What `status` shows of a store of fixtures.
+
+use clap::Parser;
+
+use super::*;
+use crate::state::fixtures::{full_store, now, office, store};
+
+#[derive(Debug, Parser)]
+struct Line {
+    #[command(flatten)]
+    args: Args,
+}
+
+fn args(arguments: &[&str]) -> Args {
+    Line::parse_from([&["status"], arguments].concat()).args
+}
+
+/// The rows that these arguments ask for, and how many times some of them were handed over.
+async fn rows(store: &Store, arguments: &[&str]) -> anyhow::Result<(Vec<Row>, usize)> {
+    let args = args(arguments);
+    let view = View::of(&args, store, None, now()).await?;
+    let (mut all, mut times) = (Vec::new(), 0);
+    let mut take = |rows: &[Row]| {
+        all.extend_from_slice(rows);
+        times += 1;
+        Ok(())
+    };
+    let summary = view.rows(&mut take).await?;
+    assert_eq!(summary.all, all.len());
+    Ok((all, times))
+}
+
+async fn names(store: &Store, arguments: &[&str]) -> Vec<String> {
+    let (rows, _) = rows(store, arguments).await.unwrap();
+    rows.into_iter().map(|row| row.name).collect()
+}
+
+async fn refusal(store: &Store, arguments: &[&str]) -> String {
+    let error = rows(store, arguments).await.unwrap_err();
+    assert_eq!(Exit::of(&error), Exit::BadUsage, "{error}");
+    error.to_string()
+}
+
+/// The tables that people read, without blanks at the ends of lines.
+async fn tables(store: &Store, arguments: &[&str], width: Option<u16>) -> String {
+    let args = args(arguments);
+    let view = View::of(&args, store, None, now()).await.unwrap();
+    let style = Style {
+        colours: false,
+        width,
+    };
+    let mut table = PagedTable::new(style, view.columns.all());
+    let mut text = String::new();
+    let mut print = |rows: &[Row]| {
+        text.push_str(&view.page(&mut table, rows, style));
+        Ok(())
+    };
+    let summary = view.rows(&mut print).await.unwrap();
+    let accounts = view.account_rows();
+    if !accounts.is_empty() {
+        text.push('\n');
+        text.push_str(&accounts_table(&accounts, style, now()));
+    }
+    let all = format!("{text}{}\n", view.told(summary));
+    all.lines()
+        .map(str::trim_end)
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+#[tokio::test]
+async fn the_tables_show_every_state_and_the_accounts() {
+    let store = full_store().await;
+    insta::assert_snapshot!(tables(&store, &[], None).await);
+}
+
+#[tokio::test]
+async fn a_narrow_terminal_wraps_what_is_long_and_loses_nothing() {
+    let store = full_store().await;
+    let text = tables(&store, &["orders", "workers"], Some(100)).await;
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 100),
+        "{text}"
+    );
+    insta::assert_snapshot!(text);
+}
+
+#[tokio::test]
+async fn programs_read_a_row_of_json_with_these_fields() {
+    let store = full_store().await;
+    let (rows, _) = rows(&store, &["lonely", "orders", "workers"])
+        .await
+        .unwrap();
+    insta::assert_snapshot!(serde_json::to_string_pretty(&rows).unwrap());
+    let args = args(&["--accounts"]);
+    let view = View::of(&args, &store, None, now()).await.unwrap();
+    insta::assert_snapshot!(serde_json::to_string_pretty(&view.account_rows()).unwrap());
+}
+
+#[tokio::test]
+async fn filters_leave_what_is_asked_for() {
+    let store = full_store().await;
+    let check = async |arguments: &[&str], expected: &[&str]| {
+        assert_eq!(names(&store, arguments).await, expected, "{arguments:?}");
+    };
+    check(&["--schedule", "nightly"], &["build"]).await;
+    check(&["--account", "old"], &["left-behind"]).await;
+    let office = ["orders", "web-1", "newcomer", "workers"];
+    check(&["--account", "do-main", "--scheduled"], &office).await;
+    check(&["--needs-person"], &["newcomer", "workers"]).await;
+    check(&["build", "do-main/droplet/1"], &["build", "web-1"]).await;
+    check(&["--schedule", "nightly", "--needs-person"], &[]).await;
+}
+
+#[tokio::test]
+async fn names_that_are_unknown_are_answered_with_what_is_near() {
+    let store = full_store().await;
+    store
+        .save(office("do-main/droplet/5", "web-1"))
+        .await
+        .unwrap();
+    for (arguments, expected) in [
+        (
+            ["wbe-2"].as_slice(),
+            "no resource `wbe-2`; `offhours status` lists those that are known",
+        ),
+        (&["ordres"], "no resource `ordres`; did you mean `orders`?"),
+        (
+            &["web-1"],
+            "`web-1` is the name of several: write do-main/droplet/1 or do-main/droplet/5",
+        ),
+        (
+            &["do-main/droplet/99"],
+            "no inventory has seen do-main/droplet/99; the last one of do-main was at 2026-11-20 \
+             17:51 UTC",
+        ),
+        (
+            &["do-mian/droplet/1"],
+            "no inventory has seen do-mian/droplet/1: there is no account `do-mian`; did you mean \
+             `do-main`?",
+        ),
+        (
+            &["--schedule", "ofice"],
+            "there is no schedule `ofice`; did you mean `office`?",
+        ),
+        (
+            &["--account", "hz-uu"],
+            "there is no account `hz-uu`; did you mean `hz-eu`?",
+        ),
+    ] {
+        assert_eq!(refusal(&store, arguments).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn an_empty_store_says_so() {
+    let store = store().await;
+    let text = tables(&store, &[], None).await;
+    assert!(
+        text.ends_with("Nothing is known yet: the first inventory has not been taken."),
+        "{text}"
+    );
+    let text = tables(&store, &["--scheduled"], None).await;
+    assert!(text.ends_with("No resource is like that."), "{text}");
+}
+
+/// Records enough for several pages of 1 MB.
+async fn many(store: &Store, count: usize) {
+    for number in 1..=count {
+        let mut record = office(
+            &format!("do-main/droplet/{number}"),
+            &format!("web-{number}"),
+        );
+        record.last_error = Some("x".repeat(900));
+        store.save(record).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn many_records_come_page_by_page_and_all_of_them() {
+    let store = store().await;
+    many(&store, 3_000).await;
+    let (rows, times) = rows(&store, &[]).await.unwrap();
+    assert!((2..=3).contains(&times), "{times} times for 3,000 rows");
+    let mut expected: Vec<_> = (1..=3_000)
+        .map(|n| format!("do-main/droplet/{n}"))
+        .collect();
+    expected.sort();
+    let shown: Vec<_> = rows.iter().map(|row| row.resource.to_string()).collect();
+    assert_eq!(shown, expected);
+
+    let table = tables(&store, &["--wide"], None).await;
+    let headings = table
+        .lines()
+        .filter(|line| line.contains("Schedule"))
+        .count();
+    assert_eq!(headings, 1);
+    let lines = table
+        .lines()
+        .filter(|line| line.contains("do-main/droplet/"))
+        .count();
+    assert_eq!(lines, 3_000);
+}
+
+#[tokio::test]
+async fn a_picture_has_as_many_lines_as_the_terminal() {
+    let store = full_store().await;
+    let args = args(&["--watch"]);
+    let view = View::of(&args, &store, None, now()).await.unwrap();
+    let every = Duration::from_secs(5);
+    let (frame, summary) = view.frame(12, Style::PLAIN, every).await.unwrap();
+    assert_eq!(summary.all, 8);
+    let lines: Vec<_> = frame.lines().map(str::trim_end).collect();
+    insta::assert_snapshot!(lines.join("\n"));
+    assert_eq!(lines.len(), 12);
+    let (frame, _) = view.frame(40, Style::PLAIN, every).await.unwrap();
+    assert!(!frame.lines().any(|line| line == "…"), "{frame}");
+    for record in ["web-1", "left-behind", "build"] {
+        assert!(frame.contains(record), "{frame}");
+    }
+}
+
+#[test]
+fn watching_is_for_terminals_and_json_is_for_programs() {
+    assert!(Line::try_parse_from(["status", "--watch", "--format", "json"]).is_err());
+    assert!(Line::try_parse_from(["status", "--watch=0"]).is_err());
+    assert_eq!(args(&["--watch", "web-1"]).watch, Some(5));
+    assert_eq!(args(&["--watch=60"]).watch, Some(60));
+}

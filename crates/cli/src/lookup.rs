@@ -1,0 +1,120 @@
+//! Finding the records that a person names, in as little memory as a page of records takes.
+
+use domain::{AccountName, ResourceRef, record::Record};
+use store::Store;
+
+use crate::{
+    exit::UsageError,
+    nearest::{advice, nearest},
+    output,
+};
+
+/// The records of the resources that a person names, by reference or by unique name, in the order
+/// in which they are named.
+pub(crate) async fn find(store: &Store, targets: &[String]) -> anyhow::Result<Vec<Record>> {
+    let mut wanted: Vec<_> = targets.iter().map(|target| Wanted::of(target)).collect();
+    let names = wanted.iter().any(|one| one.reference.is_none());
+    if names {
+        for account in store.accounts().await? {
+            let mut pages = store.record_pages(&account);
+            while let Some(page) = pages.next().await? {
+                for record in page {
+                    match record {
+                        Ok(record) => wanted.iter_mut().for_each(|one| one.compare(&record)),
+                        Err(error) => output::warn(&error),
+                    }
+                }
+            }
+        }
+    }
+    let mut found = Vec::new();
+    for one in wanted {
+        found.push(match &one.reference {
+            Some(reference) => referenced(store, reference).await?,
+            None => one.only()?,
+        });
+    }
+    Ok(found)
+}
+
+async fn referenced(store: &Store, reference: &ResourceRef) -> anyhow::Result<Record> {
+    if let Some(record) = store.record(reference).await? {
+        return Ok(record);
+    }
+    let account = &reference.account;
+    let accounts = store.accounts().await?;
+    if !accounts.contains(account) {
+        let names = accounts.iter().map(AccountName::as_str);
+        let advice = advice(account.as_str(), "accounts", names);
+        let unknown = format!("no inventory has seen {reference}: there is no account `{account}`");
+        return Err(UsageError(format!("{unknown}; {advice}")).into());
+    }
+    let states = store.account_states().await?;
+    let listed = states.get(account).and_then(|state| state.listed_at);
+    let last = match listed {
+        Some(at) => format!(
+            "the last one of {account} was at {}",
+            at.strftime("%F %H:%M UTC")
+        ),
+        None => format!("{account} has not been listed yet"),
+    };
+    Err(UsageError(format!("no inventory has seen {reference}; {last}")).into())
+}
+
+/// One resource that is sought.
+struct Wanted<'t> {
+    target: &'t str,
+    /// Where it is a reference; a name otherwise.
+    reference: Option<ResourceRef>,
+    /// The first record of this name.
+    found: Option<Record>,
+    /// The reference of another record of this name.
+    other: Option<ResourceRef>,
+    /// The known name most like it.
+    like: Option<String>,
+}
+
+impl<'t> Wanted<'t> {
+    fn of(target: &'t str) -> Self {
+        Self {
+            target,
+            reference: target.parse().ok(),
+            found: None,
+            other: None,
+            like: None,
+        }
+    }
+
+    fn compare(&mut self, record: &Record) {
+        if record.name != self.target {
+            let names = self
+                .like
+                .as_deref()
+                .into_iter()
+                .chain([record.name.as_str()]);
+            if let Some(name) = nearest(self.target, names).map(str::to_owned) {
+                self.like = Some(name);
+            }
+        } else if self.found.is_none() {
+            self.found = Some(record.clone());
+        } else {
+            self.other.get_or_insert_with(|| record.reference.clone());
+        }
+    }
+
+    /// The record, if there is just one.
+    fn only(self) -> Result<Record, UsageError> {
+        let target = self.target;
+        Err(UsageError(match (self.found, self.other, self.like) {
+            (Some(record), None, _) => return Ok(record),
+            (Some(record), Some(other), _) => format!(
+                "`{target}` is the name of several: write {} or {other}",
+                record.reference
+            ),
+            (None, _, Some(name)) => format!("no resource `{target}`; did you mean `{name}`?"),
+            (None, _, None) => {
+                format!("no resource `{target}`; `offhours status` lists those that are known")
+            }
+        }))
+    }
+}

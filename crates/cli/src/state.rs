@@ -1,0 +1,96 @@
+//! A record's state in words, for everything that shows it.
+
+use domain::{
+    decision::{Decision, LeaveReason, Verdict},
+    membership::Membership,
+    record::{Direction, Phase, Record},
+    resource::Power,
+};
+use jiff::Timestamp;
+
+/// Where in its life a resource is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct State {
+    /// The phase, as a word for programs.
+    pub(crate) phase: &'static str,
+    /// In a word or two: `running`, `stopping`, `stop stuck`.
+    pub(crate) words: String,
+    /// When the phase began, as far as the record tells.
+    pub(crate) since: Option<Timestamp>,
+}
+
+impl State {
+    pub(crate) fn of(record: &Record) -> Self {
+        let (phase, words, since) = match &record.phase {
+            Phase::Settled { at } => ("settled", power(*at).to_owned(), seen_since(record, *at)),
+            Phase::InFlight { transition } => {
+                let words = match transition.direction {
+                    Direction::Stop => "stopping",
+                    Direction::Start => "starting",
+                };
+                ("in-flight", words.to_owned(), Some(transition.claimed_at))
+            }
+            Phase::Refused { transition, .. } => {
+                let words = format!("{} refused", transition.direction);
+                ("refused", words, Some(transition.claimed_at))
+            }
+            Phase::Stuck {
+                transition, since, ..
+            } => {
+                let words = format!("{} stuck", transition.direction);
+                ("stuck", words, Some(*since))
+            }
+            Phase::Gone { since } => ("gone", "gone at the provider".to_owned(), Some(*since)),
+        };
+        Self {
+            phase,
+            words,
+            since,
+        }
+    }
+}
+
+/// Whether something runs, in a word.
+fn power(power: Power) -> &'static str {
+    match power {
+        Power::Running => "running",
+        Power::Stopped => "stopped",
+        Power::Between => "between",
+    }
+}
+
+/// Since when it has been seen as it was settled. A database's power says nothing of its size, and
+/// what is seen of it changes with either.
+fn seen_since(record: &Record, at: Power) -> Option<Timestamp> {
+    let observed = record.observed.as_ref()?;
+    let is_that = record.kind().is_sized() || observed.power == at;
+    is_that.then_some(observed.at)
+}
+
+/// What only a person can settle, and how.
+pub(crate) fn needs_person(record: &Record, verdict: &Verdict) -> Option<String> {
+    match &record.phase {
+        Phase::Stuck { reason, .. } | Phase::Refused { reason, .. } => {
+            return Some(reason.clone());
+        }
+        Phase::Settled { .. } | Phase::InFlight { .. } | Phase::Gone { .. } => {}
+    }
+    if record.held {
+        return Some("held: `offhours approve` lets go of it".to_owned());
+    }
+    if record.is_orphaned() {
+        return Some("orphaned: `offhours start` restores it".to_owned());
+    }
+    match &verdict.decision {
+        Decision::Leave(reason) => {
+            let conflict =
+                matches!(&verdict.membership, Membership::Barred(bar) if bar.is_conflict());
+            let unknown = matches!(reason, LeaveReason::UnknownSchedule(_));
+            (conflict || unknown).then(|| reason.to_string())
+        }
+        Decision::Act(_) | Decision::AskAgain(_) => None,
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod fixtures;
