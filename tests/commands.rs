@@ -31,6 +31,22 @@ fn commands_read_the_store_that_local_left_and_answer_by_their_exit_codes() {
             "{rows:#?}"
         );
 
+        let ended = terminal
+            .run(&["status", "--live", "--format", "json"])
+            .await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        let rows: Vec<serde_json::Value> = serde_json::from_str(&ended.stdout).unwrap();
+        let live = |row: &serde_json::Value| row["live"].as_str().unwrap().contains("running, ");
+        assert!(rows.iter().all(live), "{rows:#?}");
+        let ended = terminal.run(&["status", "--schedule", "offcie"]).await;
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
+        let told = ended.stderr;
+        assert!(told.contains("did you mean `office`?"), "{told}");
+        let ended = terminal.run(&["status", "--watch"]).await;
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
+        let told = ended.stderr;
+        assert!(told.contains("--watch needs a terminal"), "{told}");
+
         let ended = terminal.run(&["start", "wbe"]).await;
         assert_eq!(ended.code, Some(2));
         let told = ended.stderr;
@@ -62,6 +78,43 @@ fn commands_read_the_store_that_local_left_and_answer_by_their_exit_codes() {
         assert_eq!(ended.code, Some(2));
         let told = ended.stderr;
         assert!(told.contains("there is no generation 9"), "{told}");
+    });
+}
+
+#[test]
+fn why_tells_the_chain_of_one_resource_and_what_it_cannot_find() {
+    run(async {
+        let terminal = Terminal::new("12:00:00").await;
+        terminal.local(&office_hours("", "", ""), "12:03:00").await;
+        let ended = terminal.run(&["why", "web"]).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        for expected in [
+            "It is running, as it should be.",
+            "What the schedule office says",
+        ] {
+            assert!(ended.stdout.contains(expected), "{}", ended.stdout);
+        }
+        assert_eq!(ended.stderr, "");
+
+        let night = ["why", "web", "--at", "2026-06-15 23:00", "--format", "json"];
+        let ended = terminal.run(&night).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        let why: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+        let told = [&why["wish"], &why["evaluation"]["wish"], &why["schedule"]];
+        assert_eq!(told, ["stopped", "stopped", "office"]);
+        assert_eq!(why["evaluation"]["reading"], "2026-06-15T23:00:00");
+
+        for (target, expected) in [
+            ("wbe", "did you mean `web`?"),
+            (
+                "do-main/droplet/999",
+                "no inventory has seen do-main/droplet/999",
+            ),
+        ] {
+            let ended = terminal.run(&["why", target]).await;
+            assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
+            assert!(ended.stderr.contains(expected), "{}", ended.stderr);
+        }
     });
 }
 

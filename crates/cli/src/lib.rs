@@ -36,7 +36,7 @@ pub use exit::Exit;
 use commands::{
     apply as apply_command, approve, by_hand, completions, doctor as doctor_command, export,
     history, hours as hours_command, import as import_command, list, local as local_command, log,
-    overrides, preview, schema, status, validate,
+    overrides, preview, schema, status, validate, why,
 };
 use domain::record::Direction;
 
@@ -76,6 +76,7 @@ enum Command {
     Schema(schema::Args),
     List(list::Args),
     Status(status::Args),
+    Why(why::Args),
     /// Stops resources now.
     Stop(by_hand::Args),
     /// Starts resources now, and puts back what was saved of them.
@@ -101,6 +102,7 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::Local(args) => wait_for(local_command::run(args)),
         Command::List(args) => wait_for(list::run(args)),
         Command::Status(args) => wait_for(status::run(args)),
+        Command::Why(args) => wait_for(why::run(args)),
         Command::Stop(args) => wait_for(by_hand::run(args, Direction::Stop)),
         Command::Start(args) => wait_for(by_hand::run(args, Direction::Start)),
         Command::Override(args) => wait_for(overrides::run(args)),

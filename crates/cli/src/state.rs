@@ -50,6 +50,17 @@ impl State {
     }
 }
 
+/// The same as the beginning of a sentence.
+pub(crate) fn sentence(record: &Record) -> String {
+    match &record.phase {
+        Phase::Refused { transition, .. } => format!("Its {} was refused", transition.direction),
+        Phase::Stuck { transition, .. } => format!("Its {} is stuck", transition.direction),
+        Phase::Settled { .. } | Phase::InFlight { .. } | Phase::Gone { .. } => {
+            format!("It is {}", State::of(record).words)
+        }
+    }
+}
+
 /// Whether something runs, in a word.
 fn power(power: Power) -> &'static str {
     match power {

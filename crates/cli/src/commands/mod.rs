@@ -17,6 +17,7 @@ pub mod preview;
 pub mod schema;
 pub mod status;
 pub mod validate;
+pub mod why;
 
 use jiff::{Timestamp, tz::TimeZone};
 

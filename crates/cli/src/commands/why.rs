@@ -1,0 +1,183 @@
+//! `offhours why`: the whole chain of reasons for one resource at an instant.
+
+mod text;
+
+use anyhow::Context as _;
+use domain::{
+    ResourceRef,
+    decision::judge,
+    explanation::{Explanation, explain},
+    membership::Subject,
+    record::Record,
+    resource::SavedState,
+    schedule::Schedule,
+};
+use jiff::{Timestamp, tz::TimeZone};
+use serde::Serialize;
+use store::InForce;
+
+use super::Format;
+use crate::{
+    Exit,
+    connection::Connection,
+    exit::UsageError,
+    instant::At,
+    lookup::find,
+    output,
+    state::{State, needs_person, sentence},
+};
+
+/// Says why a resource is, or will be, what it is: every rule that may have a say, what its
+/// schedule wants and why, what was decided, and what happens next.
+///
+/// Times are local to the resource's schedule; in JSON they are UTC. Exit code 3 when the resource
+/// needs a person.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  offhours why web-1
+  offhours why do-main/droplet/3164444 --at \"2026-12-24 09:00\"
+  offhours why web-1 --at 2026-06-15T07:00:00Z --format json | jq .decision")]
+pub struct Args {
+    /// By reference, or by unique name.
+    #[arg(value_name = "RESOURCE")]
+    resource: String,
+    /// The instant to explain, such as 2026-06-15T07:00:00Z, or "2026-06-15 09:00" in the time zone
+    /// of the resource's schedule [default: now].
+    #[arg(long, value_name = "INSTANT")]
+    at: Option<At>,
+    #[command(flatten)]
+    connection: Connection,
+    /// How to print the result.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Explains one resource.
+pub async fn run(args: &Args) -> anyhow::Result<Exit> {
+    let session = args.connection.open().await?;
+    let store = &session.store;
+    let targets = std::slice::from_ref(&args.resource);
+    let found = find(store, targets).await?.pop();
+    let record = found.context("nothing was found for what was named")?;
+    let in_force = store.in_force().await?;
+    let at = instant(args.at, &record, &in_force, session.now)?;
+    let states = store.account_states().await?;
+    let state = states.get(&record.reference.account);
+    let inventory_at = state.and_then(|state| state.listed_at);
+    let why = Why::of(&record, &in_force, at, session.now, inventory_at);
+    match args.format {
+        Format::Json => output::print_json(&why)?,
+        Format::Table => output::print(&text::render(&why, schedule_of(&record, &in_force)))?,
+    }
+    Ok(match why.needs_person {
+        Some(_) => Exit::NeedsPerson,
+        None => Exit::Done,
+    })
+}
+
+/// The instant meant; now where none is named.
+fn instant(
+    at: Option<At>,
+    record: &Record,
+    in_force: &InForce,
+    now: Timestamp,
+) -> anyhow::Result<Timestamp> {
+    match (at, schedule_of(record, in_force)) {
+        (None, _) => Ok(now),
+        (Some(At::Instant(instant)), _) => Ok(instant),
+        (Some(At::Local(local)), Some(schedule)) => {
+            Ok(local.to_zoned(schedule.timezone().clone())?.timestamp())
+        }
+        (Some(At::Local(_)), None) => {
+            let message = "a local time needs the time zone of a schedule, and the resource \
+                           follows none: write an instant such as 2026-06-15T07:00:00Z";
+            Err(UsageError(message.to_owned()).into())
+        }
+    }
+}
+
+fn schedule_of<'a>(record: &Record, in_force: &'a InForce) -> Option<&'a Schedule> {
+    let rules = in_force.rules();
+    let verdict = judge(
+        record,
+        Subject::recorded(record),
+        rules,
+        Timestamp::UNIX_EPOCH,
+    );
+    let rule = verdict.membership.rule(rules.configuration)?;
+    Some(&rule.schedule)
+}
+
+/// Why one resource is what it is.
+#[derive(Debug, Serialize)]
+pub struct Why {
+    /// Which.
+    pub resource: ResourceRef,
+    /// Its name at the provider.
+    pub name: String,
+    /// The instant at which this was asked.
+    pub now: Timestamp,
+    /// When the resource's account was last listed whole: how old its tags may be.
+    pub inventory_at: Option<Timestamp>,
+    /// `settled`, `in-flight`, `refused`, `stuck` or `gone`; now, whatever instant is explained.
+    pub phase: &'static str,
+    /// In a word or two: `running`, `stopping`, `stop stuck`; why so is in `needs_person`.
+    pub state: String,
+    /// When the phase began, as far as the record tells.
+    pub since: Option<Timestamp>,
+    /// What will be put back.
+    pub saved: Option<SavedState>,
+    /// Failures in a row.
+    pub attempts: u32,
+    /// The latest failure.
+    pub last_error: Option<String>,
+    /// What only a person can settle, and how.
+    pub needs_person: Option<String>,
+    /// The chain.
+    #[serde(flatten)]
+    pub explanation: Explanation,
+    #[serde(skip)]
+    zone: TimeZone,
+    /// The state, as the beginning of a sentence.
+    #[serde(skip)]
+    sentence: String,
+}
+
+impl Why {
+    fn of(
+        record: &Record,
+        in_force: &InForce,
+        at: Timestamp,
+        now: Timestamp,
+        inventory_at: Option<Timestamp>,
+    ) -> Self {
+        let rules = in_force.rules();
+        let present = judge(record, Subject::recorded(record), rules, now);
+        let State {
+            phase,
+            words,
+            since,
+        } = State::of(record);
+        let zone = schedule_of(record, in_force).map(|schedule| schedule.timezone().clone());
+        Self {
+            resource: record.reference.clone(),
+            name: record.name.clone(),
+            now,
+            inventory_at,
+            phase,
+            state: words,
+            since,
+            saved: record.saved.clone(),
+            attempts: record.attempts,
+            last_error: record.last_error.clone(),
+            needs_person: needs_person(record, &present),
+            explanation: explain(record, rules, at),
+            zone: zone.unwrap_or(TimeZone::UTC),
+            sentence: sentence(record),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

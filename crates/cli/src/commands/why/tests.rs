@@ -1,0 +1,218 @@
+//! What `why` prints of fixtures, on Friday at 18:55 in Berlin.
+
+use std::sync::Arc;
+
+use domain::{
+    configuration::{Manner, Mode, Overrides, Target},
+    record::{ByHand, Phase},
+    resource::Power,
+    schedule::Wish,
+};
+
+use super::*;
+use crate::state::fixtures::{
+    at, configuration, fleet, following, now, office, overriding, seen, stopping_database,
+    stuck_pool,
+};
+
+fn in_force() -> InForce {
+    InForce {
+        configuration: Arc::new(configuration()),
+        overrides: Overrides::default(),
+    }
+}
+
+/// The text, at an instant that was asked for on Friday at 18:55.
+fn text_at(record: &Record, in_force: &InForce, instant: &str) -> String {
+    let inventory_at = Some(at("2026-11-20T17:51:00Z"));
+    let why = Why::of(record, in_force, at(instant), now(), inventory_at);
+    text::render(&why, schedule_of(record, in_force))
+}
+
+fn text(record: &Record, in_force: &InForce) -> String {
+    text_at(record, in_force, "2026-11-20T17:55:00Z")
+}
+
+/// The second paragraph: what somebody in a hurry reads.
+fn answer(record: &Record, in_force: &InForce) -> String {
+    let text = text(record, in_force);
+    text.split("\n\n").nth(1).unwrap_or_default().to_owned()
+}
+
+#[test]
+fn five_minutes_before_the_office_closes() {
+    insta::assert_snapshot!(text(&office("do-main/droplet/1", "web-1"), &in_force()));
+}
+
+#[test]
+fn a_stop_by_hand_that_is_under_way() {
+    insta::assert_snapshot!(text(&stopping_database(), &in_force()));
+}
+
+#[test]
+fn an_override_and_what_it_overrules() {
+    let mut overridden = overriding();
+    overridden.target = Target::Schedule("office".parse().unwrap());
+    let in_force = InForce {
+        overrides: Overrides::from_iter([overridden]),
+        ..in_force()
+    };
+    let mut pool = stuck_pool();
+    pool.tags.clear();
+    insta::assert_snapshot!(text(&pool, &in_force));
+}
+
+#[test]
+fn a_holiday_that_is_to_come() {
+    let record = office("do-main/droplet/1", "web-1");
+    insta::assert_snapshot!(text_at(&record, &in_force(), "2026-12-24T10:00:00Z"));
+}
+
+#[test]
+fn an_instant_that_is_past() {
+    let record = office("do-main/droplet/1", "web-1");
+    insta::assert_snapshot!(text_at(&record, &in_force(), "2026-10-25T00:30:00Z"));
+}
+
+#[test]
+fn cron_expressions_in_an_account_that_is_only_observed() {
+    let record = fleet().pop().unwrap();
+    insta::assert_snapshot!(text(&record, &in_force()));
+}
+
+#[track_caller]
+fn check(record: &Record, in_force: &InForce, expected: &str) {
+    assert_eq!(answer(record, in_force), expected);
+}
+
+#[test]
+fn the_answer_comes_first_in_a_sentence() {
+    let all = in_force();
+    let web = || office("do-main/droplet/1", "web-1");
+    let off = |record| Record {
+        phase: Phase::Settled { at: Power::Stopped },
+        ..record
+    };
+    let next = "Next: stopped at Fri 19:00 CET, in 5m.";
+    check(
+        &web(),
+        &all,
+        &format!("It is running, as it should be.\n{next}"),
+    );
+    check(
+        &off(web()),
+        &all,
+        &format!(
+            "It is stopped and was to be running: somebody changed that, and it stands until the \
+             next edge.\n{next}"
+        ),
+    );
+    let unhandled = Record {
+        handled: None,
+        ..off(web())
+    };
+    check(
+        &unhandled,
+        &all,
+        &format!("It is stopped, and a start is due.\n{next}"),
+    );
+    let named = |name: &str| office("do-main/droplet/2", name);
+    check(
+        &named("shop-prod"),
+        &all,
+        "It is running and left alone: protected by `name:*prod*`.",
+    );
+    check(
+        &seen("do-main/droplet/3", "lonely"),
+        &all,
+        "It is running and left alone: no schedule names it.",
+    );
+    check(
+        &following("ofice", seen("do-main/droplet/3", "slip")),
+        &all,
+        "It is running and left alone: its tag names the schedule `ofice`, which does not exist.\n\
+         It needs a person: its tag names the schedule `ofice`, which does not exist.",
+    );
+    let gone = Record {
+        phase: Phase::Gone { since: now() },
+        ..web()
+    };
+    check(&gone, &all, "It is gone at the provider.");
+    let held = Record {
+        held: true,
+        handled: None,
+        ..web()
+    };
+    check(
+        &held,
+        &all,
+        &format!(
+            "It is running and left alone: held until `offhours approve`.\n\
+             It needs a person: held: `offhours approve` lets go of it.\n{next}"
+        ),
+    );
+    check(
+        &stuck_pool(),
+        &all,
+        &format!("Its stop is stuck.\nIt needs a person: 2 nodes are still draining.\n{next}"),
+    );
+}
+
+#[test]
+fn what_stands_in_the_way_is_told() {
+    let mut configuration = configuration();
+    for rule in configuration.schedules.values_mut() {
+        rule.manner = Manner {
+            retain_running: true,
+            ..Manner::default()
+        };
+    }
+    configuration.settings.mode = Mode::Observe;
+    let all = InForce {
+        configuration: Arc::new(configuration),
+        ..in_force()
+    };
+    let record = Record {
+        retained: true,
+        attempts: 3,
+        retry_at: Some(at("2026-11-20T18:04:00Z")),
+        last_error: Some("the cloud does not answer".to_owned()),
+        ..office("do-main/droplet/1", "web-1")
+    };
+    let text = text_at(&record, &all, "2026-11-20T18:00:00Z");
+    for expected in [
+        "left running, for `retain_running` found it running before",
+        "the whole service only observes: nothing is sent",
+        "the coming stop leaves it",
+        "the cloud does not answer (3 times in a row)",
+        "tried again after a failure",
+    ] {
+        assert!(text.contains(expected), "{text}");
+    }
+}
+
+#[test]
+fn a_local_time_needs_the_zone_of_a_schedule() {
+    let (all, noon) = (in_force(), Some("2026-12-24 12:00".parse().unwrap()));
+    let instant = |record: &Record| instant(noon, record, &all, now());
+    let in_berlin = instant(&office("do-main/droplet/1", "web-1")).unwrap();
+    assert_eq!(in_berlin, at("2026-12-24T11:00:00Z"));
+    let error = instant(&seen("do-main/droplet/3", "lonely")).unwrap_err();
+    assert_eq!(Exit::of(&error), Exit::BadUsage);
+    assert!(error.to_string().contains("follows none"), "{error}");
+}
+
+#[test]
+fn programs_read_the_whole_chain() {
+    let record = Record {
+        asked_by_hand: Some(ByHand {
+            instant: at("2026-11-19T12:00:00Z"),
+            wish: Wish::Stopped,
+            by: "ada".to_owned(),
+            request_id: "request-1".to_owned(),
+        }),
+        ..office("do-main/droplet/1", "web-1")
+    };
+    let why = Why::of(&record, &in_force(), now(), now(), None);
+    insta::assert_snapshot!(serde_json::to_string_pretty(&why).unwrap());
+}

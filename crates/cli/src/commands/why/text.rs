@@ -1,0 +1,539 @@
+//! The chain of reasons as people read it: short lines, the answer first.
+
+use std::fmt::Write as _;
+
+use domain::{
+    configuration::Override,
+    decision::{Observer, Why as Due},
+    explanation::{DecisionExplanation, EdgeExplanation, Explanation, Level, Says, Standing},
+    record::{ByHand, Cause},
+    schedule::{
+        Definition, FiringExplanation, Miss, Moved, PeriodDefinition, PeriodExplanation, Schedule,
+        Turn, Wish,
+    },
+};
+use jiff::{Timestamp, civil::Date};
+
+use super::Why;
+use crate::{
+    commands::local,
+    instant::{long, short},
+};
+
+/// How wide the words before the explanations are.
+const LABEL: usize = 26;
+
+/// The whole text.
+pub(super) fn render(why: &Why, schedule: Option<&Schedule>) -> String {
+    let text = Text {
+        why,
+        explanation: &why.explanation,
+    };
+    let mut lines = vec![format!("{}  {}", why.name, why.resource), text.instant()];
+    lines.push(String::new());
+    lines.extend(text.answer());
+    lines.extend(section("Who has a say, the strongest first", text.levels()));
+    if let Some(schedule) = schedule {
+        lines.extend(section(
+            &text.schedule_title(),
+            text.schedule(schedule.definition()),
+        ));
+    }
+    lines.extend(section("What is known and decided", text.decided()));
+    lines.extend(section("What comes next", text.next()));
+    lines.extend(text.caveat());
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+fn section(title: &str, lines: Vec<String>) -> Vec<String> {
+    let mut section = vec![String::new(), title.to_owned()];
+    section.extend(lines.into_iter().map(|line| format!("  {line}")));
+    section
+}
+
+fn labelled(label: &str, words: &str) -> String {
+    format!("{label:<LABEL$}{words}")
+}
+
+struct Text<'w> {
+    why: &'w Why,
+    explanation: &'w Explanation,
+}
+
+impl Text<'_> {
+    fn time(&self, at: Timestamp) -> String {
+        short(at, &self.why.zone, self.explanation.at)
+    }
+
+    fn instant(&self) -> String {
+        let at = self.explanation.at;
+        let utc = at.strftime("%H:%M:%S UTC");
+        format!("At {} ({utc})", local(at, &self.why.zone))
+    }
+
+    fn is_now(&self) -> bool {
+        self.explanation.at == self.why.now
+    }
+
+    /// What somebody who has no time wants to read.
+    fn answer(&self) -> Vec<String> {
+        let mut lines = vec![self.present()];
+        if let (true, Some(needed)) = (self.is_now(), &self.why.needs_person) {
+            lines.push(format!("It needs a person: {needed}."));
+        }
+        if let Some(EdgeExplanation {
+            at: Some(at), to, ..
+        }) = &self.explanation.next.edge
+        {
+            let ahead = long(at.duration_since(self.explanation.at));
+            lines.push(format!("Next: {to} at {}, in {ahead}.", self.time(*at)));
+        }
+        lines
+    }
+
+    fn present(&self) -> String {
+        let wish = self.explanation.wish;
+        if !self.is_now() {
+            return match wish {
+                Wish::Any => "At that instant nothing is wanted of it.".to_owned(),
+                Wish::Running | Wish::Stopped => {
+                    format!("At that instant it is to be {wish}.")
+                }
+            };
+        }
+        let state = &self.why.sentence;
+        match (&self.explanation.decision, self.why.phase) {
+            (_, "in-flight") => match self.why.since {
+                Some(since) => {
+                    let taken = long(self.why.now.duration_since(since));
+                    format!("{state}, for {taken} now.")
+                }
+                None => format!("{state}."),
+            },
+            (_, "refused" | "stuck" | "gone") => format!("{state}."),
+            (DecisionExplanation::Leave { reason, words }, _) => match *reason {
+                "handled" if self.is_as_wished() => format!("{state}, as it should be."),
+                "handled" => format!(
+                    "{state} and was to be {wish}: somebody changed that, and it stands until the \
+                     next edge."
+                ),
+                "no-wish" => format!("{state}, and nothing else is wanted of it now."),
+                _ => format!("{state} and left alone: {words}."),
+            },
+            (DecisionExplanation::Act { direction, .. }, _) => {
+                format!("{state}, and a {direction} is due.")
+            }
+            (DecisionExplanation::AskAgain { direction }, _) => {
+                format!("{state}, and the {direction} is to be asked for again.")
+            }
+        }
+    }
+
+    fn is_as_wished(&self) -> bool {
+        self.explanation.wish.to_string() == self.why.state
+    }
+
+    fn levels(&self) -> Vec<String> {
+        let line = |level: &Level| {
+            let (label, words) = self.level(&level.says);
+            let (mark, suffix) = match level.standing {
+                Standing::Decides => ("▶", ""),
+                Standing::Overruled => ("✗", " (overruled)"),
+                Standing::Silent => ("·", ""),
+            };
+            format!("{mark} {}{suffix}", labelled(label, &words))
+        };
+        self.explanation.levels.iter().map(line).collect()
+    }
+
+    fn level(&self, says: &Says) -> (&'static str, String) {
+        let names = |names: &[String]| match names {
+            [] => "names no schedule".to_owned(),
+            [one] => one.clone(),
+            several => format!("{}: more than one, a conflict", several.join(" and ")),
+        };
+        match says {
+            Says::Protect { pattern: None } => ("protect", "no pattern covers it".to_owned()),
+            Says::Protect { pattern: Some(by) } => ("protect", format!("`{by}` covers it")),
+            Says::OptOut { on_cluster } => (
+                "opt-out",
+                match on_cluster {
+                    None => "no such tag".to_owned(),
+                    Some(false) => "by its own tag".to_owned(),
+                    Some(true) => "by its cluster's tag".to_owned(),
+                },
+            ),
+            Says::Unsupported { reason } => ("not supported", reason.clone()),
+            Says::TwoAccounts { other } => ("two accounts", format!("also reached as {other}")),
+            Says::ResourceOverride { set } => ("override of it", self.set(set.as_ref())),
+            Says::ScheduleOverride { set } => ("override of its schedule", self.set(set.as_ref())),
+            Says::ByHand { command } => ("stop or start by hand", self.by_hand(command.as_ref())),
+            Says::List { names: listed } if listed.is_empty() => {
+                ("list of a schedule", "none has it".to_owned())
+            }
+            Says::List { names: listed } => ("list of a schedule", names(listed)),
+            Says::Tag { names: tagged } => ("its tag", names(tagged)),
+            Says::ClusterTag { names: tagged } => ("its cluster's tag", names(tagged)),
+        }
+    }
+
+    fn set(&self, one: Option<&Override>) -> String {
+        let Some(one) = one else {
+            return "none".to_owned();
+        };
+        let at = self.explanation.at;
+        let why = one
+            .why
+            .as_ref()
+            .map(|why| format!(" ({why})"))
+            .unwrap_or_default();
+        let Override { wish, by, .. } = one;
+        if one.is_active(at) {
+            format!("{wish} until {}, by {by}{why}", self.time(one.ends_at))
+        } else if at < one.set_at {
+            format!(
+                "{wish}, but only from {}, by {by}{why}",
+                self.time(one.set_at)
+            )
+        } else {
+            format!("{wish}, ended {}, by {by}{why}", self.time(one.ends_at))
+        }
+    }
+
+    fn by_hand(&self, command: Option<&ByHand>) -> String {
+        let Some(command) = command else {
+            return "none".to_owned();
+        };
+        let ByHand { wish, by, .. } = command;
+        format!("{wish}, by {by} at {}", self.time(command.instant))
+    }
+
+    fn schedule_title(&self) -> String {
+        let name = self.explanation.schedule.as_ref();
+        let name = name.map(ToString::to_string).unwrap_or_default();
+        let zone = self.explanation.timezone.as_deref().unwrap_or_default();
+        format!("What the schedule {name} says ({zone})")
+    }
+
+    fn schedule(&self, definition: &Definition) -> Vec<String> {
+        let Some(evaluation) = &self.explanation.evaluation else {
+            return Vec::new();
+        };
+        let mut lines = vec![labelled("wish", &evaluation.wish.to_string())];
+        let periods = evaluation.periods.iter().zip(&definition.periods);
+        lines.extend(periods.map(|(said, written)| period(said, written)));
+        lines.extend(evaluation.firings.iter().map(|firing| self.firing(firing)));
+        if evaluation.bridged {
+            let words = "the minute between two windows is bridged";
+            lines.push(labelled("gap", words));
+        }
+        if evaluation.holiday {
+            let words = "this day is one: nothing begins, and what is to stop is stopped";
+            lines.push(labelled("holiday", words));
+        }
+        if let Some(change) = evaluation.clock_change {
+            let way = if change.from < change.to {
+                "forward"
+            } else {
+                "back"
+            };
+            let day = change.from.strftime("%a");
+            let (from, to) = (change.from.strftime("%H:%M"), change.to.strftime("%H:%M"));
+            let words = format!("is set {way} on {day} from {from} to {to}");
+            lines.push(labelled("clock", &words));
+        }
+        lines
+    }
+
+    fn firing(&self, firing: &FiringExplanation) -> String {
+        let label = match firing.wish {
+            Wish::Running => format!("start {}", firing.expression),
+            Wish::Stopped | Wish::Any => format!("stop {}", firing.expression),
+        };
+        let time = |turn: Option<Turn>| match turn {
+            Some(turn) => format!("{}{}", self.time(turn.at), moved(&turn)),
+            None => "never".to_owned(),
+        };
+        let mut words = format!("last {}, next {}", time(firing.last), time(firing.next));
+        if let Some(passed_over) = firing.passed_over {
+            let day = passed_over.strftime("%a %Y-%m-%d");
+            write!(words, "; not on {day}, a holiday").ok();
+        }
+        labelled(&label, &words)
+    }
+
+    fn decided(&self) -> Vec<String> {
+        let explanation = self.explanation;
+        let edge = match &explanation.edge {
+            None => "none yet".to_owned(),
+            Some(edge) => self.edge(edge),
+        };
+        let handled = explanation.handled.as_ref().map_or_else(
+            || "none yet".to_owned(),
+            |handled| {
+                let at = self.time(handled.key.instant);
+                match handled.wish {
+                    // Observing records this, so that acting can begin later.
+                    Wish::Any => format!("the one of {at}, by observing"),
+                    wish @ (Wish::Running | Wish::Stopped) => format!("the one of {at}, {wish}"),
+                }
+            },
+        );
+        let mut lines = vec![
+            labelled("latest edge", &edge),
+            labelled("edge handled last", &handled),
+            labelled("decision", &decision(&explanation.decision, self.is_now())),
+            labelled(
+                if self.is_now() { "state" } else { "state now" },
+                &self.state(),
+            ),
+        ];
+        let mut tell = |label: &str, words: Option<String>| {
+            lines.extend(words.map(|words| labelled(label, &words)));
+        };
+        tell(
+            "saved, to be put back",
+            self.why.saved.as_ref().map(ToString::to_string),
+        );
+        tell("mode", explanation.observed_by.map(observer));
+        let held = explanation
+            .held
+            .then(|| "joined with too many others: `offhours approve`".to_owned());
+        tell("held", held);
+        let words = "found running before it was to start: the coming stop leaves it";
+        tell("retained", explanation.retained.then(|| words.to_owned()));
+        let words = "what others change is put back at each inventory";
+        tell("enforce", explanation.enforced.then(|| words.to_owned()));
+        tell("last error", self.last_error());
+        lines
+    }
+
+    fn state(&self) -> String {
+        let since = self
+            .why
+            .since
+            .map(|since| format!(", since {}", self.time(since)));
+        format!("{}{}", self.why.state, since.unwrap_or_default())
+    }
+
+    fn last_error(&self) -> Option<String> {
+        let error = self.why.last_error.as_ref()?;
+        Some(match self.why.attempts {
+            0 | 1 => error.clone(),
+            many => format!("{error} ({many} times in a row)"),
+        })
+    }
+
+    fn edge(&self, edge: &EdgeExplanation) -> String {
+        let by = because(&edge.cause);
+        match edge.at {
+            Some(at) => format!("{} since {}, {by}", edge.to, self.time(at)),
+            None => format!("{}, and never anything else, {by}", edge.to),
+        }
+    }
+
+    fn next(&self) -> Vec<String> {
+        let next = &self.explanation.next;
+        let mut lines = Vec::new();
+        let mut tell = |at: Option<Timestamp>, words: &str| {
+            lines.extend(at.map(|at| labelled(&self.time(at), words)));
+        };
+        tell(
+            next.permit_until,
+            "a request may be on its way until then; nobody else acts",
+        );
+        tell(next.look_at, "the next look at what is under way");
+        tell(next.retry_at, "tried again after a failure");
+        if let Some(edge) = &next.edge {
+            tell(edge.at, &format!("{}, {}", edge.to, because(&edge.cause)));
+        }
+        if let DecisionExplanation::Act { direction, .. } = self.explanation.decision
+            && next.retry_at.is_none()
+            && self.explanation.observed_by.is_none()
+            && self.is_now()
+        {
+            lines.insert(
+                0,
+                labelled(
+                    "within a minute",
+                    &format!("dispatch hands it to {direction}"),
+                ),
+            );
+        }
+        if lines.is_empty() {
+            lines.push("nothing, until somebody changes something".to_owned());
+        }
+        lines
+    }
+
+    /// What to bear in mind where another instant than now is explained.
+    fn caveat(&self) -> Vec<String> {
+        if self.is_now() {
+            return Vec::new();
+        }
+        let inventory = match self.why.inventory_at {
+            Some(at) => format!("the last inventory, {}", local(at, &self.why.zone)),
+            None => "the last inventory".to_owned(),
+        };
+        let mut lines = vec![
+            String::new(),
+            "This is not now: the record and the configuration are the present ones, and tags are"
+                .to_owned(),
+            format!("those of {inventory}."),
+        ];
+        if self.explanation.at < self.why.now {
+            lines.push("What was really done is in `offhours history`.".to_owned());
+        }
+        lines
+    }
+}
+
+fn because(cause: &Cause) -> String {
+    match cause {
+        Cause::Schedule => "by the schedule".to_owned(),
+        Cause::OverrideSet => "by an override".to_owned(),
+        Cause::OverrideEnded => "by the end of an override".to_owned(),
+        Cause::ByHand { by } => format!("by the hand of {by}"),
+    }
+}
+
+fn decision(decision: &DecisionExplanation, is_now: bool) -> String {
+    match decision {
+        DecisionExplanation::Act { retained: true, .. } => {
+            "left running, for `retain_running` found it running before".to_owned()
+        }
+        DecisionExplanation::Act { direction, why, .. } => {
+            let why = match why {
+                Due::Edge => "the latest edge has not been handled",
+                Due::Changed => "the configuration, or its schedule, changed and wants this now",
+                Due::Drift => "somebody changed it, and the schedule enforces its wish",
+            };
+            if is_now {
+                format!("{direction} it: {why}")
+            } else {
+                format!("{direction} it, if nothing happens to it before")
+            }
+        }
+        DecisionExplanation::AskAgain { direction } => {
+            format!("ask again to {direction} it: no answer, or a failure, came")
+        }
+        DecisionExplanation::Leave {
+            reason: "handled-later",
+            ..
+        } if !is_now => "none: the present record has handled a later edge".to_owned(),
+        DecisionExplanation::Leave { words, .. } => format!("leave it: {words}"),
+    }
+}
+
+fn observer(observer: Observer) -> String {
+    let who = match observer {
+        Observer::Service => "the whole service",
+        Observer::Account => "its account",
+        Observer::Schedule => "its schedule",
+    };
+    format!("{who} only observes: nothing is sent")
+}
+
+/// One period: what it is, and whether it applies.
+fn period(said: &PeriodExplanation, written: &PeriodDefinition) -> String {
+    labelled(&window(written), &verdict(said))
+}
+
+/// A period as its author wrote it, in one line.
+fn window(period: &PeriodDefinition) -> String {
+    let days = [&period.weekdays, &period.monthdays, &period.months];
+    let mut parts: Vec<_> = days
+        .into_iter()
+        .filter(|field| !field.is_empty())
+        .map(|field| field.join(","))
+        .collect();
+    match (&period.begin, &period.end) {
+        (None, None) if parts.is_empty() => parts.push("always".to_owned()),
+        (None, None) => {}
+        (Some(begin), Some(end)) => parts.push(format!("{begin}-{end}")),
+        (Some(begin), None) => parts.push(format!("from {begin}")),
+        (None, Some(end)) => parts.push(format!("until {end}")),
+    }
+    parts.join(" ")
+}
+
+fn verdict(said: &PeriodExplanation) -> String {
+    let is_of_the_day = |miss: &&Miss| !matches!(miss, Miss::NotBegun | Miss::Over);
+    let of_the_day: Vec<_> = said
+        .misses
+        .iter()
+        .filter(is_of_the_day)
+        .copied()
+        .map(day_miss)
+        .collect();
+    let why_not = match (of_the_day.as_slice(), said.misses.first()) {
+        ([], None) => None,
+        ([], Some(miss)) => Some(time_miss(*miss, said)),
+        (fields, _) => Some(format!("{} {}", date(said.day), fields.join(", "))),
+    };
+    let mut words = match (why_not, said.wish) {
+        (None, wish) => format!("{wish}: {}", span(said)),
+        (Some(why_not), Wish::Any) => format!("no wish: {why_not}"),
+        (Some(why_not), Wish::Running | Wish::Stopped) => format!("no: {why_not}"),
+    };
+    for turn in [said.begins, said.ends].iter().flatten() {
+        words.push_str(moved(turn));
+    }
+    words
+}
+
+/// The window of the judged day.
+fn span(said: &PeriodExplanation) -> String {
+    let begins = said.begins.map(|turn| turn.reading.strftime("%a %H:%M"));
+    let ends = said.ends.map(|turn| {
+        let is_told = begins.is_some() && turn.reading.date() == said.day;
+        turn.reading
+            .strftime(if is_told { "%H:%M" } else { "%a %H:%M" })
+    });
+    match (begins, ends) {
+        (Some(begins), Some(ends)) => format!("{begins} to {ends}"),
+        (Some(begins), None) => format!("{begins} to midnight"),
+        (None, Some(ends)) => format!("{ends} to midnight"),
+        (None, None) => date(said.day),
+    }
+}
+
+/// Which field of a period a day does not match.
+fn day_miss(miss: Miss) -> &'static str {
+    match miss {
+        Miss::Weekday => "is none of its weekdays",
+        Miss::Monthday => "is none of its days of the month",
+        Miss::Month => "is in none of its months",
+        Miss::Holiday => "is a holiday",
+        Miss::NotBegun => "has not come so far",
+        Miss::Over => "is over",
+    }
+}
+
+/// Where the clock stands beside a window.
+fn time_miss(miss: Miss, said: &PeriodExplanation) -> String {
+    let time = |turn: Option<Turn>| turn.map(|turn| turn.reading.strftime("%a %H:%M").to_string());
+    let (begins, ends) = (time(said.begins), time(said.ends));
+    match (miss, begins, ends) {
+        (Miss::NotBegun, Some(begins), _) => format!("begins {begins}"),
+        (Miss::NotBegun, None, Some(ends)) => format!("not before {ends}"),
+        (Miss::Over, _, Some(ends)) => format!("ended {ends}"),
+        (miss, _, _) => format!("{} {}", date(said.day), day_miss(miss)),
+    }
+}
+
+fn date(day: Date) -> String {
+    day.strftime("%a %Y-%m-%d").to_string()
+}
+
+/// What a change of the clock does to a time.
+fn moved(turn: &Turn) -> &'static str {
+    match turn.moved {
+        None => "",
+        Some(Moved::Skipped) => " (a time that the clock skips: at the jump)",
+        Some(Moved::Repeated) => {
+            " (a time that comes twice: begins at the first, ends at the last)"
+        }
+    }
+}
