@@ -9,6 +9,10 @@ use crate::{
     item::{self, Item},
 };
 
+/// Most records on a page. DynamoDB would end one at 1 MB, some 2,500 records; the embedded engine
+/// has all that it might answer in memory.
+const PAGE: i32 = 1_000;
+
 impl Reader {
     /// All accounts that may have records: the configured ones, and those that once were.
     pub async fn accounts(&self) -> Result<BTreeSet<AccountName>, StoreError> {
@@ -75,6 +79,7 @@ impl RecordPages {
             .key_condition_expression("account = :account")
             .expression_attribute_values(":account", item::text(self.account.as_str()))
             .consistent_read(true)
+            .limit(PAGE)
             .set_exclusive_start_key(after)
             .send()
             .await
