@@ -558,7 +558,7 @@ fn table(rows: &[Row], style: Style) -> String {
 fn summary(rows: &[Row]) -> String {
     let uncovered = rows.iter().filter(|row| row.uncovered.is_some()).count();
     let count = crate::configuration_file::count(rows.len(), "resource");
-    format!("{count}, of which {uncovered} follow no schedule\n")
+    format!("{count}, {uncovered} without a schedule\n")
 }
 
 fn services(style: Style) -> Table {

@@ -95,7 +95,7 @@ fn every_resource_says_what_it_follows_or_why_it_follows_nothing() {
     ");
     assert_eq!(
         summary(&rows),
-        "12 resources, of which 7 follow no schedule\n"
+        "12 resources, 7 without a schedule\n"
     );
 }
 
