@@ -110,9 +110,11 @@ async fn each_committed_event_does_what_it_says_under_cargo_lambda() {
     assert_eq!(events(&report), ["asked"], "{report}");
     functions.poll_until_seen("stop").await;
 
+    functions.answer_the_command().await;
+
     assert_eq!(
         functions.changes().await,
-        ["power_off", "power_on", "power_off"]
+        ["power_off", "power_on", "power_off", "power_on"]
     );
     functions.end().await;
 }
@@ -124,11 +126,19 @@ fn events(report: &Value) -> Vec<&str> {
     events.map(|event| event.as_str().unwrap()).collect()
 }
 
+/// Another configuration: an account more, whose token opens the same simulated clouds.
+const ONE_MORE: &str = r#"
+[accounts.do-other]
+provider = "digitalocean"
+token = "env:OFFHOURS_DEMO_DO_TOKEN"
+"#;
+
 /// `cargo lambda watch`, and the store and clouds that the functions work with.
 struct Functions {
     local: Child,
     watch: Child,
     port: u16,
+    store: String,
     clouds: String,
     directory: TempDir,
 }
@@ -167,7 +177,7 @@ impl Functions {
             .current_dir(root())
             // As this test was built: what is built already is not built again.
             .env("CARGO_TARGET_DIR", target_directory())
-            .env("AWS_ENDPOINT_URL", store)
+            .env("AWS_ENDPOINT_URL", &store)
             .env(
                 "AWS_ENDPOINT_URL_LAMBDA",
                 format!("http://127.0.0.1:{port}"),
@@ -193,6 +203,7 @@ impl Functions {
             local,
             watch,
             port,
+            store,
             clouds,
             directory,
         }
@@ -213,6 +224,64 @@ impl Functions {
         assert!(output.status.success(), "{errors}\n{log}");
         assert!(!log.contains("simulated-do-token"), "a token was logged");
         serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// The commands of a person who finds the service as at AWS, and holds no provider's token.
+    async fn answer_the_command(&self) {
+        let (code, rows) = self.offhours(&["status", "--live"]).await;
+        let rows: Vec<Value> = serde_json::from_str(&rows).unwrap();
+        let row = rows.iter().find(|row| row["resource"] == DROPLET).unwrap();
+        assert_eq!(code, Some(0), "{row}");
+        assert_eq!(row["live"], "stopped, s-2vcpu-4gb");
+
+        let (code, told) = self.offhours(&["start", "berlin-dev-1", "--dry-run"]).await;
+        let told: Value = serde_json::from_str(&told).unwrap();
+        assert_eq!(
+            (code, &told["event"]),
+            (Some(0), &json!("would-ask")),
+            "{told}"
+        );
+        let (code, told) = self.offhours(&["start", "berlin-dev-1", "--no-wait"]).await;
+        let told: Value = serde_json::from_str(&told).unwrap();
+        assert_eq!((code, &told["event"]), (Some(0), &json!("asked")), "{told}");
+        self.poll_until_seen("start").await;
+
+        let (code, rows) = self.offhours(&["list", "--refresh"]).await;
+        let rows: Vec<Value> = serde_json::from_str(&rows).unwrap();
+        assert_eq!((code, rows.len()), (Some(0), 2), "{rows:?}");
+
+        let configuration = format!("{CONFIGURATION}{ONE_MORE}");
+        fs::write(self.directory.path().join("offhours.toml"), configuration).unwrap();
+        let (code, plan) = self.offhours(&["apply", "--dry-run"]).await;
+        let plan: Value = serde_json::from_str(&plan).unwrap();
+        let tried = &plan["accounts"][0];
+        assert_eq!((code, &tried["account"]), (Some(3), &json!("do-other")));
+        assert_eq!(tried["error"], Value::Null, "{plan}");
+        assert_eq!(tried["places"][0]["resources"], 2, "{plan}");
+    }
+
+    async fn offhours(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        let output = Command::new(program("offhours", "offhours"))
+            .args(arguments)
+            .args(["--format", "json", "--region", "eu-central-1"])
+            .current_dir(self.directory.path())
+            .env("AWS_ENDPOINT_URL", &self.store)
+            .env(
+                "AWS_ENDPOINT_URL_LAMBDA",
+                format!("http://127.0.0.1:{}", self.port),
+            )
+            .env("AWS_ACCESS_KEY_ID", "local")
+            .env("AWS_SECRET_ACCESS_KEY", "local")
+            .env("OFFHOURS_STOP_FUNCTION", "stop")
+            .env("OFFHOURS_START_FUNCTION", "start")
+            .env("OFFHOURS_POLL_STATUS_FUNCTION", "poll-status")
+            .output()
+            .await
+            .unwrap();
+        let told = String::from_utf8(output.stdout).unwrap();
+        let complaints = String::from_utf8_lossy(&output.stderr);
+        assert!(!told.is_empty(), "{arguments:?}: {complaints}");
+        (output.status.code(), told)
     }
 
     /// Lets the timer fire until the end of a transition was seen.
