@@ -59,6 +59,10 @@ test: rust $(VENV)/installed ## Set up everything and run every test
 	 $(CARGO) test --workspace --locked --doc; \
 	 $(CARGO) test --workspace --locked --no-fail-fast --lib --bins --tests
 
+.PHONY: readme
+readme: rust ## Write anew what the commands print in README.md
+	@OFFHOURS_UPDATE_README=1 $(CARGO) test --quiet --locked --package tests -- evening
+
 .PHONY: check
 check: fmt clippy doc deny ## Formatting, lints, docs and dependencies
 
