@@ -27,9 +27,9 @@ use crate::{
     state::{State, needs_person, sentence},
 };
 
-/// Says why a resource is, or will be, what it is: every rule that may have a say, what its
-/// schedule wants and why, what was decided, and what happens next.
+/// Says why a resource is what it is, and what happens next.
 ///
+/// Every rule that may have a say, what the resource's schedule wants and why, and what was decided.
 /// Times are local to the resource's schedule; in JSON they are UTC. Exit code 3 when the resource
 /// needs a person.
 #[derive(Debug, clap::Args)]
