@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The commands, and the schema of what each prints.
-const COMMANDS: [(&str, &[&str]); 11] = [
+const COMMANDS: [(&str, &[&str]); 13] = [
     ("apply", &["apply", "--dry-run"]),
     ("approve", &["approve", "--all"]),
     ("doctor", &["doctor"]),
@@ -20,6 +20,8 @@ const COMMANDS: [(&str, &[&str]); 11] = [
     ("list", &["list"]),
     ("log", &["log"]),
     ("override", &["override", "running", "web", "--for", "2h"]),
+    ("status", &["status", "--live"]),
+    ("status-accounts", &["status", "--accounts"]),
     ("outcome", &["stop", "orders", "--dry-run"]),
     ("outcome", &["start", "web"]),
     ("configuration", &["export"]),

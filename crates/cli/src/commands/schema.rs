@@ -2,7 +2,9 @@
 
 use schemars::Schema;
 
-use super::{apply, approve, history, import, list, log, overrides, preview::Preview, validate};
+use super::{
+    apply, approve, history, import, list, log, overrides, preview::Preview, status, validate,
+};
 use crate::{
     Exit, configuration_file::written::File, doctor::Finding, hours::Report, output, shape,
 };
@@ -51,6 +53,10 @@ pub enum What {
     Preview,
     /// `offhours stop`, `start` and `local` with `--format json`: of each line
     Outcome,
+    /// `offhours status --format json`
+    Status,
+    /// `offhours status --accounts --format json`
+    StatusAccounts,
     /// `offhours validate --format json`
     Validate,
 }
@@ -76,6 +82,8 @@ fn schema(what: What) -> Schema {
         What::Outcome => shape::of::<shape::Outcome>(),
         What::Override => shape::of::<overrides::Told>(),
         What::Preview => shape::of::<Preview>(),
+        What::Status => shape::of::<Vec<status::Row>>(),
+        What::StatusAccounts => shape::of::<Vec<status::AccountRow>>(),
         What::Validate => shape::of::<validate::Report>(),
     }
 }

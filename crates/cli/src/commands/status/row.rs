@@ -13,6 +13,7 @@ use domain::{
     schedule::Wish,
 };
 use jiff::{Timestamp, tz::TimeZone};
+use schemars::JsonSchema;
 use serde::Serialize;
 use store::AccountState;
 
@@ -20,19 +21,23 @@ use crate::{
     instant::{long, short},
     output::Style,
     paged::Column,
+    shape,
     state::{State, needs_person},
 };
 
 /// One resource.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Row {
     /// Which.
+    #[schemars(with = "shape::Reference")]
     pub resource: ResourceRef,
     /// Its name at the provider.
     pub name: String,
     /// The schedule that it follows.
+    #[schemars(with = "Option<shape::Name>")]
     pub schedule: Option<String>,
     /// What is wanted now.
+    #[schemars(with = "shape::Wish")]
     pub wish: Wish,
     /// `settled`, `in-flight`, `refused`, `stuck` or `gone`.
     pub phase: &'static str,
@@ -46,6 +51,7 @@ pub struct Row {
     #[serde(rename = "override")]
     pub overridden: Option<Overriding>,
     /// What will be put back.
+    #[schemars(with = "Option<shape::SavedState>")]
     pub saved: Option<SavedState>,
     /// What only a person can settle, and how.
     pub needs_person: Option<String>,
@@ -62,20 +68,22 @@ pub struct Row {
 }
 
 /// An edge to come.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct NextEdge {
     /// When.
     pub at: Timestamp,
     /// The wish from then on.
+    #[schemars(with = "shape::Wish")]
     pub to: Wish,
 }
 
 /// The override that decides over a resource.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Overriding {
     /// What it was set for: `resource` or `schedule`.
     pub of: &'static str,
     /// What it wants.
+    #[schemars(with = "shape::Wish")]
     pub wish: Wish,
     /// Until when, exclusively.
     pub until: Timestamp,
@@ -227,11 +235,13 @@ impl Columns {
 }
 
 /// One account.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct AccountRow {
     /// Which.
+    #[schemars(with = "shape::Name")]
     pub account: AccountName,
     /// Which cloud; none if it is configured no more.
+    #[schemars(with = "Option<shape::Provider>")]
     pub provider: Option<Provider>,
     /// When its resources were last listed whole.
     pub listed_at: Option<Timestamp>,

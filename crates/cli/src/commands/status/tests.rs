@@ -85,15 +85,25 @@ async fn a_narrow_terminal_wraps_what_is_long_and_loses_nothing() {
     insta::assert_snapshot!(text);
 }
 
+/// Whether what is printed has the shape that is served.
+#[track_caller]
+fn fits<T: serde::Serialize + schemars::JsonSchema>(printed: &[T]) {
+    let schema = crate::shape::of::<Vec<T>>();
+    let printed = serde_json::to_value(printed).unwrap();
+    jsonschema::validate(schema.as_value(), &printed).unwrap();
+}
+
 #[tokio::test]
 async fn programs_read_a_row_of_json_with_these_fields() {
     let store = full_store().await;
     let (rows, _) = rows(&store, &["lonely", "orders", "workers"])
         .await
         .unwrap();
+    fits(&rows);
     insta::assert_snapshot!(serde_json::to_string_pretty(&rows).unwrap());
     let args = args(&["--accounts"]);
     let view = View::of(&args, &store, None, now()).await.unwrap();
+    fits(&view.account_rows());
     insta::assert_snapshot!(serde_json::to_string_pretty(&view.account_rows()).unwrap());
 }
 
