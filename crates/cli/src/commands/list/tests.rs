@@ -93,10 +93,7 @@ fn every_resource_says_what_it_follows_or_why_it_follows_nothing() {
                                                                                                       hz-two/server/7                                     
      hz-eu/server        listed      s-1vcpu-1gb             fra1     running              office     in its list
     ");
-    assert_eq!(
-        summary(&rows),
-        "12 resources, 7 without a schedule\n"
-    );
+    assert_eq!(summary(&rows), "12 resources, 7 without a schedule\n");
 }
 
 #[test]
