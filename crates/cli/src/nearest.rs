@@ -1,5 +1,7 @@
 //! What somebody probably meant to write.
 
+use crate::exit::UsageError;
+
 /// The candidate nearest to a word; none if none is near enough to be meant.
 pub(crate) fn nearest<'c>(
     word: &str,
@@ -29,6 +31,19 @@ pub(crate) fn advice<'c>(
         (None, []) => format!("there are no {what}"),
         (None, all) => format!("the {what} are {}", all.join(", ")),
     }
+}
+
+/// Whether there is such a name; if not, what may be written instead.
+pub(crate) fn exists<'n>(
+    what: &str,
+    name: &str,
+    known: impl Iterator<Item = &'n str> + Clone,
+) -> Result<(), UsageError> {
+    if known.clone().any(|one| one == name) {
+        return Ok(());
+    }
+    let advice = advice(name, &format!("{what}s"), known);
+    Err(UsageError(format!("there is no {what} `{name}`; {advice}")))
 }
 
 #[cfg(test)]

@@ -7,9 +7,9 @@ use super::Format;
 use crate::{
     Exit,
     carry_out::{Command, Until, carry_out},
-    connection::{Connection, Session, all_records, named},
-    exit::UsageError,
-    nearest::advice,
+    connection::{Connection, Session},
+    lookup,
+    nearest::exists,
 };
 
 /// What to stop or start.
@@ -75,24 +75,7 @@ async fn target(args: &Args, session: &Session) -> anyhow::Result<Value> {
         exists("account", name.as_str(), known)?;
         return Ok(json!({ "account": name }));
     }
-    let records = all_records(&session.store).await?;
-    let references: Vec<_> = args
-        .resources
-        .iter()
-        .map(|target| named(target, &records).map(|record| record.reference.clone()))
-        .collect::<anyhow::Result<_>>()?;
+    let records = lookup::find(&session.store, &args.resources).await?;
+    let references: Vec<_> = records.iter().map(|record| &record.reference).collect();
     Ok(json!({ "resources": references }))
-}
-
-/// Whether there is such a name; if not, what may be written instead.
-pub(super) fn exists<'n>(
-    what: &str,
-    name: &str,
-    known: impl Iterator<Item = &'n str> + Clone,
-) -> Result<(), UsageError> {
-    if known.clone().any(|one| one == name) {
-        return Ok(());
-    }
-    let advice = advice(name, &format!("{what}s"), known);
-    Err(UsageError(format!("there is no {what} `{name}`; {advice}")))
 }

@@ -26,14 +26,14 @@ use store::InForce;
 use tokio::sync::mpsc;
 use wildmatch::WildMatch;
 
-use super::{Format, by_hand::exists};
+use super::Format;
 use crate::{
     Exit,
     ago::ago,
     connection::{Connection, Functions, Session, all_records},
     exit::UsageError,
     listing::{Failure, Listing, Spinners, at_providers},
-    nearest::advice,
+    nearest::{advice, exists},
     output::{self, Style},
     shape,
 };

@@ -18,7 +18,7 @@ use crate::{
     configuration_file::{self, Listed},
     exit::UsageError,
     instant::At,
-    nearest::advice,
+    nearest::exists,
     output::{self, Style},
     shape,
 };
@@ -93,11 +93,10 @@ pub fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
     let chosen: Vec<(&ScheduleName, &Rule)> = match &args.schedule {
         None => schedules.iter().collect(),
         Some(wanted) => {
-            let found = schedules.iter().find(|(name, _)| name.as_str() == wanted);
             let names = schedules.keys().map(ScheduleName::as_str);
-            let advice = advice(wanted, "schedules", names);
-            let unknown = || UsageError(format!("there is no schedule `{wanted}`; {advice}"));
-            vec![found.ok_or_else(unknown)?]
+            exists("schedule", wanted, names)?;
+            let is_wanted = |(name, _): &(&ScheduleName, &Rule)| name.as_str() == wanted;
+            schedules.iter().filter(is_wanted).collect()
         }
     };
     let at = instant(args.at, &chosen, now)?;

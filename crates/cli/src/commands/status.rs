@@ -15,11 +15,12 @@ use domain::{AccountName, ScheduleName};
 use jiff::Timestamp;
 use store::{AccountState, InForce, RecordPages, Store};
 
-use super::{Format, by_hand::exists};
+use super::Format;
 use crate::{
     Exit,
     connection::{Connection, Functions, Session},
     lookup::find,
+    nearest::exists,
     output::{self, Style},
     paged::{JsonArray, PagedTable},
 };

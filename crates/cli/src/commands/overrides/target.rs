@@ -12,7 +12,7 @@ use store::Store;
 use crate::{
     connection::{all_records, named},
     exit::UsageError,
-    nearest::{advice, nearest},
+    nearest::{advice, exists, nearest},
 };
 
 /// What marks a schedule where a resource may stand too.
@@ -54,11 +54,8 @@ pub(super) fn target(
             .cloned()
     };
     if let Some(name) = word.strip_prefix(SCHEDULE) {
-        let unknown = || {
-            let advice = advice(name, "schedules", names);
-            UsageError(format!("there is no schedule `{name}`; {advice}"))
-        };
-        return Ok(Target::Schedule(schedule(name).ok_or_else(unknown)?));
+        exists("schedule", name, names.clone())?;
+        return Ok(Target::Schedule(name.parse()?));
     }
     let resource = records.iter().find(|record| record.name == word);
     match (schedule(word), resource) {
