@@ -93,12 +93,18 @@ fn heading(entry: &LogEntry, present: Generation) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use environment::aws;
     use jiff::Timestamp;
+    use proptest::{
+        prop_assert,
+        test_runner::{TestCaseError, TestRunner},
+    };
     use store::Tables;
 
     use super::*;
-    use crate::{configuration_file::parse, local::engine};
+    use crate::{apply::difference::Difference, configuration_file::parse, local::engine};
 
     const NOW: &str = "2026-11-21T09:30:00.123Z";
 
@@ -155,5 +161,36 @@ mod tests {
             assert!(error.to_string().starts_with(&message), "{error}");
             assert_eq!(Exit::of(&error), Exit::BadUsage);
         }
+    }
+
+    /// A whole round of its own each: fewer than the cases of what asks no store.
+    const ROUNDS: u32 = 48;
+
+    #[test]
+    fn applying_what_is_exported_changes_nothing() {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let store = runtime.block_on(empty_store());
+        let now: Timestamp = NOW.parse().unwrap();
+        let applied = Cell::new(Generation::default());
+        let mut runner = TestRunner::new(proptest::test_runner::Config::with_cases(ROUNDS));
+        let round = |wanted: Configuration| {
+            let wanted = Configuration {
+                generation: applied.get(),
+                ..wanted
+            };
+            runtime.block_on(async {
+                applied.set(store.apply(&wanted, "ada", now).await.unwrap());
+                let (stored, heading) = generation(&store, None).await.unwrap();
+                let text = format!("# {heading}\n{}", configuration_file::write(&stored));
+                let read = parse(&text, "exported")
+                    .map_err(|problems| TestCaseError::fail(format!("{problems:#?} in\n{text}")))?;
+                let difference = Difference::between(&stored, &read.configuration, now);
+                prop_assert!(difference.is_empty(), "{difference:#?}");
+                prop_assert!(stored.says_the_same(&wanted), "{stored:#?}");
+                Ok(())
+            })
+        };
+        let result = runner.run(&configuration_file::random::configuration(), round);
+        result.unwrap();
     }
 }
