@@ -141,6 +141,23 @@ mod tests {
         Arguments::command().debug_assert();
     }
 
+    /// The commands that are run, those within others included.
+    fn leaves(command: &clap::Command) -> Vec<&clap::Command> {
+        let (nested, own): (Vec<_>, Vec<_>) =
+            (command.get_subcommands()).partition(|one| one.has_subcommands());
+        let nested = nested.into_iter().flat_map(leaves);
+        own.into_iter().chain(nested).collect()
+    }
+
+    #[test]
+    fn every_command_has_examples() {
+        for command in leaves(&Arguments::command()) {
+            let help = command.clone().render_long_help().to_string();
+            let name = command.get_name();
+            assert!(help.contains("Example"), "{name}: {help}");
+        }
+    }
+
     #[test]
     fn the_help_fits_a_screen() {
         let help = Arguments::command().render_help().to_string();
