@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The commands, and the schema of what each prints.
-const COMMANDS: [(&str, &[&str]); 13] = [
+const COMMANDS: [(&str, &[&str]); 14] = [
     ("apply", &["apply", "--dry-run"]),
     ("approve", &["approve", "--all"]),
     ("doctor", &["doctor"]),
@@ -24,6 +24,7 @@ const COMMANDS: [(&str, &[&str]); 13] = [
     ("status-accounts", &["status", "--accounts"]),
     ("outcome", &["stop", "orders", "--dry-run"]),
     ("outcome", &["start", "web"]),
+    ("why", &["why", "web"]),
     ("configuration", &["export"]),
 ];
 

@@ -94,6 +94,68 @@ shapes! {
         "required": ["at", "event"],
         "oneOf": [{ "required": ["resource", "name"] }, { "required": ["account"] }]
     });
+    /// The chain of reasons for one resource, which `domain` explains: its first level.
+    Explanation = json_schema!({
+        "type": "object",
+        "properties": {
+            "at": {
+                "type": "string", "format": "date-time",
+                "description": "The instant that is explained."
+            },
+            "levels": {
+                "type": "array",
+                "description": "Every rule that may have a say, strongest first.",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "level": { "type": "string", "description": "Which rule." },
+                        "standing": { "type": "string", "description": "Whether that counts." }
+                    },
+                    "required": ["level", "standing"]
+                }
+            },
+            "schedule": {
+                "type": ["string", "null"], "description": "The schedule that is followed."
+            },
+            "timezone": {
+                "type": ["string", "null"],
+                "description": "The zone in which that schedule judges days and times."
+            },
+            "evaluation": {
+                "type": ["object", "null"], "description": "What the schedule says by itself."
+            },
+            "wish": {
+                "enum": ["running", "stopped", "any"],
+                "description": "What is wanted, all rules together."
+            },
+            "edge": {
+                "type": ["object", "null"], "description": "The latest edge of that wish."
+            },
+            "handled": {
+                "type": ["object", "null"],
+                "description": "The edge that was acted on, or acknowledged, last."
+            },
+            "decision": { "type": "object", "description": "What is done about it, and why." },
+            "observed_by": {
+                "type": ["string", "null"],
+                "description": "Who only observes, so that nothing is sent."
+            },
+            "held": { "type": "boolean", "description": "Whether it waits for approval." },
+            "retained": {
+                "type": "boolean",
+                "description": "Whether the coming end edge leaves it running."
+            },
+            "enforced": {
+                "type": "boolean",
+                "description": "Whether the wish is put back whoever changes it."
+            },
+            "next": { "type": "object", "description": "What comes next." }
+        },
+        "required": [
+            "at", "levels", "schedule", "timezone", "evaluation", "wish", "edge", "handled",
+            "decision", "observed_by", "held", "retained", "enforced", "next"
+        ]
+    });
     /// What must be put back: a database's plan, nodes and storage, a pool's count and bounds.
     SavedState = json_schema!({
         "type": "object",

@@ -3,7 +3,7 @@
 use schemars::Schema;
 
 use super::{
-    apply, approve, history, import, list, log, overrides, preview::Preview, status, validate,
+    apply, approve, history, import, list, log, overrides, preview::Preview, status, validate, why,
 };
 use crate::{
     Exit, configuration_file::written::File, doctor::Finding, hours::Report, output, shape,
@@ -59,6 +59,8 @@ pub enum What {
     StatusAccounts,
     /// `offhours validate --format json`
     Validate,
+    /// `offhours why --format json`
+    Why,
 }
 
 /// Prints a schema.
@@ -84,6 +86,7 @@ fn schema(what: What) -> Schema {
         What::Preview => shape::of::<Preview>(),
         What::Status => shape::of::<Vec<status::Row>>(),
         What::StatusAccounts => shape::of::<Vec<status::AccountRow>>(),
+        What::Why => shape::of::<why::Why>(),
         What::Validate => shape::of::<validate::Report>(),
     }
 }

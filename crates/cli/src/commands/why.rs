@@ -13,6 +13,7 @@ use domain::{
     schedule::Schedule,
 };
 use jiff::{Timestamp, tz::TimeZone};
+use schemars::JsonSchema;
 use serde::Serialize;
 use store::InForce;
 
@@ -23,7 +24,7 @@ use crate::{
     exit::UsageError,
     instant::At,
     lookup::find,
-    output,
+    output, shape,
     state::{State, needs_person, sentence},
 };
 
@@ -110,9 +111,10 @@ fn schedule_of<'a>(record: &Record, in_force: &'a InForce) -> Option<&'a Schedul
 }
 
 /// Why one resource is what it is.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Why {
     /// Which.
+    #[schemars(with = "shape::Reference")]
     pub resource: ResourceRef,
     /// Its name at the provider.
     pub name: String,
@@ -127,6 +129,7 @@ pub struct Why {
     /// When the phase began, as far as the record tells.
     pub since: Option<Timestamp>,
     /// What will be put back.
+    #[schemars(with = "Option<shape::SavedState>")]
     pub saved: Option<SavedState>,
     /// Failures in a row.
     pub attempts: u32,
@@ -136,6 +139,7 @@ pub struct Why {
     pub needs_person: Option<String>,
     /// The chain.
     #[serde(flatten)]
+    #[schemars(with = "shape::Explanation")]
     pub explanation: Explanation,
     #[serde(skip)]
     zone: TimeZone,
