@@ -99,6 +99,18 @@ fn shell(command: &str, directory: &Path, simulator: &str) -> String {
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(!printed.contains("simulated-"), "{printed}");
     // Editors and diffs do not like what tables end their lines with.
-    let lines = printed.lines().map(str::trim_end);
-    lines.flat_map(|line| [line, "\n"]).collect()
+    let mut lines: Vec<_> = printed.lines().map(str::trim_end).collect();
+    // What happens at one instant happens in no order.
+    for together in
+        lines.chunk_by_mut(|one, next| instant(one).is_some_and(|at| next.starts_with(at)))
+    {
+        together.sort_unstable();
+    }
+    lines.into_iter().flat_map(|line| [line, "\n"]).collect()
+}
+
+/// `Mon 16:41:00Z`, with which a line of what happens begins.
+fn instant(line: &str) -> Option<&str> {
+    let at = line.split("  ").next()?;
+    at.ends_with('Z').then_some(at)
 }
