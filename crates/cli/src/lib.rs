@@ -158,6 +158,20 @@ mod tests {
         }
     }
 
+    /// A heading holds for all options that are declared after it.
+    #[test]
+    fn only_options_that_find_the_service_stand_under_that_heading() {
+        for command in leaves(&Arguments::command()) {
+            for option in command.get_arguments() {
+                let finds = ["data", "profile", "region", "simulate"];
+                let id = option.get_id().as_str();
+                if option.get_help_heading().is_some() {
+                    assert!(finds.contains(&id), "{} --{id}", command.get_name());
+                }
+            }
+        }
+    }
+
     #[test]
     fn the_help_fits_a_screen() {
         let help = Arguments::command().render_help().to_string();

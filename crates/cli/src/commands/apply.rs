@@ -81,11 +81,11 @@ pub struct Args {
         conflicts_with = "config"
     )]
     rollback: Option<Rollback>,
-    #[command(flatten)]
-    connection: Connection,
     /// How to print what changes.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    #[command(flatten)]
+    connection: Connection,
 }
 
 /// Back to which configuration.

@@ -33,11 +33,11 @@ pub struct Args {
     /// All that is held.
     #[arg(long, conflicts_with_all = ["resources", "account"])]
     all: bool,
-    #[command(flatten)]
-    connection: Connection,
     /// How to print the result.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    #[command(flatten)]
+    connection: Connection,
 }
 
 /// A resource that is held no more, as programs read it.

@@ -39,11 +39,11 @@ pub struct Args {
     /// Return as soon as it is asked for.
     #[arg(long, conflicts_with = "dry_run")]
     no_wait: bool,
-    #[command(flatten)]
-    connection: Connection,
     /// How to print what happens.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    #[command(flatten)]
+    connection: Connection,
 }
 
 /// Stops or starts, and follows it until it is seen.

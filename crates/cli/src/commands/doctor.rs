@@ -35,11 +35,11 @@ pub struct Args {
     /// Leave out what is as it should be.
     #[arg(long)]
     problems: bool,
-    #[command(flatten)]
-    connection: Connection,
     /// How to print the findings.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    #[command(flatten)]
+    connection: Connection,
 }
 
 /// Checks one thing after the other, and tells each finding as it is made.

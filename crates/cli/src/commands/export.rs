@@ -26,11 +26,11 @@ pub struct Args {
     /// An older generation, by its number [default: the one in force].
     #[arg(long, value_name = "NUMBER")]
     generation: Option<u64>,
-    #[command(flatten)]
-    connection: Connection,
     /// How to print it.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    #[command(flatten)]
+    connection: Connection,
 }
 
 /// For whom the configuration is.

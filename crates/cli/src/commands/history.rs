@@ -60,11 +60,11 @@ pub struct Args {
     /// The newest so many at most.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
-    #[command(flatten)]
-    connection: Connection,
     /// How to print the result.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    #[command(flatten)]
+    connection: Connection,
 }
 
 /// Which transitions.

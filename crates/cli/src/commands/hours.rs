@@ -79,11 +79,11 @@ pub struct Args {
     /// What things cost, in TOML.
     #[arg(long, value_name = "FILE")]
     prices: Option<PathBuf>,
-    #[command(flatten)]
-    connection: Connection,
     /// How to print the result.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    #[command(flatten)]
+    connection: Connection,
 }
 
 /// Shows the hours of the period.

@@ -80,11 +80,11 @@ pub struct Args {
     /// that are Kubernetes workers are found only at the providers.
     #[arg(long, conflicts_with_all = ["schedule", "uncovered"])]
     unsupported: bool,
-    #[command(flatten)]
-    connection: Connection,
     /// How to print the result.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    #[command(flatten)]
+    connection: Connection,
 }
 
 fn kind_parser() -> impl clap::builder::TypedValueParser<Value = ResourceKind> {

@@ -25,11 +25,11 @@ pub struct Args {
     /// How many.
     #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
     limit: usize,
-    #[command(flatten)]
-    connection: Connection,
     /// How to print the result.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    #[command(flatten)]
+    connection: Connection,
 }
 
 /// A configuration that came into force, as programs read it.

@@ -86,11 +86,11 @@ pub struct Args {
     /// References in full length.
     #[arg(long)]
     wide: bool,
-    #[command(flatten)]
-    connection: Connection,
     /// How to print the result.
     #[arg(long, value_enum, default_value_t, conflicts_with = "watch")]
     format: Format,
+    #[command(flatten)]
+    connection: Connection,
 }
 
 /// Shows the records as they are now.

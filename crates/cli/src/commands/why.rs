@@ -47,11 +47,11 @@ pub struct Args {
     /// of the resource's schedule [default: now].
     #[arg(long, value_name = "INSTANT")]
     at: Option<At>,
-    #[command(flatten)]
-    connection: Connection,
     /// How to print the result.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    #[command(flatten)]
+    connection: Connection,
 }
 
 /// Explains one resource.
