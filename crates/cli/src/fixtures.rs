@@ -158,14 +158,20 @@ pub(crate) fn in_flight(direction: Direction, claimed: &str) -> Record {
     }
 }
 
-/// A store of its own, with a configuration in force.
-pub(crate) async fn store_with(configuration: &str) -> Store {
+/// A store of its own, in which nothing was applied yet.
+pub(crate) async fn empty_store() -> Store {
     let address = engine::serve(None, ([127, 0, 0, 1], 0).into())
         .await
         .unwrap();
     let config = aws::local_config(&format!("http://{address}"));
     let store = Store::connect(&config, Tables::prefixed("t-"));
     store.create_tables().await.unwrap();
+    store
+}
+
+/// A store of its own, with a configuration in force.
+pub(crate) async fn store_with(configuration: &str) -> Store {
+    let store = empty_store().await;
     let parsed = configuration_file::parse(configuration, "test").unwrap();
     let configuration = parsed.configuration;
     store

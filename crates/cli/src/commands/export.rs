@@ -95,28 +95,16 @@ fn heading(entry: &LogEntry, present: Generation) -> String {
 mod tests {
     use std::cell::Cell;
 
-    use environment::aws;
     use jiff::Timestamp;
     use proptest::{
         prop_assert,
         test_runner::{TestCaseError, TestRunner},
     };
-    use store::Tables;
 
     use super::*;
-    use crate::{apply::difference::Difference, configuration_file::parse, local::engine};
+    use crate::{apply::difference::Difference, configuration_file::parse, fixtures::empty_store};
 
     const NOW: &str = "2026-11-21T09:30:00.123Z";
-
-    async fn empty_store() -> Store {
-        let address = engine::serve(None, ([127, 0, 0, 1], 0).into())
-            .await
-            .expect("an engine in memory");
-        let config = aws::local_config(&format!("http://{address}"));
-        let store = Store::connect(&config, Tables::prefixed("t-"));
-        store.create_tables().await.expect("new tables");
-        store
-    }
 
     fn configuration(schedule: &str) -> Configuration {
         let text = format!(

@@ -13,11 +13,10 @@ use domain::{
     resource::{Cluster, Power, Resource, SavedState, Size},
     schedule::Wish,
 };
-use environment::aws;
 use jiff::Timestamp;
-use store::{AccountState, Store, Tables};
+use store::{AccountState, Store};
 
-use crate::{configuration_file, local::engine};
+use crate::{configuration_file, fixtures::empty_store};
 
 const CONFIGURATION: &str = r#"
 timezone = "Europe/Berlin"
@@ -223,11 +222,7 @@ pub(crate) fn overriding() -> Override {
 
 /// An empty store with the configuration, in this process.
 pub(crate) async fn store() -> Store {
-    let address = engine::serve(None, ([127, 0, 0, 1], 0).into()).await;
-    let address = address.expect("the engine starts");
-    let config = aws::local_config(&format!("http://{address}"));
-    let store = Store::connect(&config, Tables::prefixed("t-"));
-    store.create_tables().await.expect("the tables are made");
+    let store = empty_store().await;
     // Applying raises it.
     let configuration = Configuration {
         generation: Generation(0),
