@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use domain::{ResourceRef, record::Record};
+use domain::record::Record;
 use environment::{
     Clock, LambdaFunctions, SteppedClock,
     aws::{self, SdkConfig},
@@ -21,7 +21,6 @@ use tokio::sync::mpsc;
 use crate::{
     exit::UsageError,
     local::{clouds::Clouds, engine, service::Service},
-    nearest::nearest,
     output,
 };
 
@@ -254,33 +253,4 @@ pub async fn all_records(store: &Store) -> anyhow::Result<Vec<Record>> {
         }
     }
     Ok(records)
-}
-
-/// The resource that a person names: by its reference, or by its name where that is unique.
-pub fn named<'r>(target: &str, records: &'r [Record]) -> anyhow::Result<&'r Record> {
-    let usage = |text: String| Err(UsageError(text).into());
-    if let Ok(reference) = target.parse::<ResourceRef>() {
-        let found = records.iter().find(|record| record.reference == reference);
-        return match found {
-            Some(record) => Ok(record),
-            None => usage(format!("no inventory has seen {reference}")),
-        };
-    }
-    let mut found = records.iter().filter(|record| record.name == target);
-    match (found.next(), found.next()) {
-        (Some(record), None) => Ok(record),
-        (Some(first), Some(second)) => usage(format!(
-            "`{target}` is the name of several: write {} or {}",
-            first.reference, second.reference
-        )),
-        (None, _) => {
-            let names = records.iter().map(|record| record.name.as_str());
-            match nearest(target, names) {
-                Some(name) => usage(format!("no resource `{target}`; did you mean `{name}`?")),
-                None => usage(format!(
-                    "no resource `{target}`; `offhours status` lists those that are known"
-                )),
-            }
-        }
-    }
 }

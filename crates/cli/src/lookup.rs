@@ -37,6 +37,22 @@ pub(crate) async fn find(store: &Store, targets: &[String]) -> anyhow::Result<Ve
     Ok(found)
 }
 
+/// [`find`] for one resource, among records that were read already.
+pub(crate) fn named<'r>(target: &str, records: &'r [Record]) -> anyhow::Result<&'r Record> {
+    let mut wanted = Wanted::of(target);
+    let reference = if let Some(reference) = wanted.reference.take() {
+        reference
+    } else {
+        for record in records {
+            wanted.compare(record);
+        }
+        wanted.only()?.reference
+    };
+    let found = records.iter().find(|record| record.reference == reference);
+    let unknown = || UsageError(format!("no inventory has seen {reference}"));
+    Ok(found.ok_or_else(unknown)?)
+}
+
 async fn referenced(store: &Store, reference: &ResourceRef) -> anyhow::Result<Record> {
     if let Some(record) = store.record(reference).await? {
         return Ok(record);

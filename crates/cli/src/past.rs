@@ -16,9 +16,9 @@ use store::{Finished, HISTORY_DAYS, HistoryEntry, HistoryPages, Store};
 
 use crate::{
     commands::local,
-    connection::named,
     exit::UsageError,
     hours::{Period, kept_since},
+    lookup::named,
     nearest::{advice, nearest},
     output,
 };

@@ -8,9 +8,9 @@ use serde::Serialize;
 use super::Format;
 use crate::{
     Exit,
-    connection::{Connection, Session, all_records, named},
+    connection::{Connection, Session},
     exit::UsageError,
-    output, shape,
+    lookup, output, shape,
 };
 
 /// Lets go of resources that were held because too many joined schedules at once.
@@ -53,14 +53,12 @@ pub(super) struct Approved {
 /// Approves, and says what.
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let Session { store, now, .. } = args.connection.open().await?;
-    let records = all_records(&store).await?;
     let mut chosen = Vec::new();
-    for target in &args.resources {
-        let record = named(target, &records)?;
+    for record in lookup::find(&store, &args.resources).await? {
         if !record.held {
-            return Err(UsageError(format!("{target} is not held")).into());
+            return Err(UsageError(format!("{} is not held", record.name)).into());
         }
-        chosen.push(record.reference.clone());
+        chosen.push(record.reference);
     }
     let which = |record: &Record| {
         args.all

@@ -10,8 +10,9 @@ use domain::{
 use store::Store;
 
 use crate::{
-    connection::{all_records, named},
+    connection::all_records,
     exit::UsageError,
+    lookup::named,
     nearest::{advice, exists, nearest},
 };
 
