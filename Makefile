@@ -88,7 +88,7 @@ advisories: rust $(TOOLS)/cargo-deny-$(CARGO_DENY) ## Check for published adviso
 
 .PHONY: bench
 bench: rust ## Measure schedule evaluation, and the commands on much
-	@$(CARGO) bench --locked --package domain --package offhours
+	@$(CARGO) bench --locked --package domain --package offhours --bench evaluate --bench commands
 
 .PHONY: clean
 clean: ## Remove everything that was built or set up
