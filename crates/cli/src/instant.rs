@@ -2,9 +2,14 @@
 
 use std::str::FromStr;
 
+use domain::schedule::{Edge, Wish};
 use jiff::{
     SignedDuration, SignedDurationRound, Timestamp, Unit, Zoned, civil::DateTime, tz::TimeZone,
 };
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::shape;
 
 /// The instant that a person named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +18,25 @@ pub enum At {
     Instant(Timestamp),
     /// In a zone that the subject decides.
     Local(DateTime),
+}
+
+/// An edge to come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct NextEdge {
+    /// When.
+    pub at: Timestamp,
+    /// The wish from then on.
+    #[schemars(with = "shape::Wish")]
+    pub to: Wish,
+}
+
+impl From<Edge> for NextEdge {
+    fn from(edge: Edge) -> Self {
+        Self {
+            at: edge.at,
+            to: edge.wish,
+        }
+    }
 }
 
 /// A text that names no instant.

@@ -8,14 +8,13 @@ use std::{
 use domain::{
     ScheduleName,
     configuration::{Configuration, Manner, Mode, Rule},
-    schedule::Wish,
 };
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::shape;
+use crate::instant::NextEdge;
 
 /// How many coming edges of a changed schedule are shown.
 const EDGES: usize = 2;
@@ -75,16 +74,6 @@ pub struct KeyChange {
     pub after: Option<Value>,
 }
 
-/// An edge to come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct NextEdge {
-    /// When.
-    pub at: Timestamp,
-    /// The wish from then on.
-    #[schemars(with = "shape::Wish")]
-    pub to: Wish,
-}
-
 impl Difference {
     /// Compares two configurations as they stand at an instant.
     #[must_use]
@@ -130,13 +119,7 @@ impl Difference {
 
 fn next_edges(rule: Option<&Rule>, now: Timestamp) -> Vec<NextEdge> {
     let edges = rule.into_iter().flat_map(|rule| rule.schedule.edges(now));
-    edges
-        .take(EDGES)
-        .map(|edge| NextEdge {
-            at: edge.at,
-            to: edge.wish,
-        })
-        .collect()
+    edges.take(EDGES).map(NextEdge::from).collect()
 }
 
 /// What an account says that says nothing: only its mode has a default.

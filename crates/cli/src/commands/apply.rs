@@ -19,7 +19,7 @@ use crate::{
     Exit,
     apply::{
         consequences::{Consequences, Move, SOON, Soon},
-        difference::{Change, Difference, EntryChange, NextEdge},
+        difference::{Change, Difference, EntryChange},
         trials::{AccountTrial, try_accounts},
     },
     ask::confirm,
@@ -27,6 +27,7 @@ use crate::{
     configuration_file::{self, Listed, Parsed, Problem, count},
     connection::{Connection, Session, all_records},
     exit::UsageError,
+    instant::NextEdge,
     output::{self, Paint, Style},
     shape,
 };

@@ -17,7 +17,7 @@ use crate::{
     Exit,
     configuration_file::{self, Listed},
     exit::UsageError,
-    instant::At,
+    instant::{At, NextEdge},
     nearest::exists,
     output::{self, Style},
     shape,
@@ -171,16 +171,6 @@ struct Outlook<'p> {
     zone: &'p TimeZone,
 }
 
-/// A change of what a schedule wants.
-#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-pub(super) struct NextEdge {
-    /// When.
-    pub(super) at: Timestamp,
-    /// What it wants from then on.
-    #[schemars(with = "shape::Wish")]
-    pub(super) to: Wish,
-}
-
 impl<'p> Outlook<'p> {
     /// With the edges after `at`, up to and including `until`.
     fn of(name: &'p ScheduleName, schedule: &'p Schedule, at: Timestamp, until: Timestamp) -> Self {
@@ -191,12 +181,7 @@ impl<'p> Outlook<'p> {
             timezone: &schedule.definition().timezone,
             state: latest.wish,
             since: latest.since,
-            next: edges
-                .map(|edge| NextEdge {
-                    at: edge.at,
-                    to: edge.wish,
-                })
-                .collect(),
+            next: edges.map(NextEdge::from).collect(),
             zone: schedule.timezone(),
         }
     }

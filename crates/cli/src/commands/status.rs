@@ -25,7 +25,7 @@ use crate::{
     paged::{JsonArray, PagedTable},
 };
 
-pub use row::{AccountRow, NextEdge, Overriding, Row};
+pub use row::{AccountRow, Overriding, Row};
 
 use row::Columns;
 use screen::Screen;

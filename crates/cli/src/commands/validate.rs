@@ -11,10 +11,11 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Format, local, preview::NextEdge};
+use super::{Format, local};
 use crate::{
     Exit,
     configuration_file::{self, Listed, LoadError, Parsed, Problem, count},
+    instant::NextEdge,
     output, shape,
 };
 
@@ -136,10 +137,7 @@ impl<'r> Report<'r> {
                 name,
                 timezone: &rule.schedule.definition().timezone,
                 state: rule.schedule.wish_at(now),
-                next: rule.schedule.next_edge(now).map(|edge| NextEdge {
-                    at: edge.at,
-                    to: edge.wish,
-                }),
+                next: rule.schedule.next_edge(now).map(NextEdge::from),
             });
         Self {
             file,

@@ -18,7 +18,7 @@ use serde::Serialize;
 use store::AccountState;
 
 use crate::{
-    instant::{long, short},
+    instant::{NextEdge, long, short},
     output::Style,
     paged::Column,
     shape,
@@ -65,16 +65,6 @@ pub struct Row {
     /// The zone in which people read its instants.
     #[serde(skip)]
     zone: TimeZone,
-}
-
-/// An edge to come.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct NextEdge {
-    /// When.
-    pub at: Timestamp,
-    /// The wish from then on.
-    #[schemars(with = "shape::Wish")]
-    pub to: Wish,
 }
 
 /// The override that decides over a resource.
