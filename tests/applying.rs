@@ -112,6 +112,17 @@ fn what_would_be_left_behind_refuses_the_apply() {
     run(async {
         let terminal = stopped().await;
         let renamed = office_hours("", "", "").replace("schedules.office", "schedules.hours");
+        terminal.write(&renamed);
+        let rehearsed = terminal.run(&["apply", "--dry-run"]).await;
+        assert_eq!(rehearsed.code, Some(3));
+        let told = rehearsed.stderr.matches("left behind: ").count();
+        assert_eq!(told, EACH_KIND.len(), "{}", rehearsed.stderr);
+        assert!(
+            rehearsed.stderr.contains("--restore"),
+            "{}",
+            rehearsed.stderr
+        );
+
         let (code, told) = apply(&terminal, &renamed, &["--yes"]).await;
         assert_eq!(code, Some(2), "{told}");
         let told = told.as_str().unwrap();

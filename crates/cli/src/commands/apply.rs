@@ -149,12 +149,18 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         output::print(&plan.render(Style::of_stdout()))?;
     }
     plan.warn();
+    let strands = if args.restore || args.leave {
+        Ok(())
+    } else {
+        plan.refuse_to_strand()
+    };
     if args.dry_run {
+        if let Err(refusal) = &strands {
+            output::warn(refusal);
+        }
         return plan.end(args.format, None, Exit::NeedsPerson);
     }
-    if !args.restore && !args.leave {
-        plan.refuse_to_strand()?;
-    }
+    strands?;
     if args.format == Format::Json && !args.yes {
         return Err(UsageError("with --format json nobody is asked: say --yes".to_owned()).into());
     }
@@ -168,6 +174,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     // An edge may have passed while a person thought, or while something started.
     plan.look_again(&session).await?;
     if !args.leave {
+        plan.tell_stranded();
         plan.refuse_to_strand()?;
     }
     let generation = plan.apply(&session).await?;
@@ -331,34 +338,38 @@ impl Plan {
                  their guests are asked to shut down first\n"
             ));
         }
+        self.tell_stranded();
     }
 
-    fn refuse_to_strand(&self) -> anyhow::Result<()> {
-        let stranded = &self.consequences.stranded;
-        if stranded.is_empty() {
-            return Ok(());
-        }
-        for one in stranded {
+    /// Names what would be left behind, and why.
+    fn tell_stranded(&self) {
+        for one in &self.consequences.stranded {
             let kept = match &one.saved {
                 Some(saved) => format!("owed {saved}"),
                 None => "held stopped".to_owned(),
             };
             output::remark(&format!(
-                "{} ({}) is {kept}, and {}\n",
+                "left behind: {} ({}) is {kept}, and {}\n",
                 one.name, one.resource, one.reason
             ));
+        }
+    }
+
+    fn refuse_to_strand(&self) -> Result<(), UsageError> {
+        let stranded = self.consequences.stranded.len();
+        if stranded == 0 {
+            return Ok(());
         }
         Err(UsageError(format!(
             "{} would be left behind with nothing to bring {}: say --restore to start them first, \
              or --leave (`offhours start` restores them later)",
-            count(stranded.len(), "resource"),
-            if stranded.len() == 1 {
+            count(stranded, "resource"),
+            if stranded == 1 {
                 "it back"
             } else {
                 "them back"
             },
-        ))
-        .into())
+        )))
     }
 
     /// Starts, under what is in force, what would be left behind.
