@@ -19,6 +19,9 @@ pub const DIGITALOCEAN_URL: &str = "OFFHOURS_DIGITALOCEAN_URL";
 /// Hetzner's base address, if not the public one.
 pub const HETZNER_URL: &str = "OFFHOURS_HETZNER_URL";
 
+/// The event bus that is told, or `none` to tell nobody.
+pub const EVENT_BUS: &str = "OFFHOURS_EVENT_BUS";
+
 /// The name of the function that stops.
 pub const STOP_FUNCTION: &str = "OFFHOURS_STOP_FUNCTION";
 
