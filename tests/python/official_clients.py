@@ -35,7 +35,9 @@ class Simulator:
             return json.load(answer)
 
     def now(self):
-        return datetime.datetime.fromisoformat(self.call("/_simulator/clock")["now"].replace("Z", "+00:00"))
+        return datetime.datetime.fromisoformat(
+            self.call("/_simulator/clock")["now"].replace("Z", "+00:00")
+        )
 
     def pass_time(self, seconds):
         now = self.now() + datetime.timedelta(seconds=seconds)
@@ -102,7 +104,8 @@ class DigitalOcean:
         return [
             droplet
             for droplet in droplets
-            if droplet["status"] == "active" and not any(tag.startswith("k8s") for tag in droplet["tags"])
+            if droplet["status"] == "active"
+            and not any(tag.startswith("k8s") for tag in droplet["tags"])
         ]
 
     def account(self):
@@ -127,9 +130,13 @@ class DigitalOcean:
 
     def power(self, droplet, kind, expected):
         number = droplet["id"]
-        action = self.client.droplet_actions.post(number, body={"type": kind}, **self.plain)["action"]
+        action = self.client.droplet_actions.post(number, body={"type": kind}, **self.plain)[
+            "action"
+        ]
         assert action["status"] == "in-progress" and action["type"] == kind
-        pending = refusal_of(lambda: self.client.droplet_actions.post(number, body={"type": kind}, **self.plain))
+        pending = refusal_of(
+            lambda: self.client.droplet_actions.post(number, body={"type": kind}, **self.plain)
+        )
         assert pending[1]["message"] == "Droplet already has a pending event.", pending
 
         def get(what):
@@ -137,7 +144,11 @@ class DigitalOcean:
 
         assert get("locked") is True
         self.simulator.wait_until(
-            lambda: self.client.actions.get(action["id"], **self.plain)["action"]["status"] == "completed", 2
+            lambda: (
+                self.client.actions.get(action["id"], **self.plain)["action"]["status"]
+                == "completed"
+            ),
+            2,
         )
         self.simulator.wait_until(lambda: get("status") == expected, 1)
         assert get("locked") is False
@@ -147,7 +158,9 @@ class DigitalOcean:
 
     def already(self, droplet, kind, words):
         status, error = refusal_of(
-            lambda: self.client.droplet_actions.post(droplet["id"], body={"type": kind}, **self.plain)
+            lambda: self.client.droplet_actions.post(
+                droplet["id"], body={"type": kind}, **self.plain
+            )
         )
         assert status == 422 and words in error["message"], error
 
@@ -164,7 +177,11 @@ class DigitalOcean:
         refused = []
         for database in self.client.databases.list_clusters(**self.plain)["databases"]:
             layouts = options[database["engine"]]["layouts"]
-            plans = next(layout["sizes"] for layout in layouts if layout["num_nodes"] == database["num_nodes"])
+            plans = next(
+                layout["sizes"]
+                for layout in layouts
+                if layout["num_nodes"] == database["num_nodes"]
+            )
             small = min(plans, key=capacity)
             if capacity(small) == capacity(database["size"]):
                 continue
@@ -182,7 +199,9 @@ class DigitalOcean:
     def resized(self, uuid, plan, nodes):
         """Resizes and waits; the refusal, if it is refused."""
         body = {"size": plan, "num_nodes": nodes}
-        refusal = refusal_of(lambda: self.client.databases.update_cluster_size(uuid, body, **self.plain))
+        refusal = refusal_of(
+            lambda: self.client.databases.update_cluster_size(uuid, body, **self.plain)
+        )
         if refusal:
             return refusal
 
@@ -190,7 +209,9 @@ class DigitalOcean:
             return self.client.databases.get_cluster(uuid, **self.plain)["database"]
 
         self.simulator.wait_until(lambda: get()["status"] == "resizing", 1)
-        again = refusal_of(lambda: self.client.databases.update_cluster_size(uuid, body, **self.plain))
+        again = refusal_of(
+            lambda: self.client.databases.update_cluster_size(uuid, body, **self.plain)
+        )
         assert again is not None and again[0] in (409, 422), again
         self.simulator.wait_until(lambda: get()["status"] == "online", 30)
         after = get()
@@ -210,10 +231,22 @@ class DigitalOcean:
                     assert refusal[0] == 422, refusal
                     refused.append(pool["name"])
                     continue
-                again = self.scaled(cluster["id"], pool, pool["count"], auto_scale=pool["auto_scale"])
+                again = self.scaled(
+                    cluster["id"], pool, pool["count"], auto_scale=pool["auto_scale"]
+                )
                 assert again is None, again
-                after = self.client.kubernetes.get_node_pool(cluster["id"], pool["id"], **self.plain)["node_pool"]
-                for field in ("count", "auto_scale", "min_nodes", "max_nodes", "tags", "labels", "taints"):
+                after = self.client.kubernetes.get_node_pool(
+                    cluster["id"], pool["id"], **self.plain
+                )["node_pool"]
+                for field in (
+                    "count",
+                    "auto_scale",
+                    "min_nodes",
+                    "max_nodes",
+                    "tags",
+                    "labels",
+                    "taints",
+                ):
                     assert after[field] == pool[field], field
                 assert not old & {node["id"] for node in after["nodes"]}
                 return f"{pool['name']}: {pool['count']} to 0 and back; refused: {refused}"
@@ -245,7 +278,10 @@ def capacity(plan):
     """A plan's memory and vCPUs, as its name says: db-s-1vcpu-2gb."""
     parts = plan.split("-")
     number = {
-        unit: int(part[: -len(unit)]) for part in parts for unit in ("vcpu", "gb") if part.endswith(unit)
+        unit: int(part[: -len(unit)])
+        for part in parts
+        for unit in ("vcpu", "gb")
+        if part.endswith(unit)
     }
     return number["gb"], number["vcpu"]
 
@@ -327,7 +363,9 @@ class Hetzner:
         return f"{server.name}, {'forced' if forced else 'by its guest'}"
 
     def catalog(self):
-        assert {"fsn1", "nbg1", "hel1"} <= {location.name for location in self.client.locations.get_all()}
+        assert {"fsn1", "nbg1", "hel1"} <= {
+            location.name for location in self.client.locations.get_all()
+        }
         assert self.client.server_types.get_all()
 
 
@@ -354,9 +392,13 @@ def main(arguments):
     checks.run("pydo: an unknown Droplet", do.unknown)
     first, second = do.own_droplets()[:2]
     checks.run("pydo: power off", do.power, first, "power_off", "off")
-    checks.run("pydo: power off again", do.already, first, "power_off", "Droplet is already powered off")
+    checks.run(
+        "pydo: power off again", do.already, first, "power_off", "Droplet is already powered off"
+    )
     checks.run("pydo: power on", do.power, first, "power_on", "active")
-    checks.run("pydo: power on again", do.already, first, "power_on", "Droplet is already powered on")
+    checks.run(
+        "pydo: power on again", do.already, first, "power_on", "Droplet is already powered on"
+    )
     checks.run("pydo: shutdown", do.power, second, "shutdown", "off")
     checks.run("pydo: power on after the shutdown", do.power, second, "power_on", "active")
     checks.run("pydo: databases and options", do.databases)

@@ -85,7 +85,10 @@ class Description:
 def pattern_of(template):
     """The expression that matches the paths of a template."""
     parts = re.split(r"\{(\w+)\}", template)
-    fixed = [re.escape(part) if index % 2 == 0 else f"(?P<{part}>[^/]+)" for index, part in enumerate(parts)]
+    fixed = [
+        re.escape(part) if index % 2 == 0 else f"(?P<{part}>[^/]+)"
+        for index, part in enumerate(parts)
+    ]
     return re.compile("".join(fixed))
 
 
@@ -123,7 +126,9 @@ class Validator:
         # Timestamps in examples must stay text.
         loader = type("Loader", (loader,), {})
         loader.yaml_implicit_resolvers = {
-            first: [(tag, expression) for tag, expression in resolvers if not tag.endswith(":timestamp")]
+            first: [
+                (tag, expression) for tag, expression in resolvers if not tag.endswith(":timestamp")
+            ]
             for first, resolvers in loader.yaml_implicit_resolvers.items()
         }
         with open(spec_dir / "digitalocean.openapi.yaml", encoding="utf-8") as file:
@@ -149,7 +154,11 @@ class Validator:
         yield from self.request_violations(description, pointer, request, values)
         if answer is None or exchange.get("faulty"):
             return
-        if not request["authorization"] and answer["status"] != 401 and item[method].get("security") != []:
+        if (
+            not request["authorization"]
+            and answer["status"] != 401
+            and item[method].get("security") != []
+        ):
             yield "answer status", f"{answer['status']} though the request had no authorization"
         yield from self.answer_violations(description, pointer, answer)
 
@@ -158,7 +167,7 @@ class Validator:
         parameters = {}
         for owner in (pointer[:-1], pointer):
             for index, _ in enumerate(description.resolve(owner)[0].get("parameters", [])):
-                parameter, at = description.resolve(owner + ["parameters", index])
+                parameter, at = description.resolve([*owner, "parameters", index])
                 parameters[(parameter["in"], parameter["name"])] = (parameter, [*at, "schema"])
         query = {}
         for name, text in parse_qsl(request["query"], keep_blank_values=True):
@@ -179,7 +188,9 @@ class Validator:
                 continue
             schema, _ = description.resolve(schema_at)
             if schema.get("type") == "array":
-                value = [parsed(text, description.resolve([*schema_at, "items"])[0]) for text in texts]
+                value = [
+                    parsed(text, description.resolve([*schema_at, "items"])[0]) for text in texts
+                ]
             elif len(texts) > 1:
                 yield f"request {place} {name}", "is given more than once"
                 continue
@@ -202,7 +213,9 @@ class Validator:
             if declared.get("required"):
                 yield "request body", "is required"
             return
-        yield from self.content_violations(description, [*at, "content"], content_type, body, "request")
+        yield from self.content_violations(
+            description, [*at, "content"], content_type, body, "request"
+        )
 
     def answer_violations(self, description, pointer, answer):
         responses = description.resolve([*pointer, "responses"])[0]
@@ -307,7 +320,9 @@ def good_exchanges():
     """Exchanges in which nothing may be found."""
     droplet = "/v2/droplets/1/actions"
     yield exchange_of("POST", droplet, 201, ACTION, {"type": "power_off"})
-    yield exchange_of("POST", "/v2/droplets/actions", 201, {"actions": []}, {"type": "power_off"}, "tag_name=web")
+    yield exchange_of(
+        "POST", "/v2/droplets/actions", 201, {"actions": []}, {"type": "power_off"}, "tag_name=web"
+    )
     yield exchange_of("POST", droplet, 422, REFUSED, {"type": "power_off"})
     yield exchange_of("PUT", f"{DATABASE}/resize", 202, None, RESIZE)
     yield exchange_of("PUT", POOL, 202, UPDATED, UPDATE)
@@ -322,55 +337,81 @@ def good_exchanges():
 def bad_exchanges():
     """Deliberate violations: where each must be found, and its exchange."""
     droplet = "/v2/droplets/1/actions"
-    yield "request body (whole)", exchange_of(
-        "PUT", f"{DATABASE}/resize", 202, None, {"size": "db-s-1vcpu-1gb"}
+    yield (
+        "request body (whole)",
+        exchange_of("PUT", f"{DATABASE}/resize", 202, None, {"size": "db-s-1vcpu-1gb"}),
     )
-    yield "request body num_nodes", exchange_of(
-        "PUT", f"{DATABASE}/resize", 202, None, {**RESIZE, "num_nodes": "1"}
+    yield (
+        "request body num_nodes",
+        exchange_of("PUT", f"{DATABASE}/resize", 202, None, {**RESIZE, "num_nodes": "1"}),
     )
     yield "request body", exchange_of("PUT", f"{DATABASE}/resize", 202, None)
     yield "request body (whole)", exchange_of("POST", droplet, 201, ACTION, {"type": "explode"})
     yield "request body (whole)", exchange_of("PUT", POOL, 202, UPDATED, {"count": 0})
     yield "request body count", exchange_of("PUT", POOL, 202, UPDATED, {**UPDATE, "count": None})
     yield "request body", exchange_of("POST", POWEROFF, 201, SERVER_ACTION, {})
-    yield "request content-type", exchange_of(
-        "POST", POWEROFF, 201, SERVER_ACTION, content_type="application/json"
+    yield (
+        "request content-type",
+        exchange_of("POST", POWEROFF, 201, SERVER_ACTION, content_type="application/json"),
     )
-    yield "request content-type", exchange_of(
-        "POST", droplet, 201, ACTION, {"type": "power_off"}, content_type="text/plain"
+    yield (
+        "request content-type",
+        exchange_of("POST", droplet, 201, ACTION, {"type": "power_off"}, content_type="text/plain"),
     )
     yield "request path droplet_id", exchange_of("GET", "/v2/droplets/abc", 404, REFUSED)
-    yield "request path database_cluster_uuid", exchange_of("GET", "/v2/databases/abc", 404, REFUSED)
+    yield (
+        "request path database_cluster_uuid",
+        exchange_of("GET", "/v2/databases/abc", 404, REFUSED),
+    )
     yield "request path", exchange_of("GET", "/v2/volumes", 404, REFUSED)
     yield "request method", exchange_of("DELETE", "/v2/droplets/1", 405, REFUSED)
-    yield "request query per_page", exchange_of(
-        "GET", "/v2/droplets", 200, {"droplets": [], "meta": {"total": 0}}, query="per_page=201"
+    yield (
+        "request query per_page",
+        exchange_of(
+            "GET", "/v2/droplets", 200, {"droplets": [], "meta": {"total": 0}}, query="per_page=201"
+        ),
     )
-    yield "request query page", exchange_of("GET", "/v2/databases", 200, {"databases": []}, query="page=1")
+    yield (
+        "request query page",
+        exchange_of("GET", "/v2/databases", 200, {"databases": []}, query="page=1"),
+    )
     yield "request query id", exchange_of("GET", "/v1/actions", 200, {"actions": []})
-    yield "request query status", exchange_of(
-        "GET", "/v1/servers/actions", 200, {"actions": []}, query="status=done"
+    yield (
+        "request query status",
+        exchange_of("GET", "/v1/servers/actions", 200, {"actions": []}, query="status=done"),
     )
-    yield "answer body action/id", exchange_of(
-        "POST", droplet, 201, {"action": {"id": "1"}}, {"type": "power_off"}
+    yield (
+        "answer body action/id",
+        exchange_of("POST", droplet, 201, {"action": {"id": "1"}}, {"type": "power_off"}),
     )
     yield "answer body (whole)", exchange_of("GET", "/v2/droplets", 200, {"droplets": []})
-    yield "answer body action/status", exchange_of(
-        "POST", POWEROFF, 201, {"action": {**SERVER_ACTION["action"], "status": "done"}}
+    yield (
+        "answer body action/status",
+        exchange_of(
+            "POST", POWEROFF, 201, {"action": {**SERVER_ACTION["action"], "status": "done"}}
+        ),
     )
-    yield "answer body action/started", exchange_of(
-        "POST", POWEROFF, 201, {"action": {**SERVER_ACTION["action"], "started": "yesterday"}}
+    yield (
+        "answer body action/started",
+        exchange_of(
+            "POST", POWEROFF, 201, {"action": {**SERVER_ACTION["action"], "started": "yesterday"}}
+        ),
     )
     yield "answer body", exchange_of("PUT", f"{DATABASE}/resize", 202, {"database": {}}, RESIZE)
     yield "answer body error", exchange_of("POST", POWEROFF, 423, {"error": {"code": "locked"}})
     yield "answer body (whole)", exchange_of("GET", "/v2/account", 401, {"error": "unauthorized"})
     yield "answer status", exchange_of("POST", POWEROFF, 415, LOCKED)
-    yield "answer status", exchange_of("GET", "/v2/databases", 200, {"databases": []}, authorization=False)
-    yield "answer content-type", exchange_of(
-        "GET", "/v2/databases", 200, {"databases": []}, answer_type="text/html"
+    yield (
+        "answer status",
+        exchange_of("GET", "/v2/databases", 200, {"databases": []}, authorization=False),
     )
-    yield "answer header ratelimit-remaining", exchange_of(
-        "GET", "/v2/databases", 200, {"databases": []}, remaining="many"
+    yield (
+        "answer content-type",
+        exchange_of("GET", "/v2/databases", 200, {"databases": []}, answer_type="text/html"),
+    )
+    yield (
+        "answer header ratelimit-remaining",
+        exchange_of("GET", "/v2/databases", 200, {"databases": []}, remaining="many"),
     )
 
 
