@@ -13,7 +13,7 @@ RUST_VERSION := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 .PHONY: help
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-13s %s\n", $$1, $$2 }'
 
 # --- Set-up -----------------------------------------------------------------------------------
 
@@ -27,8 +27,8 @@ rust:
 
 .PHONY: python
 python:
-	@command -v $(PYTHON) >/dev/null || { echo "Python is missing: install Python 3.9 or later (Debian: apt-get install python3 python3-venv)" >&2; exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 9))' || { echo "Python is too old: install 3.9 or later" >&2; exit 1; }
+	@command -v $(PYTHON) >/dev/null || { echo "Python is missing: install Python 3.10 or later (Debian: apt-get install python3 python3-venv)" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "Python is too old: install 3.10 or later" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { echo "Python's venv module is missing (Debian: apt-get install python3-venv)" >&2; exit 1; }
 
 # Everything from PyPI, pinned, inside the checkout.
@@ -44,6 +44,26 @@ $(TOOLS)/cargo-deny-$(CARGO_DENY): | rust
 	@echo "Installing cargo-deny $(CARGO_DENY) into $(TOOLS) (once, a few minutes) ..."
 	@$(CARGO) install --quiet --locked --version $(CARGO_DENY) --root $(TOOLS) --no-default-features cargo-deny
 	@touch $@
+
+# --- On AWS ---------------------------------------------------------------------------------------
+
+FUNCTIONS := dispatch poll-status stop start
+# The processor for which the functions are built, in the words of the template's Architecture.
+ARCH ?= $(if $(filter aarch64 arm64,$(shell uname -m)),arm64,x86_64)
+
+.PHONY: build
+build: rust $(VENV)/installed ## Build the functions for AWS (ARCH=x86_64 or arm64)
+	@case "$(ARCH)" in x86_64 | arm64) ;; *) echo "ARCH is x86_64 or arm64, not $(ARCH)" >&2; exit 1 ;; esac
+	@echo "Building $(FUNCTIONS) for $(ARCH) (a few minutes the first time) ..."
+	@export PATH="$$PWD/$(VENV)/bin:$$PATH"; \
+	 $(CARGO) lambda build --release --locked --lambda-dir target/lambda \
+	   $(if $(filter arm64,$(ARCH)),--arm64,--x86-64) $(addprefix --package ,$(FUNCTIONS))
+	@ls -l $(FUNCTIONS:%=target/lambda/%/bootstrap)
+
+.PHONY: deploy
+deploy: $(VENV)/installed ## Deploy what was built (asks the first time, and with GUIDED=1)
+	@export PATH="$$PWD/$(VENV)/bin:$$PATH" SAM_CLI_TELEMETRY=$${SAM_CLI_TELEMETRY:-0}; \
+	 python infra/deploy.py $(if $(GUIDED),--guided)
 
 # --- What a newcomer does -----------------------------------------------------------------------
 
@@ -64,7 +84,7 @@ readme: rust ## Write anew what the commands print in README.md
 	@OFFHOURS_UPDATE_README=1 $(CARGO) test --quiet --locked --package tests -- evening
 
 .PHONY: check
-check: fmt clippy doc deny ## Formatting, lints, docs and dependencies
+check: fmt clippy doc deny lint-template lint-python ## Formatting, lints, docs, dependencies and template
 
 .PHONY: fmt
 fmt: rust ## Check the formatting
@@ -81,6 +101,15 @@ doc: rust ## Build the documentation, warnings denied
 .PHONY: deny
 deny: rust $(TOOLS)/cargo-deny-$(CARGO_DENY) ## Check licences, bans and sources of the dependencies
 	@$(TOOLS)/bin/cargo-deny --offline check licenses bans sources
+
+.PHONY: lint-template
+lint-template: $(VENV)/installed ## Lint the template for AWS
+	@$(VENV)/bin/cfn-lint --config-file infra/cfnlint.yaml
+
+.PHONY: lint-python
+lint-python: $(VENV)/installed ## Check the Python: formatting and lints
+	@$(VENV)/bin/ruff format --quiet --check infra tests
+	@$(VENV)/bin/ruff check --quiet infra tests
 
 .PHONY: advisories
 advisories: rust $(TOOLS)/cargo-deny-$(CARGO_DENY) ## Check for published advisories (needs the network)

@@ -1,0 +1,207 @@
+"""Deploys the stack with the stock sam: asks what it must know the first time, and remembers it.
+
+What is remembered is in infra/samconfig.toml, which sam reads; the webhook is not, for whoever
+knows its address may post there. It never appears on a command line either.
+"""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import tomlkit
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+TEMPLATE = ROOT / "infra" / "template.yaml"
+CONFIG = ROOT / "infra" / "samconfig.toml"
+BUILT = ROOT / "target" / "lambda"
+FUNCTIONS = ("dispatch", "poll-status", "stop", "start")
+#: Machines as an ELF header names them, in the words of the parameter Architecture.
+MACHINES = {0x3E: "x86_64", 0xB7: "arm64"}
+
+
+class DeployError(Exception):
+    """What keeps the stack from being deployed, in one line."""
+
+
+def machine(binary: Path) -> str:
+    """The processor that a binary was built for."""
+    try:
+        header = binary.open("rb").read(20)
+    except FileNotFoundError:
+        raise DeployError(f"{shown(binary)} is missing: run `make build` first") from None
+    if len(header) < 20 or header[:4] != b"\x7fELF":
+        raise DeployError(f"{shown(binary)} is no program for Linux: run `make build` first")
+    order = "<" if header[5] == 1 else ">"
+    (number,) = struct.unpack_from(order + "H", header, 18)
+    if number not in MACHINES:
+        raise DeployError(
+            f"{shown(binary)} is for a processor that Lambda has not (ELF machine {number})"
+        )
+    return MACHINES[number]
+
+
+def built_for(folder: Path) -> str:
+    """The processor that all four functions were built for."""
+    machines = {name: machine(folder / name / "bootstrap") for name in FUNCTIONS}
+    if len(set(machines.values())) > 1:
+        each = ", ".join(f"{name} for {what}" for name, what in machines.items())
+        raise DeployError(
+            f"the functions were built for different processors ({each}): run `make build`"
+        )
+    return machines[FUNCTIONS[0]]
+
+
+def check_architecture(built: str, wanted: str) -> None:
+    """Refuses binaries that the deployed functions could not run."""
+    if built != wanted:
+        raise DeployError(
+            f"the functions were built for {built}, but the parameter Architecture is {wanted}: "
+            f"run `make build ARCH={wanted}`, or set Architecture={built} in {shown(CONFIG)}"
+        )
+
+
+def shown(path: Path) -> str:
+    """A path as a person at the checkout's root would write it."""
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
+
+
+def declared() -> dict[str, dict]:
+    """The template's parameters."""
+
+    class Loader(yaml.SafeLoader):
+        """Leaves CloudFormation's own tags aside."""
+
+    Loader.add_multi_constructor("!", lambda *_: None)
+    return yaml.load(TEMPLATE.read_text(), Loader)["Parameters"]
+
+
+def read_config(path: Path) -> tomlkit.TOMLDocument:
+    """What earlier deployments remembered."""
+    if not path.exists():
+        return tomlkit.document()
+    try:
+        return tomlkit.parse(path.read_text())
+    except tomlkit.exceptions.ParseError as error:
+        raise DeployError(f"{shown(path)} cannot be read: {error}") from None
+
+
+def remembered(config: tomlkit.TOMLDocument) -> tuple[dict[str, str], dict[str, str]]:
+    """What sam deploy is given, and the template's parameters among it."""
+    given = config.get("default", {}).get("deploy", {}).get("parameters", {})
+    overrides = given.get("parameter_overrides", [])
+    if not isinstance(overrides, list):
+        raise DeployError(f'{shown(CONFIG)}: parameter_overrides is to be a list of "Name=value"')
+    pairs = (str(one).partition("=") for one in overrides)
+    return dict(given), {name: value for name, _, value in pairs}
+
+
+def ask(question: str, default: str, parameter: dict | None = None, secret: bool = False) -> str:
+    """Asks until the answer fits the template's parameter. No answer is the default."""
+    read = getpass.getpass if secret and sys.stdin.isatty() else input
+    while True:
+        answer = read(f"{question} [{default or 'none'}]: ").strip() or default
+        if parameter is None or re.fullmatch(parameter["AllowedPattern"], answer):
+            return "" if answer == "none" else answer
+        print(f"  It {parameter['ConstraintDescription'].strip()}")
+
+
+def guide(built: str) -> str | None:
+    """Asks, remembers, and returns the webhook; none if that is to stay as it is."""
+    config = read_config(CONFIG)
+    given, overrides = remembered(config)
+    parameters = declared()
+    print("A few questions; Enter takes what is in brackets. What else can be set is described in")
+    print(f"{shown(TEMPLATE)} under Parameters, and goes into {shown(CONFIG)}.\n")
+    stack = ask(
+        "Name of the stack",
+        given.get("stack_name", "offhours"),
+        {
+            # The longest name of a function has 64 characters, and S-poll-status is one.
+            "AllowedPattern": "[a-zA-Z][a-zA-Z0-9-]{1,51}",
+            "ConstraintDescription": "must be a letter and 1 to 51 letters, digits and hyphens.",
+        },
+    )
+    region = ask(
+        "AWS region",
+        given.get("region")
+        or os.environ.get("AWS_REGION")
+        or os.environ.get("AWS_DEFAULT_REGION")
+        or "eu-central-1",
+    )
+    overrides["Architecture"] = built
+    overrides["AlertEmail"] = ask(
+        "E-mail address for trouble",
+        overrides.get("AlertEmail", ""),
+        optional(parameters["AlertEmail"]),
+    )
+    again = "stack_name" in given
+    webhook = ask(
+        "Webhook for trouble (not shown)",
+        "as it is" if again else "",
+        optional(parameters["WebhookUrl"], "as it is"),
+        secret=True,
+    )
+    table = config.setdefault("default", tomlkit.table()).setdefault("deploy", tomlkit.table())
+    table.setdefault("parameters", tomlkit.table()).update(
+        {
+            "stack_name": stack,
+            "region": region,
+            "parameter_overrides": [f"{name}={value}" for name, value in overrides.items()],
+        }
+    )
+    config.setdefault("version", 0.1)
+    CONFIG.write_text(tomlkit.dumps(config))
+    return None if webhook == "as it is" else webhook
+
+
+def optional(parameter: dict, *words: str) -> dict:
+    """A parameter that may also be answered with `none`, or with these words."""
+    allowed = "|".join([parameter["AllowedPattern"], "none", *words])
+    return {**parameter, "AllowedPattern": allowed}
+
+
+def deploy(overrides: dict[str, str], webhook: str | None) -> int:
+    """Runs sam. A parameter that is not given stays as it is in the stack."""
+    if webhook is not None:
+        overrides = {**overrides, "WebhookUrl": webhook}
+    confirm = "--confirm-changeset" if sys.stdin.isatty() else "--no-confirm-changeset"
+    with tempfile.TemporaryDirectory() as folder:
+        # In a folder that nobody else may enter. JSON is YAML, which is what sam wants by its name.
+        file = Path(folder) / "parameters.yaml"
+        file.write_text(json.dumps(overrides))
+        command = ["sam", "deploy", "--template-file", str(TEMPLATE), "--config-file", str(CONFIG)]
+        command += ["--capabilities", "CAPABILITY_IAM", "--resolve-s3", confirm]
+        command += ["--no-fail-on-empty-changeset", "--parameter-overrides", f"file://{file}"]
+        return subprocess.run(command, check=False, cwd=ROOT).returncode
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--guided", action="store_true", help="ask again")
+    arguments = parser.parse_args()
+    built = built_for(BUILT)
+    given, _ = remembered(read_config(CONFIG))
+    webhook = guide(built) if arguments.guided or "stack_name" not in given else None
+    _, overrides = remembered(read_config(CONFIG))
+    overrides.setdefault("Architecture", declared()["Architecture"]["Default"])
+    check_architecture(built, overrides["Architecture"])
+    return deploy(overrides, webhook)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except DeployError as error:
+        sys.exit(f"error: {error}")
+    except (EOFError, KeyboardInterrupt):
+        sys.exit("\nerror: nothing was deployed")
