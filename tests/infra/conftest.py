@@ -1,0 +1,20 @@
+"""Two stacks: as the defaults make it, and with everything that is optional."""
+
+import os
+
+import pytest
+
+# The transform asks for a region; nothing is sent anywhere.
+os.environ.setdefault("AWS_DEFAULT_REGION", "eu-central-1")
+
+from stack import EVERYTHING, Stack
+
+
+@pytest.fixture(scope="session")
+def plain() -> Stack:
+    return Stack()
+
+
+@pytest.fixture(scope="session")
+def full() -> Stack:
+    return Stack(**EVERYTHING)

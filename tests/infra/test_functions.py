@@ -1,0 +1,171 @@
+"""The four functions, their timers and their settings."""
+
+import re
+
+import pytest
+from stack import ACCOUNT, NAME, REGION, ROOT, Stack
+
+FUNCTIONS = {
+    "Dispatch": "dispatch",
+    "PollStatus": "poll-status",
+    "Stop": "stop",
+    "Start": "start",
+}
+DEAD_LETTERS = f"arn:aws:sqs:{REGION}:{ACCOUNT}:{NAME}-dead-letters"
+#: What each function is told; what all of them are told is apart.
+ALL = {"OFFHOURS_TABLE_PREFIX": f"{NAME}-", "RUST_LOG": "info"}
+ACTS = {
+    "OFFHOURS_EVENT_BUS": NAME,
+    "OFFHOURS_DIGITALOCEAN_URL": "",
+    "OFFHOURS_HETZNER_URL": "",
+}
+SETTINGS = {
+    "dispatch": {
+        "OFFHOURS_STOP_FUNCTION": f"{NAME}-stop",
+        "OFFHOURS_START_FUNCTION": f"{NAME}-start",
+    },
+    "poll-status": {"OFFHOURS_STOP_FUNCTION": f"{NAME}-stop", **ACTS},
+    "stop": ACTS,
+    "start": ACTS,
+}
+#: Settings that only a person's command reads.
+OF_THE_COMMAND = {"OFFHOURS_POLL_STATUS_FUNCTION", "OFFHOURS_DISPATCH_FUNCTION"}
+
+
+def test_there_are_four_functions_of_the_workspaces_binaries(plain):
+    assert plain.code == {name: f"../target/lambda/{verb}/" for name, verb in FUNCTIONS.items()}
+    for verb in FUNCTIONS.values():
+        assert (ROOT / "crates" / verb / "src" / "main.rs").exists()
+    names = {name: one["FunctionName"] for name, one in functions(plain).items()}
+    assert names == {name: f"{NAME}-{verb}" for name, verb in FUNCTIONS.items()}
+
+
+def functions(stack: Stack) -> dict[str, dict]:
+    return stack.of_type("AWS::Lambda::Function")
+
+
+@pytest.mark.parametrize("architecture", ["x86_64", "arm64"])
+def test_every_function_is_small_and_for_the_chosen_processor(architecture):
+    for name, function in functions(Stack(Architecture=architecture)).items():
+        assert function["Runtime"] == "provided.al2023", name
+        assert function["Handler"] == "bootstrap", name
+        assert function["MemorySize"] == 128, name
+        assert function["Architectures"] == [architecture], name
+
+
+def test_timeouts_let_each_function_finish_its_work(plain):
+    timeouts = {FUNCTIONS[name]: one["Timeout"] for name, one in functions(plain).items()}
+    assert timeouts == {"dispatch": 30, "poll-status": 60, "stop": 120, "start": 120}
+
+
+def test_a_permit_outlives_the_function_that_wrote_it(plain):
+    record = (ROOT / "crates" / "domain" / "src" / "record.rs").read_text()
+    (permit,) = re.findall(r"PERMIT: SignedDuration = SignedDuration::from_secs\((\d+)\)", record)
+    for name in ("Stop", "Start"):
+        assert functions(plain)[name]["Timeout"] <= int(permit)
+
+
+def test_no_function_takes_concurrency_from_the_account(full):
+    for name, function in functions(full).items():
+        assert "ReservedConcurrentExecutions" not in function, name
+
+
+def test_each_function_logs_json_to_its_own_group(plain):
+    groups = plain.of_type("AWS::Logs::LogGroup")
+    assert {one["LogGroupName"] for one in groups.values()} == {
+        f"/aws/lambda/{NAME}-{verb}" for verb in FUNCTIONS.values()
+    }
+    for name, function in functions(plain).items():
+        assert function["LoggingConfig"] == {
+            "LogFormat": "JSON",
+            "LogGroup": f"/aws/lambda/{NAME}-{FUNCTIONS[name]}",
+        }
+
+
+def test_logs_are_kept_as_long_as_was_chosen():
+    for one in Stack(LogRetentionDays="90").of_type("AWS::Logs::LogGroup").values():
+        assert one["RetentionInDays"] == "90"
+
+
+def test_each_function_is_told_what_it_needs_and_no_more(plain):
+    told = {
+        FUNCTIONS[name]: one["Environment"]["Variables"] for name, one in functions(plain).items()
+    }
+    assert told == {verb: {**ALL, **own} for verb, own in SETTINGS.items()}
+
+
+def test_addresses_and_the_log_level_reach_the_functions():
+    addresses = {"DigitalOceanUrl": "http://simulator:8100", "HetznerUrl": "https://hz.example"}
+    stack = Stack(LogLevel="debug", **addresses)
+    for name, function in functions(stack).items():
+        variables = function["Environment"]["Variables"]
+        assert variables["RUST_LOG"] == "debug"
+        if name != "Dispatch":
+            assert variables["OFFHOURS_DIGITALOCEAN_URL"] == "http://simulator:8100"
+            assert variables["OFFHOURS_HETZNER_URL"] == "https://hz.example"
+
+
+def test_the_template_and_the_code_know_the_same_settings(plain):
+    code = (ROOT / "crates" / "environment" / "src" / "settings.rs").read_text()
+    known = set(re.findall(r'pub const \w+: &str = "(OFFHOURS_\w+)";', code))
+    given = {
+        variable
+        for function in functions(plain).values()
+        for variable in function["Environment"]["Variables"]
+        if variable.startswith("OFFHOURS_")
+    }
+    assert given == known - OF_THE_COMMAND
+    assert known >= OF_THE_COMMAND
+
+
+def test_two_timers_tick_every_minute_and_repeat_nothing(plain):
+    rules = {
+        one["Name"]: one
+        for one in plain.of_type("AWS::Events::Rule").values()
+        if "ScheduleExpression" in one
+    }
+    assert set(rules) == {f"{NAME}-dispatch", f"{NAME}-poll-status"}
+    for name, rule in rules.items():
+        assert rule["ScheduleExpression"] == "cron(* * * * ? *)"
+        assert rule["State"] == "ENABLED"
+        (target,) = rule["Targets"]
+        assert target["Arn"] == f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}"
+        assert target["RetryPolicy"] == {
+            "MaximumRetryAttempts": 0,
+            "MaximumEventAgeInSeconds": 60,
+        }
+        assert target["DeadLetterConfig"] == {"Arn": DEAD_LETTERS}
+
+
+def test_timers_can_be_paused():
+    rules = Stack(Timers="DISABLED").of_type("AWS::Events::Rule").values()
+    states = {one["Name"]: one["State"] for one in rules if "ScheduleExpression" in one}
+    assert states == {f"{NAME}-dispatch": "DISABLED", f"{NAME}-poll-status": "DISABLED"}
+
+
+def test_an_asynchronous_invocation_is_not_repeated_and_its_failure_is_kept(plain):
+    configs = plain.of_type("AWS::Lambda::EventInvokeConfig").values()
+    assert {one["FunctionName"] for one in configs} == {
+        f"{NAME}-{verb}" for verb in FUNCTIONS.values()
+    }
+    for config in configs:
+        assert config["Qualifier"] == "$LATEST"
+        assert config["MaximumRetryAttempts"] == 0
+        assert config["MaximumEventAgeInSeconds"] == 60
+        assert config["DestinationConfig"]["OnFailure"]["Destination"] == DEAD_LETTERS
+
+
+def test_only_timers_and_a_persons_own_rules_may_invoke(plain):
+    permissions = plain.of_type("AWS::Lambda::Permission").values()
+    allowed = {(one["FunctionName"], one["SourceArn"]) for one in permissions}
+    rule = f"arn:aws:events:{REGION}:{ACCOUNT}:rule"
+    timer = f"arn:aws:events:{REGION}:{ACCOUNT}:rule/{NAME}"
+    assert allowed == {
+        (f"{NAME}-dispatch", f"{timer}-dispatch"),
+        (f"{NAME}-poll-status", f"{timer}-poll-status"),
+        (f"{NAME}-stop", f"{rule}/{NAME}-*"),
+        (f"{NAME}-start", f"{rule}/{NAME}-*"),
+    }
+    for one in permissions:
+        assert one["Principal"] == "events.amazonaws.com"
+        assert one["Action"] == "lambda:InvokeFunction"

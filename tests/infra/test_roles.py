@@ -1,0 +1,288 @@
+"""What each function and each kind of person may do: exactly this."""
+
+import json
+import re
+
+import pytest
+from stack import ACCOUNT, EVERYTHING, KEY, NAME, REGION, Stack
+
+
+def table(name: str) -> str:
+    return f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{NAME}-{name}"
+
+
+def function(name: str) -> str:
+    return f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{NAME}-{name}"
+
+
+def log(name: str) -> str:
+    return f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:/aws/lambda/{NAME}-{name}:*"
+
+
+TOKENS = f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/offhours/*"
+BUS = f"arn:aws:events:{REGION}:{ACCOUNT}:event-bus/{NAME}"
+DEAD_LETTERS = f"arn:aws:sqs:{REGION}:{ACCOUNT}:{NAME}-dead-letters"
+RECORDS = {"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query"}
+CONFIGURATION = ({"dynamodb:Query"}, {table("schedules"), table("accounts")})
+DUE = ({"dynamodb:Query"}, {f"{table('resources')}/index/due"})
+
+
+def own(function_name: str) -> dict:
+    return {
+        "ReportFailures": ({"sqs:SendMessage"}, {DEAD_LETTERS}),
+        "WriteLog": ({"logs:CreateLogStream", "logs:PutLogEvents"}, {log(function_name)}),
+    }
+
+
+ACT = {
+    "ReadConfiguration": CONFIGURATION,
+    "ReadRecords": (RECORDS, {table("resources")}),
+    "WriteRecords": ({"dynamodb:PutItem"}, {table("resources"), table("history")}),
+    "NoteWhatWasLearnt": ({"dynamodb:UpdateItem"}, {table("accounts")}),
+    "ReadTokens": ({"ssm:GetParameter"}, {TOKENS}),
+    "TellEvents": ({"events:PutEvents"}, {BUS}),
+}
+ROLES = {
+    "dispatch": {
+        "ReadConfiguration": CONFIGURATION,
+        "ReadWhatIsDue": DUE,
+        "HandOut": ({"lambda:InvokeFunction"}, {function("stop"), function("start")}),
+        **own("dispatch"),
+    },
+    "poll-status": {
+        **ACT,
+        "ReadWhatIsDue": DUE,
+        "NoteDigests": ({"dynamodb:PutItem", "dynamodb:UpdateItem"}, {table("accounts")}),
+        "AskForCuts": ({"lambda:InvokeFunction"}, {function("stop")}),
+        **own("poll-status"),
+    },
+    "stop": {**ACT, **own("stop")},
+    "start": {**ACT, **own("start")},
+}
+FUNCTIONS = ("dispatch", "poll-status", "stop", "start")
+TABLES = ("schedules", "accounts", "resources", "history")
+VIEWER = {
+    "TellTime": ({"dynamodb:GetItem"}, {table("schedules")}),
+    "ReadConfiguration": CONFIGURATION,
+    "ReadRecords": (RECORDS, {table("resources")}),
+    "ReadHistory": ({"dynamodb:Query", "dynamodb:Scan"}, {table("history")}),
+    "SeeTables": ({"dynamodb:DescribeTable"}, {table(one) for one in TABLES}),
+    "SeeDispatch": ({"lambda:GetFunctionConfiguration"}, {function("dispatch")}),
+    "ReadLogs": (
+        {
+            "logs:DescribeLogStreams",
+            "logs:FilterLogEvents",
+            "logs:GetLogEvents",
+            "logs:StartQuery",
+        },
+        {log(one) for one in FUNCTIONS},
+    ),
+    "SeeDashboard": (
+        {"cloudwatch:GetDashboard"},
+        {f"arn:aws:cloudwatch::{ACCOUNT}:dashboard/{NAME}"},
+    ),
+    "SeeMetrics": (
+        {"cloudwatch:DescribeAlarms", "cloudwatch:GetMetricData", "logs:GetQueryResults"},
+        {"*"},
+    ),
+    "SeeDeadLetters": ({"sqs:GetQueueAttributes"}, {DEAD_LETTERS}),
+}
+OPERATOR = {
+    **VIEWER,
+    "SetOverrides": ({"dynamodb:PutItem"}, {table("schedules")}),
+    "ApproveAndMakeDue": ({"dynamodb:PutItem"}, {table("resources")}),
+    "Ask": (
+        {"lambda:InvokeFunction"},
+        {function("stop"), function("start"), function("poll-status")},
+    ),
+    "ClearDeadLetters": (
+        {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:PurgeQueue"},
+        {DEAD_LETTERS},
+    ),
+}
+ADMIN = {
+    **OPERATOR,
+    "ApplySchedules": ({"dynamodb:PutItem"}, {table("schedules")}),
+    "ApplyAccounts": ({"dynamodb:PutItem"}, {table("accounts")}),
+    "KeepTokens": ({"ssm:PutParameter", "ssm:DeleteParameter"}, {TOKENS}),
+}
+PEOPLE = {"ViewerPolicy": VIEWER, "OperatorPolicy": OPERATOR, "AdminPolicy": ADMIN}
+#: Statements whose actions know no resources.
+ANY_RESOURCE = {"SeeMetrics"}
+#: The partitions that each statement's writes are bound to.
+PARTITIONS = {
+    "NoteWhatWasLearnt": ("StringEquals", ["state"]),
+    "NoteDigests": ("StringEquals", ["digest"]),
+    "SetOverrides": ("StringEquals", ["head"]),
+    "ApplySchedules": ("StringLike", ["head", "log", "generation#*"]),
+    "ApplyAccounts": ("StringLike", ["generation#*"]),
+}
+
+
+def listed(one) -> set[str]:
+    return {one} if isinstance(one, str) else set(one)
+
+
+def statements(document: dict) -> dict[str, dict]:
+    by_sid = {one["Sid"]: one for one in document["Statement"]}
+    assert len(by_sid) == len(document["Statement"]), "a Sid occurs twice"
+    assert all(one["Effect"] == "Allow" for one in by_sid.values())
+    return by_sid
+
+
+def functions_statements(stack: Stack) -> dict[str, dict[str, dict]]:
+    roles = {}
+    for role in stack.of_type("AWS::IAM::Role").values():
+        (policy,) = role["Policies"]
+        roles[policy["PolicyName"]] = statements(policy["PolicyDocument"])
+    return roles
+
+
+def peoples_statements(stack: Stack) -> dict[str, dict[str, dict]]:
+    policies = stack.of_type("AWS::IAM::ManagedPolicy")
+    return {name: statements(one["PolicyDocument"]) for name, one in policies.items()}
+
+
+def allowed(by_sid: dict[str, dict]) -> dict[str, tuple[set[str], set[str]]]:
+    return {sid: (listed(one["Action"]), listed(one["Resource"])) for sid, one in by_sid.items()}
+
+
+def all_statements(stack: Stack):
+    for name, by_sid in (functions_statements(stack) | peoples_statements(stack)).items():
+        for sid, statement in by_sid.items():
+            yield name, sid, statement
+
+
+def test_each_function_may_do_exactly_this(plain):
+    roles = {name: allowed(by_sid) for name, by_sid in functions_statements(plain).items()}
+    assert roles == ROLES
+
+
+def test_each_kind_of_person_may_do_exactly_this(plain):
+    policies = {name: allowed(by_sid) for name, by_sid in peoples_statements(plain).items()}
+    assert policies == PEOPLE
+
+
+def test_each_function_has_a_role_of_its_own_that_only_lambda_takes(plain):
+    roles = plain.of_type("AWS::IAM::Role")
+    used = [one["Role"] for one in plain.of_type("AWS::Lambda::Function").values()]
+    assert len(set(used)) == len(used) == len(roles) == 4
+    for role in roles.values():
+        (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
+        assert trust["Principal"] == {"Service": "lambda.amazonaws.com"}
+        assert trust["Action"] == "sts:AssumeRole"
+        assert "ManagedPolicyArns" not in role
+
+
+def test_functions_have_the_roles_that_are_named_after_them(plain):
+    for name, function_ in plain.of_type("AWS::Lambda::Function").items():
+        assert function_["Role"] == plain.attribute(f"{name}Role", "Arn")
+
+
+def test_dispatch_writes_nothing_and_sees_no_token(full):
+    actions = set()
+    for actions_, _ in allowed(functions_statements(full)["dispatch"]).values():
+        actions |= actions_
+    services = {action.partition(":")[0] for action in actions}
+    assert services == {"dynamodb", "lambda", "sqs", "logs"}
+    assert {action for action in actions if action.startswith("dynamodb:")} == {"dynamodb:Query"}
+
+
+def test_poll_status_cannot_start_anything(full):
+    for actions, resources in allowed(functions_statements(full)["poll-status"]).values():
+        if "lambda:InvokeFunction" in actions:
+            assert resources == {function("stop")}
+
+
+def test_no_function_writes_the_configuration(full):
+    writes = {"dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"}
+    for name, by_sid in functions_statements(full).items():
+        for sid, (actions, resources) in allowed(by_sid).items():
+            assert not (actions & writes and table("schedules") in resources), (name, sid)
+
+
+def test_nobody_may_delete_records_and_no_person_reads_tokens(full):
+    for name, sid, statement in all_statements(full):
+        actions = listed(statement["Action"])
+        assert not actions & {"dynamodb:DeleteItem", "dynamodb:DeleteTable"}, (name, sid)
+        if name in PEOPLE:
+            assert not actions & {"ssm:GetParameter", "ssm:GetParameters", "kms:Decrypt"}
+
+
+def test_no_action_has_a_wildcard_and_no_resource_is_everything(full):
+    for name, sid, statement in all_statements(full):
+        for action in listed(statement["Action"]):
+            assert re.fullmatch(r"[a-z]+:[A-Za-z]+", action), (name, sid, action)
+        if sid not in ANY_RESOURCE:
+            for resource in listed(statement["Resource"]):
+                # Below a log group, or below the path of the tokens.
+                assert "*" not in resource.removesuffix(":*").removesuffix("/*"), (name, sid)
+                assert ACCOUNT in resource, (name, sid)
+
+
+def test_writes_to_shared_tables_are_bound_to_partitions(full):
+    for name, sid, statement in all_statements(full):
+        if sid in PARTITIONS:
+            operator, partitions = PARTITIONS[sid]
+            expected = {f"ForAllValues:{operator}": {"dynamodb:LeadingKeys": partitions}}
+            assert statement["Condition"] == expected, (name, sid)
+
+
+def test_the_partitions_are_those_of_the_store(plain):
+    from test_tables import STORE
+
+    code = (STORE / "item.rs").read_text()
+    constants = set(re.findall(r'pub const \w+: &str = "(\w+)";', code))
+    assert {"head", "log", "state"} <= constants
+    assert 'format!("generation#{' in code
+
+
+def test_events_are_sent_under_the_services_own_name_alone(full):
+    for name, sid, statement in all_statements(full):
+        if sid == "TellEvents":
+            condition = {"ForAllValues:StringEquals": {"events:source": ["offhours"]}}
+            assert statement["Condition"] == condition, name
+
+
+def test_a_key_of_ones_own_is_used_for_tokens_alone():
+    path = f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/secrets/offhours/*"
+    stack = Stack(**EVERYTHING | {"TokenPath": "/secrets/offhours"})
+    condition = {
+        "StringEquals": {"kms:ViaService": f"ssm.{REGION}.amazonaws.com"},
+        "StringLike": {"kms:EncryptionContext:PARAMETER_ARN": path},
+    }
+    using = {}
+    for name, sid, statement in all_statements(stack):
+        for action in listed(statement["Action"]):
+            if action.startswith("kms:"):
+                assert listed(statement["Resource"]) == {KEY}
+                assert statement["Condition"] == condition
+                using[name, sid] = action
+            if action.startswith("ssm:"):
+                assert listed(statement["Resource"]) == {path}
+    assert using == {
+        ("poll-status", "DecryptTokens"): "kms:Decrypt",
+        ("stop", "DecryptTokens"): "kms:Decrypt",
+        ("start", "DecryptTokens"): "kms:Decrypt",
+        ("AdminPolicy", "EncryptTokens"): "kms:Encrypt",
+    }
+
+
+def test_without_a_key_of_ones_own_nobody_is_given_one(plain):
+    for name, sid, statement in all_statements(plain):
+        assert not any(one.startswith("kms:") for one in listed(statement["Action"])), (name, sid)
+
+
+@pytest.mark.parametrize("name", PEOPLE)
+def test_policies_are_small_enough_for_iam_even_with_long_names(full, name):
+    document = json.dumps(full.properties(name)["PolicyDocument"], separators=(",", ":"))
+    longest = document.replace(NAME, "n" * 52).replace("/offhours/*", f"/{'p' * 199}/*")
+    # IAM counts without white space.
+    assert len(longest) <= 6144
+
+
+def test_what_nobody_looks_up_by_name_is_unnamed(full):
+    for name, resource in full.resources.items():
+        if resource["Type"].startswith("AWS::IAM::"):
+            properties = resource["Properties"]
+            assert not {"RoleName", "ManagedPolicyName"} & set(properties), name
