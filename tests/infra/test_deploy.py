@@ -1,0 +1,224 @@
+"""`make deploy`: what it refuses, asks and remembers. A sam of our own notes what it is given."""
+
+import json
+import os
+import stat
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import tomlkit
+import yaml
+from stack import ROOT
+
+MACHINES = {"x86_64": 0x3E, "arm64": 0xB7}
+FUNCTIONS = ("dispatch", "poll-status", "stop", "start")
+ANSWERS = ["offhours", "eu-central-1", "ops@example.com", "https://hooks.example.com/secret"]
+
+
+def elf(machine: int) -> bytes:
+    """The head of a program of 64 bits, least byte first."""
+    identity = b"\x7fELF\x02\x01\x01" + bytes(9)
+    return identity + struct.pack("<HH", 2, machine) + bytes(44)
+
+
+class Checkout:
+    """A checkout with built functions, and a sam that notes its arguments and parameters."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        (folder / "infra").mkdir()
+        for name in ("deploy.py", "template.yaml"):
+            (folder / "infra" / name).write_text((ROOT / "infra" / name).read_text())
+        sam = folder / "bin" / "sam"
+        sam.parent.mkdir()
+        sam.write_text(
+            f"#!{sys.executable}\n"
+            "import json, sys\n"
+            "file = sys.argv[-1].removeprefix('file://')\n"
+            "noted = {'arguments': sys.argv[1:], 'parameters': open(file).read()}\n"
+            f"open({str(folder / 'noted')!r}, 'w').write(json.dumps(noted))\n"
+        )
+        sam.chmod(sam.stat().st_mode | stat.S_IXUSR)
+
+    def build(self, machine: int, *names: str):
+        for name in names or FUNCTIONS:
+            binary = self.folder / "target" / "lambda" / name / "bootstrap"
+            binary.parent.mkdir(parents=True, exist_ok=True)
+            binary.write_bytes(elf(machine))
+
+    def deploy(self, *answers: str, guided: bool = False) -> subprocess.CompletedProcess:
+        path = f"{self.folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
+        plain = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+        return subprocess.run(
+            [sys.executable, "infra/deploy.py", *(["--guided"] if guided else [])],
+            cwd=self.folder,
+            env={**plain, "PATH": path},
+            input="".join(answer + "\n" for answer in answers),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def remember(self, **parameters: str):
+        overrides = [f"{name}={value}" for name, value in parameters.items()]
+        remembered = {"stack_name": "offhours", "region": "x", "parameter_overrides": overrides}
+        config = {"version": 0.1, "default": {"deploy": {"parameters": remembered}}}
+        self.config.write_text(tomlkit.dumps(config))
+
+    @property
+    def config(self) -> Path:
+        return self.folder / "infra" / "samconfig.toml"
+
+    @property
+    def noted(self) -> dict | None:
+        file = self.folder / "noted"
+        return json.loads(file.read_text()) if file.exists() else None
+
+    @property
+    def given(self) -> dict[str, str]:
+        return yaml.safe_load(self.noted["parameters"])
+
+
+@pytest.fixture
+def checkout(tmp_path) -> Checkout:
+    return Checkout(tmp_path)
+
+
+def refused(checkout: Checkout, *words: str):
+    done = checkout.deploy()
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    for word in words:
+        assert word in line, line
+    assert checkout.noted is None
+
+
+def test_what_was_not_built_is_not_deployed(checkout):
+    checkout.build(MACHINES["arm64"], "dispatch", "stop", "start")
+    refused(checkout, "target/lambda/poll-status/bootstrap is missing", "`make build`")
+
+
+def test_what_is_no_program_is_not_deployed(checkout):
+    checkout.build(MACHINES["arm64"])
+    (checkout.folder / "target/lambda/stop/bootstrap").write_text("#!/bin/sh\n")
+    refused(checkout, "target/lambda/stop/bootstrap is no program for Linux")
+
+
+def test_functions_for_several_processors_are_not_deployed(checkout):
+    checkout.build(MACHINES["x86_64"])
+    checkout.build(MACHINES["arm64"], "start")
+    refused(checkout, "start for arm64", "stop for x86_64")
+
+
+def test_functions_for_a_processor_that_lambda_has_not_are_not_deployed(checkout):
+    checkout.build(0xF3)
+    refused(checkout, "ELF machine 243")
+
+
+@pytest.mark.parametrize(("built", "wanted"), [("x86_64", "arm64"), ("arm64", "x86_64")])
+def test_functions_for_another_processor_than_the_stacks_are_not_deployed(checkout, built, wanted):
+    checkout.build(MACHINES[built])
+    checkout.remember(Architecture=wanted)
+    refused(checkout, f"built for {built}", f"Architecture is {wanted}", f"ARCH={wanted}")
+
+
+def test_the_templates_own_processor_counts_where_none_is_remembered(checkout):
+    checkout.build(MACHINES["arm64"])
+    checkout.remember(LogLevel="debug")
+    refused(checkout, "Architecture is x86_64")
+
+
+def test_the_first_time_asks_and_remembers_all_but_the_webhook(checkout):
+    checkout.build(MACHINES["arm64"])
+    done = checkout.deploy(*ANSWERS)
+    assert done.returncode == 0, done.stderr
+    assert checkout.given == {
+        "Architecture": "arm64",
+        "AlertEmail": "ops@example.com",
+        "WebhookUrl": "https://hooks.example.com/secret",
+    }
+    remembered = tomlkit.parse(checkout.config.read_text())["default"]["deploy"]["parameters"]
+    assert remembered == {
+        "stack_name": "offhours",
+        "region": "eu-central-1",
+        "parameter_overrides": ["Architecture=arm64", "AlertEmail=ops@example.com"],
+    }
+
+
+def test_the_webhook_is_on_no_command_line_in_no_file_and_not_shown(checkout):
+    checkout.build(MACHINES["arm64"])
+    done = checkout.deploy(*ANSWERS)
+    shown = done.stdout + done.stderr
+    secret = "hooks.example.com"
+    assert secret not in json.dumps(checkout.noted["arguments"])
+    assert secret not in shown
+    assert secret not in checkout.config.read_text()
+    assert not Path(checkout.noted["arguments"][-1].removeprefix("file://")).exists()
+
+
+def test_enter_takes_what_is_proposed(checkout):
+    checkout.build(MACHINES["x86_64"])
+    assert checkout.deploy("", "", "", "").returncode == 0
+    assert checkout.given == {"Architecture": "x86_64", "AlertEmail": "", "WebhookUrl": ""}
+
+
+def test_an_answer_that_the_template_would_refuse_is_asked_again(checkout):
+    checkout.build(MACHINES["x86_64"])
+    done = checkout.deploy("off hours", "night", "", "nobody", "", "http://x", "")
+    assert done.returncode == 0, done.stderr
+    assert "must be empty or one e-mail address" in done.stdout
+    assert "must be empty or an address that begins with https://" in done.stdout
+    assert "--stack-name" not in checkout.noted["arguments"]
+    assert 'stack_name = "night"' in checkout.config.read_text()
+
+
+def test_later_nothing_is_asked_and_the_webhook_stays(checkout):
+    checkout.build(MACHINES["arm64"])
+    checkout.deploy(*ANSWERS)
+    done = checkout.deploy()
+    assert done.returncode == 0, done.stderr
+    assert checkout.given == {"Architecture": "arm64", "AlertEmail": "ops@example.com"}
+
+
+def test_asked_again_the_webhook_can_be_taken_away_or_kept(checkout):
+    checkout.build(MACHINES["arm64"])
+    checkout.deploy(*ANSWERS)
+    checkout.deploy("", "", "", "none", guided=True)
+    assert checkout.given["WebhookUrl"] == ""
+    checkout.deploy("", "", "none", "", guided=True)
+    assert checkout.given == {"Architecture": "arm64", "AlertEmail": ""}
+
+
+def test_what_else_was_set_is_kept(checkout):
+    checkout.build(MACHINES["x86_64"])
+    checkout.remember(Architecture="x86_64", LogLevel="debug", TokenPath="/a=b")
+    assert checkout.deploy("", "", "", "", guided=True).returncode == 0
+    assert checkout.given["LogLevel"] == "debug"
+    assert checkout.given["TokenPath"] == "/a=b"
+
+
+def test_a_broken_memory_is_told_in_one_line(checkout):
+    checkout.build(MACHINES["x86_64"])
+    checkout.config.write_text("[default")
+    refused(checkout, "infra/samconfig.toml cannot be read")
+
+
+def test_overrides_as_sam_itself_writes_them_are_told_to_be_a_list(checkout):
+    checkout.build(MACHINES["x86_64"])
+    checkout.remember()
+    checkout.config.write_text(
+        checkout.config.read_text().replace("[]", '"Architecture=\\"arm64\\""')
+    )
+    refused(checkout, 'parameter_overrides is to be a list of "Name=value"')
+
+
+def test_no_answer_deploys_nothing(checkout):
+    checkout.build(MACHINES["x86_64"])
+    done = checkout.deploy("offhours")
+    assert done.returncode == 1
+    assert "nothing was deployed" in done.stderr
+    assert checkout.noted is None
+    assert not checkout.config.exists()
