@@ -7,7 +7,7 @@ import pytest
 # The transform asks for a region; nothing is sent anywhere.
 os.environ.setdefault("AWS_DEFAULT_REGION", "eu-central-1")
 
-from stack import EVERYTHING, Stack
+from template import EVERYTHING, Stack
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from stack import ACCOUNT, NAME, REGION, Stack
+from template import ACCOUNT, NAME, REGION, Stack
 
 #: The service's own metrics: at most ten, each with the stack as its only dimension.
 COUNTERS = {"Asked", "Seen", "HandedOut"}

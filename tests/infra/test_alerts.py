@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from stack import ACCOUNT, EVERYTHING, NAME, REGION, Stack, source
+from template import ACCOUNT, EVERYTHING, NAME, REGION, Stack, source
 
 TROUBLE = {
     "source": ["offhours"],

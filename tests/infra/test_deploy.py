@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import tomlkit
 import yaml
-from stack import ROOT
+from template import ROOT
 
 MACHINES = {"x86_64": 0x3E, "arm64": 0xB7}
 FUNCTIONS = ("dispatch", "poll-status", "stop", "start")

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from stack import ACCOUNT, NAME, REGION, ROOT, Stack
+from template import ACCOUNT, NAME, REGION, ROOT, Stack
 
 FUNCTIONS = {
     "Dispatch": "dispatch",

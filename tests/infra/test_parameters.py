@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from stack import KEY, source
+from template import KEY, source
 
 PARAMETERS = source()["Parameters"]
 BASE_URL_TAKEN = [

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from stack import ACCOUNT, EVERYTHING, KEY, NAME, REGION, Stack
+from template import ACCOUNT, EVERYTHING, KEY, NAME, REGION, STORE, Stack
 
 
 def table(name: str) -> str:
@@ -228,9 +228,7 @@ def test_writes_to_shared_tables_are_bound_to_partitions(full):
             assert statement["Condition"] == expected, (name, sid)
 
 
-def test_the_partitions_are_those_of_the_store(plain):
-    from test_tables import STORE
-
+def test_the_partitions_are_those_of_the_store():
     code = (STORE / "item.rs").read_text()
     constants = set(re.findall(r'pub const \w+: &str = "(\w+)";', code))
     assert {"head", "log", "state"} <= constants

@@ -2,9 +2,8 @@
 
 import re
 
-from stack import NAME, ROOT, source
+from template import NAME, STORE, source
 
-STORE = ROOT / "crates" / "store" / "src"
 TABLES = {f"{NAME}-schedules", f"{NAME}-accounts", f"{NAME}-resources", f"{NAME}-history"}
 
 

@@ -10,6 +10,8 @@ from samtranslator.translator.transform import transform
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCE = ROOT / "infra" / "template.yaml"
+#: The code of the store, whose tables the template makes at AWS.
+STORE = ROOT / "crates" / "store" / "src"
 
 NAME = "night"
 REGION = "eu-central-1"
