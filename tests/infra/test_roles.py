@@ -88,7 +88,6 @@ VIEWER = {
     "SeeDeadLetters": ({"sqs:GetQueueAttributes"}, {DEAD_LETTERS}),
 }
 OPERATOR = {
-    **VIEWER,
     "SetOverrides": ({"dynamodb:PutItem"}, {table("schedules")}),
     "ApproveAndMakeDue": ({"dynamodb:PutItem"}, {table("resources")}),
     "Ask": (
@@ -101,7 +100,6 @@ OPERATOR = {
     ),
 }
 ADMIN = {
-    **OPERATOR,
     "ApplySchedules": ({"dynamodb:PutItem"}, {table("schedules")}),
     "ApplyAccounts": ({"dynamodb:PutItem"}, {table("accounts")}),
     "KeepTokens": ({"ssm:PutParameter", "ssm:DeleteParameter"}, {TOKENS}),
