@@ -261,7 +261,7 @@ async fn is_mended_by_another_token(mut world: World, reason: &str) {
         |o| matches!(&o.event, Event::Postponed { reason: words } if words.contains(reason)),
     );
     assert_eq!(told.count(), 1, "{:#?}", world.outcomes());
-    let states = world.local.store().account_states().await.unwrap();
+    let states = world.local.store().account_states().await.unwrap().read;
     assert!(states[&"do-main".parse().unwrap()].error.is_some());
     world.apply(&office_hours("", "", "")).await;
     world.run_until(monday("18:40:30")).await;

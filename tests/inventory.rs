@@ -49,7 +49,7 @@ fn an_inventory_on_request_does_not_wait_for_its_interval() {
             [Event::Status { state }] if state.starts_with("listed whole: ")
         ));
         assert!(told("hz-eu", &report.outcomes).is_empty());
-        let states = world.local.store().account_states().await.unwrap();
+        let states = world.local.store().account_states().await.unwrap().read;
         let listed_at = |name: &str| states[&name.parse().unwrap()].listed_at;
         assert_eq!(listed_at("do-main"), Some(monday("09:02:00")));
         assert_eq!(listed_at("hz-eu"), Some(monday("09:00:00")));

@@ -16,6 +16,7 @@ mod evening;
 mod guard_rails;
 mod inventory;
 mod kill;
+mod newer_format;
 mod overrides;
 mod programs;
 mod shape;

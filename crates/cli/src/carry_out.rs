@@ -229,7 +229,14 @@ impl Waiting<'_> {
     /// What others saw through (dispatch, or functions at AWS) is known from its record.
     async fn forget_ended(&mut self, began: Timestamp) -> anyhow::Result<()> {
         let references: Vec<_> = self.asked.iter().cloned().collect();
-        for record in self.session.store.records(&references).await? {
+        let found = self.session.store.records(&references).await?;
+        for unreadable in &found.unreadable {
+            output::warn(unreadable);
+            self.failed = true;
+            self.asked
+                .retain(|asked| asked.to_string() != unreadable.reference);
+        }
+        for record in found.read {
             let picked_up = record.handled.as_ref().is_some_and(|handled| {
                 handled.key.instant >= began && handled.wish == self.direction.wish()
             });

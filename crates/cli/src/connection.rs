@@ -15,7 +15,7 @@ use environment::{
 };
 use jiff::Timestamp;
 use lifecycle::{Outcome, Providers};
-use store::{Store, StoreError, Tables};
+use store::{Found, Store, StoreError, Tables};
 use tokio::sync::mpsc;
 
 use crate::{
@@ -235,6 +235,12 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// What could be read; what a newer program wrote is left alone, and said.
+pub(crate) fn readable<T>(found: Found<T>) -> T {
+    found.unreadable.iter().for_each(|one| output::warn(one));
+    found.read
 }
 
 /// All records, those of accounts that are configured no more included. What a newer program

@@ -4,6 +4,7 @@ use domain::{AccountName, ResourceRef, record::Record};
 use store::Store;
 
 use crate::{
+    connection::readable,
     exit::UsageError,
     nearest::{advice, nearest},
     output,
@@ -65,7 +66,7 @@ async fn referenced(store: &Store, reference: &ResourceRef) -> anyhow::Result<Re
         let unknown = format!("no inventory has seen {reference}: there is no account `{account}`");
         return Err(UsageError(format!("{unknown}; {advice}")).into());
     }
-    let states = store.account_states().await?;
+    let states = readable(store.account_states().await?);
     let listed = states.get(account).and_then(|state| state.listed_at);
     let last = match listed {
         Some(at) => format!(

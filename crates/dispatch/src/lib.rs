@@ -10,10 +10,10 @@ use domain::{
     membership::Subject,
     record::{Direction, Record, SKEW},
 };
-use environment::{Function, Invoke};
+use environment::{Function, Invoke, in_words};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
-use store::{AccountState, InForce, Reader, StoreError};
+use store::{AccountState, Found, InForce, Reader, StoreError};
 
 /// The most references in one event.
 const BATCH: usize = 100;
@@ -48,7 +48,7 @@ pub async fn handle(
     now: Timestamp,
 ) -> Result<Dispatched, StoreError> {
     let present = store.present().await?;
-    let due = store.due(now).await?;
+    let due = readable(store.due(now).await?);
     if due.is_empty() {
         return Ok(Dispatched::default());
     }
@@ -56,7 +56,7 @@ pub async fn handle(
         configuration: store.configuration(present.head.generation).await?,
         overrides: present.overrides,
     };
-    let states = store.account_states().await?;
+    let states = readable(store.account_states().await?);
     let mut dispatched = Dispatched::default();
     for (account, due) in by_account(&due, &in_force, now) {
         let hand_out = HandOut::of(due, states.get(&account), &in_force, now);
@@ -77,6 +77,15 @@ pub async fn handle(
         }
     }
     Ok(dispatched)
+}
+
+/// What could be read. What a newer program wrote is left alone, and said.
+fn readable<T>(found: Found<T>) -> T {
+    for one in &found.unreadable {
+        let (reference, reason) = (&one.reference, in_words(&one.source));
+        tracing::warn!(resource.id = %reference, "Left {reference} alone: {reason}");
+    }
+    found.read
 }
 
 /// What is due, by account, in the order of its instants.

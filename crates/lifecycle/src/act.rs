@@ -32,13 +32,13 @@ pub async fn act(
 ) -> Result<Report, Error> {
     let references: BTreeSet<_> = references.iter().cloned().collect();
     let references: Vec<_> = references.into_iter().collect();
-    let records = context.store.records(&references).await?;
+    let mut report = Report::default();
+    let records = report.readable(context.store.records(&references).await?);
     let in_force = context.store.in_force().await?;
     let now = context.clock.now();
     let rules = in_force.rules();
     let needed = records.into_iter();
     let needed = needed.filter(|record| may_need(record, direction, rules, now));
-    let mut report = Report::default();
     for (account, records) in by_account(needed) {
         let batch = Batch {
             context,
@@ -437,5 +437,12 @@ pub(crate) async fn save_rate(
         remaining: rate.remaining,
         at: context.clock.now(),
     };
-    context.store.save_rate(account, rate).await
+    match context.store.save_rate(account, rate).await {
+        Err(error) if error.is_unreadable() => {
+            let reason = in_words(&error);
+            tracing::warn!(account = %account, "Left the rate of {account} alone: {reason}");
+            Ok(())
+        }
+        saved => saved,
+    }
 }

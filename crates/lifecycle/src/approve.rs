@@ -4,7 +4,7 @@ use domain::{decision::due_at, record::Record};
 use jiff::Timestamp;
 use store::{Store, StoreError};
 
-use crate::Error;
+use crate::{Error, left_alone::reread};
 
 /// Lets go of the held records that `which` names, and makes due what is due of them. Returns
 /// them as they are then.
@@ -16,7 +16,8 @@ pub async fn approve(
     let in_force = store.in_force().await?;
     let mut approved = Vec::new();
     for account in in_force.configuration.accounts.keys() {
-        let records = store.records_of(account).await?;
+        // What a newer program wrote is not this one's to approve.
+        let records = store.records_of(account).await?.read;
         for record in records.into_iter().filter(|r| r.held && which(r)) {
             let reference = record.reference.clone();
             let mut base = Some(record);
@@ -26,7 +27,7 @@ pub async fn approve(
                 record.due_at = due_at(&record, in_force.rules(), now);
                 match store.save(record).await {
                     Ok(record) => approved.push(record),
-                    Err(StoreError::Stale { .. }) => base = store.record(&reference).await?,
+                    Err(StoreError::Stale { .. }) => base = reread(store, &reference).await?,
                     Err(error) => return Err(error.into()),
                 }
             }

@@ -8,17 +8,22 @@ use domain::{
     record::{ByHand, Direction, Phase, Record},
 };
 use jiff::{SignedDuration, Timestamp};
-use store::{InForce, StoreError};
+use store::{Found, InForce, StoreError};
 
 use crate::{
     Context, Error,
     act::{act, rehearse},
+    left_alone::reread,
     outcome::{Event, Outcome, Report},
     plan::manner,
 };
 
 /// A command older than this is not followed: whoever gave it has seen to it otherwise.
 const STALE_AFTER: SignedDuration = SignedDuration::from_mins(5);
+
+/// Why a command about an unknown resource is not followed.
+const NOT_SEEN: &str = "no inventory has seen it: check the reference, or wait five minutes for \
+    the next inventory";
 
 /// How often the command is written to a record that others change meanwhile.
 const TRIES: usize = 5;
@@ -66,19 +71,17 @@ pub async fn command(
         return Ok(report);
     }
     let in_force = context.store.in_force().await?;
-    let (records, missing) = targets(context, &command.target, &in_force).await?;
-    for resource in missing {
+    let found = targets(context, &command.target, &in_force).await?;
+    let records = report.readable(found);
+    let missing = missing(&command.target, &records, &report);
+    for (resource, reason) in missing {
         let outcome = Outcome {
             at: now,
             subject: crate::outcome::Subject::Resource {
                 resource,
                 name: String::new(),
             },
-            event: Event::Declined {
-                reason: "no inventory has seen it: check the reference, or wait five minutes \
-                         for the next inventory"
-                    .to_owned(),
-            },
+            event: Event::Declined { reason },
         };
         report.add(context, [outcome]);
     }
@@ -99,38 +102,57 @@ pub async fn command(
     report.add(context, would);
     let acted = act(context, direction, &recorded).await?;
     report.outcomes.extend(acted.outcomes);
+    report.left_alone.extend(acted.left_alone);
     Ok(report)
 }
 
-/// The records that a command names, and the references that have none.
+/// The records that a command names.
 async fn targets(
     context: Context<'_>,
     target: &CommandTarget,
     in_force: &InForce,
-) -> Result<(Vec<Record>, Vec<ResourceRef>), Error> {
+) -> Result<Found<Vec<Record>>, Error> {
     let accounts: Vec<_> = match target {
         CommandTarget::Resources(references) => {
-            let records = context.store.records(references).await?;
-            let known = |reference: &&ResourceRef| {
-                records.iter().any(|record| record.reference == **reference)
-            };
-            let missing = references.iter().filter(|r| !known(r)).cloned().collect();
-            return Ok((records, missing));
+            return Ok(context.store.records(references).await?);
         }
         CommandTarget::Schedule(_) => in_force.configuration.accounts.keys().cloned().collect(),
         CommandTarget::Account(account) => vec![account.clone()],
     };
-    let mut records = Vec::new();
+    let mut found = Found::<Vec<Record>>::default();
     for account in accounts {
-        records.extend(context.store.records_of(&account).await?);
+        let of_account = context.store.records_of(&account).await?;
+        found.read.extend(of_account.read);
+        found.unreadable.extend(of_account.unreadable);
     }
     let names = |record: &Record| match target {
         CommandTarget::Schedule(name) => record.schedule.as_ref() == Some(name),
         CommandTarget::Account(_) => record.opted_in || record.is_orphaned(),
         CommandTarget::Resources(_) => false,
     };
-    records.retain(|record| names(record) && !matches!(record.phase, Phase::Gone { .. }));
-    Ok((records, Vec::new()))
+    let there = |record: &Record| !matches!(record.phase, Phase::Gone { .. });
+    found.read.retain(|record| names(record) && there(record));
+    Ok(found)
+}
+
+/// The resources that a command names and that have no record, or none that can be read, and why
+/// nothing is done about them.
+fn missing(
+    target: &CommandTarget,
+    records: &[Record],
+    report: &Report,
+) -> Vec<(ResourceRef, String)> {
+    let CommandTarget::Resources(references) = target else {
+        return Vec::new();
+    };
+    let known = |reference: &&ResourceRef| records.iter().any(|r| r.reference == **reference);
+    let why = |reference: &ResourceRef| {
+        let named = reference.to_string();
+        let left = report.left_alone.iter().find(|l| l.reference == named);
+        left.map_or_else(|| NOT_SEEN.to_owned(), |left| left.reason.clone())
+    };
+    let missing = references.iter().filter(|reference| !known(reference));
+    missing.map(|one| (one.clone(), why(one))).collect()
 }
 
 /// Why a command is not followed, and what to do instead.
@@ -186,7 +208,7 @@ async fn write(
         let asked = asked(record, direction, command, context.clock.now());
         match context.store.save(asked).await {
             Ok(_) => return Ok(true),
-            Err(StoreError::Stale { .. }) => base = context.store.record(&reference).await?,
+            Err(StoreError::Stale { .. }) => base = reread(context.store, &reference).await?,
             Err(error) => return Err(error.into()),
         }
     }

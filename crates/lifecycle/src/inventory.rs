@@ -13,12 +13,13 @@ use domain::{
 use environment::{Invoke, in_words};
 use jiff::Timestamp;
 use provider::Client;
-use store::{AccountState, InForce, StoreError};
+use store::{AccountState, InForce, StoreError, Unreadable};
 
 use crate::{
     Context, Error, ends,
+    left_alone::reread,
     looks::{self, NoLook},
-    outcome::{Event, Outcome},
+    outcome::{Event, Outcome, Report},
     plan::{Seen, manner},
     poll::Follower,
     settle::{observation, shows_the_same},
@@ -33,23 +34,35 @@ const TAGS_VANISHED: &str = "all tags vanished at once while the resources are s
 pub(crate) async fn take_due(
     context: Context<'_>,
     invoke: &impl Invoke,
-) -> Result<Vec<Outcome>, Error> {
+    report: &mut Report,
+) -> Result<(), Error> {
     let present = context.store.present().await?;
     let configuration = context.store.configuration(present.head.generation).await?;
     let states = context.store.account_states().await?;
+    let newer: BTreeSet<_> = names(&states.unreadable);
+    let states = report.readable(states);
     let now = context.clock.now();
-    let mut outcomes = Vec::new();
     for account in configuration.accounts.keys() {
+        if newer.contains(account.as_str()) {
+            continue;
+        }
         let tried_at = states.get(account).and_then(|state| state.tried_at);
         // A tick a little early is as good: timers are not exact to the second.
         let due = tried_at
             .is_none_or(|at| now.duration_since(at) + domain::record::SKEW >= INVENTORY_INTERVAL);
         if due {
             let state = states.get(account).cloned();
-            outcomes.extend(take(context, invoke, account, state, Asked::ByTimer).await?);
+            let outcomes = take(context, invoke, (account, state), Asked::ByTimer, report).await?;
+            report.add(context, outcomes);
         }
     }
-    Ok(outcomes)
+    Ok(())
+}
+
+/// The accounts whose states a newer program wrote. Without its state nobody knows whether an
+/// account was ever listed, or when: such an account is not listed by this program.
+fn names(unreadable: &[Unreadable]) -> BTreeSet<String> {
+    unreadable.iter().map(|one| one.reference.clone()).collect()
 }
 
 /// Takes the inventory of these accounts now, however young the last one is; of all if none is
@@ -58,30 +71,35 @@ pub(crate) async fn take_now(
     context: Context<'_>,
     invoke: &impl Invoke,
     accounts: &[AccountName],
-) -> Result<Vec<Outcome>, Error> {
+    report: &mut Report,
+) -> Result<(), Error> {
     let configured = &context.store.in_force().await?.configuration.accounts;
     let states = context.store.account_states().await?;
+    let newer = names(&states.unreadable);
+    let states = report.readable(states);
     let wanted: BTreeSet<_> = if accounts.is_empty() {
         configured.keys().collect()
     } else {
         accounts.iter().collect()
     };
-    let mut outcomes = Vec::new();
     for account in wanted {
-        if configured.contains_key(account) {
-            let state = states.get(account).cloned();
-            outcomes.extend(take(context, invoke, account, state, Asked::ByPerson).await?);
+        let declined = if !configured.contains_key(account) {
+            Some(unknown_account(account, configured.keys()))
+        } else if newer.contains(account.as_str()) {
+            Some("a newer program wrote what was learnt of it; update this one".to_owned())
         } else {
-            let reason = unknown_account(account, configured.keys());
-            let now = context.clock.now();
-            outcomes.push(Outcome::of_account(
-                account,
-                now,
-                Event::Declined { reason },
-            ));
-        }
+            None
+        };
+        let outcomes = if let Some(reason) = declined {
+            let event = Event::Declined { reason };
+            vec![Outcome::of_account(account, context.clock.now(), event)]
+        } else {
+            let state = states.get(account).cloned();
+            take(context, invoke, (account, state), Asked::ByPerson, report).await?
+        };
+        report.add(context, outcomes);
     }
-    Ok(outcomes)
+    Ok(())
 }
 
 fn unknown_account<'a>(
@@ -108,11 +126,13 @@ enum Asked {
 async fn take(
     context: Context<'_>,
     invoke: &impl Invoke,
-    account: &AccountName,
-    state: Option<AccountState>,
+    (account, state): (&AccountName, Option<AccountState>),
     asked: Asked,
+    report: &mut Report,
 ) -> Result<Vec<Outcome>, Error> {
-    let records = context.store.records_of(account).await?;
+    let found = context.store.records_of(account).await?;
+    let newer = references(&found.unreadable);
+    let records = report.readable(found);
     let in_force = context.store.in_force().await?;
     let requested_at = context.clock.now();
     let first = state.as_ref().is_none_or(|state| state.listed_at.is_none());
@@ -142,7 +162,8 @@ async fn take(
                 client: &client,
                 requested_at,
                 first,
-                elsewhere: elsewhere(context, account, &in_force.configuration).await?,
+                elsewhere: elsewhere(context, account, &in_force.configuration, report).await?,
+                newer,
             };
             outcomes.extend(inventory.reconcile(records, resources, invoke).await?);
             if asked == Asked::ByPerson {
@@ -222,6 +243,7 @@ async fn elsewhere(
     context: Context<'_>,
     account: &AccountName,
     configuration: &Configuration,
+    report: &mut Report,
 ) -> Result<HashMap<ResourceId, ResourceRef>, Error> {
     let provider = configuration.accounts.get(account).map(|a| a.provider);
     let mut found = HashMap::new();
@@ -229,13 +251,23 @@ async fn elsewhere(
         if other == account || Some(of.provider) != provider {
             continue;
         }
-        for record in context.store.records_of(other).await? {
+        let records = context.store.records_of(other).await?;
+        // A record that cannot be read says by its key what is reached.
+        let newer = references(&records.unreadable).into_iter();
+        found.extend(newer.map(|reference| (reference.id.clone(), reference)));
+        for record in report.readable(records) {
             if !matches!(record.phase, Phase::Gone { .. }) {
                 found.insert(record.reference.id.clone(), record.reference);
             }
         }
     }
     Ok(found)
+}
+
+/// The resources of records that cannot be read, by their keys.
+fn references(unreadable: &[Unreadable]) -> Vec<ResourceRef> {
+    let parsed = unreadable.iter().map(|one| one.reference.parse());
+    parsed.filter_map(Result::ok).collect()
 }
 
 /// Recomputes when a record is due, and writes it if that changed.
@@ -259,6 +291,8 @@ struct Inventory<'a> {
     /// Whether the account was never listed whole before.
     first: bool,
     elsewhere: HashMap<ResourceId, ResourceRef>,
+    /// What a newer program recorded: neither new nor gone, and left alone.
+    newer: Vec<ResourceRef>,
 }
 
 impl Inventory<'_> {
@@ -278,7 +312,8 @@ impl Inventory<'_> {
             // Workers come and go with their pool, which is what is scheduled.
             let is_worker =
                 resource.kind() == ResourceKind::Droplet && resource.unsupported.is_some();
-            if old.is_none() && is_worker {
+            let is_newer = self.newer.iter().any(|newer| newer.id == resource.id);
+            if old.is_none() && (is_worker || is_newer) {
                 continue;
             }
             compared.push(self.compare(old, resource));
@@ -426,7 +461,7 @@ impl Inventory<'_> {
         let Some(other) = &record.doubled_by else {
             return Ok(None);
         };
-        let other = self.context.store.record(other).await?;
+        let other = reread(self.context.store, other).await?;
         let Some(mut other) = other.filter(|other| other.doubled_by.is_none()) else {
             return Ok(None);
         };

@@ -12,6 +12,7 @@ pub mod by_hand;
 mod ends;
 pub mod event;
 mod inventory;
+mod left_alone;
 mod looks;
 mod note;
 pub mod outcome;
@@ -25,6 +26,7 @@ use domain::record::Writer;
 use environment::Clock;
 use store::Store;
 
+pub use left_alone::LeftAlone;
 pub use outcome::{Event, Outcome, Report};
 pub use providers::{Providers, ProvidersError, SettingsError};
 

@@ -11,6 +11,7 @@ use store::{Ending, HistoryEntry, Store, StoreError};
 
 use crate::{
     backoff,
+    left_alone::reread,
     outcome::Answer,
     plan::{Cut, history, note_accepted},
 };
@@ -67,7 +68,7 @@ pub(crate) async fn write(
         };
         match saved {
             Ok(_) => return Ok(()),
-            Err(StoreError::Stale { .. }) => base = store.record(&reference).await?,
+            Err(StoreError::Stale { .. }) => base = reread(store, &reference).await?,
             Err(error) => return Err(error),
         }
     }

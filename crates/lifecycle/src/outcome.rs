@@ -10,7 +10,7 @@ use domain::{
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{Context, trial::Trial};
+use crate::{Context, LeftAlone, trial::Trial};
 
 /// All that one invocation did, or found worth saying.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +23,9 @@ pub struct Report {
     /// What accounts showed that were tried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trials: Vec<Trial>,
+    /// What a newer program wrote, and this one left alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_alone: Vec<LeftAlone>,
 }
 
 impl Report {

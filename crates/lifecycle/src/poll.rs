@@ -18,6 +18,7 @@ use crate::{
     Context, Error,
     act::save_rate,
     inventory,
+    left_alone::reread,
     looks::{self, Looked},
     outcome::{Event, Outcome, Report},
     plan::{Seen, Setting, Write, log_since},
@@ -37,7 +38,7 @@ const WAITS: [Duration; 4] = [
 /// until nearly a minute has passed. With nothing due it ends at once.
 pub async fn tick(context: Context<'_>, invoke: &impl Invoke) -> Result<Report, Error> {
     let mut report = Report::default();
-    report.add(context, inventory::take_due(context, invoke).await?);
+    inventory::take_due(context, invoke, &mut report).await?;
     for wait in WAITS.iter().map(Some).chain([None]) {
         report.in_flight = follow_due(context, invoke, &mut report).await?;
         match wait {
@@ -62,8 +63,7 @@ pub async fn take_inventory(
     accounts: &[AccountName],
 ) -> Result<Report, Error> {
     let mut report = Report::default();
-    let outcomes = inventory::take_now(context, invoke, accounts).await?;
-    report.add(context, outcomes);
+    inventory::take_now(context, invoke, accounts, &mut report).await?;
     Ok(report)
 }
 
@@ -72,7 +72,7 @@ pub async fn status(context: Context<'_>, references: &[ResourceRef]) -> Result<
     let in_force = context.store.in_force().await?;
     let mut report = Report::default();
     for reference in references {
-        let known = context.store.record(reference).await?;
+        let known = reread(context.store, reference).await?;
         let event = match context
             .providers
             .client(&reference.account, &in_force.configuration)
@@ -145,7 +145,7 @@ async fn follow_due(
     invoke: &impl Invoke,
     report: &mut Report,
 ) -> Result<usize, Error> {
-    let hints = context.store.due(context.clock.now()).await?;
+    let hints = report.readable(context.store.due(context.clock.now()).await?);
     let references: Vec<_> = hints
         .into_iter()
         .filter(|record| record.in_flight().is_some())
@@ -154,7 +154,7 @@ async fn follow_due(
     if references.is_empty() {
         return Ok(0);
     }
-    let records = context.store.records(&references).await?;
+    let records = report.readable(context.store.records(&references).await?);
     let in_force = context.store.in_force().await?;
     let mut by_account = BTreeMap::<AccountName, Vec<Record>>::new();
     for record in records {

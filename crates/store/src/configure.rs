@@ -211,7 +211,7 @@ impl Store {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         for account in accounts {
-            let mut records = self.records_of(account).await?;
+            let mut records = self.records_of(account).await?.read;
             let in_force = self.in_force().await?;
             records.retain(|record| concerns(record, &in_force.configuration));
             self.make_due(records, &in_force, now).await?;

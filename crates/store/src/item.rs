@@ -291,6 +291,13 @@ pub fn text(value: &str) -> AttributeValue {
     AttributeValue::S(value.to_owned())
 }
 
+/// The name of an item of the tables `schedules` and `accounts`, by its key; empty if it has none.
+#[must_use]
+pub fn name(item: &Item) -> String {
+    let name = item.get("name").and_then(|name| name.as_s().ok());
+    name.cloned().unwrap_or_default()
+}
+
 /// An instant as the index orders it: milliseconds since 1970, rounded down.
 #[must_use]
 pub fn milliseconds(at: Timestamp) -> AttributeValue {

@@ -32,8 +32,8 @@ pub use configure::ApplyError;
 pub use history::{Finished, HistoryPage, HistoryPages};
 pub use item::{HISTORY_DAYS, Head, LogEntry};
 pub use overrides::OverrideError;
-pub use read::{InForce, Present, Reader};
-pub use records::{RecordPages, Unreadable};
+pub use read::{AccountStates, InForce, Present, Reader};
+pub use records::{Found, RecordPages, Unreadable};
 
 /// What went wrong with the store; variants differ in what the caller does next.
 #[derive(Debug, thiserror::Error)]
@@ -56,9 +56,24 @@ pub enum StoreError {
     /// An item cannot be read.
     #[error("an item does not have the form that its format promises")]
     Malformed(#[from] serde_dynamo::Error),
+    /// An item of the configuration, or an override, cannot be read.
+    #[error("cannot read `{item}`, and nothing is done on half a configuration")]
+    Configuration {
+        /// Its name within its partition.
+        item: String,
+        /// Why not.
+        #[source]
+        source: Box<StoreError>,
+    },
 }
 
 impl StoreError {
+    /// Whether an item stands there that this program cannot read, and has to leave alone.
+    #[must_use]
+    pub fn is_unreadable(&self) -> bool {
+        matches!(self, Self::Format(_) | Self::Malformed(_))
+    }
+
     /// Whether there is no such table: nothing was set up there.
     #[must_use]
     pub fn is_missing_table(&self) -> bool {

@@ -96,7 +96,11 @@ impl Store {
     }
 
     async fn touch_one(&self, reference: &ResourceRef, now: Timestamp) -> Result<(), StoreError> {
-        let record = self.record(reference).await?;
+        let record = match self.record(reference).await {
+            // A newer program wrote it, and sees to it.
+            Err(error) if error.is_unreadable() => None,
+            read => read?,
+        };
         let in_force = self.in_force().await?;
         self.make_due(record, &in_force, now).await
     }

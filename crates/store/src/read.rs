@@ -19,12 +19,15 @@ use domain::{
 use jiff::Timestamp;
 
 use crate::{
-    AccountState, HistoryEntry, StoreError, Tables, failed,
+    AccountState, Found, HistoryEntry, StoreError, Tables, Unreadable, failed,
     item::{self, ConfigurationItem, Head, HeadItem, Item, LogEntry},
 };
 
 /// DynamoDB's limit on the keys of one `BatchGetItem`.
 const BATCH_KEYS: usize = 100;
+
+/// What was learnt of accounts, by their names.
+pub type AccountStates = BTreeMap<AccountName, AccountState>;
 
 /// Reads, and cannot write.
 #[derive(Debug, Clone)]
@@ -66,7 +69,7 @@ impl Reader {
         let mut present = Present::default();
         let mut overrides = Vec::new();
         for item in self.partition(&self.tables.schedules, item::HEAD).await? {
-            match item::to_head_item(item)? {
+            match whole(item, item::to_head_item)? {
                 HeadItem::Head(head) => present.head = head,
                 HeadItem::Override(one) => overrides.push(one),
             }
@@ -91,7 +94,7 @@ impl Reader {
         };
         let key = item::generation_key(generation);
         for item in self.partition(&self.tables.schedules, &key).await? {
-            match item::to_configuration_item(item)? {
+            match whole(item, item::to_configuration_item)? {
                 ConfigurationItem::Settings(settings) => configuration.settings = settings,
                 ConfigurationItem::Schedule { schedule, rule } => {
                     configuration.schedules.insert(schedule, *rule);
@@ -99,7 +102,7 @@ impl Reader {
             }
         }
         for item in self.partition(&self.tables.accounts, &key).await? {
-            let (name, account) = item::to_account(item)?;
+            let (name, account) = whole(item, item::to_account)?;
             configuration.accounts.insert(name, account);
         }
         let configuration = Arc::new(configuration);
@@ -117,7 +120,7 @@ impl Reader {
     }
 
     /// The records that the index says are due, earliest first. Hints: the index lags.
-    pub async fn due(&self, now: Timestamp) -> Result<Vec<Record>, StoreError> {
+    pub async fn due(&self, now: Timestamp) -> Result<Found<Vec<Record>>, StoreError> {
         let mut pages = self
             .client
             .query()
@@ -130,11 +133,11 @@ impl Reader {
             .into_paginator()
             .items()
             .send();
-        let mut records = Vec::new();
+        let mut found = Found::default();
         while let Some(item) = pages.next().await {
-            records.push(item::to_record(item.map_err(failed("read what is due"))?)?);
+            found.add(item.map_err(failed("read what is due"))?);
         }
-        Ok(records)
+        Ok(found)
     }
 
     /// One record.
@@ -152,11 +155,14 @@ impl Reader {
     }
 
     /// Several records, in no order; those that do not exist are missing from the answer.
-    pub async fn records(&self, references: &[ResourceRef]) -> Result<Vec<Record>, StoreError> {
+    pub async fn records(
+        &self,
+        references: &[ResourceRef],
+    ) -> Result<Found<Vec<Record>>, StoreError> {
         // One key twice in a batch would have the whole batch refused.
         let references: BTreeSet<_> = references.iter().collect();
         let references: Vec<_> = references.into_iter().collect();
-        let mut records = Vec::with_capacity(references.len());
+        let mut found = Found::default();
         for chunk in references.chunks(BATCH_KEYS) {
             let mut keys: Vec<Item> = chunk.iter().copied().map(item::record_key).collect();
             // What one answer had no room for comes back as unprocessed.
@@ -173,12 +179,12 @@ impl Reader {
                     .send()
                     .await
                     .map_err(failed("read records"))?;
-                let found = answer
+                let items = answer
                     .responses
                     .as_mut()
                     .and_then(|tables| tables.remove(&self.tables.resources));
-                for item in found.unwrap_or_default() {
-                    records.push(item::to_record(item)?);
+                for item in items.unwrap_or_default() {
+                    found.add(item);
                 }
                 keys = answer
                     .unprocessed_keys
@@ -187,11 +193,14 @@ impl Reader {
                     .unwrap_or_default();
             }
         }
-        Ok(records)
+        Ok(found)
     }
 
     /// All records of an account, from the table itself.
-    pub async fn records_of(&self, account: &AccountName) -> Result<Vec<Record>, StoreError> {
+    pub async fn records_of(
+        &self,
+        account: &AccountName,
+    ) -> Result<Found<Vec<Record>>, StoreError> {
         let mut pages = self
             .client
             .query()
@@ -202,13 +211,11 @@ impl Reader {
             .into_paginator()
             .items()
             .send();
-        let mut records = Vec::new();
+        let mut found = Found::default();
         while let Some(item) = pages.next().await {
-            records.push(item::to_record(
-                item.map_err(failed("read an account's records"))?,
-            )?);
+            found.add(item.map_err(failed("read an account's records"))?);
         }
-        Ok(records)
+        Ok(found)
     }
 
     /// What came into force, newest first.
@@ -235,15 +242,18 @@ impl Reader {
     }
 
     /// What was learnt of the accounts.
-    pub async fn account_states(&self) -> Result<BTreeMap<AccountName, AccountState>, StoreError> {
-        self.partition(&self.tables.accounts, item::STATE)
-            .await?
-            .into_iter()
-            .map(|item| {
-                let state = item::to_account_state(item)?;
-                Ok((state.account.clone(), state))
-            })
-            .collect()
+    pub async fn account_states(&self) -> Result<Found<AccountStates>, StoreError> {
+        let mut found = Found::<AccountStates>::default();
+        for item in self.partition(&self.tables.accounts, item::STATE).await? {
+            let reference = item::name(&item);
+            match item::to_account_state(item) {
+                Ok(state) => {
+                    found.read.insert(state.account.clone(), state);
+                }
+                Err(source) => found.unreadable.push(Unreadable { reference, source }),
+            }
+        }
+        Ok(found)
     }
 
     /// A resource's finished transitions, newest first.
@@ -291,6 +301,15 @@ impl Reader {
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
     }
+}
+
+/// Reads an item without which the configuration would be half of one.
+fn whole<T>(item: Item, read: impl FnOnce(Item) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    let name = item::name(&item);
+    read(item).map_err(|source| StoreError::Configuration {
+        item: name,
+        source: Box::new(source),
+    })
 }
 
 /// The configuration and the overrides in force, as one reader saw them.

@@ -18,11 +18,13 @@ impl Reader {
     pub async fn accounts(&self) -> Result<BTreeSet<AccountName>, StoreError> {
         let configured = self.in_force().await?.configuration;
         let known = self.account_states().await?;
+        let newer = known.unreadable.iter().filter_map(Unreadable::account);
         Ok(configured
             .accounts
             .keys()
-            .chain(known.keys())
+            .chain(known.read.keys())
             .cloned()
+            .chain(newer)
             .collect())
     }
 
@@ -52,15 +54,41 @@ enum Next {
     None,
 }
 
-/// A record that this program cannot read: a newer one wrote it. It is left alone.
+/// An item that this program cannot read: a newer one wrote it. It is left alone.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot read the record {reference}")]
+#[error("cannot read what is stored of {reference}")]
 pub struct Unreadable {
-    /// Which resource's, by the item's key.
+    /// Which resource's record, or which account's state, by the item's key.
     pub reference: String,
     /// Why not.
     #[source]
     pub source: StoreError,
+}
+
+/// What one reading found: items that this program knows, and apart from them those that it has
+/// to leave alone.
+#[derive(Debug, Default)]
+pub struct Found<T> {
+    /// What could be read.
+    pub read: T,
+    /// What could not, and why.
+    pub unreadable: Vec<Unreadable>,
+}
+
+impl Unreadable {
+    /// The account, where this is an account's state.
+    fn account(&self) -> Option<AccountName> {
+        self.reference.parse().ok()
+    }
+}
+
+impl Found<Vec<Record>> {
+    pub(crate) fn add(&mut self, item: Item) {
+        match readable(item) {
+            Ok(record) => self.read.push(record),
+            Err(unreadable) => self.unreadable.push(unreadable),
+        }
+    }
 }
 
 impl RecordPages {

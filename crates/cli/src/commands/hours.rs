@@ -17,7 +17,7 @@ use store::{Finished, HistoryEntry, InForce, Store};
 use super::{Format, local};
 use crate::{
     Exit,
-    connection::{Connection, Session, all_records},
+    connection::{Connection, Session, all_records, readable},
     hours::{Collector, Grouping, Period, Prices, Report, Row},
     output::{self, Style},
     past::{Asked, Bearers, Moment, Month, Wanted, check_schedule, tell_unreadable, zone},
@@ -155,7 +155,7 @@ async fn unseen_since(
     store: &Store,
     now: Timestamp,
 ) -> anyhow::Result<BTreeMap<AccountName, Timestamp>> {
-    let states = store.account_states().await?.into_iter();
+    let states = readable(store.account_states().await?).into_iter();
     let listed = states.filter_map(|(account, state)| Some((account, state.listed_at?)));
     let old = listed.filter(|(_, at)| now.duration_since(*at) > TOO_OLD);
     Ok(old.collect())

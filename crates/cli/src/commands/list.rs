@@ -30,7 +30,7 @@ use super::Format;
 use crate::{
     Exit,
     ago::ago,
-    connection::{Connection, Functions, Session, all_records},
+    connection::{Connection, Functions, Session, all_records, readable},
     exit::UsageError,
     listing::{Failure, Listing, Spinners, at_providers},
     nearest::{advice, exists},
@@ -223,7 +223,7 @@ fn failures(report: &Report) -> Vec<Failure> {
 
 /// How old is what is shown, on standard error.
 async fn tell_ages(session: &Session, accounts: &[AccountName]) -> anyhow::Result<()> {
-    let states = session.store.account_states().await?;
+    let states = readable(session.store.account_states().await?);
     for account in accounts {
         let state = states.get(account);
         let seen = match state.and_then(|state| state.listed_at) {

@@ -18,7 +18,7 @@ use store::{AccountState, InForce, RecordPages, Store};
 use super::Format;
 use crate::{
     Exit,
-    connection::{Connection, Functions, Session},
+    connection::{Connection, Functions, Session, readable},
     lookup::find,
     nearest::exists,
     output::{self, Style},
@@ -228,7 +228,7 @@ impl<'a> View<'a> {
             args,
             store,
             functions,
-            states: store.account_states().await?,
+            states: readable(store.account_states().await?),
             accounts,
             columns: Columns {
                 whole_references: args.wide,

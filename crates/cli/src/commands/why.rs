@@ -20,7 +20,7 @@ use store::InForce;
 use super::Format;
 use crate::{
     Exit,
-    connection::Connection,
+    connection::{Connection, readable},
     exit::UsageError,
     instant::At,
     lookup::find,
@@ -63,7 +63,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let record = found.context("nothing was found for what was named")?;
     let in_force = store.in_force().await?;
     let at = instant(args.at, &record, &in_force, session.now)?;
-    let states = store.account_states().await?;
+    let states = readable(store.account_states().await?);
     let state = states.get(&record.reference.account);
     let inventory_at = state.and_then(|state| state.listed_at);
     let why = Why::of(&record, &in_force, at, session.now, inventory_at);

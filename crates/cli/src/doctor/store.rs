@@ -30,12 +30,13 @@ impl Known {
             configuration: store.configuration(present.head.generation).await?,
             overrides: present.overrides,
         };
+        let states = store.account_states().await?;
         let mut known = Self {
             head: present.head,
             in_force,
-            states: store.account_states().await?,
+            states: states.read,
             records: Vec::new(),
-            unreadable: Vec::new(),
+            unreadable: states.unreadable,
         };
         for account in store.accounts().await? {
             let mut pages = store.record_pages(&account);
@@ -60,12 +61,19 @@ impl Known {
 
 /// Why the store could not be read.
 pub(crate) fn unread(error: &StoreError) -> Finding {
-    let remedy = match error {
+    let item = match error {
+        StoreError::Configuration { source, .. } => source,
+        StoreError::Format(_)
+        | StoreError::Malformed(_)
+        | StoreError::Dynamo(..)
+        | StoreError::Stale { .. } => error,
+    };
+    let remedy = match item {
         StoreError::Format(_) => "update this program: a newer one wrote there",
         StoreError::Malformed(_) => {
             "something else wrote there, or a disk failed: restore the table from a backup"
         }
-        StoreError::Dynamo(..) | StoreError::Stale { .. } => {
+        StoreError::Configuration { .. } | StoreError::Dynamo(..) | StoreError::Stale { .. } => {
             "see that the credentials of the AWS tools may read and describe the tables"
         }
     };
@@ -102,8 +110,11 @@ fn table(condition: &TableCondition) -> Option<Finding> {
 pub(crate) fn unreadable(known: &Known) -> Vec<Finding> {
     let finding = |one: &Unreadable| {
         let remedy = match one.source {
-            StoreError::Format(_) => "update this program: a newer one wrote the record",
-            StoreError::Malformed(_) | StoreError::Dynamo(..) | StoreError::Stale { .. } => {
+            StoreError::Format(_) => "update this program: a newer one wrote the item",
+            StoreError::Malformed(_)
+            | StoreError::Configuration { .. }
+            | StoreError::Dynamo(..)
+            | StoreError::Stale { .. } => {
                 "nothing is done for the resource until the item is mended: restore it from a \
                  backup, or delete it if the resource owes no size, and the next inventory makes \
                  it anew"

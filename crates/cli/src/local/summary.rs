@@ -18,7 +18,7 @@ use lifecycle::{
 use serde::{Deserialize, Serialize};
 use store::Store;
 
-use crate::output::Style;
+use crate::{connection::readable, output::Style};
 
 /// What happened to one resource.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,7 +105,7 @@ impl Summary {
     pub async fn add_untouched(&mut self, store: &Store, now: Timestamp) -> anyhow::Result<()> {
         let in_force = store.in_force().await?;
         for account in in_force.configuration.accounts.keys() {
-            for record in store.records_of(account).await? {
+            for record in readable(store.records_of(account).await?) {
                 let judged = Judged::recorded(&record);
                 let verdict = judge(&record, judged, in_force.rules(), now);
                 if verdict.opted_in {

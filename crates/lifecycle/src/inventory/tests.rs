@@ -57,6 +57,7 @@ fn inventory<T>(case: &Case, first: bool, todo: impl FnOnce(Inventory<'_>) -> T)
         requested_at: case.now,
         first,
         elsewhere: HashMap::new(),
+        newer: Vec::new(),
     })
 }
 

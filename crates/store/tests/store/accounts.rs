@@ -28,7 +28,7 @@ fn listed(rate: Option<Rate>) -> AccountState {
 }
 
 async fn state(store: &Store) -> AccountState {
-    let mut states = store.account_states().await.unwrap();
+    let mut states = store.account_states().await.unwrap().read;
     assert_eq!(states.len(), 1);
     states.remove(&account()).unwrap()
 }
@@ -108,9 +108,19 @@ async fn a_state_in_a_newer_format_is_left_alone() {
     for result in [
         store.save_rate(&account(), rate(1, 0)).await,
         store.save_account_state(&listed(None)).await,
-        store.account_states().await.map(drop),
     ] {
         assert!(matches!(result, Err(StoreError::Format(Some(2)))));
     }
-    assert_eq!(world.items(&accounts).await, [newer]);
+    let other = "do-main".parse().unwrap();
+    store.save_rate(&other, rate(1, 0)).await.unwrap();
+    let found = store.account_states().await.unwrap();
+    assert!(found.read.keys().eq([&other]));
+    let [unreadable] = &found.unreadable[..] else {
+        panic!("{:?}", found.unreadable);
+    };
+    assert_eq!(unreadable.reference, "hz-eu");
+    assert!(matches!(unreadable.source, StoreError::Format(Some(2))));
+    assert!(store.accounts().await.unwrap().contains(&account()));
+    let stored = world.items(&accounts).await;
+    assert!(stored.contains(&newer));
 }

@@ -9,7 +9,7 @@ use crate::{
 
 /// The numbers of the servers that are due, in the index's order.
 async fn due(store: &Store, now: Timestamp) -> Vec<String> {
-    let records = store.due(now).await.unwrap();
+    let records = store.due(now).await.unwrap().read;
     let ids = records.into_iter().map(|record| record.provider_id);
     ids.collect()
 }
@@ -37,7 +37,7 @@ async fn only_records_with_a_due_instant_are_in_the_index() {
         ..second
     };
     let second = store.save(second).await.unwrap();
-    assert_eq!(store.due(monday()).await.unwrap(), [second]);
+    assert_eq!(store.due(monday()).await.unwrap().read, [second]);
 }
 
 #[tokio::test]

@@ -106,7 +106,7 @@ async fn setting_an_override_makes_the_records_of_its_target_due() {
         .set_override(&running(of_server(1), 12), now)
         .await
         .unwrap();
-    let due = store.due(now).await.unwrap();
+    let due = store.due(now).await.unwrap().read;
     let due: Vec<_> = due.iter().map(|r| (&*r.provider_id, r.due_at)).collect();
     assert_eq!(due, [("1", Some(now))]);
 
@@ -114,7 +114,7 @@ async fn setting_an_override_makes_the_records_of_its_target_due() {
         .set_override(&running(of_schedule(), 12), now)
         .await
         .unwrap();
-    assert_eq!(store.due(now).await.unwrap().len(), 2);
+    assert_eq!(store.due(now).await.unwrap().read.len(), 2);
 }
 
 #[tokio::test]
@@ -164,7 +164,11 @@ async fn an_override_of_a_schedule_makes_due_what_follows_it_and_what_did() {
     let now = monday() + SignedDuration::from_secs(1);
     let one = running(of_schedule(), 12);
     store.set_override(&one, now).await.unwrap();
-    let records = store.records_of(&"hz-eu".parse().unwrap()).await.unwrap();
+    let records = store
+        .records_of(&"hz-eu".parse().unwrap())
+        .await
+        .unwrap()
+        .read;
     let due: Vec<_> = records
         .iter()
         .map(|r| (&*r.provider_id, r.due_at))

@@ -20,7 +20,7 @@ async fn more_records_than_one_request_may_name_are_read_whole() {
         wanted.push(store.save(server(number)).await.unwrap().reference);
     }
     wire.sent();
-    let read = store.records(&wanted).await.unwrap();
+    let read = store.records(&wanted).await.unwrap().read;
     assert_eq!(wire.operations(), ["BatchGetItem"; 3]);
     assert_eq!(read.len(), 230);
     assert_eq!(references(&read), wanted.into_iter().collect());
@@ -36,7 +36,7 @@ async fn records_for_which_one_answer_has_no_room_are_asked_for_again() {
         wanted.push(store.save(record).await.unwrap().reference);
     }
     wire.sent();
-    let read = store.records(&wanted).await.unwrap();
+    let read = store.records(&wanted).await.unwrap().read;
     let operations = wire.operations();
     assert!(operations.len() > 1, "one answer had room for 16 MiB");
     assert_eq!(read.len(), 46);
@@ -48,8 +48,8 @@ async fn a_reference_given_twice_is_read_once_and_an_unknown_one_is_missing() {
     let store = World::new().await.store();
     let saved = store.save(server(1)).await.unwrap();
     let wanted = [1, 2, 1].map(|number| server(number).reference);
-    assert_eq!(store.records(&wanted).await.unwrap(), [saved]);
-    assert_eq!(store.records(&[]).await.unwrap(), []);
+    assert_eq!(store.records(&wanted).await.unwrap().read, [saved]);
+    assert_eq!(store.records(&[]).await.unwrap().read, []);
 }
 
 #[tokio::test]
@@ -66,12 +66,12 @@ async fn all_records_of_one_account_are_read_whatever_their_number() {
     }
     wire.sent();
     let account: AccountName = "hz-eu".parse().unwrap();
-    let read = store.records_of(&account).await.unwrap();
+    let read = store.records_of(&account).await.unwrap().read;
     assert!(wire.operations().len() > 1);
     assert_eq!(read.len(), 5);
     assert_eq!(references(&read), wanted);
     let nobody = "nobody".parse().unwrap();
-    assert_eq!(store.records_of(&nobody).await.unwrap(), []);
+    assert_eq!(store.records_of(&nobody).await.unwrap().read, []);
 }
 
 #[tokio::test]

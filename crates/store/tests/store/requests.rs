@@ -22,7 +22,7 @@ async fn a_tick_with_nothing_due_asks_twice() {
 
     store.present().await.unwrap();
     assert_eq!(wire.operations(), ["Query"]);
-    assert_eq!(store.due(monday()).await.unwrap(), []);
+    assert_eq!(store.due(monday()).await.unwrap().read, []);
     assert_eq!(wire.operations(), ["Query"]);
     store.configuration(head).await.unwrap();
     assert_eq!(wire.operations(), [""; 0]);

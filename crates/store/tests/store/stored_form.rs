@@ -761,10 +761,17 @@ async fn read_after(change: impl FnOnce(&mut Item)) -> Result<Option<Record>, St
     let of_account = store.records_of(&saved.reference.account).await;
     let due = store.due(monday()).await;
     for several in [batch, of_account, due] {
-        match (&read, several) {
-            (Ok(one), Ok(several)) => assert_eq!(several.first(), one.as_ref()),
-            (Err(one), Err(several)) => assert_eq!(several.to_string(), one.to_string()),
-            (one, several) => panic!("{one:?} alone, but {several:?} among several"),
+        let several = several.unwrap();
+        match &read {
+            Ok(one) => assert_eq!(several.read.first(), one.as_ref()),
+            Err(error) => {
+                assert_eq!(several.read, []);
+                let [unreadable] = &several.unreadable[..] else {
+                    panic!("{several:?}");
+                };
+                assert_eq!(unreadable.reference, saved.reference.to_string());
+                assert_eq!(unreadable.source.to_string(), error.to_string());
+            }
         }
     }
     let unread = Record {
@@ -822,6 +829,32 @@ async fn fields_of_a_later_program_do_not_hinder_an_older_one() {
 }
 
 #[tokio::test]
+async fn a_record_in_a_newer_format_keeps_no_other_from_being_read() {
+    let world = World::new().await;
+    let store = world.store();
+    let mut saved = Vec::new();
+    for number in 1..=3 {
+        saved.push(store.save(due_server(number, monday())).await.unwrap());
+    }
+    let mut newer = world.stored(&saved[1]).await;
+    newer.insert("format".to_owned(), AttributeValue::N("2".to_owned()));
+    world.put(&World::tables().resources, newer).await;
+    let references: Vec<_> = saved.iter().map(|r| r.reference.clone()).collect();
+    let account = "hz-eu".parse().unwrap();
+    for found in [
+        store.due(monday()).await.unwrap(),
+        store.records(&references).await.unwrap(),
+        store.records_of(&account).await.unwrap(),
+    ] {
+        let mut read = found.read;
+        read.sort_by(|left, right| left.provider_id.cmp(&right.provider_id));
+        assert_eq!(read, [saved[0].clone(), saved[2].clone()]);
+        let left: Vec<_> = found.unreadable.iter().map(|one| &*one.reference).collect();
+        assert_eq!(left, ["hz-eu/server/2"]);
+    }
+}
+
+#[tokio::test]
 async fn a_configuration_in_a_newer_format_is_refused_whole() {
     let world = World::new().await;
     let configuration = Configuration {
@@ -830,6 +863,16 @@ async fn a_configuration_in_a_newer_format_is_refused_whole() {
     };
     let store = world.store();
     store.apply(&configuration, "ada", monday()).await.unwrap();
+    let override_of_a_server = Override {
+        target: Target::Resource(reference("hz-eu/server/1")),
+        wish: Wish::Running,
+        set_at: monday(),
+        ends_at: at("2026-06-15T09:00:00Z"),
+        by: "ada".to_owned(),
+        why: None,
+    };
+    let set = store.set_override(&override_of_a_server, monday());
+    set.await.unwrap();
     let (schedules, accounts) = (World::tables().schedules, World::tables().accounts);
     for table in [schedules, accounts] {
         let items = world.items(&table).await.into_iter();
@@ -840,10 +883,11 @@ async fn a_configuration_in_a_newer_format_is_refused_whole() {
             item.insert("format".to_owned(), AttributeValue::N("2".to_owned()));
             world.put(&table, item).await;
             let read = world.store().in_force().await;
-            assert!(
-                matches!(read, Err(StoreError::Format(Some(2)))),
-                "{known:?}"
-            );
+            let Err(StoreError::Configuration { item, source }) = read else {
+                panic!("{known:?} was not needed");
+            };
+            assert_eq!(item, item::name(&known));
+            assert!(matches!(*source, StoreError::Format(Some(2))));
             world.put(&table, known).await;
         }
     }

@@ -10,7 +10,7 @@ use domain::{
 use store::Store;
 
 use crate::{
-    connection::all_records,
+    connection::{all_records, readable},
     exit::UsageError,
     lookup::named,
     nearest::{advice, exists, nearest},
@@ -22,7 +22,7 @@ pub(super) const SCHEDULE: &str = "schedule:";
 /// The records that may be meant: all of them, unless one is named by its reference.
 pub(super) async fn records_for(store: &Store, word: &str) -> anyhow::Result<Vec<Record>> {
     match word.parse::<ResourceRef>() {
-        Ok(reference) => Ok(store.records(&[reference]).await?),
+        Ok(reference) => Ok(readable(store.records(&[reference]).await?)),
         Err(_) => all_records(store).await,
     }
 }
@@ -38,7 +38,7 @@ pub(super) async fn overridden_records(
             Target::Schedule(_) => None,
         })
         .collect();
-    Ok(store.records(&references).await?)
+    Ok(readable(store.records(&references).await?))
 }
 
 /// What a person means to override.

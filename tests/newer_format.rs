@@ -1,0 +1,97 @@
+//! What a newer program wrote is left alone, and keeps nothing else from being done.
+
+use aws_sdk_dynamodb::{Client, types::AttributeValue};
+use cloud_simulator::Act;
+use domain::record::Phase;
+use environment::aws::local_config;
+use lifecycle::Event;
+use serde_json::json;
+use store::item::{Item, account_state_key, record_key};
+
+use crate::support::{World, monday, office_hours, one_of_each_kind, reference, run};
+
+const SERVER: &str = "hz-eu/server/11";
+const RESOURCES: &str = "offhours-resources";
+const ACCOUNT_STATES: &str = "offhours-accounts";
+
+/// Has a newer program write an item, and returns it as it is then.
+async fn rewrite(world: &World, table: &str, key: Item) -> Item {
+    let client = engine(world);
+    let mut item = stored(world, table, key).await;
+    item.insert("format".to_owned(), AttributeValue::N("2".to_owned()));
+    let put = client.put_item().table_name(table);
+    put.set_item(Some(item.clone())).send().await.unwrap();
+    item
+}
+
+async fn stored(world: &World, table: &str, key: Item) -> Item {
+    let get = engine(world).get_item().table_name(table);
+    let answer = get.set_key(Some(key)).send().await.unwrap();
+    answer.item.unwrap()
+}
+
+fn engine(world: &World) -> Client {
+    let address = world.local.engine_address;
+    Client::new(&local_config(&format!("http://{address}")))
+}
+
+/// A world before its evening edge, whose resources have all been seen.
+async fn before_the_edge() -> World {
+    let configuration = office_hours("", "", "");
+    let world = World::start(&configuration, &one_of_each_kind(), monday("17:48:00")).await;
+    world.run_until(monday("17:55:00")).await;
+    world
+}
+
+#[test]
+fn a_record_is_neither_taken_for_new_nor_for_gone_and_the_others_are_stopped() {
+    run(async {
+        let mut world = before_the_edge().await;
+        let server = reference(SERVER);
+        let newer = rewrite(&world, RESOURCES, record_key(&server)).await;
+        let without = |world: &World| {
+            let mut touched = world.touched();
+            assert!(!touched.remove(SERVER), "the server was touched");
+            touched
+        };
+        world.run_until(monday("18:20:00")).await;
+        // Several inventories with the server, and several without it.
+        world.simulator().person(&server, Act::Delete).unwrap();
+        world.run_until(monday("18:40:00")).await;
+        assert_eq!(without(&world).len(), 3, "{:?}", world.touched());
+        assert!(world.was_seen("do-main/droplet/1"));
+        assert_eq!(stored(&world, RESOURCES, record_key(&server)).await, newer);
+
+        let command = json!({ "resources": [SERVER] });
+        let report = world.stop(&command).await;
+        let [declined] = &report.outcomes[..] else {
+            panic!("{report:?}");
+        };
+        assert!(
+            matches!(&declined.event, Event::Declined { reason } if reason.contains("format 2")),
+            "{declined:?}"
+        );
+        let [left] = &report.left_alone[..] else {
+            panic!("{report:?}");
+        };
+        assert_eq!(left.reference, SERVER);
+        assert_eq!(stored(&world, RESOURCES, record_key(&server)).await, newer);
+    });
+}
+
+#[test]
+fn an_account_whose_state_is_newer_is_not_listed_and_the_other_goes_on() {
+    run(async {
+        let mut world = before_the_edge().await;
+        let account = "do-main".parse().unwrap();
+        let newer = rewrite(&world, ACCOUNT_STATES, account_state_key(&account)).await;
+        world.run_until(monday("18:20:00")).await;
+        assert!(world.was_seen(SERVER));
+        // Nobody knows how old what was seen there is.
+        assert_eq!(world.touched().len(), 1, "{:?}", world.touched());
+        let record = world.record("do-main/droplet/1").await;
+        assert!(matches!(record.phase, Phase::Settled { .. }));
+        let state = stored(&world, ACCOUNT_STATES, account_state_key(&account)).await;
+        assert_eq!(state, newer);
+    });
+}
