@@ -8,7 +8,7 @@ use domain::{
     resource::{Power, Resource, Size},
 };
 use environment::{Clock, Function, Invoke, InvokeError, SteppedClock};
-use lifecycle::{Context, Providers};
+use lifecycle::{Access, Context, Providers};
 use provider::{Endpoints, Url, http_client};
 use serde_json::{Value, json};
 use store::Store;
@@ -170,7 +170,7 @@ fn poll_status_with_nothing_due_ends_after_few_requests_and_asks_no_cloud() {
             hetzner: clouds,
         };
         let tokens = environment::Tokens::from_variables();
-        let providers = Providers::new(tokens, endpoints, http_client().unwrap());
+        let providers = Providers::new(Access::Read, tokens, endpoints, http_client().unwrap());
         let clock = Clock::from(SteppedClock::at(monday("17:32:00")));
         let writer = Writer("a test".to_owned());
         let context = Context {

@@ -19,6 +19,7 @@ mod kill;
 mod newer_format;
 mod overrides;
 mod programs;
+mod read_token;
 mod shape;
 mod shapes;
 mod standalone;

@@ -14,13 +14,17 @@ use environment::{
     settings,
 };
 use jiff::Timestamp;
-use lifecycle::{Outcome, Providers};
+use lifecycle::{Access, Outcome, Providers};
 use store::{Found, Store, StoreError, Tables};
 use tokio::sync::mpsc;
 
 use crate::{
     exit::UsageError,
-    local::{clouds::Clouds, engine, service::Service},
+    local::{
+        clouds::Clouds,
+        engine,
+        service::{Clients, Service},
+    },
     output,
 };
 
@@ -192,16 +196,17 @@ impl Session {
         }
         Ok(Functions::Here(Service::new(
             self.store.clone(),
-            self.providers()?,
+            Clients::of(&self.clouds)?,
             self.clock.clone(),
             self.stepped.clone(),
             outcomes,
         )))
     }
 
-    /// Clients for the accounts; only a local store's commands hold tokens.
+    /// Clients for the accounts, to look alone; only a local store's commands hold tokens.
     pub fn providers(&self) -> anyhow::Result<Providers> {
         Ok(Providers::new(
+            Access::Read,
             self.clouds.tokens()?,
             self.clouds.endpoints()?,
             provider::http_client()?,

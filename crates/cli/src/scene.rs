@@ -21,7 +21,7 @@ use domain::{
 };
 use environment::{Clock, SteppedClock};
 use jiff::Timestamp;
-use lifecycle::Providers;
+use lifecycle::{Access, Providers};
 use store::{Head, InForce};
 
 use crate::{configuration_file, doctor::store::Known, local::clouds::Clouds};
@@ -222,7 +222,7 @@ pub(crate) async fn sky_of(configuration: &Configuration, fleet: &str, now: Time
     let http = provider::http_client().unwrap();
     Sky {
         simulator: clouds.simulator().unwrap().clone(),
-        providers: Providers::new(tokens, clouds.endpoints().unwrap(), http),
+        providers: Providers::new(Access::Read, tokens, clouds.endpoints().unwrap(), http),
         clock,
         url: clouds.url().unwrap().clone(),
     }

@@ -23,11 +23,18 @@ impl Fleet {
     /// The token that requests of an account must carry.
     #[must_use]
     pub fn token_of(&self, account: &AccountName) -> Option<&str> {
-        self.0
-            .accounts
-            .iter()
-            .find(|one| one.name == *account)
-            .map(|one| one.token.0.as_str())
+        self.account(account).map(|one| one.token.0.as_str())
+    }
+
+    /// The account's other token, which may only read, if it has one.
+    #[must_use]
+    pub fn read_token_of(&self, account: &AccountName) -> Option<&str> {
+        let read_token = self.account(account)?.read_token.as_ref();
+        read_token.map(|token| token.0.as_str())
+    }
+
+    fn account(&self, name: &AccountName) -> Option<&Account> {
+        self.0.accounts.iter().find(|one| one.name == *name)
     }
 }
 
@@ -60,9 +67,18 @@ pub(crate) struct Account {
     /// Whether the token may only read.
     #[serde(default)]
     pub(crate) read_only: bool,
+    /// Another token, which may only read.
+    #[serde(default)]
+    pub(crate) read_token: Option<Token>,
     /// Other limits than the cloud's own.
     #[serde(default)]
     pub(crate) rate_limit: Option<RateLimit>,
+}
+
+impl Account {
+    fn tokens(&self) -> impl Iterator<Item = &Token> {
+        [&self.token].into_iter().chain(&self.read_token)
+    }
 }
 
 /// A token. Its `Debug` does not show it.
@@ -537,15 +553,19 @@ impl Description {
     /// the fleet is admitted.
     pub(crate) fn check(&self) -> Result<(), Problem> {
         each("accounts", &self.accounts, |account| {
-            let same = |other: &&Account| {
-                other.name == account.name
-                    || (other.provider == account.provider && other.token == account.token)
+            let shared = |other: &Account| {
+                let shares = |token: &Token| other.tokens().any(|others| others == token);
+                other.provider == account.provider && account.tokens().any(shares)
             };
+            let same = |other: &&Account| other.name == account.name || shared(other);
             ensure(self.accounts.iter().filter(same).count() == 1, || {
                 format!(
                     "`{}`: its name or token is another account's too",
                     account.name
                 )
+            })?;
+            ensure(account.read_token.as_ref() != Some(&account.token), || {
+                format!("`{}`: its two tokens are the same", account.name)
             })?;
             ensure(
                 account.rate_limit.is_none_or(|limit| limit.per_hour > 0),

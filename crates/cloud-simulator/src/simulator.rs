@@ -454,7 +454,8 @@ impl State {
         let counted = account.rate.count(timeline.now());
         counted.map_err(|exceeded| (exceeded.refusal, exceeded.retry_after))?;
         let segments = incoming.segments();
-        let allowed = if account.read_only && incoming.is_change() {
+        let reads = incoming.token().is_none_or(|t| account.may_only_read(t));
+        let allowed = if reads && incoming.is_change() {
             Err(plain(read_only(provider)))
         } else {
             Ok(())

@@ -35,6 +35,7 @@ pub(crate) struct Account {
     pub(crate) provider: Provider,
     pub(crate) token: Token,
     pub(crate) read_only: bool,
+    pub(crate) read_token: Option<Token>,
     pub(crate) rate: Rate,
     pub(crate) droplets: BTreeMap<u64, Droplet>,
     pub(crate) databases: BTreeMap<String, Database>,
@@ -42,6 +43,18 @@ pub(crate) struct Account {
     pub(crate) servers: BTreeMap<u64, Server>,
     /// Of Droplets or servers, oldest first.
     pub(crate) actions: BTreeMap<u64, Action>,
+}
+
+impl Account {
+    fn opens(&self, token: &str) -> bool {
+        let is_it = |read_token: &Token| read_token.matches(token);
+        self.token.matches(token) || self.read_token.as_ref().is_some_and(is_it)
+    }
+
+    /// Whether a token of this account may only read.
+    pub(crate) fn may_only_read(&self, token: &str) -> bool {
+        self.read_only || !self.token.matches(token)
+    }
 }
 
 /// An action on a Droplet or server.
@@ -286,6 +299,7 @@ impl World {
                 provider: account.provider,
                 token: account.token.clone(),
                 read_only: account.read_only,
+                read_token: account.read_token.clone(),
                 rate: Rate::new(account.provider, account.rate_limit, now),
                 droplets: BTreeMap::new(),
                 databases: BTreeMap::new(),
@@ -332,8 +346,7 @@ impl World {
 
     /// The account that a token of this cloud opens.
     pub(crate) fn opened_by(&self, provider: Provider, token: &str) -> Option<usize> {
-        let opens =
-            |account: &Account| account.provider == provider && account.token.matches(token);
+        let opens = |account: &Account| account.provider == provider && account.opens(token);
         self.accounts.iter().position(opens)
     }
 

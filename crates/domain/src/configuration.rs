@@ -146,6 +146,9 @@ pub struct Account {
     pub provider: Provider,
     /// Where its token is kept.
     pub token: TokenReference,
+    /// Where a token is kept that may only read, for whatever only reads; without it, `token`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_token: Option<TokenReference>,
     /// For Hetzner: the datacenters to scan, by their old names; empty means all locations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub datacenters: Vec<Datacenter>,

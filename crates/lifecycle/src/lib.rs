@@ -28,7 +28,7 @@ use store::Store;
 
 pub use left_alone::LeftAlone;
 pub use outcome::{Event, Outcome, Report};
-pub use providers::{Providers, ProvidersError, SettingsError};
+pub use providers::{Access, Providers, ProvidersError, SettingsError};
 
 /// What a handler works with; lent to every step.
 #[derive(Clone, Copy)]

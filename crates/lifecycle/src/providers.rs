@@ -7,7 +7,7 @@ use std::{
 
 use domain::{
     AccountName,
-    configuration::{Account, Configuration, Provider},
+    configuration::{Account, Configuration, Provider, TokenReference},
 };
 use environment::{TokenError, Tokens};
 use provider::{Client, EndpointError, Endpoints};
@@ -38,20 +38,49 @@ pub enum ProvidersError {
     },
 }
 
-/// Clients by account.
+/// What clients are for: it decides with which of an account's tokens they are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// Looking alone: with the account's `read_token`, where it has one.
+    Read,
+    /// Changing, and the looks before a change: with its `token`.
+    Change,
+}
+
+impl Access {
+    /// The account's token for this.
+    fn token_of(self, account: &Account) -> &TokenReference {
+        match (self, &account.read_token) {
+            (Self::Read, Some(read_token)) => read_token,
+            (Self::Read, None) | (Self::Change, _) => &account.token,
+        }
+    }
+}
+
+/// Clients by account, made for one kind of access.
 #[derive(Debug)]
 pub struct Providers {
+    access: Access,
     tokens: Tokens,
     endpoints: Endpoints,
     http: reqwest::Client,
-    clients: Mutex<HashMap<AccountName, (Account, Client)>>,
+    clients: Mutex<Clients>,
 }
+
+/// The clients made so far, each with the account as it was then.
+type Clients = HashMap<(AccountName, Access), (Account, Client)>;
 
 impl Providers {
     /// No clients yet; each is made when it is first asked for.
     #[must_use]
-    pub fn new(tokens: Tokens, endpoints: Endpoints, http: reqwest::Client) -> Self {
+    pub fn new(
+        access: Access,
+        tokens: Tokens,
+        endpoints: Endpoints,
+        http: reqwest::Client,
+    ) -> Self {
         Self {
+            access,
             tokens,
             endpoints,
             http,
@@ -65,23 +94,34 @@ impl Providers {
         name: &AccountName,
         configuration: &Configuration,
     ) -> Result<Client, ProvidersError> {
+        self.client_to(self.access, name, configuration).await
+    }
+
+    /// The client of an account, for another kind of access than these are made for.
+    pub(crate) async fn client_to(
+        &self,
+        access: Access,
+        name: &AccountName,
+        configuration: &Configuration,
+    ) -> Result<Client, ProvidersError> {
         let account = configuration
             .accounts
             .get(name)
             .ok_or_else(|| ProvidersError::NoAccount(name.clone()))?;
-        if let Some((of, client)) = self.lock().get(name)
+        let key = (name.clone(), access);
+        if let Some((of, client)) = self.lock().get(&key)
             && of == account
         {
             return Ok(client.clone());
         }
-        let token =
-            self.tokens
-                .token(&account.token)
-                .await
-                .map_err(|source| ProvidersError::Token {
-                    account: name.clone(),
-                    source,
-                })?;
+        let token = self
+            .tokens
+            .token(access.token_of(account))
+            .await
+            .map_err(|source| ProvidersError::Token {
+                account: name.clone(),
+                source,
+            })?;
         let base = match (&account.url, account.provider) {
             (Some(url), _) => {
                 provider::checked_base(url).map_err(|source| ProvidersError::Endpoint {
@@ -100,19 +140,23 @@ impl Providers {
                 Client::hetzner(base, token, http, locations.collect())
             }
         };
-        self.lock()
-            .insert(name.clone(), (account.clone(), client.clone()));
+        self.lock().insert(key, (account.clone(), client.clone()));
         Ok(client)
     }
 
     /// Forgets a client whose token was refused, and the token: it may have been rotated.
     pub fn forget(&self, name: &AccountName) {
-        if let Some((account, _)) = self.lock().remove(name) {
-            self.tokens.forget(&account.token);
+        self.forget_to(self.access, name);
+    }
+
+    /// [`Self::forget`], for another kind of access than these are made for.
+    pub(crate) fn forget_to(&self, access: Access, name: &AccountName) {
+        if let Some((account, _)) = self.lock().remove(&(name.clone(), access)) {
+            self.tokens.forget(access.token_of(&account));
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<AccountName, (Account, Client)>> {
+    fn lock(&self) -> MutexGuard<'_, Clients> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -130,12 +174,13 @@ pub enum SettingsError {
 
 impl Providers {
     /// Clients at the addresses that the environment names, or the public ones.
-    pub fn from_settings(tokens: Tokens) -> Result<Self, SettingsError> {
+    pub fn from_settings(access: Access, tokens: Tokens) -> Result<Self, SettingsError> {
         use environment::settings::{DIGITALOCEAN_URL, HETZNER_URL, optional};
         let endpoints = Endpoints::checked(
             optional(DIGITALOCEAN_URL).as_deref(),
             optional(HETZNER_URL).as_deref(),
         )?;
-        Ok(Self::new(tokens, endpoints, provider::http_client()?))
+        let http = provider::http_client()?;
+        Ok(Self::new(access, tokens, endpoints, http))
     }
 }

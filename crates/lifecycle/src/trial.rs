@@ -1,4 +1,5 @@
-//! Trying an account before it is applied: one list call with its token, and nothing is kept.
+//! Trying an account before it is applied: one list call with each of its tokens, and nothing is
+//! kept.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +11,14 @@ use domain::{
 use environment::in_words;
 use serde::{Deserialize, Serialize};
 
-use crate::{Context, inventory::kinds};
+use crate::{Access, Context, inventory::kinds, looks::NoLook};
 
-/// What one list call with an account's token showed.
+/// What one list call with an account's token, or with each of two, showed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trial {
     /// Which account.
     pub account: AccountName,
-    /// Why it could not be listed.
+    /// Why it could not be listed, and with which token if it has two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// All that was listed, in every location, as first seen.
@@ -42,7 +43,7 @@ pub async fn trials(context: Context<'_>, accounts: &BTreeMap<AccountName, Accou
     };
     let mut trials = Vec::new();
     for name in accounts.keys() {
-        let (found, error) = match list(context, name, &configuration).await {
+        let (found, error) = match list_with_all(context, name, &configuration).await {
             Ok(found) => (found, None),
             Err(words) => (Vec::new(), Some(words)),
         };
@@ -55,15 +56,47 @@ pub async fn trials(context: Context<'_>, accounts: &BTreeMap<AccountName, Accou
     trials
 }
 
+/// What the account's list shows to whom only looks. Each of its tokens has to be accepted.
+async fn list_with_all(
+    context: Context<'_>,
+    name: &AccountName,
+    configuration: &Configuration,
+) -> Result<Vec<Record>, String> {
+    let account = configuration.accounts.get(name);
+    if account.is_none_or(|account| account.read_token.is_none()) {
+        return list(context, Access::Change, name, configuration).await;
+    }
+    let mut found = Vec::new();
+    let mut failures = Vec::new();
+    for (access, key) in [(Access::Change, "token"), (Access::Read, "read_token")] {
+        match list(context, access, name, configuration).await {
+            Ok(records) => found = records,
+            Err(words) => failures.push(format!("with its {key}: {words}")),
+        }
+    }
+    if failures.is_empty() {
+        Ok(found)
+    } else {
+        Err(failures.join("; "))
+    }
+}
+
 async fn list(
     context: Context<'_>,
+    access: Access,
     account: &AccountName,
     configuration: &Configuration,
 ) -> Result<Vec<Record>, String> {
-    let client = context.providers.client(account, configuration).await;
-    let client = client.map_err(|error| in_words(&error))?;
+    let client = context.providers.client_to(access, account, configuration);
+    let client = client.await.map_err(|error| in_words(&error))?;
     let listed = client.list(kinds(account, configuration)).await;
-    let resources = listed.map_err(|error| in_words(&error))?;
+    let resources = listed.map_err(|error| {
+        if NoLook::from(&error).token_refused {
+            // The next trial is of what is kept there then.
+            context.providers.forget_to(access, account);
+        }
+        in_words(&error)
+    })?;
     let first_seen = |resource: &domain::resource::Resource| {
         let reference = ResourceRef {
             account: account.clone(),

@@ -6,7 +6,7 @@
 use domain::record::Writer;
 use environment::{Clock, LambdaFunctions, Tokens, aws, in_words, logging, settings};
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
-use lifecycle::{Context, Providers};
+use lifecycle::{Access, Context, Providers};
 use store::{Store, Tables};
 
 #[tokio::main(flavor = "current_thread")]
@@ -14,7 +14,7 @@ async fn main() -> Result<(), lambda_runtime::Error> {
     logging::json();
     let config = aws::config().await;
     let store = Store::connect(&config, Tables::prefixed(&settings::table_prefix()?));
-    let providers = Providers::from_settings(Tokens::from_aws(&config))?;
+    let providers = Providers::from_settings(Access::Read, Tokens::from_aws(&config))?;
     let functions = LambdaFunctions::from_settings(&config)?;
     let clock = Clock::machine();
     lambda_runtime::run(service_fn(|event: LambdaEvent<_>| async {

@@ -3,7 +3,7 @@
 use domain::record::Writer;
 use environment::{Clock, Tokens, aws, in_words, logging, settings};
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
-use lifecycle::{Context, Providers};
+use lifecycle::{Access, Context, Providers};
 use store::{Store, Tables};
 
 #[tokio::main(flavor = "current_thread")]
@@ -11,7 +11,7 @@ async fn main() -> Result<(), lambda_runtime::Error> {
     logging::json();
     let config = aws::config().await;
     let store = Store::connect(&config, Tables::prefixed(&settings::table_prefix()?));
-    let providers = Providers::from_settings(Tokens::from_aws(&config))?;
+    let providers = Providers::from_settings(Access::Change, Tokens::from_aws(&config))?;
     let clock = Clock::machine();
     lambda_runtime::run(service_fn(|event: LambdaEvent<_>| async {
         let writer = Writer(event.context.request_id);

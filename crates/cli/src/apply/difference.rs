@@ -300,10 +300,14 @@ periods = [{ begin = "08:00", end = "19:00" }]
                 "18:00\" }]\ngraceful = true\n[schedules.same]",
             )
             .replace("[accounts.old]", "[accounts.hz-eu]")
-            .replace("env:DO", "ssm:/offhours/do");
+            .replace(
+                "\"env:DO\"",
+                "\"ssm:/offhours/do\"\nread_token = \"ssm:/offhours/do-read\"",
+            );
         insta::assert_snapshot!(lines(OLD, &new), @r#"
         protect: without "tag:live", with "tag:production"
         Changed do-main
+          read_token: "ssm:/offhours/do-read"
           token: "env:DO" → "ssm:/offhours/do"
           before: 
           after: 

@@ -40,7 +40,7 @@ pub(super) fn read(root: &Table, problems: &mut Problems) -> Accounts {
         read: BTreeMap::new(),
         declared: BTreeMap::new(),
     };
-    let mut tokens: Vec<(TokenReference, Place, String)> = Vec::new();
+    let mut tokens = Vec::new();
     let table = root
         .field("accounts")
         .and_then(|field| field.table("accounts as tables, [accounts.NAME]", problems));
@@ -51,10 +51,14 @@ pub(super) fn read(root: &Table, problems: &mut Problems) -> Accounts {
             .ok();
         let (provider, account) = account(&entry, problems);
         accounts.declared.insert(entry.name.to_owned(), provider);
-        if let Some((account, place)) = &account {
-            tokens.push((account.token.clone(), place.clone(), entry.name.to_owned()));
-        }
-        if let (Some(name), Some((account, _))) = (name, account) {
+        let Some((account, places)) = account else {
+            continue;
+        };
+        tokens.push(Tokens {
+            account: entry.name.to_owned(),
+            kept: places,
+        });
+        if let Some(name) = name {
             accounts.read.insert(name, account);
         }
     }
@@ -62,9 +66,21 @@ pub(super) fn read(root: &Table, problems: &mut Problems) -> Accounts {
     accounts
 }
 
-/// The account's provider where that is known, and all of it, with its token's place, where
+/// Where a token is kept, and where the file says so.
+type Kept = (TokenReference, Place);
+
+/// The tokens of one account.
+struct Tokens {
+    account: String,
+    kept: Vec<Kept>,
+}
+
+/// The account's provider where that is known, and all of it, with its tokens' places, where
 /// enough of it is in order.
-fn account(entry: &Entry, problems: &mut Problems) -> (Option<Provider>, Option<(Account, Place)>) {
+fn account(
+    entry: &Entry,
+    problems: &mut Problems,
+) -> (Option<Provider>, Option<(Account, Vec<Kept>)>) {
     let Some(table) = entry
         .field
         .table("an account as a table, [accounts.NAME]", problems)
@@ -83,24 +99,33 @@ fn account(entry: &Entry, problems: &mut Problems) -> (Option<Provider>, Option<
     let advice = "write token = \"ssm:/offhours/NAME\" or \"env:VARIABLE\"";
     let token = table
         .required("token", (&entry.place, advice), problems)
-        .and_then(|field| {
-            let token = field.parsed::<TokenReference>("ssm:/offhours/NAME", problems)?;
-            Some((token, field.place))
-        });
+        .and_then(|field| kept(field, "ssm:/offhours/NAME", problems));
+    let read_token = table
+        .field("read_token")
+        .and_then(|field| kept(field, "ssm:/offhours/NAME-read", problems));
     let datacenters = datacenters(&table, provider, problems);
     let url = table.field("url").and_then(|field| url(&field, problems));
     let mode = mode(&table, problems);
-    let account = provider.zip(token).map(|(provider, (token, place))| {
+    let account = provider.zip(token).map(|(provider, token)| {
         let account = Account {
             provider,
-            token,
+            token: token.0.clone(),
+            read_token: read_token
+                .as_ref()
+                .map(|(read_token, _)| read_token.clone()),
             datacenters,
             mode,
             url,
         };
-        (account, place)
+        let places = [token].into_iter().chain(read_token).collect();
+        (account, places)
     });
     (provider, account)
+}
+
+fn kept(field: Field, example: &str, problems: &mut Problems) -> Option<(TokenReference, Place)> {
+    let token = field.parsed(example, problems)?;
+    Some((token, field.place))
 }
 
 fn datacenters(
@@ -186,21 +211,33 @@ fn split_authority(authority: &str) -> Option<(&str, Option<IpAddr>, &str)> {
     Some((host, host.parse().ok().map(IpAddr::V4), port))
 }
 
-/// Two accounts with one token reach the same resources, which then are in conflict.
-fn warn_of_shared_tokens(
-    mut tokens: Vec<(TokenReference, Place, String)>,
-    problems: &mut Problems,
-) {
-    tokens.sort_by_key(|(_, place, _)| place.span.start);
-    for (index, (token, place, _)) in tokens.iter().enumerate() {
-        if let Some((_, first, name)) = tokens[..index].iter().find(|(other, ..)| other == token) {
-            let line = problems.line(&first.span);
-            let message = format!(
+/// Two accounts with one token reach the same resources, which then are in conflict. Within one
+/// account, a second token that is the first gives nothing.
+fn warn_of_shared_tokens(tokens: Vec<Tokens>, problems: &mut Problems) {
+    let mut tokens: Vec<_> = tokens
+        .into_iter()
+        .flat_map(|of| {
+            of.kept
+                .into_iter()
+                .map(move |kept| (kept, of.account.clone()))
+        })
+        .collect();
+    tokens.sort_by_key(|((_, place), _)| place.span.start);
+    for (index, ((token, place), account)) in tokens.iter().enumerate() {
+        let mut earlier = tokens[..index].iter();
+        let Some(((_, first), name)) = earlier.find(|((other, _), _)| other == token) else {
+            continue;
+        };
+        let line = problems.line(&first.span);
+        let message = if name == account {
+            format!("is the account's own token (line {line}); leave the key out, or name another")
+        } else {
+            format!(
                 "is the token of account `{name}` too (line {line}); \
                  a resource that is reached through two accounts is not touched"
-            );
-            problems.warning(place, message);
-        }
+            )
+        };
+        problems.warning(place, message);
     }
 }
 

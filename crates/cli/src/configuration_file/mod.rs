@@ -118,7 +118,14 @@ const TOP: Keys = Keys {
     belong: "at the top of the file, before the first [table]",
 };
 const ACCOUNT: Keys = Keys {
-    known: &["provider", "token", "datacenters", "mode", "url"],
+    known: &[
+        "provider",
+        "token",
+        "read_token",
+        "datacenters",
+        "mode",
+        "url",
+    ],
     belong: "in an account, [accounts.NAME]",
 };
 const SCHEDULE: Keys = Keys {

@@ -127,16 +127,21 @@ fn account() -> impl Strategy<Value = Account> {
     let token =
         string_regex("(ssm:/offhours/[a-z._-]{1,12}|env:[A-Z0-9_]{1,12})").expect("a regex");
     let token = token.prop_map(|text| text.parse::<TokenReference>().expect("a token's place"));
+    let read_token = string_regex("(ssm:/offhours/[a-z._-]{1,12}-read|env:[A-Z0-9_]{1,12}_READ)")
+        .expect("a regex");
+    let read_token = read_token.prop_map(|text| text.parse().expect("a token's place"));
     let datacenters = proptest::sample::subsequence(Datacenter::ALL.to_vec(), 0..=5);
     let url = option::of(select(vec![
         "https://api.example.com:8443/clouds/do",
         "http://127.0.0.1:8080",
         "http://[::1]:8080/v2",
     ]));
-    (provider, token, datacenters, mode(), url).prop_map(
-        |(provider, token, datacenters, mode, url)| Account {
+    let tokens = (token, option::of(read_token));
+    (provider, tokens, datacenters, mode(), url).prop_map(
+        |(provider, (token, read_token), datacenters, mode, url)| Account {
             provider,
             token,
+            read_token,
             datacenters: match provider {
                 Provider::DigitalOcean => Vec::new(),
                 Provider::Hetzner => datacenters,

@@ -211,7 +211,7 @@ mod tests {
 timezone = "America/Argentina/Buenos_Aires"
 protect = "name:*"
 accounts.a = { provider = "hetzner", token = "env:T", datacenters = "fsn1-dc14" }
-accounts.b = { provider = "digitalocean", token = "ssm:/x", url = "http://[::1]:80/v2" }
+accounts.b = { provider = "digitalocean", token = "ssm:/x", read_token = "env:R", url = "http://[::1]:80/v2" }
 [schedules.s]
 periods = [
   { weekdays = "mon-wed, friL", monthdays = 15, months = [1, "feb / 2", "11-2"], begin = 08:00 },
@@ -263,6 +263,8 @@ enforce = true
             format!("{account}datacenters = [\"fsn1\"]"),
             format!("{account}url = \"http://api.example.com\""),
             format!("{account}tokens = \"env:T\""),
+            format!("{account}read_token = \"dop_v1_x\""),
+            format!("{account}read_token = [\"env:T\"]"),
             format!("[schedules.s]\n{period}"),
             format!("[schedules.-s]\ntimezone = \"UTC\"\n{period}"),
             schedule.to_owned(),

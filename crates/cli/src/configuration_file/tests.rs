@@ -560,6 +560,14 @@ datacenters = ["fsn1-dc14", "fsn1-dc14"]
 [accounts.b]
 provider = "hetzner"
 token = "env:TOKEN"
+[accounts.c]
+provider = "hetzner"
+token = "env:OWN"
+read_token = "env:OWN"
+[accounts.d]
+provider = "hetzner"
+token = "env:OTHER"
+read_token = "env:OWN"
 [schedules.s]
 timezone = "UTC"
 periods = [{}]
@@ -569,7 +577,9 @@ resources = ["a/server/1", "a/server/1"]
     x.toml:1: protect[0]: there is no account `do-mian`, so this protects nothing
     x.toml:5: accounts.a.datacenters[1]: is listed twice
     x.toml:8: accounts.b.token: is the token of account `a` too (line 4); a resource that is reached through two accounts is not touched
-    x.toml:12: schedules.s.resources[1]: `a/server/1` is on line 12 already
+    x.toml:12: accounts.c.read_token: is the account's own token (line 11); leave the key out, or name another
+    x.toml:16: accounts.d.read_token: is the token of account `c` too (line 11); a resource that is reached through two accounts is not touched
+    x.toml:20: schedules.s.resources[1]: `a/server/1` is on line 20 already
     ");
     insta::assert_snapshot!(warnings("timezone = \"UTC\""), @"
     x.toml:1: there are no accounts ([accounts.NAME]), so nothing will be done

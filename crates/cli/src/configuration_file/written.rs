@@ -87,6 +87,11 @@ struct AccountTable {
     /// `SecureString`) or, for local use, `env:VARIABLE`.
     #[schemars(with = "schema::Token", extend("examples" = ["ssm:/offhours/do-main", "env:HCLOUD_TOKEN"]))]
     token: TokenReference,
+    /// Where a token is kept that may only read. Offhours looks with it, and needs the other one
+    /// only to stop and start. Without it, it looks with the other one, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "schema::Token", extend("examples" = ["ssm:/offhours/do-main-read"]))]
+    read_token: Option<TokenReference>,
     /// Hetzner: the datacenters to look after; without it, all locations.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "OneOrMore<schema::Datacenter>")]
@@ -259,6 +264,7 @@ impl AccountTable {
         let Account {
             provider,
             token,
+            read_token,
             datacenters,
             mode,
             url,
@@ -266,6 +272,7 @@ impl AccountTable {
         Self {
             provider,
             token,
+            read_token,
             datacenters,
             mode,
             url,

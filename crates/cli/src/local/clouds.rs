@@ -67,6 +67,14 @@ impl Clouds {
                 bail!("the simulated fleet has no account `{name}`; the configuration has");
             };
             tokens.push((account.token.clone(), SecretString::from(token)));
+            if let Some(reference) = &account.read_token {
+                let Some(token) = fleet.read_token_of(name) else {
+                    bail!(
+                        "the simulated account `{name}` has no read_token; the configuration's has"
+                    );
+                };
+                tokens.push((reference.clone(), SecretString::from(token)));
+            }
         }
         Ok(Self::Simulated {
             fleet: Box::new(fleet),

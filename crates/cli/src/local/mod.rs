@@ -19,13 +19,13 @@ use domain::{
 };
 use environment::{Clock, SteppedClock, Tokens, aws};
 use jiff::{SignedDuration, Timestamp};
-use lifecycle::{Outcome, Providers};
-use provider::{Endpoints, http_client};
+use lifecycle::Outcome;
+use provider::Endpoints;
 use store::{Store, Tables};
 use tokio::sync::mpsc;
 
 use clouds::Clouds;
-use service::Service;
+use service::{Clients, Service};
 
 use crate::{
     apply::consequences::Consequences, configuration_file::count, connection::all_records,
@@ -99,9 +99,9 @@ impl Local {
             .await
             .context("cannot make the tables")?;
         apply(&store, options.configuration, clock.now()).await?;
-        let providers = Providers::new(clouds.tokens()?, clouds.endpoints()?, http_client()?);
+        let clients = Clients::of(&clouds)?;
         Ok(Self {
-            service: Service::new(store, providers, clock, stepped.clone(), outcomes),
+            service: Service::new(store, clients, clock, stepped.clone(), outcomes),
             clouds,
             stepped,
             speed: options.speed,

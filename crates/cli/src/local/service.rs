@@ -15,18 +15,20 @@ use domain::{AccountName, ResourceRef, configuration::Account, record::Writer};
 use environment::{Clock, Function, Invoke, InvokeError, SteppedClock, in_words};
 use jiff::Timestamp;
 use lifecycle::{
-    Context, Outcome, Providers, Report,
+    Access, Context, Outcome, Providers, Report,
     trial::{Trial, trials},
 };
 use serde_json::Value;
 use store::Store;
 use tokio::{sync::mpsc, task::JoinSet};
 
+use super::clouds::Clouds;
+
 /// The handlers and what they share.
 #[derive(Debug)]
 pub struct Service {
     store: Store,
-    providers: Providers,
+    clients: Clients,
     clock: Clock,
     stepped: Option<SteppedClock>,
     outcomes: mpsc::UnboundedSender<Outcome>,
@@ -34,6 +36,34 @@ pub struct Service {
     /// Tells this process's invocations from an earlier one's on the same data.
     process: String,
     tasks: Mutex<JoinSet<()>>,
+}
+
+/// The clients of the accounts, as the functions have them.
+#[derive(Debug)]
+pub struct Clients {
+    /// Those of poll-status.
+    pub reading: Providers,
+    /// Those of stop and start.
+    pub changing: Providers,
+}
+
+impl Clients {
+    /// Clients of these clouds.
+    pub fn of(clouds: &Clouds) -> anyhow::Result<Self> {
+        let of = |access| -> anyhow::Result<_> {
+            let http = provider::http_client()?;
+            Ok(Providers::new(
+                access,
+                clouds.tokens()?,
+                clouds.endpoints()?,
+                http,
+            ))
+        };
+        Ok(Self {
+            reading: of(Access::Read)?,
+            changing: of(Access::Change)?,
+        })
+    }
 }
 
 /// One invocation's error, as text: nobody matches on it here.
@@ -44,14 +74,14 @@ impl Service {
     #[must_use]
     pub fn new(
         store: Store,
-        providers: Providers,
+        clients: Clients,
         clock: Clock,
         stepped: Option<SteppedClock>,
         outcomes: mpsc::UnboundedSender<Outcome>,
     ) -> Arc<Self> {
         Arc::new(Self {
             store,
-            providers,
+            clients,
             clock,
             stepped,
             outcomes,
@@ -110,7 +140,7 @@ impl Service {
         let event = serde_json::from_str(event)?;
         let writer = self.writer();
         let tell = |outcome: &Outcome| self.tell(outcome);
-        let context = self.context(&writer, &tell);
+        let context = self.looking(&writer, &tell);
         poll_status::handle(context, &Functions(self), event).await?;
         Ok(())
     }
@@ -119,7 +149,7 @@ impl Service {
     pub async fn act(&self, function: Function, event: &str) -> Result<Report, Failure> {
         let writer = self.writer();
         let tell = |outcome: &Outcome| self.tell(outcome);
-        let context = self.context(&writer, &tell);
+        let context = self.acting(&writer, &tell);
         match function {
             Function::Stop => Ok(stop::handle(context, serde_json::from_str(event)?).await?),
             Function::Start => Ok(start::handle(context, serde_json::from_str(event)?).await?),
@@ -130,7 +160,7 @@ impl Service {
     pub async fn poll_once(self: &Arc<Self>) -> Result<(), Failure> {
         let writer = self.writer();
         let tell = |outcome: &Outcome| self.tell(outcome);
-        lifecycle::poll::look_once(self.context(&writer, &tell), &Functions(self)).await?;
+        lifecycle::poll::look_once(self.looking(&writer, &tell), &Functions(self)).await?;
         Ok(())
     }
 
@@ -144,14 +174,14 @@ impl Service {
         let event = serde_json::from_str(&event)?;
         let writer = self.writer();
         let tell = |outcome: &Outcome| self.tell(outcome);
-        let context = self.context(&writer, &tell);
+        let context = self.looking(&writer, &tell);
         Ok(poll_status::handle(context, &Functions(self), event).await?)
     }
 
     /// What a resource's own Status operation shows, in words.
     pub async fn look(&self, resource: &ResourceRef) -> Result<String, lifecycle::Error> {
         let writer = self.writer();
-        let context = self.context(&writer, &|_| ());
+        let context = self.looking(&writer, &|_| ());
         let report = lifecycle::poll::status(context, std::slice::from_ref(resource)).await?;
         let words = report
             .outcomes
@@ -163,7 +193,7 @@ impl Service {
     /// Tries accounts that are not applied yet.
     pub async fn try_accounts(&self, accounts: &BTreeMap<AccountName, Account>) -> Vec<Trial> {
         let writer = self.writer();
-        trials(self.context(&writer, &|_| ()), accounts).await
+        trials(self.looking(&writer, &|_| ()), accounts).await
     }
 
     fn tell(&self, outcome: &Outcome) {
@@ -171,10 +201,24 @@ impl Service {
         self.outcomes.send(outcome.clone()).ok();
     }
 
-    fn context<'a>(&'a self, writer: &'a Writer, tell: &'a dyn Fn(&Outcome)) -> Context<'a> {
+    /// What poll-status works with; [`Self::acting`] for stop and start.
+    fn looking<'a>(&'a self, writer: &'a Writer, tell: &'a dyn Fn(&Outcome)) -> Context<'a> {
+        self.context(&self.clients.reading, writer, tell)
+    }
+
+    fn acting<'a>(&'a self, writer: &'a Writer, tell: &'a dyn Fn(&Outcome)) -> Context<'a> {
+        self.context(&self.clients.changing, writer, tell)
+    }
+
+    fn context<'a>(
+        &'a self,
+        providers: &'a Providers,
+        writer: &'a Writer,
+        tell: &'a dyn Fn(&Outcome),
+    ) -> Context<'a> {
         Context {
             store: &self.store,
-            providers: &self.providers,
+            providers,
             clock: &self.clock,
             writer,
             tell,

@@ -59,6 +59,7 @@ pub(crate) fn world() -> World {
         let account = Account {
             provider,
             token: "env:TOKEN".parse().unwrap(),
+            read_token: None,
             datacenters: Vec::new(),
             mode: crate::configuration::Mode::Act,
             url: None,

@@ -15,7 +15,7 @@ use store::{Store, Tables};
 
 use super::*;
 use crate::{
-    Providers,
+    Access, Providers,
     tests::{Case, at, database, database_of, droplet, office, pool},
 };
 
@@ -34,7 +34,12 @@ fn inventory<T>(case: &Case, first: bool, todo: impl FnOnce(Inventory<'_>) -> T)
     let store = Store::connect(&aws, Tables::prefixed(""));
     let endpoints = Endpoints::checked(None, None).unwrap();
     let http = provider::http_client().unwrap();
-    let providers = Providers::new(Tokens::from_variables(), endpoints.clone(), http.clone());
+    let providers = Providers::new(
+        Access::Read,
+        Tokens::from_variables(),
+        endpoints.clone(),
+        http.clone(),
+    );
     let clock = Clock::from(SteppedClock::at(case.now));
     let writer = Writer("us".to_owned());
     let context = Context {

@@ -173,6 +173,7 @@ fn configuration() -> Configuration {
         let account = Account {
             provider,
             token: "env:TOKEN".parse().unwrap(),
+            read_token: None,
             datacenters: Vec::new(),
             mode: Mode::Act,
             url: None,

@@ -195,6 +195,7 @@ pub(crate) fn hetzner() -> Account {
     Account {
         provider: Provider::Hetzner,
         token: "ssm:/offhours/hz-eu".parse().unwrap(),
+        read_token: None,
         datacenters: Vec::new(),
         mode: Mode::Act,
         url: None,

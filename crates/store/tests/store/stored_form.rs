@@ -690,6 +690,7 @@ fn the_form_of_an_account() {
         datacenters: vec![Datacenter::Fsn1Dc14],
         mode: Mode::Observe,
         url: Some("http://127.0.0.1:8080".to_owned()),
+        read_token: Some("ssm:/offhours/hz-eu-read".parse().unwrap()),
         ..hetzner()
     };
     let name: AccountName = "hz-eu".parse().unwrap();
@@ -703,6 +704,7 @@ fn the_form_of_an_account() {
         ],
         "mode": "observe",
         "provider": "hetzner",
+        "read_token": "ssm:/offhours/hz-eu-read",
         "token": "ssm:/offhours/hz-eu",
         "url": "http://127.0.0.1:8080"
       },

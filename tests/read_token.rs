@@ -1,0 +1,146 @@
+//! An account's second token, which may only read: whoever only looks uses that one.
+
+use domain::record::Phase;
+use lifecycle::Event;
+use offhours::local::clouds::Clouds;
+use secrecy::SecretString;
+
+use crate::support::{
+    EACH_KIND, World, any_port, monday, office_hours, one_of_each_kind, parse, run,
+};
+
+/// A fleet whose accounts have two tokens each.
+fn fleet() -> String {
+    one_of_each_kind()
+        .replace(
+            "token = \"secret-do-token\"",
+            "token = \"secret-do-token\"\nread_token = \"secret-do-reads\"",
+        )
+        .replace(
+            "token = \"secret-hz-token\"",
+            "token = \"secret-hz-token\"\nread_token = \"secret-hz-reads\"",
+        )
+}
+
+/// The accounts of [`fleet`], each with both of its tokens.
+fn both_tokens() -> String {
+    let configuration = office_hours("", "", "");
+    configuration
+        .replace(
+            "token = \"env:DO_TOKEN\"",
+            "token = \"env:DO_TOKEN\"\nread_token = \"env:DO_READS\"",
+        )
+        .replace(
+            "token = \"env:HZ_TOKEN\"",
+            "token = \"env:HZ_TOKEN\"\nread_token = \"env:HZ_READS\"",
+        )
+}
+
+/// A world in which these are the tokens that are kept under these references.
+async fn world_with(tokens: [(&str, &str); 4]) -> World {
+    let kept = tokens.map(|(reference, token)| {
+        let reference = reference.parse().unwrap();
+        (reference, SecretString::from(token))
+    });
+    let clouds = Clouds::Simulated {
+        fleet: Box::new(fleet().parse().unwrap()),
+        address: any_port(),
+        tokens: kept.into(),
+    };
+    World::with(parse(&both_tokens()), clouds, monday("17:48:00")).await
+}
+
+#[test]
+fn both_tokens_together_stop_what_is_to_be_stopped() {
+    run(async {
+        let mut world = World::start(&both_tokens(), &fleet(), monday("17:48:00")).await;
+        world.run_until(monday("18:20:00")).await;
+        for resource in EACH_KIND {
+            assert!(world.was_seen(resource), "{resource}");
+        }
+    });
+}
+
+#[test]
+fn poll_status_sees_an_edge_through_with_the_read_tokens_alone() {
+    run(async {
+        let mut world = World::start(&both_tokens(), &fleet(), monday("17:48:00")).await;
+        world.run_until(monday("18:00:00")).await;
+        assert_eq!(world.touched().len(), 4);
+        let phase = world.record("hz-eu/server/11").await.phase;
+        assert!(matches!(phase, Phase::InFlight { .. }), "{phase:?}");
+        // The other tokens are kept where nothing is.
+        let reading_alone = both_tokens()
+            .replace("env:DO_TOKEN", "env:OFFHOURS_NOTHING_HERE_1")
+            .replace("env:HZ_TOKEN", "env:OFFHOURS_NOTHING_HERE_2");
+        world.apply(&reading_alone).await;
+        world.run_until(monday("18:20:00")).await;
+        for resource in EACH_KIND {
+            assert!(world.was_seen(resource), "{resource}");
+        }
+        let listed = world.local.store().account_states().await.unwrap().read;
+        assert!(listed.values().all(|state| state.error.is_none()));
+        // A start needs them.
+        let report = world
+            .start_now(&serde_json::json!({ "resources": ["hz-eu/server/11"] }))
+            .await;
+        let [later] = &report.outcomes[..] else {
+            panic!("{report:?}");
+        };
+        assert!(
+            matches!(&later.event, Event::Postponed { reason } if reason.contains("no token")),
+            "{later:?}"
+        );
+    });
+}
+
+#[test]
+fn a_token_that_may_only_read_is_refused_for_changes() {
+    run(async {
+        let mut world = world_with([
+            ("env:DO_TOKEN", "secret-do-reads"),
+            ("env:DO_READS", "secret-do-token"),
+            ("env:HZ_TOKEN", "secret-hz-reads"),
+            ("env:HZ_READS", "secret-hz-token"),
+        ])
+        .await;
+        world.run_until(monday("18:20:00")).await;
+        for resource in EACH_KIND {
+            let events = world.events(resource);
+            let refused = |event: &Event| matches!(event, Event::Refused { .. });
+            assert!(events.iter().any(refused), "{resource}: {events:?}");
+        }
+    });
+}
+
+#[test]
+fn a_trial_tries_both_tokens_and_says_which_failed() {
+    run(async {
+        let world = world_with([
+            ("env:DO_TOKEN", "secret-do-token"),
+            ("env:DO_READS", "secret-nobodys"),
+            ("env:HZ_TOKEN", "secret-nobodys"),
+            ("env:HZ_READS", "secret-hz-reads"),
+        ])
+        .await;
+        let accounts = parse(&both_tokens()).accounts;
+        let trials = world.local.service().try_accounts(&accounts).await;
+        let errors: Vec<_> = trials.iter().map(|trial| trial.error.clone()).collect();
+        let [Some(digitalocean), Some(hetzner)] = &errors[..] else {
+            panic!("{errors:?}");
+        };
+        assert!(
+            digitalocean.starts_with("with its read_token: "),
+            "{digitalocean}"
+        );
+        assert!(!digitalocean.contains("with its token: "), "{digitalocean}");
+        assert!(hetzner.starts_with("with its token: "), "{hetzner}");
+        assert!(!hetzner.contains("with its read_token: "), "{hetzner}");
+
+        let good = World::start(&both_tokens(), &fleet(), monday("17:48:00")).await;
+        for trial in good.local.service().try_accounts(&accounts).await {
+            assert_eq!(trial.error, None);
+            assert!(!trial.found.is_empty(), "{trial:?}");
+        }
+    });
+}
