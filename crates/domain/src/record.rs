@@ -133,6 +133,9 @@ pub struct Record {
     /// Since `saved` was set, a shrink may have been accepted.
     #[serde(default, skip_serializing_if = "is_false")]
     pub used: bool,
+    /// How the latest edge that was acted on, or acknowledged, ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<Last>,
     /// Found running at a begin edge; `retain_running` leaves it at the end edge.
     #[serde(default, skip_serializing_if = "is_false")]
     pub retained: bool,
@@ -229,6 +232,52 @@ pub struct Transition {
     /// The schedule followed when it was claimed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<ScheduleName>,
+}
+
+/// How the latest edge that was acted on, or acknowledged, ended. Nothing is decided by it: it is
+/// what a digest counts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Last {
+    /// Which edge was the handled one when it ended.
+    pub key: EdgeKey,
+    /// Stop or start.
+    pub direction: Direction,
+    /// When it was claimed, or acknowledged.
+    pub claimed_at: Timestamp,
+    /// When the latest request was permitted; absent if none was needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_at: Option<Timestamp>,
+    /// When the provider's acceptance was noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted_at: Option<Timestamp>,
+    /// When it ended.
+    pub finished_at: Timestamp,
+    /// How it ended.
+    pub ending: LastEnding,
+}
+
+/// How an edge ended for one record. Reasons are in history and in the phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LastEnding {
+    /// The end state was seen.
+    Seen,
+    /// Nothing had to be sent.
+    AlreadyThere,
+    /// Observe mode: it would have been asked for.
+    WouldHave,
+    /// The provider refused.
+    Refused,
+    /// Not seen by the deadline, or not to be forced.
+    Stuck,
+    /// A person did the opposite meanwhile.
+    Overtaken,
+    /// The resource opted out meanwhile.
+    LetGo,
+    /// A newer, opposite edge took over.
+    Turned,
+    /// The resource is gone.
+    Gone,
 }
 
 /// Towards which end.
@@ -493,6 +542,7 @@ impl Record {
             may_become: None,
             saved: None,
             used: false,
+            last: None,
             retained: false,
             missing_since: None,
             due_at: None,

@@ -2,7 +2,7 @@
 
 use domain::{
     decision::{Rules, due_at},
-    record::{Ask, Direction, Forced, Phase, Record, Writer},
+    record::{Ask, Direction, Forced, LastEnding, Phase, Record, Writer},
 };
 use environment::in_words;
 use jiff::Timestamp;
@@ -13,7 +13,7 @@ use crate::{
     backoff,
     left_alone::reread,
     outcome::Answer,
-    plan::{Cut, history, note_accepted},
+    plan::{Cut, history, last, note_accepted},
 };
 
 /// How often a note is re-applied to a record that others change meanwhile.
@@ -147,6 +147,7 @@ fn note_refusal(record: &mut Record, reason: String, now: Timestamp) -> Option<H
         None,
         now,
     );
+    let last = last(record, &transition, LastEnding::Refused, now);
     // An unanswered ask, or the accepted shutdown whose cut was refused.
     let may_act = record
         .request
@@ -160,6 +161,7 @@ fn note_refusal(record: &mut Record, reason: String, now: Timestamp) -> Option<H
         request.forced = Forced::No;
     }
     record.last_error = Some(reason.clone());
+    record.last = last;
     record.phase = Phase::Refused { transition, reason };
     Some(ended)
 }

@@ -8,8 +8,8 @@ use domain::{
     decision::{Decision, Due, LeaveReason, Rules, Verdict, due_at, judge, mode},
     membership::Subject,
     record::{
-        Ask, Cause, Direction, Forced, GRACE, LOOK_AGE, PERMIT, Permit, Phase, Record, Request,
-        SKEW, Transition, Writer,
+        Ask, Cause, Direction, Forced, GRACE, LOOK_AGE, Last, LastEnding, PERMIT, Permit, Phase,
+        Record, Request, SKEW, Transition, Writer,
     },
     resource::{ActionEffect, AutoscaleBounds, LoggedAction, Power, Resource, SavedState, Size},
     schedule::Wish,
@@ -224,14 +224,7 @@ pub(crate) fn history(
     resource: Option<&Resource>,
     now: Timestamp,
 ) -> HistoryEntry {
-    let request = record
-        .request
-        .as_ref()
-        .filter(|request| request.direction == transition.direction);
-    let accepted_at = request.and_then(|request| match request.ask {
-        Ask::Accepted { at, .. } => Some(at),
-        Ask::Open | Ask::Failed { .. } => None,
-    });
+    let request = request_of(record, transition);
     HistoryEntry {
         reference: record.reference.clone(),
         name: record.name.clone(),
@@ -240,12 +233,44 @@ pub(crate) fn history(
         schedule: transition.schedule.clone(),
         claimed_at: transition.claimed_at,
         asked_at: request.map(|request| request.asked_at),
-        accepted_at,
+        accepted_at: request.and_then(accepted_at),
         finished_at: now,
         ending,
         forced: request.is_some_and(|request| request.forced == Forced::Accepted),
         saved: record.saved.clone(),
         seen: resource.and_then(|resource| resource.size.to_save()),
+    }
+}
+
+/// [`history`] as the record itself keeps it, until the next edge ends; none for a transition that
+/// no edge has led to.
+pub(crate) fn last(
+    record: &Record,
+    transition: &Transition,
+    ending: LastEnding,
+    now: Timestamp,
+) -> Option<Last> {
+    let request = request_of(record, transition);
+    Some(Last {
+        key: record.handled.as_ref()?.key,
+        direction: transition.direction,
+        claimed_at: transition.claimed_at,
+        asked_at: request.map(|request| request.asked_at),
+        accepted_at: request.and_then(accepted_at),
+        finished_at: now,
+        ending,
+    })
+}
+
+fn request_of<'r>(record: &'r Record, transition: &Transition) -> Option<&'r Request> {
+    let request = record.request.as_ref();
+    request.filter(|request| request.direction == transition.direction)
+}
+
+fn accepted_at(request: &Request) -> Option<Timestamp> {
+    match request.ask {
+        Ask::Accepted { at, .. } => Some(at),
+        Ask::Open | Ask::Failed { .. } => None,
     }
 }
 
@@ -387,6 +412,7 @@ impl Planner<'_> {
             self.setting.now,
         );
         let mut record = self.record.clone();
+        record.last = last(&record, transition, LastEnding::Overtaken, self.setting.now);
         record.phase = Phase::Settled {
             at: self.seen.resource.power,
         };
@@ -430,6 +456,7 @@ impl Planner<'_> {
         record.request = None;
         record.not_before = None;
         record.may_become = None;
+        record.last = self.last(&record, due, LastEnding::AlreadyThere);
         let direction = self.direction;
         self.write(
             record,
@@ -441,6 +468,7 @@ impl Planner<'_> {
     /// Already at the new end while an opposite request may still act: wait it out, ask nothing.
     fn watch_out(&self, due: &Due, until: Timestamp, ended: Option<HistoryEntry>) -> Step {
         let mut record = self.record.clone();
+        record.last = self.turned().or(record.last);
         record.used |= self.shrink_was_asked();
         record.phase = Phase::InFlight {
             transition: self.transition(due),
@@ -465,6 +493,7 @@ impl Planner<'_> {
         // Nothing was done about the wish: acting begins with it as soon as it is allowed.
         handled.wish = Wish::Any;
         record.handled = Some(handled);
+        record.last = self.last(&record, due, LastEnding::WouldHave);
         let direction = self.direction;
         let ended = history(
             &record,
@@ -492,6 +521,7 @@ impl Planner<'_> {
             return Self::no_plan();
         };
         let mut record = self.record.clone();
+        record.last = self.turned().or(record.last);
         record.used |= self.shrink_was_asked();
         let (replaced, events) = self.save_before_shrink(&mut record);
         record.phase = Phase::InFlight {
@@ -612,6 +642,24 @@ impl Planner<'_> {
                 .request
                 .as_ref()
                 .is_some_and(|request| request.direction == Direction::Stop && request.may_act())
+    }
+
+    /// What an edge comes to that ends at once. An earlier request in the same direction is not
+    /// its own.
+    fn last(&self, record: &Record, due: &Due, ending: LastEnding) -> Option<Last> {
+        let ended = last(record, &self.transition(due), ending, self.setting.now)?;
+        Some(Last {
+            asked_at: None,
+            accepted_at: None,
+            ..ended
+        })
+    }
+
+    /// The end of the transition in the other direction, if one is under way.
+    fn turned(&self) -> Option<Last> {
+        let old = self.record.in_flight()?;
+        let turned = old.direction != self.direction;
+        turned.then(|| last(self.record, old, LastEnding::Turned, self.setting.now))?
     }
 
     fn transition(&self, due: &Due) -> Transition {

@@ -4,7 +4,10 @@ use domain::{
     configuration::Mode,
     decision::{Decision, LeaveReason, due_at, judge, mode},
     membership::Subject,
-    record::{Ask, Cause, Direction, LOOK_AGE, Observed, Phase, Record, Transition, deadline},
+    record::{
+        Ask, Cause, Direction, LOOK_AGE, Last, LastEnding, Observed, Phase, Record, Transition,
+        deadline,
+    },
     resource::{ActionState, Resource},
     schedule::Wish,
 };
@@ -15,7 +18,7 @@ use crate::{
     ends,
     outcome::Event,
     plan::{
-        Seen, Setting, Write, history, last_power_action, log_since, manner, may_be_forced,
+        Seen, Setting, Write, history, last, last_power_action, log_since, manner, may_be_forced,
         note_accepted, opposes, our_action,
     },
 };
@@ -130,6 +133,9 @@ pub(crate) fn missing(record: &Record, setting: Setting<'_>) -> Follow {
         }
         Phase::Settled { .. } | Phase::Gone { .. } => None,
     };
+    if let Phase::InFlight { transition } | Phase::Stuck { transition, .. } = &record.phase {
+        next.last = last(record, transition, LastEnding::Gone, now);
+    }
     next.phase = Phase::Gone { since: now };
     next.request = None;
     next.not_before = None;
@@ -265,6 +271,7 @@ impl Follower<'_> {
             saved: self.record.saved.clone(),
         };
         let mut record = self.with_observation();
+        record.last = self.last(LastEnding::Seen);
         record.phase = Phase::Settled {
             at: direction.end(),
         };
@@ -287,6 +294,11 @@ impl Follower<'_> {
     /// Ends the transition where the resource stands. What was asked, and what is saved, stays.
     fn end(&self, ending: Ending, event: Event) -> Follow {
         let let_go = ending == Ending::LetGo;
+        let last = self.last(if let_go {
+            LastEnding::LetGo
+        } else {
+            LastEnding::Overtaken
+        });
         let ended = history(
             self.record,
             self.transition,
@@ -295,6 +307,7 @@ impl Follower<'_> {
             self.setting.now,
         );
         let mut record = self.with_observation();
+        record.last = last;
         record.phase = Phase::Settled {
             at: ends::standing(self.seen.resource, &record).unwrap_or(self.seen.resource.power),
         };
@@ -309,6 +322,7 @@ impl Follower<'_> {
     fn stuck(&self, reason: String) -> Follow {
         let mut record = self.with_observation();
         record.last_error = Some(reason.clone());
+        record.last = self.last(LastEnding::Stuck);
         record.phase = Phase::Stuck {
             transition: self.transition.clone(),
             since: self.setting.now,
@@ -316,6 +330,10 @@ impl Follower<'_> {
         };
         let direction = self.transition.direction;
         self.write(record, None, vec![Event::Stuck { direction, reason }])
+    }
+
+    fn last(&self, ending: LastEnding) -> Option<Last> {
+        last(self.record, self.transition, ending, self.setting.now)
     }
 
     /// Nothing new but perhaps what the look shows.

@@ -6,6 +6,7 @@ mod asking;
 mod claiming;
 mod following;
 mod forcing;
+mod lasting;
 mod noting;
 mod requests;
 mod saving;

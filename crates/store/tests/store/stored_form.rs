@@ -12,8 +12,8 @@ use domain::{
         Account, Configuration, Datacenter, Generation, Mode, Override, Settings, Target,
     },
     record::{
-        Ask, ByHand, Cause, Direction, EdgeKey, Forced, Handled, Permit, Phase, Rank, Record,
-        Request, Revision, Writer,
+        Ask, ByHand, Cause, Direction, EdgeKey, Forced, Handled, Last, LastEnding, Permit, Phase,
+        Rank, Record, Request, Revision, Writer,
     },
     resource::SavedState,
     schedule::Wish,
@@ -235,6 +235,18 @@ fn the_form_of_a_refused_record() {
             transition: transition(Direction::Start),
             reason: "the plan cannot shrink".to_owned(),
         },
+        last: Some(Last {
+            key: EdgeKey {
+                instant: monday(),
+                rank: Rank::Schedule,
+            },
+            direction: Direction::Start,
+            claimed_at: at("2026-06-15T19:00:01.5Z"),
+            asked_at: Some(at("2026-06-15T19:00:01.5Z")),
+            accepted_at: None,
+            finished_at: at("2026-06-15T19:00:02Z"),
+            ending: LastEnding::Refused,
+        }),
         request: Some(Request {
             direction: Direction::Start,
             asked_at: monday(),
@@ -251,6 +263,17 @@ fn the_form_of_a_refused_record() {
     {
       "account": "hz-eu",
       "format": 1,
+      "last": {
+        "asked_at": "2026-06-15T19:00:01.5Z",
+        "claimed_at": "2026-06-15T19:00:01.5Z",
+        "direction": "start",
+        "ending": "refused",
+        "finished_at": "2026-06-15T19:00:02Z",
+        "key": {
+          "instant": "2026-06-15T07:00:00Z",
+          "rank": "schedule"
+        }
+      },
       "name": "web",
       "opted_in": false,
       "phase": {
