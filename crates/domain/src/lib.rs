@@ -5,6 +5,7 @@
 
 pub mod configuration;
 pub mod decision;
+pub mod digest;
 pub mod explanation;
 pub mod membership;
 pub mod record;

@@ -1,0 +1,311 @@
+//! What became of one edge of a schedule, counted from the records that followed it.
+
+use std::fmt;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    decision::{Decision, Rules, judge},
+    membership::Subject,
+    record::{EdgeKey, Last, LastEnding, Phase, Rank, Record},
+    reference::{ResourceRef, ScheduleName},
+    schedule::{Edge, Schedule, Wish},
+};
+
+/// From an edge to its digest at the latest: the longest transition, and five minutes.
+pub const DEADLINE: SignedDuration = SignedDuration::from_mins(35);
+
+/// How old an edge may be of which there was no digest yet: one that nobody saw to in time, for
+/// the service is new or was down, gets none.
+pub const WINDOW: SignedDuration = SignedDuration::from_mins(40);
+
+/// Before the next edge, by so much, the digest of the one before is given: a tick fits in between.
+const BEFORE_NEXT: SignedDuration = SignedDuration::from_secs(90);
+
+/// What became of one edge of one schedule.
+///
+/// Whoever followed the edge is in just one of `seen`, `already`, `would`, `refused`, `stuck`,
+/// `overtaken` and `unfinished`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Digest {
+    /// Which schedule.
+    pub schedule: ScheduleName,
+    /// When its wish changed.
+    pub edge: Timestamp,
+    /// To what.
+    pub wish: Wish,
+    /// When this was counted.
+    pub at: Timestamp,
+    /// Resources for which this was the latest edge.
+    pub followed: usize,
+    /// Those of which something was asked of a provider.
+    pub asked: usize,
+    /// Those that were seen at the end.
+    pub seen: usize,
+    /// Those for which nothing had to be sent.
+    pub already: usize,
+    /// Those of which something would have been asked, were it not for observe mode.
+    pub would: usize,
+    /// Those that the provider refused.
+    pub refused: usize,
+    /// Those that were not seen by their deadline.
+    pub stuck: usize,
+    /// Those of which a person did the opposite meanwhile, or that a person opted out.
+    pub overtaken: usize,
+    /// Those that are due, in flight or postponed.
+    pub unfinished: usize,
+    /// Whichever took longest to be seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slowest: Option<Slowest>,
+    /// Refused, stuck, overtaken and unfinished, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_seen: Vec<Named>,
+    /// When the schedule's wish changes next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_edge_at: Option<Timestamp>,
+}
+
+/// A resource, and how long it took.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slowest {
+    /// Which.
+    pub resource: ResourceRef,
+    /// Its name at the provider.
+    pub name: String,
+    /// From the claim until it was seen.
+    pub seconds: i64,
+}
+
+/// A resource, for people.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Named {
+    /// Its name at the provider.
+    pub name: String,
+    /// Which.
+    pub resource: ResourceRef,
+}
+
+/// The schedule's edge of which a digest may be due: its latest, if that wishes something and is
+/// young enough.
+#[must_use]
+pub fn edge_within_window(schedule: &Schedule, now: Timestamp) -> Option<Edge> {
+    let latest = schedule.latest_edge(now);
+    let edge = Edge {
+        at: latest.since?,
+        wish: latest.wish,
+    };
+    let young = now.duration_since(edge.at) <= WINDOW;
+    (young && edge.wish != Wish::Any).then_some(edge)
+}
+
+/// The instant at which an edge's digest is given, whatever is unfinished.
+#[must_use]
+pub fn deadline(schedule: &Schedule, edge: Edge) -> Timestamp {
+    let latest = edge.at + DEADLINE;
+    let next = schedule.next_edge(edge.at);
+    next.map_or(latest, |next| latest.min(next.at - BEFORE_NEXT))
+}
+
+impl Digest {
+    /// Counts what became of an edge of a schedule; none if no record followed it.
+    ///
+    /// A record follows an edge that is its latest one: one that an override or a command has come
+    /// before, or after, does not count, nor does one that is held, opted out or gone, or one that
+    /// joined to follow from its next edge on.
+    #[must_use]
+    pub fn of<'r>(
+        records: impl IntoIterator<Item = &'r Record>,
+        rules: Rules<'_>,
+        schedule: &ScheduleName,
+        edge: Edge,
+        now: Timestamp,
+    ) -> Option<Self> {
+        let rule = rules.configuration.schedules.get(schedule)?;
+        let next_edge = rule.schedule.next_edge(now);
+        let mut digest = Self::empty(schedule.clone(), edge, now);
+        digest.next_edge_at = next_edge.map(|edge| edge.at);
+        for record in records {
+            if let Some(state) = State::of(record, rules, schedule, edge, now) {
+                digest.count(record, state);
+            }
+        }
+        digest.not_seen.sort();
+        (digest.followed > 0).then_some(digest)
+    }
+
+    fn empty(schedule: ScheduleName, edge: Edge, at: Timestamp) -> Self {
+        Self {
+            schedule,
+            edge: edge.at,
+            wish: edge.wish,
+            at,
+            followed: 0,
+            asked: 0,
+            seen: 0,
+            already: 0,
+            would: 0,
+            refused: 0,
+            stuck: 0,
+            overtaken: 0,
+            unfinished: 0,
+            slowest: None,
+            not_seen: Vec::new(),
+            next_edge_at: None,
+        }
+    }
+
+    /// Whether nothing is due, in flight or postponed any more.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.unfinished == 0
+    }
+
+    /// Hours from the count until the schedule's next edge.
+    #[must_use]
+    pub fn hours_until_next_edge(&self) -> Option<f64> {
+        let next = self.next_edge_at?;
+        Some(next.duration_since(self.at).as_secs_f64() / 3600.0)
+    }
+
+    fn count(&mut self, record: &Record, state: State<'_>) {
+        self.followed += 1;
+        self.asked += usize::from(state.was_asked());
+        let (bucket, at_the_end) = match state {
+            State::Unfinished { .. } => (&mut self.unfinished, false),
+            State::Ended(last) => match last.ending {
+                LastEnding::Seen => (&mut self.seen, true),
+                LastEnding::AlreadyThere => (&mut self.already, true),
+                LastEnding::WouldHave => (&mut self.would, true),
+                LastEnding::Refused => (&mut self.refused, false),
+                LastEnding::Stuck => (&mut self.stuck, false),
+                LastEnding::Overtaken
+                | LastEnding::LetGo
+                | LastEnding::Turned
+                | LastEnding::Gone => (&mut self.overtaken, false),
+            },
+        };
+        *bucket += 1;
+        if !at_the_end {
+            self.not_seen.push(Named {
+                name: record.name.clone(),
+                resource: record.reference.clone(),
+            });
+        }
+        if let State::Ended(last) = state
+            && last.ending == LastEnding::Seen
+        {
+            self.time(record, last);
+        }
+    }
+
+    fn time(&mut self, record: &Record, last: &Last) {
+        let seconds = last.finished_at.duration_since(last.claimed_at).as_secs();
+        let slower =
+            |slowest: &Slowest| (slowest.seconds, &record.reference) < (seconds, &slowest.resource);
+        if self.slowest.as_ref().is_none_or(slower) {
+            self.slowest = Some(Slowest {
+                resource: record.reference.clone(),
+                name: record.name.clone(),
+                seconds,
+            });
+        }
+    }
+}
+
+/// What became of an edge for one record that followed it.
+#[derive(Debug, Clone, Copy)]
+enum State<'r> {
+    /// Due, in flight or postponed.
+    Unfinished {
+        /// Whether a request was permitted.
+        asked: bool,
+    },
+    /// It has ended.
+    Ended(&'r Last),
+}
+
+impl<'r> State<'r> {
+    fn of(
+        record: &'r Record,
+        rules: Rules<'_>,
+        schedule: &ScheduleName,
+        edge: Edge,
+        now: Timestamp,
+    ) -> Option<Self> {
+        let key = EdgeKey {
+            instant: edge.at,
+            rank: Rank::Schedule,
+        };
+        let verdict = judge(record, Subject::recorded(record), rules, now);
+        let gone = matches!(record.phase, Phase::Gone { .. });
+        let follows = verdict.membership.schedule() == Some(schedule)
+            && verdict.edge.is_some_and(|latest| latest.key == key);
+        if gone || record.held || !verdict.opted_in || !follows {
+            return None;
+        }
+        if let Some(transition) = record.in_flight() {
+            let handled = record.handled.as_ref();
+            let request = record.request.as_ref();
+            let asked = request.is_some_and(|r| r.direction == transition.direction);
+            // A request that an earlier edge led to is not this one's.
+            let asked = asked && handled.is_some_and(|handled| handled.key == key);
+            return Some(Self::Unfinished { asked });
+        }
+        if matches!(verdict.decision, Decision::Act(_)) {
+            return Some(Self::Unfinished { asked: false });
+        }
+        let handled = record.handled.as_ref()?;
+        let last = record.last.as_ref()?;
+        let of_this =
+            handled.schedule.as_ref() == Some(schedule) && handled.key == key && last.key == key;
+        of_this.then_some(Self::Ended(last))
+    }
+
+    fn was_asked(self) -> bool {
+        match self {
+            Self::Unfinished { asked } => asked,
+            Self::Ended(last) => last.asked_at.is_some(),
+        }
+    }
+}
+
+/// One line for people: `office: 12 of 14 stopped, 1 refused, 1 stuck; slowest orders 480 s; next
+/// edge in 12.9 h`.
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            schedule,
+            followed,
+            wish,
+            ..
+        } = self;
+        let there = self.seen + self.already;
+        write!(f, "{schedule}: {there} of {followed} {wish}")?;
+        if self.already > 0 {
+            write!(f, " ({} already)", self.already)?;
+        }
+        let would = format!("would be {wish} but for observe mode");
+        for (count, what) in [
+            (self.would, would.as_str()),
+            (self.refused, "refused"),
+            (self.stuck, "stuck"),
+            (self.overtaken, "overtaken by a person"),
+            (self.unfinished, "not finished"),
+        ] {
+            if count > 0 {
+                write!(f, ", {count} {what}")?;
+            }
+        }
+        if let Some(Slowest { name, seconds, .. }) = &self.slowest {
+            write!(f, "; slowest {name} {seconds} s")?;
+        }
+        match self.hours_until_next_edge() {
+            Some(hours) => write!(f, "; next edge in {hours:.1} h"),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,302 @@
+//! Who is counted as what.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::{
+    configuration::Mode,
+    record::{Ask, Forced, Request},
+    resource::Power,
+    tests::fixtures::{World, at, daily, droplet, office_droplet, reference, schedule_name, world},
+};
+
+const STOPPED: Wish = Wish::Stopped;
+
+/// The edge of Monday evening.
+fn evening() -> Edge {
+    Edge {
+        at: at("mon 19:00"),
+        wish: STOPPED,
+    }
+}
+
+fn key(instant: &str) -> EdgeKey {
+    EdgeKey {
+        instant: at(instant),
+        rank: Rank::Schedule,
+    }
+}
+
+fn numbered(number: usize) -> Record {
+    Record {
+        reference: reference(&format!("do-main/droplet/{number}")),
+        name: format!("web-{number}"),
+        ..office_droplet()
+    }
+}
+
+/// The evening's edge ended like this so many seconds after its claim.
+fn ended(record: Record, ending: LastEnding, seconds: i64) -> Record {
+    let sent = !matches!(ending, LastEnding::AlreadyThere | LastEnding::WouldHave);
+    let claimed_at = at("mon 19:00:05");
+    let asked_at = sent.then_some(claimed_at);
+    Record {
+        last: Some(Last {
+            key: key("mon 19:00"),
+            direction: crate::record::Direction::Stop,
+            claimed_at,
+            asked_at,
+            accepted_at: asked_at,
+            finished_at: claimed_at + SignedDuration::from_secs(seconds),
+            ending,
+        }),
+        ..record
+            .settled(Power::Stopped)
+            .having_handled("mon 19:00", STOPPED)
+    }
+}
+
+/// Under way since the evening's edge.
+fn under_way(record: Record) -> Record {
+    let stop = crate::record::Direction::Stop;
+    let record = record.having_handled("mon 19:00", STOPPED);
+    Record {
+        request: Some(Request {
+            direction: stop,
+            asked_at: at("mon 19:00:05"),
+            looked_at: at("mon 19:00:04"),
+            ask: Ask::Open,
+            unknown: false,
+            forced: Forced::No,
+            graceful: false,
+            target: None,
+        }),
+        ..record.in_flight_towards(stop, "mon 19:00:05")
+    }
+}
+
+/// Due since the evening's edge; the morning's has been handled.
+fn due(record: Record) -> Record {
+    record.having_handled("mon 08:00", Wish::Running)
+}
+
+fn count(world: &World, records: &[Record], now: &str) -> Option<Digest> {
+    let office = schedule_name("office");
+    Digest::of(records, world.rules(), &office, evening(), at(now))
+}
+
+/// Whether a record, alone, is left out of the evening's digest.
+#[track_caller]
+fn is_left_out(world: &World, record: Record) {
+    assert_eq!(count(world, &[record], "mon 19:10"), None);
+}
+
+#[test]
+fn each_record_counts_as_what_became_of_it() {
+    let records = [
+        ended(numbered(1), LastEnding::Seen, 40),
+        ended(numbered(2), LastEnding::Seen, 480),
+        ended(numbered(3), LastEnding::AlreadyThere, 0),
+        ended(numbered(4), LastEnding::Refused, 2),
+        ended(numbered(5), LastEnding::Stuck, 900),
+        ended(numbered(6), LastEnding::Overtaken, 30),
+        under_way(numbered(7)),
+        due(numbered(8)),
+    ];
+    let digest = count(&world(), &records, "mon 19:30").unwrap();
+    assert_eq!(digest.followed, 8);
+    assert_eq!(digest.asked, 6);
+    assert_eq!(digest.seen, 2);
+    assert_eq!(digest.already, 1);
+    assert_eq!(digest.refused, 1);
+    assert_eq!(digest.stuck, 1);
+    assert_eq!(digest.overtaken, 1);
+    assert_eq!(digest.unfinished, 2);
+    assert!(!digest.is_complete());
+    let slowest = digest.slowest.as_ref().unwrap();
+    assert_eq!((&*slowest.name, slowest.seconds), ("web-2", 480));
+    let not_seen: Vec<_> = digest.not_seen.iter().map(|one| &*one.name).collect();
+    assert_eq!(not_seen, ["web-4", "web-5", "web-6", "web-7", "web-8"]);
+    assert_eq!(digest.next_edge_at, Some(at("tue 08:00")));
+    assert_eq!(
+        digest.to_string(),
+        "office: 3 of 8 stopped (1 already), 1 refused, 1 stuck, 1 overtaken by a person, \
+         2 not finished; slowest web-2 480 s; next edge in 12.5 h"
+    );
+}
+
+#[test]
+fn observing_says_what_would_have_been() {
+    let world = world().following("office", |manner| manner.mode = Mode::Observe);
+    let mut record = ended(numbered(1), LastEnding::WouldHave, 0);
+    record.handled.as_mut().unwrap().wish = Wish::Any;
+    let digest = count(&world, &[record], "mon 19:01").unwrap();
+    assert_eq!((digest.would, digest.asked), (1, 0));
+    assert!(digest.is_complete());
+    assert_eq!(digest.not_seen, []);
+    assert_eq!(
+        digest.to_string(),
+        "office: 0 of 1 stopped, 1 would be stopped but for observe mode; next edge in 13.0 h"
+    );
+}
+
+#[test]
+fn a_record_whose_latest_edge_is_another_one_is_left_out() {
+    let seen = || ended(numbered(1), LastEnding::Seen, 40);
+    assert!(count(&world(), &[seen()], "mon 19:10").is_some());
+    let overriding = |target| world().overriding(target, Wish::Running, "mon 18:00", "mon 22:00");
+    is_left_out(&overriding("do-main/droplet/1"), seen());
+    is_left_out(&overriding("office"), seen());
+    let since = |target| world().overriding(target, Wish::Running, "mon 19:05", "mon 22:00");
+    is_left_out(&since("office"), seen());
+    is_left_out(&world(), seen().commanded("mon 19:05", Wish::Running));
+    let before = seen().commanded("mon 18:55", Wish::Running);
+    assert!(count(&world(), &[before], "mon 19:10").is_some());
+}
+
+#[test]
+fn a_record_that_may_not_be_touched_is_left_out() {
+    let due_one = || due(numbered(1));
+    assert!(count(&world(), &[due_one()], "mon 19:10").is_some());
+    is_left_out(&world(), due(droplet()));
+    is_left_out(&world().protecting("name:web*"), due_one());
+    is_left_out(&world(), due_one().tagged(&["offhours:off"]));
+    is_left_out(
+        &world(),
+        due_one().tagged(&["offhours:office", "offhours:other"]),
+    );
+    let held = Record {
+        held: true,
+        ..due_one()
+    };
+    is_left_out(&world(), held);
+    let gone = Record {
+        phase: Phase::Gone {
+            since: at("mon 19:05"),
+        },
+        ..due_one()
+    };
+    is_left_out(&world(), gone);
+    let other = world().with_schedule("other", daily("09:00", "19:00"));
+    is_left_out(&other, due_one().tagged(&["offhours:other"]));
+}
+
+#[test]
+fn a_record_that_joined_to_follow_from_its_next_edge_on_is_left_out() {
+    let adopted = numbered(1).having_handled("mon 19:00", STOPPED);
+    is_left_out(&world(), adopted.clone());
+    // What it keeps is of an edge before.
+    let mut earlier = ended(numbered(1), LastEnding::Seen, 40);
+    earlier.last.as_mut().unwrap().key = key("mon 08:00");
+    is_left_out(&world(), earlier);
+}
+
+#[test]
+fn a_configuration_that_wishes_something_else_makes_it_due_again() {
+    let mut seen = ended(numbered(1), LastEnding::Seen, 40);
+    seen.handled.as_mut().unwrap().wish = Wish::Running;
+    let newer = world().in_generation(2);
+    let digest = count(&newer, &[seen], "mon 19:10").unwrap();
+    assert_eq!((digest.unfinished, digest.seen), (1, 0));
+}
+
+#[test]
+fn an_edge_is_told_of_while_it_is_young_and_wishes_something() {
+    let rule = &world().configuration.schedules[&schedule_name("office")];
+    let within = |now: &str| edge_within_window(&rule.schedule, at(now)).map(|edge| edge.at);
+    assert_eq!(within("mon 18:59"), None);
+    assert_eq!(within("mon 19:00"), Some(at("mon 19:00")));
+    assert_eq!(within("mon 19:40"), Some(at("mon 19:00")));
+    assert_eq!(within("mon 19:40:01"), None);
+    assert_eq!(within("tue 08:30"), Some(at("tue 08:00")));
+    let begins = serde_json::json!({
+        "timezone": "UTC", "periods": [{"weekdays": ["mon-fri"], "end": "19:00"}],
+    });
+    let open = world().with_schedule("open", begins);
+    let open = &open.configuration.schedules[&schedule_name("open")].schedule;
+    assert!(edge_within_window(open, at("mon 19:10")).is_some());
+    // At midnight the wish ends.
+    assert_eq!(edge_within_window(open, at("tue 00:10")), None);
+}
+
+#[test]
+fn the_digest_comes_before_the_next_edge() {
+    let rule = &world().configuration.schedules[&schedule_name("office")];
+    assert_eq!(deadline(&rule.schedule, evening()), at("mon 19:35"));
+    let short = world().with_schedule("short", daily("19:00", "19:20"));
+    let short = &short.configuration.schedules[&schedule_name("short")].schedule;
+    let begin = Edge {
+        at: at("mon 19:00"),
+        wish: Wish::Running,
+    };
+    assert_eq!(deadline(short, begin), at("mon 19:18:30"));
+}
+
+#[test]
+fn the_longest_transition_ends_before_the_deadline() {
+    use crate::reference::ResourceKind;
+    let longest = crate::record::deadline(ResourceKind::Database);
+    assert!(longest < DEADLINE && DEADLINE < WINDOW);
+}
+
+/// What became of a record, one way or another.
+fn any_record(number: usize) -> impl Strategy<Value = Record> {
+    let endings = vec![
+        LastEnding::Seen,
+        LastEnding::AlreadyThere,
+        LastEnding::WouldHave,
+        LastEnding::Refused,
+        LastEnding::Stuck,
+        LastEnding::Overtaken,
+        LastEnding::LetGo,
+    ];
+    prop_oneof![
+        (prop::sample::select(endings), 0..2000_i64).prop_map(move |(ending, seconds)| ended(
+            numbered(number),
+            ending,
+            seconds
+        )),
+        Just(under_way(numbered(number))),
+        Just(due(numbered(number))),
+        Just(due(numbered(number)).tagged(&["offhours:off"])),
+        Just(numbered(number).having_handled("mon 19:00", STOPPED)),
+    ]
+}
+
+fn any_records() -> impl Strategy<Value = Vec<Record>> {
+    (0..12_usize).prop_flat_map(|count| (0..count).map(any_record).collect::<Vec<_>>())
+}
+
+proptest! {
+    #[test]
+    fn whoever_follows_is_counted_once_in_whatever_order(
+        records in any_records(), turn in 0..12_usize,
+    ) {
+        let counted = count(&world(), &records, "mon 19:30");
+        let mut turned = records.clone();
+        turned.rotate_left(turn.min(records.len()));
+        prop_assert_eq!(&counted, &count(&world(), &turned, "mon 19:30"));
+        let alone = |record: &Record| {
+            let one = std::slice::from_ref(record);
+            count(&world(), one, "mon 19:30")
+        };
+        let each: Vec<_> = records.iter().filter_map(alone).collect();
+        let Some(digest) = counted else {
+            prop_assert!(each.is_empty());
+            return Ok(());
+        };
+        let sum = |part: fn(&Digest) -> usize| each.iter().map(part).sum::<usize>();
+        prop_assert_eq!(digest.followed, each.len());
+        prop_assert_eq!(digest.asked, sum(|one| one.asked));
+        let parts: [fn(&Digest) -> usize; 7] = [
+            |d| d.seen, |d| d.already, |d| d.would, |d| d.refused, |d| d.stuck, |d| d.overtaken,
+            |d| d.unfinished,
+        ];
+        prop_assert_eq!(parts.map(|part| part(&digest)), parts.map(sum));
+        prop_assert_eq!(parts.map(|part| part(&digest)).iter().sum::<usize>(), digest.followed);
+        let at_the_end = digest.seen + digest.already + digest.would;
+        prop_assert_eq!(digest.not_seen.len(), digest.followed - at_the_end);
+        let longest = each.iter().filter_map(|one| one.slowest.as_ref()).map(|s| s.seconds).max();
+        prop_assert_eq!(digest.slowest.map(|slowest| slowest.seconds), longest);
+    }
+}
