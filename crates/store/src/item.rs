@@ -30,6 +30,10 @@ pub const HEAD: &str = "head";
 /// The partition of the accounts' states.
 pub const STATE: &str = "state";
 
+/// The partition of which edge of each schedule was told of last. It is in the table `accounts`:
+/// no function writes the table of the schedules.
+pub const DIGEST: &str = "digest";
+
 /// The partition of what was applied when, and by whom.
 pub const LOG: &str = "log";
 
@@ -251,6 +255,44 @@ pub fn of_account_state(state: &AccountState) -> Result<Item, StoreError> {
 
 /// A stored account's state.
 pub fn to_account_state(item: Item) -> Result<AccountState, StoreError> {
+    read(item)
+}
+
+/// Which edge of a schedule was told of last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Digested {
+    /// Which schedule.
+    pub schedule: ScheduleName,
+    /// When its wish changed.
+    pub edge: Timestamp,
+    /// Who told of it: one invocation, at one instant.
+    pub by: String,
+}
+
+/// The key of what was told of a schedule.
+#[must_use]
+pub fn digest_key(schedule: &ScheduleName) -> Item {
+    key([
+        ("generation_key", DIGEST.to_owned()),
+        ("name", schedule.to_string()),
+    ])
+}
+
+/// What was told of a schedule, as it is stored. Edges are compared by `edge_ms`.
+pub fn of_digested(one: &Digested) -> Result<Item, StoreError> {
+    let mut item = keyed(
+        one,
+        [
+            ("generation_key", DIGEST.to_owned()),
+            ("name", one.schedule.to_string()),
+        ],
+    )?;
+    item.insert("edge_ms".to_owned(), milliseconds(one.edge));
+    Ok(item)
+}
+
+/// What is stored of what was told of a schedule.
+pub fn to_digested(item: Item) -> Result<Digested, StoreError> {
     read(item)
 }
 

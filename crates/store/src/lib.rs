@@ -1,12 +1,13 @@
 //! What Offhours remembers, in DynamoDB; every write names the revision it replaces.
 //!
 //! Four tables: `schedules` (the head, the overrides, and each generation's schedules),
-//! `accounts` (each generation's accounts, and what was learnt of them), `resources` (one record
-//! each) and `history`. [`Reader`] cannot write: the function that runs most often gets only that.
+//! `accounts` (each generation's accounts, what was learnt of them, and which edges were told of),
+//! `resources` (one record each) and `history`. [`Reader`] cannot write: the function that runs most often gets only that.
 
 mod clock;
 mod condition;
 mod configure;
+mod digests;
 mod history;
 pub mod item;
 mod overrides;
@@ -30,7 +31,7 @@ use serde::{Deserialize, Serialize};
 pub use condition::{TableCondition, TableTrouble};
 pub use configure::ApplyError;
 pub use history::{Finished, HistoryPage, HistoryPages};
-pub use item::{HISTORY_DAYS, Head, LogEntry};
+pub use item::{Digested, HISTORY_DAYS, Head, LogEntry};
 pub use overrides::OverrideError;
 pub use read::{AccountStates, InForce, Present, Reader};
 pub use records::{Found, RecordPages, Unreadable};
@@ -95,7 +96,7 @@ where
 pub struct Tables {
     /// The head, the overrides, schedules by generation.
     pub schedules: String,
-    /// Accounts by generation, and their states.
+    /// Accounts by generation, their states, and which edge of each schedule was told of.
     pub accounts: String,
     /// Records.
     pub resources: String,
@@ -121,6 +122,7 @@ impl Tables {
 #[derive(Debug, Clone)]
 pub struct Store {
     reader: Reader,
+    digests: digests::Memory,
 }
 
 impl Store {
@@ -129,6 +131,7 @@ impl Store {
     pub fn new(client: Client, tables: Tables) -> Self {
         Self {
             reader: Reader::new(client, tables),
+            digests: digests::Memory::default(),
         }
     }
 

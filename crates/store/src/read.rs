@@ -277,7 +277,7 @@ impl Reader {
         Ok(entries)
     }
 
-    async fn partition(&self, table: &str, key: &str) -> Result<Vec<Item>, StoreError> {
+    pub(crate) async fn partition(&self, table: &str, key: &str) -> Result<Vec<Item>, StoreError> {
         let mut pages = self
             .client
             .query()

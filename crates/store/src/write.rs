@@ -27,8 +27,8 @@ const ABSENT: &str = "attribute_not_exists(account)";
 /// What every update of an account's state sets.
 const SET_ACCOUNT: &str = "SET account = :account, #format = :format";
 
-/// The condition that no newer program wrote an account's state.
-const KNOWN_FORMAT: &str = "(attribute_not_exists(#format) OR #format <= :format)";
+/// The condition that no newer program wrote an item, for updates of a part of it.
+pub(crate) const KNOWN_FORMAT: &str = "(attribute_not_exists(#format) OR #format <= :format)";
 
 impl Store {
     /// Replaces the record whose revision `record` carries, and returns it with the next one.

@@ -7,8 +7,10 @@
 
 mod accounts;
 mod configuration;
+mod digests;
 mod due;
 mod fixtures;
+mod formats;
 mod history;
 mod overrides;
 mod pages;

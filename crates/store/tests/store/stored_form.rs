@@ -21,7 +21,7 @@ use domain::{
 use insta::assert_snapshot;
 use serde_json::Value;
 use store::{
-    AccountState, Ending, Head, HistoryEntry, LogEntry, Rate, StoreError,
+    AccountState, Digested, Ending, Head, HistoryEntry, LogEntry, Rate, StoreError,
     item::{self, ConfigurationItem, HeadItem, Item},
 };
 
@@ -768,6 +768,31 @@ async fn the_form_of_what_was_learnt_of_an_account() {
       },
       "rate_ms": 1781506800000,
       "tried_at": "2026-06-15T07:05:00Z"
+    }
+    "#);
+}
+
+#[tokio::test]
+async fn the_form_of_what_was_told_of_a_schedule() {
+    let world = World::new().await;
+    let digested = Digested {
+        schedule: office_hours_name(),
+        edge: monday(),
+        by: "poll-status-7 at 2026-06-15T07:08:00Z".to_owned(),
+    };
+    assert!(world.store().claim_digest(&digested).await.unwrap());
+    let stored = world.items(&World::tables().accounts).await.remove(0);
+    assert_eq!(item::of_digested(&digested).unwrap(), stored);
+    assert_eq!(item::to_digested(stored.clone()).unwrap(), digested);
+    assert_snapshot!(shown(&stored), @r#"
+    {
+      "by": "poll-status-7 at 2026-06-15T07:08:00Z",
+      "edge": "2026-06-15T07:00:00Z",
+      "edge_ms": 1781506800000,
+      "format": 1,
+      "generation_key": "digest",
+      "name": "office-hours",
+      "schedule": "office-hours"
     }
     "#);
 }

@@ -1,0 +1,232 @@
+//! Items of every format so far are read: each folder `format-N` holds one item of each kind as a
+//! release of that format wrote it, in DynamoDB's own JSON. They are never written anew.
+
+use std::{collections::HashMap, fs, path::PathBuf};
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use domain::{
+    configuration::{Account, Generation, Override, Settings, Target},
+    record::{Direction, EdgeKey, Last, LastEnding, Phase, Rank, Record, Revision},
+    schedule::Wish,
+};
+use serde_json::Value;
+use store::{
+    AccountState, Digested, Head, LogEntry, Rate,
+    item::{self, ConfigurationItem, HeadItem, Item},
+};
+
+use crate::fixtures::{
+    at, ended, hetzner, monday, office_hours, office_hours_name, pool_in_flight, reference, server,
+    stopped_on_friday, transition,
+};
+
+/// A kind of item, and the comparison with what was written.
+type Kind = (&'static str, fn(Item));
+
+const KINDS: [Kind; 13] = [
+    ("record-settled", |item| {
+        assert_eq!(item::to_record(item).unwrap(), settled());
+    }),
+    ("record-in-flight", |item| {
+        assert_eq!(item::to_record(item).unwrap(), pool_in_flight());
+    }),
+    ("record-refused", |item| {
+        assert_eq!(item::to_record(item).unwrap(), refused());
+    }),
+    ("head", |item| match item::to_head_item(item).unwrap() {
+        HeadItem::Head(read) => assert_eq!(read, head()),
+        HeadItem::Override(other) => panic!("{other:?} is no head"),
+    }),
+    ("override", |item| match item::to_head_item(item).unwrap() {
+        HeadItem::Override(read) => assert_eq!(read, an_override()),
+        HeadItem::Head(other) => panic!("{other:?} is no override"),
+    }),
+    ("log-entry", |item| {
+        assert_eq!(item::to_log_entry(item).unwrap(), log_entry());
+    }),
+    ("settings", |item| {
+        match item::to_configuration_item(item).unwrap() {
+            ConfigurationItem::Settings(read) => assert_eq!(read, settings()),
+            ConfigurationItem::Schedule { schedule, .. } => panic!("{schedule} is no settings"),
+        }
+    }),
+    ("schedule", |item| {
+        match item::to_configuration_item(item).unwrap() {
+            ConfigurationItem::Schedule { schedule, rule } => {
+                let wanted = office_hours();
+                assert_eq!(schedule, office_hours_name());
+                assert_eq!(rule.schedule.definition(), wanted.schedule.definition());
+                assert_eq!(rule.manner, wanted.manner);
+                assert_eq!(rule.resources, wanted.resources);
+            }
+            ConfigurationItem::Settings(other) => panic!("{other:?} is no schedule"),
+        }
+    }),
+    ("account", |item| {
+        let name = "hz-eu".parse().unwrap();
+        assert_eq!(item::to_account(item).unwrap(), (name, hetzner()));
+    }),
+    ("account-with-read-token", |item| {
+        let name = "hz-eu".parse().unwrap();
+        assert_eq!(item::to_account(item).unwrap(), (name, with_read_token()));
+    }),
+    ("account-state", |item| {
+        assert_eq!(item::to_account_state(item).unwrap(), account_state());
+    }),
+    ("history", |item| {
+        let entry = ended(&reference("hz-eu/server/1"), 0);
+        assert_eq!(item::to_history(item).unwrap(), entry);
+    }),
+    ("digest", |item| {
+        assert_eq!(item::to_digested(item).unwrap(), digested());
+    }),
+];
+
+fn settled() -> Record {
+    Record {
+        due_at: Some(at("2026-06-15T08:00:00Z")),
+        revision: Revision(12),
+        ..stopped_on_friday(1)
+    }
+}
+
+fn refused() -> Record {
+    Record {
+        phase: Phase::Refused {
+            transition: transition(Direction::Stop),
+            reason: "the plan cannot shrink".to_owned(),
+        },
+        last: Some(Last {
+            key: EdgeKey {
+                instant: at("2026-06-15T19:00:00Z"),
+                rank: Rank::Schedule,
+            },
+            direction: Direction::Stop,
+            claimed_at: at("2026-06-15T19:00:01.5Z"),
+            asked_at: Some(at("2026-06-15T19:00:01.5Z")),
+            accepted_at: None,
+            finished_at: at("2026-06-15T19:00:02Z"),
+            ending: LastEnding::Refused,
+        }),
+        ..server(1)
+    }
+}
+
+fn head() -> Head {
+    Head {
+        generation: Generation(3),
+        author: "ada".to_owned(),
+        applied_at: Some(monday()),
+    }
+}
+
+fn an_override() -> Override {
+    Override {
+        target: Target::Schedule(office_hours_name()),
+        wish: Wish::Running,
+        set_at: monday(),
+        ends_at: at("2026-06-15T22:00:00Z"),
+        by: "ada".to_owned(),
+        why: Some("a demonstration".to_owned()),
+    }
+}
+
+fn log_entry() -> LogEntry {
+    LogEntry {
+        generation: Generation(3),
+        author: "ada".to_owned(),
+        applied_at: monday(),
+        repeats: Some(Generation(1)),
+    }
+}
+
+fn settings() -> Settings {
+    Settings {
+        protect: vec!["name:*prod*".parse().unwrap()],
+        max_stops: 20,
+        ..Settings::default()
+    }
+}
+
+fn with_read_token() -> Account {
+    Account {
+        read_token: Some("ssm:/offhours/hz-eu-read".parse().unwrap()),
+        ..hetzner()
+    }
+}
+
+fn account_state() -> AccountState {
+    AccountState {
+        account: "hz-eu".parse().unwrap(),
+        listed_at: Some(monday()),
+        tried_at: Some(monday()),
+        error: None,
+        rate: Some(Rate {
+            remaining: 3500,
+            at: monday(),
+        }),
+    }
+}
+
+fn digested() -> Digested {
+    Digested {
+        schedule: office_hours_name(),
+        edge: monday(),
+        by: "poll-status-7 at 2026-06-15T07:08:00Z".to_owned(),
+    }
+}
+
+fn folder(format: u32) -> PathBuf {
+    let tests = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/store");
+    tests.join(format!("format-{format}"))
+}
+
+/// An item from DynamoDB's JSON, `{"name": {"S": "web"}, …}`.
+fn item(json: Value) -> Item {
+    let Value::Object(fields) = json else {
+        panic!("no item: {json}");
+    };
+    let fields = fields.into_iter();
+    fields
+        .map(|(name, value)| (name, attribute(value)))
+        .collect()
+}
+
+fn attribute(typed: Value) -> AttributeValue {
+    let typed: HashMap<String, Value> = serde_json::from_value(typed).unwrap();
+    let (kind, value) = typed.into_iter().next().unwrap();
+    let text = |value: Value| value.as_str().unwrap().to_owned();
+    match kind.as_str() {
+        "S" => AttributeValue::S(text(value)),
+        "N" => AttributeValue::N(text(value)),
+        "BOOL" => AttributeValue::Bool(value.as_bool().unwrap()),
+        "NULL" => AttributeValue::Null(true),
+        "M" => AttributeValue::M(item(value)),
+        "L" => {
+            let values: Vec<Value> = serde_json::from_value(value).unwrap();
+            AttributeValue::L(values.into_iter().map(attribute).collect())
+        }
+        other => panic!("the type {other} is not used"),
+    }
+}
+
+#[test]
+fn items_of_every_format_are_read() {
+    for format in 1..=item::FORMAT {
+        let folder = folder(format);
+        for (kind, check) in KINDS {
+            let file = folder.join(format!("{kind}.json"));
+            let text = fs::read_to_string(&file);
+            let text = text.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+            let stored = item(serde_json::from_str(&text).unwrap());
+            assert_eq!(stored["format"], AttributeValue::N(format.to_string()));
+            check(stored);
+        }
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), KINDS.len());
+    }
+}
+
+#[test]
+fn there_is_no_folder_of_a_format_to_come() {
+    assert!(!folder(item::FORMAT + 1).exists());
+}
