@@ -7,9 +7,13 @@ use std::{
 };
 
 use cloud_simulator::Entry;
-use domain::resource::{AutoscaleBounds, PlanCapacity, SavedState};
+use domain::{
+    digest::Digest,
+    resource::{AutoscaleBounds, PlanCapacity, SavedState},
+    schedule::Wish,
+};
 use jiff::{SignedDuration, Timestamp};
-use lifecycle::Outcome;
+use lifecycle::{Event, Outcome};
 use offhours::local::summary::{Summary, Tally};
 use serde_json::Value;
 
@@ -27,6 +31,8 @@ const UNTOUCHABLE: [&str; 4] = [
 
 /// What a day of the example leaves behind.
 struct Day {
+    outcomes: Vec<Outcome>,
+    digests: Vec<Digest>,
     log: Vec<Entry>,
     summary: Summary,
     /// Every resource before the first stop.
@@ -55,6 +61,8 @@ fn day() -> Day {
             .await
             .unwrap();
         Day {
+            outcomes: world.outcomes().to_vec(),
+            digests: world.digests().to_vec(),
             log: world.simulator().log(),
             summary,
             before,
@@ -71,6 +79,60 @@ fn a_day_of_the_example_fleet() {
     after_the_next_start_everything_is_as_it_was(&day);
     nobody_touches_what_is_protected_opted_out_or_unnamed(&day);
     changes_use_the_documented_methods_and_paths_and_no_others(&day);
+    each_edge_is_told_of_once_and_its_numbers_are_what_happened(&day);
+}
+
+fn each_edge_is_told_of_once_and_its_numbers_are_what_happened(day: &Day) {
+    let told = day
+        .digests
+        .iter()
+        .map(|d| (d.schedule.as_str(), d.edge, d.wish));
+    let edges = [
+        ("berlin-office", "07:00:00", Wish::Running),
+        ("new-york-office", "13:30:00", Wish::Running),
+        ("berlin-office", "18:00:00", Wish::Stopped),
+        ("new-york-office", "23:00:00", Wish::Stopped),
+    ];
+    let edges = edges.map(|(schedule, time, wish)| (schedule, monday(time), wish));
+    assert_eq!(told.collect::<Vec<_>>(), edges);
+    for digest in &day.digests {
+        // No two edges are under way at once: what happened meanwhile belongs to this one.
+        let meanwhile = digest.edge..=digest.at;
+        let during = || day.outcomes.iter().filter(|o| meanwhile.contains(&o.at));
+        let count = |is: fn(&Event) -> bool| during().filter(|o| is(&o.event)).count();
+        // A request that is refused at once is told as refused.
+        let asked = count(|e| matches!(e, Event::Asked { .. } | Event::Refused { .. }));
+        assert_eq!(digest.asked, asked);
+        assert_eq!(digest.seen, count(|e| matches!(e, Event::Seen { .. })));
+        assert_eq!(
+            digest.refused,
+            count(|e| matches!(e, Event::Refused { .. }))
+        );
+        let already = count(|e| matches!(e, Event::AlreadyThere { .. }));
+        assert_eq!(digest.already, already);
+        assert_eq!(
+            (digest.unfinished, digest.stuck, digest.overtaken),
+            (0, 0, 0)
+        );
+        let ended = digest.seen + digest.already + digest.refused;
+        assert_eq!(digest.followed, ended);
+        assert_eq!(digest.not_seen.len(), digest.refused);
+        let longest = during().filter_map(|outcome| {
+            if let Event::Seen { seconds, .. } = outcome.event {
+                Some(seconds)
+            } else {
+                None
+            }
+        });
+        let slowest = digest.slowest.as_ref().map(|slowest| slowest.seconds);
+        assert_eq!(slowest, longest.max());
+    }
+    let evening = day.digests[2].to_string();
+    assert_eq!(
+        evening,
+        "berlin-office: 8 of 9 stopped (1 already), 1 refused; slowest berlin-orders 480 s; \
+         next edge in 12.9 h"
+    );
 }
 
 /// What the requests and their answers alone tell of one resource.
@@ -532,10 +594,17 @@ fn the_program_prints_one_json_object_per_line_and_the_summary_last() {
     let mut lines: Vec<&str> = text.lines().collect();
     let summary: Summary = serde_json::from_str(lines.pop().unwrap()).unwrap();
     let mut counted = Summary::default();
+    let mut digests = Vec::new();
     for line in lines {
-        let outcome: Outcome = serde_json::from_str(line).unwrap();
-        counted.count(&outcome);
+        let told: Value = serde_json::from_str(line).unwrap();
+        if told["event"] == "edge-completed" {
+            digests.push(serde_json::from_value::<Digest>(told).unwrap());
+        } else {
+            let outcome: Outcome = serde_json::from_value(told).unwrap();
+            counted.count(&outcome);
+        }
     }
+    assert!(!digests.is_empty());
     let tallies = |summary: &Summary| -> Vec<_> {
         let all = summary.resources.iter();
         all.map(|(name, t)| {

@@ -12,6 +12,7 @@ mod cargo_lambda;
 mod clients;
 mod commands;
 mod day;
+mod digests;
 mod evening;
 mod guard_rails;
 mod inventory;

@@ -21,6 +21,7 @@ use cloud_simulator::{Entry, Fault, Simulator};
 use domain::{
     ResourceRef,
     configuration::{Configuration, Override, Target},
+    digest::Digest,
     record::Record,
     schedule::Wish,
 };
@@ -29,7 +30,7 @@ use jiff::{SignedDuration, Timestamp};
 use lifecycle::{Event, Outcome, Report, outcome::Subject};
 use offhours::{
     configuration_file,
-    local::{Local, Options, clouds::Clouds},
+    local::{Local, Options, clouds::Clouds, service::News},
 };
 use serde_json::Value;
 use store::{Store, Tables};
@@ -188,8 +189,9 @@ pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
 /// The service in one process with its simulated clouds, on a clock that the test moves.
 pub(crate) struct World {
     pub(crate) local: Local,
-    outcomes: mpsc::UnboundedReceiver<Outcome>,
+    news: mpsc::UnboundedReceiver<News>,
     heard: Vec<Outcome>,
+    digests: Vec<Digest>,
 }
 
 impl World {
@@ -205,7 +207,7 @@ impl World {
         clouds: Clouds,
         from: Timestamp,
     ) -> Self {
-        let (sender, outcomes) = mpsc::unbounded_channel();
+        let (sender, news) = mpsc::unbounded_channel();
         let options = Options {
             configuration: Some(configuration),
             clouds,
@@ -216,8 +218,9 @@ impl World {
         };
         Self {
             local: Local::start(options, sender).await.unwrap(),
-            outcomes,
+            news,
             heard: Vec::new(),
+            digests: Vec::new(),
         }
     }
 
@@ -246,10 +249,23 @@ impl World {
 
     /// Everything that was told so far.
     pub(crate) fn outcomes(&mut self) -> &[Outcome] {
-        while let Ok(outcome) = self.outcomes.try_recv() {
-            self.heard.push(outcome);
-        }
+        self.hear();
         &self.heard
+    }
+
+    /// The digests of edges that were told so far.
+    pub(crate) fn digests(&mut self) -> &[Digest] {
+        self.hear();
+        &self.digests
+    }
+
+    fn hear(&mut self) {
+        while let Ok(news) = self.news.try_recv() {
+            match news {
+                News::Outcome(outcome) => self.heard.push(outcome),
+                News::Digest(digest) => self.digests.push(digest),
+            }
+        }
     }
 
     /// What was told of one resource so far.

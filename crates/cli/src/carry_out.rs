@@ -23,7 +23,7 @@ use crate::{
     Exit,
     commands::Format,
     connection::{Functions, Session},
-    local::view::View,
+    local::{service::News, view::View},
     output,
 };
 
@@ -65,7 +65,7 @@ pub async fn carry_out(
     command: &Command,
     format: Option<Format>,
 ) -> anyhow::Result<Exit> {
-    let (sender, mut outcomes) = mpsc::unbounded_channel();
+    let (sender, mut news) = mpsc::unbounded_channel();
     let functions = session.functions(sender)?;
     let mut waiting = Waiting {
         session,
@@ -78,7 +78,7 @@ pub async fn carry_out(
     };
     let report = give(session, &functions, command).await?;
     // The report has it all: what was told on the way is in it.
-    while outcomes.try_recv().is_ok() {}
+    while news.try_recv().is_ok() {}
     for outcome in &report.outcomes {
         waiting.hear(outcome)?;
     }
@@ -86,7 +86,7 @@ pub async fn carry_out(
         output::remark("There is nothing that this is about.\n");
     }
     if command.until == Until::Seen && !command.dry_run {
-        waiting.until_seen(&mut outcomes).await?;
+        waiting.until_seen(&mut news).await?;
     }
     waiting.view.finish();
     Ok(match (waiting.failed, waiting.needs_person) {
@@ -181,10 +181,7 @@ impl Waiting<'_> {
 
     /// Looks until nothing that was asked for is under way any more, or Ctrl-C is pressed: what
     /// was asked for goes on without us.
-    async fn until_seen(
-        &mut self,
-        outcomes: &mut mpsc::UnboundedReceiver<Outcome>,
-    ) -> anyhow::Result<()> {
+    async fn until_seen(&mut self, news: &mut mpsc::UnboundedReceiver<News>) -> anyhow::Result<()> {
         let interrupt = tokio::signal::ctrl_c();
         tokio::pin!(interrupt);
         let began = self.session.now;
@@ -202,8 +199,11 @@ impl Waiting<'_> {
                 let looked = service.poll_once().await;
                 looked.map_err(|error| anyhow::anyhow!(error))?;
             }
-            while let Ok(outcome) = outcomes.try_recv() {
-                self.hear(&outcome)?;
+            while let Ok(news) = news.try_recv() {
+                match news {
+                    News::Outcome(outcome) => self.hear(&outcome)?,
+                    News::Digest(_) => {}
+                }
             }
             self.forget_ended(began).await?;
         }

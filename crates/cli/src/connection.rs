@@ -14,7 +14,7 @@ use environment::{
     settings,
 };
 use jiff::Timestamp;
-use lifecycle::{Access, Outcome, Providers};
+use lifecycle::{Access, Providers};
 use store::{Found, Store, StoreError, Tables};
 use tokio::sync::mpsc;
 
@@ -23,7 +23,7 @@ use crate::{
     local::{
         clouds::Clouds,
         engine,
-        service::{Clients, Service},
+        service::{Clients, News, Service},
     },
     output,
 };
@@ -186,8 +186,8 @@ impl Session {
         self.aws.as_ref()
     }
 
-    /// The functions. In this process they tell `outcomes` what happens.
-    pub fn functions(&self, outcomes: mpsc::UnboundedSender<Outcome>) -> anyhow::Result<Functions> {
+    /// The functions. In this process they tell `news` what happens.
+    pub fn functions(&self, news: mpsc::UnboundedSender<News>) -> anyhow::Result<Functions> {
         if let Some(config) = &self.aws {
             return Ok(Functions::Lambda(LambdaFunctions::of_stack(
                 config,
@@ -199,7 +199,7 @@ impl Session {
             Clients::of(&self.clouds)?,
             self.clock.clone(),
             self.stepped.clone(),
-            outcomes,
+            news,
         )))
     }
 

@@ -1,6 +1,9 @@
 //! The inventory: what each account has, compared with what is recorded, and mended.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
 
 use domain::{
     AccountName, ResourceId, ResourceKind, ResourceRef,
@@ -30,12 +33,12 @@ const TAGS_VANISHED: &str = "all tags vanished at once while the resources are s
     believed. If the token lost its right to read tags, give it back; to opt everything out, tag \
     it offhours:off";
 
-/// Takes the inventory of every account for which it is due.
+/// Takes the inventory of every account for which it is due. Returns the configuration in force.
 pub(crate) async fn take_due(
     context: Context<'_>,
     invoke: &impl Invoke,
     report: &mut Report,
-) -> Result<(), Error> {
+) -> Result<Arc<Configuration>, Error> {
     let present = context.store.present().await?;
     let configuration = context.store.configuration(present.head.generation).await?;
     let states = context.store.account_states().await?;
@@ -56,7 +59,7 @@ pub(crate) async fn take_due(
             report.add(context, outcomes);
         }
     }
-    Ok(())
+    Ok(configuration)
 }
 
 /// The accounts whose states a newer program wrote. Without its state nobody knows whether an

@@ -9,6 +9,7 @@ pub mod act;
 pub mod approve;
 mod backoff;
 pub mod by_hand;
+mod digest;
 mod ends;
 pub mod event;
 mod inventory;

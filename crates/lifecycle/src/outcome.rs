@@ -4,6 +4,7 @@ use std::fmt;
 
 use domain::{
     AccountName, ResourceRef, ScheduleName,
+    digest::Digest,
     record::{Cause, Direction, Record},
     resource::SavedState,
 };
@@ -23,6 +24,9 @@ pub struct Report {
     /// What accounts showed that were tried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trials: Vec<Trial>,
+    /// What became of edges of schedules, each told once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub digests: Vec<Digest>,
     /// What a newer program wrote, and this one left alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_alone: Vec<LeftAlone>,

@@ -6,7 +6,7 @@ use std::{
 };
 
 use domain::{
-    AccountName, ResourceRef,
+    AccountName, ResourceRef, ScheduleName,
     record::{Observed, Record},
     resource::{Look, Resource},
 };
@@ -17,7 +17,7 @@ use store::{InForce, StoreError};
 use crate::{
     Context, Error,
     act::save_rate,
-    inventory,
+    digest, inventory,
     left_alone::reread,
     looks::{self, Looked},
     outcome::{Event, Outcome, Report},
@@ -38,21 +38,23 @@ const WAITS: [Duration; 4] = [
 /// until nearly a minute has passed. With nothing due it ends at once.
 pub async fn tick(context: Context<'_>, invoke: &impl Invoke) -> Result<Report, Error> {
     let mut report = Report::default();
-    inventory::take_due(context, invoke, &mut report).await?;
+    let configuration = inventory::take_due(context, invoke, &mut report).await?;
+    let mut waiting = BTreeSet::new();
     for wait in WAITS.iter().map(Some).chain([None]) {
-        report.in_flight = follow_due(context, invoke, &mut report).await?;
+        waiting = follow_due(context, invoke, &mut report).await?;
         match wait {
             Some(wait) if report.in_flight > 0 => context.clock.sleep(*wait).await,
             Some(_) | None => break,
         }
     }
+    digest::tell_due(context, &configuration, &waiting, &mut report).await?;
     Ok(report)
 }
 
 /// One look at what is in flight, for somebody who waits for it.
 pub async fn look_once(context: Context<'_>, invoke: &impl Invoke) -> Result<Report, Error> {
     let mut report = Report::default();
-    report.in_flight = follow_due(context, invoke, &mut report).await?;
+    follow_due(context, invoke, &mut report).await?;
     Ok(report)
 }
 
@@ -139,20 +141,22 @@ pub fn in_a_line(resource: &Resource) -> String {
     }
 }
 
-/// One look at all that the index says is in flight; returns how much still is.
+/// One look at all that the index says is in flight; notes how much still is, and returns the
+/// schedules of what is due or in flight.
 async fn follow_due(
     context: Context<'_>,
     invoke: &impl Invoke,
     report: &mut Report,
-) -> Result<usize, Error> {
+) -> Result<BTreeSet<ScheduleName>, Error> {
+    report.in_flight = 0;
     let hints = report.readable(context.store.due(context.clock.now()).await?);
-    let references: Vec<_> = hints
+    let (hints, due): (Vec<_>, Vec<_>) = hints
         .into_iter()
-        .filter(|record| record.in_flight().is_some())
-        .map(|record| record.reference)
-        .collect();
+        .partition(|record| record.in_flight().is_some());
+    let mut waiting: BTreeSet<_> = due.into_iter().filter_map(|r| r.schedule).collect();
+    let references: Vec<_> = hints.into_iter().map(|record| record.reference).collect();
     if references.is_empty() {
-        return Ok(0);
+        return Ok(waiting);
     }
     let records = report.readable(context.store.records(&references).await?);
     let in_force = context.store.in_force().await?;
@@ -165,7 +169,6 @@ async fn follow_due(
                 .push(record);
         }
     }
-    let mut in_flight = 0;
     for (account, records) in by_account {
         let client = context
             .providers
@@ -186,10 +189,10 @@ async fn follow_due(
             client: &client,
             in_force: &in_force,
         };
-        in_flight += follower.follow(records, invoke, report).await?;
+        waiting.extend(follower.follow(records, invoke, report).await?);
         save_rate(&context, &account, &client).await?;
     }
-    Ok(in_flight)
+    Ok(waiting)
 }
 
 /// Follows transitions of one account.
@@ -200,29 +203,33 @@ pub(crate) struct Follower<'a> {
 }
 
 impl Follower<'_> {
+    /// Looks at each; counts those that go on, and returns their schedules.
     async fn follow(
         &self,
         records: Vec<Record>,
         invoke: &impl Invoke,
         report: &mut Report,
-    ) -> Result<usize, Error> {
+    ) -> Result<BTreeSet<ScheduleName>, Error> {
         let ids: BTreeSet<_> = records.iter().map(|r| r.reference.id.clone()).collect();
         let looks = looks::to_follow(self.client, self.context.clock, &ids).await;
-        let mut in_flight = 0;
+        let mut waiting = BTreeSet::new();
         let mut to_force = Vec::new();
         for record in records {
             let Some(looked) = looks.get(&record.reference.id) else {
                 continue;
             };
-            let reference = record.reference.clone();
+            let (reference, schedule) = (record.reference.clone(), record.schedule.clone());
             let follow = self.decide(&record, looked).await;
             let settled = self.carry_out(record, follow, &mut to_force).await?;
-            in_flight += usize::from(!settled.ended);
+            if !settled.ended {
+                report.in_flight += 1;
+                waiting.extend(schedule);
+            }
             report.add(self.context, settled.outcomes);
             tracing::debug!(resource.id = %reference, "Looked at {reference}");
         }
         self.ask_to_force(to_force, invoke).await;
-        Ok(in_flight)
+        Ok(waiting)
     }
 
     /// Judges one look.

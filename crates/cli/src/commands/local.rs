@@ -19,7 +19,7 @@ use crate::{
     Exit,
     configuration_file::{self, Listed},
     exit::UsageError,
-    local::{Local, Options, clouds::Clouds, summary::Summary, view::View},
+    local::{Local, Options, clouds::Clouds, service::News, summary::Summary, view::View},
     output::{self, Style},
 };
 
@@ -111,7 +111,7 @@ pub struct Args {
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let configuration = configuration(args)?;
     let (clouds, from) = clouds(args, configuration.as_ref()).await?;
-    let (sender, mut outcomes) = mpsc::unbounded_channel();
+    let (sender, mut news) = mpsc::unbounded_channel();
     let options = Options {
         configuration,
         clouds,
@@ -149,10 +149,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
                     signal?;
                     break true;
                 }
-                Some(outcome) = outcomes.recv() => {
-                    summary.count(&outcome);
-                    view.show(&outcome)?;
-                }
+                Some(news) = news.recv() => tell(&news, &mut summary, &mut view)?,
                 Some(now) = instants.recv() => view.passed(now),
                 result = &mut running => {
                     result?;
@@ -165,13 +162,22 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         output::remark("Ending: waiting for what the handlers are at.\n");
         local.finish().await;
     }
-    while let Ok(outcome) = outcomes.try_recv() {
-        summary.count(&outcome);
-        view.show(&outcome)?;
+    while let Ok(news) = news.try_recv() {
+        tell(&news, &mut summary, &mut view)?;
     }
     view.finish();
     conclude(args, &local, summary).await?;
     Ok(Exit::Done)
+}
+
+fn tell(news: &News, summary: &mut Summary, view: &mut View) -> anyhow::Result<()> {
+    match news {
+        News::Outcome(outcome) => {
+            summary.count(outcome);
+            view.show(outcome)
+        }
+        News::Digest(digest) => view.show_digest(digest),
+    }
 }
 
 /// What the arguments name; none where what is stored is to hold.

@@ -19,13 +19,12 @@ use domain::{
 };
 use environment::{Clock, SteppedClock, Tokens, aws};
 use jiff::{SignedDuration, Timestamp};
-use lifecycle::Outcome;
 use provider::Endpoints;
 use store::{Store, Tables};
 use tokio::sync::mpsc;
 
 use clouds::Clouds;
-use service::{Clients, Service};
+use service::{Clients, News, Service};
 
 use crate::{
     apply::consequences::Consequences, configuration_file::count, connection::all_records,
@@ -70,20 +69,20 @@ struct Began {
 
 impl Local {
     /// Starts the engine and the simulated clouds, and applies the configuration if it differs
-    /// from what is stored. What happens later goes into `outcomes`.
+    /// from what is stored. What happens later goes into `news`.
     pub async fn start(
         options: Options,
-        outcomes: mpsc::UnboundedSender<Outcome>,
+        news: mpsc::UnboundedSender<News>,
     ) -> anyhow::Result<Self> {
         let engine_address = engine::serve(options.data.as_deref(), options.engine_address).await?;
-        Self::start_on(engine_address, options, outcomes).await
+        Self::start_on(engine_address, options, news).await
     }
 
     /// [`Self::start`] with an engine that listens there already.
     pub async fn start_on(
         engine_address: SocketAddr,
         options: Options,
-        outcomes: mpsc::UnboundedSender<Outcome>,
+        news: mpsc::UnboundedSender<News>,
     ) -> anyhow::Result<Self> {
         let stepped = options.from.map(SteppedClock::at);
         let clock = stepped.clone().map_or_else(Clock::machine, Clock::from);
@@ -101,7 +100,7 @@ impl Local {
         apply(&store, options.configuration, clock.now()).await?;
         let clients = Clients::of(&clouds)?;
         Ok(Self {
-            service: Service::new(store, clients, clock, stepped.clone(), outcomes),
+            service: Service::new(store, clients, clock, stepped.clone(), news),
             clouds,
             stepped,
             speed: options.speed,

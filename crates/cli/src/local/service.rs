@@ -11,7 +11,7 @@ use std::{
     },
 };
 
-use domain::{AccountName, ResourceRef, configuration::Account, record::Writer};
+use domain::{AccountName, ResourceRef, configuration::Account, digest::Digest, record::Writer};
 use environment::{Clock, Function, Invoke, InvokeError, SteppedClock, in_words};
 use jiff::Timestamp;
 use lifecycle::{
@@ -31,11 +31,20 @@ pub struct Service {
     clients: Clients,
     clock: Clock,
     stepped: Option<SteppedClock>,
-    outcomes: mpsc::UnboundedSender<Outcome>,
+    news: mpsc::UnboundedSender<News>,
     invocations: AtomicU64,
     /// Tells this process's invocations from an earlier one's on the same data.
     process: String,
     tasks: Mutex<JoinSet<()>>,
+}
+
+/// What is told as it happens.
+#[derive(Debug)]
+pub enum News {
+    /// Something happened to a resource, or to an account.
+    Outcome(Outcome),
+    /// An edge of a schedule is over.
+    Digest(Digest),
 }
 
 /// The clients of the accounts, as the functions have them.
@@ -77,14 +86,14 @@ impl Service {
         clients: Clients,
         clock: Clock,
         stepped: Option<SteppedClock>,
-        outcomes: mpsc::UnboundedSender<Outcome>,
+        news: mpsc::UnboundedSender<News>,
     ) -> Arc<Self> {
         Arc::new(Self {
             store,
             clients,
             clock,
             stepped,
-            outcomes,
+            news,
             invocations: AtomicU64::new(0),
             process: uuid::Uuid::new_v4().to_string(),
             tasks: Mutex::default(),
@@ -141,7 +150,10 @@ impl Service {
         let writer = self.writer();
         let tell = |outcome: &Outcome| self.tell(outcome);
         let context = self.looking(&writer, &tell);
-        poll_status::handle(context, &Functions(self), event).await?;
+        let report = poll_status::handle(context, &Functions(self), event).await?;
+        for digest in report.digests {
+            self.news.send(News::Digest(digest)).ok();
+        }
         Ok(())
     }
 
@@ -198,7 +210,7 @@ impl Service {
 
     fn tell(&self, outcome: &Outcome) {
         // Nobody listens any more when the process is about to end.
-        self.outcomes.send(outcome.clone()).ok();
+        self.news.send(News::Outcome(outcome.clone())).ok();
     }
 
     /// What poll-status works with; [`Self::acting`] for stop and start.

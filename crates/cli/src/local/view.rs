@@ -2,13 +2,14 @@
 
 use std::{collections::HashMap, io};
 
-use domain::{ResourceRef, record::Direction};
+use domain::{ResourceRef, digest::Digest, record::Direction};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use jiff::{SignedDuration, Timestamp};
 use lifecycle::{
     Outcome,
     outcome::{Event, Subject},
 };
+use serde::Serialize;
 
 use crate::output;
 
@@ -71,6 +72,22 @@ impl View {
         Ok(())
     }
 
+    /// Shows what became of an edge of a schedule.
+    pub fn show_digest(&mut self, digest: &Digest) -> anyhow::Result<()> {
+        match self {
+            Self::None => {}
+            Self::Json => {
+                let event = "edge-completed";
+                let mut line = serde_json::to_string(&DigestLine { event, digest })?;
+                line.push('\n');
+                output::print(&line)?;
+            }
+            Self::Plain => output::print(&format!("{}\n", digest_line(digest)))?,
+            Self::Terminal(bars) => bars.all.println(digest_line(digest))?,
+        }
+        Ok(())
+    }
+
     /// Shows that time has passed.
     pub fn passed(&mut self, now: Timestamp) {
         if let Self::Terminal(bars) = self {
@@ -84,6 +101,14 @@ impl View {
             bars.all.clear().ok();
         }
     }
+}
+
+/// A digest among the lines for programs, each of which names its event.
+#[derive(Serialize)]
+struct DigestLine<'a> {
+    event: &'static str,
+    #[serde(flatten)]
+    digest: &'a Digest,
 }
 
 impl Bars {
@@ -174,4 +199,16 @@ fn line(outcome: &Outcome) -> String {
             format!("{when}  {account:<REFERENCE_WIDTH$} {:<20} {event}", "")
         }
     }
+}
+
+/// [`line`] for an edge of a schedule.
+fn digest_line(digest: &Digest) -> String {
+    let when = digest.at.strftime("%a %H:%M:%SZ");
+    let schedule = digest.schedule.to_string();
+    let text = digest.to_string();
+    let text = text.strip_prefix(&format!("{schedule}: ")).unwrap_or(&text);
+    format!(
+        "{when}  {:<REFERENCE_WIDTH$} {schedule:<20} {text}",
+        "schedule"
+    )
 }

@@ -1,0 +1,154 @@
+//! The digest of an edge: counted when the last who follow it have ended, or at the deadline, and
+//! told once.
+//!
+//! Cost follows the work: nothing is asked of the store unless an edge is young and was not told of
+//! by this process, and the records are not read while the index shows that some are at work.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use domain::{
+    ScheduleName,
+    configuration::Configuration,
+    decision::Rules,
+    digest::{Digest, deadline, edge_within_window},
+    record::Record,
+    schedule::Edge,
+};
+use jiff::Timestamp;
+use store::{Digested, Store};
+
+use crate::{Context, Error, outcome::Report};
+
+/// Tells of every edge for which it is time. `waiting` are the schedules of which something is due
+/// or in flight: a hint.
+pub(crate) async fn tell_due(
+    context: Context<'_>,
+    configuration: &Configuration,
+    waiting: &BTreeSet<ScheduleName>,
+    report: &mut Report,
+) -> Result<(), Error> {
+    let now = context.clock.now();
+    let mut young = young_edges(context.store, configuration, now);
+    young.retain(|name, edge| {
+        let at_work = waiting.contains(name);
+        !at_work || is_at_deadline(configuration, name, *edge, now)
+    });
+    if young.is_empty() {
+        return Ok(());
+    }
+    leave_told(context.store, &mut young, report).await?;
+    if young.is_empty() {
+        return Ok(());
+    }
+    let mut records = Vec::new();
+    for account in configuration.accounts.keys() {
+        records.extend(report.readable(context.store.records_of(account).await?));
+    }
+    // Records first, configuration second.
+    let in_force = context.store.in_force().await?;
+    for (name, edge) in young {
+        let ready = ready(
+            context.store,
+            &records,
+            in_force.rules(),
+            (&name, edge),
+            now,
+        );
+        let Some(digest) = ready else {
+            continue;
+        };
+        let claim = Digested {
+            schedule: name,
+            edge: edge.at,
+            by: format!("{} at {now}", context.writer.0),
+        };
+        if context.store.claim_digest(&claim).await? {
+            report.digests.push(digest);
+        }
+    }
+    Ok(())
+}
+
+/// The latest edge of each schedule, where it is young and this process has not told of it.
+fn young_edges(
+    store: &Store,
+    configuration: &Configuration,
+    now: Timestamp,
+) -> BTreeMap<ScheduleName, Edge> {
+    let schedules = configuration.schedules.iter();
+    let edges = schedules.filter_map(|(name, rule)| {
+        let edge = edge_within_window(&rule.schedule, now)?;
+        let may_be_due = store.digest_may_be_due(name, edge.at, now);
+        may_be_due.then(|| (name.clone(), edge))
+    });
+    edges.collect()
+}
+
+/// Leaves out the edges of which another process has told, and those of which a newer program
+/// knows more.
+async fn leave_told(
+    store: &Store,
+    young: &mut BTreeMap<ScheduleName, Edge>,
+    report: &mut Report,
+) -> Result<(), Error> {
+    let told = store.digested().await?;
+    let newer: BTreeSet<_> = told
+        .unreadable
+        .iter()
+        .map(|o| o.reference.clone())
+        .collect();
+    let told = report.readable(told);
+    young.retain(|name, edge| {
+        let known = told.get(name).is_some_and(|told| told.edge >= edge.at);
+        let is_told = known || newer.contains(name.as_str());
+        if is_told {
+            store.leave_digest(name, edge.at, Timestamp::MAX);
+        }
+        !is_told
+    });
+    Ok(())
+}
+
+/// The digest of an edge if it is time for it. If not, this process leaves the edge until then.
+fn ready(
+    store: &Store,
+    records: &[Record],
+    rules: Rules<'_>,
+    (name, edge): (&ScheduleName, Edge),
+    now: Timestamp,
+) -> Option<Digest> {
+    let late = is_at_deadline(rules.configuration, name, edge, now);
+    match Digest::of(records, rules, name, edge, now) {
+        Some(digest) if late || digest.is_complete() => Some(digest),
+        Some(_) => {
+            let of_it = records.iter().filter(|r| r.schedule.as_ref() == Some(name));
+            // At the next tick, unless all that is unfinished waits for something later.
+            let next = of_it.filter_map(|record| record.due_at).min();
+            let latest = latest(rules.configuration, name, edge);
+            let until = next.zip(latest).map(|(next, latest)| next.min(latest));
+            store.leave_digest(name, edge.at, until.unwrap_or(now));
+            None
+        }
+        None => {
+            let latest = latest(rules.configuration, name, edge);
+            let until = latest.filter(|_| !late).unwrap_or(Timestamp::MAX);
+            store.leave_digest(name, edge.at, until);
+            None
+        }
+    }
+}
+
+fn is_at_deadline(
+    configuration: &Configuration,
+    name: &ScheduleName,
+    edge: Edge,
+    now: Timestamp,
+) -> bool {
+    latest(configuration, name, edge).is_none_or(|latest| latest <= now)
+}
+
+/// The instant at which an edge is told of, whatever is unfinished.
+fn latest(configuration: &Configuration, name: &ScheduleName, edge: Edge) -> Option<Timestamp> {
+    let rule = configuration.schedules.get(name)?;
+    Some(deadline(&rule.schedule, edge))
+}

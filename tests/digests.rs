@@ -1,0 +1,179 @@
+//! Each edge of a schedule is told of once, whoever counts and however often.
+
+use aws_sdk_dynamodb::Client;
+use domain::{digest::Digest, record::Writer, schedule::Wish};
+use environment::{Clock, Function, Invoke, InvokeError, SteppedClock, Tokens, aws::local_config};
+use jiff::{SignedDuration, Timestamp};
+use lifecycle::{Access, Context, Providers, Report};
+use provider::{Endpoints, http_client};
+use serde_json::{Value, json};
+use store::{Store, item::digest_key};
+
+use crate::support::{CountingProxy, World, fault, monday, office_hours, one_of_each_kind, run};
+
+/// Functions that nobody is to invoke.
+struct Nobody;
+
+impl Invoke for Nobody {
+    async fn invoke(&self, function: Function, _: Value) -> Result<(), InvokeError> {
+        panic!("{function} was invoked");
+    }
+}
+
+/// A world after its evening edge, which was told of.
+async fn after_the_edge() -> World {
+    let configuration = office_hours("", "", "");
+    let world = World::start(&configuration, &one_of_each_kind(), monday("17:48:00")).await;
+    world.run_until(monday("18:31:30")).await;
+    world
+}
+
+/// One tick of another process, which holds no token: nothing is in flight.
+async fn tick(world: &World, store: &Store, writer: &str, at: Timestamp) -> Report {
+    let clouds = world.local.clouds_url().unwrap().clone();
+    let endpoints = Endpoints {
+        digitalocean: clouds.clone(),
+        hetzner: clouds,
+    };
+    let tokens = Tokens::from_variables();
+    let providers = Providers::new(Access::Read, tokens, endpoints, http_client().unwrap());
+    let clock = Clock::from(SteppedClock::at(at));
+    let writer = Writer(writer.to_owned());
+    let context = Context {
+        store,
+        providers: &providers,
+        clock: &clock,
+        writer: &writer,
+        tell: &|_| (),
+    };
+    let timer = json!({
+        "version": "0", "id": "1", "detail-type": "Scheduled Event", "source": "aws.events",
+        "account": "000000000000", "time": at, "region": "local",
+        "resources": ["arn:aws:events:local:000000000000:rule/offhours"], "detail": {},
+    });
+    let event = serde_json::from_value(timer).unwrap();
+    poll_status::handle(context, &Nobody, event).await.unwrap()
+}
+
+/// Has it that the evening's edge was not told of.
+async fn forget(world: &World) {
+    let address = world.local.engine_address;
+    let client = Client::new(&local_config(&format!("http://{address}")));
+    let delete = client.delete_item().table_name("offhours-accounts");
+    let key = digest_key(&"office".parse().unwrap());
+    delete.set_key(Some(key)).send().await.unwrap();
+}
+
+fn only(digests: &[Digest]) -> &Digest {
+    let [digest] = digests else {
+        panic!("not one digest: {digests:#?}");
+    };
+    digest
+}
+
+#[test]
+fn ticks_at_once_and_cold_starts_tell_of_an_edge_once() {
+    run(async {
+        let mut world = after_the_edge().await;
+        let told = only(world.digests()).clone();
+        assert_eq!((told.followed, told.seen, told.wish), (4, 4, Wish::Stopped));
+        let at = monday("18:32:00");
+        let (_, cold) = CountingProxy::before(world.local.engine_address).await;
+        assert_eq!(tick(&world, &cold, "cold", at).await.digests, []);
+
+        forget(&world).await;
+        let (_, first) = CountingProxy::before(world.local.engine_address).await;
+        let (_, second) = CountingProxy::before(world.local.engine_address).await;
+        // The same invocation twice is two of them.
+        let (left, right) = tokio::join!(
+            tick(&world, &first, "twice", at),
+            tick(
+                &world,
+                &second,
+                "twice",
+                at + SignedDuration::from_millis(1)
+            ),
+        );
+        let both = [left.digests, right.digests].concat();
+        let again = only(&both);
+        assert_eq!((again.edge, again.seen), (told.edge, told.seen));
+        for (store, at) in [
+            (&first, "18:33:00"),
+            (&cold, "18:34:00"),
+            (&second, "18:40:00"),
+        ] {
+            assert_eq!(tick(&world, store, "later", monday(at)).await.digests, []);
+        }
+    });
+}
+
+#[test]
+fn an_applied_configuration_does_not_tell_of_an_edge_again() {
+    run(async {
+        let mut world = after_the_edge().await;
+        let changed = office_hours("max_stops = 7", "", "");
+        world.apply(&changed).await;
+        world.run_until(monday("18:45:00")).await;
+        only(world.digests());
+    });
+}
+
+#[test]
+fn an_edge_that_nobody_saw_to_in_time_is_not_told_of() {
+    run(async {
+        let world = after_the_edge().await;
+        forget(&world).await;
+        let (proxy, cold) = CountingProxy::before(world.local.engine_address).await;
+        let report = tick(&world, &cold, "late", monday("18:40:01")).await;
+        assert_eq!(report.digests, []);
+        assert!(proxy.take_count() > 0);
+    });
+}
+
+#[test]
+fn a_tick_after_an_edge_was_told_of_costs_one_request_more_and_then_none() {
+    run(async {
+        let world = after_the_edge().await;
+        let (proxy, cold) = CountingProxy::before(world.local.engine_address).await;
+        // The head, the configuration in two tables, the states, what is due, what was told.
+        for (at, most) in [("18:32:00", 6), ("18:32:30", 3)] {
+            let report = tick(&world, &cold, "idle", monday(at)).await;
+            assert_eq!(report, Report::default());
+            let requests = proxy.take_count();
+            assert!((1..=most).contains(&requests), "{at}: {requests}");
+        }
+    });
+}
+
+#[test]
+fn at_the_deadline_an_edge_is_told_of_with_what_is_unfinished() {
+    run(async {
+        let configuration = office_hours("", "", "");
+        let mut world = World::start(&configuration, &one_of_each_kind(), monday("17:48:00")).await;
+        world.run_until(monday("17:59:30")).await;
+        world.simulator().add_fault(fault(&json!({
+            "match": { "account": "hz-eu" },
+            "times": 100_000,
+            "does": { "answer": { "status": 503 } },
+        })));
+        world.run_until(monday("18:34:30")).await;
+        assert_eq!(world.digests(), []);
+        world.run_until(monday("18:50:00")).await;
+        let digest = only(world.digests());
+        assert_eq!(digest.at, monday("18:35:00"));
+        assert_eq!((digest.seen, digest.unfinished), (3, 1));
+        assert_eq!(digest.not_seen[0].name, "ci");
+    });
+}
+
+#[test]
+fn an_edge_that_nobody_follows_is_not_told_of() {
+    run(async {
+        let configuration = office_hours("", "", "");
+        let fleet = one_of_each_kind().replace("office", "off");
+        let mut world = World::start(&configuration, &fleet, monday("17:48:00")).await;
+        world.run_until(monday("18:45:00")).await;
+        assert_eq!(world.digests(), []);
+        assert_eq!(world.changes().len(), 0);
+    });
+}
