@@ -301,6 +301,9 @@ impl Batch<'_> {
         let event = match note::meaning(&answer) {
             Noted::Refused(reason) => Event::Refused {
                 direction: self.direction,
+                cause: record
+                    .in_flight()
+                    .map(|transition| transition.cause.clone()),
                 reason,
             },
             Noted::Answer(answer) => self.asked(&record, &send.change, send.cut, answer),

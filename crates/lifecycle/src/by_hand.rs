@@ -73,6 +73,7 @@ pub async fn command(
             subject: crate::outcome::Subject::Resource {
                 resource,
                 name: String::new(),
+                follows: None,
             },
             event: Event::Declined {
                 reason: "no inventory has seen it: check the reference, or wait five minutes \

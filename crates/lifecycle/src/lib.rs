@@ -46,7 +46,7 @@ pub struct Context<'a> {
 /// Tells an outcome as a log line: one per thing that happened.
 pub fn log(outcome: &Outcome) {
     match &outcome.subject {
-        outcome::Subject::Resource { resource, name } => tracing::info!(
+        outcome::Subject::Resource { resource, name, .. } => tracing::info!(
             resource.id = %resource,
             resource.name = name,
             "{}",

@@ -58,6 +58,9 @@ pub enum Subject {
         resource: ResourceRef,
         /// Its name at the provider.
         name: String,
+        /// The schedule that it follows, or followed last.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        follows: Option<ScheduleName>,
     },
     /// An account as a whole.
     Account {
@@ -112,6 +115,9 @@ pub enum Event {
     Seen {
         /// Stop or start.
         direction: Direction,
+        /// What had wanted it, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cause: Option<Cause>,
         /// From the claim on.
         seconds: i64,
         /// Whether the power had to be cut.
@@ -124,6 +130,9 @@ pub enum Event {
     Refused {
         /// Stop or start.
         direction: Direction,
+        /// What had wanted it, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cause: Option<Cause>,
         /// In whose words.
         reason: String,
     },
@@ -131,6 +140,9 @@ pub enum Event {
     Stuck {
         /// Stop or start.
         direction: Direction,
+        /// What had wanted it, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cause: Option<Cause>,
         /// Why.
         reason: String,
     },
@@ -138,11 +150,17 @@ pub enum Event {
     Overtaken {
         /// What had been under way.
         direction: Direction,
+        /// What had wanted it, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cause: Option<Cause>,
     },
     /// Opted out while under way.
     LetGo {
         /// What had been under way.
         direction: Direction,
+        /// What had wanted it, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cause: Option<Cause>,
     },
     /// Seen for the first time, or again, under a schedule.
     Joined {
@@ -217,6 +235,7 @@ impl Outcome {
             subject: Subject::Resource {
                 resource: record.reference.clone(),
                 name: record.name.clone(),
+                follows: follows(record),
             },
             event,
         }
@@ -233,6 +252,14 @@ impl Outcome {
             event,
         }
     }
+}
+
+/// The schedule of the latest inventory, or that of the edge that was handled last: what is
+/// orphaned follows none any more.
+fn follows(record: &Record) -> Option<ScheduleName> {
+    let handled = record.handled.as_ref();
+    let last = || handled.and_then(|handled| handled.schedule.clone());
+    record.schedule.clone().or_else(last)
 }
 
 impl fmt::Display for Answer {
@@ -293,26 +320,18 @@ impl fmt::Display for Event {
                 seconds,
                 forced,
                 saved,
-            } => {
-                let (done, kept) = match direction {
-                    Direction::Stop => ("stopped", "keeping"),
-                    Direction::Start => ("running", "restored"),
-                };
-                write!(f, "{done}, seen after {seconds} s")?;
-                if *forced {
-                    f.write_str(" (forced)")?;
-                }
-                match saved {
-                    Some(saved) => write!(f, ", {kept} {saved}"),
-                    None => Ok(()),
-                }
-            }
-            Self::Refused { direction, reason } => write!(f, "{direction} refused: {reason}"),
-            Self::Stuck { direction, reason } => write!(f, "{direction} is stuck: {reason}"),
-            Self::Overtaken { direction } => {
+                ..
+            } => seen(f, *direction, *seconds, *forced, saved.as_ref()),
+            Self::Refused {
+                direction, reason, ..
+            } => write!(f, "{direction} refused: {reason}"),
+            Self::Stuck {
+                direction, reason, ..
+            } => write!(f, "{direction} is stuck: {reason}"),
+            Self::Overtaken { direction, .. } => {
                 write!(f, "{direction} overtaken: a person did the opposite")
             }
-            Self::LetGo { direction } => write!(f, "{direction} let go: opted out meanwhile"),
+            Self::LetGo { direction, .. } => write!(f, "{direction} let go: opted out meanwhile"),
             Self::Joined {
                 schedule,
                 via,
@@ -348,5 +367,26 @@ impl fmt::Display for Event {
             Self::Declined { reason } => write!(f, "declined: {reason}"),
             Self::Status { state } => f.write_str(state),
         }
+    }
+}
+
+fn seen(
+    f: &mut fmt::Formatter<'_>,
+    direction: Direction,
+    seconds: i64,
+    forced: bool,
+    saved: Option<&SavedState>,
+) -> fmt::Result {
+    let (done, kept) = match direction {
+        Direction::Stop => ("stopped", "keeping"),
+        Direction::Start => ("running", "restored"),
+    };
+    write!(f, "{done}, seen after {seconds} s")?;
+    if forced {
+        f.write_str(" (forced)")?;
+    }
+    match saved {
+        Some(saved) => write!(f, ", {kept} {saved}"),
+        None => Ok(()),
     }
 }

@@ -98,6 +98,7 @@ pub async fn status(context: Context<'_>, references: &[ResourceRef]) -> Result<
             subject: crate::outcome::Subject::Resource {
                 resource: reference.clone(),
                 name: known.map(|record| record.name).unwrap_or_default(),
+                follows: None,
             },
             event,
         };
