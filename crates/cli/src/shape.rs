@@ -87,8 +87,8 @@ shapes! {
                 "description": "What happened.",
                 "enum": [
                     "asked", "forced", "already-there", "would-ask", "seen", "refused", "stuck",
-                    "overtaken", "let-go", "joined", "orphaned", "conflict", "unknown-schedule",
-                    "gone", "replaced", "postponed", "declined", "status"
+                    "overtaken", "let-go", "joined", "orphaned", "conflict", "held",
+                    "unknown-schedule", "gone", "replaced", "postponed", "declined", "status"
                 ]
             },
             "direction": { "enum": ["stop", "start"], "description": "Which way, if any." },

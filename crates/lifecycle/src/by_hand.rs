@@ -81,7 +81,7 @@ pub async fn command(
                     .to_owned(),
             },
         };
-        report.add(context, [outcome]);
+        report.answer(context, [outcome]);
     }
     let (mut recorded, mut rehearsed) = (Vec::new(), Vec::new());
     for record in records {
@@ -89,7 +89,7 @@ pub async fn command(
         let verdict = judge(&record, Subject::recorded(&record), in_force.rules(), now);
         if let Some(reason) = declined(direction, &record, &verdict, &in_force, now) {
             let event = Event::Declined { reason };
-            report.add(context, [Outcome::of(&record, now, event)]);
+            report.answer(context, [Outcome::of(&record, now, event)]);
         } else if command.dry_run {
             rehearsed.push(asked(record, direction, command, now));
         } else if write(context, record, direction, command).await? {
@@ -97,7 +97,7 @@ pub async fn command(
         }
     }
     let would = rehearse(context, direction, rehearsed, &in_force).await;
-    report.add(context, would);
+    report.answer(context, would);
     let acted = act(context, direction, &recorded).await?;
     report.outcomes.extend(acted.outcomes);
     Ok(report)

@@ -9,6 +9,7 @@ pub mod act;
 pub mod approve;
 mod backoff;
 pub mod by_hand;
+pub mod census;
 mod ends;
 pub mod event;
 mod inventory;
@@ -19,6 +20,7 @@ mod plan;
 pub mod poll;
 mod providers;
 mod settle;
+mod tell;
 pub mod trial;
 
 use domain::record::Writer;
@@ -27,6 +29,7 @@ use store::Store;
 
 pub use outcome::{Event, Outcome, Report};
 pub use providers::{Providers, ProvidersError, SettingsError};
+pub use tell::Tell;
 
 /// What a handler works with; lent to every step.
 #[derive(Clone, Copy)]
@@ -40,7 +43,17 @@ pub struct Context<'a> {
     /// This invocation.
     pub writer: &'a Writer,
     /// Hears of everything as it happens; the report comes only at the end.
-    pub tell: &'a dyn Fn(&Outcome),
+    pub tell: &'a dyn Tell,
+}
+
+impl Context<'_> {
+    /// Tells what has just happened, and hands it back for the report.
+    fn told(self, outcomes: Vec<Outcome>) -> Vec<Outcome> {
+        for outcome in &outcomes {
+            self.tell.happened(outcome);
+        }
+        outcomes
+    }
 }
 
 /// Tells an outcome as a log line: one per thing that happened.

@@ -29,7 +29,19 @@ impl Report {
     /// Adds what a part of the invocation did, and tells it.
     pub fn add(&mut self, context: Context<'_>, outcomes: impl IntoIterator<Item = Outcome>) {
         for outcome in outcomes {
-            (context.tell)(&outcome);
+            context.tell.happened(&outcome);
+            self.outcomes.push(outcome);
+        }
+    }
+
+    /// Adds what somebody asked about and did not happen, and tells it.
+    pub(crate) fn answer(
+        &mut self,
+        context: Context<'_>,
+        outcomes: impl IntoIterator<Item = Outcome>,
+    ) {
+        for outcome in outcomes {
+            context.tell.answered(&outcome);
             self.outcomes.push(outcome);
         }
     }
@@ -178,6 +190,13 @@ pub enum Event {
         /// Which.
         reason: String,
     },
+    /// Joined with too many others at once: untouched until a person approves.
+    Held {
+        /// How many of the account's resources are held now.
+        count: usize,
+        /// Which, the first of them where they are very many.
+        resources: Vec<HeldResource>,
+    },
     /// A tag names no schedule.
     UnknownSchedule {
         /// What the tag says.
@@ -198,6 +217,12 @@ pub enum Event {
     Postponed {
         /// Why.
         reason: String,
+        /// Whether the provider refused the account's token.
+        #[serde(default, skip_serializing_if = "is_false")]
+        token_refused: bool,
+        /// Whether the last try ended for the same reason.
+        #[serde(default, skip_serializing_if = "is_false")]
+        repeated: bool,
     },
     /// A command was not followed.
     Declined {
@@ -210,6 +235,35 @@ pub enum Event {
         /// In words.
         state: String,
     },
+}
+
+/// One of the resources that are held.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldResource {
+    /// Which.
+    pub resource: ResourceRef,
+    /// Its name at the provider.
+    pub name: String,
+    /// The schedule that it is to follow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<ScheduleName>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+impl Event {
+    /// Nothing was done this time, for a reason that is neither the token's nor known.
+    #[must_use]
+    pub fn postponed(reason: impl Into<String>) -> Self {
+        Self::Postponed {
+            reason: reason.into(),
+            token_refused: false,
+            repeated: false,
+        }
+    }
 }
 
 /// What a provider said at once.
@@ -347,6 +401,7 @@ impl fmt::Display for Event {
                 f.write_str("orphaned: stopped, and no schedule covers it; `offhours start` it")
             }
             Self::Conflict { reason } => f.write_str(reason),
+            Self::Held { count, resources } => held(f, *count, resources),
             Self::UnknownSchedule { word } => {
                 write!(
                     f,
@@ -363,7 +418,7 @@ impl fmt::Display for Event {
                     "resized by a person; {saved} is no longer kept, see history"
                 )
             }
-            Self::Postponed { reason } => write!(f, "later: {reason}"),
+            Self::Postponed { reason, .. } => write!(f, "later: {reason}"),
             Self::Declined { reason } => write!(f, "declined: {reason}"),
             Self::Status { state } => f.write_str(state),
         }
@@ -388,5 +443,30 @@ fn seen(
     match saved {
         Some(saved) => write!(f, ", {kept} {saved}"),
         None => Ok(()),
+    }
+}
+
+/// How many held resources a line names.
+const NAMED: usize = 5;
+
+fn held(f: &mut fmt::Formatter<'_>, count: usize, resources: &[HeldResource]) -> fmt::Result {
+    let (noun, verb) = if count == 1 {
+        ("resource", "is")
+    } else {
+        ("resources", "are")
+    };
+    let names: Vec<_> = resources
+        .iter()
+        .take(NAMED)
+        .map(|r| r.name.as_str())
+        .collect();
+    write!(
+        f,
+        "{count} {noun} {verb} held until `offhours approve`: {}",
+        names.join(", ")
+    )?;
+    match count.saturating_sub(names.len()) {
+        0 => Ok(()),
+        more => write!(f, " and {more} more"),
     }
 }

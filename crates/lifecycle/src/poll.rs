@@ -18,7 +18,7 @@ use crate::{
     Context, Error,
     act::save_rate,
     inventory,
-    looks::{self, Looked},
+    looks::{self, Looked, NoLook},
     outcome::{Event, Outcome, Report},
     plan::{Seen, Setting, Write, log_since},
     settle::{self, Follow},
@@ -37,21 +37,49 @@ const WAITS: [Duration; 4] = [
 /// until nearly a minute has passed. With nothing due it ends at once.
 pub async fn tick(context: Context<'_>, invoke: &impl Invoke) -> Result<Report, Error> {
     let mut report = Report::default();
-    report.add(context, inventory::take_due(context, invoke).await?);
+    let mut complaints = inventory::take_due(context, invoke, &mut report).await?;
+    let mut followed = 0;
     for wait in WAITS.iter().map(Some).chain([None]) {
-        report.in_flight = follow_due(context, invoke, &mut report).await?;
+        report.in_flight = follow_due(context, invoke, &mut report, &mut complaints).await?;
+        followed = followed.max(report.in_flight);
         match wait {
             Some(wait) if report.in_flight > 0 => context.clock.sleep(*wait).await,
             Some(_) | None => break,
         }
     }
+    if report.outcomes.is_empty() {
+        match followed {
+            0 => tracing::info!("Nothing is in flight"),
+            n => tracing::info!(in_flight = n, "Nothing new of {n} in flight"),
+        }
+    }
     Ok(report)
+}
+
+/// Why accounts could not be asked, as far as it was told: one reason is told once.
+#[derive(Debug, Default)]
+pub(crate) struct Complaints(BTreeMap<AccountName, String>);
+
+impl Complaints {
+    /// Notes a reason that was told before, or now.
+    pub(crate) fn note(&mut self, account: &AccountName, reason: &str) {
+        self.0.insert(account.clone(), reason.to_owned());
+    }
+
+    /// Whether a reason is another than the last one; notes it.
+    fn is_new(&mut self, account: &AccountName, reason: &str) -> bool {
+        let told = self.0.get(account);
+        let new = !told.is_some_and(|told| looks::is_same(told, reason));
+        self.note(account, reason);
+        new
+    }
 }
 
 /// One look at what is in flight, for somebody who waits for it.
 pub async fn look_once(context: Context<'_>, invoke: &impl Invoke) -> Result<Report, Error> {
     let mut report = Report::default();
-    report.in_flight = follow_due(context, invoke, &mut report).await?;
+    let mut complaints = Complaints::default();
+    report.in_flight = follow_due(context, invoke, &mut report, &mut complaints).await?;
     Ok(report)
 }
 
@@ -62,8 +90,7 @@ pub async fn take_inventory(
     accounts: &[AccountName],
 ) -> Result<Report, Error> {
     let mut report = Report::default();
-    let outcomes = inventory::take_now(context, invoke, accounts).await?;
-    report.add(context, outcomes);
+    inventory::take_now(context, invoke, accounts, &mut report).await?;
     Ok(report)
 }
 
@@ -88,9 +115,7 @@ pub async fn status(context: Context<'_>, references: &[ResourceRef]) -> Result<
                 Ok(None) => Event::Status {
                     state: "not found (404)".to_owned(),
                 },
-                Err(no_look) => Event::Postponed {
-                    reason: no_look.words,
-                },
+                Err(no_look) => Event::postponed(no_look.words),
             },
         };
         let outcome = Outcome {
@@ -102,7 +127,7 @@ pub async fn status(context: Context<'_>, references: &[ResourceRef]) -> Result<
             },
             event,
         };
-        report.add(context, [outcome]);
+        report.answer(context, [outcome]);
     }
     Ok(report)
 }
@@ -145,6 +170,7 @@ async fn follow_due(
     context: Context<'_>,
     invoke: &impl Invoke,
     report: &mut Report,
+    complaints: &mut Complaints,
 ) -> Result<usize, Error> {
     let hints = context.store.due(context.clock.now()).await?;
     let references: Vec<_> = hints
@@ -176,9 +202,11 @@ async fn follow_due(
             Ok(client) => client,
             Err(error) => {
                 let reason = in_words(&error);
-                let now = context.clock.now();
-                let event = Event::Postponed { reason };
-                report.add(context, [Outcome::of_account(&account, now, event)]);
+                if complaints.is_new(&account, &reason) {
+                    let now = context.clock.now();
+                    let event = Event::postponed(reason);
+                    report.add(context, [Outcome::of_account(&account, now, event)]);
+                }
                 continue;
             }
         };
@@ -187,7 +215,8 @@ async fn follow_due(
             client: &client,
             in_force: &in_force,
         };
-        in_flight += follower.follow(records, invoke, report).await?;
+        let follows = follower.follow(records, invoke, report, complaints);
+        in_flight += follows.await?;
         save_rate(&context, &account, &client).await?;
     }
     Ok(in_flight)
@@ -206,6 +235,7 @@ impl Follower<'_> {
         records: Vec<Record>,
         invoke: &impl Invoke,
         report: &mut Report,
+        complaints: &mut Complaints,
     ) -> Result<usize, Error> {
         let ids: BTreeSet<_> = records.iter().map(|r| r.reference.id.clone()).collect();
         let looks = looks::to_follow(self.client, self.context.clock, &ids).await;
@@ -215,11 +245,14 @@ impl Follower<'_> {
             let Some(looked) = looks.get(&record.reference.id) else {
                 continue;
             };
+            if let Err(no_look) = looked {
+                complain(&record, no_look, complaints);
+            }
             let reference = record.reference.clone();
             let follow = self.decide(&record, looked).await;
             let settled = self.carry_out(record, follow, &mut to_force).await?;
             in_flight += usize::from(!settled.ended);
-            report.add(self.context, settled.outcomes);
+            report.outcomes.extend(settled.outcomes);
             tracing::debug!(resource.id = %reference, "Looked at {reference}");
         }
         self.ask_to_force(to_force, invoke).await;
@@ -235,10 +268,6 @@ impl Follower<'_> {
                 if no_look.token_refused {
                     self.context.providers.forget(&record.reference.account);
                 }
-                tracing::warn!(
-                    resource.id = %record.reference,
-                    "Could not look at {}: {}", record.reference, no_look.words
-                );
                 return Follow::Wait;
             }
         };
@@ -286,14 +315,15 @@ impl Follower<'_> {
             None => store.save(write.record).await,
         };
         match saved {
-            Ok(record) => Ok(Followed {
-                ended: record.in_flight().is_none(),
-                outcomes: write
-                    .events
-                    .into_iter()
-                    .map(|event| Outcome::of(&record, now, event))
-                    .collect(),
-            }),
+            Ok(record) => {
+                let events = write.events.into_iter();
+                let outcomes = events.map(|event| Outcome::of(&record, now, event));
+                Ok(Followed {
+                    ended: record.in_flight().is_none(),
+                    outcomes: self.context.told(outcomes.collect()),
+                    record: Some(record),
+                })
+            }
             // Somebody else moved it: looked at again.
             Err(StoreError::Stale { .. }) => Ok(Followed::default()),
             Err(error) => Err(error.into()),
@@ -325,6 +355,17 @@ impl Follower<'_> {
 pub(crate) struct Followed {
     /// Whether nothing is under way any more.
     pub ended: bool,
-    /// What to tell.
+    /// What was told.
     pub outcomes: Vec<Outcome>,
+    /// The record, if it was written.
+    pub record: Option<Record>,
+}
+
+/// Says why a look failed, once per account and reason: the next one is seconds away.
+fn complain(record: &Record, no_look: &NoLook, complaints: &mut Complaints) {
+    let reference = &record.reference;
+    let words = &no_look.words;
+    if complaints.is_new(&reference.account, words) {
+        tracing::warn!(resource.id = %reference, "Could not look at {reference}: {words}");
+    }
 }

@@ -15,7 +15,7 @@ use domain::{AccountName, ResourceRef, configuration::Account, record::Writer};
 use environment::{Clock, Function, Invoke, InvokeError, SteppedClock, in_words};
 use jiff::Timestamp;
 use lifecycle::{
-    Context, Outcome, Providers, Report,
+    Context, Outcome, Providers, Report, Tell,
     trial::{Trial, trials},
 };
 use serde_json::Value;
@@ -151,7 +151,7 @@ impl Service {
     /// What a resource's own Status operation shows, in words.
     pub async fn look(&self, resource: &ResourceRef) -> Result<String, lifecycle::Error> {
         let writer = self.writer();
-        let context = self.context(&writer, &|_| ());
+        let context = self.context(&writer, &|_: &Outcome| ());
         let report = lifecycle::poll::status(context, std::slice::from_ref(resource)).await?;
         let words = report
             .outcomes
@@ -163,7 +163,7 @@ impl Service {
     /// Tries accounts that are not applied yet.
     pub async fn try_accounts(&self, accounts: &BTreeMap<AccountName, Account>) -> Vec<Trial> {
         let writer = self.writer();
-        trials(self.context(&writer, &|_| ()), accounts).await
+        trials(self.context(&writer, &|_: &Outcome| ()), accounts).await
     }
 
     fn tell(&self, outcome: &Outcome) {
@@ -171,7 +171,7 @@ impl Service {
         self.outcomes.send(outcome.clone()).ok();
     }
 
-    fn context<'a>(&'a self, writer: &'a Writer, tell: &'a dyn Fn(&Outcome)) -> Context<'a> {
+    fn context<'a>(&'a self, writer: &'a Writer, tell: &'a dyn Tell) -> Context<'a> {
         Context {
             store: &self.store,
             providers: &self.providers,

@@ -94,6 +94,7 @@ impl Summary {
             | Event::Forced { .. }
             | Event::LetGo { .. }
             | Event::Joined { .. }
+            | Event::Held { .. }
             | Event::Replaced { .. }
             | Event::Postponed { .. }
             | Event::Declined { .. }

@@ -126,6 +126,7 @@ impl Bars {
             | Event::Joined { .. }
             | Event::Orphaned
             | Event::Conflict { .. }
+            | Event::Held { .. }
             | Event::UnknownSchedule { .. }
             | Event::Replaced { .. }
             | Event::Postponed { .. }
