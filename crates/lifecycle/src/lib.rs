@@ -15,6 +15,7 @@ pub mod event;
 mod inventory;
 mod looks;
 mod note;
+pub mod notice;
 pub mod outcome;
 mod plan;
 pub mod poll;

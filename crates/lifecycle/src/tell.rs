@@ -1,8 +1,9 @@
 //! Hearing of everything as it happens; a report comes only at the end, and not if that fails.
 
 use domain::AccountName;
+use jiff::Timestamp;
 
-use crate::{Outcome, census::Census};
+use crate::{Outcome, census::Census, notice::Edge};
 
 /// Whoever hears of what an invocation does, each thing after the write that it tells of.
 pub trait Tell {
@@ -13,6 +14,9 @@ pub trait Tell {
     fn answered(&self, outcome: &Outcome) {
         self.happened(outcome);
     }
+
+    /// All that follow a schedule are through with an edge, or should be; with a line for people.
+    fn edge_completed(&self, _at: Timestamp, _text: &str, _edge: &Edge) {}
 
     /// An inventory ended: so many of an account's records need somebody now.
     fn counted(&self, _account: &AccountName, _census: Census) {}
