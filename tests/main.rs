@@ -10,6 +10,7 @@ mod bad_input;
 mod budget;
 mod cargo_lambda;
 mod clients;
+mod cold_start;
 mod commands;
 mod day;
 mod evening;

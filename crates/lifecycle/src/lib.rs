@@ -12,6 +12,8 @@ pub mod by_hand;
 pub mod census;
 mod ends;
 pub mod event;
+#[cfg(feature = "lambda")]
+pub mod function;
 mod inventory;
 mod looks;
 mod note;
@@ -22,6 +24,7 @@ pub mod poll;
 mod providers;
 mod settle;
 mod tell;
+mod telling;
 pub mod trial;
 
 use domain::record::Writer;
@@ -29,8 +32,9 @@ use environment::Clock;
 use store::Store;
 
 pub use outcome::{Event, Outcome, Report};
-pub use providers::{Providers, ProvidersError, SettingsError};
+pub use providers::{Providers, ProvidersError};
 pub use tell::Tell;
+pub use telling::telling;
 
 /// What a handler works with; lent to every step.
 #[derive(Clone, Copy)]
@@ -54,21 +58,6 @@ impl Context<'_> {
             self.tell.happened(outcome);
         }
         outcomes
-    }
-}
-
-/// Tells an outcome as a log line: one per thing that happened.
-pub fn log(outcome: &Outcome) {
-    match &outcome.subject {
-        outcome::Subject::Resource { resource, name, .. } => tracing::info!(
-            resource.id = %resource,
-            resource.name = name,
-            "{}",
-            outcome.event
-        ),
-        outcome::Subject::Account { account } => {
-            tracing::info!(account = %account, "{}", outcome.event);
-        }
     }
 }
 
