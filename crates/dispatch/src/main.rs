@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use dispatch::journal::Journal;
 use environment::{Clock, LambdaFunctions, aws, in_words, logging, settings};
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 use store::{Reader, Tables};
@@ -21,12 +22,16 @@ async fn serve() -> anyhow::Result<()> {
     let functions = LambdaFunctions::stop_and_start(&config)?;
     let store = Reader::connect(&config, Tables::prefixed(&prefix));
     let clock = Clock::machine();
+    let journal = Journal::default();
     let served = lambda_runtime::run(service_fn(async |event: LambdaEvent<_>| {
         let ticked = dispatch::handle(&store, &functions, event.payload, clock.now()).await;
-        ticked.map_err(|error| Diagnostic {
+        let dispatched = ticked.map_err(|error| Diagnostic {
             error_type: "StoreFailed".to_owned(),
             error_message: in_words(&error),
-        })
+        })?;
+        let metrics = journal.note(&dispatched);
+        metrics.write(settings::stack(&prefix), clock.now());
+        Ok::<_, Diagnostic>(dispatched)
     }));
     served.await.map_err(anyhow::Error::from_boxed)
 }
