@@ -23,4 +23,5 @@ mod shape;
 mod shapes;
 mod standalone;
 mod support;
+mod telling;
 mod traffic;

@@ -26,6 +26,7 @@ use domain::{
 };
 use environment::{Function, aws::local_config};
 use jiff::{SignedDuration, Timestamp};
+use jsonschema::Validator;
 use lifecycle::{Event, Outcome, Report, outcome::Subject};
 use offhours::{
     configuration_file,
@@ -34,6 +35,8 @@ use offhours::{
 use serde_json::Value;
 use store::{Store, Tables};
 use tokio::sync::mpsc;
+
+use crate::telling::{check_notice, schemas};
 
 /// Both accounts of the small fleets; each test adds what they hold.
 pub(crate) const ACCOUNTS: &str = r#"
@@ -155,6 +158,14 @@ thread_local! {
 /// Runs a test on this thread, as handlers are not `Send`. Fails if a handler panicked, if an
 /// invocation failed, or if a log line holds a token.
 pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
+    let (result, logged) = run_logged(test);
+    let errors: Vec<_> = logged.lines().filter(|l| l.contains("ERROR")).collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+    result
+}
+
+/// [`run`], where errors are to be logged; returns the log as well.
+pub(crate) fn run_logged<T>(test: impl Future<Output = T>) -> (T, String) {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let usual = std::panic::take_hook();
@@ -179,10 +190,8 @@ pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     let mut logged = String::new();
     (&*log).rewind().unwrap();
     (&*log).read_to_string(&mut logged).unwrap();
-    let errors: Vec<_> = logged.lines().filter(|l| l.contains("ERROR")).collect();
-    assert!(errors.is_empty(), "{errors:#?}");
     assert!(!logged.contains("secret-"), "a token was logged");
-    result
+    (result, logged)
 }
 
 /// The service in one process with its simulated clouds, on a clock that the test moves.
@@ -190,6 +199,8 @@ pub(crate) struct World {
     pub(crate) local: Local,
     outcomes: mpsc::UnboundedReceiver<Outcome>,
     heard: Vec<Outcome>,
+    /// Of the events that others would be told.
+    schemas: BTreeMap<String, Validator>,
 }
 
 impl World {
@@ -218,6 +229,7 @@ impl World {
             local: Local::start(options, sender).await.unwrap(),
             outcomes,
             heard: Vec::new(),
+            schemas: schemas(),
         }
     }
 
@@ -247,6 +259,7 @@ impl World {
     /// Everything that was told so far.
     pub(crate) fn outcomes(&mut self) -> &[Outcome] {
         while let Ok(outcome) = self.outcomes.try_recv() {
+            check_notice(&self.schemas, &outcome);
             self.heard.push(outcome);
         }
         &self.heard
