@@ -187,6 +187,7 @@ impl Functions {
             .env("AWS_SECRET_ACCESS_KEY", "local")
             .env("OFFHOURS_STOP_FUNCTION", "stop")
             .env("OFFHOURS_START_FUNCTION", "start")
+            .env("OFFHOURS_EVENT_BUS", "none")
             .env("OFFHOURS_DIGITALOCEAN_URL", &clouds)
             .env("OFFHOURS_HETZNER_URL", &clouds)
             .env("OFFHOURS_DEMO_DO_TOKEN", "simulated-do-token")

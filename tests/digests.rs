@@ -44,7 +44,7 @@ async fn tick(world: &World, store: &Store, writer: &str, at: Timestamp) -> Repo
         providers: &providers,
         clock: &clock,
         writer: &writer,
-        tell: &|_| (),
+        tell: &|_: &lifecycle::Outcome| (),
     };
     let timer = json!({
         "version": "0", "id": "1", "detail-type": "Scheduled Event", "source": "aws.events",

@@ -457,7 +457,7 @@ fn tags_that_vanish_all_at_once_are_not_believed_and_nothing_is_sent() {
         world.run_until(monday("18:05:30")).await;
         assert_eq!(world.touched(), set(&[]));
         let vanished =
-            |e: &Event| matches!(e, Event::Postponed { reason } if reason.contains("vanished"));
+            |e: &Event| matches!(e, Event::Postponed { reason, .. } if reason.contains("vanished"));
         let told = world
             .outcomes()
             .iter()

@@ -94,7 +94,7 @@ fn who_asks_hears_of_a_failure_however_often_it_was_told() {
             let report = world.local.service().take_inventory(&[]).await.unwrap();
             assert!(matches!(
                 told("hz-eu", &report.outcomes)[..],
-                [Event::Postponed { reason }] if reason.contains("token refused")
+                [Event::Postponed { reason, .. }] if reason.contains("token refused")
             ));
             assert!(matches!(
                 told("do-main", &report.outcomes)[..],

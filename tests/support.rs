@@ -27,6 +27,7 @@ use domain::{
 };
 use environment::{Function, aws::local_config};
 use jiff::{SignedDuration, Timestamp};
+use jsonschema::Validator;
 use lifecycle::{Event, Outcome, Report, outcome::Subject};
 use offhours::{
     configuration_file,
@@ -35,6 +36,8 @@ use offhours::{
 use serde_json::Value;
 use store::{Store, Tables};
 use tokio::sync::mpsc;
+
+use crate::telling::{check_notice, schemas};
 
 /// Both accounts of the small fleets; each test adds what they hold.
 pub(crate) const ACCOUNTS: &str = r#"
@@ -156,6 +159,14 @@ thread_local! {
 /// Runs a test on this thread, as handlers are not `Send`. Fails if a handler panicked, if an
 /// invocation failed, or if a log line holds a token.
 pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
+    let (result, logged) = run_logged(test);
+    let errors: Vec<_> = logged.lines().filter(|l| l.contains("ERROR")).collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+    result
+}
+
+/// [`run`], where errors are to be logged; returns the log as well.
+pub(crate) fn run_logged<T>(test: impl Future<Output = T>) -> (T, String) {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let usual = std::panic::take_hook();
@@ -180,10 +191,8 @@ pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     let mut logged = String::new();
     (&*log).rewind().unwrap();
     (&*log).read_to_string(&mut logged).unwrap();
-    let errors: Vec<_> = logged.lines().filter(|l| l.contains("ERROR")).collect();
-    assert!(errors.is_empty(), "{errors:#?}");
     assert!(!logged.contains("secret-"), "a token was logged");
-    result
+    (result, logged)
 }
 
 /// The service in one process with its simulated clouds, on a clock that the test moves.
@@ -192,6 +201,8 @@ pub(crate) struct World {
     news: mpsc::UnboundedReceiver<News>,
     heard: Vec<Outcome>,
     digests: Vec<Digest>,
+    /// Of the events that others would be told.
+    schemas: BTreeMap<String, Validator>,
 }
 
 impl World {
@@ -221,6 +232,7 @@ impl World {
             news,
             heard: Vec::new(),
             digests: Vec::new(),
+            schemas: schemas(),
         }
     }
 
@@ -262,7 +274,10 @@ impl World {
     fn hear(&mut self) {
         while let Ok(news) = self.news.try_recv() {
             match news {
-                News::Outcome(outcome) => self.heard.push(outcome),
+                News::Outcome(outcome) => {
+                    check_notice(&self.schemas, &outcome);
+                    self.heard.push(outcome);
+                }
                 News::Digest(digest) => self.digests.push(digest),
             }
         }

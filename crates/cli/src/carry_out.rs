@@ -172,6 +172,7 @@ impl Waiting<'_> {
             | Event::Joined { .. }
             | Event::Orphaned
             | Event::Conflict { .. }
+            | Event::Held { .. }
             | Event::UnknownSchedule { .. }
             | Event::Replaced { .. }
             | Event::Status { .. } => {}

@@ -76,6 +76,10 @@ shapes! {
                 "type": "string", "description": "Which resource, by its reference."
             },
             "name": { "type": "string", "description": "The resource's name." },
+            "follows": {
+                "type": "string",
+                "description": "The schedule that the resource follows, or followed last."
+            },
             "account": {
                 "type": "string", "description": "Which account, where it is about all of it."
             },
@@ -83,11 +87,28 @@ shapes! {
                 "description": "What happened.",
                 "enum": [
                     "asked", "forced", "already-there", "would-ask", "seen", "refused", "stuck",
-                    "overtaken", "let-go", "joined", "orphaned", "conflict", "unknown-schedule",
-                    "gone", "replaced", "postponed", "declined", "status"
+                    "overtaken", "let-go", "joined", "orphaned", "conflict", "held",
+                    "unknown-schedule", "gone", "replaced", "postponed", "declined", "status"
                 ]
             },
             "direction": { "enum": ["stop", "start"], "description": "Which way, if any." },
+            "cause": {
+                "description": "What wanted the transition.",
+                "anyOf": [
+                    { "enum": ["schedule", "override-set", "override-ended"] },
+                    {
+                        "type": "object",
+                        "properties": {
+                            "by-hand": {
+                                "type": "object",
+                                "properties": { "by": { "type": "string" } },
+                                "required": ["by"]
+                            }
+                        },
+                        "required": ["by-hand"]
+                    }
+                ]
+            },
             "request": { "type": "string", "description": "The request that left, or would." },
             "reason": { "type": "string", "description": "Why, and what to do instead." }
         },

@@ -1,6 +1,8 @@
 //! Decides what is due and hands it to stop and start. Reads only: it holds no token, links no
 //! provider client, and is given a store that cannot write.
 
+pub mod journal;
+
 use std::collections::BTreeMap;
 
 use aws_lambda_events::eventbridge::EventBridgeEvent;
@@ -38,6 +40,26 @@ pub struct Dispatched {
     pub postponed: usize,
     /// Stops due in accounts that were not listed for a quarter of an hour.
     pub unobserved: usize,
+    /// Due, and not taken by stop or start: those could not be invoked.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub undelivered: usize,
+    /// What is due and was not handed out, by account.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub withheld: BTreeMap<AccountName, Withheld>,
+}
+
+/// What is due in one account and was not handed out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Withheld {
+    /// Left for the next tick, by the rate limit or by `max_stops`.
+    pub postponed: usize,
+    /// Stops due while the account was not listed for a quarter of an hour.
+    pub unobserved: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_zero(value: &usize) -> bool {
+    *value == 0
 }
 
 /// One tick of the timer.
@@ -60,8 +82,15 @@ pub async fn handle(
     let mut dispatched = Dispatched::default();
     for (account, due) in by_account(&due, &in_force, now) {
         let hand_out = HandOut::of(due, states.get(&account), &in_force, now);
-        dispatched.postponed += hand_out.postponed;
-        dispatched.unobserved += hand_out.unobserved;
+        let withheld = Withheld {
+            postponed: hand_out.postponed,
+            unobserved: hand_out.unobserved,
+        };
+        dispatched.postponed += withheld.postponed;
+        dispatched.unobserved += withheld.unobserved;
+        if withheld != Withheld::default() {
+            dispatched.withheld.insert(account, withheld);
+        }
         for (function, references) in [
             (Function::Start, hand_out.starts),
             (Function::Stop, hand_out.stops),
@@ -72,6 +101,8 @@ pub async fn handle(
                         Function::Start => dispatched.starts.extend_from_slice(batch),
                         Function::Stop => dispatched.stops.extend_from_slice(batch),
                     }
+                } else {
+                    dispatched.undelivered += batch.len();
                 }
             }
         }

@@ -1,24 +1,37 @@
 //! The `dispatch` Lambda: wiring only.
 
+use std::process::ExitCode;
+
+use dispatch::journal::Journal;
 use environment::{Clock, LambdaFunctions, aws, in_words, logging, settings};
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 use store::{Reader, Tables};
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), lambda_runtime::Error> {
-    logging::json();
+async fn main() -> ExitCode {
+    let started = match logging::json() {
+        Ok(()) => serve().await,
+        Err(error) => Err(error.into()),
+    };
+    logging::ended(started)
+}
+
+async fn serve() -> anyhow::Result<()> {
+    let prefix = settings::table_prefix()?;
     let config = aws::config().await;
-    let tables = Tables::prefixed(&settings::table_prefix()?);
-    let store = Reader::connect(&config, tables);
-    let functions = LambdaFunctions::from_settings(&config)?;
+    let functions = LambdaFunctions::stop_and_start(&config)?;
+    let store = Reader::connect(&config, Tables::prefixed(&prefix));
     let clock = Clock::machine();
-    lambda_runtime::run(service_fn(|event: LambdaEvent<_>| async {
-        dispatch::handle(&store, &functions, event.payload, clock.now())
-            .await
-            .map_err(|error| Diagnostic {
-                error_type: "StoreFailed".to_owned(),
-                error_message: in_words(&error),
-            })
-    }))
-    .await
+    let journal = Journal::default();
+    let served = lambda_runtime::run(service_fn(async |event: LambdaEvent<_>| {
+        let ticked = dispatch::handle(&store, &functions, event.payload, clock.now()).await;
+        let dispatched = ticked.map_err(|error| Diagnostic {
+            error_type: "StoreFailed".to_owned(),
+            error_message: in_words(&error),
+        })?;
+        let metrics = journal.note(&dispatched);
+        metrics.write(settings::stack(&prefix), clock.now());
+        Ok::<_, Diagnostic>(dispatched)
+    }));
+    served.await.map_err(anyhow::Error::from_boxed)
 }

@@ -81,17 +81,28 @@ pub struct LambdaFunctions {
 
 #[cfg(feature = "aws")]
 impl LambdaFunctions {
-    /// The functions named by the environment. `start` is needed only by those who invoke it.
-    pub fn from_settings(
+    /// The function that stops, as the environment names it.
+    pub fn stop_alone(
         config: &aws_config::SdkConfig,
     ) -> Result<Self, crate::settings::SettingError> {
-        use crate::settings::{START_FUNCTION, STOP_FUNCTION, optional, required};
+        use crate::settings::{STOP_FUNCTION, function};
         Ok(Self {
             client: aws_sdk_lambda::Client::new(config),
-            stop: required(STOP_FUNCTION)?,
-            start: optional(START_FUNCTION),
+            stop: function(STOP_FUNCTION)?,
+            start: None,
             poll_status: None,
             dispatch: None,
+        })
+    }
+
+    /// The functions that stop and start, as the environment names them.
+    pub fn stop_and_start(
+        config: &aws_config::SdkConfig,
+    ) -> Result<Self, crate::settings::SettingError> {
+        use crate::settings::{START_FUNCTION, function};
+        Ok(Self {
+            start: Some(function(START_FUNCTION)?),
+            ..Self::stop_alone(config)?
         })
     }
 

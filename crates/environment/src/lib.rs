@@ -1,16 +1,23 @@
-//! What comes from outside: the clock, settings, tokens, logging and other functions.
+//! What comes from outside: the clock, settings, tokens, other functions; and what goes there:
+//! log lines, metrics and events.
 
 #[cfg(feature = "aws")]
 pub mod aws;
+pub mod bus;
 pub mod clock;
 pub mod functions;
 pub mod logging;
+pub mod metrics;
 pub mod settings;
 pub mod tokens;
 
+#[cfg(feature = "bus")]
+pub use bus::EventBus;
+pub use bus::{BusEvent, Publish};
 pub use clock::{Clock, SteppedClock};
 pub use functions::{Function, Invoke, InvokeError};
 #[cfg(feature = "aws")]
 pub use functions::{InvokeTrouble, LambdaFunctions};
 pub use logging::in_words;
+pub use metrics::{Metric, Metrics};
 pub use tokens::{TokenError, Tokens};

@@ -1,12 +1,26 @@
 //! Log lines: JSON on stdout for a Lambda, plain on stderr for a person.
 
-use std::io::IsTerminal as _;
+use std::{io::IsTerminal as _, process::ExitCode};
 
 use tracing_subscriber::{EnvFilter, fmt};
 
+use crate::settings::{SettingError, optional};
+
 /// Logs as JSON lines, one per event, as CloudWatch reads them. Level by `RUST_LOG`, else `info`.
-pub fn json() {
-    let filter = filter("info");
+///
+/// Fails if `RUST_LOG` cannot be read; by then it logs all the same.
+pub fn json() -> Result<(), SettingError> {
+    let (filter, read) = match optional(EnvFilter::DEFAULT_ENV) {
+        None => (EnvFilter::new("info"), Ok(())),
+        Some(text) => match EnvFilter::try_new(&text) {
+            Ok(filter) => (filter, Ok(())),
+            Err(error) => {
+                let problem = format!("is `{text}`, which names no levels: {error}");
+                let wrong = SettingError::new(EnvFilter::DEFAULT_ENV, problem);
+                (EnvFilter::new("info"), Err(wrong))
+            }
+        },
+    };
     fmt()
         .json()
         .flatten_event(true)
@@ -15,6 +29,18 @@ pub fn json() {
         // CloudWatch stamps every line itself.
         .without_time()
         .init();
+    read
+}
+
+/// Ends a program: what kept it from going on is one log line.
+pub fn ended(result: anyhow::Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("Ended: {}", in_words(error.as_ref()));
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Logs as plain lines on stderr. Level by `RUST_LOG`, else `warn`.

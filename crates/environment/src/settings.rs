@@ -10,6 +10,17 @@ pub struct SettingError {
     problem: String,
 }
 
+impl SettingError {
+    /// A setting that is wrong; `problem` goes on after its name.
+    #[must_use]
+    pub fn new(name: &'static str, problem: impl Into<String>) -> Self {
+        Self {
+            name,
+            problem: problem.into(),
+        }
+    }
+}
+
 /// The prefix of the tables' names.
 pub const TABLE_PREFIX: &str = "OFFHOURS_TABLE_PREFIX";
 
@@ -36,16 +47,35 @@ pub const DISPATCH_FUNCTION: &str = "OFFHOURS_DISPATCH_FUNCTION";
 
 /// A setting that must be there.
 pub fn required(name: &'static str) -> Result<String, SettingError> {
-    optional(name).ok_or(SettingError {
-        name,
-        problem: "is not set".to_owned(),
-    })
+    optional(name).ok_or_else(|| SettingError::new(name, "is not set"))
 }
 
 /// A setting that may be absent; empty counts as absent.
 #[must_use]
 pub fn optional(name: &'static str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// A function's name, or its ARN, that must be there.
+pub fn function(name: &'static str) -> Result<String, SettingError> {
+    let function = required(name)?;
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-_:$".contains(c);
+    if function.chars().all(fits) {
+        Ok(function)
+    } else {
+        let problem =
+            format!("is `{function}`: only letters, digits, `-`, `_` and `:` are allowed");
+        Err(SettingError::new(name, problem))
+    }
+}
+
+/// The stack's name, by the prefix of its tables.
+#[must_use]
+pub fn stack(table_prefix: &str) -> &str {
+    table_prefix
+        .strip_suffix('-')
+        .filter(|stack| !stack.is_empty())
+        .unwrap_or(table_prefix)
 }
 
 /// The prefix of the tables' names: `offhours-` unless set.
@@ -55,9 +85,24 @@ pub fn table_prefix() -> Result<String, SettingError> {
     if prefix.chars().all(fits) {
         Ok(prefix)
     } else {
-        Err(SettingError {
-            name: TABLE_PREFIX,
-            problem: format!("is `{prefix}`: only letters, digits, `_`, `.` and `-` are allowed"),
-        })
+        let problem = format!("is `{prefix}`: only letters, digits, `_`, `.` and `-` are allowed");
+        Err(SettingError::new(TABLE_PREFIX, problem))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_is_the_prefix_of_its_tables_without_the_dash() {
+        for (prefix, name) in [
+            ("offhours-", "offhours"),
+            ("a-b-", "a-b"),
+            ("plain", "plain"),
+            ("-", "-"),
+        ] {
+            assert_eq!(stack(prefix), name);
+        }
     }
 }

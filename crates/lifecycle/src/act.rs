@@ -46,7 +46,7 @@ pub async fn act(
             in_force: &in_force,
             account: &account,
         };
-        report.add(context, batch.act(records).await?);
+        report.outcomes.extend(batch.act(records).await?);
     }
     Ok(report)
 }
@@ -121,7 +121,7 @@ impl Batch<'_> {
         let client = match client.await {
             Ok(client) => client,
             Err(error) => {
-                let reason = in_words(&error);
+                let reason = NoLook::of(in_words(&error));
                 return self.postpone_all(records, &reason).await;
             }
         };
@@ -153,7 +153,7 @@ impl Batch<'_> {
             Ok(client) => looks::to_act(client, self.context.clock, &ids).await,
             Err(_) => HashMap::new(),
         };
-        let mut outcomes = Vec::new();
+        let mut told = Vec::new();
         for record in records {
             let events = match (&client, looks.remove(&record.reference.id)) {
                 (Err(reason), _) => vec![later(reason)],
@@ -166,9 +166,10 @@ impl Batch<'_> {
                 (Ok(_), Some(Err(no_look))) => vec![later(&no_look.words)],
                 (Ok(_), Some(Ok(None)) | None) => vec![later("the provider answers 404")],
             };
-            outcomes.extend(tell(&record, self.context.clock.now(), events));
+            let now = self.context.clock.now();
+            told.extend(outcomes(&record, now, events));
         }
-        outcomes
+        told
     }
 
     fn forget_refused_token(&self, looks: &HashMap<domain::ResourceId, Looked>) {
@@ -198,11 +199,7 @@ impl Batch<'_> {
                 Err(no_look) => self.postpone(record, &no_look).await,
             },
             Some(Ok(None)) => {
-                let missing = NoLook {
-                    words: "the provider answers 404".to_owned(),
-                    retry_after: None,
-                    token_refused: false,
-                };
+                let missing = NoLook::of("the provider answers 404");
                 self.postpone(record, &missing).await
             }
             Some(Err(no_look)) => self.postpone(record, &no_look).await,
@@ -255,14 +252,7 @@ impl Batch<'_> {
     ) -> Result<Vec<Outcome>, Error> {
         match step {
             Step::Leave => Ok(Vec::new()),
-            Step::Postpone(words) => {
-                let reason = NoLook {
-                    words,
-                    retry_after: None,
-                    token_refused: false,
-                };
-                self.postpone(record, &reason).await
-            }
+            Step::Postpone(words) => self.postpone(record, &NoLook::of(words)).await,
             Step::Write(write) => self.write(*write, self.context.clock.now()).await,
             Step::Send(send) => self.send(client, *send).await,
         }
@@ -275,7 +265,7 @@ impl Batch<'_> {
             None => store.save(write.record).await,
         };
         match saved {
-            Ok(record) => Ok(tell(&record, now, write.events)),
+            Ok(record) => Ok(self.context.told(outcomes(&record, now, write.events))),
             // Somebody else has it: what is still due is decided again at the next tick.
             Err(StoreError::Stale { .. }) => Ok(Vec::new()),
             Err(error) => Err(error.into()),
@@ -295,17 +285,20 @@ impl Batch<'_> {
         if now.duration_since(permitted_at) > SEND_WINDOW {
             return Ok(Vec::new());
         }
-        let mut outcomes = tell(&record, now, send.events);
+        let mut told = self.context.told(outcomes(&record, now, send.events));
         let answer = client.send(&send.change).await;
         let now = self.context.clock.now();
         let event = match note::meaning(&answer) {
             Noted::Refused(reason) => Event::Refused {
                 direction: self.direction,
+                cause: record
+                    .in_flight()
+                    .map(|transition| transition.cause.clone()),
                 reason,
             },
             Noted::Answer(answer) => self.asked(&record, &send.change, send.cut, answer),
         };
-        outcomes.push(Outcome::of(&record, now, event));
+        let answered = Outcome::of(&record, now, event);
         note::write(
             self.context.store,
             record,
@@ -316,7 +309,8 @@ impl Batch<'_> {
             now,
         )
         .await?;
-        Ok(outcomes)
+        told.extend(self.context.told(vec![answered]));
+        Ok(told)
     }
 
     fn asked(&self, record: &Record, change: &provider::Change, cut: Cut, answer: Answer) -> Event {
@@ -358,16 +352,11 @@ impl Batch<'_> {
     async fn postpone_all(
         &self,
         records: Vec<Record>,
-        reason: &str,
+        reason: &NoLook,
     ) -> Result<Vec<Outcome>, Error> {
-        let reason = NoLook {
-            words: reason.to_owned(),
-            retry_after: None,
-            token_refused: false,
-        };
         let mut outcomes = Vec::new();
         for record in records {
-            outcomes.extend(self.postpone(record, &reason).await?);
+            outcomes.extend(self.postpone(record, reason).await?);
         }
         Ok(outcomes)
     }
@@ -378,12 +367,18 @@ impl Batch<'_> {
         if record.in_flight().is_some() {
             return Ok(Vec::new());
         }
+        let repeated = record
+            .last_error
+            .as_deref()
+            .is_some_and(|last| looks::is_same(last, &reason.words));
         record.attempts += 1;
         record.retry_at = Some(now + backoff::after(record.attempts, reason.retry_after));
         record.last_error = Some(reason.words.clone());
         record.due_at = due_at(&record, self.in_force.rules(), now);
         let event = Event::Postponed {
             reason: reason.words.clone(),
+            token_refused: reason.token_refused,
+            repeated,
         };
         let write = Write {
             record,
@@ -412,12 +407,10 @@ fn would(direction: Direction, step: Step) -> Vec<Event> {
 }
 
 fn later(reason: &str) -> Event {
-    Event::Postponed {
-        reason: reason.to_owned(),
-    }
+    Event::postponed(reason)
 }
 
-fn tell(record: &Record, now: Timestamp, events: Vec<Event>) -> Vec<Outcome> {
+fn outcomes(record: &Record, now: Timestamp, events: Vec<Event>) -> Vec<Outcome> {
     events
         .into_iter()
         .map(|event| Outcome::of(record, now, event))

@@ -80,10 +80,11 @@ pub async fn command(
             subject: crate::outcome::Subject::Resource {
                 resource,
                 name: String::new(),
+                follows: None,
             },
             event: Event::Declined { reason },
         };
-        report.add(context, [outcome]);
+        report.answer(context, [outcome]);
     }
     let (mut recorded, mut rehearsed) = (Vec::new(), Vec::new());
     for record in records {
@@ -91,7 +92,7 @@ pub async fn command(
         let verdict = judge(&record, Subject::recorded(&record), in_force.rules(), now);
         if let Some(reason) = declined(direction, &record, &verdict, &in_force, now) {
             let event = Event::Declined { reason };
-            report.add(context, [Outcome::of(&record, now, event)]);
+            report.answer(context, [Outcome::of(&record, now, event)]);
         } else if command.dry_run {
             rehearsed.push(asked(record, direction, command, now));
         } else if write(context, record, direction, command).await? {
@@ -99,7 +100,7 @@ pub async fn command(
         }
     }
     let would = rehearse(context, direction, rehearsed, &in_force).await;
-    report.add(context, would);
+    report.answer(context, would);
     let acted = act(context, direction, &recorded).await?;
     report.outcomes.extend(acted.outcomes);
     report.left_alone.extend(acted.left_alone);

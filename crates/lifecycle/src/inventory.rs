@@ -19,12 +19,14 @@ use provider::Client;
 use store::{AccountState, InForce, StoreError, Unreadable};
 
 use crate::{
-    Context, Error, ends,
+    Context, Error,
+    census::Census,
+    ends,
     left_alone::reread,
     looks::{self, NoLook},
-    outcome::{Event, Outcome, Report},
+    outcome::{Event, HeldResource, Outcome, Report},
     plan::{Seen, manner},
-    poll::Follower,
+    poll::{Complaints, Follower},
     settle::{observation, shows_the_same},
 };
 
@@ -33,18 +35,20 @@ const TAGS_VANISHED: &str = "all tags vanished at once while the resources are s
     believed. If the token lost its right to read tags, give it back; to opt everything out, tag \
     it offhours:off";
 
-/// Takes the inventory of every account for which it is due. Returns the configuration in force.
+/// Takes the inventory of every account for which it is due. Returns the configuration in force,
+/// and why accounts could not be listed the last time, which was told then.
 pub(crate) async fn take_due(
     context: Context<'_>,
     invoke: &impl Invoke,
     report: &mut Report,
-) -> Result<Arc<Configuration>, Error> {
+) -> Result<(Arc<Configuration>, Complaints), Error> {
     let present = context.store.present().await?;
     let configuration = context.store.configuration(present.head.generation).await?;
     let states = context.store.account_states().await?;
     let newer: BTreeSet<_> = names(&states.unreadable);
     let states = report.readable(states);
     let now = context.clock.now();
+    let mut complaints = Complaints::default();
     for account in configuration.accounts.keys() {
         if newer.contains(account.as_str()) {
             continue;
@@ -53,13 +57,18 @@ pub(crate) async fn take_due(
         // A tick a little early is as good: timers are not exact to the second.
         let due = tried_at
             .is_none_or(|at| now.duration_since(at) + domain::record::SKEW >= INVENTORY_INTERVAL);
-        if due {
-            let state = states.get(account).cloned();
-            let outcomes = take(context, invoke, (account, state), Asked::ByTimer, report).await?;
-            report.add(context, outcomes);
+        let state = states.get(account).cloned();
+        let error = if due {
+            let take = take(context, invoke, (account, state), Asked::ByTimer, report);
+            take.await?
+        } else {
+            state.and_then(|state| state.error)
+        };
+        if let Some(error) = error {
+            complaints.note(account, &error);
         }
     }
-    Ok(configuration)
+    Ok((configuration, complaints))
 }
 
 /// The accounts whose states a newer program wrote. Without its state nobody knows whether an
@@ -93,14 +102,14 @@ pub(crate) async fn take_now(
         } else {
             None
         };
-        let outcomes = if let Some(reason) = declined {
+        if let Some(reason) = declined {
             let event = Event::Declined { reason };
-            vec![Outcome::of_account(account, context.clock.now(), event)]
+            let now = context.clock.now();
+            report.answer(context, [Outcome::of_account(account, now, event)]);
         } else {
             let state = states.get(account).cloned();
-            take(context, invoke, (account, state), Asked::ByPerson, report).await?
-        };
-        report.add(context, outcomes);
+            take(context, invoke, (account, state), Asked::ByPerson, report).await?;
+        }
     }
     Ok(())
 }
@@ -126,13 +135,14 @@ enum Asked {
     ByPerson,
 }
 
+/// Takes one account's inventory. Returns why it could not be listed, if so.
 async fn take(
     context: Context<'_>,
     invoke: &impl Invoke,
     (account, state): (&AccountName, Option<AccountState>),
     asked: Asked,
     report: &mut Report,
-) -> Result<Vec<Outcome>, Error> {
+) -> Result<Option<String>, Error> {
     let found = context.store.records_of(account).await?;
     let newer = references(&found.unreadable);
     let records = report.readable(found);
@@ -144,12 +154,11 @@ async fn take(
     let listed = list(context, account, &in_force.configuration).await;
     let listed = listed.and_then(|(client, resources)| {
         if tags_vanished(&records, &resources) {
-            return Err(TAGS_VANISHED.to_owned());
+            return Err(NoLook::of(TAGS_VANISHED));
         }
         Ok((client, resources))
     });
-    let mut outcomes = Vec::new();
-    match listed {
+    let census = match listed {
         Ok((client, resources)) => {
             state.listed_at = Some(requested_at);
             state.error = None;
@@ -168,42 +177,56 @@ async fn take(
                 elsewhere: elsewhere(context, account, &in_force.configuration, report).await?,
                 newer,
             };
-            outcomes.extend(inventory.reconcile(records, resources, invoke).await?);
+            let census = inventory.reconcile(records, resources, invoke, report);
+            let census = census.await?;
             if asked == Asked::ByPerson {
                 let event = Event::Status { state: shown };
-                outcomes.push(Outcome::of_account(account, requested_at, event));
+                let listed = Outcome::of_account(account, requested_at, event);
+                report.answer(context, [listed]);
             }
+            census
         }
-        Err(reason) => {
-            let repeated = state
-                .error
-                .as_deref()
-                .is_some_and(|told| without_request_id(told) == without_request_id(&reason));
+        Err(no_look) => {
+            let reason = no_look.words;
+            let told = state.error.as_deref();
+            let repeated = told.is_some_and(|told| looks::is_same(told, &reason));
             state.error = Some(reason.clone());
             if !repeated || asked == Asked::ByPerson {
-                let event = Event::Postponed { reason };
-                outcomes.push(Outcome::of_account(account, requested_at, event));
+                let event = Event::Postponed {
+                    reason,
+                    token_refused: no_look.token_refused,
+                    repeated,
+                };
+                report.add(context, [Outcome::of_account(account, requested_at, event)]);
             }
+            let mut census = Census {
+                failed: 1,
+                tokens_refused: u64::from(no_look.token_refused),
+                ..Census::default()
+            };
             // What is due does not depend on the listing.
             for record in records {
-                mend(context, record, &in_force).await?;
+                let record = mend(context, record, &in_force).await?;
+                census.count(&record, &in_force, context.clock.now());
             }
+            census
         }
-    }
+    };
     context.store.save_account_state(&state).await?;
-    Ok(outcomes)
+    context.tell.counted(account, census);
+    Ok(state.error)
 }
 
 async fn list(
     context: Context<'_>,
     account: &AccountName,
     configuration: &Configuration,
-) -> Result<(Client, Vec<Resource>), String> {
+) -> Result<(Client, Vec<Resource>), NoLook> {
     let client = context
         .providers
         .client(account, configuration)
         .await
-        .map_err(|error| in_words(&error))?;
+        .map_err(|error| NoLook::of(in_words(&error)))?;
     match client.list(kinds(account, configuration)).await {
         Ok(resources) => Ok((client, resources)),
         Err(error) => {
@@ -211,14 +234,9 @@ async fn list(
             if no_look.token_refused {
                 context.providers.forget(account);
             }
-            Err(no_look.words)
+            Err(no_look)
         }
     }
-}
-
-/// A refusal's words without the provider's id for the request, which differs each time.
-fn without_request_id(words: &str) -> &str {
-    words.split(" (request ").next().unwrap_or(words)
 }
 
 pub(crate) fn kinds(
@@ -274,13 +292,15 @@ fn references(unreadable: &[Unreadable]) -> Vec<ResourceRef> {
 }
 
 /// Recomputes when a record is due, and writes it if that changed.
-async fn mend(context: Context<'_>, record: Record, in_force: &InForce) -> Result<(), Error> {
+async fn mend(context: Context<'_>, record: Record, in_force: &InForce) -> Result<Record, Error> {
     let due_at = due_at(&record, in_force.rules(), context.clock.now());
     if due_at == record.due_at {
-        return Ok(());
+        return Ok(record);
     }
-    match context.store.save(Record { due_at, ..record }).await {
-        Ok(_) | Err(StoreError::Stale { .. }) => Ok(()),
+    let mended = Record { due_at, ..record };
+    match context.store.save(mended.clone()).await {
+        Ok(record) => Ok(record),
+        Err(StoreError::Stale { .. }) => Ok(mended),
         Err(error) => Err(error.into()),
     }
 }
@@ -304,7 +324,8 @@ impl Inventory<'_> {
         records: Vec<Record>,
         resources: Vec<Resource>,
         invoke: &impl Invoke,
-    ) -> Result<Vec<Outcome>, Error> {
+        report: &mut Report,
+    ) -> Result<Census, Error> {
         let mut recorded: BTreeMap<ResourceId, Record> = records
             .into_iter()
             .map(|record| (record.reference.id.clone(), record))
@@ -322,14 +343,35 @@ impl Inventory<'_> {
             compared.push(self.compare(old, resource));
         }
         self.hold_too_many(&mut compared);
-        let mut outcomes = Vec::new();
+        let mut tally = Tally::default();
+        let unlisted = recorded.into_values().collect();
+        let written = self.write_all(compared, unlisted, invoke, &mut tally).await;
+        report.outcomes.append(&mut tally.outcomes);
+        // What was held before a write failed is held.
+        if let Some(event) = tally.held() {
+            let now = self.context.clock.now();
+            report.add(
+                self.context,
+                [Outcome::of_account(self.account, now, event)],
+            );
+        }
+        written.map(|()| tally.census)
+    }
+
+    async fn write_all(
+        &self,
+        compared: Vec<Compared>,
+        unlisted: Vec<Record>,
+        invoke: &impl Invoke,
+        tally: &mut Tally,
+    ) -> Result<(), Error> {
         for one in compared {
-            outcomes.extend(self.write(one, invoke).await?);
+            self.write(one, invoke, tally).await?;
         }
-        for (_, record) in recorded {
-            outcomes.extend(self.unlisted(record, invoke).await?);
+        for record in unlisted {
+            self.unlisted(record, invoke, tally).await?;
         }
-        Ok(outcomes)
+        Ok(())
     }
 
     fn compare(&self, old: Option<Record>, resource: Resource) -> Compared {
@@ -429,21 +471,33 @@ impl Inventory<'_> {
         }
     }
 
-    async fn write(&self, one: Compared, invoke: &impl Invoke) -> Result<Vec<Outcome>, Error> {
+    async fn write(
+        &self,
+        one: Compared,
+        invoke: &impl Invoke,
+        tally: &mut Tally,
+    ) -> Result<(), Error> {
         let now = self.context.clock.now();
         let mut record = one.record.clone();
         record.due_at = due_at(&record, self.in_force.rules(), now);
-        let mut outcomes = Vec::new();
-        if one.was.as_ref() != Some(&record) {
-            match self.context.store.save(record).await {
+        if one.was.as_ref() == Some(&record) {
+            tally.note_held(&record);
+        } else {
+            match self.context.store.save(record.clone()).await {
                 Ok(saved) => {
                     record = saved;
-                    let events = one.events();
-                    outcomes.extend(events.into_iter().map(|e| Outcome::of(&record, now, e)));
-                    outcomes.extend(self.double(&record).await?);
+                    let events = one.events().into_iter();
+                    let outcomes = events.map(|event| Outcome::of(&record, now, event));
+                    tally.add(self.context.told(outcomes.collect()));
+                    tally.newly_held |= one.is_newly_held();
+                    tally.note_held(&record);
+                    tally.add(self.double(&record).await?);
                 }
                 // Somebody else wrote since the records were read: the next inventory compares.
-                Err(StoreError::Stale { .. }) => return Ok(Vec::new()),
+                Err(StoreError::Stale { .. }) => {
+                    tally.census.count(&record, self.in_force, now);
+                    return Ok(());
+                }
                 Err(error) => return Err(error.into()),
             }
         }
@@ -453,20 +507,21 @@ impl Inventory<'_> {
                 requested_at: self.requested_at,
                 resource: one.resource,
             };
-            outcomes.extend(self.follow(record, Some(look), invoke).await?);
+            return self.follow(record, Some(look), invoke, tally).await;
         }
-        Ok(outcomes)
+        tally.census.count(&record, self.in_force, now);
+        Ok(())
     }
 
     /// Tells the other account's record of the same resource, if it does not know yet: its own
     /// inventory comes minutes later, and an edge may be in between.
-    async fn double(&self, record: &Record) -> Result<Option<Outcome>, Error> {
+    async fn double(&self, record: &Record) -> Result<Vec<Outcome>, Error> {
         let Some(other) = &record.doubled_by else {
-            return Ok(None);
+            return Ok(Vec::new());
         };
         let other = reread(self.context.store, other).await?;
         let Some(mut other) = other.filter(|other| other.doubled_by.is_none()) else {
-            return Ok(None);
+            return Ok(Vec::new());
         };
         let now = self.context.clock.now();
         other.doubled_by = Some(record.reference.clone());
@@ -474,27 +529,37 @@ impl Inventory<'_> {
         match self.context.store.save(other).await {
             Ok(other) => {
                 let reason = Bar::TwoAccounts(record.reference.clone()).to_string();
-                Ok(Some(Outcome::of(&other, now, Event::Conflict { reason })))
+                let conflict = Outcome::of(&other, now, Event::Conflict { reason });
+                Ok(self.context.told(vec![conflict]))
             }
-            Err(StoreError::Stale { .. }) => Ok(None),
+            Err(StoreError::Stale { .. }) => Ok(Vec::new()),
             Err(error) => Err(error.into()),
         }
     }
 
     /// Not in the list: its own Status operation says whether it is gone.
-    async fn unlisted(&self, record: Record, invoke: &impl Invoke) -> Result<Vec<Outcome>, Error> {
+    async fn unlisted(
+        &self,
+        record: Record,
+        invoke: &impl Invoke,
+        tally: &mut Tally,
+    ) -> Result<(), Error> {
         if matches!(record.phase, Phase::Gone { .. }) || record.in_flight().is_some() {
-            return Ok(Vec::new());
+            let now = self.context.clock.now();
+            tally.census.count(&record, self.in_force, now);
+            return Ok(());
         }
         match looks::by_status(self.client, self.context.clock, &record.reference.id).await {
-            Ok(None) => self.follow(record, None, invoke).await,
+            Ok(None) => self.follow(record, None, invoke, tally).await,
             Ok(Some(look)) => {
                 let compared = self.compare(Some(record), look.resource);
-                self.write(compared, invoke).await
+                self.write(compared, invoke, tally).await
             }
             Err(_) => {
-                mend(self.context, record, self.in_force).await?;
-                Ok(Vec::new())
+                let record = mend(self.context, record, self.in_force).await?;
+                let now = self.context.clock.now();
+                tally.census.count(&record, self.in_force, now);
+                Ok(())
             }
         }
     }
@@ -504,7 +569,8 @@ impl Inventory<'_> {
         record: Record,
         look: Option<Look>,
         invoke: &impl Invoke,
-    ) -> Result<Vec<Outcome>, Error> {
+        tally: &mut Tally,
+    ) -> Result<(), Error> {
         let follower = Follower {
             context: self.context,
             client: self.client,
@@ -512,9 +578,54 @@ impl Inventory<'_> {
         };
         let next = follower.decide(&record, &Ok(look)).await;
         let mut to_force = Vec::new();
+        let was = record.clone();
         let done = follower.carry_out(record, next, &mut to_force).await?;
         follower.ask_to_force(to_force, invoke).await;
-        Ok(done.outcomes)
+        tally.add(done.outcomes);
+        let now = self.context.clock.now();
+        let record = done.record.unwrap_or(was);
+        tally.census.count(&record, self.in_force, now);
+        Ok(())
+    }
+}
+
+/// How many held resources are named; the event that tells of them is to stay within its bounds.
+const HELD_NAMED: usize = 400;
+
+/// What one inventory has come to so far.
+#[derive(Debug, Default)]
+struct Tally {
+    outcomes: Vec<Outcome>,
+    census: Census,
+    held: Vec<HeldResource>,
+    /// Whether some of them are held since this inventory.
+    newly_held: bool,
+}
+
+impl Tally {
+    fn add(&mut self, outcomes: Vec<Outcome>) {
+        self.outcomes.extend(outcomes);
+    }
+
+    fn note_held(&mut self, record: &Record) {
+        if record.held {
+            self.held.push(HeldResource {
+                resource: record.reference.clone(),
+                name: record.name.clone(),
+                schedule: record.schedule.clone(),
+            });
+        }
+    }
+
+    /// All that are held, if some are since this inventory: one thing to tell, not one for each.
+    fn held(&mut self) -> Option<Event> {
+        if !self.newly_held {
+            return None;
+        }
+        let mut resources = std::mem::take(&mut self.held);
+        let count = resources.len();
+        resources.truncate(HELD_NAMED);
+        Some(Event::Held { count, resources })
     }
 }
 
@@ -528,6 +639,10 @@ struct Compared {
 }
 
 impl Compared {
+    fn is_newly_held(&self) -> bool {
+        self.record.held && !self.was.as_ref().is_some_and(|was| was.held)
+    }
+
     /// What changed and is worth saying, once.
     fn events(&self) -> Vec<Event> {
         let was = self.was.as_ref();

@@ -9,18 +9,24 @@ pub mod act;
 pub mod approve;
 mod backoff;
 pub mod by_hand;
+pub mod census;
 mod digest;
 mod ends;
 pub mod event;
+#[cfg(feature = "lambda")]
+pub mod function;
 mod inventory;
 mod left_alone;
 mod looks;
 mod note;
+pub mod notice;
 pub mod outcome;
 mod plan;
 pub mod poll;
 mod providers;
 mod settle;
+mod tell;
+mod telling;
 pub mod trial;
 
 use domain::record::Writer;
@@ -29,7 +35,9 @@ use store::Store;
 
 pub use left_alone::LeftAlone;
 pub use outcome::{Event, Outcome, Report};
-pub use providers::{Access, Providers, ProvidersError, SettingsError};
+pub use providers::{Access, Providers, ProvidersError};
+pub use tell::Tell;
+pub use telling::telling;
 
 /// What a handler works with; lent to every step.
 #[derive(Clone, Copy)]
@@ -43,21 +51,16 @@ pub struct Context<'a> {
     /// This invocation.
     pub writer: &'a Writer,
     /// Hears of everything as it happens; the report comes only at the end.
-    pub tell: &'a dyn Fn(&Outcome),
+    pub tell: &'a dyn Tell,
 }
 
-/// Tells an outcome as a log line: one per thing that happened.
-pub fn log(outcome: &Outcome) {
-    match &outcome.subject {
-        outcome::Subject::Resource { resource, name } => tracing::info!(
-            resource.id = %resource,
-            resource.name = name,
-            "{}",
-            outcome.event
-        ),
-        outcome::Subject::Account { account } => {
-            tracing::info!(account = %account, "{}", outcome.event);
+impl Context<'_> {
+    /// Tells what has just happened, and hands it back for the report.
+    fn told(self, outcomes: Vec<Outcome>) -> Vec<Outcome> {
+        for outcome in &outcomes {
+            self.tell.happened(outcome);
         }
+        outcomes
     }
 }
 

@@ -28,6 +28,27 @@ pub(crate) struct NoLook {
     pub token_refused: bool,
 }
 
+impl NoLook {
+    /// A reason that no answer of the provider gives.
+    pub(crate) fn of(words: impl Into<String>) -> Self {
+        Self {
+            words: words.into(),
+            retry_after: None,
+            token_refused: false,
+        }
+    }
+}
+
+/// Whether two refusals say the same, but for the provider's ids of the requests.
+pub(crate) fn is_same(left: &str, right: &str) -> bool {
+    without_request_id(left) == without_request_id(right)
+}
+
+/// A refusal's words without the provider's id for the request, which differs each time.
+fn without_request_id(words: &str) -> &str {
+    words.split(" (request ").next().unwrap_or(words)
+}
+
 impl From<&ProviderError> for NoLook {
     fn from(error: &ProviderError) -> Self {
         Self {

@@ -36,7 +36,19 @@ impl Report {
     /// Adds what a part of the invocation did, and tells it.
     pub fn add(&mut self, context: Context<'_>, outcomes: impl IntoIterator<Item = Outcome>) {
         for outcome in outcomes {
-            (context.tell)(&outcome);
+            context.tell.happened(&outcome);
+            self.outcomes.push(outcome);
+        }
+    }
+
+    /// Adds what somebody asked about and did not happen, and tells it.
+    pub(crate) fn answer(
+        &mut self,
+        context: Context<'_>,
+        outcomes: impl IntoIterator<Item = Outcome>,
+    ) {
+        for outcome in outcomes {
+            context.tell.answered(&outcome);
             self.outcomes.push(outcome);
         }
     }
@@ -65,6 +77,9 @@ pub enum Subject {
         resource: ResourceRef,
         /// Its name at the provider.
         name: String,
+        /// The schedule that it follows, or followed last.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        follows: Option<ScheduleName>,
     },
     /// An account as a whole.
     Account {
@@ -119,6 +134,9 @@ pub enum Event {
     Seen {
         /// Stop or start.
         direction: Direction,
+        /// What had wanted it, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cause: Option<Cause>,
         /// From the claim on.
         seconds: i64,
         /// Whether the power had to be cut.
@@ -131,6 +149,9 @@ pub enum Event {
     Refused {
         /// Stop or start.
         direction: Direction,
+        /// What had wanted it, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cause: Option<Cause>,
         /// In whose words.
         reason: String,
     },
@@ -138,6 +159,9 @@ pub enum Event {
     Stuck {
         /// Stop or start.
         direction: Direction,
+        /// What had wanted it, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cause: Option<Cause>,
         /// Why.
         reason: String,
     },
@@ -145,11 +169,17 @@ pub enum Event {
     Overtaken {
         /// What had been under way.
         direction: Direction,
+        /// What had wanted it, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cause: Option<Cause>,
     },
     /// Opted out while under way.
     LetGo {
         /// What had been under way.
         direction: Direction,
+        /// What had wanted it, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cause: Option<Cause>,
     },
     /// Seen for the first time, or again, under a schedule.
     Joined {
@@ -166,6 +196,13 @@ pub enum Event {
     Conflict {
         /// Which.
         reason: String,
+    },
+    /// Joined with too many others at once: untouched until a person approves.
+    Held {
+        /// How many of the account's resources are held now.
+        count: usize,
+        /// Which, the first of them where they are very many.
+        resources: Vec<HeldResource>,
     },
     /// A tag names no schedule.
     UnknownSchedule {
@@ -187,6 +224,12 @@ pub enum Event {
     Postponed {
         /// Why.
         reason: String,
+        /// Whether the provider refused the account's token.
+        #[serde(default, skip_serializing_if = "is_false")]
+        token_refused: bool,
+        /// Whether the last try ended for the same reason.
+        #[serde(default, skip_serializing_if = "is_false")]
+        repeated: bool,
     },
     /// A command was not followed.
     Declined {
@@ -199,6 +242,35 @@ pub enum Event {
         /// In words.
         state: String,
     },
+}
+
+/// One of the resources that are held.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldResource {
+    /// Which.
+    pub resource: ResourceRef,
+    /// Its name at the provider.
+    pub name: String,
+    /// The schedule that it is to follow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<ScheduleName>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+impl Event {
+    /// Nothing was done this time, for a reason that is neither the token's nor known.
+    #[must_use]
+    pub fn postponed(reason: impl Into<String>) -> Self {
+        Self::Postponed {
+            reason: reason.into(),
+            token_refused: false,
+            repeated: false,
+        }
+    }
 }
 
 /// What a provider said at once.
@@ -224,6 +296,7 @@ impl Outcome {
             subject: Subject::Resource {
                 resource: record.reference.clone(),
                 name: record.name.clone(),
+                follows: follows(record),
             },
             event,
         }
@@ -240,6 +313,14 @@ impl Outcome {
             event,
         }
     }
+}
+
+/// The schedule of the latest inventory, or that of the edge that was handled last: what is
+/// orphaned follows none any more.
+fn follows(record: &Record) -> Option<ScheduleName> {
+    let handled = record.handled.as_ref();
+    let last = || handled.and_then(|handled| handled.schedule.clone());
+    record.schedule.clone().or_else(last)
 }
 
 impl fmt::Display for Answer {
@@ -300,26 +381,18 @@ impl fmt::Display for Event {
                 seconds,
                 forced,
                 saved,
-            } => {
-                let (done, kept) = match direction {
-                    Direction::Stop => ("stopped", "keeping"),
-                    Direction::Start => ("running", "restored"),
-                };
-                write!(f, "{done}, seen after {seconds} s")?;
-                if *forced {
-                    f.write_str(" (forced)")?;
-                }
-                match saved {
-                    Some(saved) => write!(f, ", {kept} {saved}"),
-                    None => Ok(()),
-                }
-            }
-            Self::Refused { direction, reason } => write!(f, "{direction} refused: {reason}"),
-            Self::Stuck { direction, reason } => write!(f, "{direction} is stuck: {reason}"),
-            Self::Overtaken { direction } => {
+                ..
+            } => seen(f, *direction, *seconds, *forced, saved.as_ref()),
+            Self::Refused {
+                direction, reason, ..
+            } => write!(f, "{direction} refused: {reason}"),
+            Self::Stuck {
+                direction, reason, ..
+            } => write!(f, "{direction} is stuck: {reason}"),
+            Self::Overtaken { direction, .. } => {
                 write!(f, "{direction} overtaken: a person did the opposite")
             }
-            Self::LetGo { direction } => write!(f, "{direction} let go: opted out meanwhile"),
+            Self::LetGo { direction, .. } => write!(f, "{direction} let go: opted out meanwhile"),
             Self::Joined {
                 schedule,
                 via,
@@ -335,6 +408,7 @@ impl fmt::Display for Event {
                 f.write_str("orphaned: stopped, and no schedule covers it; `offhours start` it")
             }
             Self::Conflict { reason } => f.write_str(reason),
+            Self::Held { count, resources } => held(f, *count, resources),
             Self::UnknownSchedule { word } => {
                 write!(
                     f,
@@ -351,9 +425,55 @@ impl fmt::Display for Event {
                     "resized by a person; {saved} is no longer kept, see history"
                 )
             }
-            Self::Postponed { reason } => write!(f, "later: {reason}"),
+            Self::Postponed { reason, .. } => write!(f, "later: {reason}"),
             Self::Declined { reason } => write!(f, "declined: {reason}"),
             Self::Status { state } => f.write_str(state),
         }
+    }
+}
+
+fn seen(
+    f: &mut fmt::Formatter<'_>,
+    direction: Direction,
+    seconds: i64,
+    forced: bool,
+    saved: Option<&SavedState>,
+) -> fmt::Result {
+    let (done, kept) = match direction {
+        Direction::Stop => ("stopped", "keeping"),
+        Direction::Start => ("running", "restored"),
+    };
+    write!(f, "{done}, seen after {seconds} s")?;
+    if forced {
+        f.write_str(" (forced)")?;
+    }
+    match saved {
+        Some(saved) => write!(f, ", {kept} {saved}"),
+        None => Ok(()),
+    }
+}
+
+/// How many held resources a line names.
+const NAMED: usize = 5;
+
+fn held(f: &mut fmt::Formatter<'_>, count: usize, resources: &[HeldResource]) -> fmt::Result {
+    let (noun, verb) = if count == 1 {
+        ("resource", "is")
+    } else {
+        ("resources", "are")
+    };
+    let names: Vec<_> = resources
+        .iter()
+        .take(NAMED)
+        .map(|r| r.name.as_str())
+        .collect();
+    write!(
+        f,
+        "{count} {noun} {verb} held until `offhours approve`: {}",
+        names.join(", ")
+    )?;
+    match count.saturating_sub(names.len()) {
+        0 => Ok(()),
+        more => write!(f, " and {more} more"),
     }
 }

@@ -416,8 +416,11 @@ impl Planner<'_> {
         record.phase = Phase::Settled {
             at: self.seen.resource.power,
         };
-        let direction = self.direction;
-        self.write(record, Some(ended), vec![Event::Overtaken { direction }])
+        let overtaken = Event::Overtaken {
+            direction: self.direction,
+            cause: Some(transition.cause.clone()),
+        };
+        self.write(record, Some(ended), vec![overtaken])
     }
 
     /// The edge finds the resource where it wants it, or leaves it where it is.

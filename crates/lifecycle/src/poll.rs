@@ -19,7 +19,7 @@ use crate::{
     act::save_rate,
     digest, inventory,
     left_alone::reread,
-    looks::{self, Looked},
+    looks::{self, Looked, NoLook},
     outcome::{Event, Outcome, Report},
     plan::{Seen, Setting, Write, log_since},
     settle::{self, Follow},
@@ -38,23 +38,51 @@ const WAITS: [Duration; 4] = [
 /// until nearly a minute has passed. With nothing due it ends at once.
 pub async fn tick(context: Context<'_>, invoke: &impl Invoke) -> Result<Report, Error> {
     let mut report = Report::default();
-    let configuration = inventory::take_due(context, invoke, &mut report).await?;
+    let (configuration, mut complaints) = inventory::take_due(context, invoke, &mut report).await?;
     let mut waiting = BTreeSet::new();
+    let mut followed = 0;
     for wait in WAITS.iter().map(Some).chain([None]) {
-        waiting = follow_due(context, invoke, &mut report).await?;
+        waiting = follow_due(context, invoke, &mut report, &mut complaints).await?;
+        followed = followed.max(report.in_flight);
         match wait {
             Some(wait) if report.in_flight > 0 => context.clock.sleep(*wait).await,
             Some(_) | None => break,
         }
     }
     digest::tell_due(context, &configuration, &waiting, &mut report).await?;
+    if report.outcomes.is_empty() && report.digests.is_empty() {
+        match followed {
+            0 => tracing::info!("Nothing is in flight"),
+            n => tracing::info!(in_flight = n, "Nothing new of {n} in flight"),
+        }
+    }
     Ok(report)
+}
+
+/// Why accounts could not be asked, as far as it was told: one reason is told once.
+#[derive(Debug, Default)]
+pub(crate) struct Complaints(BTreeMap<AccountName, String>);
+
+impl Complaints {
+    /// Notes a reason that was told before, or now.
+    pub(crate) fn note(&mut self, account: &AccountName, reason: &str) {
+        self.0.insert(account.clone(), reason.to_owned());
+    }
+
+    /// Whether a reason is another than the last one; notes it.
+    fn is_new(&mut self, account: &AccountName, reason: &str) -> bool {
+        let told = self.0.get(account);
+        let new = !told.is_some_and(|told| looks::is_same(told, reason));
+        self.note(account, reason);
+        new
+    }
 }
 
 /// One look at what is in flight, for somebody who waits for it.
 pub async fn look_once(context: Context<'_>, invoke: &impl Invoke) -> Result<Report, Error> {
     let mut report = Report::default();
-    follow_due(context, invoke, &mut report).await?;
+    let mut complaints = Complaints::default();
+    follow_due(context, invoke, &mut report, &mut complaints).await?;
     Ok(report)
 }
 
@@ -90,9 +118,7 @@ pub async fn status(context: Context<'_>, references: &[ResourceRef]) -> Result<
                 Ok(None) => Event::Status {
                     state: "not found (404)".to_owned(),
                 },
-                Err(no_look) => Event::Postponed {
-                    reason: no_look.words,
-                },
+                Err(no_look) => Event::postponed(no_look.words),
             },
         };
         let outcome = Outcome {
@@ -100,10 +126,11 @@ pub async fn status(context: Context<'_>, references: &[ResourceRef]) -> Result<
             subject: crate::outcome::Subject::Resource {
                 resource: reference.clone(),
                 name: known.map(|record| record.name).unwrap_or_default(),
+                follows: None,
             },
             event,
         };
-        report.add(context, [outcome]);
+        report.answer(context, [outcome]);
     }
     Ok(report)
 }
@@ -147,6 +174,7 @@ async fn follow_due(
     context: Context<'_>,
     invoke: &impl Invoke,
     report: &mut Report,
+    complaints: &mut Complaints,
 ) -> Result<BTreeSet<ScheduleName>, Error> {
     report.in_flight = 0;
     let hints = report.readable(context.store.due(context.clock.now()).await?);
@@ -178,9 +206,11 @@ async fn follow_due(
             Ok(client) => client,
             Err(error) => {
                 let reason = in_words(&error);
-                let now = context.clock.now();
-                let event = Event::Postponed { reason };
-                report.add(context, [Outcome::of_account(&account, now, event)]);
+                if complaints.is_new(&account, &reason) {
+                    let now = context.clock.now();
+                    let event = Event::postponed(reason);
+                    report.add(context, [Outcome::of_account(&account, now, event)]);
+                }
                 continue;
             }
         };
@@ -189,7 +219,8 @@ async fn follow_due(
             client: &client,
             in_force: &in_force,
         };
-        waiting.extend(follower.follow(records, invoke, report).await?);
+        let follows = follower.follow(records, invoke, report, complaints);
+        waiting.extend(follows.await?);
         save_rate(&context, &account, &client).await?;
     }
     Ok(waiting)
@@ -209,6 +240,7 @@ impl Follower<'_> {
         records: Vec<Record>,
         invoke: &impl Invoke,
         report: &mut Report,
+        complaints: &mut Complaints,
     ) -> Result<BTreeSet<ScheduleName>, Error> {
         let ids: BTreeSet<_> = records.iter().map(|r| r.reference.id.clone()).collect();
         let looks = looks::to_follow(self.client, self.context.clock, &ids).await;
@@ -218,6 +250,9 @@ impl Follower<'_> {
             let Some(looked) = looks.get(&record.reference.id) else {
                 continue;
             };
+            if let Err(no_look) = looked {
+                complain(&record, no_look, complaints);
+            }
             let (reference, schedule) = (record.reference.clone(), record.schedule.clone());
             let follow = self.decide(&record, looked).await;
             let settled = self.carry_out(record, follow, &mut to_force).await?;
@@ -225,7 +260,7 @@ impl Follower<'_> {
                 report.in_flight += 1;
                 waiting.extend(schedule);
             }
-            report.add(self.context, settled.outcomes);
+            report.outcomes.extend(settled.outcomes);
             tracing::debug!(resource.id = %reference, "Looked at {reference}");
         }
         self.ask_to_force(to_force, invoke).await;
@@ -241,10 +276,6 @@ impl Follower<'_> {
                 if no_look.token_refused {
                     self.context.providers.forget(&record.reference.account);
                 }
-                tracing::warn!(
-                    resource.id = %record.reference,
-                    "Could not look at {}: {}", record.reference, no_look.words
-                );
                 return Follow::Wait;
             }
         };
@@ -292,14 +323,15 @@ impl Follower<'_> {
             None => store.save(write.record).await,
         };
         match saved {
-            Ok(record) => Ok(Followed {
-                ended: record.in_flight().is_none(),
-                outcomes: write
-                    .events
-                    .into_iter()
-                    .map(|event| Outcome::of(&record, now, event))
-                    .collect(),
-            }),
+            Ok(record) => {
+                let events = write.events.into_iter();
+                let outcomes = events.map(|event| Outcome::of(&record, now, event));
+                Ok(Followed {
+                    ended: record.in_flight().is_none(),
+                    outcomes: self.context.told(outcomes.collect()),
+                    record: Some(record),
+                })
+            }
             // Somebody else moved it: looked at again.
             Err(StoreError::Stale { .. }) => Ok(Followed::default()),
             Err(error) => Err(error.into()),
@@ -331,6 +363,17 @@ impl Follower<'_> {
 pub(crate) struct Followed {
     /// Whether nothing is under way any more.
     pub ended: bool,
-    /// What to tell.
+    /// What was told.
     pub outcomes: Vec<Outcome>,
+    /// The record, if it was written.
+    pub record: Option<Record>,
+}
+
+/// Says why a look failed, once per account and reason: the next one is seconds away.
+fn complain(record: &Record, no_look: &NoLook, complaints: &mut Complaints) {
+    let reference = &record.reference;
+    let words = &no_look.words;
+    if complaints.is_new(&reference.account, words) {
+        tracing::warn!(resource.id = %reference, "Could not look at {reference}: {words}");
+    }
 }

@@ -9,7 +9,7 @@ use domain::{
     AccountName,
     configuration::{Account, Configuration, Provider, TokenReference},
 };
-use environment::{TokenError, Tokens};
+use environment::{TokenError, Tokens, in_words, settings::SettingError};
 use provider::{Client, EndpointError, Endpoints};
 
 /// Why there is no client for an account.
@@ -161,26 +161,21 @@ impl Providers {
     }
 }
 
-/// A setting that keeps the clients from being made; the start ends with it.
-#[derive(Debug, thiserror::Error)]
-pub enum SettingsError {
-    /// A base address is not one to which a token may be sent.
-    #[error("OFFHOURS_DIGITALOCEAN_URL or OFFHOURS_HETZNER_URL is not allowed")]
-    Endpoint(#[from] EndpointError),
-    /// No HTTP client could be made.
-    #[error("failed to make an HTTP client")]
-    Http(#[from] provider::HttpClientError),
-}
-
 impl Providers {
-    /// Clients at the addresses that the environment names, or the public ones.
-    pub fn from_settings(access: Access, tokens: Tokens) -> Result<Self, SettingsError> {
+    /// The addresses that the environment names, or the public ones.
+    pub fn endpoints_from_settings() -> Result<Endpoints, SettingError> {
         use environment::settings::{DIGITALOCEAN_URL, HETZNER_URL, optional};
-        let endpoints = Endpoints::checked(
-            optional(DIGITALOCEAN_URL).as_deref(),
-            optional(HETZNER_URL).as_deref(),
-        )?;
-        let http = provider::http_client()?;
-        Ok(Self::new(access, tokens, endpoints, http))
+        let public = Endpoints::default();
+        let address = |name, public| match optional(name) {
+            // The address itself is not repeated: it may hold a password.
+            Some(text) => provider::checked_base(&text).map_err(|error| {
+                SettingError::new(name, format!("is wrong: {}", in_words(&error)))
+            }),
+            None => Ok(public),
+        };
+        Ok(Endpoints {
+            digitalocean: address(DIGITALOCEAN_URL, public.digitalocean)?,
+            hetzner: address(HETZNER_URL, public.hetzner)?,
+        })
     }
 }

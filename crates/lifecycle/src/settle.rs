@@ -183,7 +183,8 @@ impl Follower<'_> {
         let last = since.and_then(|since| last_power_action(self.seen.log, since));
         let opposed = last.is_some_and(|action| opposes(action.effect, direction));
         if opposed || ends::is_resized(self.seen.resource, self.record) {
-            return self.end(Ending::Overtaken, Event::Overtaken { direction });
+            let cause = Some(self.cause());
+            return self.end(Ending::Overtaken, Event::Overtaken { direction, cause });
         }
         if let Some(request) = request
             && let Some(follow) = self.by_the_log(request)
@@ -198,7 +199,8 @@ impl Follower<'_> {
             });
             let watching = self.record.not_before.is_some_and(|until| now < until);
             if quiet && !watching {
-                return self.end(Ending::LetGo, Event::LetGo { direction });
+                let cause = Some(self.cause());
+                return self.end(Ending::LetGo, Event::LetGo { direction, cause });
             }
             return self.observed();
         }
@@ -266,6 +268,7 @@ impl Follower<'_> {
         );
         let event = Event::Seen {
             direction,
+            cause: Some(self.cause()),
             seconds: now.duration_since(self.transition.claimed_at).as_secs(),
             forced: ended.forced,
             saved: self.record.saved.clone(),
@@ -328,8 +331,16 @@ impl Follower<'_> {
             since: self.setting.now,
             reason: reason.clone(),
         };
-        let direction = self.transition.direction;
-        self.write(record, None, vec![Event::Stuck { direction, reason }])
+        let stuck = Event::Stuck {
+            direction: self.transition.direction,
+            cause: Some(self.cause()),
+            reason,
+        };
+        self.write(record, None, vec![stuck])
+    }
+
+    fn cause(&self) -> Cause {
+        self.transition.cause.clone()
     }
 
     fn last(&self, ending: LastEnding) -> Option<Last> {

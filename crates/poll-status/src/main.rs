@@ -3,35 +3,15 @@
 // The layout of nested futures is deeper than the default limit.
 #![recursion_limit = "256"]
 
-use domain::record::Writer;
-use environment::{Clock, LambdaFunctions, Tokens, aws, in_words, logging, settings};
-use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
-use lifecycle::{Access, Context, Providers};
-use store::{Store, Tables};
+use std::process::ExitCode;
+
+use environment::LambdaFunctions;
+use lifecycle::{Access, Context, function::serve};
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), lambda_runtime::Error> {
-    logging::json();
-    let config = aws::config().await;
-    let store = Store::connect(&config, Tables::prefixed(&settings::table_prefix()?));
-    let providers = Providers::from_settings(Access::Read, Tokens::from_aws(&config))?;
-    let functions = LambdaFunctions::from_settings(&config)?;
-    let clock = Clock::machine();
-    lambda_runtime::run(service_fn(|event: LambdaEvent<_>| async {
-        let writer = Writer(event.context.request_id);
-        let context = Context {
-            store: &store,
-            providers: &providers,
-            clock: &clock,
-            writer: &writer,
-            tell: &lifecycle::log,
-        };
-        poll_status::handle(context, &functions, event.payload)
-            .await
-            .map_err(|error| Diagnostic {
-                error_type: "StoreFailed".to_owned(),
-                error_message: in_words(&error),
-            })
-    }))
-    .await
+async fn main() -> ExitCode {
+    let handle = async |context: Context<'_>, functions: &LambdaFunctions, event| {
+        poll_status::handle(context, functions, event).await
+    };
+    serve(Access::Read, LambdaFunctions::stop_alone, handle).await
 }

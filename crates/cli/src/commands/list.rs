@@ -209,7 +209,7 @@ fn failures(report: &Report) -> Vec<Failure> {
         let About::Account { account } = &outcome.subject else {
             return None;
         };
-        let (Event::Postponed { reason } | Event::Declined { reason }) = &outcome.event else {
+        let (Event::Postponed { reason, .. } | Event::Declined { reason }) = &outcome.event else {
             return None;
         };
         Some(Failure {

@@ -465,12 +465,7 @@ mod tests {
         let state = "running".to_owned();
         assert_eq!(check(Event::Status { state }), Verdict::Ok);
         let reason = "token refused".to_owned();
-        assert_eq!(
-            check(Event::Postponed {
-                reason: reason.clone()
-            }),
-            Verdict::Problem
-        );
+        assert_eq!(check(Event::postponed(reason.clone())), Verdict::Problem);
         assert_eq!(check(Event::Declined { reason }), Verdict::Problem);
         assert_eq!(answered(Some(&reference), None).verdict, Verdict::Unknown);
         assert_eq!(answered(None, None).verdict, Verdict::Hint);

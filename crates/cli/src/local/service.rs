@@ -15,7 +15,7 @@ use domain::{AccountName, ResourceRef, configuration::Account, digest::Digest, r
 use environment::{Clock, Function, Invoke, InvokeError, SteppedClock, in_words};
 use jiff::Timestamp;
 use lifecycle::{
-    Access, Context, Outcome, Providers, Report,
+    Access, Context, Outcome, Providers, Report, Tell,
     trial::{Trial, trials},
 };
 use serde_json::Value;
@@ -193,7 +193,7 @@ impl Service {
     /// What a resource's own Status operation shows, in words.
     pub async fn look(&self, resource: &ResourceRef) -> Result<String, lifecycle::Error> {
         let writer = self.writer();
-        let context = self.looking(&writer, &|_| ());
+        let context = self.looking(&writer, &|_: &Outcome| ());
         let report = lifecycle::poll::status(context, std::slice::from_ref(resource)).await?;
         let words = report
             .outcomes
@@ -205,7 +205,7 @@ impl Service {
     /// Tries accounts that are not applied yet.
     pub async fn try_accounts(&self, accounts: &BTreeMap<AccountName, Account>) -> Vec<Trial> {
         let writer = self.writer();
-        trials(self.looking(&writer, &|_| ()), accounts).await
+        trials(self.looking(&writer, &|_: &Outcome| ()), accounts).await
     }
 
     fn tell(&self, outcome: &Outcome) {
@@ -214,11 +214,11 @@ impl Service {
     }
 
     /// What poll-status works with; [`Self::acting`] for stop and start.
-    fn looking<'a>(&'a self, writer: &'a Writer, tell: &'a dyn Fn(&Outcome)) -> Context<'a> {
+    fn looking<'a>(&'a self, writer: &'a Writer, tell: &'a dyn Tell) -> Context<'a> {
         self.context(&self.clients.reading, writer, tell)
     }
 
-    fn acting<'a>(&'a self, writer: &'a Writer, tell: &'a dyn Fn(&Outcome)) -> Context<'a> {
+    fn acting<'a>(&'a self, writer: &'a Writer, tell: &'a dyn Tell) -> Context<'a> {
         self.context(&self.clients.changing, writer, tell)
     }
 
@@ -226,7 +226,7 @@ impl Service {
         &'a self,
         providers: &'a Providers,
         writer: &'a Writer,
-        tell: &'a dyn Fn(&Outcome),
+        tell: &'a dyn Tell,
     ) -> Context<'a> {
         Context {
             store: &self.store,

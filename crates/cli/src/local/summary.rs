@@ -53,7 +53,7 @@ pub struct Summary {
 impl Summary {
     /// Counts one more thing that happened.
     pub fn count(&mut self, outcome: &Outcome) {
-        let Subject::Resource { resource, name } = &outcome.subject else {
+        let Subject::Resource { resource, name, .. } = &outcome.subject else {
             return;
         };
         let tally = self.tally(resource, name);
@@ -94,6 +94,7 @@ impl Summary {
             | Event::Forced { .. }
             | Event::LetGo { .. }
             | Event::Joined { .. }
+            | Event::Held { .. }
             | Event::Replaced { .. }
             | Event::Postponed { .. }
             | Event::Declined { .. }

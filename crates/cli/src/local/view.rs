@@ -114,7 +114,7 @@ struct DigestLine<'a> {
 impl Bars {
     fn show(&mut self, outcome: &Outcome) -> io::Result<()> {
         self.all.println(line(outcome))?;
-        let Subject::Resource { resource, name } = &outcome.subject else {
+        let Subject::Resource { resource, name, .. } = &outcome.subject else {
             return Ok(());
         };
         match &outcome.event {
@@ -151,6 +151,7 @@ impl Bars {
             | Event::Joined { .. }
             | Event::Orphaned
             | Event::Conflict { .. }
+            | Event::Held { .. }
             | Event::UnknownSchedule { .. }
             | Event::Replaced { .. }
             | Event::Postponed { .. }
@@ -191,7 +192,7 @@ fn line(outcome: &Outcome) -> String {
     let when = outcome.at.strftime("%a %H:%M:%SZ");
     let event = output::shortened(&outcome.event.to_string());
     match &outcome.subject {
-        Subject::Resource { resource, name } => {
+        Subject::Resource { resource, name, .. } => {
             let kind = format!("{}/{}", resource.account, resource.kind());
             format!("{when}  {kind:<REFERENCE_WIDTH$} {name:<20} {event}")
         }

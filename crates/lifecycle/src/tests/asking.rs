@@ -64,7 +64,11 @@ fn a_persons_opposite_action_ends_a_lost_request() {
         let write = case.writes(STOP);
         assert!(is_settled(&write.record, Power::Running));
         assert_eq!(ending(&write), Some(&Ending::Overtaken));
-        assert_eq!(write.events, [Event::Overtaken { direction: STOP }]);
+        let overtaken = Event::Overtaken {
+            direction: STOP,
+            cause: Some(Cause::Schedule),
+        };
+        assert_eq!(write.events, [overtaken]);
         assert_eq!(
             write.record.request, case.record.request,
             "it may still act"

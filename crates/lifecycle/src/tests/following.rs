@@ -269,7 +269,11 @@ fn what_opts_out_is_let_go_once_nothing_can_act_any_more() {
     assert!(is_settled(&write.record, Power::Running));
     assert_eq!(ending(&write), Some(&Ending::LetGo));
     assert_eq!(write.record.request, None);
-    assert_eq!(write.events, [Event::LetGo { direction: STOP }]);
+    let let_go = Event::LetGo {
+        direction: STOP,
+        cause: Some(Cause::Schedule),
+    };
+    assert_eq!(write.events, [let_go]);
     let open = server().asked(STOP, "19:00", Ask::Open).untagged();
     open.clone().at("19:12:04").goes_on();
     open.at("19:12:05").records();

@@ -288,14 +288,9 @@ fn an_inventory_that_was_asked_for_in_vain_is_a_failure_of_its_account_alone() {
                     state: "listed whole".to_owned(),
                 },
             ),
-            account(
-                "hz-eu",
-                Event::Postponed {
-                    reason: reason.clone(),
-                },
-            ),
+            account("hz-eu", Event::postponed(reason.clone())),
             // A resource's own trouble is not the account's.
-            lifecycle::Outcome::of(&web(), at, Event::Postponed { reason }),
+            lifecycle::Outcome::of(&web(), at, Event::postponed(reason)),
         ],
         ..Report::default()
     };

@@ -1,0 +1,140 @@
+//! What dispatch says of its ticks: what it handed out, what it withholds from now on, and one line
+//! for a tick in which nothing happened.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Mutex, PoisonError},
+};
+
+use domain::AccountName;
+use environment::{Metric, Metrics};
+
+use crate::{Dispatched, Withheld};
+
+/// What was said last, so that the same is not said each minute. It lasts as long as the process.
+#[derive(Debug, Default)]
+pub struct Journal(Mutex<BTreeMap<AccountName, Withheld>>);
+
+impl Journal {
+    /// Says what one tick did, and counts it. What was handed out has its lines already.
+    pub fn note(&self, dispatched: &Dispatched) -> Metrics {
+        let mut said = false;
+        for (account, withheld) in self.news(dispatched) {
+            said = true;
+            log(&account, withheld);
+        }
+        let handed_out = dispatched.starts.len() + dispatched.stops.len();
+        if handed_out + dispatched.undelivered == 0 && !said {
+            tracing::info!(
+                withheld = dispatched.postponed + dispatched.unobserved,
+                "Nothing to hand out"
+            );
+        }
+        let mut metrics = Metrics::default();
+        metrics.add(Metric::HandedOut, handed_out as u64);
+        metrics
+    }
+
+    /// The accounts in which something else is withheld than at the last tick. How much, may
+    /// change from tick to tick without being news.
+    fn news(&self, dispatched: &Dispatched) -> Vec<(AccountName, Withheld)> {
+        let now = &dispatched.withheld;
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let nothing = Withheld::default();
+        let accounts: BTreeSet<_> = last.keys().chain(now.keys()).collect();
+        let news = accounts.into_iter().filter_map(|account| {
+            let was = last.get(account).unwrap_or(&nothing);
+            let is = now.get(account).unwrap_or(&nothing);
+            (reasons(*was) != reasons(*is)).then(|| (account.clone(), *is))
+        });
+        let news = news.collect();
+        last.clone_from(now);
+        news
+    }
+}
+
+/// Which of the reasons for withholding there are.
+fn reasons(withheld: Withheld) -> (bool, bool) {
+    (withheld.postponed > 0, withheld.unobserved > 0)
+}
+
+fn log(account: &AccountName, withheld: Withheld) {
+    let Withheld {
+        postponed,
+        unobserved,
+    } = withheld;
+    if postponed == 0 && unobserved == 0 {
+        tracing::info!(account = %account, "{account}: nothing is withheld any more");
+    }
+    if postponed > 0 {
+        tracing::warn!(
+            account = %account,
+            postponed,
+            "{account}: {postponed} due are left for later ticks, by the rate limit or max_stops"
+        );
+    }
+    if unobserved > 0 {
+        tracing::warn!(
+            account = %account,
+            unobserved,
+            "{account}: {unobserved} stops are due and withheld: the account was not listed for a \
+             quarter of an hour"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tick(withheld: &[(&str, usize, usize)]) -> Dispatched {
+        let withheld = withheld.iter().map(|&(account, postponed, unobserved)| {
+            let withheld = Withheld {
+                postponed,
+                unobserved,
+            };
+            (account.parse().unwrap(), withheld)
+        });
+        Dispatched {
+            withheld: withheld.collect(),
+            ..Dispatched::default()
+        }
+    }
+
+    #[track_caller]
+    fn check(journal: &Journal, withheld: &[(&str, usize, usize)], news: &[&str]) {
+        let found = journal.news(&tick(withheld));
+        let found: Vec<_> = found.iter().map(|(account, _)| account.as_str()).collect();
+        assert_eq!(found, news);
+    }
+
+    #[test]
+    fn what_is_withheld_is_said_when_it_begins_changes_its_reason_or_ends() {
+        let journal = Journal::default();
+        check(&journal, &[], &[]);
+        check(&journal, &[("do-main", 12, 0)], &["do-main"]);
+        check(&journal, &[("do-main", 7, 0), ("hz-eu", 0, 3)], &["hz-eu"]);
+        check(
+            &journal,
+            &[("do-main", 7, 1), ("hz-eu", 0, 3)],
+            &["do-main"],
+        );
+        check(&journal, &[("hz-eu", 0, 2)], &["do-main"]);
+        check(&journal, &[], &["hz-eu"]);
+        check(&journal, &[], &[]);
+    }
+
+    #[test]
+    fn what_was_handed_out_is_counted() {
+        let journal = Journal::default();
+        assert_eq!(journal.note(&tick(&[])), Metrics::default());
+        let dispatched = Dispatched {
+            stops: vec!["do-main/droplet/1".parse().unwrap()],
+            starts: vec!["hz-eu/server/2".parse().unwrap()],
+            ..Dispatched::default()
+        };
+        let mut two = Metrics::default();
+        two.add(Metric::HandedOut, 2);
+        assert_eq!(journal.note(&dispatched), two);
+    }
+}

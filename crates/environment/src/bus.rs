@@ -1,0 +1,274 @@
+//! Telling others, over an event bus. Who works never fails because nobody could be told.
+
+use jiff::Timestamp;
+use tokio::sync::mpsc;
+
+/// Where all our events come from, as rules on the bus name it.
+pub const SOURCE: &str = "offhours";
+
+/// The most events in one request.
+const BATCH: usize = 10;
+
+/// The most bytes in one request, counted as EventBridge counts them.
+const BATCH_BYTES: usize = 256 * 1024;
+
+/// Bytes that an event's time counts for.
+const TIME_BYTES: usize = 14;
+
+/// After so many requests in a row without an answer the bus is left alone for the rest of an
+/// invocation, which must end.
+const GIVE_UP_AFTER: u32 = 2;
+
+/// An event for the bus.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BusEvent {
+    /// When it happened.
+    pub at: Timestamp,
+    /// What kind of event it is.
+    pub detail_type: &'static str,
+    /// What happened, as a JSON object.
+    pub detail: String,
+}
+
+impl BusEvent {
+    fn bytes(&self) -> usize {
+        TIME_BYTES + SOURCE.len() + self.detail_type.len() + self.detail.len()
+    }
+}
+
+/// An event that the bus did not take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// What kind of event it was.
+    pub detail_type: &'static str,
+    /// The bus's word for why.
+    pub code: String,
+}
+
+/// A request to the bus without a usable answer.
+#[derive(Debug, thiserror::Error)]
+#[error("the event bus gave no usable answer")]
+pub struct PublishError(#[source] pub Box<dyn std::error::Error + Send + Sync>);
+
+/// Takes events.
+pub trait Publish {
+    /// Puts at most ten events on the bus; returns those that it did not take.
+    fn publish(
+        &self,
+        events: &[BusEvent],
+    ) -> impl Future<Output = Result<Vec<Refusal>, PublishError>>;
+}
+
+/// Publishes events as they come, until nobody can send any more. What cannot be published is
+/// logged, and nothing else comes of it.
+pub async fn deliver(mut events: mpsc::UnboundedReceiver<BusEvent>, bus: &impl Publish) {
+    let mut unanswered = 0;
+    let mut received = Vec::with_capacity(BATCH);
+    while events.recv_many(&mut received, BATCH).await > 0 {
+        for batch in batches(std::mem::take(&mut received)) {
+            if unanswered >= GIVE_UP_AFTER {
+                lost(&batch, "the event bus does not answer");
+                continue;
+            }
+            match bus.publish(&batch).await {
+                Ok(refusals) => {
+                    unanswered = 0;
+                    for Refusal { detail_type, code } in refusals {
+                        tracing::error!(
+                            code,
+                            "The event bus refused an event, {detail_type}: {code}"
+                        );
+                    }
+                }
+                Err(error) => {
+                    unanswered += 1;
+                    lost(&batch, &crate::in_words(&error));
+                }
+            }
+        }
+    }
+}
+
+fn lost(events: &[BusEvent], why: &str) {
+    for event in events {
+        tracing::error!("Could not tell of an event, {}: {why}", event.detail_type);
+    }
+}
+
+/// Parts of a size that the bus takes. An event that is too large by itself is a part of its own,
+/// for the bus to refuse.
+fn batches(events: Vec<BusEvent>) -> Vec<Vec<BusEvent>> {
+    let mut batches: Vec<Vec<BusEvent>> = Vec::new();
+    let mut bytes = 0;
+    for event in events {
+        match batches.last_mut() {
+            Some(batch) if batch.len() < BATCH && bytes + event.bytes() <= BATCH_BYTES => {
+                bytes += event.bytes();
+                batch.push(event);
+            }
+            Some(_) | None => {
+                bytes = event.bytes();
+                batches.push(vec![event]);
+            }
+        }
+    }
+    batches
+}
+
+#[cfg(feature = "bus")]
+mod eventbridge {
+    use std::time::Duration;
+
+    use aws_config::SdkConfig;
+    use aws_sdk_eventbridge::{
+        Client,
+        config::{Builder, timeout::TimeoutConfig},
+        primitives::DateTime,
+        types::PutEventsRequestEntry,
+    };
+
+    use super::{BusEvent, Publish, PublishError, Refusal, SOURCE};
+    use crate::settings::{EVENT_BUS, SettingError, required};
+
+    /// How long one request may take, its repetitions included. It is on the way of an
+    /// invocation's end.
+    const PATIENCE: Duration = Duration::from_secs(4);
+
+    /// Without an answer for so long, a request is repeated.
+    const ATTEMPT: Duration = Duration::from_millis(1_500);
+
+    /// The word in place of a bus's name that says to tell nobody.
+    const NOBODY: &str = "none";
+
+    /// A bus at Amazon EventBridge, or nobody.
+    #[derive(Debug, Clone)]
+    pub struct EventBus(Option<(Client, String)>);
+
+    /// The name of a bus, or nobody.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct BusName(Option<String>);
+
+    impl BusName {
+        /// What the environment says, which must say something.
+        pub fn from_settings() -> Result<Self, SettingError> {
+            Self::new(&required(EVENT_BUS)?)
+        }
+
+        /// A bus's name or its ARN, or `none`.
+        pub fn new(name: &str) -> Result<Self, SettingError> {
+            let fits = |c: char| c.is_ascii_alphanumeric() || "/.-_:".contains(c);
+            if !name.chars().all(fits) {
+                let problem = "is no name of an event bus, and not `none`";
+                return Err(SettingError::new(EVENT_BUS, problem));
+            }
+            Ok(Self(
+                Some(name).filter(|&name| name != NOBODY).map(str::to_owned),
+            ))
+        }
+    }
+
+    impl EventBus {
+        /// The bus of that name.
+        #[must_use]
+        pub fn connect(config: &SdkConfig, name: BusName) -> Self {
+            let timeouts = TimeoutConfig::builder()
+                .operation_timeout(PATIENCE)
+                .operation_attempt_timeout(ATTEMPT)
+                .build();
+            Self(name.0.map(|name| {
+                let config = Builder::from(config).timeout_config(timeouts).build();
+                (Client::from_conf(config), name)
+            }))
+        }
+    }
+
+    impl Publish for EventBus {
+        async fn publish(&self, events: &[BusEvent]) -> Result<Vec<Refusal>, PublishError> {
+            let Some((client, name)) = &self.0 else {
+                return Ok(Vec::new());
+            };
+            let entries = events.iter().map(|event| entry(event, name)).collect();
+            let answer = client.put_events().set_entries(Some(entries)).send().await;
+            let answer = answer
+                .map_err(|error| PublishError(Box::new(aws_sdk_eventbridge::Error::from(error))))?;
+            // The answer names the events in the order of the request.
+            let results = events.iter().zip(answer.entries());
+            let refusals = results.filter_map(|(event, result)| {
+                result.error_code().map(|code| Refusal {
+                    detail_type: event.detail_type,
+                    code: code.to_owned(),
+                })
+            });
+            Ok(refusals.collect())
+        }
+    }
+
+    fn entry(event: &BusEvent, bus: &str) -> PutEventsRequestEntry {
+        PutEventsRequestEntry::builder()
+            .event_bus_name(bus)
+            .source(SOURCE)
+            .detail_type(event.detail_type)
+            .detail(&event.detail)
+            .time(DateTime::from_millis(event.at.as_millisecond()))
+            .build()
+    }
+}
+
+#[cfg(feature = "bus")]
+pub use eventbridge::{BusName, EventBus};
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    fn event(bytes: usize) -> BusEvent {
+        let event = BusEvent {
+            at: Timestamp::UNIX_EPOCH,
+            detail_type: "Transition Stuck",
+            detail: String::new(),
+        };
+        BusEvent {
+            detail: "x".repeat(bytes - event.bytes()),
+            ..event
+        }
+    }
+
+    fn sizes(events: Vec<BusEvent>) -> Vec<usize> {
+        batches(events).iter().map(Vec::len).collect()
+    }
+
+    #[test]
+    fn a_request_holds_ten_events_and_no_more_bytes_than_the_bus_takes() {
+        assert_eq!(sizes(vec![event(100); 21]), [10, 10, 1]);
+        assert_eq!(sizes(vec![event(BATCH_BYTES / 2); 3]), [2, 1]);
+        assert_eq!(sizes(vec![event(BATCH_BYTES / 2 + 1); 2]), [1, 1]);
+        let large = vec![event(100), event(BATCH_BYTES + 1), event(100)];
+        assert_eq!(sizes(large), [1, 1, 1]);
+        assert_eq!(sizes(Vec::new()), [0; 0]);
+    }
+
+    /// A bus that answers nothing.
+    #[derive(Default)]
+    struct Silent(RefCell<usize>);
+
+    impl Publish for Silent {
+        async fn publish(&self, _: &[BusEvent]) -> Result<Vec<Refusal>, PublishError> {
+            *self.0.borrow_mut() += 1;
+            Err(PublishError("silence".into()))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_silent_bus_is_left_alone_after_two_requests() {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        for _ in 0..50 {
+            sender.send(event(100)).unwrap();
+        }
+        drop(sender);
+        let bus = Silent::default();
+        deliver(receiver, &bus).await;
+        assert_eq!(bus.0.into_inner(), 2);
+    }
+}

@@ -1,0 +1,532 @@
+//! What others are told: events that have the shape of their schemas, metrics that CloudWatch
+//! takes, and a bus that fails without harm.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    sync::{Arc, Mutex},
+};
+
+use axum::{Json, http::HeaderMap};
+use domain::{
+    digest::{Digest, Named, Slowest},
+    record::Writer,
+};
+use environment::{
+    BusEvent, Clock, EventBus, Function, Invoke, InvokeError, Metrics, Publish, SteppedClock,
+    aws::local_config, bus, bus::BusName,
+};
+use jsonschema::Validator;
+use lifecycle::{
+    Access, Context, Outcome, Providers, Report, Tell, census::Census, notice::Notice, telling,
+};
+use provider::Endpoints;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::support::{
+    ACCOUNTS, World, any_port, droplet, instant, monday, office_hours, root, run, run_logged,
+};
+
+/// The schemas of `infra/events/`, by detail type.
+pub(crate) fn schemas() -> BTreeMap<String, Validator> {
+    let folder = fs::read_dir(root().join("infra/events")).unwrap();
+    let schemas = folder.map(|file| {
+        let path = file.unwrap().path();
+        let schema: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        assert!(jsonschema::draft202012::meta::is_valid(&schema));
+        let title = schema["title"].as_str().unwrap();
+        let name = format!("{}.schema.json", title.to_lowercase().replace(' ', "-"));
+        assert!(path.ends_with(&name), "{} is not {name}", path.display());
+        let validator = jsonschema::draft202012::options()
+            .should_validate_formats(true)
+            .build(&schema);
+        (title.to_owned(), validator.unwrap())
+    });
+    schemas.collect()
+}
+
+/// Fails if what is told of an outcome has not the shape that its schema promises.
+#[track_caller]
+pub(crate) fn check_notice(schemas: &BTreeMap<String, Validator>, outcome: &Outcome) {
+    let Some(notice) = Notice::of("offhours", outcome) else {
+        return;
+    };
+    let detail = serde_json::to_value(&notice).unwrap();
+    if let Err(error) = schemas[notice.detail_type()].validate(&detail) {
+        panic!("{detail:#} at {}: {error}", error.instance_path());
+    }
+}
+
+/// One outcome for each kind of event, as reports have them; and one more with all that is
+/// optional.
+const OUTCOMES: &str = r#"[
+    {"event": "seen", "direction": "stop", "cause": {"by-hand": {"by": "ada"}}, "seconds": 42,
+     "forced": true, "saved": {"kind": "node-pool", "count": 3, "autoscale": {"min": 1, "max": 5}},
+     "follows": "office"},
+    {"event": "gone"},
+    {"event": "forced", "request": "power_off droplet/1", "answer": "accepted"},
+    {"event": "refused", "direction": "start", "cause": "override-ended", "reason": "no capacity"},
+    {"event": "stuck", "direction": "stop", "cause": "schedule", "reason": "not seen"},
+    {"event": "orphaned"},
+    {"event": "conflict", "reason": "conflict: office and night both name it by its own tag"},
+    {"event": "held", "count": 2, "resources": [
+        {"resource": "do-main/droplet/1", "name": "web", "schedule": "office"},
+        {"resource": "do-main/database/d1", "name": "orders"}]}
+]"#;
+
+fn outcomes() -> Vec<Outcome> {
+    let Value::Array(outcomes) = serde_json::from_str(OUTCOMES).unwrap() else {
+        panic!("no list");
+    };
+    let outcomes = outcomes.into_iter().map(|mut outcome| {
+        outcome["at"] = json!("2026-11-23T18:00:00Z");
+        if outcome["event"] == "held" {
+            outcome["account"] = json!("do-main");
+        } else {
+            outcome["resource"] = json!("do-main/node-pool/c1/p1");
+            outcome["name"] = json!("general");
+        }
+        serde_json::from_value(outcome).unwrap()
+    });
+    outcomes.collect()
+}
+
+fn digest() -> Digest {
+    let web = "do-main/droplet/1".parse().unwrap();
+    Digest {
+        schedule: "office".parse().unwrap(),
+        edge: monday("18:00:00"),
+        wish: domain::schedule::Wish::Stopped,
+        at: monday("18:09:00"),
+        followed: 14,
+        asked: 13,
+        seen: 12,
+        already: 1,
+        would: 0,
+        refused: 1,
+        stuck: 0,
+        overtaken: 0,
+        unfinished: 0,
+        slowest: Some(Slowest {
+            resource: "do-main/database/d1".parse().unwrap(),
+            name: "orders".to_owned(),
+            seconds: 480,
+        }),
+        not_seen: vec![Named {
+            name: "web".to_owned(),
+            resource: web,
+        }],
+        next_edge_at: Some(instant("2026-11-24T07:00:00Z")),
+    }
+}
+
+/// Keeps what it is given.
+#[derive(Default)]
+struct Kept(Mutex<Vec<BusEvent>>);
+
+impl Publish for Kept {
+    async fn publish(&self, events: &[BusEvent]) -> Result<Vec<bus::Refusal>, bus::PublishError> {
+        self.0.lock().unwrap().extend_from_slice(events);
+        Ok(Vec::new())
+    }
+}
+
+#[test]
+fn every_kind_of_event_has_the_shape_of_its_schema() {
+    run(async {
+        let schemas = schemas();
+        let kept = Kept::default();
+        let ((), _) = telling(&kept, "offhours", async |tell: &dyn Tell| {
+            for outcome in outcomes() {
+                tell.happened(&outcome);
+            }
+            tell.edge_completed(&digest());
+        })
+        .await;
+        let mut sent: Vec<_> = schemas.keys().cloned().collect();
+        for event in kept.0.into_inner().unwrap() {
+            let mut detail: Value = serde_json::from_str(&event.detail).unwrap();
+            let schema = &schemas[event.detail_type];
+            if let Err(error) = schema.validate(&detail) {
+                panic!("{detail:#} at {}: {error}", error.instance_path());
+            }
+            detail["more"] = json!(1);
+            assert!(!schema.is_valid(&detail), "{detail:#}");
+            sent.retain(|title| title != event.detail_type);
+        }
+        assert!(sent.is_empty(), "never sent: {sent:?}");
+    });
+}
+
+/// What CloudWatch would take from a line.
+fn check_metrics(metrics: &Metrics) -> Value {
+    let schema = fs::read(root().join("tests/schemas/embedded-metric-format.schema.json"));
+    let schema: Value = serde_json::from_slice(&schema.unwrap()).unwrap();
+    let schema = jsonschema::draft202012::new(&schema).unwrap();
+    let line = metrics.line("offhours", monday("18:00:00")).unwrap();
+    assert!(!line.contains('\n'));
+    let line: Value = serde_json::from_str(&line).unwrap();
+    if let Err(error) = schema.validate(&line) {
+        panic!("{line:#} at {}: {error}", error.instance_path());
+    }
+    let directive = &line["_aws"]["CloudWatchMetrics"][0];
+    let named = directive["Metrics"].as_array().unwrap();
+    for metric in named {
+        let value = &line[metric["Name"].as_str().unwrap()];
+        assert!(!value.is_null(), "{metric} has no value");
+    }
+    // A member that no directive names would be no metric.
+    assert_eq!(line.as_object().unwrap().len(), named.len() + 2);
+    line
+}
+
+#[test]
+fn what_is_counted_has_the_form_that_cloudwatch_reads() {
+    run(async {
+        let account = "do-main".parse().unwrap();
+        let ((), metrics) = telling(&Kept::default(), "offhours", async |tell: &dyn Tell| {
+            let census = Census {
+                stuck: 3,
+                ..Census::default()
+            };
+            tell.counted(&account, census);
+            tell.counted(&account, Census::default());
+            for outcome in outcomes() {
+                tell.happened(&outcome);
+            }
+        })
+        .await;
+        let line = check_metrics(&metrics);
+        assert_eq!(line["Seen"], 1);
+        assert_eq!(line["Failed"], json!([0, 0]));
+        assert_eq!(line["Stuck"], json!([3, 0, 1]), "the stop just stuck, too");
+        assert_eq!(line["Asked"], Value::Null, "nothing was asked");
+    });
+}
+
+#[test]
+fn what_somebody_only_asks_about_is_no_event_and_no_metric() {
+    run(async {
+        let kept = Kept::default();
+        let ((), metrics) = telling(&kept, "offhours", async |tell: &dyn Tell| {
+            for outcome in outcomes() {
+                tell.answered(&outcome);
+            }
+        })
+        .await;
+        assert_eq!(metrics, Metrics::default());
+        assert_eq!(kept.0.into_inner().unwrap(), []);
+    });
+}
+
+#[test]
+fn what_was_told_before_the_work_failed_is_delivered() {
+    run(async {
+        let kept = Kept::default();
+        let (result, _) = telling(&kept, "offhours", async |tell: &dyn Tell| {
+            tell.happened(&outcomes()[3]);
+            Err::<(), _>("the store failed")
+        })
+        .await;
+        result.unwrap_err();
+        let kept = kept.0.into_inner().unwrap();
+        let types: Vec<_> = kept.iter().map(|event| event.detail_type).collect();
+        assert_eq!(types, ["Transition Refused"]);
+    });
+}
+
+#[test]
+fn trouble_does_not_wait_for_the_end_of_the_work() {
+    run(async {
+        let kept = Kept::default();
+        telling(&kept, "offhours", async |tell: &dyn Tell| {
+            tell.happened(&outcomes()[4]);
+            // As long as a look takes, or the wait for the next one.
+            tokio::task::yield_now().await;
+            let kept = kept.0.lock().unwrap();
+            assert_eq!(kept[0].detail_type, "Transition Stuck");
+        })
+        .await;
+    });
+}
+
+/// A server that answers as EventBridge does, and keeps the bodies of the requests.
+struct Bridge {
+    url: String,
+    requests: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Bridge {
+    /// Takes all but each event of these detail types.
+    async fn refusing(types: &'static [&'static str]) -> Self {
+        let requests: Arc<Mutex<Vec<Value>>> = Arc::default();
+        let kept = Arc::clone(&requests);
+        let answer = move |headers: HeaderMap, body: axum::body::Bytes| {
+            let kept = Arc::clone(&kept);
+            async move {
+                assert_eq!(headers["x-amz-target"], "AWSEvents.PutEvents");
+                let request: Value = serde_json::from_slice(&body).unwrap();
+                let entries = request["Entries"].as_array().unwrap();
+                let refused =
+                    |entry: &Value| types.contains(&entry["DetailType"].as_str().unwrap());
+                let count = entries.iter().filter(|entry| refused(entry)).count();
+                let results = entries.iter().map(|entry| {
+                    if refused(entry) {
+                        json!({"ErrorCode": "ThrottlingException", "ErrorMessage": "slow down"})
+                    } else {
+                        json!({"EventId": "1"})
+                    }
+                });
+                let results: Vec<_> = results.collect();
+                kept.lock().unwrap().push(request);
+                Json(json!({"FailedEntryCount": count, "Entries": results}))
+            }
+        };
+        let listener = tokio::net::TcpListener::bind(any_port()).await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let router = axum::Router::new().fallback(answer);
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Self { url, requests }
+    }
+
+    fn bus(&self) -> EventBus {
+        EventBus::connect(&local_config(&self.url), BusName::new("offhours").unwrap())
+    }
+
+    fn entries(&self) -> Vec<Value> {
+        let requests = self.requests.lock().unwrap();
+        let entries = requests.iter().map(|r| r["Entries"].as_array().unwrap());
+        entries.flatten().cloned().collect()
+    }
+}
+
+fn events(count: usize) -> mpsc::UnboundedReceiver<BusEvent> {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    for number in 0..count {
+        let event = BusEvent {
+            at: monday("18:00:00"),
+            detail_type: "Transition Finished",
+            detail: json!({ "number": number }).to_string(),
+        };
+        sender.send(event).unwrap();
+    }
+    receiver
+}
+
+#[test]
+fn events_reach_the_bus_in_order_ten_at_a_time() {
+    run(async {
+        let bridge = Bridge::refusing(&[]).await;
+        bus::deliver(events(23), &bridge.bus()).await;
+        let entries = bridge.entries();
+        for (number, entry) in entries.iter().enumerate() {
+            assert_eq!(entry["EventBusName"], "offhours");
+            assert_eq!(entry["Source"], "offhours");
+            assert_eq!(entry["DetailType"], "Transition Finished");
+            assert_eq!(entry["Time"], 1_795_456_800);
+            assert_eq!(entry["Detail"], json!({ "number": number }).to_string());
+        }
+        let requests = bridge.requests.lock().unwrap();
+        let sizes = requests
+            .iter()
+            .map(|r| r["Entries"].as_array().unwrap().len());
+        let sizes: Vec<_> = sizes.collect();
+        assert_eq!(sizes, [10, 10, 3]);
+    });
+}
+
+#[test]
+fn a_bus_that_does_not_answer_is_waited_for_only_so_long() {
+    let ((), logged) = run_logged(async {
+        let listener = tokio::net::TcpListener::bind(any_port()).await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let bus = EventBus::connect(&local_config(&url), BusName::new("offhours").unwrap());
+        // Time passes as soon as everybody waits; nobody accepts the connection.
+        tokio::time::pause();
+        let began = tokio::time::Instant::now();
+        bus::deliver(events(31), &bus).await;
+        assert!(began.elapsed().as_secs() <= 10, "{:?}", began.elapsed());
+    });
+    let lost = logged.matches("Could not tell of an event, Transition Finished");
+    assert_eq!(lost.count(), 31, "{logged}");
+}
+
+/// What nobody is to be asked.
+struct Nobody;
+
+impl Invoke for Nobody {
+    async fn invoke(&self, function: Function, event: Value) -> Result<(), InvokeError> {
+        panic!("{function} was invoked with {event}");
+    }
+}
+
+#[test]
+fn a_bus_that_refuses_events_harms_nothing_but_the_events() {
+    let ((), logged) = run_logged(async {
+        let configuration = office_hours("", "", "") + NIGHT;
+        let fleet = format!(
+            "{ACCOUNTS}{}{}",
+            droplet(1, "web", &["offhours:office", "offhours:night"]),
+            droplet(2, "ci", &["offhours:office"])
+        );
+        let world = World::start(&configuration, &fleet, monday("17:00:00")).await;
+        let bridge = Bridge::refusing(&["Resource In Conflict"]).await;
+        let poll_status = PollStatus::new(&world, RIGHT);
+        let question = json!({ "inventory": [] });
+        let (report, metrics) = poll_status.invoke(&bridge.bus(), question).await;
+        assert!(report.outcomes.len() >= 2, "{report:?}");
+        assert!(!world.record("do-main/droplet/1").await.opted_in);
+        assert!(world.record("do-main/droplet/2").await.opted_in);
+        let line = check_metrics(&metrics);
+        // At once, and as the inventories of the two accounts count.
+        assert_eq!(line["Conflicts"], json!([1, 1, 0]));
+        assert_eq!(line["TokensRefused"], json!([0, 0]));
+        let [entry] = &bridge.entries()[..] else {
+            panic!("{:#?}", bridge.entries());
+        };
+        let detail: Value = serde_json::from_str(entry["Detail"].as_str().unwrap()).unwrap();
+        schemas()["Resource In Conflict"].validate(&detail).unwrap();
+    });
+    let refused = "The event bus refused an event, Resource In Conflict: ThrottlingException";
+    assert!(logged.contains(refused), "{logged}");
+}
+
+const NIGHT: &str = r#"
+    [schedules.night]
+    timezone = "UTC"
+    periods = [{ begin = "20:00", end = "06:00" }]
+"#;
+
+/// poll-status as the function runs it: over a bus, with the world's store and clouds.
+struct PollStatus<'a> {
+    world: &'a World,
+    providers: Providers,
+    clock: SteppedClock,
+}
+
+impl<'a> PollStatus<'a> {
+    fn new(world: &'a World, tokens: [&str; 2]) -> Self {
+        let clouds = world.local.clouds_url().unwrap().clone();
+        let endpoints = Endpoints {
+            digitalocean: clouds.clone(),
+            hetzner: clouds,
+        };
+        let references = ["env:DO_TOKEN", "env:HZ_TOKEN"].map(|text| text.parse().unwrap());
+        let tokens = references.into_iter().zip(tokens.map(Into::into));
+        let http = provider::http_client().unwrap();
+        Self {
+            world,
+            providers: Providers::new(
+                Access::Read,
+                environment::Tokens::known(tokens),
+                endpoints,
+                http,
+            ),
+            clock: SteppedClock::at(world.local.now()),
+        }
+    }
+
+    async fn invoke(&self, bus: &impl Publish, event: Value) -> (Report, Metrics) {
+        let clock = Clock::from(self.clock.clone());
+        let writer = Writer("a test".to_owned());
+        let work = async |tell: &dyn Tell| {
+            let context = Context {
+                store: self.world.local.store(),
+                providers: &self.providers,
+                clock: &clock,
+                writer: &writer,
+                tell,
+            };
+            let event = serde_json::from_value(event).unwrap();
+            poll_status::handle(context, &Nobody, event).await
+        };
+        let (report, metrics) = telling(bus, "offhours", work).await;
+        (report.unwrap(), metrics)
+    }
+
+    async fn tick(&self) -> (Report, Metrics) {
+        self.invoke(&Kept::default(), timer()).await
+    }
+}
+
+fn timer() -> Value {
+    serde_json::from_str(include_str!("../crates/poll-status/events/timer.json")).unwrap()
+}
+
+/// The tokens that the simulated clouds take.
+const RIGHT: [&str; 2] = ["secret-do-token", "secret-hz-token"];
+
+/// The log's lines, without those of the instance that only lends its store.
+fn lines(logged: &str) -> Vec<&str> {
+    logged.lines().map(str::trim).collect()
+}
+
+#[test]
+fn an_idle_tick_is_one_line_and_counts_nothing() {
+    let ((), logged) = run_logged(async {
+        let configuration = office_hours("", "", "");
+        let world = World::start(&configuration, ACCOUNTS, monday("12:00:00")).await;
+        let poll_status = PollStatus::new(&world, RIGHT);
+        let (_, metrics) = poll_status.tick().await;
+        let line = check_metrics(&metrics);
+        assert_eq!(line["Failed"], json!([0, 0]), "the zeros of the inventory");
+        poll_status.clock.advance_to(monday("12:01:00"));
+        let (report, metrics) = poll_status.tick().await;
+        assert_eq!((report, metrics), (Report::default(), Metrics::default()));
+
+        let journal = dispatch::journal::Journal::default();
+        let event = serde_json::from_value(timer()).unwrap();
+        let now = monday("12:01:00");
+        let dispatched = dispatch::handle(world.local.store(), &Nobody, event, now).await;
+        assert_eq!(journal.note(&dispatched.unwrap()), Metrics::default());
+    });
+    let lines = lines(&logged);
+    let [first, second, dispatch] = lines[..] else {
+        panic!("{logged}");
+    };
+    for line in [first, second] {
+        assert!(
+            line.contains("INFO") && line.ends_with("Nothing is in flight"),
+            "{line}"
+        );
+    }
+    assert!(dispatch.contains("Nothing to hand out"), "{dispatch}");
+}
+
+#[test]
+fn a_refused_token_is_complained_of_once_and_measured_until_it_is_replaced() {
+    let ((), logged) = run_logged(async {
+        let configuration = office_hours("", "", "");
+        let world = World::start(&configuration, ACCOUNTS, monday("12:00:00")).await;
+        let poll_status = PollStatus::new(&world, ["secret-old", RIGHT[1]]);
+        for (time, refused, failed) in [
+            ("12:00:00", json!([1, 1, 0]), json!([1, 1, 0])),
+            ("12:05:00", json!([1, 0]), json!([1, 0])),
+        ] {
+            poll_status.clock.advance_to(monday(time));
+            let (_, metrics) = poll_status.tick().await;
+            let line = check_metrics(&metrics);
+            assert_eq!(
+                (&line["TokensRefused"], &line["Failed"]),
+                (&refused, &failed)
+            );
+        }
+        let poll_status = PollStatus::new(&world, RIGHT);
+        poll_status.clock.advance_to(monday("12:10:00"));
+        let (_, metrics) = poll_status.tick().await;
+        let line = check_metrics(&metrics);
+        assert_eq!(line["TokensRefused"], json!([0, 0]));
+    });
+    let complaints: Vec<_> = lines(&logged)
+        .into_iter()
+        .filter(|line| line.contains("WARN"))
+        .collect();
+    let [complaint] = complaints[..] else {
+        panic!("{logged}");
+    };
+    assert!(
+        complaint.contains("do-main: later: token refused"),
+        "{complaint}"
+    );
+}
