@@ -16,9 +16,10 @@ from pathlib import Path
 
 from . import verdict
 from .command import Offhours
-from .emulator import Emulator, listening, ministack
+from .containers import Places, localstack
+from .emulator import Emulator, ministack
 from .processes import NotReady
-from .simulator import Simulator, already_simulated, simulated
+from .simulator import Simulator, simulated
 from .stack import FUNCTIONS, Failed, Stack, deploy
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,21 +53,17 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--template", type=Path, default=ROOT / "infra" / "template.yaml")
     parser.add_argument("--programs", type=Path, required=True, help="folder of our programs")
     parser.add_argument("--sam", type=Path, required=True, help="the SAM CLI")
-    parser.add_argument("--ministack", type=Path, help="the emulator to start")
-    parser.add_argument("--emulator-url", help="an emulator that runs already, instead")
-    parser.add_argument("--simulator-url", help="a simulator that runs already")
-    parser.add_argument("--clouds", help="the simulator's address as functions reach it")
+    parser.add_argument("--emulator", choices=("ministack", "localstack"), default="ministack")
+    parser.add_argument("--ministack", type=Path, required=True, help="the program of ministack")
     parser.add_argument("--stack", default="offhours", help="the stack's name")
     parser.add_argument("--keep", action="store_true", help="stay up after the verdict")
     return parser.parse_args()
 
 
 def _rehearse(arguments: argparse.Namespace, directory: Path) -> int:
-    with contextlib.ExitStack() as open_until_end:
-        emulator = open_until_end.enter_context(_emulator(arguments, directory))
-        simulator = open_until_end.enter_context(_simulator(arguments, directory))
-        clouds = arguments.clouds or simulator.url
-        stack = _deploy(arguments, emulator, clouds)
+    with _places(arguments, directory) as places:
+        emulator, simulator = places.emulator, places.simulator
+        stack = _deploy(arguments, emulator, places.clouds)
         offhours = Offhours(arguments.programs / "offhours", emulator, arguments.stack)
         began = time.time()
         _apply(emulator, offhours)
@@ -80,20 +77,20 @@ def _rehearse(arguments: argparse.Namespace, directory: Path) -> int:
         return 0 if passed else 1
 
 
-def _emulator(arguments: argparse.Namespace, directory: Path) -> contextlib.AbstractContextManager:
-    if arguments.emulator_url:
-        say(f"The emulator is the one at {arguments.emulator_url}.")
-        return listening(arguments.emulator_url)
+@contextlib.contextmanager
+def _places(arguments: argparse.Namespace, directory: Path) -> Iterator[Places]:
+    """AWS and the clouds on this machine, until the block ends."""
+    if arguments.emulator == "localstack":
+        say("Starting LocalStack and the simulator of both clouds in containers.")
+        with localstack(arguments.programs) as places:
+            yield places
+        return
     say("Starting ministack, the AWS emulator, with its roles enforced.")
-    return ministack(arguments.ministack, directory)
-
-
-def _simulator(arguments: argparse.Namespace, directory: Path) -> contextlib.AbstractContextManager:
-    if arguments.simulator_url:
-        return already_simulated(arguments.simulator_url)
-    say("Starting the simulator of both clouds.")
-    program = arguments.programs / "cloud-simulator"
-    return simulated(program, EXAMPLE / "fleet.toml", directory)
+    with ministack(arguments.ministack, directory) as emulator:
+        say("Starting the simulator of both clouds.")
+        program = arguments.programs / "cloud-simulator"
+        with simulated(program, EXAMPLE / "fleet.toml", directory) as simulator:
+            yield Places(emulator, simulator, simulator.url)
 
 
 def _deploy(arguments: argparse.Namespace, emulator: Emulator, clouds: str) -> Stack:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -67,12 +66,6 @@ def ministack(program: Path, directory: Path) -> Iterator[Emulator]:
     log = directory / "ministack.log"
     with running([str(program)], log, lambda: _answers(f"{url}/_ministack/health"), environment):
         yield Emulator(url)
-
-
-@contextlib.contextmanager
-def listening(url: str) -> Iterator[Emulator]:
-    """An emulator that somebody else runs."""
-    yield Emulator(os.fspath(url))
 
 
 def _answers(url: str) -> bool:

@@ -65,9 +65,3 @@ def simulated(program: Path, fleet: Path, directory: Path) -> Iterator[Simulator
     command = [str(program), "--fleet", str(fleet), "--listen", address]
     with running(command, log, lambda: address in log.read_text(), bare_environment()):
         yield Simulator(f"http://{address}")
-
-
-@contextlib.contextmanager
-def already_simulated(url: str) -> Iterator[Simulator]:
-    """A simulator that somebody else runs."""
-    yield Simulator(url)
