@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import signal
 import sys
 import tempfile
 import time
@@ -18,7 +17,7 @@ from . import verdict
 from .command import Offhours
 from .containers import Places, localstack
 from .emulator import Emulator, ministack
-from .processes import NotReady
+from .processes import NotReady, end_on_termination
 from .simulator import Simulator, simulated
 from .stack import FUNCTIONS, Failed, Stack, deploy
 
@@ -35,8 +34,7 @@ LOOK = 3.0
 
 def main() -> int:
     arguments = _arguments()
-    # Ctrl-C and `kill` end the emulator and the simulator, too.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    end_on_termination()
     try:
         with tempfile.TemporaryDirectory(prefix="offhours-stack-") as directory:
             return _rehearse(arguments, Path(directory))

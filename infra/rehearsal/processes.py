@@ -19,6 +19,11 @@ class NotReady(Exception):
     """A program ended, or did not answer, before it was ready."""
 
 
+def end_on_termination() -> None:
+    """Lets `kill` end us as Ctrl-C does: with what runs beside us."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
 def free_port() -> int:
     """A port of the loopback interface that nobody uses now."""
     with socket.socket() as probe:

@@ -18,9 +18,9 @@ from pathlib import Path
 
 from .command import Offhours
 from .emulator import Emulator, ministack
-from .processes import NotReady
+from .processes import NotReady, end_on_termination
 from .simulator import Simulator, simulated
-from .stack import FUNCTIONS, Failed, Stack, deploy
+from .stack import FUNCTIONS, Failed, Stack, deploy, timer
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILT = ROOT / "target" / "lambda"
@@ -32,7 +32,6 @@ MOST_MEMORY = 40 * MIB
 """Bytes of a function's memory in a tick over a thousand resources."""
 
 DROPLETS, SERVERS = 600, 400
-TIMER = {"detail-type": "Scheduled Event", "source": "aws.events", "version": "0"}
 CONFIGURATION = """
 timezone = "UTC"
 max_stops = 1000
@@ -57,6 +56,7 @@ def main() -> int:
     parser.add_argument("--sam", type=Path, required=True, help="the SAM CLI")
     parser.add_argument("--ministack", type=Path, required=True, help="the emulator")
     arguments = parser.parse_args()
+    end_on_termination()
     zipped = {short: _zipped(BUILT / short / "bootstrap") for short in FUNCTIONS}
     try:
         with tempfile.TemporaryDirectory(prefix="offhours-sizes-") as directory:
@@ -103,9 +103,14 @@ def _measure(arguments: argparse.Namespace, directory: Path) -> dict[str, int]:
 
 
 def _fleet() -> str:
+    # The clouds' own limits would spread a thousand changes over many ticks.
+    unhurried = "rate_limit = { per_hour = 100000 }"
     tables = [
-        '[[accounts]]\nname = "do-main"\nprovider = "digitalocean"\ntoken = "simulated-do-token"',
-        '[[accounts]]\nname = "hz-eu"\nprovider = "hetzner"\ntoken = "simulated-hz-token"',
+        f'[[accounts]]\nname = "{name}"\nprovider = "{provider}"\ntoken = "{token}"\n{unhurried}'
+        for name, provider, token in (
+            ("do-main", "digitalocean", "simulated-do-token"),
+            ("hz-eu", "hetzner", "simulated-hz-token"),
+        )
     ]
     tables += [
         f'[[droplets]]\nid = {number}\nname = "d-{number}"\ntags = ["offhours:nights"]\n'
@@ -150,14 +155,14 @@ def _go_round(stack: Stack, simulator: Simulator, wish: str) -> None:
         if time.monotonic() > until:
             raise Failed(f"not everything is {wish} after ten minutes")
         for short in ("poll-status", "dispatch"):
-            stack.invoke(short, TIMER)
+            stack.invoke(short, timer(short))
         time.sleep(5)
     _settle(stack)
 
 
 def _settle(stack: Stack) -> None:
     """Ticks until nothing is under way."""
-    while stack.invoke("poll-status", TIMER)["in_flight"]:
+    while stack.invoke("poll-status", timer("poll-status"))["in_flight"]:
         time.sleep(1)
 
 

@@ -13,6 +13,9 @@ from .emulator import ROOT, Emulator
 FUNCTIONS = ("dispatch", "stop", "start", "poll-status")
 
 
+CRATES = Path(__file__).resolve().parents[2] / "crates"
+
+
 class Failed(Exception):
     """A command or an invocation that did not succeed, with what it said."""
 
@@ -58,6 +61,11 @@ def run(command: list[str], environment: dict[str, str], stdin: str | None = Non
         said = (done.stdout + done.stderr).strip()
         raise Failed(f"{Path(command[0]).name} ended with {done.returncode}:\n{said}")
     return done.stdout
+
+
+def timer(short: str) -> Any:
+    """The event of a function's timer, as it is committed beside the function."""
+    return json.loads((CRATES / short / "events" / "timer.json").read_text())
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,9 @@ from typing import Any
 
 from fleets import DATABASE, DEAF, DEAF_SERVER, DROPLET, SERVER, configuration
 from inbox import Inbox
-from places import ROOT
 from rehearsal.command import Offhours
 from rehearsal.simulator import Simulator
-from rehearsal.stack import Stack
+from rehearsal.stack import Stack, timer
 
 QUICK_ONES = {DROPLET, DATABASE, SERVER}
 PATIENCE = 20.0
@@ -180,11 +179,6 @@ def expect_told(inbox: Inbox, detail_type: str, resources: set[str], direction: 
         return resources - {one["resource"] for one in told if one["direction"] == direction}
 
     expect(lambda: not missing(), f"{detail_type} ({direction}) of {sorted(resources)}")
-
-
-def timer(function: str) -> Any:
-    """The event of a function's timer, as it is committed beside the function."""
-    return json.loads((ROOT / "crates" / function / "events" / "timer.json").read_text())
 
 
 def require(holds: bool, words: str) -> None:
