@@ -104,13 +104,17 @@ def _measure(arguments: argparse.Namespace, directory: Path) -> dict[str, int]:
 
 def _fleet() -> str:
     # The clouds' own limits would spread a thousand changes over many ticks.
-    unhurried = "rate_limit = { per_hour = 100000 }"
     tables = [
-        f'[[accounts]]\nname = "{name}"\nprovider = "{provider}"\ntoken = "{token}"\n{unhurried}'
-        for name, provider, token in (
-            ("do-main", "digitalocean", "simulated-do-token"),
-            ("hz-eu", "hetzner", "simulated-hz-token"),
-        )
+        """[[accounts]]
+name = "do-main"
+provider = "digitalocean"
+token = "simulated-do-token"
+rate_limit = { per_hour = 1000000, per_minute = 100000 }""",
+        """[[accounts]]
+name = "hz-eu"
+provider = "hetzner"
+token = "simulated-hz-token"
+rate_limit = { per_hour = 1000000 }""",
     ]
     tables += [
         f'[[droplets]]\nid = {number}\nname = "d-{number}"\ntags = ["offhours:nights"]\n'
