@@ -7,6 +7,7 @@ SHELL := /bin/bash
 CARGO ?= cargo
 PYTHON ?= python3
 VENV := .venv
+EMULATOR_VENV := .emulator
 TOOLS := .tools
 # The oldest toolchain that the dependencies accept; Cargo.toml's rust-version.
 RUST_VERSION := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
@@ -38,6 +39,13 @@ $(VENV)/installed: tests/python/requirements.txt | python
 	@$(VENV)/bin/pip install --quiet --disable-pip-version-check -r tests/python/requirements.txt
 	@touch $@
 
+# The AWS emulator, likewise, apart from what would not have it beside itself.
+$(EMULATOR_VENV)/installed: tests/python/emulator.txt | python
+	@echo "Setting up $(EMULATOR_VENV) ..."
+	@$(PYTHON) -m venv $(EMULATOR_VENV)
+	@$(EMULATOR_VENV)/bin/pip install --quiet --disable-pip-version-check -r tests/python/emulator.txt
+	@touch $@
+
 # cargo-deny, pinned, inside the checkout.
 CARGO_DENY := 0.20.2
 $(TOOLS)/cargo-deny-$(CARGO_DENY): | rust
@@ -65,6 +73,25 @@ deploy: $(VENV)/installed ## Deploy what was built (asks the first time, and wit
 	@export PATH="$$PWD/$(VENV)/bin:$$PATH" SAM_CLI_TELEMETRY=$${SAM_CLI_TELEMETRY:-0}; \
 	 python infra/deploy.py $(if $(GUIDED),--guided)
 
+# The functions, the command and the simulator, all built, and what runs and deploys them.
+PROGRAMS = $${CARGO_TARGET_DIR:-target}/debug
+REHEARSAL = PYTHONPATH=infra $(VENV)/bin/python -m
+.PHONY: rehearsal
+rehearsal: build $(EMULATOR_VENV)/installed
+	@$(CARGO) build --locked --package offhours --package cloud-simulator
+
+EMULATOR ?= ministack
+.PHONY: stack
+stack: rehearsal ## Deploy to an emulator and watch real minutes (EMULATOR=localstack, KEEP=1)
+	@case "$(EMULATOR)" in ministack | localstack) ;; *) echo "EMULATOR is ministack or localstack, not $(EMULATOR)" >&2; exit 1 ;; esac
+	@$(REHEARSAL) rehearsal --emulator $(EMULATOR) $(if $(KEEP),--keep) --programs $(PROGRAMS) \
+	   --sam $(VENV)/bin/sam --ministack $(EMULATOR_VENV)/bin/ministack
+
+.PHONY: sizes
+sizes: rehearsal ## Print each function's archive size, and its memory for a thousand resources
+	@$(REHEARSAL) rehearsal.sizes --programs $(PROGRAMS) \
+	   --sam $(VENV)/bin/sam --ministack $(EMULATOR_VENV)/bin/ministack
+
 # --- What a newcomer does -----------------------------------------------------------------------
 
 .PHONY: run
@@ -74,11 +101,13 @@ run: rust ## Build, then show a simulated day of the example fleet in about a mi
 	 env -u OFFHOURS_DATA -u OFFHOURS_SIMULATE $$target/debug/offhours local --simulate
 
 .PHONY: test
-test: rust $(VENV)/installed ## Set up everything and run every test
+test: rehearsal ## Set up everything and run every test
 	@export PATH="$$PWD/$(VENV)/bin:$$PATH" OFFHOURS_PYTHON="$$PWD/$(VENV)/bin/python"; \
 	 pytest --quiet tests/infra; \
 	 $(CARGO) test --workspace --locked --doc; \
-	 $(CARGO) test --workspace --locked --no-fail-fast --lib --bins --tests
+	 $(CARGO) test --workspace --locked --no-fail-fast --lib --bins --tests; \
+	 PYTHONPATH=infra OFFHOURS_PROGRAMS=$(PROGRAMS) OFFHOURS_SAM=$(VENV)/bin/sam \
+	   OFFHOURS_MINISTACK=$(EMULATOR_VENV)/bin/ministack pytest --quiet tests/stack
 
 .PHONY: readme
 readme: rust ## Write anew what the commands print in README.md
@@ -122,5 +151,5 @@ bench: rust ## Measure schedule evaluation, and the commands on much
 
 .PHONY: clean
 clean: ## Remove everything that was built or set up
-	@rm -rf $(VENV) $(TOOLS)
+	@rm -rf $(VENV) $(EMULATOR_VENV) $(TOOLS)
 	@$(CARGO) clean

@@ -1,0 +1,1 @@
+"""Deploys the template to an AWS emulator on this machine and watches it work."""

@@ -1,0 +1,176 @@
+"""`make stack`: the deployed template, watched while real minutes pass.
+
+Nothing is invoked by hand before the verdict: EventBridge's timers do the work.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from . import verdict
+from .command import Offhours
+from .containers import Places, localstack
+from .emulator import Emulator, ministack
+from .processes import NotReady, end_on_termination
+from .simulator import Simulator, simulated
+from .stack import FUNCTIONS, Failed, Stack, deploy
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "examples" / "rehearsal"
+TOKENS = {"do-main": "simulated-do-token", "hz-eu": "simulated-hz-token"}
+FOLLOWED = 5
+"""Resources of the example fleet that follow its schedule."""
+PATIENCE = 15 * 60.0
+"""Seconds until the verdict is that something is missing: two circles of the schedule."""
+LOOK = 3.0
+"""Seconds between two looks at what the functions logged."""
+
+
+def main() -> int:
+    arguments = _arguments()
+    end_on_termination()
+    try:
+        with tempfile.TemporaryDirectory(prefix="offhours-stack-") as directory:
+            return _rehearse(arguments, Path(directory))
+    except (Failed, NotReady, verdict.Untraced) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nended; nothing of it is left", file=sys.stderr)
+        return 130
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make stack", description=__doc__)
+    parser.add_argument("--template", type=Path, default=ROOT / "infra" / "template.yaml")
+    parser.add_argument("--programs", type=Path, required=True, help="folder of our programs")
+    parser.add_argument("--sam", type=Path, required=True, help="the SAM CLI")
+    parser.add_argument("--emulator", choices=("ministack", "localstack"), default="ministack")
+    parser.add_argument("--ministack", type=Path, required=True, help="the program of ministack")
+    parser.add_argument("--stack", default="offhours", help="the stack's name")
+    parser.add_argument("--keep", action="store_true", help="stay up after the verdict")
+    return parser.parse_args()
+
+
+def _rehearse(arguments: argparse.Namespace, directory: Path) -> int:
+    with _places(arguments, directory) as places:
+        emulator, simulator = places.emulator, places.simulator
+        stack = _deploy(arguments, emulator, places.clouds)
+        offhours = Offhours(arguments.programs / "offhours", emulator, arguments.stack)
+        began = time.time()
+        _apply(emulator, offhours)
+        passed = _watch(stack, simulator, began)
+        _tell_verdict(stack, simulator, began, passed)
+        for command in ("status", "history"):
+            print(f"\n$ offhours {command}")
+            print(offhours.run(command).stdout.rstrip())
+        if arguments.keep:
+            _keep(emulator, arguments.stack)
+        return 0 if passed else 1
+
+
+@contextlib.contextmanager
+def _places(arguments: argparse.Namespace, directory: Path) -> Iterator[Places]:
+    """AWS and the clouds on this machine, until the block ends."""
+    if arguments.emulator == "localstack":
+        say("Starting LocalStack and the simulator of both clouds in containers.")
+        with localstack(arguments.programs) as places:
+            yield places
+        return
+    say("Starting ministack, the AWS emulator, with its roles enforced.")
+    with ministack(arguments.ministack, directory) as emulator:
+        say("Starting the simulator of both clouds.")
+        program = arguments.programs / "cloud-simulator"
+        with simulated(program, EXAMPLE / "fleet.toml", directory) as simulator:
+            yield Places(emulator, simulator, simulator.url)
+
+
+def _deploy(arguments: argparse.Namespace, emulator: Emulator, clouds: str) -> Stack:
+    say(f"Deploying {arguments.template.relative_to(ROOT)} as the stack {arguments.stack}.")
+    began = time.monotonic()
+    parameters = {"DigitalOceanUrl": clouds, "HetznerUrl": clouds}
+    stack = deploy(emulator, arguments.sam, arguments.template, arguments.stack, parameters)
+    say(f"It stands after {time.monotonic() - began:.0f} s:")
+    for short in ("dispatch", "poll-status"):
+        rule, schedule = stack.rule_of(short)
+        say(f"    {rule}, {schedule} -> {stack.function(short)}")
+    return stack
+
+
+def _apply(emulator: Emulator, offhours: Offhours) -> None:
+    say("Storing the accounts' tokens under /offhours and applying the configuration.")
+    ssm = emulator.client("ssm")
+    for account, token in TOKENS.items():
+        ssm.put_parameter(Name=f"/offhours/{account}", Value=token, Type="SecureString")
+    configuration = EXAMPLE / "offhours.toml"
+    done = offhours.run("apply", "--config", str(configuration), "--yes")
+    if done.returncode:
+        raise Failed(done.stderr.strip())
+    print(done.stdout.rstrip())
+
+
+def _watch(stack: Stack, simulator: Simulator, began: float) -> bool:
+    """Lets minutes pass, telling what the functions log, until all has come full circle."""
+    say("Now EventBridge's minutes do the rest; everything stops and starts within ten of them.")
+    told: set[tuple[float, str, str]] = set()
+    while time.time() < began + PATIENCE:
+        for line in _new_lines(stack, began, told):
+            name = line.fields.get("resource.name") or line.fields.get("account") or ""
+            clock = time.strftime("%H:%M:%SZ", time.gmtime(line.at))
+            print(f"{clock}  {line.function:11}  {name:9} {line.message}", flush=True)
+        if len(verdict.whole_circles(verdict.changes(stack, simulator, began))) == FOLLOWED:
+            return True
+        time.sleep(LOOK)
+    return False
+
+
+def _new_lines(stack: Stack, began: float, told: set[tuple[float, str, str]]) -> Iterator:
+    lines = [line for short in FUNCTIONS for line in stack.lines(short, began)]
+    for line in sorted(lines, key=lambda line: line.at):
+        identity = (line.at, line.function, str(line.fields))
+        if identity not in told and line.message:
+            told.add(identity)
+            yield line
+
+
+def _tell_verdict(stack: Stack, simulator: Simulator, began: float, passed: bool) -> None:
+    found = verdict.changes(stack, simulator, began)
+    print()
+    if passed:
+        say(f"All {FOLLOWED} resources were stopped and started by EventBridge's own minutes:")
+    else:
+        whole = len(verdict.whole_circles(found))
+        say(f"Only {whole} of {FOLLOWED} resources were stopped and started; this was seen:")
+    for change in found:
+        print(f"  {change.told()}")
+
+
+def _keep(emulator: Emulator, stack: str) -> None:
+    say("The stack stays up until Ctrl-C. To talk to it from another terminal:")
+    names = (
+        "AWS_ENDPOINT_URL",
+        "AWS_REGION",
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+    )
+    environment = emulator.environment()
+    for name in names:
+        print(f"  export {name}={environment[name]}")
+    print(f"  export OFFHOURS_TABLE_PREFIX={stack}-", flush=True)
+    while True:
+        time.sleep(60)
+
+
+def say(words: str) -> None:
+    """One step, at once: long work follows."""
+    print(words, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

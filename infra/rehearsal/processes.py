@@ -1,0 +1,77 @@
+"""Programs that run beside us until we are done."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+PATIENCE = 30.0
+"""Seconds that a program gets to start, and to end."""
+
+
+class NotReady(Exception):
+    """A program ended, or did not answer, before it was ready."""
+
+
+def end_on_termination() -> None:
+    """Lets `kill` end us as Ctrl-C does: with what runs beside us."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+def free_port() -> int:
+    """A port of the loopback interface that nobody uses now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextlib.contextmanager
+def running(
+    command: list[str], log: Path, ready: Callable[[], bool], env: dict[str, str]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Runs a program, its output in `log`, from when it is ready until the block ends."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+        )
+    try:
+        _wait(process, log, ready)
+        yield process
+    finally:
+        _end(process)
+
+
+def _wait(process: subprocess.Popen[bytes], log: Path, ready: Callable[[], bool]) -> None:
+    until = time.monotonic() + PATIENCE
+    while not ready():
+        if process.poll() is not None or time.monotonic() > until:
+            said = log.read_text(errors="replace").strip().splitlines()[-5:]
+            name = Path(process.args[0]).name  # type: ignore[index]
+            raise NotReady(f"{name} did not start; see {log}:\n" + "\n".join(said))
+        time.sleep(0.05)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is not None:
+        return
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def bare_environment() -> dict[str, str]:
+    """No more than a program needs to start: no credentials, no settings of this shell."""
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": os.environ.get("HOME", "/"),
+        "LANG": "C.UTF-8",
+    }

@@ -1,0 +1,203 @@
+"""`make sizes`: how large each function is, and how much memory it needs for a thousand resources.
+
+Each runs as on Lambda, deployed by the template, but natively on this machine: what is measured is
+the most memory that its process ever had in RAM.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from .command import Offhours
+from .emulator import Emulator, ministack
+from .processes import NotReady, end_on_termination
+from .simulator import Simulator, simulated
+from .stack import FUNCTIONS, Failed, Stack, deploy, timer
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILT = ROOT / "target" / "lambda"
+MIB = 1024 * 1024
+
+MOST_ZIPPED = 4_000_000
+"""Bytes of a function's archive."""
+MOST_MEMORY = 40 * MIB
+"""Bytes of a function's memory in a tick over a thousand resources."""
+
+DROPLETS, SERVERS = 600, 400
+CONFIGURATION = """
+timezone = "UTC"
+max_stops = 1000
+
+[accounts.do-main]
+provider = "digitalocean"
+token = "ssm:/offhours/do-main"
+
+[accounts.hz-eu]
+provider = "hetzner"
+token = "ssm:/offhours/hz-eu"
+
+[schedules.{name}]
+{first} = "0 0 1 1 *"
+{second} = "1 0 1 1 *"
+"""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make sizes", description=__doc__)
+    parser.add_argument("--programs", type=Path, required=True, help="folder of our programs")
+    parser.add_argument("--sam", type=Path, required=True, help="the SAM CLI")
+    parser.add_argument("--ministack", type=Path, required=True, help="the emulator")
+    arguments = parser.parse_args()
+    end_on_termination()
+    zipped = {short: _zipped(BUILT / short / "bootstrap") for short in FUNCTIONS}
+    try:
+        with tempfile.TemporaryDirectory(prefix="offhours-sizes-") as directory:
+            memory = _measure(arguments, Path(directory))
+    except (Failed, NotReady) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(f"{'function':12} {'zip, MB':>8} {'peak memory, MiB':>17}")
+    for short in FUNCTIONS:
+        print(f"{short:12} {zipped[short] / 1e6:8.2f} {memory[short] / MIB:17.1f}")
+    too_large = [short for short in FUNCTIONS if zipped[short] > MOST_ZIPPED]
+    too_hungry = [short for short in FUNCTIONS if memory[short] > MOST_MEMORY]
+    for short in too_large:
+        print(f"error: the archive of {short} is larger than 4 MB", file=sys.stderr)
+    for short in too_hungry:
+        print(f"error: {short} needs more than 40 MiB", file=sys.stderr)
+    return 1 if too_large or too_hungry else 0
+
+
+def _zipped(binary: Path) -> int:
+    """The size of a function's archive, packed as the SAM CLI packs it."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.write(binary, "bootstrap")
+    return len(archive.getvalue())
+
+
+def _measure(arguments: argparse.Namespace, directory: Path) -> dict[str, int]:
+    """Lets each function work through a thousand resources; its peak memory in bytes."""
+    fleet = directory / "fleet.toml"
+    fleet.write_text(_fleet())
+    with (
+        ministack(arguments.ministack, directory) as emulator,
+        simulated(arguments.programs / "cloud-simulator", fleet, directory) as simulator,
+    ):
+        stack = _deploy(arguments, emulator, simulator)
+        offhours = Offhours(arguments.programs / "offhours", emulator, stack.name)
+        with _sampled(stack) as peaks:
+            for wish in ("stopped", "running"):
+                _apply(offhours, directory, wish)
+                print(f"A thousand resources are to be {wish} ...", flush=True)
+                _go_round(stack, simulator, wish)
+        return peaks
+
+
+def _fleet() -> str:
+    # The clouds' own limits would spread a thousand changes over many ticks.
+    tables = [
+        """[[accounts]]
+name = "do-main"
+provider = "digitalocean"
+token = "simulated-do-token"
+rate_limit = { per_hour = 1000000, per_minute = 100000 }""",
+        """[[accounts]]
+name = "hz-eu"
+provider = "hetzner"
+token = "simulated-hz-token"
+rate_limit = { per_hour = 1000000 }""",
+    ]
+    tables += [
+        f'[[droplets]]\nid = {number}\nname = "d-{number}"\ntags = ["offhours:nights"]\n'
+        'power_action = "1s"'
+        for number in range(1, DROPLETS + 1)
+    ]
+    tables += [
+        f'[[servers]]\nid = {number}\nname = "s-{number}"\nlabels = {{ offhours = "nights" }}\n'
+        'shutdown = "1s"\npoweron = "1s"'
+        for number in range(1, SERVERS + 1)
+    ]
+    return "\n\n".join(tables)
+
+
+def _deploy(arguments: argparse.Namespace, emulator: Emulator, simulator: Simulator) -> Stack:
+    template = ROOT / "infra" / "template.yaml"
+    parameters = {"DigitalOceanUrl": simulator.url, "HetznerUrl": simulator.url}
+    # The functions are invoked in turn, so that no minute has to be waited for.
+    parameters["Timers"] = "DISABLED"
+    stack = deploy(emulator, arguments.sam, template, "sizes", parameters)
+    for account, token in (("do-main", "simulated-do-token"), ("hz-eu", "simulated-hz-token")):
+        emulator.client("ssm").put_parameter(
+            Name=f"/offhours/{account}", Value=token, Type="SecureString"
+        )
+    return stack
+
+
+def _apply(offhours: Offhours, directory: Path, wish: str) -> None:
+    first, second = {"stopped": ("start", "stop"), "running": ("stop", "start")}[wish]
+    path = directory / "offhours.toml"
+    path.write_text(CONFIGURATION.format(name="nights", first=first, second=second))
+    done = offhours.run("apply", "--config", str(path), "--yes")
+    if done.returncode:
+        raise Failed(done.stderr.strip())
+
+
+def _go_round(stack: Stack, simulator: Simulator, wish: str) -> None:
+    """Ticks until everything is as wished."""
+    ends = {"stopped": {"off"}, "running": {"active", "running"}}[wish]
+    until = time.monotonic() + 600
+    while {one["status"] for one in simulator.resources().values()} - ends:
+        if time.monotonic() > until:
+            raise Failed(f"not everything is {wish} after ten minutes")
+        for short in ("poll-status", "dispatch"):
+            stack.invoke(short, timer(short))
+        time.sleep(5)
+    _settle(stack)
+
+
+def _settle(stack: Stack) -> None:
+    """Ticks until nothing is under way."""
+    while stack.invoke("poll-status", timer("poll-status"))["in_flight"]:
+        time.sleep(1)
+
+
+@contextlib.contextmanager
+def _sampled(stack: Stack) -> Iterator[dict[str, int]]:
+    """The peak memory of each function's processes, as the kernel counts it, at the block's end."""
+    peaks: dict[str, int] = {}
+    yield peaks
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            name = _function_name(process)
+            if name and name.startswith(f"{stack.name}-"):
+                short = name.removeprefix(f"{stack.name}-")
+                peaks[short] = max(peaks.get(short, 0), _peak(process))
+
+
+def _function_name(process: Path) -> str | None:
+    """The function that a process runs, by its environment."""
+    for setting in (process / "environ").read_bytes().split(b"\0"):
+        name, _, value = setting.partition(b"=")
+        if name == b"AWS_LAMBDA_FUNCTION_NAME":
+            return value.decode()
+    return None
+
+
+def _peak(process: Path) -> int:
+    for line in (process / "status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,153 @@
+"""One deployed stack: how it is deployed, invoked and read."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .emulator import ROOT, Emulator
+
+FUNCTIONS = ("dispatch", "stop", "start", "poll-status")
+
+
+CRATES = Path(__file__).resolve().parents[2] / "crates"
+
+
+class Failed(Exception):
+    """A command or an invocation that did not succeed, with what it said."""
+
+
+def deploy(
+    emulator: Emulator, sam: Path, template: Path, name: str, parameters: dict[str, str]
+) -> Stack:
+    """Deploys a template with the stock SAM CLI and waits until it stands."""
+    command = [
+        str(sam),
+        "deploy",
+        "--template-file",
+        str(template),
+        "--stack-name",
+        name,
+    ]
+    command += [
+        "--resolve-s3",
+        "--no-confirm-changeset",
+        "--no-fail-on-empty-changeset",
+    ]
+    command += ["--capabilities", "CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"]
+    command += [
+        "--parameter-overrides",
+        *(f"{key}={value}" for key, value in parameters.items()),
+    ]
+    environment = emulator.environment() | {"SAM_CLI_TELEMETRY": "0"}
+    run(command, environment)
+    return Stack(emulator, name)
+
+
+def run(command: list[str], environment: dict[str, str], stdin: str | None = None) -> str:
+    """Runs a command to its end; its standard output."""
+    done = subprocess.run(
+        command,
+        env=environment,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        said = (done.stdout + done.stderr).strip()
+        raise Failed(f"{Path(command[0]).name} ended with {done.returncode}:\n{said}")
+    return done.stdout
+
+
+def timer(short: str) -> Any:
+    """The event of a function's timer, as it is committed beside the function."""
+    return json.loads((CRATES / short / "events" / "timer.json").read_text())
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line that a function logged."""
+
+    at: float
+    """Seconds since 1970, by the log service."""
+    function: str
+    fields: dict[str, Any]
+
+    @property
+    def message(self) -> str:
+        """What it says."""
+        return str(self.fields.get("message", ""))
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A stack that stands."""
+
+    emulator: Emulator
+    name: str
+
+    def function(self, short: str) -> str:
+        """A function's name."""
+        return f"{self.name}-{short}"
+
+    def outputs(self) -> dict[str, str]:
+        """The stack's outputs."""
+        described = self.emulator.client("cloudformation").describe_stacks(StackName=self.name)
+        outputs = described["Stacks"][0].get("Outputs", [])
+        return {output["OutputKey"]: output["OutputValue"] for output in outputs}
+
+    def invoke(self, short: str, event: Any, key: tuple[str, str] = ROOT) -> Any:
+        """Invokes a function and waits for its answer."""
+        answer = self.emulator.client("lambda", key).invoke(
+            FunctionName=self.function(short), Payload=json.dumps(event).encode()
+        )
+        said = json.loads(answer["Payload"].read() or b"null")
+        if "FunctionError" in answer:
+            raise Failed(f"{self.function(short)}: {said}")
+        return said
+
+    def rule_of(self, short: str) -> tuple[str, str]:
+        """The timer that invokes a function: its rule's name and schedule."""
+        events = self.emulator.client("events")
+        configuration = self.emulator.client("lambda").get_function_configuration(
+            FunctionName=self.function(short)
+        )
+        arn = configuration["FunctionArn"]
+        (rule,) = events.list_rule_names_by_target(TargetArn=arn)["RuleNames"]
+        return rule, events.describe_rule(Name=rule)["ScheduleExpression"]
+
+    def lines(self, short: str, since: float = 0) -> list[Line]:
+        """What a function logged from an instant on, oldest first."""
+        logs = self.emulator.client("logs")
+        pages = logs.get_paginator("filter_log_events").paginate(
+            logGroupName=f"/aws/lambda/{self.function(short)}",
+            startTime=int(since * 1000),
+        )
+        events = [event for page in pages for event in page["events"]]
+        lines = []
+        for event in sorted(events, key=lambda event: event["timestamp"]):
+            for text in event["message"].splitlines():
+                fields = _fields(text)
+                if fields is not None:
+                    lines.append(Line(event["timestamp"] / 1000, short, fields))
+        return lines
+
+    def items(self, table: str) -> list[dict[str, Any]]:
+        """All items of one of the four tables."""
+        pages = self.emulator.client("dynamodb").get_paginator("scan")
+        name = f"{self.name}-{table}"
+        found = pages.paginate(TableName=name, ConsistentRead=True)
+        return [item for page in found for item in page["Items"]]
+
+
+def _fields(text: str) -> dict[str, Any] | None:
+    """A line of ours; the platform's own lines are none."""
+    try:
+        fields = json.loads(text)
+    except ValueError:
+        return None
+    return fields if isinstance(fields, dict) else None

@@ -1,0 +1,123 @@
+"""What became of each resource, and which timer led to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from .simulator import Simulator
+from .stack import Line, Stack
+
+
+@dataclass(frozen=True)
+class Change:
+    """One request that changed something at a provider, and what led to it."""
+
+    at: str
+    resource: str
+    name: str
+    direction: str
+    request: str
+    rule: str
+    function: str
+    seen: str | None
+    """When poll-status saw the end of it."""
+
+    def told(self) -> str:
+        """One line of the verdict."""
+        end = f"seen {self.seen}" if self.seen else "not seen"
+        chain = f"{self.rule} -> {self.function}"
+        return f"{self.at}  {chain:32}  {self.name:8}  {end:14}  {self.request}"
+
+
+def changes(stack: Stack, simulator: Simulator, since: float) -> list[Change]:
+    """Every accepted change, traced from the simulator's log back to the rule that led to it."""
+    ticks = {short: stack.rule_of(short)[0] for short in ("dispatch", "poll-status")}
+    asked = [line for short in ("stop", "start") for line in stack.lines(short, since)]
+    seen = stack.lines("poll-status", since)
+    found = []
+    for entry in simulator.changes():
+        by = _who_asked(entry, asked)
+        if by is None:
+            raise Untraced(entry)
+        forced = "power cut" in by.message
+        found.append(
+            Change(
+                at=_clock(_instant(entry["at"])),
+                resource=entry["resource"],
+                name=str(by.fields.get("resource.name")),
+                direction=by.function,
+                request=_in_full(entry, by),
+                # A cut of power is asked for by poll-status, every first request by dispatch.
+                rule=ticks["poll-status" if forced else "dispatch"],
+                function=stack.function(by.function),
+                seen=_when_seen(entry, by, seen),
+            )
+        )
+    return found
+
+
+class Untraced(Exception):
+    """A change of which no function's log says that it asked for it."""
+
+    def __init__(self, entry: dict[str, Any]) -> None:
+        super().__init__(f"no function tells of {_request(entry)} at {entry['at']}")
+
+
+def whole_circles(found: Iterable[Change]) -> set[str]:
+    """The resources that were stopped, seen so, started again, and seen so."""
+    stopped: set[str] = set()
+    whole: set[str] = set()
+    for change in found:
+        if change.seen is None:
+            continue
+        if change.direction == "stop":
+            stopped.add(change.resource)
+        elif change.resource in stopped:
+            whole.add(change.resource)
+    return whole
+
+
+def _who_asked(entry: dict[str, Any], lines: list[Line]) -> Line | None:
+    """The line that tells of this request: the first about its resource that is no older."""
+    at = _instant(entry["at"])
+    about = [
+        line
+        for line in lines
+        if line.fields.get("resource.id") == entry["resource"]
+        and _request(entry) in line.message
+        and line.at >= at - 1
+    ]
+    return min(about, key=lambda line: line.at, default=None)
+
+
+def _when_seen(entry: dict[str, Any], by: Line, lines: list[Line]) -> str | None:
+    words = "stopped, seen" if by.function == "stop" else "running, seen"
+    about = [
+        line.at
+        for line in lines
+        if line.fields.get("resource.id") == entry["resource"]
+        and line.message.startswith(words)
+        and line.at >= _instant(entry["at"])
+    ]
+    return _clock(min(about)) if about else None
+
+
+def _request(entry: dict[str, Any]) -> str:
+    return f"{entry['request']['method']} {entry['request']['path']}"
+
+
+def _in_full(entry: dict[str, Any], by: Line) -> str:
+    """The request with what its body says, as the function told it."""
+    told = by.message[by.message.index(_request(entry)) :]
+    return told.split(", saved")[0].split(";")[0]
+
+
+def _instant(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
+
+
+def _clock(instant: float) -> str:
+    return datetime.fromtimestamp(instant, UTC).strftime("%H:%M:%SZ")

@@ -1,0 +1,140 @@
+"""What the tests of a deployed stack share: one emulator, one packaged template, one stack."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fleets import FOLLOWED, STUBBORN, TOKENS
+from inbox import Inbox
+from places import EXAMPLE, PACKAGES, TEMPLATE
+from rehearsal import verdict
+from rehearsal.command import Offhours
+from rehearsal.emulator import Emulator, ministack
+from rehearsal.simulator import Simulator, simulated
+from rehearsal.stack import Stack, deploy, run
+from walks import Walks
+
+
+def _setting(name: str) -> Path:
+    value = os.environ.get(name)
+    if not value:
+        pytest.exit(f"{name} is not set: run the tests with `make test`", returncode=2)
+    return Path(value)
+
+
+@pytest.fixture(scope="session")
+def programs() -> Path:
+    """The folder of our own programs."""
+    return _setting("OFFHOURS_PROGRAMS")
+
+
+@pytest.fixture(scope="session")
+def sam() -> Path:
+    """The stock SAM CLI."""
+    return _setting("OFFHOURS_SAM")
+
+
+@pytest.fixture(scope="session")
+def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
+    """The emulator, its roles enforced, for all tests."""
+    directory = tmp_path_factory.mktemp("emulator")
+    with ministack(_setting("OFFHOURS_MINISTACK"), directory) as emulator:
+        yield emulator
+
+
+@pytest.fixture(scope="session")
+def packaged(emulator: Emulator, sam: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The template, its code uploaded: what the SAM CLI gives to CloudFormation."""
+    emulator.client("s3").create_bucket(
+        Bucket=PACKAGES,
+        CreateBucketConfiguration={"LocationConstraint": "eu-central-1"},
+    )
+    packaged = tmp_path_factory.mktemp("package") / "packaged.yaml"
+    command = [str(sam), "package", "--template-file", str(TEMPLATE)]
+    command += ["--s3-bucket", PACKAGES, "--output-template-file", str(packaged)]
+    run(command, emulator.environment() | {"SAM_CLI_TELEMETRY": "0"})
+    return packaged
+
+
+@pytest.fixture(scope="session")
+def tokens(emulator: Emulator) -> None:
+    """The accounts' tokens, under the path that stacks may read."""
+    ssm = emulator.client("ssm")
+    for account, token in TOKENS.items():
+        ssm.put_parameter(
+            Name=f"/offhours/{account}",
+            Value=token,
+            Type="SecureString",
+            Overwrite=True,
+        )
+
+
+WALKS_AT_ONCE = 3
+"""Stacks that are walked beside each other: most of it is waiting."""
+
+
+@pytest.fixture(scope="session")
+def walks(
+    emulator: Emulator, packaged: Path, programs: Path, tokens: None, tmp_path_factory: Any
+) -> Iterator[dict[str, Future[None]]]:
+    """The walks of every path under each copy of the template, under way."""
+    directory = tmp_path_factory.mktemp("walks")
+    with ThreadPoolExecutor(WALKS_AT_ONCE) as pool:
+        yield Walks(emulator, packaged, programs, directory).begin(pool)
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """The stack that the SAM CLI deployed, its timers on, with what watches it."""
+
+    stack: Stack
+    simulator: Simulator
+    offhours: Offhours
+    bus: Inbox
+    mails: Inbox
+    began: float
+    """When the configuration was applied: from then on only timers invoke anything."""
+
+
+@pytest.fixture(scope="session")
+def deployed(
+    emulator: Emulator, sam: Path, programs: Path, tokens: None, tmp_path_factory: Any
+) -> Iterator[Deployed]:
+    """The stack of `make stack`, and besides a database that its provider refuses to shrink."""
+    directory = tmp_path_factory.mktemp("deployed")
+    fleet = directory / "fleet.toml"
+    fleet.write_text((EXAMPLE / "fleet.toml").read_text() + STUBBORN)
+    with simulated(programs / "cloud-simulator", fleet, directory) as simulator:
+        parameters = {"DigitalOceanUrl": simulator.url, "HetznerUrl": simulator.url}
+        parameters["AlertEmail"] = "oncall@example.com"
+        stack = deploy(emulator, sam, TEMPLATE, "offhours", parameters)
+        bus = Inbox.on_bus(emulator, stack.name)
+        mails = Inbox.on_topic(emulator, stack.outputs()["AlertsTopic"])
+        offhours = Offhours(programs / "offhours", emulator, stack.name)
+        began = time.time()
+        applied = offhours.run("apply", "--config", str(EXAMPLE / "offhours.toml"), "--yes")
+        assert applied.returncode == 0, applied.stderr
+        yield Deployed(stack, simulator, offhours, bus, mails, began)
+
+
+@pytest.fixture(scope="session")
+def came_round(deployed: Deployed, walks: object) -> Deployed:
+    """The deployed stack after EventBridge's minutes have stopped and started everything.
+
+    The walks under other roles pass the time meanwhile.
+    """
+    until = time.time() + 15 * 60
+    while True:
+        changes = verdict.changes(deployed.stack, deployed.simulator, deployed.began)
+        whole = verdict.whole_circles(changes)
+        if whole == FOLLOWED:
+            return deployed
+        assert time.time() < until, f"only {sorted(whole)} came round: {changes}"
+        time.sleep(2)

@@ -1,0 +1,101 @@
+"""Fleets and configurations for stacks that are watched for seconds, not for minutes."""
+
+from __future__ import annotations
+
+ACCOUNTS = """
+[[accounts]]
+name = "do-main"
+provider = "digitalocean"
+token = "simulated-do-token"
+
+[[accounts]]
+name = "hz-eu"
+provider = "hetzner"
+token = "simulated-hz-token"
+"""
+
+QUICK = (
+    ACCOUNTS
+    + """
+[[droplets]]
+id = 387104512
+name = "web-1"
+tags = ["offhours:nights"]
+power_action = "1s"
+
+[[databases]]
+id = "9cc10173-e9ea-4176-9dbc-a4cee4c4ff30"
+name = "orders"
+engine = "pg"
+plan = "db-s-4vcpu-8gb"
+tags = ["offhours:nights"]
+resize = "1s"
+
+[[servers]]
+id = 42
+name = "ci-1"
+labels = { offhours = "nights" }
+shutdown = "1s"
+poweron = "1s"
+"""
+)
+"""One resource each that acts at once, and one per way to a provider."""
+
+DEAF = """
+[[servers]]
+id = 43
+name = "legacy"
+labels = { offhours = "nights" }
+ignores_shutdown = true
+poweroff = "1s"
+"""
+"""A server whose guest ignores the shutdown signal."""
+
+DEAF_SERVER = "hz-eu/server/43"
+STUBBORN = """
+[[databases]]
+id = "3f9a3f6e-6f0f-4a8e-9a55-0d2a6f5a7c11"
+name = "archive"
+engine = "pg"
+plan = "db-s-2vcpu-4gb"
+tags = ["offhours:minutes"]
+refuses_shrink = true
+"""
+"""A database that its provider refuses to shrink."""
+
+STUBBORN_DATABASE = "do-main/database/3f9a3f6e-6f0f-4a8e-9a55-0d2a6f5a7c11"
+
+FOLLOWED = {
+    "do-main/droplet/3164444",
+    "do-main/database/9cc10173-e9ea-4176-9dbc-a4cee4c4ff30",
+    "do-main/node-pool/bd5f5959-5e1e-4205-a714-a914373942af/cdda885e-7663-40c8-bc74-3a036c66545d",
+    "hz-eu/server/42",
+    "hz-eu/server/43",
+}
+"""What follows the schedule of `make stack` and can."""
+
+DROPLET = "do-main/droplet/387104512"
+DATABASE = "do-main/database/9cc10173-e9ea-4176-9dbc-a4cee4c4ff30"
+SERVER = "hz-eu/server/42"
+
+TOKENS = {"do-main": "simulated-do-token", "hz-eu": "simulated-hz-token"}
+
+
+def configuration(wish: str) -> str:
+    """One schedule, whose wish holds at all times but for the first minutes of a year."""
+    first, second = {"stopped": ("start", "stop"), "running": ("stop", "start")}[wish]
+    return f"""
+timezone = "UTC"
+
+[accounts.do-main]
+provider = "digitalocean"
+token = "ssm:/offhours/do-main"
+
+[accounts.hz-eu]
+provider = "hetzner"
+token = "ssm:/offhours/hz-eu"
+
+[schedules.nights]
+{first} = "0 0 1 1 *"
+{second} = "1 0 1 1 *"
+"""

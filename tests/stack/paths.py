@@ -1,0 +1,195 @@
+"""Every way through a deployed stack that its roles must allow, walked in half a minute.
+
+Timers are off here: each function is invoked with the event that its timer, or its invoker, would
+send, so that many copies of the template can be walked beside each other.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fleets import DATABASE, DEAF, DEAF_SERVER, DROPLET, SERVER, configuration
+from inbox import Inbox
+from rehearsal.command import Offhours
+from rehearsal.simulator import Simulator
+from rehearsal.stack import Stack, timer
+
+QUICK_ONES = {DROPLET, DATABASE, SERVER}
+PATIENCE = 20.0
+"""Seconds for what happens by an asynchronous invocation."""
+
+
+class NoWay(AssertionError):
+    """A path that does not lead where it should."""
+
+
+@dataclass(frozen=True)
+class Walker:
+    """Walks the paths of one stack."""
+
+    stack: Stack
+    simulator: Simulator
+    offhours: Offhours
+    directory: Path
+
+    def walk(self, *, forced: bool = False) -> None:
+        """All of them; with `forced`, also the one that takes more than a minute."""
+        inbox = Inbox.on_bus(self.stack.emulator, self.stack.name)
+        self.apply("stopped")
+        self.inventory()
+        self.transition("stop", inbox)
+        self.apply("running")
+        self.transition("start", inbox)
+        self.dry_runs()
+        self.by_hand("stop", "off")
+        self.refusal("start", inbox)
+        self.by_hand("start", "running")
+        self.refusal("stop", inbox)
+        self.questions()
+        self.dead_letters()
+        if forced:
+            self.cut(inbox)
+
+    def apply(self, wish: str) -> None:
+        """Applies a configuration under which everything should be stopped, or run."""
+        path = self.directory / f"{wish}.toml"
+        path.write_text(configuration(wish))
+        done = self.offhours.run("apply", "--config", str(path), "--yes")
+        require(done.returncode == 0, f"apply: {done.stderr}")
+
+    def inventory(self) -> None:
+        """poll-status reads tokens, lists what is there, and keeps a record of each."""
+        outcomes = self.poll()
+        joined = {one["resource"] for one in outcomes if one["event"] == "joined"}
+        require(joined == QUICK_ONES, f"inventory: {outcomes}")
+        states = [item for item in self.stack.items("accounts") if "tried_at" in item]
+        require(len(states) == 2, f"accounts' states: {states}")
+
+    def transition(self, direction: str, inbox: Inbox) -> None:
+        """dispatch hands out, stop or start acts, poll-status sees it and tells the bus."""
+        before = len(self.simulator.changes())
+        dispatched = self.stack.invoke("dispatch", timer("dispatch"))
+        handed = dispatched["stops" if direction == "stop" else "starts"]
+        require(set(handed) == QUICK_ONES, f"dispatch: {dispatched}")
+        expect(
+            lambda: len(self.simulator.changes()) == before + 3,
+            f"the requests to {direction}",
+        )
+        self.poll_until_seen(QUICK_ONES)
+        expect_told(inbox, "Transition Finished", QUICK_ONES, direction)
+
+    def refusal(self, direction: str, inbox: Inbox) -> None:
+        """What a provider refuses for good is told by stop and start themselves."""
+        self.simulator.refuse_next_change(SERVER)
+        report = self.stack.invoke(direction, {"resources": [SERVER]})
+        events = [one["event"] for one in report["outcomes"]]
+        require(events == ["refused"], f"{direction}: {report}")
+        expect_told(inbox, "Transition Refused", {SERVER}, direction)
+
+    def dry_runs(self) -> None:
+        """Each form of command that stop and start take."""
+        for direction in ("stop", "start"):
+            for target in (
+                {"resources": [SERVER]},
+                {"schedule": "nights"},
+                {"account": "hz-eu"},
+            ):
+                report = self.stack.invoke(direction, target | {"dry_run": True})
+                require(bool(report["outcomes"]), f"{direction} {target}: {report}")
+                words = json.dumps(report)
+                require("denied" not in words.lower(), f"{direction} {target}: {report}")
+
+    def by_hand(self, direction: str, end: str) -> None:
+        """Somebody's command, followed until it is seen."""
+        report = self.stack.invoke(direction, {"resources": [SERVER]})
+        require(report["outcomes"][0]["event"] == "asked", f"{direction}: {report}")
+        self.poll_until_seen({SERVER})
+        status = self.simulator.resources()[SERVER]["status"]
+        require(status == end, f"{status} after {direction}")
+
+    def questions(self) -> None:
+        """Each question that poll-status takes."""
+        report = self.stack.invoke("poll-status", {"resources": sorted(QUICK_ONES)})
+        states = {one["resource"]: one["state"] for one in report["outcomes"]}
+        require(states.keys() == QUICK_ONES, f"status: {report}")
+        report = self.stack.invoke("poll-status", {"inventory": []})
+        require(len(report["outcomes"]) >= 2, f"inventory: {report}")
+        account = {"provider": "hetzner", "token": "ssm:/offhours/hz-eu"}
+        report = self.stack.invoke("poll-status", {"try": {"hz-new": account}})
+        require(len(report["trials"][0]["found"]) == 1, f"trial: {report}")
+
+    def dead_letters(self) -> None:
+        """An asynchronous invocation that fails is kept in the queue, whichever function failed."""
+        sqs = self.stack.emulator.client("sqs")
+        url = sqs.get_queue_url(QueueName=f"{self.stack.name}-dead-letters")["QueueUrl"]
+        failed = set()
+        for short in ("dispatch", "stop", "start", "poll-status"):
+            self.stack.emulator.client("lambda").invoke(
+                FunctionName=self.stack.function(short),
+                InvocationType="Event",
+                Payload=b'{"no event": true}',
+            )
+
+        def all_failed() -> bool:
+            answer = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)
+            for message in answer.get("Messages", []):
+                arn = json.loads(message["Body"])["requestContext"]["functionArn"]
+                failed.add(arn.split(":function:")[1].split(":")[0])
+            return len(failed) == 4
+
+        expect(all_failed, f"dead letters of all functions, not only {failed}")
+
+    def cut(self, inbox: Inbox) -> None:
+        """A guest that ignores its shutdown is cut off by stop, which poll-status asks."""
+        self.simulator.create(DEAF)
+        self.stack.invoke("poll-status", {"inventory": []})
+        self.stack.invoke("stop", {"resources": [DEAF_SERVER]})
+        until = time.monotonic() + 150
+        while self.simulator.resources()[DEAF_SERVER]["status"] != "off":
+            require(time.monotonic() < until, "the power was not cut")
+            self.poll()
+        expect_told(inbox, "Transition Forced", {DEAF_SERVER}, "stop")
+
+    def poll_until_seen(self, resources: set[str]) -> None:
+        """Ticks until the ends were seen; the first look is five seconds after a claim."""
+        missing = set(resources)
+
+        def all_seen() -> bool:
+            outcomes = self.poll()
+            missing.difference_update(o["resource"] for o in outcomes if o["event"] == "seen")
+            return not missing
+
+        expect(all_seen, f"the end of {sorted(missing)}")
+
+    def poll(self) -> list[dict[str, Any]]:
+        """One tick of poll-status; no outcome of it may be a failure of ours."""
+        return self.stack.invoke("poll-status", timer("poll-status"))["outcomes"]
+
+
+def expect_told(inbox: Inbox, detail_type: str, resources: set[str], direction: str) -> None:
+    """Waits until the bus has told this of each of these."""
+
+    def missing() -> set[str]:
+        told = [one["detail"] for one in inbox.all() if one["detail-type"] == detail_type]
+        return resources - {one["resource"] for one in told if one["direction"] == direction}
+
+    expect(lambda: not missing(), f"{detail_type} ({direction}) of {sorted(resources)}")
+
+
+def require(holds: bool, words: str) -> None:
+    """Ends the walk unless something holds."""
+    if not holds:
+        raise NoWay(words)
+
+
+def expect(holds: Callable[[], bool], words: str, patience: float = PATIENCE) -> None:
+    """Waits for something that happens beside us."""
+    until = time.monotonic() + patience
+    while not holds():
+        require(time.monotonic() < until, f"waited in vain for {words}")
+        time.sleep(0.5)

@@ -1,0 +1,65 @@
+"""The statements of the functions' roles, and copies of the template that lack one."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from samcli.yamlhelper import yaml_parse
+
+ROLES = ("DispatchRole", "PollStatusRole", "StopRole", "StartRole")
+
+NOT_ENFORCED = {
+    "WriteLog": "the emulator writes the log itself, whatever the role says",
+    "ReportFailures": "the emulator hands dead letters over itself, too",
+    "DecryptTokens": "stands only where the tokens have a key of their own",
+}
+"""Statements whose lack no emulator shows; they are compared on the template alone."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement of one role."""
+
+    role: str
+    sid: str
+
+    def __str__(self) -> str:
+        return f"{self.role}-{self.sid}"
+
+
+def read(template: Path) -> dict[str, Any]:
+    """A template, its short functions (`!Ref`) spelt out."""
+    return yaml_parse(template.read_text())
+
+
+def statements(template: dict[str, Any]) -> list[Statement]:
+    """All statements of the functions' roles."""
+    return [
+        Statement(role, statement["Sid"]) for role in ROLES for statement in _of(template, role)
+    ]
+
+
+def without(template: dict[str, Any], statement: Statement) -> dict[str, Any]:
+    """A copy of a template that lacks one statement."""
+    lacking = copy.deepcopy(template)
+    for policy in lacking["Resources"][statement.role]["Properties"]["Policies"]:
+        document = policy["PolicyDocument"]
+        document["Statement"] = [
+            one for one in document["Statement"] if _spelt_out(one)["Sid"] != statement.sid
+        ]
+    return lacking
+
+
+def _of(template: dict[str, Any], role: str) -> Iterator[dict[str, Any]]:
+    for policy in template["Resources"][role]["Properties"]["Policies"]:
+        for statement in policy["PolicyDocument"]["Statement"]:
+            yield _spelt_out(statement)
+
+
+def _spelt_out(statement: dict[str, Any]) -> dict[str, Any]:
+    """A statement, also where it stands under a condition."""
+    return statement["Fn::If"][1] if "Fn::If" in statement else statement

@@ -1,0 +1,121 @@
+"""What real minutes of EventBridge do through the deployed template, nothing invoked by hand."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import pytest
+from conftest import Deployed
+from fleets import FOLLOWED, STUBBORN_DATABASE
+from paths import expect
+from places import EVENTS
+from rehearsal import verdict
+
+UNTOUCHED = {"do-main/droplet/3164555", "do-main/droplet/3164666"}
+"""The one that nothing names, and the one that is protected."""
+
+
+def test_each_was_stopped_by_dispatch_and_stop_then_started_by_dispatch_and_start(
+    came_round: Deployed,
+) -> None:
+    stack = came_round.stack
+    found = verdict.changes(stack, came_round.simulator, came_round.began)
+    for resource in FOLLOWED:
+        of_it = [change for change in found if change.resource == resource]
+        first, last = of_it[0], of_it[-1]
+        assert (first.direction, first.function) == ("stop", "offhours-stop")
+        assert (last.direction, last.function) == ("start", "offhours-start")
+        assert first.rule == last.rule == "offhours-dispatch"
+        assert first.seen is not None
+        assert first.at < first.seen < last.at
+
+
+def test_the_guest_that_did_not_listen_was_cut_off_by_stop(
+    came_round: Deployed,
+) -> None:
+    found = verdict.changes(came_round.stack, came_round.simulator, came_round.began)
+    cut = [change for change in found if change.request.endswith("/poweroff")]
+    assert {(change.name, change.function) for change in cut} == {("legacy", "offhours-stop")}
+
+
+def test_nothing_else_was_touched(came_round: Deployed) -> None:
+    changed = {entry["resource"] for entry in came_round.simulator.changes()}
+    assert changed == FOLLOWED
+    for resource in UNTOUCHED:
+        assert came_round.simulator.resources()[resource]["status"] == "active"
+
+
+def test_sizes_are_as_they_were(came_round: Deployed) -> None:
+    resources = came_round.simulator.resources()
+    database = resources["do-main/database/9cc10173-e9ea-4176-9dbc-a4cee4c4ff30"]
+    assert (database["plan"], database["nodes"]) == ("db-s-4vcpu-8gb", 1)
+    pool = next(one for reference, one in resources.items() if "/node-pool/" in reference)
+    assert pool["count"] == 3
+
+
+def test_the_tables_tell_of_it(came_round: Deployed) -> None:
+    records = came_round.stack.items("resources")
+    kept = {f"{one['account']['S']}/{one['resource']['S']}": one for one in records}
+    assert kept.keys() == FOLLOWED | UNTOUCHED | {STUBBORN_DATABASE}
+    assert all("saved" not in kept[reference] for reference in FOLLOWED)
+    history = came_round.stack.items("history")
+    told = {(one["reference"]["S"], one["direction"]["S"]) for one in history}
+    assert told >= {(reference, way) for reference in FOLLOWED for way in ("stop", "start")}
+    assert all("expires_at" in one for one in history)
+
+
+def test_the_bus_heard_of_every_end_as_its_schemas_say(came_round: Deployed) -> None:
+    def told(detail_type: str) -> set[tuple[str, str]]:
+        events = [one for one in came_round.bus.all() if one["detail-type"] == detail_type]
+        return {(one["detail"]["resource"], one["detail"]["direction"]) for one in events}
+
+    ends = {(reference, way) for reference in FOLLOWED for way in ("stop", "start")}
+    expect(lambda: told("Transition Finished") >= ends, f"the ends {ends}")
+    assert told("Transition Forced") == {("hz-eu/server/43", "stop")}
+    assert (STUBBORN_DATABASE, "stop") in told("Transition Refused")
+    for event in came_round.bus.all():
+        name = event["detail-type"].lower().replace(" ", "-")
+        schema = json.loads((EVENTS / f"{name}.schema.json").read_text())
+        jsonschema.validate(event["detail"], schema)
+        assert event["source"] == "offhours"
+        assert event["detail"]["stack"] == "offhours"
+
+
+def test_one_digest_came_for_each_edge_by_bus_and_by_mail(came_round: Deployed) -> None:
+    def digests() -> list[dict]:
+        told = [one for one in came_round.bus.all() if one["detail-type"] == "Edge Completed"]
+        return [one["detail"] for one in told]
+
+    wishes = {"stopped", "running"}
+    expect(
+        lambda: {one["wish"] for one in digests()} == wishes,
+        "the digests of both edges",
+    )
+    edges = [one["edge"] for one in digests()]
+    assert len(edges) == len(set(edges)), edges
+    stopped = next(one for one in digests() if one["wish"] == "stopped")
+    assert stopped["schedule"] == "minutes"
+    assert (stopped["resources"], stopped["seen"], stopped["refused"]) == (6, 5, 1)
+    mails = [message["Message"] for message in came_round.mails.all()]
+    for digest in digests():
+        assert any(digest["text"] in mail for mail in mails), (digest["text"], mails)
+
+
+def test_trouble_was_mailed_at_once_and_success_was_not(came_round: Deployed) -> None:
+    mails = [message["Message"] for message in came_round.mails.all()]
+    assert any("archive" in mail and "refused" in mail for mail in mails), mails
+    assert not any("Transition Finished" in mail for mail in mails)
+
+
+@pytest.mark.parametrize("function", ["dispatch", "poll-status"])
+def test_an_idle_tick_is_one_line(came_round: Deployed, function: str) -> None:
+    lines = came_round.stack.lines(function, came_round.began)
+    assert lines
+    assert all(line.message for line in lines if "_aws" not in line.fields), lines
+
+
+def test_no_log_has_a_token(came_round: Deployed) -> None:
+    for function in ("dispatch", "stop", "start", "poll-status"):
+        for line in came_round.stack.lines(function):
+            assert "simulated-" not in json.dumps(line.fields)

@@ -1,0 +1,36 @@
+"""Stop and start under a user's own cron rule."""
+
+from __future__ import annotations
+
+import json
+
+from conftest import Deployed
+from paths import expect
+
+SERVER = "hz-eu/server/42"
+
+
+def test_a_rule_of_ones_own_stops_what_it_names(came_round: Deployed) -> None:
+    stack = came_round.stack
+    events = stack.emulator.client("events")
+    # Its name begins with the stack's: so far the functions let themselves be invoked.
+    name = f"{stack.name}-lunch"
+    events.put_rule(Name=name, ScheduleExpression="cron(* * * * ? *)")
+    target = {
+        "Id": "stop",
+        "Arn": stack.outputs()["StopFunctionArn"],
+        "Input": json.dumps({"resources": [SERVER], "by": "the lunch rule"}),
+    }
+    events.put_targets(Rule=name, Targets=[target])
+    try:
+        expect(lambda: _stopped_by_hand(came_round), "the stop by a rule", patience=240)
+    finally:
+        events.remove_targets(Rule=name, Ids=["stop"])
+        events.delete_rule(Name=name)
+
+
+def _stopped_by_hand(deployed: Deployed) -> bool:
+    return any(
+        line.fields.get("resource.id") == SERVER and "by hand (the lunch rule)" in line.message
+        for line in deployed.stack.lines("stop", deployed.began)
+    )

@@ -1,0 +1,115 @@
+"""The commands against a deployed stack, under each of the policies for people."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Deployed
+from places import EXAMPLE
+
+Person = Callable[[str], tuple[str, str]]
+
+POLICIES = ("viewer", "operator", "admin")
+READS = (
+    ("status",),
+    ("why", "web-1"),
+    ("list",),
+    ("history",),
+    ("hours", "--since", "1d"),
+    ("log",),
+    ("export",),
+)
+ASKS = (
+    ("status", "--live"),
+    ("list", "--refresh"),
+    ("stop", "web-1", "--dry-run"),
+    ("start", "web-1", "--dry-run"),
+    ("override", "running", "web-1", "--for", "1m", "--yes"),
+    ("override", "clear", "web-1"),
+    ("doctor",),
+)
+APPLIES = (("apply", "--yes"),)
+
+MAY = {"viewer": READS, "operator": READS + ASKS, "admin": READS + ASKS + APPLIES}
+MAY_NOT = {"viewer": ASKS + APPLIES, "operator": APPLIES, "admin": ()}
+
+
+@pytest.fixture(scope="module")
+def person(came_round: Deployed) -> Person:
+    """The key of somebody who has the policies up to one."""
+    iam = came_round.stack.emulator.client("iam")
+    outputs = came_round.stack.outputs()
+    keys: dict[str, tuple[str, str]] = {}
+
+    def key_of(policy: str) -> tuple[str, str]:
+        if policy not in keys:
+            iam.create_user(UserName=policy)
+            # Each policy adds to the ones before it.
+            for part in POLICIES[: POLICIES.index(policy) + 1]:
+                arn = outputs[f"{part.capitalize()}PolicyArn"]
+                iam.attach_user_policy(UserName=policy, PolicyArn=arn)
+            made = iam.create_access_key(UserName=policy)["AccessKey"]
+            keys[policy] = (made["AccessKeyId"], made["SecretAccessKey"])
+        return keys[policy]
+
+    return key_of
+
+
+@pytest.mark.parametrize(
+    ("policy", "command"),
+    [(policy, command) for policy, commands in MAY.items() for command in commands],
+    ids=lambda part: part if isinstance(part, str) else "-".join(part[:2]),
+)
+def test_a_policy_is_enough_for_its_commands(
+    came_round: Deployed, person: Person, policy: str, command: tuple[str, ...], tmp_path: Path
+) -> None:
+    done = run(came_round, person(policy), command, tmp_path)
+    # 3: done, and something needs a person: the database that cannot shrink.
+    assert done.returncode in (0, 3), told(done)
+    assert "denied" not in (done.stdout + done.stderr).lower(), told(done)
+
+
+@pytest.mark.parametrize(
+    ("policy", "command"),
+    [(policy, command) for policy, commands in MAY_NOT.items() for command in commands],
+    ids=lambda part: part if isinstance(part, str) else "-".join(part[:2]),
+)
+def test_a_policy_is_not_enough_for_more(
+    came_round: Deployed, person: Person, policy: str, command: tuple[str, ...], tmp_path: Path
+) -> None:
+    done = run(came_round, person(policy), command, tmp_path)
+    assert done.returncode != 0, told(done)
+    assert "error" in done.stderr, told(done)
+
+
+def test_doctor_tells_a_viewer_what_he_may_not_ask(came_round: Deployed, person: Person) -> None:
+    done = came_round.offhours.run("doctor", key=person("viewer"))
+    assert done.returncode == 1, told(done)
+    assert "not authorized" in done.stdout, told(done)
+    assert "Error {" not in done.stdout, told(done)
+
+
+def test_status_for_programs_tells_of_the_stack(came_round: Deployed) -> None:
+    done = came_round.offhours.run("status", "--format", "json")
+    names = {row["name"] for row in json.loads(done.stdout)}
+    assert {"web-1", "orders", "workers", "ci-1", "legacy"} <= names
+
+
+def run(
+    deployed: Deployed, key: tuple[str, str], command: tuple[str, ...], directory: Path
+) -> subprocess.CompletedProcess[str]:
+    """Runs a command as somebody; what is applied differs from what is in force."""
+    if command[0] == "apply":
+        path = directory / "offhours.toml"
+        path.write_text("max_stops = 50\n" + (EXAMPLE / "offhours.toml").read_text())
+        command = (*command, "--config", str(path))
+    return deployed.offhours.run(*command, key=key)
+
+
+def told(done: subprocess.CompletedProcess[str]) -> str:
+    """What a command said, for whoever reads a failure."""
+    return f"{done.returncode}\n{done.stdout}\n{done.stderr}"

@@ -1,0 +1,46 @@
+"""Tokens out of SSM: read once per cold start, and again after the provider refused one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from conftest import Deployed
+from fleets import TOKENS
+
+PARAMETER = "/offhours/hz-eu"
+
+
+@pytest.fixture
+def stored(came_round: Deployed) -> Iterator[Deployed]:
+    """The deployed stack, whose token is stored as it was in the end."""
+    yield came_round
+    _store(came_round, TOKENS["hz-eu"])
+    # A function that holds the wrong one is refused once more, and reads it again.
+    for _ in range(2):
+        _inventory(came_round)
+
+
+def test_a_stored_token_is_read_again_once_the_provider_refuses_the_one_in_use(
+    stored: Deployed,
+) -> None:
+    assert "listed whole" in _inventory(stored)
+    _store(stored, "rotated-and-wrong")
+    assert "listed whole" in _inventory(stored), "the token in use is kept"
+    stored.simulator.refuse_next_token("hz-eu")
+    assert "listed whole" not in _inventory(stored)
+    assert "listed whole" not in _inventory(stored), "the stored one was read"
+    _store(stored, TOKENS["hz-eu"])
+    assert "listed whole" in _inventory(stored), "without any deployment"
+
+
+def _store(deployed: Deployed, token: str) -> None:
+    deployed.stack.emulator.client("ssm").put_parameter(
+        Name=PARAMETER, Value=token, Type="SecureString", Overwrite=True
+    )
+
+
+def _inventory(deployed: Deployed) -> str:
+    """How listing the account went, in poll-status' own words."""
+    report = deployed.stack.invoke("poll-status", {"inventory": ["hz-eu"]})
+    return " ".join(str(one.get("state") or one.get("reason")) for one in report["outcomes"])

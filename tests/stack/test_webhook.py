@@ -1,0 +1,141 @@
+"""The webhook's connection, destination and rule, made of the template's own properties.
+
+The emulator's CloudFormation knows neither destinations nor connections, so they are made through
+the events API instead.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import roles
+from conftest import Deployed
+from paths import expect
+
+
+class Webhook:
+    """An address that takes posts as Slack does."""
+
+    def __init__(self) -> None:
+        self.posts: list[tuple[dict[str, str], Any]] = []
+        posts = self.posts
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                posts.append((dict(self.headers), json.loads(body)))
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/hook"
+
+
+@pytest.fixture
+def webhook() -> Iterator[Webhook]:
+    webhook = Webhook()
+    thread = threading.Thread(target=webhook.server.serve_forever, daemon=True)
+    thread.start()
+    yield webhook
+    webhook.server.shutdown()
+
+
+def test_trouble_and_digests_are_posted_as_slack_reads_them(
+    came_round: Deployed, packaged: Path, webhook: Webhook
+) -> None:
+    stack = came_round.stack
+    events = stack.emulator.client("events")
+    template = roles.read(packaged)["Resources"]
+    # What the template names is what it is here; the address alone is another.
+    known = {
+        "WebhookConnection": {},
+        "WebhookDestination": {},
+        "WebhookUrl": webhook.url,
+        "WebhookRole": {"Arn": _role(came_round)},
+        "Bus": stack.name,
+        "AWS::StackName": stack.name,
+        "DeadLetters": {"Arn": _dead_letters(came_round)},
+    }
+    connection = resolved(template["WebhookConnection"]["Properties"], known)
+    connection |= {"Name": f"{stack.name}-webhook"}
+    known["WebhookConnection"] = {"Arn": events.create_connection(**connection)["ConnectionArn"]}
+    destination = resolved(template["WebhookDestination"]["Properties"], known)
+    destination |= {"Name": f"{stack.name}-webhook"}
+    made = events.create_api_destination(**destination)
+    known["WebhookDestination"] = {"Arn": made["ApiDestinationArn"]}
+    for rule in ("WebhookTroubleRule", "WebhookDigestRule"):
+        properties = resolved(template[rule]["Properties"], known)
+        targets = properties.pop("Targets")
+        pattern = json.dumps(properties.pop("EventPattern"))
+        events.put_rule(**properties, EventPattern=pattern)
+        events.put_targets(
+            Rule=properties["Name"],
+            EventBusName=properties["EventBusName"],
+            Targets=targets,
+        )
+
+    # A refusal by hand, whatever the minute: the provider forbids the next change.
+    came_round.simulator.refuse_next_change("do-main/droplet/3164444")
+    status = came_round.simulator.resources()["do-main/droplet/3164444"]["status"]
+    direction = "stop" if status == "active" else "start"
+    stack.invoke(direction, {"resources": ["do-main/droplet/3164444"]})
+
+    def posted() -> bool:
+        return any("web-1" in body["text"] for _, body in webhook.posts)
+
+    expect(posted, "the post of a refusal", patience=60)
+    headers, body = webhook.posts[0]
+    assert body.keys() == {"text"}
+    assert "refused" in body["text"]
+    assert headers["x-offhours"] == stack.name
+
+
+def resolved(value: Any, known: dict[str, Any]) -> Any:
+    """A part of a template with `Ref`, `Fn::GetAtt` and `Fn::Sub` put in."""
+    if isinstance(value, list):
+        return [resolved(one, known) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() == {"Ref"}:
+        return known[value["Ref"]]
+    if value.keys() == {"Fn::GetAtt"}:
+        name, attribute = value["Fn::GetAtt"]
+        return known[name][attribute]
+    if value.keys() == {"Fn::Sub"}:
+        text = value["Fn::Sub"]
+        for name, meaning in known.items():
+            if isinstance(meaning, str):
+                text = text.replace(f"${{{name}}}", meaning)
+        return text
+    return {key: resolved(one, known) for key, one in value.items()}
+
+
+def _dead_letters(deployed: Deployed) -> str:
+    sqs = deployed.stack.emulator.client("sqs")
+    url = sqs.get_queue_url(QueueName=f"{deployed.stack.name}-dead-letters")["QueueUrl"]
+    attributes = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
+    return attributes["Attributes"]["QueueArn"]
+
+
+def _role(deployed: Deployed) -> str:
+    """A role that rules take on, as the template's would be."""
+    trust = {
+        "Version": "2012-10-17",
+        "Statement": {
+            "Effect": "Allow",
+            "Principal": {"Service": "events.amazonaws.com"},
+            "Action": "sts:AssumeRole",
+        },
+    }
+    iam = deployed.stack.emulator.client("iam")
+    role = iam.create_role(RoleName="webhook", AssumeRolePolicyDocument=json.dumps(trust))
+    return role["Role"]["Arn"]
