@@ -38,10 +38,10 @@ ACT = {
     "ReadConfiguration": CONFIGURATION,
     "ReadRecords": (RECORDS, {table("resources")}),
     "WriteRecords": ({"dynamodb:PutItem"}, {table("resources"), table("history")}),
-    "NoteWhatWasLearnt": ({"dynamodb:UpdateItem"}, {table("accounts")}),
     "ReadTokens": ({"ssm:GetParameter"}, {TOKENS}),
     "TellEvents": ({"events:PutEvents"}, {BUS}),
 }
+LEARNT = ({"dynamodb:UpdateItem"}, {table("accounts")})
 ROLES = {
     "dispatch": {
         "ReadConfiguration": CONFIGURATION,
@@ -52,12 +52,12 @@ ROLES = {
     "poll-status": {
         **ACT,
         "ReadWhatIsDue": DUE,
-        "NoteDigests": ({"dynamodb:PutItem", "dynamodb:UpdateItem"}, {table("accounts")}),
+        "NoteWhatWasLearntAndTold": LEARNT,
         "AskForCuts": ({"lambda:InvokeFunction"}, {function("stop")}),
         **own("poll-status"),
     },
-    "stop": {**ACT, **own("stop")},
-    "start": {**ACT, **own("start")},
+    "stop": {**ACT, "NoteWhatWasLearnt": LEARNT, **own("stop")},
+    "start": {**ACT, "NoteWhatWasLearnt": LEARNT, **own("start")},
 }
 FUNCTIONS = ("dispatch", "poll-status", "stop", "start")
 TABLES = ("schedules", "accounts", "resources", "history")
@@ -110,7 +110,7 @@ ANY_RESOURCE = {"SeeMetrics"}
 #: The partitions that each statement's writes are bound to.
 PARTITIONS = {
     "NoteWhatWasLearnt": ("StringEquals", ["state"]),
-    "NoteDigests": ("StringEquals", ["digest"]),
+    "NoteWhatWasLearntAndTold": ("StringEquals", ["state", "digest"]),
     "SetOverrides": ("StringEquals", ["head"]),
     "ApplySchedules": ("StringLike", ["head", "log", "generation#*"]),
     "ApplyAccounts": ("StringLike", ["generation#*"]),
