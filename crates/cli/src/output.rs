@@ -46,8 +46,8 @@ pub fn report(error: &anyhow::Error) {
             }
         }
     }
-    let causes: Vec<_> = error.chain().map(ToString::to_string).collect();
-    remark(&format!("error: {}\n", causes.join(": ")));
+    let words = environment::in_words(error.as_ref());
+    remark(&format!("error: {words}\n"));
 }
 
 fn quietly(mut to: impl Write, text: &str) -> io::Result<()> {

@@ -65,8 +65,36 @@ pub fn in_words(error: &dyn std::error::Error) -> String {
     let mut cause = error.source();
     while let Some(error) = cause {
         words.push_str(": ");
-        words.push_str(&error.to_string());
+        words.push_str(&said_by_aws(error).unwrap_or_else(|| error.to_string()));
         cause = error.source();
     }
     words
+}
+
+/// What AWS said, out of an answer for which the SDK has no type and only a debug form:
+/// `AccessDeniedException` above all.
+#[cfg(feature = "aws")]
+fn said_by_aws(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    let answer = error.downcast_ref::<aws_sdk_lambda::error::ErrorMetadata>()?;
+    answer.message().map(str::to_owned)
+}
+
+#[cfg(not(feature = "aws"))]
+fn said_by_aws(_: &(dyn std::error::Error + 'static)) -> Option<String> {
+    None
+}
+
+#[cfg(all(test, feature = "aws"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_aws_said_is_told_in_its_words() {
+        let denied = aws_sdk_lambda::error::ErrorMetadata::builder()
+            .code("AccessDeniedException")
+            .message("you may not")
+            .build();
+        let error = anyhow::Error::new(denied).context("failed to invoke stop");
+        assert_eq!(in_words(&*error), "failed to invoke stop: you may not");
+    }
 }
