@@ -9,7 +9,7 @@ use domain::{
 };
 use environment::{Clock, Function, Invoke, InvokeError, SteppedClock};
 use lifecycle::{Access, Context, Providers};
-use provider::{Endpoints, Url, http_client};
+use provider::{Endpoints, http_client};
 use serde_json::{Value, json};
 use store::Store;
 
@@ -164,7 +164,7 @@ fn poll_status_with_nothing_due_ends_after_few_requests_and_asks_no_cloud() {
         let asked = world.simulator().log().len();
         assert!(asked > 0, "the inventory of 17:30");
         let (proxy, store) = CountingProxy::before(world.local.engine_address).await;
-        let clouds: Url = world.local.clouds_url().unwrap().clone();
+        let clouds = world.local.clouds_url().unwrap().clone();
         let endpoints = Endpoints {
             digitalocean: clouds.clone(),
             hetzner: clouds,

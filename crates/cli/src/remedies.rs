@@ -46,7 +46,6 @@ pub(crate) fn of_provider(error: &ProviderError, provider: Provider) -> &'static
         ProviderError::NotUnderstood { .. } => {
             "see that nothing between this machine and the provider answers in its place"
         }
-        ProviderError::Endpoint(_) => "give the account's `url` as https://HOST, or leave it out",
         ProviderError::NotFound(_) | ProviderError::Refused(_) | ProviderError::Foreign { .. } => {
             "see that the account's `url` is that of its provider"
         }

@@ -196,7 +196,7 @@ pub(crate) struct Sky {
     pub(crate) providers: Providers,
     pub(crate) clock: Clock,
     /// Where the clouds listen.
-    pub(crate) url: provider::Url,
+    pub(crate) url: provider::Base,
 }
 
 /// Both accounts, for fleets.

@@ -33,6 +33,10 @@ pub const HETZNER_URL: &str = "OFFHOURS_HETZNER_URL";
 /// The event bus that is told, or `none` to tell nobody.
 pub const EVENT_BUS: &str = "OFFHOURS_EVENT_BUS";
 
+/// The one host besides loopback to which a token may be sent over plain HTTP: a simulator in a
+/// network of containers. No template sets it.
+pub const PLAIN_HTTP_HOST: &str = "OFFHOURS_PLAIN_HTTP_HOST";
+
 /// The name of the function that stops.
 pub const STOP_FUNCTION: &str = "OFFHOURS_STOP_FUNCTION";
 

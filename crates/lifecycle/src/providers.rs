@@ -10,7 +10,7 @@ use domain::{
     configuration::{Account, Configuration, Provider, TokenReference},
 };
 use environment::{TokenError, Tokens, in_words, settings::SettingError};
-use provider::{Client, EndpointError, Endpoints};
+use provider::{Base, Client, EndpointError, Endpoints};
 
 /// Why there is no client for an account.
 #[derive(Debug, thiserror::Error)]
@@ -123,12 +123,10 @@ impl Providers {
                 source,
             })?;
         let base = match (&account.url, account.provider) {
-            (Some(url), _) => {
-                provider::checked_base(url).map_err(|source| ProvidersError::Endpoint {
-                    account: name.clone(),
-                    source,
-                })?
-            }
+            (Some(url), _) => url.parse().map_err(|source| ProvidersError::Endpoint {
+                account: name.clone(),
+                source,
+            })?,
             (None, Provider::DigitalOcean) => self.endpoints.digitalocean.clone(),
             (None, Provider::Hetzner) => self.endpoints.hetzner.clone(),
         };
@@ -164,13 +162,16 @@ impl Providers {
 impl Providers {
     /// The addresses that the environment names, or the public ones.
     pub fn endpoints_from_settings() -> Result<Endpoints, SettingError> {
-        use environment::settings::{DIGITALOCEAN_URL, HETZNER_URL, optional};
+        use environment::settings::{DIGITALOCEAN_URL, HETZNER_URL, PLAIN_HTTP_HOST, optional};
         let public = Endpoints::default();
+        let plain_host = optional(PLAIN_HTTP_HOST);
         let address = |name, public| match optional(name) {
+            Some(text) => match &plain_host {
+                Some(host) => Base::trusting(&text, host),
+                None => text.parse(),
+            }
             // The address itself is not repeated: it may hold a password.
-            Some(text) => provider::checked_base(&text).map_err(|error| {
-                SettingError::new(name, format!("is wrong: {}", in_words(&error)))
-            }),
+            .map_err(|error| SettingError::new(name, format!("is wrong: {}", in_words(&error)))),
             None => Ok(public),
         };
         Ok(Endpoints {

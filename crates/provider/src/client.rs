@@ -8,12 +8,12 @@ use domain::{
     resource::{DatabaseSize, LoggedAction, Resource},
 };
 use jiff::Timestamp;
-use reqwest::Url;
 use secrecy::SecretString;
 
 use crate::{
     change::{Accepted, Change},
     digitalocean,
+    endpoint::Base,
     error::{ChangeError, ProviderError},
     hetzner,
     pacing::RateLimit,
@@ -42,7 +42,7 @@ pub enum Client {
 impl Client {
     /// A client for the `DigitalOcean` account that the token belongs to.
     #[must_use]
-    pub fn digitalocean(base: Url, token: SecretString, http: reqwest::Client) -> Self {
+    pub fn digitalocean(base: Base, token: SecretString, http: reqwest::Client) -> Self {
         Self::DigitalOcean(digitalocean::Client::new(base, token, http))
     }
 
@@ -50,7 +50,7 @@ impl Client {
     /// locations named; none named means all.
     #[must_use]
     pub fn hetzner(
-        base: Url,
+        base: Base,
         token: SecretString,
         http: reqwest::Client,
         locations: Vec<String>,

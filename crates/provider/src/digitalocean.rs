@@ -10,7 +10,6 @@ use domain::{
     },
 };
 use jiff::Timestamp;
-use reqwest::Url;
 use secrecy::SecretString;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
@@ -18,6 +17,7 @@ use serde_json::{Value, json};
 use crate::{
     change::{Accepted, Change},
     client::{Progress, counted},
+    endpoint::Base,
     error::ProviderError,
     http::{Http, Request, parse},
     pacing::RateLimit,
@@ -34,7 +34,7 @@ pub struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(base: Url, token: SecretString, http: reqwest::Client) -> Self {
+    pub(crate) fn new(base: Base, token: SecretString, http: reqwest::Client) -> Self {
         let http = Http::new(http, base, token, schema::read_error);
         Self {
             http: Arc::new(http),

@@ -1,6 +1,6 @@
 //! Where the providers are, and to which addresses a token may be shown.
 
-use std::{net::IpAddr, str::FromStr};
+use std::{fmt, net::IpAddr, ops::Deref, str::FromStr};
 
 use reqwest::Url;
 
@@ -8,10 +8,14 @@ use reqwest::Url;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoints {
     /// `DigitalOcean`'s, before `/v2`.
-    pub digitalocean: Url,
+    pub digitalocean: Base,
     /// Hetzner Cloud's, before `/v1`.
-    pub hetzner: Url,
+    pub hetzner: Base,
 }
+
+/// An address to which a token may be sent: https, or anything that HTTP runs over on loopback.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Base(Url);
 
 /// A base address to which no token is sent. The address itself is not repeated: it may hold a
 /// password.
@@ -30,7 +34,7 @@ pub enum EndpointError {
 
 impl Default for Endpoints {
     fn default() -> Self {
-        let public = |text| Url::parse(text).expect("the public addresses are URLs");
+        let public = |text: &str| text.parse().expect("the public addresses are https");
         Self {
             digitalocean: public("https://api.digitalocean.com"),
             hetzner: public("https://api.hetzner.cloud"),
@@ -46,36 +50,62 @@ impl Endpoints {
     ) -> Result<Self, EndpointError> {
         let public = Self::default();
         Ok(Self {
-            digitalocean: digitalocean.map_or(Ok(public.digitalocean), checked_base)?,
-            hetzner: hetzner.map_or(Ok(public.hetzner), checked_base)?,
+            digitalocean: digitalocean.map_or(Ok(public.digitalocean), str::parse)?,
+            hetzner: hetzner.map_or(Ok(public.hetzner), str::parse)?,
         })
     }
 }
 
-/// Reads a base address: https, or anything that HTTP runs over on loopback.
-pub fn checked_base(text: &str) -> Result<Url, EndpointError> {
-    let base = Url::parse(text).map_err(EndpointError::NotAUrl)?;
-    check(&base)?;
-    Ok(base)
+impl Base {
+    /// Reads an address. Plain HTTP to `host` is taken, too: a simulator's name in a network that
+    /// nobody else shares.
+    pub fn trusting(text: &str, host: &str) -> Result<Self, EndpointError> {
+        Self::checked(text, |base| {
+            is_loopback(base) || base.host_str() == Some(host)
+        })
+    }
+
+    fn checked(text: &str, plain: impl FnOnce(&Url) -> bool) -> Result<Self, EndpointError> {
+        let base = Url::parse(text).map_err(EndpointError::NotAUrl)?;
+        let secure = match base.scheme() {
+            "https" => base.host().is_some(),
+            "http" => plain(&base),
+            _ => false,
+        };
+        if !secure {
+            return Err(EndpointError::Insecure);
+        }
+        let is_plain = base.username().is_empty()
+            && base.password().is_none()
+            && base.query().is_none()
+            && base.fragment().is_none();
+        if !is_plain {
+            return Err(EndpointError::NotABase);
+        }
+        Ok(Self(base))
+    }
 }
 
-pub(crate) fn check(base: &Url) -> Result<(), EndpointError> {
-    let secure = match base.scheme() {
-        "https" => base.host().is_some(),
-        "http" => is_loopback(base),
-        _ => false,
-    };
-    if !secure {
-        return Err(EndpointError::Insecure);
+impl FromStr for Base {
+    type Err = EndpointError;
+
+    fn from_str(text: &str) -> Result<Self, EndpointError> {
+        Self::checked(text, is_loopback)
     }
-    let is_plain = base.username().is_empty()
-        && base.password().is_none()
-        && base.query().is_none()
-        && base.fragment().is_none();
-    if !is_plain {
-        return Err(EndpointError::NotABase);
+}
+
+impl fmt::Display for Base {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
-    Ok(())
+}
+
+impl Deref for Base {
+    type Target = Url;
+
+    fn deref(&self) -> &Url {
+        &self.0
+    }
 }
 
 fn is_loopback(base: &Url) -> bool {
@@ -98,7 +128,7 @@ mod tests {
             "http://localhost:8100/",
             "http://[::1]:8100",
         ] {
-            assert!(checked_base(text).is_ok(), "{text}");
+            assert!(text.parse::<Base>().is_ok(), "{text}");
         }
         for text in [
             "http://api.example.com",
@@ -110,7 +140,7 @@ mod tests {
             "ftp://127.0.0.1",
             "file:///tmp/socket",
         ] {
-            let error = checked_base(text).unwrap_err();
+            let error = text.parse::<Base>().unwrap_err();
             assert!(matches!(error, EndpointError::Insecure), "{text}: {error}");
         }
     }
@@ -122,14 +152,29 @@ mod tests {
             "https://api.example.com/?hunter2",
             "https://api.example.com/#hunter2",
         ] {
-            let error = checked_base(text).unwrap_err();
+            let error = text.parse::<Base>().unwrap_err();
             assert!(matches!(error, EndpointError::NotABase), "{text}");
             assert!(!format!("{error} {error:?}").contains("hunter2"), "{text}");
         }
         assert!(matches!(
-            checked_base("api.example.com"),
+            "api.example.com".parse::<Base>(),
             Err(EndpointError::NotAUrl(_))
         ));
+    }
+
+    #[test]
+    fn a_trusted_host_is_that_one_alone() {
+        assert!(Base::trusting("http://simulator:8100", "simulator").is_ok());
+        assert!(Base::trusting("http://127.0.0.1:8100", "simulator").is_ok());
+        for text in [
+            "http://simulator.example.com",
+            "http://other:8100",
+            "ftp://simulator",
+        ] {
+            let error = Base::trusting(text, "simulator").unwrap_err();
+            assert!(matches!(error, EndpointError::Insecure), "{text}: {error}");
+        }
+        assert!("http://simulator:8100".parse::<Base>().is_err());
     }
 
     #[test]

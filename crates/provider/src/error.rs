@@ -4,8 +4,6 @@ use std::{fmt, time::Duration};
 
 use domain::ResourceId;
 
-use crate::endpoint::EndpointError;
-
 /// A provider's own words for not doing something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
@@ -70,9 +68,6 @@ pub enum ProviderError {
         #[source]
         source: reqwest::Error,
     },
-    /// The client's base address is one to which no token is sent. Nothing left.
-    #[error("provider address refused")]
-    Endpoint(#[from] EndpointError),
     /// The resource belongs to the other provider, or cannot be asked that. Nothing left.
     #[error("{resource} cannot be asked that of this provider")]
     Foreign {
@@ -94,7 +89,6 @@ impl ProviderError {
             | Self::Unavailable(_)
             | Self::NotUnderstood { .. }
             | Self::Transport { .. }
-            | Self::Endpoint(_)
             | Self::Foreign { .. } => None,
         }
     }
@@ -112,7 +106,6 @@ impl ProviderError {
             | Self::Refused(_)
             | Self::Unavailable(_)
             | Self::NotUnderstood { .. }
-            | Self::Endpoint(_)
             | Self::Foreign { .. } => false,
         }
     }
@@ -144,9 +137,9 @@ impl From<ProviderError> for ChangeError {
             | ProviderError::NotFound(refusal)
             | ProviderError::Refused(refusal) => Self::Refused(refusal),
             ProviderError::Busy(refusal) => Self::Busy(refusal),
-            ProviderError::RateLimited { .. }
-            | ProviderError::Endpoint(_)
-            | ProviderError::Foreign { .. } => Self::NotAccepted(error),
+            ProviderError::RateLimited { .. } | ProviderError::Foreign { .. } => {
+                Self::NotAccepted(error)
+            }
             ProviderError::Transport { ref source, .. }
                 if source.is_connect() || source.is_builder() =>
             {

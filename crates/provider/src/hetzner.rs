@@ -7,13 +7,13 @@ use domain::{
     resource::{ActionEffect, ActionId, ActionState, LoggedAction, Power, Resource, Size},
 };
 use jiff::Timestamp;
-use reqwest::Url;
 use secrecy::SecretString;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::{
     change::{Accepted, Change},
     client::{Progress, counted},
+    endpoint::Base,
     error::ProviderError,
     http::{Http, Request, parse},
     pacing::RateLimit,
@@ -33,7 +33,7 @@ pub struct Client {
 impl Client {
     /// A datacenter's name stands for its location: the API tells no datacenters any more (HGO).
     pub(crate) fn new(
-        base: Url,
+        base: Base,
         token: SecretString,
         http: reqwest::Client,
         locations: Vec<String>,

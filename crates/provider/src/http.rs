@@ -18,7 +18,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 
 use crate::{
-    endpoint,
+    endpoint::Base,
     error::{ProviderError, Refusal},
     pacing::{self, Pacing, RateLimit},
 };
@@ -121,12 +121,12 @@ impl Request {
         }
     }
 
-    fn url(&self, base: &Url) -> Url {
+    fn url(&self, base: &Base) -> Url {
         let (path, query) = match self.path.split_once('?') {
             Some((path, query)) => (path, Some(query)),
             None => (self.path.as_str(), None),
         };
-        let mut url = base.clone();
+        let mut url = Url::clone(base);
         url.set_path(&format!("{}{path}", base.path().trim_end_matches('/')));
         url.set_query(query);
         url
@@ -163,7 +163,7 @@ pub(crate) struct ErrorWords {
 #[derive(Debug)]
 pub(crate) struct Http {
     client: reqwest::Client,
-    base: Url,
+    base: Base,
     token: SecretString,
     /// Reads the provider's error body; none if it is not one.
     read_error: fn(&[u8]) -> Option<ErrorWords>,
@@ -175,7 +175,7 @@ pub(crate) struct Http {
 impl Http {
     pub(crate) fn new(
         client: reqwest::Client,
-        base: Url,
+        base: Base,
         token: SecretString,
         read_error: fn(&[u8]) -> Option<ErrorWords>,
     ) -> Self {
@@ -217,7 +217,6 @@ impl Http {
     }
 
     async fn exchange(&self, request: &Request) -> Result<Answer, ProviderError> {
-        endpoint::check(&self.base)?;
         if !self.pacing().admit() {
             return Err(ProviderError::RateLimited { retry_after: None });
         }

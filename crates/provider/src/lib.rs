@@ -20,9 +20,8 @@ mod tests;
 
 pub use change::{Accepted, Change};
 pub use client::{Client, Progress};
-pub use endpoint::{EndpointError, Endpoints, checked_base};
+pub use endpoint::{Base, EndpointError, Endpoints};
 pub use error::{ChangeError, ProviderError, Refusal};
 pub use http::{HttpClientError, http_client};
 pub use pacing::RateLimit;
-pub use reqwest::Url;
 pub use service::{UNSUPPORTED_SERVICES, UnsupportedService, unsupported_service};

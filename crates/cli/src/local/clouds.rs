@@ -8,7 +8,7 @@ use cloud_simulator::{Fleet, Simulator};
 use domain::{AccountName, configuration::Account};
 use environment::{Clock, Tokens};
 use jiff::Timestamp;
-use provider::{Endpoints, Url};
+use provider::{Base, Endpoints};
 use secrecy::SecretString;
 use serde::Deserialize;
 use tokio::net::TcpListener;
@@ -32,14 +32,14 @@ pub enum Clouds {
         /// The simulated clouds.
         simulator: Simulator,
         /// Where they listen.
-        url: Url,
+        url: Base,
         /// The accounts' tokens, from the fleet.
         tokens: Vec<(domain::configuration::TokenReference, SecretString)>,
     },
     /// A simulator in another process, whose clock this one moves.
     Elsewhere {
         /// Where it listens.
-        url: Url,
+        url: Base,
         /// For its control API.
         http: reqwest::Client,
         /// Whether its clock is one that is moved.
@@ -86,7 +86,7 @@ impl Clouds {
     /// A simulator that runs as its own program. Also says what its clock shows, if that is one
     /// that is moved.
     pub async fn elsewhere(url: &str) -> anyhow::Result<(Self, Option<Timestamp>)> {
-        let url = provider::checked_base(url)?;
+        let url: Base = url.parse()?;
         let http = provider::http_client()?;
         let clock: SimulatorClock = ask(http.get(url.join("_simulator/clock")?)).await?;
         let clouds = Self::Elsewhere {
@@ -112,7 +112,7 @@ impl Clouds {
         let listener = TcpListener::bind(address)
             .await
             .with_context(|| format!("cannot listen on {address}"))?;
-        let url = Url::parse(&format!("http://{}", listener.local_addr()?))?;
+        let url = format!("http://{}", listener.local_addr()?).parse()?;
         let serving = simulator.clone();
         tokio::spawn(async move { serving.serve(listener).await });
         Ok(Self::Listening {
@@ -124,7 +124,7 @@ impl Clouds {
 
     /// Where simulated clouds listen.
     #[must_use]
-    pub fn url(&self) -> Option<&Url> {
+    pub fn url(&self) -> Option<&Base> {
         match self {
             Self::Real | Self::Simulated { .. } => None,
             Self::Listening { url, .. } | Self::Elsewhere { url, .. } => Some(url),

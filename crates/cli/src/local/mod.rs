@@ -117,7 +117,7 @@ impl Local {
 
     /// Where simulated clouds listen.
     #[must_use]
-    pub fn clouds_url(&self) -> Option<&provider::Url> {
+    pub fn clouds_url(&self) -> Option<&provider::Base> {
         self.clouds.url()
     }
 

@@ -34,7 +34,6 @@ fn kind(error: &ProviderError) -> &'static str {
         ProviderError::Unavailable(_) => "unavailable",
         ProviderError::NotUnderstood { .. } => "not understood",
         ProviderError::Transport { .. } => "transport",
-        ProviderError::Endpoint(_) => "endpoint",
         ProviderError::Foreign { .. } => "foreign",
     }
 }

@@ -6,14 +6,13 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use reqwest::Url;
 use serde_json::Value;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
 };
 
-use crate::{Client, http_client};
+use crate::{Base, Client, http_client};
 
 pub(super) const TOKEN: &str = "dop_v1_5ec2e7";
 
@@ -68,7 +67,7 @@ impl Answer {
 
 /// The cloud at work. Every test ends with [`Script::finish`].
 pub(super) struct Script {
-    base: Url,
+    base: Base,
     expected: Vec<String>,
     seen: Seen,
     is_finished: bool,
@@ -97,7 +96,7 @@ impl Script {
         }
     }
 
-    pub(super) fn base(&self) -> Url {
+    pub(super) fn base(&self) -> Base {
         self.base.clone()
     }
 
