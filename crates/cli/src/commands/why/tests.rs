@@ -107,6 +107,15 @@ fn the_answer_comes_first_in_a_sentence() {
              next edge.\n{next}"
         ),
     );
+    let mut observed = off(web());
+    if let Some(handled) = &mut observed.handled {
+        handled.wish = domain::schedule::Wish::Any;
+    }
+    check(
+        &observed,
+        &all,
+        &format!("It is stopped and would be running, were it not only observed.\n{next}"),
+    );
     let unhandled = Record {
         handled: None,
         ..off(web())

@@ -114,6 +114,9 @@ impl Text<'_> {
             (_, "refused" | "stuck" | "gone") => format!("{state}."),
             (DecisionExplanation::Leave { reason, words }, _) => match *reason {
                 "handled" if self.is_as_wished() => format!("{state}, as it should be."),
+                "handled" if self.was_observed() => {
+                    format!("{state} and would be {wish}, were it not only observed.")
+                }
                 "handled" => format!(
                     "{state} and was to be {wish}: somebody changed that, and it stands until the \
                      next edge."
@@ -132,6 +135,12 @@ impl Text<'_> {
 
     fn is_as_wished(&self) -> bool {
         self.explanation.wish.to_string() == self.why.state
+    }
+
+    /// Whether the latest edge was recorded in observe mode, in which nothing was done about it.
+    fn was_observed(&self) -> bool {
+        let handled = self.explanation.handled.as_ref();
+        handled.is_some_and(|handled| handled.wish == Wish::Any)
     }
 
     fn levels(&self) -> Vec<String> {
