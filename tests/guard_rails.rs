@@ -15,6 +15,7 @@ use domain::{
     resource::Power,
     schedule::Wish,
 };
+use environment::Function;
 use jiff::{SignedDuration, Timestamp};
 use lifecycle::{Event, approve};
 use offhours::local::clouds::Clouds;
@@ -687,6 +688,29 @@ fn a_command_older_than_five_minutes_is_left_aside() {
         let recent = json!({ "resources": EACH_KIND, "time": monday("17:52:30") });
         world.stop(&recent).await;
         assert_eq!(world.touched(), set(&EACH_KIND));
+    });
+}
+
+#[test]
+fn a_command_about_what_is_not_configured_fails_and_says_what_is() {
+    run(async {
+        let configuration = office_hours("", "", "");
+        let world = World::start(&configuration, &one_of_each_kind(), before_the_edge()).await;
+        for (event, expected) in [
+            (
+                json!({ "schedule": "ofice" }),
+                "no schedule `ofice` is configured; the schedules are office",
+            ),
+            (
+                json!({ "account": "do-man", "dry_run": true }),
+                "no account `do-man` is configured; the accounts are do-main, hz-eu",
+            ),
+        ] {
+            let service = world.local.service();
+            let answer = service.act(Function::Stop, &event.to_string()).await;
+            assert_eq!(answer.unwrap_err().to_string(), expected);
+        }
+        assert_eq!(world.changes().len(), 0);
     });
 }
 

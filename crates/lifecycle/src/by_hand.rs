@@ -71,6 +71,7 @@ pub async fn command(
         return Ok(report);
     }
     let in_force = context.store.in_force().await?;
+    check(&command.target, &in_force)?;
     let found = targets(context, &command.target, &in_force).await?;
     let records = report.readable(found);
     let missing = missing(&command.target, &records, &report);
@@ -105,6 +106,36 @@ pub async fn command(
     report.outcomes.extend(acted.outcomes);
     report.left_alone.extend(acted.left_alone);
     Ok(report)
+}
+
+/// Refuses a command about a schedule or an account that is not configured: a rule of a user's that
+/// misspells one would otherwise do nothing, and seem well.
+fn check(target: &CommandTarget, in_force: &InForce) -> Result<(), Error> {
+    let configuration = &in_force.configuration;
+    match target {
+        CommandTarget::Schedule(name) if !configuration.schedules.contains_key(name) => {
+            Err(unknown("schedule", name, configuration.schedules.keys()))
+        }
+        CommandTarget::Account(name) if !configuration.accounts.contains_key(name) => {
+            Err(unknown("account", name, configuration.accounts.keys()))
+        }
+        CommandTarget::Resources(_) | CommandTarget::Schedule(_) | CommandTarget::Account(_) => {
+            Ok(())
+        }
+    }
+}
+
+/// What is said of something that the configuration does not have.
+pub(crate) fn unknown<N: ToString>(
+    what: &'static str,
+    name: &N,
+    known: impl IntoIterator<Item = impl ToString>,
+) -> Error {
+    Error::Unknown {
+        what,
+        name: name.to_string(),
+        known: known.into_iter().map(|name| name.to_string()).collect(),
+    }
 }
 
 /// The records that a command names.

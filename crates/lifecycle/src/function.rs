@@ -96,7 +96,7 @@ impl Function {
         let (result, metrics) = telling(&self.bus, &self.stack, work).await;
         metrics.write(&self.stack, self.clock.now());
         result.map_err(|error| Diagnostic {
-            error_type: "StoreFailed".to_owned(),
+            error_type: error.kind().to_owned(),
             error_message: in_words(&error),
         })
     }

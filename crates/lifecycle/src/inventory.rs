@@ -20,6 +20,7 @@ use store::{AccountState, InForce, StoreError, Unreadable};
 
 use crate::{
     Context, Error,
+    by_hand::unknown,
     census::Census,
     ends,
     left_alone::reread,
@@ -96,7 +97,7 @@ pub(crate) async fn take_now(
     };
     for account in wanted {
         let declined = if !configured.contains_key(account) {
-            Some(unknown_account(account, configured.keys()))
+            Some(unknown("account", account, configured.keys()).to_string())
         } else if newer.contains(account.as_str()) {
             Some("a newer program wrote what was learnt of it; update this one".to_owned())
         } else {
@@ -112,20 +113,6 @@ pub(crate) async fn take_now(
         }
     }
     Ok(())
-}
-
-fn unknown_account<'a>(
-    account: &AccountName,
-    configured: impl Iterator<Item = &'a AccountName>,
-) -> String {
-    let all: Vec<_> = configured.map(AccountName::as_str).collect();
-    match all.as_slice() {
-        [] => format!("no account `{account}` is configured; there are no accounts"),
-        all => format!(
-            "no account `{account}` is configured; the accounts are {}",
-            all.join(", ")
-        ),
-    }
 }
 
 /// Who wants an inventory: a person hears how it went, the timer only of what is new.

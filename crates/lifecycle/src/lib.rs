@@ -70,6 +70,33 @@ pub enum Error {
     /// The store failed: repeat the invocation.
     #[error("failed to work with the store")]
     Store(#[from] store::StoreError),
+    /// A command is about something that the configuration does not have: give another one.
+    #[error(
+        "no {what} `{name}` is configured; {}",
+        match .known.as_slice() {
+            [] => format!("there are no {what}s"),
+            known => format!("the {what}s are {}", known.join(", ")),
+        }
+    )]
+    Unknown {
+        /// Schedule or account.
+        what: &'static str,
+        /// What the command calls it.
+        name: String,
+        /// What there is.
+        known: Vec<String>,
+    },
+}
+
+impl Error {
+    /// The kind of error, as AWS shows it of a failed invocation.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Store(_) => "StoreFailed",
+            Self::Unknown { .. } => "UnknownTarget",
+        }
+    }
 }
 
 #[cfg(test)]
