@@ -42,9 +42,14 @@ def deploy(
         "--parameter-overrides",
         *(f"{key}={value}" for key, value in parameters.items()),
     ]
-    environment = emulator.environment() | {"SAM_CLI_TELEMETRY": "0"}
-    run(command, environment)
+    run(command, for_sam(emulator))
     return Stack(emulator, name)
+
+
+def for_sam(emulator: Emulator) -> dict[str, str]:
+    """What the SAM CLI needs to find an emulator; it keeps its notes in the checkout."""
+    notes = str(CRATES.parent / "target" / "sam")
+    return emulator.environment() | {"SAM_CLI_TELEMETRY": "0", "__SAM_CLI_APP_DIR": notes}
 
 
 def run(command: list[str], environment: dict[str, str], stdin: str | None = None) -> str:

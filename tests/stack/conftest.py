@@ -18,7 +18,7 @@ from rehearsal import verdict
 from rehearsal.command import Offhours
 from rehearsal.emulator import Emulator, ministack
 from rehearsal.simulator import Simulator, simulated
-from rehearsal.stack import Stack, deploy, run
+from rehearsal.stack import Stack, deploy, for_sam, run
 from walks import Walks
 
 
@@ -59,7 +59,7 @@ def packaged(emulator: Emulator, sam: Path, tmp_path_factory: pytest.TempPathFac
     packaged = tmp_path_factory.mktemp("package") / "packaged.yaml"
     command = [str(sam), "package", "--template-file", str(TEMPLATE)]
     command += ["--s3-bucket", PACKAGES, "--output-template-file", str(packaged)]
-    run(command, emulator.environment() | {"SAM_CLI_TELEMETRY": "0"})
+    run(command, for_sam(emulator))
     return packaged
 
 
