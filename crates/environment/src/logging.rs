@@ -2,32 +2,32 @@
 
 use std::{io::IsTerminal as _, process::ExitCode};
 
-use tracing_subscriber::{EnvFilter, fmt};
+use tracing_subscriber::{
+    filter::Targets, fmt, layer::SubscriberExt as _, util::SubscriberInitExt as _,
+};
 
 use crate::settings::{SettingError, optional};
+
+/// The levels that are logged: `info`, or `warn,lifecycle=debug`.
+const LEVELS: &str = "RUST_LOG";
 
 /// Logs as JSON lines, one per event, as CloudWatch reads them. Level by `RUST_LOG`, else `info`.
 ///
 /// Fails if `RUST_LOG` cannot be read; by then it logs all the same.
 pub fn json() -> Result<(), SettingError> {
-    let (filter, read) = match optional(EnvFilter::DEFAULT_ENV) {
-        None => (EnvFilter::new("info"), Ok(())),
-        Some(text) => match EnvFilter::try_new(&text) {
-            Ok(filter) => (filter, Ok(())),
-            Err(error) => {
-                let problem = format!("is `{text}`, which names no levels: {error}");
-                let wrong = SettingError::new(EnvFilter::DEFAULT_ENV, problem);
-                (EnvFilter::new("info"), Err(wrong))
-            }
-        },
+    let (levels, read) = match levels() {
+        Ok(levels) => (levels, Ok(())),
+        Err(wrong) => (None, Err(wrong)),
     };
-    fmt()
+    let lines = fmt::layer()
         .json()
         .flatten_event(true)
         .with_current_span(false)
-        .with_env_filter(filter)
         // CloudWatch stamps every line itself.
-        .without_time()
+        .without_time();
+    tracing_subscriber::registry()
+        .with(lines)
+        .with(levels.unwrap_or_else(|| known("info")))
         .init();
     read
 }
@@ -45,17 +45,34 @@ pub fn ended(result: anyhow::Result<()>) -> ExitCode {
 
 /// Logs as plain lines on stderr. Level by `RUST_LOG`, else `warn`.
 pub fn plain() {
-    fmt()
+    let lines = fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
-        // The embedded engine warns of every conditional write that meets another: daily bread.
-        .with_env_filter(filter("warn,dynoxide=error"))
-        .without_time()
+        .without_time();
+    // The embedded engine warns of every conditional write that meets another: daily bread.
+    let levels = levels().ok().flatten();
+    tracing_subscriber::registry()
+        .with(lines)
+        .with(levels.unwrap_or_else(|| known("warn,dynoxide=error")))
         .init();
 }
 
-fn filter(default: &str) -> EnvFilter {
-    EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default))
+/// The levels that the environment names, if it does.
+fn levels() -> Result<Option<Targets>, SettingError> {
+    let Some(text) = optional(LEVELS) else {
+        return Ok(None);
+    };
+    match text.parse() {
+        Ok(levels) => Ok(Some(levels)),
+        Err(error) => {
+            let problem = format!("is `{text}`, which names no levels: {error}");
+            Err(SettingError::new(LEVELS, problem))
+        }
+    }
+}
+
+fn known(levels: &str) -> Targets {
+    levels.parse().expect("our own levels can be read")
 }
 
 /// An error and its causes in one line, for a record, a report or an alarm.
