@@ -121,9 +121,8 @@ def _watch(stack: Stack, simulator: Simulator, began: float) -> bool:
     told: set[tuple[float, str, str]] = set()
     while time.time() < began + PATIENCE:
         for line in _new_lines(stack, began, told):
-            name = line.fields.get("resource.name") or line.fields.get("account") or ""
             clock = time.strftime("%H:%M:%SZ", time.gmtime(line.at))
-            print(f"{clock}  {line.function:11}  {name:9} {line.message}", flush=True)
+            print(f"{clock}  {line.function:11}  {line.message}", flush=True)
         if len(verdict.whole_circles(verdict.changes(stack, simulator, began))) == FOLLOWED:
             return True
         time.sleep(LOOK)

@@ -94,12 +94,12 @@ def _who_asked(entry: dict[str, Any], lines: list[Line]) -> Line | None:
 
 
 def _when_seen(entry: dict[str, Any], by: Line, lines: list[Line]) -> str | None:
-    words = "stopped, seen" if by.function == "stop" else "running, seen"
+    words = ": stopped, seen" if by.function == "stop" else ": running, seen"
     about = [
         line.at
         for line in lines
         if line.fields.get("resource.id") == entry["resource"]
-        and line.message.startswith(words)
+        and words in line.message
         and line.at >= _instant(entry["at"])
     ]
     return _clock(min(about)) if about else None

@@ -17,9 +17,15 @@ from places import EXAMPLE, PACKAGES, TEMPLATE
 from rehearsal import verdict
 from rehearsal.command import Offhours
 from rehearsal.emulator import Emulator, ministack
+from rehearsal.processes import end_on_termination
 from rehearsal.simulator import Simulator, simulated
 from rehearsal.stack import Stack, deploy, for_sam, run
 from walks import Walks
+
+
+def pytest_configure() -> None:
+    """What runs beside us ends with us, however we end."""
+    end_on_termination()
 
 
 def _setting(name: str) -> Path:
