@@ -153,7 +153,7 @@ class Walker:
         while self.simulator.resources()[DEAF_SERVER]["status"] != "off":
             require(time.monotonic() < until, "the power was not cut")
             self.poll()
-        expect_told(inbox, "Transition Forced", {DEAF_SERVER}, "stop")
+        expect_told(inbox, "Transition Forced", {DEAF_SERVER})
 
     def poll_until_seen(self, resources: set[str]) -> None:
         """Ticks until the ends were seen; the first look is five seconds after a claim."""
@@ -171,12 +171,14 @@ class Walker:
         return self.stack.invoke("poll-status", timer("poll-status"))["outcomes"]
 
 
-def expect_told(inbox: Inbox, detail_type: str, resources: set[str], direction: str) -> None:
+def expect_told(
+    inbox: Inbox, detail_type: str, resources: set[str], direction: str | None = None
+) -> None:
     """Waits until the bus has told this of each of these."""
 
     def missing() -> set[str]:
         told = [one["detail"] for one in inbox.all() if one["detail-type"] == detail_type]
-        return resources - {one["resource"] for one in told if one["direction"] == direction}
+        return resources - {one["resource"] for one in told if one.get("direction") == direction}
 
     expect(lambda: not missing(), f"{detail_type} ({direction}) of {sorted(resources)}")
 

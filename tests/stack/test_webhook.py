@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -23,13 +24,13 @@ class Webhook:
     """An address that takes posts as Slack does."""
 
     def __init__(self) -> None:
-        self.posts: list[tuple[dict[str, str], Any]] = []
+        self.posts: list[tuple[Message, Any]] = []
         posts = self.posts
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                posts.append((dict(self.headers), json.loads(body)))
+                posts.append((self.headers, json.loads(body)))
                 self.send_response(200)
                 self.end_headers()
 
