@@ -29,7 +29,7 @@ class Change:
         """One line of the verdict."""
         end = f"seen {self.seen}" if self.seen else "not seen"
         chain = f"{self.rule} -> {self.function}"
-        return f"{self.at}  {chain:32}  {self.name:8}  {end:14}  {self.request}"
+        return f"{self.at}  {chain:38}  {self.name:8}  {end:14}  {self.request}"
 
 
 def changes(stack: Stack, simulator: Simulator, since: float) -> list[Change]:
