@@ -17,13 +17,13 @@ from . import verdict
 from .command import Offhours
 from .containers import Places, localstack
 from .emulator import Emulator, ministack
+from .examples import store_tokens
 from .processes import NotReady, end_on_termination
 from .simulator import Simulator, simulated
 from .stack import FUNCTIONS, Failed, Stack, deploy
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "rehearsal"
-TOKENS = {"do-main": "simulated-do-token", "hz-eu": "simulated-hz-token"}
 FOLLOWED = 5
 """Resources of the example fleet that follow its schedule."""
 PATIENCE = 15 * 60.0
@@ -105,9 +105,7 @@ def _deploy(arguments: argparse.Namespace, emulator: Emulator, clouds: str) -> S
 
 def _apply(emulator: Emulator, offhours: Offhours) -> None:
     say("Storing the accounts' tokens under /offhours and applying the configuration.")
-    ssm = emulator.client("ssm")
-    for account, token in TOKENS.items():
-        ssm.put_parameter(Name=f"/offhours/{account}", Value=token, Type="SecureString")
+    store_tokens(emulator)
     configuration = EXAMPLE / "offhours.toml"
     done = offhours.run("apply", "--config", str(configuration), "--yes")
     if done.returncode:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from .command import Offhours
 from .emulator import Emulator, ministack
+from .examples import standing, store_tokens
 from .processes import NotReady, end_on_termination
 from .simulator import Simulator, simulated
 from .stack import FUNCTIONS, Failed, Stack, deploy, timer
@@ -32,22 +33,6 @@ MOST_MEMORY = 40 * MIB
 """Bytes of a function's memory in a tick over a thousand resources."""
 
 DROPLETS, SERVERS = 600, 400
-CONFIGURATION = """
-timezone = "UTC"
-max_stops = 1000
-
-[accounts.do-main]
-provider = "digitalocean"
-token = "ssm:/offhours/do-main"
-
-[accounts.hz-eu]
-provider = "hetzner"
-token = "ssm:/offhours/hz-eu"
-
-[schedules.{name}]
-{first} = "0 0 1 1 *"
-{second} = "1 0 1 1 *"
-"""
 
 
 def main() -> int:
@@ -135,17 +120,13 @@ def _deploy(arguments: argparse.Namespace, emulator: Emulator, simulator: Simula
     # The functions are invoked in turn, so that no minute has to be waited for.
     parameters["Timers"] = "DISABLED"
     stack = deploy(emulator, arguments.sam, template, "sizes", parameters)
-    for account, token in (("do-main", "simulated-do-token"), ("hz-eu", "simulated-hz-token")):
-        emulator.client("ssm").put_parameter(
-            Name=f"/offhours/{account}", Value=token, Type="SecureString"
-        )
+    store_tokens(emulator)
     return stack
 
 
 def _apply(offhours: Offhours, directory: Path, wish: str) -> None:
-    first, second = {"stopped": ("start", "stop"), "running": ("stop", "start")}[wish]
     path = directory / "offhours.toml"
-    path.write_text(CONFIGURATION.format(name="nights", first=first, second=second))
+    path.write_text(standing(wish, "max_stops = 1000"))
     done = offhours.run("apply", "--config", str(path), "--yes")
     if done.returncode:
         raise Failed(done.stderr.strip())

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fleets import FOLLOWED, STUBBORN, TOKENS
+from fleets import FOLLOWED, STUBBORN
 from inbox import Inbox
 from places import EXAMPLE, PACKAGES, TEMPLATE
 from rehearsal import verdict
 from rehearsal.command import Offhours
 from rehearsal.emulator import Emulator, ministack
+from rehearsal.examples import store_tokens
 from rehearsal.processes import end_on_termination
 from rehearsal.simulator import Simulator, simulated
 from rehearsal.stack import Stack, deploy, for_sam, run
@@ -72,14 +73,7 @@ def packaged(emulator: Emulator, sam: Path, tmp_path_factory: pytest.TempPathFac
 @pytest.fixture(scope="session")
 def tokens(emulator: Emulator) -> None:
     """The accounts' tokens, under the path that stacks may read."""
-    ssm = emulator.client("ssm")
-    for account, token in TOKENS.items():
-        ssm.put_parameter(
-            Name=f"/offhours/{account}",
-            Value=token,
-            Type="SecureString",
-            Overwrite=True,
-        )
+    store_tokens(emulator)
 
 
 WALKS_AT_ONCE = 3

@@ -77,25 +77,3 @@ FOLLOWED = {
 DROPLET = "do-main/droplet/387104512"
 DATABASE = "do-main/database/9cc10173-e9ea-4176-9dbc-a4cee4c4ff30"
 SERVER = "hz-eu/server/42"
-
-TOKENS = {"do-main": "simulated-do-token", "hz-eu": "simulated-hz-token"}
-
-
-def configuration(wish: str) -> str:
-    """One schedule, whose wish holds at all times but for the first minutes of a year."""
-    first, second = {"stopped": ("start", "stop"), "running": ("stop", "start")}[wish]
-    return f"""
-timezone = "UTC"
-
-[accounts.do-main]
-provider = "digitalocean"
-token = "ssm:/offhours/do-main"
-
-[accounts.hz-eu]
-provider = "hetzner"
-token = "ssm:/offhours/hz-eu"
-
-[schedules.nights]
-{first} = "0 0 1 1 *"
-{second} = "1 0 1 1 *"
-"""

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fleets import DATABASE, DEAF, DEAF_SERVER, DROPLET, SERVER, configuration
+from fleets import DATABASE, DEAF, DEAF_SERVER, DROPLET, SERVER
 from inbox import Inbox
 from rehearsal.command import Offhours
+from rehearsal.examples import standing
 from rehearsal.simulator import Simulator
 from rehearsal.stack import Stack, timer
 
@@ -58,7 +59,7 @@ class Walker:
     def apply(self, wish: str) -> None:
         """Applies a configuration under which everything should be stopped, or run."""
         path = self.directory / f"{wish}.toml"
-        path.write_text(configuration(wish))
+        path.write_text(standing(wish))
         done = self.offhours.run("apply", "--config", str(path), "--yes")
         require(done.returncode == 0, f"apply: {done.stderr}")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from conftest import Deployed
-from fleets import TOKENS
+from rehearsal.examples import TOKENS
 
 PARAMETER = "/offhours/hz-eu"
 

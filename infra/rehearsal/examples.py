@@ -1,0 +1,38 @@
+"""Accounts of the simulated clouds, and configurations for them."""
+
+from __future__ import annotations
+
+from .emulator import Emulator
+
+TOKENS = {"do-main": "simulated-do-token", "hz-eu": "simulated-hz-token"}
+"""What the simulator takes from each account."""
+
+
+def store_tokens(emulator: Emulator) -> None:
+    """Puts the accounts' tokens under the path that a stack may read."""
+    ssm = emulator.client("ssm")
+    for account, token in TOKENS.items():
+        ssm.put_parameter(
+            Name=f"/offhours/{account}", Value=token, Type="SecureString", Overwrite=True
+        )
+
+
+def standing(wish: str, settings: str = "") -> str:
+    """One schedule, `nights`, whose wish holds but for the first minutes of a year."""
+    first, second = {"stopped": ("start", "stop"), "running": ("stop", "start")}[wish]
+    return f"""
+timezone = "UTC"
+{settings}
+
+[accounts.do-main]
+provider = "digitalocean"
+token = "ssm:/offhours/do-main"
+
+[accounts.hz-eu]
+provider = "hetzner"
+token = "ssm:/offhours/hz-eu"
+
+[schedules.nights]
+{first} = "0 0 1 1 *"
+{second} = "1 0 1 1 *"
+"""
