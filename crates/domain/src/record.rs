@@ -580,6 +580,26 @@ impl Record {
             .is_some_and(|permit| now < permit.until)
     }
 
+    /// Whether a shrink may have been accepted since `saved` was set. What is seen from then on may
+    /// be our own work, and must not pass for the original.
+    #[must_use]
+    pub fn may_have_shrunk(&self) -> bool {
+        let asked = self
+            .request
+            .as_ref()
+            .is_some_and(|request| request.direction == Direction::Stop && request.may_act());
+        self.used || self.kind().is_sized() && asked
+    }
+
+    /// Drops the latest request and what rests on it, but remembers that it may have shrunk the
+    /// resource.
+    pub fn drop_request(&mut self) {
+        self.used = self.may_have_shrunk();
+        self.request = None;
+        self.not_before = None;
+        self.may_become = None;
+    }
+
     /// The transition under way, if one is.
     #[must_use]
     pub fn in_flight(&self) -> Option<&Transition> {

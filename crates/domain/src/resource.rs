@@ -277,16 +277,45 @@ impl fmt::Display for SavedState {
 }
 
 impl SavedState {
-    /// Compares what two states would give a user: count or nodes, then vCPU and memory.
+    /// This state with the autoscaler's bounds of another one, where this one has none: those that
+    /// our own stop switched off belong to whatever size is put back.
+    #[must_use]
+    pub fn with_bounds_of(&self, other: &Self) -> Self {
+        match (self, other) {
+            (
+                Self::NodePool {
+                    count,
+                    autoscale: None,
+                },
+                Self::NodePool { autoscale, .. },
+            ) => Self::NodePool {
+                count: *count,
+                autoscale: *autoscale,
+            },
+            (Self::Database { .. } | Self::NodePool { .. } | Self::Machine { .. }, _) => {
+                self.clone()
+            }
+        }
+    }
+
+    /// Compares what two states would give a user: count or nodes, then vCPU and memory. Of two
+    /// equal counts the one with an autoscaler is the larger.
     ///
-    /// None when they cannot be compared: different kinds, a slug that names no capacity, or one
-    /// plan with more of one thing and less of the other.
+    /// None when they cannot be compared: different kinds, a slug that names no capacity, one plan
+    /// with more of one thing and less of the other, or equal counts under different bounds.
     #[must_use]
     pub fn compare(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {
-            (Self::NodePool { count, .. }, Self::NodePool { count: other, .. }) => {
-                Some(count.cmp(other))
-            }
+            (
+                Self::NodePool { count, autoscale },
+                Self::NodePool {
+                    count: other_count,
+                    autoscale: other,
+                },
+            ) => match count.cmp(other_count) {
+                Ordering::Equal => compare_bounds(*autoscale, *other),
+                different => Some(different),
+            },
             (
                 Self::Database { plan, nodes, .. },
                 Self::Database {
@@ -301,6 +330,16 @@ impl SavedState {
             (Self::Machine { plan }, Self::Machine { plan: other }) => compare_plans(plan, other),
             (Self::Database { .. } | Self::NodePool { .. } | Self::Machine { .. }, _) => None,
         }
+    }
+}
+
+fn compare_bounds(
+    left: Option<AutoscaleBounds>,
+    right: Option<AutoscaleBounds>,
+) -> Option<Ordering> {
+    match (left, right) {
+        (Some(left), Some(right)) => (left == right).then_some(Ordering::Equal),
+        (left, right) => Some(left.is_some().cmp(&right.is_some())),
     }
 }
 
@@ -370,5 +409,25 @@ mod tests {
         };
         assert_eq!(pool(3).compare(&pool(1)), Some(Ordering::Greater));
         assert_eq!(pool(3).compare(&small), None);
+    }
+
+    #[test]
+    fn of_equal_counts_the_autoscaled_one_is_larger() {
+        let bounded = |count, min, max| SavedState::NodePool {
+            count,
+            autoscale: Some(AutoscaleBounds { min, max }),
+        };
+        let fixed = |count| SavedState::NodePool {
+            count,
+            autoscale: None,
+        };
+        let three = bounded(3, 1, 5);
+        assert_eq!(three.compare(&fixed(3)), Some(Ordering::Greater));
+        assert_eq!(fixed(3).compare(&three), Some(Ordering::Less));
+        assert_eq!(three.compare(&bounded(3, 1, 5)), Some(Ordering::Equal));
+        assert_eq!(three.compare(&bounded(3, 2, 8)), None);
+        assert_eq!(three.compare(&fixed(4)), Some(Ordering::Less));
+        assert_eq!(fixed(4).with_bounds_of(&three), bounded(4, 1, 5));
+        assert_eq!(bounded(4, 2, 8).with_bounds_of(&three), bounded(4, 2, 8));
     }
 }

@@ -21,7 +21,7 @@ pub(crate) fn reached(
         (Size::Machine { .. }, direction) => resource.power == direction.end(),
         (Size::NodePool(_), Direction::Stop) => resource.power == Power::Stopped,
         (Size::NodePool(pool), Direction::Start) => match &record.saved {
-            Some(saved) => is_restored(pool, saved),
+            Some(saved) => is_restored(pool, saved, record.may_have_shrunk()),
             None => true,
         },
         (Size::Database(_), _) if resource.busy.is_some() => false,
@@ -63,17 +63,20 @@ pub(crate) fn is_resized(resource: &Resource, record: &Record) -> bool {
     record.kind().is_sized() && watching && record.saved.is_some() && !ours
 }
 
-fn is_restored(pool: &NodePoolSize, saved: &SavedState) -> bool {
+/// Whether a pool has at least what is saved of it. Where our own stop switched its autoscaler off
+/// (`shrunk`), one that is still off has to be switched on again.
+fn is_restored(pool: &NodePoolSize, saved: &SavedState, shrunk: bool) -> bool {
     let SavedState::NodePool { count, autoscale } = saved else {
         return false;
     };
+    let scales = !shrunk || autoscale.is_none() || pool.autoscale.is_some();
     let whole = pool.ready == pool.count && pool.present == pool.count;
     // The autoscaler may have moved the count within its bounds since.
     let enough = pool.count >= *count
         || autoscale.is_some_and(|bounds| {
             pool.autoscale == Some(bounds) && (bounds.min..=bounds.max).contains(&pool.count)
         });
-    whole && enough && pool.count > 0
+    whole && enough && scales && pool.count > 0
 }
 
 fn is_shrunk(resource: &Resource, saved: Option<&SavedState>, target: Option<&SavedState>) -> bool {
@@ -125,17 +128,17 @@ mod tests {
             count: 3,
             autoscale: None,
         };
-        assert!(is_restored(&pool(3, 3, 3), &saved));
-        assert!(is_restored(&pool(4, 4, 4), &saved));
-        assert!(!is_restored(&pool(3, 3, 2), &saved));
-        assert!(!is_restored(&pool(3, 2, 2), &saved));
-        assert!(!is_restored(&pool(2, 2, 2), &saved));
-        assert!(!is_restored(&pool(0, 0, 0), &saved));
+        assert!(is_restored(&pool(3, 3, 3), &saved, true));
+        assert!(is_restored(&pool(4, 4, 4), &saved, true));
+        assert!(!is_restored(&pool(3, 3, 2), &saved, true));
+        assert!(!is_restored(&pool(3, 2, 2), &saved, true));
+        assert!(!is_restored(&pool(2, 2, 2), &saved, true));
+        assert!(!is_restored(&pool(0, 0, 0), &saved, true));
         let nothing = SavedState::NodePool {
             count: 0,
             autoscale: None,
         };
-        assert!(!is_restored(&pool(0, 0, 0), &nothing));
+        assert!(!is_restored(&pool(0, 0, 0), &nothing, true));
     }
 
     #[test]
@@ -146,8 +149,25 @@ mod tests {
             autoscale: Some(bounds),
         };
         let mut seen = pool(2, 2, 2);
-        assert!(!is_restored(&seen, &saved), "its autoscaler is off");
+        assert!(!is_restored(&seen, &saved, true), "its autoscaler is off");
         seen.autoscale = Some(bounds);
-        assert!(is_restored(&seen, &saved));
+        assert!(is_restored(&seen, &saved, true));
+    }
+
+    #[test]
+    fn an_autoscaler_that_our_stop_switched_off_is_part_of_what_is_put_back() {
+        let saved = SavedState::NodePool {
+            count: 3,
+            autoscale: Some(AutoscaleBounds { min: 1, max: 5 }),
+        };
+        let mut seen = pool(4, 4, 4);
+        assert!(!is_restored(&seen, &saved, true));
+        assert!(
+            is_restored(&seen, &saved, false),
+            "a person switched it off"
+        );
+        // A person's own bounds stand.
+        seen.autoscale = Some(AutoscaleBounds { min: 2, max: 8 });
+        assert!(is_restored(&seen, &saved, true));
     }
 }

@@ -384,12 +384,8 @@ impl Planner<'_> {
         };
         let mut record = self.record.clone();
         let unknown = request.is_some_and(|request| request.unknown) || open.is_some();
-        // An unanswered request of ours has led here: what is seen is not the original.
-        let target = request.and_then(|request| request.target.as_ref());
-        let ours = target.is_some_and(|target| {
-            ends::seen_against(self.seen.resource, target) == Some(Ordering::Equal)
-        });
-        record.used |= ours && self.shrink_was_asked();
+        // An unanswered shrink may have landed, whatever size a person has left since.
+        record.used = self.record.may_have_shrunk();
         let (ended, events) = self.save_before_shrink(&mut record);
         record.request = Some(Request {
             unknown,
@@ -450,15 +446,11 @@ impl Planner<'_> {
                     && before
                         .is_some_and(|handled| handled.wish != Wish::Running || record.retained);
             }
-            Direction::Stop => {
-                record.used |= self.shrink_was_asked();
-                record.retained = false;
-            }
+            Direction::Stop => record.retained = false,
         }
         record.phase = Phase::Settled { at };
-        record.request = None;
-        record.not_before = None;
-        record.may_become = None;
+        record.drop_request();
+        record.used &= record.saved.is_some();
         record.last = self.last(&record, due, LastEnding::AlreadyThere);
         let direction = self.direction;
         self.write(
@@ -472,7 +464,7 @@ impl Planner<'_> {
     fn watch_out(&self, due: &Due, until: Timestamp, ended: Option<HistoryEntry>) -> Step {
         let mut record = self.record.clone();
         record.last = self.turned().or(record.last);
-        record.used |= self.shrink_was_asked();
+        record.used = self.record.may_have_shrunk();
         record.phase = Phase::InFlight {
             transition: self.transition(due),
         };
@@ -525,7 +517,7 @@ impl Planner<'_> {
         };
         let mut record = self.record.clone();
         record.last = self.turned().or(record.last);
-        record.used |= self.shrink_was_asked();
+        record.used = self.record.may_have_shrunk();
         let (replaced, events) = self.save_before_shrink(&mut record);
         record.phase = Phase::InFlight {
             transition: self.transition(due),
@@ -638,15 +630,6 @@ impl Planner<'_> {
             .filter(|&quiet_at| quiet_at > self.setting.now)
     }
 
-    fn shrink_was_asked(&self) -> bool {
-        self.record.kind().is_sized()
-            && self
-                .record
-                .request
-                .as_ref()
-                .is_some_and(|request| request.direction == Direction::Stop && request.may_act())
-    }
-
     /// What an edge comes to that ends at once. An earlier request in the same direction is not
     /// its own.
     fn last(&self, record: &Record, due: &Due, ending: LastEnding) -> Option<Last> {
@@ -729,8 +712,8 @@ impl Planner<'_> {
             (Size::NodePool(_), Direction::Stop) => self.scale(0, None),
             (Size::NodePool(seen), Direction::Start) => match self.record.saved.as_ref()? {
                 // A start never shrinks what a person made larger.
-                SavedState::NodePool { count, .. } if seen.count > *count => {
-                    self.scale(seen.count, seen.autoscale)
+                SavedState::NodePool { count, autoscale } if seen.count > *count => {
+                    self.scale(seen.count, seen.autoscale.or(*autoscale))
                 }
                 SavedState::NodePool { count, autoscale } => self.scale(*count, *autoscale),
                 SavedState::Database { .. } | SavedState::Machine { .. } => None,
@@ -804,13 +787,13 @@ impl Planner<'_> {
                 record.saved = Some(seen);
                 nothing
             }
-            Some(saved) => match saved.compare(&seen) {
+            Some(saved) => match saved.compare(&seen.with_bounds_of(&saved)) {
                 Some(Ordering::Greater | Ordering::Equal) => {
                     record.saved = Some(saved);
                     nothing
                 }
                 Some(Ordering::Less) => {
-                    record.saved = Some(seen);
+                    record.saved = Some(seen.with_bounds_of(&saved));
                     nothing
                 }
                 None => {

@@ -137,9 +137,7 @@ pub(crate) fn missing(record: &Record, setting: Setting<'_>) -> Follow {
         next.last = last(record, transition, LastEnding::Gone, now);
     }
     next.phase = Phase::Gone { since: now };
-    next.request = None;
-    next.not_before = None;
-    next.may_become = None;
+    next.drop_request();
     next.opted_in = false;
     let saved = next.saved.clone();
     write(next, ended, vec![Event::Gone { saved }], setting)
@@ -278,9 +276,7 @@ impl Follower<'_> {
         record.phase = Phase::Settled {
             at: direction.end(),
         };
-        record.request = None;
-        record.not_before = None;
-        record.may_become = None;
+        record.drop_request();
         record.retry_at = None;
         record.attempts = 0;
         record.last_error = None;
@@ -315,9 +311,7 @@ impl Follower<'_> {
             at: ends::standing(self.seen.resource, &record).unwrap_or(self.seen.resource.power),
         };
         if let_go {
-            record.request = None;
-            record.not_before = None;
-            record.may_become = None;
+            record.drop_request();
         }
         self.write(record, Some(ended), vec![event])
     }

@@ -13,6 +13,14 @@ fn stop_saves(case: &Case, expected: SavedState, used: bool) -> Send {
     send
 }
 
+/// So many nodes, scaled between 1 and 5.
+fn autoscaled(count: u32) -> SavedState {
+    SavedState::NodePool {
+        count,
+        autoscale: Some(AutoscaleBounds { min: 1, max: 5 }),
+    }
+}
+
 fn original() -> SavedState {
     SavedState::Database {
         plan: "db-s-2vcpu-4gb".to_owned(),
@@ -51,10 +59,45 @@ fn what_no_shrink_can_have_touched_is_saved_anew() {
 }
 
 #[test]
-fn a_person_who_resizes_before_the_shrink_landed_changed_the_original() {
-    let case = database().saved(database_of("db-s-8vcpu-16gb", 3));
+fn what_a_person_leaves_after_an_unanswered_shrink_replaces_no_larger_original() {
+    // Count 0 is asked, answered 504, and lands; a person scales to 1; then it is asked again.
+    let case = pool().saved(autoscaled(3)).asked(STOP, "19:00", Ask::Open);
+    stop_saves(&case.nodes(1, 1, 1).at("19:02"), autoscaled(3), true);
+    let large = database_of("db-s-8vcpu-16gb", 2);
+    let case = database().saved(large.clone());
+    let case = case.asked(STOP, "19:00", Ask::Open);
+    stop_saves(&case.sized("db-s-1vcpu-2gb", 2).at("19:40"), large, true);
+}
+
+#[test]
+fn what_a_person_enlarges_after_an_unanswered_shrink_is_the_new_original() {
+    let case = database().saved(database_of("db-s-1vcpu-2gb", 2));
     let case = case.asked(STOP, "19:00", Ask::Open).at("19:02");
+    stop_saves(&case, original(), true);
+}
+
+#[test]
+fn what_was_certainly_not_accepted_is_saved_anew() {
+    let case = database().saved(database_of("db-s-8vcpu-16gb", 3));
+    let case = case.asked(STOP, "19:00", failed("19:01")).at("19:02");
     stop_saves(&case, original(), false);
+}
+
+#[test]
+fn what_opts_out_after_an_unanswered_shrink_keeps_its_original() {
+    let case = pool().saved(pool_of(3)).asked(STOP, "19:00", Ask::Open);
+    let released = case.untagged().nodes(1, 1, 1).at("19:17:05").records();
+    assert_eq!(released.record.request, None);
+    assert_eq!(released.record.saved, Some(pool_of(3)));
+    assert!(released.record.used, "the next stop would save the 1");
+}
+
+#[test]
+fn what_disappears_after_an_unanswered_shrink_keeps_its_original() {
+    let case = pool().saved(pool_of(3)).asked(STOP, "19:00", Ask::Open);
+    let missing = case.record(|record| record.missing_since = Some(at("19:01")));
+    let gone = recorded(missing.at("19:02").missing()).record;
+    assert!(gone.used && gone.saved == Some(pool_of(3)));
 }
 
 #[test]
@@ -166,6 +209,32 @@ fn at_the_begin_edge_what_a_person_left_at_least_as_large_is_kept() {
         assert_eq!(entry.ending, Ending::Kept);
         assert_eq!(entry.saved, Some(database_of("db-s-2vcpu-4gb", 2)));
     }
+}
+
+#[test]
+fn at_the_begin_edge_an_autoscaler_that_our_stop_switched_off_comes_back() {
+    let night = |count| {
+        let case = pool().saved(autoscaled(3)).used().settled(Power::Stopped);
+        case.handled("sun 19:00", STOPPED)
+            .nodes(count, count, count)
+    };
+    for (left, restored) in [(0, 3), (2, 3), (3, 3), (4, 4)] {
+        let send = night(left).at("08:00").sends(START);
+        let bounds = Some(AutoscaleBounds { min: 1, max: 5 });
+        assert!(
+            matches!(send.change, Change::ScaleNodePool { count, autoscale, .. }
+                if count == restored && autoscale == bounds),
+            "{left}: {:?}",
+            send.change
+        );
+    }
+}
+
+#[test]
+fn a_stop_that_sees_a_larger_pool_carries_the_autoscaler_over() {
+    stop_saves(&pool().saved(autoscaled(2)).used(), autoscaled(3), true);
+    stop_saves(&pool().saved(autoscaled(5)).used(), autoscaled(5), true);
+    stop_saves(&pool().saved(autoscaled(3)).used(), autoscaled(3), true);
 }
 
 #[test]
