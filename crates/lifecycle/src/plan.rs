@@ -344,13 +344,30 @@ impl Planner<'_> {
             Some(self.seen.resource),
             self.setting.now,
         );
-        let quiet_at = self.opposite_quiet_at().max(self.record.not_before);
+        let quiet_at = if self.has_acted(old) {
+            None
+        } else {
+            self.opposite_quiet_at().max(self.record.not_before)
+        };
         match (self.at_end(), quiet_at) {
             (true, quiet_at) => {
                 self.watch_out(due, quiet_at.unwrap_or(self.setting.now), Some(ended))
             }
             (false, quiet_at) => self.claim(due, quiet_at, Some(ended)),
         }
+    }
+
+    /// Whether the transition that is turned has come to its own end: its only request was accepted,
+    /// and this look shows what that led to. Nothing of it can act any more.
+    fn has_acted(&self, old: &Transition) -> bool {
+        let Some(request) = request_of(self.record, old) else {
+            return false;
+        };
+        let accepted = matches!(request.ask, Ask::Accepted { .. });
+        let certain = !request.unknown && request.forced != Forced::Intended;
+        let resource = self.seen.resource;
+        let target = request.target.as_ref();
+        accepted && certain && ends::reached(old.direction, resource, self.record, target)
     }
 
     /// The transition under way has no request that could still succeed.

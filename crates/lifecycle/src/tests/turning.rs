@@ -64,10 +64,43 @@ fn a_turn_at_the_other_end_claims_in_one_write() {
     let send = case.sends(START);
     is_claimed(&send, START, at("19:03"));
     assert_eq!(send.change, Change::PowerOn(case.id()));
-    assert_eq!(send.record.not_before, Some(at("19:10:15")));
     let history = send.history.unwrap();
     assert_eq!((history.ending, history.direction), (Ending::Turned, STOP));
     assert_eq!(history.claimed_at, at("19:00"));
+}
+
+#[test]
+fn a_turn_waits_for_nothing_once_the_only_request_has_acted() {
+    let not_before = |case: Case| case.sends(START).record.not_before;
+    let off = |ask| turned(server(), ask).off();
+    assert_eq!(not_before(off(accepted("19:00:10"))), None);
+    let cut = off(accepted("18:55")).request(|request| {
+        request.forced = Forced::Accepted;
+        request.asked_at = at("19:01");
+    });
+    assert_eq!(not_before(cut), None);
+    let original = database_of("db-s-2vcpu-4gb", 2);
+    let small = turned(database().saved(original), accepted("19:00:10"));
+    assert_eq!(not_before(small.smallest()), None);
+    let empty = turned(pool().saved(pool_of(3)), accepted("19:00:10"));
+    assert_eq!(not_before(empty.nodes(0, 0, 0)), None);
+}
+
+#[test]
+fn a_turn_waits_for_what_may_still_act_although_the_old_end_is_seen() {
+    let not_before = |case: Case| case.sends(START).record.not_before;
+    let off = |ask| turned(server(), ask).off();
+    assert_eq!(not_before(off(Ask::Open)), Some(at("19:12:05")));
+    let unknown = off(accepted("19:00:10")).unknown();
+    assert_eq!(not_before(unknown), Some(at("19:10:15")));
+    let intended = off(accepted("18:55")).request(|request| {
+        request.forced = Forced::Intended;
+        request.asked_at = at("19:01");
+    });
+    assert_eq!(not_before(intended), Some(at("19:13:05")));
+    let watching = off(accepted("19:00:10")).not_before("19:10");
+    let watching = watching.record(|record| record.request = None);
+    assert_eq!(not_before(watching), Some(at("19:10")));
 }
 
 #[test]
