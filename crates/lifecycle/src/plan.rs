@@ -498,7 +498,7 @@ impl Planner<'_> {
     /// Observe mode: decided, recorded and reported; nothing is sent.
     fn observe(&self, due: &Due) -> Step {
         let Some(change) = self.change() else {
-            return Self::no_plan();
+            return self.no_plan();
         };
         let mut record = self.record.clone();
         let mut handled = due.handled.clone();
@@ -530,7 +530,7 @@ impl Planner<'_> {
     /// Claims the record and permits exactly one request.
     fn claim(&self, due: &Due, quiet_at: Option<Timestamp>, ended: Option<HistoryEntry>) -> Step {
         let Some(change) = self.change() else {
-            return Self::no_plan();
+            return self.no_plan();
         };
         let mut record = self.record.clone();
         record.last = self.turned().or(record.last);
@@ -590,8 +590,14 @@ impl Planner<'_> {
         }
     }
 
-    fn no_plan() -> Step {
-        Step::Postpone("the provider lists no plan to which this database could shrink".to_owned())
+    fn no_plan(&self) -> Step {
+        Step::Postpone(match self.seen.target {
+            Some(target) => format!(
+                "{target} is not smaller in every respect than what is there: give its schedule \
+                 another stop_size or stop_nodes"
+            ),
+            None => "the provider lists no plan to which this database could shrink".to_owned(),
+        })
     }
 
     /// Why no change may be sent now. A pool that drains to zero is on its way already, and what
@@ -724,7 +730,13 @@ impl Planner<'_> {
                     Change::PowerOff(id.clone())
                 })
             }
-            (Size::Database(_), Direction::Stop) => self.resize(self.seen.target?),
+            (Size::Database(_), Direction::Stop) => {
+                let target = self.seen.target?;
+                // What is not smaller in every respect would not be known again at the start as
+                // what has to be enlarged.
+                let against = ends::seen_against(self.seen.resource, target);
+                (against == Some(Ordering::Greater)).then(|| self.resize(target))?
+            }
             (Size::Database(_), Direction::Start) => self.resize(self.record.saved.as_ref()?),
             (Size::NodePool(_), Direction::Stop) => self.scale(0, None),
             (Size::NodePool(seen), Direction::Start) => match self.record.saved.as_ref()? {

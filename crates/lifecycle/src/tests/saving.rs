@@ -212,6 +212,16 @@ fn at_the_begin_edge_what_a_person_left_at_least_as_large_is_kept() {
 }
 
 #[test]
+fn a_database_is_not_stopped_at_a_size_that_its_start_would_not_recognise() {
+    for (plan, nodes) in [("db-s-1vcpu-8gb", 1), ("mystery", 1), ("db-s-1vcpu-2gb", 3)] {
+        let case = database().stopping_at(plan, nodes);
+        case.postpones(STOP, "is not smaller in every respect");
+        case.observing().postpones(STOP, "another stop_size");
+    }
+    database().stopping_at("db-s-2vcpu-4gb", 1).sends(STOP);
+}
+
+#[test]
 fn at_the_begin_edge_an_autoscaler_that_our_stop_switched_off_comes_back() {
     let night = |count| {
         let case = pool().saved(autoscaled(3)).used().settled(Power::Stopped);
