@@ -302,20 +302,18 @@ fn a_token_that_may_only_read() {
         world.run_until(monday("18:30:30")).await;
         assert!(stopped(&world.record(SOUND).await));
         for resource in AT_FAULT {
-            let refused = |e: &Event| matches!(e, Event::Refused { .. });
+            // The account's failure, and not the resource's.
+            let refused = |e: &&Event| matches!(e, Event::Refused { .. });
             let events = world.events(resource);
-            assert_eq!(
-                events.iter().filter(|e| refused(e)).count(),
-                1,
-                "{events:?}"
-            );
+            assert_eq!(events.iter().find(refused), None);
             assert!(!world.was_seen(resource));
             let record = world.record(resource).await;
-            assert!(matches!(record.phase, Phase::Refused { .. }), "{record:#?}");
-            assert_eq!(record.saved, None, "nothing can have shrunk it");
+            assert!(record.in_flight().is_some(), "{record:#?}");
+            assert!(!record.used, "nothing can have shrunk it");
         }
-        // Not tried again until the next edge.
-        assert_eq!(world.changes().len(), 4);
+        // Each minute: a token that may do it goes on within one.
+        let tried = world.changes().len();
+        assert!((80..=100).contains(&tried), "{tried}");
     });
 }
 

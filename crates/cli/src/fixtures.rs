@@ -144,6 +144,8 @@ pub(crate) fn request(direction: Direction, asked: &str) -> Request {
         forced: Forced::No,
         graceful: true,
         target: None,
+        first_accepted_at: None,
+        problem: None,
     }
 }
 

@@ -161,6 +161,8 @@ pub(crate) fn request(at: Timestamp, ask: domain::record::Ask) -> Request {
         forced: domain::record::Forced::No,
         graceful: false,
         target: None,
+        first_accepted_at: None,
+        problem: None,
     }
 }
 

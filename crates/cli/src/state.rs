@@ -24,9 +24,10 @@ impl State {
         let (phase, words, since) = match &record.phase {
             Phase::Settled { at } => ("settled", power(*at).to_owned(), seen_since(record, *at)),
             Phase::InFlight { transition } => {
-                let words = match transition.direction {
-                    Direction::Stop => "stopping",
-                    Direction::Start => "starting",
+                let words = match (transition.direction, problem(record)) {
+                    (Direction::Stop, _) => "stopping",
+                    (Direction::Start, None) => "starting",
+                    (Direction::Start, Some(_)) => "start failing",
                 };
                 ("in-flight", words.to_owned(), Some(transition.claimed_at))
             }
@@ -78,6 +79,12 @@ fn seen_since(record: &Record, at: Power) -> Option<Timestamp> {
     is_that.then_some(observed.at)
 }
 
+/// What a person has to mend while a start goes on being asked for.
+pub(crate) fn problem(record: &Record) -> Option<&str> {
+    record.in_flight()?;
+    record.request.as_ref()?.problem.as_deref()
+}
+
 /// What only a person can settle, and how.
 pub(crate) fn needs_person(record: &Record, verdict: &Verdict) -> Option<String> {
     match &record.phase {
@@ -85,6 +92,9 @@ pub(crate) fn needs_person(record: &Record, verdict: &Verdict) -> Option<String>
             return Some(reason.clone());
         }
         Phase::Settled { .. } | Phase::InFlight { .. } | Phase::Gone { .. } => {}
+    }
+    if let Some(problem) = problem(record) {
+        return Some(format!("asked again every 15 minutes: {problem}"));
     }
     if record.held {
         return Some("held: `offhours approve` lets go of it".to_owned());

@@ -301,22 +301,36 @@ pub fn due_at(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Times
     if matches!(record.phase, Phase::Gone { .. }) {
         return None;
     }
-    if let Some(transition) = record.in_flight() {
-        let asked_at = record.request.as_ref().map(|request| request.asked_at);
-        return Some(asked_at.unwrap_or(transition.claimed_at) + FIRST_LOOK);
-    }
     let membership = Membership::of(Subject::recorded(record), rules.configuration);
     let wishes = Wishes::of(record, &membership, rules);
     let latest = wishes.latest(now);
+    if let Some(transition) = record.in_flight() {
+        let asked_at = record.request.as_ref().map(|request| request.asked_at);
+        let first_look = asked_at.unwrap_or(transition.claimed_at) + FIRST_LOOK;
+        let wanted = latest.as_ref().map(|edge| edge.wish);
+        return Some(match record.request.as_ref().map(|request| &request.ask) {
+            // Nothing is under way until it is asked again, or until a newer edge comes.
+            Some(Ask::Failed { retry_at }) if wanted == Some(transition.direction.wish()) => {
+                let handled = record.handled.as_ref().map(|handled| handled.key);
+                let next = wishes.next_with_wish(handled, now);
+                let next = next.map_or(*retry_at, |edge| edge.key.instant.min(*retry_at));
+                first_look.max(next)
+            }
+            Some(_) | None => first_look,
+        });
+    }
     let named = membership.schedule().is_some() || wishes.named_by_person(record, latest.as_ref());
     if !named || matches!(membership, Membership::Barred(_)) {
         return None;
     }
     match decide(record, &membership, true, latest.as_ref(), rules, now) {
         Decision::Act(_) | Decision::AskAgain(_) => {
-            let retry_at = record.retry_at.filter(|&at| at > now).unwrap_or(now);
+            let key = latest.map(|edge| edge.key);
+            let of_this = record.failing.is_none() || record.failing == key;
+            let retry_at = record.retry_at.filter(|&at| of_this && at > now);
+            let retry_at = retry_at.unwrap_or(now);
             // A back-off never reaches past the next edge.
-            let next = wishes.next_with_wish(latest.map(|edge| edge.key), now);
+            let next = wishes.next_with_wish(key, now);
             Some(next.map_or(retry_at, |edge| retry_at.min(edge.key.instant)))
         }
         Decision::Leave(LeaveReason::Held) => None,

@@ -173,6 +173,8 @@ impl Digest {
         self.asked += usize::from(state.was_asked());
         let (bucket, at_the_end) = match state {
             State::Unfinished { .. } => (&mut self.unfinished, false),
+            State::Refused { accepted: false } => (&mut self.refused, false),
+            State::Refused { accepted: true } => (&mut self.stuck, false),
             State::Ended(last) => match last.ending {
                 LastEnding::Seen => (&mut self.seen, true),
                 LastEnding::AlreadyThere => (&mut self.already, true),
@@ -221,6 +223,12 @@ enum State<'r> {
         /// Whether a request was permitted.
         asked: bool,
     },
+    /// A start that needs a person: the provider refuses it, or accepts it and its action ends in
+    /// an error each time.
+    Refused {
+        /// Whether the provider accepts it.
+        accepted: bool,
+    },
     /// It has ended.
     Ended(&'r Last),
 }
@@ -250,7 +258,13 @@ impl<'r> State<'r> {
             let asked = request.is_some_and(|r| r.direction == transition.direction);
             // A request that an earlier edge led to is not this one's.
             let asked = asked && handled.is_some_and(|handled| handled.key == key);
-            return Some(Self::Unfinished { asked });
+            return Some(match request.filter(|request| request.problem.is_some()) {
+                // It goes on being asked for, and has come as far as it gets without a person.
+                Some(request) if asked => Self::Refused {
+                    accepted: request.first_accepted_at.is_some(),
+                },
+                Some(_) | None => Self::Unfinished { asked },
+            });
         }
         if matches!(verdict.decision, Decision::Act(_)) {
             return Some(Self::Unfinished { asked: false });
@@ -265,6 +279,7 @@ impl<'r> State<'r> {
     fn was_asked(self) -> bool {
         match self {
             Self::Unfinished { asked } => asked,
+            Self::Refused { .. } => true,
             Self::Ended(last) => last.asked_at.is_some(),
         }
     }

@@ -148,6 +148,9 @@ pub struct Record {
     /// A failure before any claim: not to be tried before this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<Timestamp>,
+    /// The edge whose failures `retry_at` and `attempts` count: they delay no later one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failing: Option<EdgeKey>,
     /// Failures in a row.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempts: u32,
@@ -444,6 +447,14 @@ pub struct Request {
     /// For sized kinds: the size asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<SavedState>,
+    /// When an ask of this transition was accepted first: one whose action ended in an error is
+    /// asked again, and the deadline counts from here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_accepted_at: Option<Timestamp>,
+    /// What a person has to mend, while a start goes on being asked for: the provider's refusal, or
+    /// an action that ends in an error each time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
 }
 
 impl Request {
@@ -547,6 +558,7 @@ impl Record {
             missing_since: None,
             due_at: None,
             retry_at: None,
+            failing: None,
             attempts: 0,
             last_error: None,
             revision: Revision::default(),

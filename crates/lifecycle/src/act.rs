@@ -12,7 +12,7 @@ use domain::{
 use environment::in_words;
 use futures_util::{StreamExt as _, stream};
 use jiff::Timestamp;
-use provider::Client;
+use provider::{ChangeError, Client};
 use store::StoreError;
 
 use crate::{
@@ -288,7 +288,10 @@ impl Batch<'_> {
         let mut told = self.context.told(outcomes(&record, now, send.events));
         let answer = client.send(&send.change).await;
         let now = self.context.clock.now();
-        let event = match note::meaning(&answer) {
+        if answer.as_ref().is_err_and(ChangeError::is_refused_token) {
+            self.context.providers.forget(self.account);
+        }
+        let event = match note::meaning(&record, &answer) {
             Noted::Refused(reason) => Event::Refused {
                 direction: self.direction,
                 cause: record
@@ -371,8 +374,21 @@ impl Batch<'_> {
             .last_error
             .as_deref()
             .is_some_and(|last| looks::is_same(last, &reason.words));
+        let rules = self.in_force.rules();
+        let edge = judge(&record, Subject::recorded(&record), rules, now).edge;
+        let edge = edge.map(|edge| edge.key);
+        if record.failing != edge {
+            record.failing = edge;
+            record.attempts = 0;
+        }
         record.attempts += 1;
-        record.retry_at = Some(now + backoff::after(record.attempts, reason.retry_after));
+        // A token may be replaced at any minute.
+        let attempts = if reason.token_refused {
+            1
+        } else {
+            record.attempts
+        };
+        record.retry_at = Some(backoff::retry_at(now, attempts, reason.retry_after));
         record.last_error = Some(reason.words.clone());
         record.due_at = due_at(&record, self.in_force.rules(), now);
         let event = Event::Postponed {

@@ -1,29 +1,64 @@
 //! How long to wait after failures in a row.
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp, TimestampRound, Unit};
 
-/// The longest wait.
-const LONGEST: SignedDuration = SignedDuration::from_mins(15);
+/// The longest wait, and the wait between two tries of a start that the provider refuses.
+pub(crate) const LONGEST: SignedDuration = SignedDuration::from_mins(15);
 
-/// One minute after the first failure, doubling up to a quarter of an hour; at least what the
-/// provider asked for.
-pub(crate) fn after(attempts: u32, asked_for: Option<std::time::Duration>) -> SignedDuration {
+/// The shortest wait after rounding.
+const SHORTEST: SignedDuration = SignedDuration::from_secs(30);
+
+/// When to try again: a minute after the first failure, doubling up to a quarter of an hour; at
+/// least as long as the provider asked for.
+pub(crate) fn retry_at(
+    now: Timestamp,
+    attempts: u32,
+    asked_for: Option<std::time::Duration>,
+) -> Timestamp {
     let doubled = SignedDuration::from_mins(1 << attempts.saturating_sub(1).min(4));
-    let asked_for = asked_for
-        .and_then(|duration| SignedDuration::try_from(duration).ok())
-        .unwrap_or_default();
-    doubled.min(LONGEST).max(asked_for)
+    let asked_for = asked_for.and_then(|duration| SignedDuration::try_from(duration).ok());
+    let retry_at = on_the_minute(now, doubled.min(LONGEST));
+    asked_for.map_or(retry_at, |asked_for| retry_at.max(now + asked_for))
+}
+
+/// The whole minute before `now + wait`: timers fire on the minute, and would otherwise always come
+/// just too early.
+pub(crate) fn on_the_minute(now: Timestamp, wait: SignedDuration) -> Timestamp {
+    let exact = now + wait;
+    let minutes = TimestampRound::new()
+        .smallest(Unit::Minute)
+        .mode(jiff::RoundMode::Floor);
+    let minute = exact.round(minutes).unwrap_or(exact);
+    if minute.duration_since(now) < SHORTEST {
+        minute + SignedDuration::from_mins(1)
+    } else {
+        minute
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::at;
 
     #[test]
     fn waits_double_up_to_a_quarter_of_an_hour() {
-        let minutes: Vec<_> = (1..=6).map(|n| after(n, None).as_mins()).collect();
-        assert_eq!(minutes, [1, 2, 4, 8, 15, 15]);
-        let asked_for = Some(std::time::Duration::from_hours(1));
-        assert_eq!(after(1, asked_for).as_mins(), 60);
+        let after = |attempts| retry_at(at("19:00"), attempts, None);
+        let expected = ["19:01", "19:02", "19:04", "19:08", "19:15", "19:15"].map(at);
+        assert_eq!([1, 2, 3, 4, 5, 6].map(after), expected);
+    }
+
+    #[test]
+    fn a_wait_is_at_least_as_long_as_the_provider_asks_for() {
+        let asked_for = Some(std::time::Duration::from_secs(3605));
+        assert_eq!(retry_at(at("19:00"), 1, asked_for), at("20:00:05"));
+    }
+
+    #[test]
+    fn a_wait_ends_with_the_minute_in_which_a_timer_fires() {
+        assert_eq!(retry_at(at("19:00:20"), 1, None), at("19:01"));
+        assert_eq!(retry_at(at("19:00:30"), 1, None), at("19:01"));
+        assert_eq!(retry_at(at("19:00:31"), 1, None), at("19:02"));
+        assert_eq!(retry_at(at("19:00:20"), 3, None), at("19:04"));
     }
 }

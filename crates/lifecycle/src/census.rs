@@ -33,8 +33,14 @@ impl Census {
         let conflict = matches!(&membership, Membership::Barred(bar) if bar.is_conflict());
         let gone = matches!(record.phase, Phase::Gone { .. });
         self.failed += u64::from(fails(record, now));
-        self.refused += u64::from(matches!(record.phase, Phase::Refused { .. }));
-        self.stuck += u64::from(matches!(record.phase, Phase::Stuck { .. }));
+        // A start that goes on being asked for is refused, or ends in an error each time.
+        let asked_again = record.in_flight().and(record.request.as_ref());
+        let asked_again = asked_again.filter(|request| request.problem.is_some());
+        let errored = asked_again.is_some_and(|request| request.first_accepted_at.is_some());
+        let refused = matches!(record.phase, Phase::Refused { .. });
+        let stuck = matches!(record.phase, Phase::Stuck { .. });
+        self.refused += u64::from(refused || asked_again.is_some() && !errored);
+        self.stuck += u64::from(stuck || errored);
         self.held += u64::from(record.held && !gone);
         self.orphaned += u64::from(record.is_orphaned());
         self.conflicts += u64::from(conflict && !gone);

@@ -12,6 +12,7 @@ use store::{Ending, HistoryEntry, Store, StoreError};
 use crate::{
     backoff,
     left_alone::reread,
+    looks,
     outcome::Answer,
     plan::{Cut, history, last, note_accepted},
 };
@@ -24,19 +25,32 @@ const TRIES: usize = 5;
 pub(crate) enum Noted {
     /// The transition goes on; told with the request.
     Answer(Answer),
-    /// The transition has ended.
+    /// The transition has ended, or needs a person.
     Refused(String),
 }
 
 /// What is to be noted of an answer; `None` where there was none and nothing may be noted.
-pub(crate) fn meaning(answer: &Result<Accepted, ChangeError>) -> Noted {
+pub(crate) fn meaning(asked: &Record, answer: &Result<Accepted, ChangeError>) -> Noted {
     match answer {
         Ok(_) => Noted::Answer(Answer::Accepted),
+        // One refusal of a start is reported once, however often it is repeated.
+        Err(ChangeError::Refused(refusal)) if is_known(asked, &refusal.to_string()) => {
+            Noted::Answer(Answer::NotAccepted(refusal.to_string()))
+        }
         Err(ChangeError::Refused(refusal)) => Noted::Refused(refusal.to_string()),
+        Err(error) if error.is_refused_token() => {
+            Noted::Answer(Answer::TokenRefused(in_words(error)))
+        }
         Err(ChangeError::Busy(refusal)) => Noted::Answer(Answer::Busy(refusal.to_string())),
         Err(ChangeError::NotAccepted(error)) => Noted::Answer(Answer::NotAccepted(in_words(error))),
         Err(ChangeError::Unknown(error)) => Noted::Answer(Answer::Unknown(in_words(error))),
     }
+}
+
+/// Whether the provider refused this very start before, in the same words.
+fn is_known(asked: &Record, reason: &str) -> bool {
+    let problem = asked.request.as_ref().and_then(|r| r.problem.as_deref());
+    problem.is_some_and(|problem| looks::is_same(problem, reason))
 }
 
 /// Writes an answer into the record that `claimed` it, as long as the permit is still its
@@ -90,7 +104,17 @@ pub(crate) fn apply(
     now: Timestamp,
 ) -> Option<HistoryEntry> {
     match (cut, answer) {
-        (_, Err(ChangeError::Refused(refusal))) => note_refusal(record, refusal.to_string(), now),
+        (_, Err(ChangeError::Refused(refusal))) => {
+            let starting = record
+                .in_flight()
+                .is_some_and(|transition| transition.direction == Direction::Start);
+            if starting {
+                note_refused_start(record, refusal.to_string(), now);
+                None
+            } else {
+                note_refusal(record, refusal.to_string(), now)
+            }
+        }
         (Cut::Yes, answer) => {
             note_cut(record, answer);
             None
@@ -116,18 +140,20 @@ fn note_cut(record: &mut Record, answer: &Result<Accepted, ChangeError>) {
 
 fn note_answer(record: &mut Record, answer: &Result<Accepted, ChangeError>, now: Timestamp) {
     match answer {
-        Ok(accepted) => {
-            note_accepted(record, accepted.action, now);
-            record.attempts = 0;
-            record.last_error = None;
-        }
+        Ok(accepted) => note_accepted(record, accepted.action, now),
         Err(error @ (ChangeError::Busy(_) | ChangeError::NotAccepted(_))) => {
             let asked_for = match error {
                 ChangeError::NotAccepted(error) => error.retry_after(),
                 ChangeError::Busy(_) | ChangeError::Refused(_) | ChangeError::Unknown(_) => None,
             };
             record.attempts += 1;
-            let retry_at = now + backoff::after(record.attempts, asked_for);
+            // A token may be replaced at any minute.
+            let attempts = if error.is_refused_token() {
+                1
+            } else {
+                record.attempts
+            };
+            let retry_at = backoff::retry_at(now, attempts, asked_for);
             if let Some(request) = &mut record.request {
                 request.ask = Ask::Failed { retry_at };
             }
@@ -137,7 +163,19 @@ fn note_answer(record: &mut Record, answer: &Result<Accepted, ChangeError>, now:
     }
 }
 
-/// Ends the transition. What is saved goes only if nothing can have shrunk the resource.
+/// A machine that stays off all day costs more than a request: the start stays under way and is
+/// asked for again, and needs a person meanwhile.
+fn note_refused_start(record: &mut Record, reason: String, now: Timestamp) {
+    let retry_at = backoff::on_the_minute(now, backoff::LONGEST);
+    if let Some(request) = &mut record.request {
+        request.ask = Ask::Failed { retry_at };
+        request.problem = Some(reason.clone());
+    }
+    record.attempts += 1;
+    record.last_error = Some(reason);
+}
+
+/// Ends a stop. What is saved goes only if nothing can have shrunk the resource.
 fn note_refusal(record: &mut Record, reason: String, now: Timestamp) -> Option<HistoryEntry> {
     let transition = record.in_flight()?.clone();
     let ended = history(
@@ -153,7 +191,7 @@ fn note_refusal(record: &mut Record, reason: String, now: Timestamp) -> Option<H
         .request
         .as_ref()
         .is_some_and(|request| request.unknown || matches!(request.ask, Ask::Accepted { .. }));
-    if transition.direction == Direction::Stop && !record.used && !may_act {
+    if !record.used && !may_act {
         record.saved = None;
     }
     record.request = record.request.take().filter(|_| may_act);

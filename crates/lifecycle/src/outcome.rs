@@ -145,7 +145,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         saved: Option<SavedState>,
     },
-    /// The provider refused for good.
+    /// The provider refused. A stop has ended by it; a start goes on being asked for, and needs a
+    /// person.
     Refused {
         /// Stop or start.
         direction: Direction,
@@ -155,7 +156,8 @@ pub enum Event {
         /// In whose words.
         reason: String,
     },
-    /// Not seen by the deadline.
+    /// Not seen by the deadline, or not to be forced; or a start whose action ends in an error each
+    /// time, which goes on being asked for.
     Stuck {
         /// Stop or start.
         direction: Direction,
@@ -173,7 +175,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cause: Option<Cause>,
     },
-    /// Opted out while under way.
+    /// Opted out while under way, or no longer asked for by a schedule that has no say now, or that
+    /// only observes.
     LetGo {
         /// What had been under way.
         direction: Direction,
@@ -283,6 +286,8 @@ pub enum Answer {
     Busy(String),
     /// Certainly not taken; asked again later.
     NotAccepted(String),
+    /// Not taken, for the account's token was refused; asked again within a minute of a new one.
+    TokenRefused(String),
     /// No usable answer: it may have been taken.
     Unknown(String),
 }
@@ -328,7 +333,9 @@ impl fmt::Display for Answer {
         match self {
             Self::Accepted => f.write_str("accepted"),
             Self::Busy(words) => write!(f, "busy, later: {words}"),
-            Self::NotAccepted(words) => write!(f, "not taken, later: {words}"),
+            Self::NotAccepted(words) | Self::TokenRefused(words) => {
+                write!(f, "not taken, later: {words}")
+            }
             Self::Unknown(words) => write!(f, "no usable answer, to be found out: {words}"),
         }
     }
@@ -351,9 +358,10 @@ impl fmt::Display for Event {
                 }
                 match answer {
                     Answer::Accepted => Ok(()),
-                    Answer::Busy(_) | Answer::NotAccepted(_) | Answer::Unknown(_) => {
-                        write!(f, "; {answer}")
-                    }
+                    Answer::Busy(_)
+                    | Answer::NotAccepted(_)
+                    | Answer::TokenRefused(_)
+                    | Answer::Unknown(_) => write!(f, "; {answer}"),
                 }
             }
             Self::Forced { request, answer } => {
@@ -392,7 +400,9 @@ impl fmt::Display for Event {
             Self::Overtaken { direction, .. } => {
                 write!(f, "{direction} overtaken: a person did the opposite")
             }
-            Self::LetGo { direction, .. } => write!(f, "{direction} let go: opted out meanwhile"),
+            Self::LetGo { direction, .. } => {
+                write!(f, "{direction} given up: it is no longer asked for")
+            }
             Self::Joined {
                 schedule,
                 via,

@@ -404,8 +404,11 @@ impl Planner<'_> {
         // An unanswered shrink may have landed, whatever size a person has left since.
         record.used = self.record.may_have_shrunk();
         let (ended, events) = self.save_before_shrink(&mut record);
+        let before = request.cloned();
         record.request = Some(Request {
             unknown,
+            first_accepted_at: before.as_ref().and_then(|before| before.first_accepted_at),
+            problem: before.and_then(|before| before.problem),
             ..self.request(&change)
         });
         self.send(record, change, events, ended)
@@ -704,6 +707,8 @@ impl Planner<'_> {
             forced: Forced::No,
             graceful: matches!(change, Change::Shutdown(_)),
             target,
+            first_accepted_at: None,
+            problem: None,
         }
     }
 
@@ -882,7 +887,8 @@ impl Planner<'_> {
     }
 }
 
-/// Notes that the provider took the request: from here on a shrink may have happened.
+/// Notes that the provider took the request: from here on a shrink may have happened. Where an
+/// earlier ask was taken and its action ended in an error, this one proves nothing better.
 pub(crate) fn note_accepted(
     record: &mut Record,
     action: Option<domain::resource::ActionId>,
@@ -892,5 +898,11 @@ pub(crate) fn note_accepted(
     if let Some(request) = &mut record.request {
         request.ask = Ask::Accepted { at: now, action };
         record.used |= sized && request.direction == Direction::Stop;
+        if request.first_accepted_at.is_none() {
+            request.first_accepted_at = Some(now);
+            request.problem = None;
+            record.attempts = 0;
+            record.last_error = None;
+        }
     }
 }

@@ -15,7 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 use store::{Ending, HistoryEntry};
 
 use crate::{
-    ends,
+    backoff, ends,
     outcome::Event,
     plan::{
         Seen, Setting, Write, history, last, last_power_action, log_since, manner, may_be_forced,
@@ -191,7 +191,13 @@ impl Follower<'_> {
         }
         let subject = Subject::seen(self.record, self.seen.resource);
         let verdict = judge(self.record, subject, self.setting.rules, now);
-        if !verdict.opted_in {
+        let manner = manner(&verdict, self.setting.rules);
+        let mode = mode(self.record, &manner, self.setting.rules.configuration);
+        // Nothing is asked for any more: what cannot act any more is left where it stands.
+        let wanted = verdict.opted_in && verdict.wish != Wish::Any && mode == Mode::Act;
+        if !wanted {
+            let accepted =
+                request.is_some_and(|request| matches!(request.ask, Ask::Accepted { .. }));
             let quiet = request.is_none_or(|request| {
                 !request.may_act() || request.quiet_at(self.record.kind()) <= now
             });
@@ -200,24 +206,27 @@ impl Follower<'_> {
                 let cause = Some(self.cause());
                 return self.end(Ending::LetGo, Event::LetGo { direction, cause });
             }
-            return self.observed();
+            if !verdict.opted_in || !accepted {
+                return self.observed();
+            }
         }
-        let manner = manner(&verdict, self.setting.rules);
         let forceable = verdict.wish == Wish::Stopped
             && verdict.decision == Decision::Leave(LeaveReason::Handled)
-            && mode(self.record, &manner, self.setting.rules.configuration) == Mode::Act
+            && mode == Mode::Act
             && may_be_forced(self.record, self.seen.resource, self.seen.log, now);
         if forceable {
             return if manner.force {
                 Follow::Force
             } else {
-                self.stuck("the guest did not react within 60 s, and force = false".to_owned())
+                let reason = "the guest did not react within 60 s, and force = false";
+                self.stuck(self.with_observation(), reason.to_owned())
             };
         }
         match request.map(|request| &request.ask) {
             Some(Ask::Accepted { at, .. }) if now >= *at + deadline(self.record.kind()) => {
                 let minutes = deadline(self.record.kind()).as_mins();
-                self.stuck(format!("accepted, and not seen within {minutes} minutes"))
+                let reason = format!("accepted, and not seen within {minutes} minutes");
+                self.stuck(self.with_observation(), reason)
             }
             Some(Ask::Accepted { .. } | Ask::Open | Ask::Failed { .. }) | None => self.observed(),
         }
@@ -235,15 +244,7 @@ impl Follower<'_> {
                     .log
                     .iter()
                     .any(|action| action.id == *ours && action.state == ActionState::Failed);
-                failed.then(|| {
-                    let mut record = self.with_observation();
-                    if let Some(request) = &mut record.request {
-                        request.ask = Ask::Failed { retry_at: now };
-                        request.unknown = false;
-                    }
-                    record.last_error = Some("the provider's action ended in an error".to_owned());
-                    self.write(record, None, Vec::new())
-                })
+                failed.then(|| self.errored(request.first_accepted_at))
             }
             Ask::Open => our_action(self.seen.log, request).map(|ours| {
                 let mut record = self.with_observation();
@@ -251,6 +252,43 @@ impl Follower<'_> {
                 self.write(record, None, Vec::new())
             }),
             Ask::Accepted { action: None, .. } | Ask::Failed { .. } => None,
+        }
+    }
+
+    /// The accepted request's action ended in an error: it is asked for again after a while. From
+    /// the deadline on a stop is stuck, and a start needs a person.
+    fn errored(&self, first_accepted_at: Option<Timestamp>) -> Follow {
+        let now = self.setting.now;
+        let direction = self.transition.direction;
+        let mut record = self.with_observation();
+        record.attempts += 1;
+        let retry_at = backoff::retry_at(now, record.attempts, None);
+        let past_deadline = first_accepted_at.is_some_and(|at| now >= at + deadline(record.kind()));
+        let reason = match record.attempts {
+            1 => "the provider's action ended in an error".to_owned(),
+            times => format!("the provider's action ended in an error {times} times"),
+        };
+        record.last_error = Some(reason.clone());
+        let mut reported = false;
+        if let Some(request) = &mut record.request {
+            request.ask = Ask::Failed { retry_at };
+            request.unknown = false;
+            if past_deadline && direction == Direction::Start {
+                reported = request.problem.replace(reason.clone()).is_some();
+            }
+        }
+        match (past_deadline, direction) {
+            (true, Direction::Stop) => self.stuck(record, reason),
+            (true, Direction::Start) if !reported => {
+                let cause = Some(self.cause());
+                let stuck = Event::Stuck {
+                    direction,
+                    cause,
+                    reason,
+                };
+                self.write(record, None, vec![stuck])
+            }
+            (true, Direction::Start) | (false, _) => self.write(record, None, Vec::new()),
         }
     }
 
@@ -316,8 +354,7 @@ impl Follower<'_> {
         self.write(record, Some(ended), vec![event])
     }
 
-    fn stuck(&self, reason: String) -> Follow {
-        let mut record = self.with_observation();
+    fn stuck(&self, mut record: Record, reason: String) -> Follow {
         record.last_error = Some(reason.clone());
         record.last = self.last(LastEnding::Stuck);
         record.phase = Phase::Stuck {

@@ -111,8 +111,15 @@ fn count(outcome: &Outcome, metrics: &mut Metrics) {
     match &outcome.event {
         Event::Asked { answer, .. } => {
             metrics.add(Metric::Asked, 1);
-            if *answer != Answer::Accepted {
-                metrics.raise(Metric::Failed);
+            match answer {
+                Answer::Accepted => {}
+                Answer::TokenRefused(_) => {
+                    metrics.raise(Metric::Failed);
+                    metrics.raise(Metric::TokensRefused);
+                }
+                Answer::Busy(_) | Answer::NotAccepted(_) | Answer::Unknown(_) => {
+                    metrics.raise(Metric::Failed);
+                }
             }
         }
         Event::Seen { .. } => metrics.add(Metric::Seen, 1),

@@ -114,7 +114,7 @@ impl ProviderError {
 /// Why a change is not known to be accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
-    /// Definite: no repetition can cure it.
+    /// Definite, and about this resource: no repetition can cure it.
     #[error("refused: {0}")]
     Refused(Refusal),
     /// Not accepted, because the resource is locked, at work, or already where it should be: look
@@ -129,17 +129,26 @@ pub enum ChangeError {
     Unknown(#[source] ProviderError),
 }
 
+impl ChangeError {
+    /// Whether the account's token was refused.
+    #[must_use]
+    pub fn is_refused_token(&self) -> bool {
+        matches!(self, Self::NotAccepted(ProviderError::TokenRefused(_)))
+    }
+}
+
 /// What an error means for a change: whether it can have been accepted.
 impl From<ProviderError> for ChangeError {
     fn from(error: ProviderError) -> Self {
         match error {
-            ProviderError::TokenRefused(refusal)
-            | ProviderError::NotFound(refusal)
-            | ProviderError::Refused(refusal) => Self::Refused(refusal),
+            ProviderError::Refused(refusal) => Self::Refused(refusal),
             ProviderError::Busy(refusal) => Self::Busy(refusal),
-            ProviderError::RateLimited { .. } | ProviderError::Foreign { .. } => {
-                Self::NotAccepted(error)
-            }
+            // A refused token is the account's failure; whether the resource is gone is for its
+            // own Status operation to say.
+            ProviderError::TokenRefused(_)
+            | ProviderError::NotFound(_)
+            | ProviderError::RateLimited { .. }
+            | ProviderError::Foreign { .. } => Self::NotAccepted(error),
             ProviderError::Transport { ref source, .. }
                 if source.is_connect() || source.is_builder() =>
             {

@@ -16,6 +16,7 @@ use crate::{
     ago::{ago, length},
     configuration_file::count,
     nearest::advice,
+    state::problem,
 };
 
 /// So many failures in a row are no accident any more.
@@ -82,7 +83,18 @@ fn ended(record: &Record, now: Timestamp) -> Option<Finding> {
                 transition.direction, record.reference
             ),
         ),
-        Phase::Settled { .. } | Phase::InFlight { .. } | Phase::Gone { .. } => return None,
+        Phase::InFlight { .. } => {
+            let problem = problem(record)?;
+            (
+                format!("start refused by the provider, or ends in an error: {problem}"),
+                format!(
+                    "it is asked again every 15 minutes; where the cause is gone, `offhours start \
+                     {}` tries now",
+                    record.reference
+                ),
+            )
+        }
+        Phase::Settled { .. } | Phase::Gone { .. } => return None,
     };
     Some(Finding::problem(Check::Records, found, remedy))
 }

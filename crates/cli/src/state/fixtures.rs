@@ -153,6 +153,8 @@ pub(crate) fn stopping_database() -> Record {
             forced: Forced::No,
             graceful: false,
             target: None,
+            first_accepted_at: None,
+            problem: None,
         }),
         due_at: Some(at("2026-11-20T17:55:20Z")),
         ..office(reference, "orders")

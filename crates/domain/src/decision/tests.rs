@@ -304,6 +304,8 @@ fn request(ask: Ask) -> Request {
         forced: Forced::No,
         graceful: false,
         target: None,
+        first_accepted_at: None,
+        problem: None,
     }
 }
 

@@ -70,6 +70,8 @@ fn under_way(record: Record) -> Record {
             forced: Forced::No,
             graceful: false,
             target: None,
+            first_accepted_at: None,
+            problem: None,
         }),
         ..record.in_flight_towards(stop, "mon 19:00:05")
     }

@@ -235,12 +235,99 @@ fn our_action_that_ended_in_an_error_is_to_be_asked_again() {
     };
     let record = with_state(7, ActionState::Failed).records().record;
     let request = record.request.unwrap();
-    assert_eq!(request.ask, failed("19:00:40"));
+    assert_eq!(request.ask, failed("19:02"));
     assert!(!request.unknown);
     assert!(record.last_error.is_some());
+    assert_eq!(record.attempts, 1);
     with_state(8, ActionState::Failed).goes_on();
     with_state(7, ActionState::Done).goes_on();
     with_state(7, ActionState::Running).goes_on();
+}
+
+/// Our third accepted request, whose action has ended in an error like the two before.
+fn erring(case: Case, direction: Direction, now: &str) -> Case {
+    let mut case = case.asked(direction, "19:00", accepted("19:08:10")).at(now);
+    case = case.request(|request| request.first_accepted_at = Some(at("19:00:10")));
+    case = case.record(|record| record.attempts = 2);
+    case = case.logged(ActionEffect::Start, "19:08:05");
+    case.log[0].id = ActionId(7);
+    case.log[0].state = ActionState::Failed;
+    case.log[0].effect = match direction {
+        Direction::Stop => ActionEffect::Shutdown,
+        Direction::Start => ActionEffect::Start,
+    };
+    case
+}
+
+#[test]
+fn an_action_that_ends_in_an_error_each_time_is_asked_for_less_and_less_often() {
+    let write = erring(server(), STOP, "19:08:40").records();
+    assert_eq!(write.record.request.unwrap().ask, failed("19:12"));
+    assert_eq!((write.record.attempts, write.events), (3, Vec::new()));
+}
+
+#[test]
+fn a_stop_whose_action_always_ends_in_an_error_is_stuck_after_its_first_deadline() {
+    let write = erring(server(), STOP, "19:10:10").records();
+    assert!(
+        matches!(&write.record.phase, Phase::Stuck { reason, .. } if reason.contains("3 times"))
+    );
+    assert!(matches!(write.events[..], [Event::Stuck { .. }]));
+    assert!(!write.record.request.unwrap().may_act());
+}
+
+#[test]
+fn a_start_whose_action_always_ends_in_an_error_is_reported_once_and_asked_for_again() {
+    let case = erring(server().off(), START, "19:10:10");
+    let case = case.overridden(RUNNING, "19:00", "22:00");
+    let write = case.records();
+    let request = write.record.request.clone().unwrap();
+    assert_eq!(request.ask, failed("19:14"));
+    assert!(request.problem.unwrap().contains("3 times"));
+    assert!(write.record.in_flight().is_some());
+    assert!(matches!(write.events[..], [Event::Stuck { .. }]));
+    let again = case.record(|record| {
+        record.request.as_mut().unwrap().problem = write.record.last_error;
+    });
+    assert_eq!(again.records().events, []);
+}
+
+#[test]
+fn what_is_no_longer_wanted_is_left_where_it_stands_once_nothing_can_act() {
+    // A schedule that has a say between 08:00 and 19:00 only.
+    let silent = |case: Case| {
+        let definition = serde_json::json!({
+            "timezone": "UTC",
+            "periods": [{"begin": "08:00"}],
+        });
+        let mut case = case.at("tue 00:00:30");
+        let rule = case.configuration.schedules.get_mut(&office()).unwrap();
+        rule.schedule = Schedule::new(&serde_json::from_value(definition).unwrap()).unwrap();
+        case
+    };
+    let failing = |ask| silent(server().off().asked(START, "08:00", ask));
+    let write = failing(failed("tue 00:10")).records();
+    assert!(is_settled(&write.record, Power::Stopped));
+    assert_eq!(ending(&write), Some(&Ending::LetGo));
+    assert!(
+        write
+            .record
+            .due_at
+            .is_some_and(|due_at| due_at >= at("tue 08:00"))
+    );
+    failing(failed("tue 00:10"))
+        .unknown()
+        .at("08:12:04")
+        .goes_on();
+}
+
+#[test]
+fn what_is_only_observed_now_is_left_where_it_stands_once_nothing_can_act() {
+    let open = server().asked(STOP, "19:00", Ask::Open).observing();
+    open.clone().at("19:12:04").goes_on();
+    let write = open.at("19:12:05").records();
+    assert!(is_settled(&write.record, Power::Running));
+    assert_eq!(ending(&write), Some(&Ending::LetGo));
 }
 
 #[test]

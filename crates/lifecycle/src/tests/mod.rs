@@ -256,6 +256,8 @@ impl Case {
             forced: Forced::No,
             graceful: direction == STOP && kind == ResourceKind::Server,
             target,
+            first_accepted_at: None,
+            problem: None,
         };
         self.in_flight(direction, since)
             .record(|record| record.request = Some(request))

@@ -5,9 +5,12 @@ use std::time::Duration;
 use provider::{Accepted, ChangeError, ProviderError, Refusal};
 
 use super::*;
-use crate::note::apply;
+use crate::{
+    note::{Noted, apply, meaning},
+    outcome::Answer,
+};
 
-type Answer = Result<Accepted, ChangeError>;
+type Answered = Result<Accepted, ChangeError>;
 
 fn refusal() -> Refusal {
     Refusal {
@@ -18,22 +21,22 @@ fn refusal() -> Refusal {
     }
 }
 
-fn refused() -> Answer {
+fn refused() -> Answered {
     Err(ChangeError::Refused(refusal()))
 }
 
-fn busy() -> Answer {
+fn busy() -> Answered {
     Err(ChangeError::Busy(refusal()))
 }
 
-fn limited(seconds: Option<u64>) -> Answer {
+fn limited(seconds: Option<u64>) -> Answered {
     let retry_after = seconds.map(Duration::from_secs);
     Err(ChangeError::NotAccepted(ProviderError::RateLimited {
         retry_after,
     }))
 }
 
-const TAKEN: Answer = Ok(Accepted {
+const TAKEN: Answered = Ok(Accepted {
     action: Some(ActionId(9)),
 });
 
@@ -42,7 +45,7 @@ fn asked(case: Case, direction: Direction) -> Record {
     case.asked(direction, "19:00", Ask::Open).record
 }
 
-fn noted(record: &Record, cut: Cut, answer: &Answer) -> (Record, Option<store::HistoryEntry>) {
+fn noted(record: &Record, cut: Cut, answer: &Answered) -> (Record, Option<store::HistoryEntry>) {
     let mut record = record.clone();
     let ended = apply(&mut record, cut, answer, at("19:00:10"));
     (record, ended)
@@ -109,17 +112,83 @@ fn a_refused_stop_keeps_what_is_saved_if_an_earlier_ask_was_never_answered() {
 }
 
 #[test]
-fn a_refused_start_keeps_what_is_saved() {
+fn a_refused_start_stays_under_way_and_is_asked_for_again_every_quarter_of_an_hour() {
     let record = asked(pool().saved(pool_of(3)), START);
+    let (record, ended) = noted(&record, Cut::No, &refused());
+    assert!(record.in_flight().is_some());
+    assert_eq!((*ask(&record)).clone(), failed("19:15"));
+    assert_eq!((&record.saved, ended), (&Some(pool_of(3)), None));
+    let problem = record.request.as_ref().unwrap().problem.as_ref();
+    assert!(problem.unwrap().contains("cannot shrink"));
     let (record, _) = noted(&record, Cut::No, &refused());
-    assert!(matches!(record.phase, Phase::Refused { .. }));
-    assert_eq!(record.saved, Some(pool_of(3)));
+    assert_eq!((*ask(&record)).clone(), failed("19:15"));
+    let (record, _) = noted(&record, Cut::No, &TAKEN);
+    assert_eq!(
+        (record.request.unwrap().problem, record.last_error),
+        (None, None)
+    );
+}
+
+#[test]
+fn one_refusal_of_a_start_is_reported_once() {
+    let first = asked(pool().saved(pool_of(3)), START);
+    assert!(matches!(meaning(&first, &refused()), Noted::Refused(_)));
+    let (known, _) = noted(&first, Cut::No, &refused());
+    let repeated = Refusal {
+        request_id: Some("another".to_owned()),
+        ..refusal()
+    };
+    let repeated = Err(ChangeError::Refused(repeated));
+    assert!(matches!(
+        meaning(&known, &repeated),
+        Noted::Answer(Answer::NotAccepted(_))
+    ));
+    let another = Refusal {
+        message: "no capacity".to_owned(),
+        ..refusal()
+    };
+    let another = Err(ChangeError::Refused(another));
+    assert!(matches!(meaning(&known, &another), Noted::Refused(_)));
+}
+
+#[test]
+fn a_refused_token_is_the_accounts_failure_and_is_tried_again_within_a_minute() {
+    for direction in [STOP, START] {
+        let error = || ChangeError::NotAccepted(ProviderError::TokenRefused(refusal()));
+        let mut record = asked(droplet(), direction);
+        for _ in 0..5 {
+            record = noted(&record, Cut::No, &Err(error())).0;
+            assert_eq!(*ask(&record), failed("19:01"));
+            assert_eq!(record.request.as_ref().unwrap().problem, None);
+        }
+        let meant = meaning(&record, &Err(error()));
+        assert!(matches!(meant, Noted::Answer(Answer::TokenRefused(_))));
+    }
+}
+
+#[test]
+fn another_acceptance_proves_nothing_better_than_the_one_whose_action_failed() {
+    let erring = droplet()
+        .asked(START, "19:00", Ask::Open)
+        .request(|request| {
+            request.first_accepted_at = Some(at("18:40"));
+            request.problem = Some("ended in an error 5 times".to_owned());
+        });
+    let erring = erring.record(|record| {
+        record.attempts = 5;
+        record.last_error = Some("ended in an error 5 times".to_owned());
+    });
+    let (record, _) = noted(&erring.record, Cut::No, &TAKEN);
+    let request = record.request.unwrap();
+    assert_eq!(request.first_accepted_at, Some(at("18:40")));
+    assert!(request.problem.is_some() && record.last_error.is_some());
+    assert_eq!(record.attempts, 5);
 }
 
 #[test]
 fn busy_is_no_refusal_and_is_asked_again_after_a_while() {
     let mut record = asked(pool().saved(pool_of(3)), STOP);
-    for retry_at in ["19:01:10", "19:02:10", "19:04:10"] {
+    for retry_at in ["19:01", "19:02", "19:04"] {
         record = noted(&record, Cut::No, &busy()).0;
         assert_eq!(*ask(&record), failed(retry_at));
         assert!(record.in_flight().is_some());
@@ -143,9 +212,9 @@ fn a_rate_limit_is_waited_for_as_long_as_the_provider_says() {
     let (limited_long, _) = noted(&record, Cut::No, &limited(Some(600)));
     assert_eq!(*ask(&limited_long), failed("19:10:10"));
     let (limited_short, _) = noted(&record, Cut::No, &limited(Some(5)));
-    assert_eq!(*ask(&limited_short), failed("19:01:10"));
+    assert_eq!(*ask(&limited_short), failed("19:01"));
     let (unsaid, _) = noted(&record, Cut::No, &limited(None));
-    assert_eq!(*ask(&unsaid), failed("19:01:10"));
+    assert_eq!(*ask(&unsaid), failed("19:01"));
 }
 
 #[test]

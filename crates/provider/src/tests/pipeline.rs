@@ -37,9 +37,9 @@ async fn every_error_of_digitalocean_means_what_the_table_says() {
     let pending = "Droplet already has a pending event.";
     for (status, code, message, read, change) in [
         (400, "bad_request", "no", "refused", "refused"),
-        (401, "unauthorized", "no", "token refused", "refused"),
-        (403, "forbidden", "no", "token refused", "refused"),
-        (404, "not_found", "no", "not found", "refused"),
+        (401, "unauthorized", "no", "token refused", "not accepted"),
+        (403, "forbidden", "no", "token refused", "not accepted"),
+        (404, "not_found", "no", "not found", "not accepted"),
         (408, "timeout", "no", "unavailable", "unknown"),
         (409, "conflict", "no", "busy", "busy"),
         (412, "precondition_failed", "no", "busy", "busy"),
@@ -112,12 +112,12 @@ async fn every_error_of_digitalocean_means_what_the_table_says() {
 async fn every_error_of_hetzner_means_what_the_table_says() {
     for (status, code, read, change) in [
         (400, "json_error", "refused", "refused"),
-        (401, "unauthorized", "token refused", "refused"),
-        (403, "forbidden", "token refused", "refused"),
-        (403, "token_readonly", "token refused", "refused"),
+        (401, "unauthorized", "token refused", "not accepted"),
+        (403, "forbidden", "token refused", "not accepted"),
+        (403, "token_readonly", "token refused", "not accepted"),
         (403, "maintenance", "busy", "busy"),
         (403, "resource_limit_exceeded", "refused", "refused"),
-        (404, "not_found", "not found", "refused"),
+        (404, "not_found", "not found", "not accepted"),
         (405, "method_not_allowed", "refused", "refused"),
         (409, "conflict", "busy", "busy"),
         (409, "uniqueness_error", "refused", "refused"),
@@ -157,7 +157,7 @@ async fn every_error_of_hetzner_means_what_the_table_says() {
 async fn a_page_of_somebody_else_is_neither_a_refusal_nor_a_404() {
     for (status, read, change) in [
         (400, "not understood", "unknown"),
-        (401, "token refused", "refused"),
+        (401, "token refused", "not accepted"),
         (403, "not understood", "unknown"),
         (404, "not understood", "unknown"),
         (429, "rate limited", "not accepted"),

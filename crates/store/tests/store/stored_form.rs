@@ -256,6 +256,8 @@ fn the_form_of_a_refused_record() {
             forced: Forced::No,
             graceful: false,
             target: None,
+            first_accepted_at: None,
+            problem: None,
         }),
         ..server(1)
     };
@@ -324,6 +326,8 @@ fn the_form_of_a_stuck_record() {
             forced: Forced::Intended,
             graceful: true,
             target: None,
+            first_accepted_at: None,
+            problem: None,
         }),
         not_before: Some(monday()),
         permit: Some(Permit {

@@ -60,6 +60,53 @@ fn an_override_over_no_schedule_leaves_nothing_due_after_it() {
 }
 
 #[test]
+fn failures_of_one_edge_delay_no_other() {
+    let mut record = office_droplet()
+        .having_handled("mon 19:00", STOPPED)
+        .settled(Power::Stopped);
+    record.retry_at = Some(at("tue 08:05"));
+    record.failing = Some(EdgeKey {
+        instant: at("tue 08:00"),
+        rank: Rank::Schedule,
+    });
+    check(&world(), &record, "tue 08:01", Some("tue 08:05"));
+    let world = world().overriding(ID, RUNNING, "tue 08:02", "tue 22:00");
+    check(&world, &record, "tue 08:03", Some("tue 08:03"));
+}
+
+#[test]
+fn a_failed_request_is_looked_at_when_it_is_asked_again_or_a_newer_edge_comes() {
+    let failed = |retry_at| {
+        let ask = Ask::Failed {
+            retry_at: at(retry_at),
+        };
+        let mut record = office_droplet().having_handled("mon 19:00", STOPPED);
+        record = record.in_flight_towards(STOP, "mon 19:00");
+        record.request = Some(request(ask));
+        record
+    };
+    check(
+        &world(),
+        &failed("mon 19:15"),
+        "mon 19:01",
+        Some("mon 19:15"),
+    );
+    check(
+        &world(),
+        &failed("tue 08:15"),
+        "tue 07:59",
+        Some("tue 08:00"),
+    );
+    let world = world().overriding(ID, RUNNING, "mon 19:02", "mon 22:00");
+    check(
+        &world,
+        &failed("mon 19:15"),
+        "mon 19:03",
+        Some("mon 19:00:05"),
+    );
+}
+
+#[test]
 fn edges_without_a_wish_are_passed_over() {
     let only_begins = serde_json::json!({
         "timezone": "UTC",
