@@ -17,6 +17,7 @@ mod digests;
 mod evening;
 mod guard_rails;
 mod inventory;
+mod joining;
 mod kill;
 mod newer_format;
 mod overrides;

@@ -4,7 +4,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use crate::{
-    configuration::{Configuration, Generation, Manner, Mode, Override, Overrides, Rule, Target},
+    configuration::{
+        Adopt, Configuration, Generation, Manner, Mode, Override, Overrides, Rule, Target,
+    },
     membership::{Bar, Membership, Subject},
     record::{Ask, ByHand, Cause, Direction, EdgeKey, FIRST_LOOK, Handled, Phase, Rank, Record},
     reference::ScheduleName,
@@ -102,6 +104,9 @@ pub enum LeaveReason {
     /// Joined with too many others at once.
     #[error("held until `offhours approve`")]
     Held,
+    /// Joined with `adopt = "next-edge"`, and no edge has come since.
+    #[error("it follows its schedule from the next edge on")]
+    Adopting,
     /// The provider answers 404.
     #[error("gone at the provider")]
     Gone,
@@ -161,11 +166,14 @@ fn decide(
     let Some(edge) = edge else {
         return leave(LeaveReason::NoWish);
     };
-    if record.held && edge.key.rank != Rank::ByHand {
+    if record.held && edge.key.rank != Rank::ByHand && !brings_back(record, edge) {
         return leave(LeaveReason::Held);
     }
     let rule = membership.rule(rules.configuration);
     let manner = rule.map(|rule| rule.manner.clone()).unwrap_or_default();
+    if manner.adopt == Adopt::NextEdge && handled.is_none() && is_before_joining(record, edge) {
+        return leave(LeaveReason::Adopting);
+    }
     let why = why_due(record, membership.schedule(), edge, generation, rule);
     match (why, Direction::towards(edge.wish)) {
         (Some(why), Some(direction)) => Decision::Act(Due {
@@ -188,6 +196,21 @@ fn decide(
         },
         (_, None) => leave(LeaveReason::NoWish),
     }
+}
+
+/// Whether an edge would start what Offhours itself has stopped, or what it owes a size.
+fn brings_back(record: &Record, edge: &WishEdge) -> bool {
+    let stopped = record
+        .handled
+        .as_ref()
+        .is_some_and(|handled| handled.wish == Wish::Stopped);
+    edge.wish == Wish::Running && (stopped || record.saved.is_some())
+}
+
+/// Whether an edge had come before the resource joined its schedule, and is no command.
+fn is_before_joining(record: &Record, edge: &WishEdge) -> bool {
+    let since = record.joined_at.is_some_and(|at| edge.key.instant > at);
+    edge.key.rank != Rank::ByHand && !since
 }
 
 /// Why an edge is due for a record, if it is. An edge without a wish never is.
@@ -341,7 +364,13 @@ pub fn due_at(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Times
             let wishless = latest
                 .filter(|edge| edge.wish == Wish::Any)
                 .map(|edge| edge.key);
-            let from = wishless.max(record.handled.as_ref().map(|handled| handled.key));
+            let handled = record.handled.as_ref().map(|handled| handled.key);
+            let joined = record.joined_at.filter(|_| handled.is_none());
+            let joined = joined.map(|instant| EdgeKey {
+                instant,
+                rank: Rank::ByHand,
+            });
+            let from = wishless.max(handled).max(joined);
             wishes
                 .next_with_wish(from, now)
                 .map(|edge| edge.key.instant)

@@ -235,6 +235,7 @@ fn word(reason: &LeaveReason) -> &'static str {
         LeaveReason::UnknownSchedule(_) => "unknown-schedule",
         LeaveReason::Unnamed => "unnamed",
         LeaveReason::Held => "held",
+        LeaveReason::Adopting => "adopting",
         LeaveReason::Gone => "gone",
         LeaveReason::StaleReader => "handled-later",
         LeaveReason::Handled => "handled",

@@ -7,6 +7,7 @@ pub mod configuration;
 pub mod decision;
 pub mod digest;
 pub mod explanation;
+pub mod joining;
 pub mod membership;
 pub mod record;
 pub mod reference;

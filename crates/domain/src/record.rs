@@ -98,6 +98,9 @@ pub struct Record {
     pub schedule: Option<ScheduleName>,
     /// Whether the last inventory found it opted in. Acting judges its own fresh look instead.
     pub opted_in: bool,
+    /// Since when it has followed a schedule; absent if it follows none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joined_at: Option<Timestamp>,
     /// Joined with too many others at once: untouched until a person approves.
     #[serde(default, skip_serializing_if = "is_false")]
     pub held: bool,
@@ -541,6 +544,7 @@ impl Record {
             unsupported: None,
             schedule: None,
             opted_in: false,
+            joined_at: None,
             held: false,
             doubled_by: None,
             observed: None,

@@ -7,10 +7,11 @@ use std::{
 
 use domain::{
     AccountName, ResourceId, ResourceKind, ResourceRef,
-    configuration::{Adopt, Configuration},
+    configuration::Configuration,
     decision::{Verdict, due_at, judge},
+    joining::{self, follows},
     membership::{Bar, Membership, Subject},
-    record::{Handled, INVENTORY_INTERVAL, Phase, Record},
+    record::{INVENTORY_INTERVAL, Phase, Record},
     resource::{Look, Resource},
 };
 use environment::{Invoke, in_words};
@@ -26,7 +27,7 @@ use crate::{
     left_alone::reread,
     looks::{self, NoLook},
     outcome::{Event, HeldResource, Outcome, Report},
-    plan::{Seen, manner},
+    plan::Seen,
     poll::{Complaints, Follower},
     settle::{observation, shows_the_same},
 };
@@ -384,6 +385,7 @@ impl Inventory<'_> {
             record.phase = Phase::Settled { at: observed.power };
             record.handled = None;
             record.opted_in = false;
+            record.joined_at = None;
         }
         let standing = ends::standing(&resource, &record);
         if let (Phase::Settled { at }, Some(standing)) = (&mut record.phase, standing) {
@@ -398,24 +400,15 @@ impl Inventory<'_> {
         }
         let verdict = self.verdict(&record, &resource);
         let schedule = verdict.membership.schedule().cloned();
-        let joined = verdict.opted_in
-            && schedule.is_some()
-            && (!record.opted_in || record.schedule != schedule);
+        let new = record.note_joining(&verdict, self.context.clock.now());
+        let joined = follows(&verdict) && (!record.opted_in || record.schedule != schedule);
         record.opted_in = verdict.opted_in;
         record.schedule = schedule;
-        if joined {
-            let before = record.handled.take();
-            // A command that a later edge has superseded must not act again.
-            record.asked_by_hand = record.asked_by_hand.filter(|by_hand| {
-                before.is_none_or(|handled| handled.key.instant <= by_hand.instant)
-            });
-            record.handled = self.first_handled(&verdict);
-            record.retry_at = None;
-        }
         if !verdict.opted_in {
             record.held = false;
         }
         Compared {
+            new,
             joined,
             was: old,
             record,
@@ -433,29 +426,16 @@ impl Inventory<'_> {
         )
     }
 
-    /// Where a resource that joins begins: at once, or from its next edge on.
-    fn first_handled(&self, verdict: &Verdict) -> Option<Handled> {
-        match manner(verdict, self.in_force.rules()).adopt {
-            Adopt::AtOnce => None,
-            Adopt::NextEdge => verdict.edge.as_ref().map(|edge| Handled {
-                generation: self.in_force.configuration.generation,
-                key: edge.key,
-                wish: edge.wish,
-                schedule: verdict.membership.schedule().cloned(),
-            }),
-        }
-    }
-
-    /// A wrong tag on many at once is a mistake more often than not.
+    /// Nothing is held in an account's first inventory: all is new to it.
     fn hold_too_many(&self, compared: &mut [Compared]) {
-        let limit = self.in_force.configuration.settings.max_new as usize;
-        let joined = compared.iter().filter(|one| one.joined).count();
-        if self.first || joined <= limit {
+        if self.first {
             return;
         }
-        for one in compared.iter_mut().filter(|one| one.joined) {
-            one.record.held = true;
-        }
+        let held_before = compared.iter().filter(|one| one.record.held).count();
+        let new = compared.iter_mut().filter(|one| one.new);
+        let new = new.map(|one| &mut one.record);
+        let max_new = self.in_force.configuration.settings.max_new;
+        joining::hold_too_many(new, held_before, max_new);
     }
 
     async fn write(
@@ -622,12 +602,17 @@ struct Compared {
     record: Record,
     resource: Resource,
     verdict: Verdict,
+    /// Whether it follows a schedule since this inventory, or another one.
     joined: bool,
+    /// Whether it joins now, and no edge of it was ever handled.
+    new: bool,
 }
 
 impl Compared {
     fn is_newly_held(&self) -> bool {
-        self.record.held && !self.was.as_ref().is_some_and(|was| was.held)
+        // What an apply holds is reported by the inventory that finds it following.
+        let was = self.was.as_ref();
+        self.record.held && !was.is_some_and(|was| was.held && was.opted_in)
     }
 
     /// What changed and is worth saying, once.

@@ -586,6 +586,7 @@ impl Planner<'_> {
             | LeaveReason::UnknownSchedule(_)
             | LeaveReason::Unnamed
             | LeaveReason::Held
+            | LeaveReason::Adopting
             | LeaveReason::Gone
             | LeaveReason::StaleReader
             | LeaveReason::Handled

@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::{
 use domain::{
     AccountName,
     configuration::{Configuration, Generation, Settings},
-    decision,
+    decision, joining,
     record::Record,
 };
 use jiff::Timestamp;
@@ -187,7 +187,8 @@ impl Store {
         }
     }
 
-    /// [`Self::touch`] for the accounts of a configuration, and for those that it left out.
+    /// Lets join what the configuration makes join, and makes due what is due by it, in one write
+    /// of each record: in its accounts, and in those that it left out.
     async fn touch_all(
         &self,
         replaced: Generation,
@@ -200,7 +201,19 @@ impl Store {
             .keys()
             .chain(configuration.accounts.keys())
             .collect();
-        self.touch(accounts.into_iter(), |_, _| true, now).await
+        for account in accounts {
+            let known = self.records_of(account).await?.read;
+            let in_force = self.in_force().await?;
+            let mut records = known.clone();
+            joining::join_all(&mut records, in_force.rules(), now);
+            for (mut record, known) in records.into_iter().zip(known) {
+                record.due_at = decision::due_at(&record, in_force.rules(), now);
+                if record != known {
+                    self.save_unless_stale(record).await?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Recomputes when each record of these accounts is due that `concerns` chooses.
@@ -221,8 +234,6 @@ impl Store {
 
     /// Recomputes when these records are due, under what holds now; they were read before it was.
     ///
-    /// A record that somebody else writes at the same time is left to him: he reads the new
-    /// configuration, and the inventory mends what he did not.
     pub(crate) async fn make_due(
         &self,
         records: impl IntoIterator<Item = Record>,
@@ -235,12 +246,18 @@ impl Store {
                 continue;
             }
             record.due_at = due_at;
-            match self.save(record).await {
-                Ok(_) | Err(StoreError::Stale { .. }) => {}
-                Err(error) => return Err(error),
-            }
+            self.save_unless_stale(record).await?;
         }
         Ok(())
+    }
+
+    /// Writes a record, unless another writer was there first: that one reads the new configuration,
+    /// and the inventory mends what it did not.
+    async fn save_unless_stale(&self, record: Record) -> Result<(), StoreError> {
+        match self.save(record).await {
+            Ok(_) | Err(StoreError::Stale { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     async fn put(&self, table: &str, item: Item) -> Result<(), StoreError> {

@@ -1,9 +1,10 @@
 //! What applying a configuration leads to soon, resource by resource.
 
 use domain::{
-    ResourceRef, ScheduleName,
+    AccountName, ResourceRef, ScheduleName,
     configuration::Mode,
     decision::{Decision, Rules, Verdict, coming_edges, judge, mode},
+    joining::join_all,
     membership::{Membership, Subject},
     record::{Direction, Phase, Record},
     resource::{Power, SavedState},
@@ -27,6 +28,9 @@ pub struct Consequences {
     pub moves: Vec<Move>,
     /// Resources that Offhours holds stopped, or owes a size, and that nothing would cover.
     pub stranded: Vec<Stranded>,
+    /// Resources that would join a schedule with too many others at once, and be left alone until
+    /// a person approves them.
+    pub held: Vec<HeldBack>,
     /// Schedules whose Droplets are cut off hard.
     #[schemars(with = "Vec<shape::Name>")]
     pub hard_cuts: Vec<ScheduleName>,
@@ -80,12 +84,29 @@ pub struct Stranded {
     pub reason: String,
 }
 
+/// The resources of one account that would join schedules at once, more than `max_new` of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct HeldBack {
+    /// Which account.
+    #[schemars(with = "shape::Name")]
+    pub account: AccountName,
+    /// The limit.
+    pub max_new: u32,
+    /// The resources that would be held.
+    #[schemars(with = "Vec<shape::Reference>")]
+    pub resources: Vec<ResourceRef>,
+}
+
 impl Consequences {
     /// Judges each record under what holds and under what would hold.
     #[must_use]
     pub fn of(records: &[Record], old: Rules<'_>, new: Rules<'_>, now: Timestamp) -> Self {
         let mut all = Self::default();
-        for record in records {
+        let mut joined = records.to_vec();
+        for account in joined.chunk_by_mut(|a, b| a.reference.account == b.reference.account) {
+            all.held.extend(join(account, new, now));
+        }
+        for record in &joined {
             if matches!(record.phase, Phase::Gone { .. }) {
                 continue;
             }
@@ -115,6 +136,24 @@ impl Consequences {
         all.hard_cuts.dedup();
         all
     }
+}
+
+/// Lets the records of one account join as applying would, and returns those that it would hold.
+fn join(records: &mut [Record], new: Rules<'_>, now: Timestamp) -> Option<HeldBack> {
+    let account = records.first()?.reference.account.clone();
+    if !new.configuration.accounts.contains_key(&account) {
+        return None;
+    }
+    let was_held: Vec<_> = records.iter().map(|record| record.held).collect();
+    join_all(records, new, now);
+    let held = records.iter().zip(was_held);
+    let held = held.filter(|(record, was_held)| record.held && !was_held);
+    let resources: Vec<_> = held.map(|(record, _)| record.reference.clone()).collect();
+    (!resources.is_empty()).then_some(HeldBack {
+        account,
+        max_new: new.configuration.settings.max_new,
+        resources,
+    })
 }
 
 /// Whether a stop of ours holds the resource, is under way, or left a size to put back.

@@ -332,6 +332,15 @@ impl Plan {
                 ));
             }
         }
+        for held in &self.consequences.held {
+            output::remark(&format!(
+                "warning: {} of account {} would join schedules at once, more than max_new = {}: \
+                 held, and not touched until `offhours approve`\n",
+                count(held.resources.len(), "resource"),
+                held.account,
+                held.max_new,
+            ));
+        }
         for schedule in &self.consequences.hard_cuts {
             output::remark(&format!(
                 "warning: schedule {schedule} cuts the power of its Droplets; with graceful = true \

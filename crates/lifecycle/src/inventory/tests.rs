@@ -4,11 +4,7 @@
 use std::sync::Arc;
 
 use aws_config::{BehaviorVersion, Region, SdkConfig};
-use domain::{
-    record::{EdgeKey, Rank, Writer},
-    resource::Power,
-    schedule::Wish,
-};
+use domain::{configuration::Adopt, record::Writer, resource::Power, schedule::Wish};
 use environment::{Clock, SteppedClock, Tokens};
 use provider::Endpoints;
 use store::{Store, Tables};
@@ -89,15 +85,32 @@ fn a_resource_seen_for_the_first_time_has_handled_nothing() {
 }
 
 #[test]
-fn one_that_adopts_from_its_next_edge_has_handled_the_latest() {
+fn one_that_adopts_from_its_next_edge_is_due_at_that() {
     let case = droplet().at("20:00");
     let case = case.following(|manner| manner.adopt = Adopt::NextEdge);
-    let handled = compared(&case, None).record.handled.unwrap();
-    let key = EdgeKey {
-        instant: at("19:00"),
-        rank: Rank::Schedule,
+    let record = compared(&case, None).record;
+    assert_eq!(record.joined_at, Some(at("20:00")));
+    let due_at = inventory(&case, false, |inventory| {
+        due_at(&record, inventory.in_force.rules(), case.now)
+    });
+    assert_eq!(due_at, Some(at("tue 08:00")));
+}
+
+#[test]
+fn what_an_apply_let_join_is_reported_and_does_not_join_anew() {
+    let case = droplet().at("20:00");
+    let touched = Record {
+        opted_in: false,
+        schedule: None,
+        joined_at: Some(at("19:58")),
+        held: true,
+        ..case.record.clone()
     };
-    assert_eq!((handled.key, handled.wish), (key, Wish::Stopped));
+    let one = compared(&case, Some(touched));
+    assert!(one.joined && !one.new && one.is_newly_held());
+    assert_eq!(one.record.handled, case.record.handled);
+    let again = compared(&case, Some(one.record));
+    assert!(!again.joined && !again.is_newly_held());
 }
 
 #[test]
@@ -110,22 +123,29 @@ fn what_stays_under_its_schedule_keeps_what_it_has_handled() {
 }
 
 #[test]
-fn what_comes_back_or_moves_to_another_schedule_has_handled_nothing() {
+fn what_comes_back_has_handled_nothing() {
     let case = droplet().at("12:00");
     let left = Record {
         opted_in: false,
         schedule: None,
         ..known(&case)
     };
+    let one = compared(&case, Some(left));
+    assert!(one.joined && !one.new);
+    assert_eq!(one.record.handled, None);
+}
+
+#[test]
+fn what_moves_to_another_schedule_is_reported_and_keeps_what_it_has_handled() {
+    let case = droplet().at("12:00");
     let moved = Record {
         schedule: Some("night".parse().unwrap()),
+        joined_at: Some(at("07:00")),
         ..known(&case)
     };
-    for old in [left, moved] {
-        let one = compared(&case, Some(old));
-        assert!(one.joined);
-        assert_eq!(one.record.handled, None);
-    }
+    let one = compared(&case, Some(moved));
+    assert!(one.joined && !one.new);
+    assert_eq!(one.record.handled, case.record.handled);
 }
 
 #[test]

@@ -136,16 +136,12 @@ pub(crate) fn pool_in_flight() -> Record {
                 count: 0,
                 autoscale: None,
             }),
-            first_accepted_at: Some(at("2026-06-15T19:00:02Z")),
-            problem: Some("422 unprocessable_entity: no".to_owned()),
+            first_accepted_at: None,
+            problem: None,
         }),
         permit: Some(Permit {
             until: at("2026-06-15T19:02:01.5Z"),
             writer: Writer("stop-7".to_owned()),
-        }),
-        failing: Some(EdgeKey {
-            instant: at("2026-06-15T19:00:00Z"),
-            rank: Rank::Schedule,
         }),
         saved: Some(was),
         used: true,

@@ -247,6 +247,7 @@ impl<'k> Known<'k> {
                 | LeaveReason::UnknownSchedule(_)
                 | LeaveReason::Unnamed
                 | LeaveReason::Held
+                | LeaveReason::Adopting
                 | LeaveReason::Gone
                 | LeaveReason::StaleReader),
             ) => (Effect::LeftAlone, Some(reason.to_string())),

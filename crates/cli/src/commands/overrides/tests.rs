@@ -238,6 +238,7 @@ fn a_time_that_the_clock_repeats_is_told() {
 fn who_overrides_a_schedule_is_told_of_all_that_follow_it() {
     let held = Record {
         held: true,
+        handled: None,
         ..server(7, "new", "office-hours")
     };
     let stored = stored()

@@ -1,0 +1,222 @@
+//! Joining a schedule: from when on a resource follows one, and how many may begin to at once.
+//!
+//! A configuration that names resources and an inventory that finds tags both make resources join;
+//! both use this, so that whichever comes first decides as the other would have.
+
+use jiff::Timestamp;
+
+use crate::{
+    decision::{Rules, Verdict, judge},
+    membership::Subject,
+    record::{Phase, Record},
+};
+
+/// Whether a resource follows a schedule, by this verdict.
+#[must_use]
+pub fn follows(verdict: &Verdict) -> bool {
+    verdict.opted_in && verdict.membership.schedule().is_some()
+}
+
+impl Record {
+    /// Notes since when the resource follows a schedule, or that it follows none.
+    ///
+    /// Returns whether it is new: it joins now, and no edge of it was ever handled.
+    pub fn note_joining(&mut self, verdict: &Verdict, now: Timestamp) -> bool {
+        if !follows(verdict) {
+            self.joined_at = None;
+            return false;
+        }
+        if self.joined_at.is_some() {
+            return false;
+        }
+        self.joined_at = Some(now);
+        // It followed one before the instant was recorded.
+        if self.opted_in {
+            return false;
+        }
+        let new = self.handled.is_none() && self.last.is_none() && self.saved.is_none();
+        let before = self.handled.take();
+        // A command that a later edge has superseded must not act again.
+        self.asked_by_hand = self
+            .asked_by_hand
+            .take()
+            .filter(|by_hand| before.is_none_or(|handled| handled.key.instant <= by_hand.instant));
+        self.retry_at = None;
+        new
+    }
+}
+
+/// Holds the new ones of an account's records if that makes more than `max_new` that wait for
+/// approval: a wrong tag, or a wrong line of configuration, is a mistake more often than not.
+pub fn hold_too_many<'r>(
+    new: impl IntoIterator<Item = &'r mut Record>,
+    held_before: usize,
+    max_new: u32,
+) {
+    let new: Vec<_> = new.into_iter().collect();
+    if new.len() + held_before > max_new as usize {
+        for record in new {
+            record.held = true;
+        }
+    }
+}
+
+/// Lets all records of one account join that these rules make join, by their tags as the last
+/// inventory saw them.
+pub fn join_all(records: &mut [Record], rules: Rules<'_>, now: Timestamp) {
+    let held_before = records.iter().filter(|record| record.held).count();
+    let mut new = Vec::new();
+    for record in records {
+        if matches!(record.phase, Phase::Gone { .. }) {
+            continue;
+        }
+        let verdict = judge(record, Subject::recorded(record), rules, now);
+        if follows(&verdict) && record.note_joining(&verdict, now) {
+            new.push(record);
+        }
+    }
+    let max_new = rules.configuration.settings.max_new;
+    hold_too_many(new, held_before, max_new);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        configuration::Adopt,
+        decision::{Decision, LeaveReason},
+        record::Direction,
+        resource::Power,
+        schedule::Wish,
+        tests::fixtures::{World, at, droplet, office_droplet, reference, world},
+    };
+
+    /// Three Droplets that the schedule lists, and a limit.
+    fn listed(max_new: u32) -> (World, Vec<Record>) {
+        let ids = [
+            "do-main/droplet/1",
+            "do-main/droplet/2",
+            "do-main/droplet/3",
+        ];
+        let mut world = world();
+        world.configuration.settings.max_new = max_new;
+        let records = ids.map(|id| Record {
+            reference: reference(id),
+            opted_in: false,
+            ..droplet()
+        });
+        for id in ids {
+            world = world.listing("office", id);
+        }
+        (world, records.to_vec())
+    }
+
+    fn held(records: &[Record]) -> Vec<bool> {
+        records.iter().map(|record| record.held).collect()
+    }
+
+    #[test]
+    fn more_than_the_limit_at_once_are_held() {
+        let (world, mut records) = listed(3);
+        join_all(&mut records, world.rules(), at("mon 18:30"));
+        assert_eq!(held(&records), [false; 3]);
+        let (world, mut records) = listed(2);
+        join_all(&mut records, world.rules(), at("mon 18:30"));
+        assert_eq!(held(&records), [true; 3]);
+        assert_eq!(records[0].joined_at, Some(at("mon 18:30")));
+    }
+
+    #[test]
+    fn those_that_are_held_already_count() {
+        let (world, mut records) = listed(2);
+        records[0].held = true;
+        records[0].joined_at = Some(at("mon 18:29"));
+        join_all(&mut records, world.rules(), at("mon 18:30"));
+        assert_eq!(held(&records), [true; 3]);
+    }
+
+    #[test]
+    fn what_was_ever_handled_is_not_new() {
+        let (world, mut records) = listed(0);
+        records[0] = records[0]
+            .clone()
+            .having_handled("mon 08:00", Wish::Running);
+        records[1].saved = Some(crate::resource::SavedState::NodePool {
+            count: 3,
+            autoscale: None,
+        });
+        join_all(&mut records, world.rules(), at("mon 18:30"));
+        assert_eq!(held(&records), [false, false, true]);
+        assert_eq!(records[0].handled, None, "it follows its schedule anew");
+    }
+
+    #[test]
+    fn another_schedule_or_another_generation_is_no_joining() {
+        let (world, mut records) = listed(0);
+        for record in &mut records {
+            *record = record.clone().having_handled("mon 08:00", Wish::Running);
+            record.joined_at = Some(at("mon 07:00"));
+            record.opted_in = true;
+        }
+        let before = records.clone();
+        join_all(
+            &mut records,
+            world.in_generation(2).rules(),
+            at("mon 18:30"),
+        );
+        assert_eq!(records, before);
+    }
+
+    #[test]
+    fn what_leaves_joins_anew_when_it_comes_back() {
+        let mut record = office_droplet().having_handled("mon 08:00", Wish::Running);
+        record.joined_at = Some(at("mon 07:00"));
+        let world = world();
+        let mut judged = |world: &World, now| {
+            let verdict = judge(&record, Subject::recorded(&record), world.rules(), at(now));
+            record.note_joining(&verdict, at(now));
+            record.opted_in = verdict.opted_in;
+            record.clone()
+        };
+        let left = judged(&world.clone().without_schedules(), "mon 09:00");
+        assert_eq!((left.joined_at, left.handled.is_some()), (None, true));
+        let back = judged(&world, "mon 10:00");
+        assert_eq!(
+            (back.joined_at, back.handled),
+            (Some(at("mon 10:00")), None)
+        );
+    }
+
+    #[test]
+    fn what_follows_from_its_next_edge_on_is_left_until_then() {
+        let (world, mut records) = listed(25);
+        let world = world.following("office", |manner| manner.adopt = Adopt::NextEdge);
+        let leaves = |record: &Record, now| {
+            let decision = world.decide(record, now);
+            assert_eq!(decision, Decision::Leave(LeaveReason::Adopting), "{now}");
+        };
+        leaves(&records[0], "mon 19:10");
+        join_all(&mut records, world.rules(), at("mon 19:10"));
+        leaves(&records[0], "mon 19:10");
+        leaves(&records[0], "tue 07:59");
+        let due_at = world.due_at(&records[0], "mon 19:10");
+        assert_eq!(due_at, Some(at("tue 08:00")));
+        let decision = world.decide(&records[0], "tue 08:03");
+        assert!(matches!(decision, Decision::Act(due) if due.direction == Direction::Start));
+    }
+
+    #[test]
+    fn what_offhours_has_stopped_is_not_held_back_from_its_start() {
+        let stopped = Record {
+            held: true,
+            ..office_droplet()
+                .having_handled("mon 19:00", Wish::Stopped)
+                .settled(Power::Stopped)
+        };
+        let decision = world().decide(&stopped, "tue 08:00");
+        assert!(matches!(decision, Decision::Act(due) if due.direction == Direction::Start));
+        let started = stopped.having_handled("tue 08:00", Wish::Running);
+        let decision = world().decide(&started, "tue 19:00");
+        assert_eq!(decision, Decision::Leave(LeaveReason::Held));
+    }
+}

@@ -1,0 +1,129 @@
+//! Many resources at once under a schedule: what an apply names, what an inventory finds, and what
+//! commands reach.
+
+use domain::{record::Phase, resource::Power};
+use lifecycle::Event;
+use serde_json::json;
+
+use crate::support::{ACCOUNTS, World, droplet, monday, office_hours, run};
+
+/// [`office_hours`] with a night that is over at 18:40 UTC.
+fn short_night(top: &str, manner: &str) -> String {
+    let night = r#"end = "19:00" }, { begin = "19:40", end = "23:00" }"#;
+    office_hours(top, "", manner).replace(r#"end = "19:00" }"#, night)
+}
+
+/// Half an hour after that night.
+fn morning() -> jiff::Timestamp {
+    monday("19:10:30")
+}
+
+/// Thirty Droplets without a tag, and the line of a schedule that lists them.
+fn thirty() -> (String, String) {
+    let droplets: String = (1..=30)
+        .map(|id| droplet(id, &format!("web-{id}"), &[]))
+        .collect();
+    let listed: Vec<_> = (1..=30)
+        .map(|id| format!("\"do-main/droplet/{id}\""))
+        .collect();
+    let fleet = [ACCOUNTS, &droplets].concat();
+    (fleet, format!("resources = [{}]", listed.join(", ")))
+}
+
+/// How many of the thirty are held, and how many are stopped.
+async fn counted(world: &World) -> (usize, usize) {
+    let (mut held, mut stopped) = (0, 0);
+    for id in 1..=30 {
+        let record = world.record(&format!("do-main/droplet/{id}")).await;
+        held += usize::from(record.held);
+        stopped += usize::from(record.phase == Phase::Settled { at: Power::Stopped });
+    }
+    (held, stopped)
+}
+
+#[test]
+fn too_many_that_an_apply_names_are_held_before_any_of_them_is_stopped() {
+    run(async {
+        let (fleet, listed) = thirty();
+        let mut world = World::start(&short_night("", ""), &fleet, monday("17:30:00")).await;
+        world.run_until(monday("18:06:30")).await;
+        world.apply(&short_night("", &listed)).await;
+        assert_eq!(counted(&world).await, (30, 0));
+        world.run_until(monday("18:12:30")).await;
+        assert_eq!(counted(&world).await, (30, 0));
+        assert!(world.touched().is_empty(), "{:?}", world.touched());
+        let told = |o: &&lifecycle::Outcome| matches!(o.event, Event::Held { count: 30, .. });
+        assert_eq!(world.outcomes().iter().filter(told).count(), 1);
+        world.run_until(morning()).await;
+        assert_eq!(counted(&world).await, (30, 0));
+    });
+}
+
+#[test]
+fn as_many_as_an_apply_may_name_are_stopped_within_a_minute() {
+    run(async {
+        let (fleet, listed) = thirty();
+        let from = monday("17:30:00");
+        let world = World::start(&short_night("", ""), &fleet, from).await;
+        world.run_until(monday("18:06:30")).await;
+        let roomy = short_night("max_new = 30", &listed);
+        world.apply(&roomy).await;
+        world.run_until(monday("18:08:30")).await;
+        assert_eq!(world.touched().len(), 30);
+        // A person starts one before the next inventory; that stands.
+        let one = crate::support::reference("do-main/droplet/7");
+        let start = cloud_simulator::Act::PowerOn;
+        world.simulator().person(&one, start).unwrap();
+        world.run_until(monday("18:20:30")).await;
+        assert_eq!(counted(&world).await, (0, 29));
+        assert_eq!(world.changes().len(), 30);
+    });
+}
+
+#[test]
+fn another_name_of_their_schedule_holds_nobody_back_from_the_start() {
+    run(async {
+        let (fleet, listed) = thirty();
+        let before = short_night("max_new = 30", &listed);
+        let world = World::start(&before, &fleet, monday("17:30:00")).await;
+        world.run_until(monday("18:20:30")).await;
+        assert_eq!(counted(&world).await, (0, 30));
+        let renamed = short_night("", &listed).replace("schedules.office", "schedules.hours");
+        world.apply(&renamed).await;
+        world.run_until(monday("18:36:30")).await;
+        assert_eq!(counted(&world).await, (0, 30));
+        world.run_until(morning()).await;
+        assert_eq!(counted(&world).await, (0, 0));
+    });
+}
+
+#[test]
+fn what_an_apply_names_from_its_next_edge_on_is_left_until_then() {
+    run(async {
+        let fleet = [ACCOUNTS, &droplet(1, "web", &[])].concat();
+        let world = World::start(&short_night("", ""), &fleet, monday("17:30:00")).await;
+        world.run_until(monday("18:06:30")).await;
+        let listed = "adopt = \"next-edge\"\nresources = [\"do-main/droplet/1\"]";
+        world.apply(&short_night("", listed)).await;
+        world.run_until(monday("18:12:30")).await;
+        assert!(world.touched().is_empty(), "{:?}", world.touched());
+        let off = cloud_simulator::Act::PowerOff;
+        let one = crate::support::reference("do-main/droplet/1");
+        world.simulator().person(&one, off).unwrap();
+        world.run_until(monday("18:42:30")).await;
+        assert_eq!(world.touched().len(), 1);
+    });
+}
+
+#[test]
+fn an_edge_between_an_apply_and_the_next_inventory_is_followed() {
+    run(async {
+        let fleet = [ACCOUNTS, &droplet(1, "web", &[])].concat();
+        let world = World::start(&short_night("", ""), &fleet, monday("17:30:00")).await;
+        world.run_until(monday("17:58:30")).await;
+        let listed = "adopt = \"next-edge\"\nresources = [\"do-main/droplet/1\"]";
+        world.apply(&short_night("", listed)).await;
+        world.run_until(monday("18:02:30")).await;
+        assert_eq!(world.touched().len(), 1);
+    });
+}
