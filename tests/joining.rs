@@ -127,3 +127,44 @@ fn an_edge_between_an_apply_and_the_next_inventory_is_followed() {
         assert_eq!(world.touched().len(), 1);
     });
 }
+
+#[test]
+fn a_command_for_a_schedule_leaves_out_what_is_held_and_names_it() {
+    run(async {
+        let fleet = [ACCOUNTS, &droplet(1, "old", &["offhours:office"])].concat();
+        let configuration = short_night("max_new = 2", "");
+        let world = World::start(&configuration, &fleet, monday("16:48:00")).await;
+        world.run_until(monday("16:50:30")).await;
+        for id in 2..=5 {
+            let mut new = droplet(id, &format!("new-{id}"), &["offhours:office"]);
+            new.push_str("account = \"do-main\"\n");
+            world.simulator().create(&new).unwrap();
+        }
+        world.run_until(monday("16:55:30")).await;
+        assert!(world.record("do-main/droplet/2").await.held);
+        for target in [
+            json!({ "schedule": "office" }),
+            json!({ "account": "do-main" }),
+        ] {
+            let report = world.stop(&target).await;
+            let held = report
+                .outcomes
+                .iter()
+                .find_map(|outcome| match &outcome.event {
+                    Event::Held { resources, .. } => Some(resources),
+                    _ => None,
+                });
+            let names: Vec<_> = held.unwrap().iter().map(|held| &*held.name).collect();
+            assert_eq!(names, ["new-2", "new-3", "new-4", "new-5"]);
+        }
+        assert_eq!(world.touched().len(), 1, "{:?}", world.touched());
+        let named = json!({ "resources": ["do-main/droplet/3"] });
+        world.stop(&named).await;
+        assert_eq!(world.touched().len(), 2);
+        // What Offhours has stopped is not held back from its start.
+        world.run_until(monday("18:50:30")).await;
+        let record = world.record("do-main/droplet/3").await;
+        assert!(record.held);
+        assert_eq!(record.phase, Phase::Settled { at: Power::Running });
+    });
+}

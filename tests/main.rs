@@ -23,6 +23,7 @@ mod newer_format;
 mod overrides;
 mod programs;
 mod read_token;
+mod recovery;
 mod shape;
 mod shapes;
 mod standalone;

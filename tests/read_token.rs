@@ -1,7 +1,7 @@
 //! An account's second token, which may only read: whoever only looks uses that one.
 
 use domain::record::Phase;
-use lifecycle::Event;
+use lifecycle::{Event, outcome::Answer};
 use offhours::local::clouds::Clouds;
 use secrecy::SecretString;
 
@@ -107,7 +107,13 @@ fn a_token_that_may_only_read_is_refused_for_changes() {
         world.run_until(monday("18:20:00")).await;
         for resource in EACH_KIND {
             let events = world.events(resource);
-            let refused = |event: &Event| matches!(event, Event::Refused { .. });
+            let refused = |event: &Event| {
+                let answer = match event {
+                    Event::Asked { answer, .. } => answer,
+                    _ => return false,
+                };
+                matches!(answer, Answer::TokenRefused(_))
+            };
             assert!(events.iter().any(refused), "{resource}: {events:?}");
         }
     });

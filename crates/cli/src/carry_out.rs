@@ -83,7 +83,7 @@ pub async fn carry_out(
         waiting.hear(outcome)?;
     }
     if report.outcomes.is_empty() {
-        output::remark("There is nothing that this is about.\n");
+        output::remark("Nothing to do.\n");
     }
     if command.until == Until::Seen && !command.dry_run {
         waiting.until_seen(&mut news).await?;
@@ -148,11 +148,12 @@ struct Waiting<'a> {
 impl Waiting<'_> {
     fn hear(&mut self, outcome: &Outcome) -> anyhow::Result<()> {
         self.view.show(outcome)?;
+        self.needs_person |= matches!(outcome.event, Event::Held { .. });
         let Subject::Resource { resource, .. } = &outcome.subject else {
             return Ok(());
         };
         match &outcome.event {
-            Event::Asked { .. } => {
+            Event::Asked { .. } | Event::Awaiting { .. } => {
                 self.asked.insert(resource.clone());
             }
             Event::Declined { .. } | Event::Postponed { .. } => self.failed = true,
@@ -161,6 +162,7 @@ impl Waiting<'_> {
                 self.asked.remove(resource);
             }
             Event::Seen { .. }
+            | Event::Watching { .. }
             | Event::Overtaken { .. }
             | Event::LetGo { .. }
             | Event::Gone { .. } => {
@@ -241,8 +243,16 @@ impl Waiting<'_> {
             let picked_up = record.handled.as_ref().is_some_and(|handled| {
                 handled.key.instant >= began && handled.wish == self.direction.wish()
             });
+            let watched = record.watched_until().filter(|_| picked_up);
             match &record.phase {
-                Phase::InFlight { .. } => {}
+                Phase::InFlight { .. } => {
+                    if let Some(until) = watched {
+                        let direction = self.direction;
+                        let watching = Event::Watching { direction, until };
+                        let now = self.session.clock().now();
+                        self.hear(&Outcome::of(&record, now, watching))?;
+                    }
+                }
                 _ if !picked_up && self.waited() < PICKED_UP_WITHIN => {}
                 Phase::Settled { .. } => {
                     self.failed |= !picked_up;

@@ -88,7 +88,8 @@ shapes! {
                 "enum": [
                     "asked", "forced", "already-there", "would-ask", "seen", "refused", "stuck",
                     "overtaken", "let-go", "joined", "orphaned", "conflict", "held",
-                    "unknown-schedule", "gone", "replaced", "postponed", "declined", "status"
+                    "unknown-schedule", "gone", "replaced", "postponed", "awaiting",
+                    "watching", "declined", "status"
                 ]
             },
             "direction": { "enum": ["stop", "start"], "description": "Which way, if any." },

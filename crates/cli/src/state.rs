@@ -7,6 +7,7 @@ use domain::{
     resource::Power,
 };
 use jiff::Timestamp;
+use lifecycle::outcome::watching;
 
 /// Where in its life a resource is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +24,10 @@ impl State {
     pub(crate) fn of(record: &Record) -> Self {
         let (phase, words, since) = match &record.phase {
             Phase::Settled { at } => ("settled", power(*at).to_owned(), seen_since(record, *at)),
+            Phase::InFlight { transition } if record.watched_until().is_some() => {
+                let at = transition.direction.end();
+                ("in-flight", power(at).to_owned(), seen_since(record, at))
+            }
             Phase::InFlight { transition } => {
                 let words = match (transition.direction, problem(record)) {
                     (Direction::Stop, _) => "stopping",
@@ -56,7 +61,12 @@ pub(crate) fn sentence(record: &Record) -> String {
     match &record.phase {
         Phase::Refused { transition, .. } => format!("Its {} was refused", transition.direction),
         Phase::Stuck { transition, .. } => format!("Its {} is stuck", transition.direction),
-        Phase::Settled { .. } | Phase::InFlight { .. } | Phase::Gone { .. } => {
+        Phase::InFlight { transition } => {
+            let watched = record.watched_until();
+            let watched = watched.map(|until| watching(transition.direction, until));
+            format!("It is {}", watched.unwrap_or(State::of(record).words))
+        }
+        Phase::Settled { .. } | Phase::Gone { .. } => {
             format!("It is {}", State::of(record).words)
         }
     }

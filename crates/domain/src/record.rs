@@ -425,6 +425,28 @@ pub struct ByHand {
     pub by: String,
     /// The invocation: the same one twice is one command.
     pub request_id: String,
+    /// The invocations of the commands before it, latest first, a few: none of them acts again when
+    /// its event is delivered once more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<String>,
+}
+
+/// How many earlier commands are remembered.
+const EARLIER: usize = 8;
+
+impl ByHand {
+    /// Whether an invocation gave this command, or one of those before it.
+    #[must_use]
+    pub fn knows(&self, request_id: &str) -> bool {
+        self.request_id == request_id || self.earlier.iter().any(|id| id == request_id)
+    }
+
+    /// The invocations of this command and of those before it, as a newer one keeps them.
+    #[must_use]
+    pub fn invocations(&self) -> Vec<String> {
+        let all = std::iter::once(&self.request_id).chain(&self.earlier);
+        all.take(EARLIER).cloned().collect()
+    }
 }
 
 /// One request of ours to a provider, as far as we know it.
@@ -594,6 +616,16 @@ impl Record {
         self.permit
             .as_ref()
             .is_some_and(|permit| now < permit.until)
+    }
+
+    /// Until when a resource that is seen where it should be is watched, for a request in the other
+    /// direction may still act.
+    #[must_use]
+    pub fn watched_until(&self) -> Option<Timestamp> {
+        let end = self.in_flight()?.direction.end();
+        let observed = self.observed.as_ref()?;
+        self.not_before
+            .filter(|_| observed.power == end && observed.busy.is_none())
     }
 
     /// Whether a shrink may have been accepted since `saved` was set. What is seen from then on may

@@ -71,7 +71,9 @@ pub(crate) async fn rehearse(
     outcomes
 }
 
-fn by_account(records: impl IntoIterator<Item = Record>) -> BTreeMap<AccountName, Vec<Record>> {
+pub(crate) fn by_account(
+    records: impl IntoIterator<Item = Record>,
+) -> BTreeMap<AccountName, Vec<Record>> {
     let mut by_account = BTreeMap::<AccountName, Vec<Record>>::new();
     for record in records {
         by_account

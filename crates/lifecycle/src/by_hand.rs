@@ -1,20 +1,22 @@
 //! A person's stop or start: recorded as an edge first, then carried out like any other.
 
+use std::collections::BTreeSet;
+
 use domain::{
     AccountName, ResourceRef, ScheduleName,
     configuration::Target,
     decision::{Verdict, judge},
     membership::{Membership, Subject},
-    record::{ByHand, Direction, Phase, Record},
+    record::{ByHand, Direction, Phase, Record, Transition},
 };
 use jiff::{SignedDuration, Timestamp};
 use store::{Found, InForce, StoreError};
 
 use crate::{
     Context, Error,
-    act::{act, rehearse},
+    act::{act, by_account, rehearse},
     left_alone::reread,
-    outcome::{Event, Outcome, Report},
+    outcome::{Event, HeldResource, Outcome, Report},
     plan::manner,
 };
 
@@ -73,7 +75,16 @@ pub async fn command(
     let in_force = context.store.in_force().await?;
     check(&command.target, &in_force)?;
     let found = targets(context, &command.target, &in_force).await?;
-    let records = report.readable(found);
+    let mut records = report.readable(found);
+    if !matches!(command.target, CommandTarget::Resources(_)) {
+        // Only a command that names a resource reaches one that is held.
+        for (account, held) in by_account(records.extract_if(.., |record| record.held)) {
+            let resources: Vec<_> = held.iter().map(HeldResource::of).collect();
+            let count = resources.len();
+            let event = Event::Held { count, resources };
+            report.answer(context, [Outcome::of_account(&account, now, event)]);
+        }
+    }
     let missing = missing(&command.target, &records, &report);
     for (resource, reason) in missing {
         let outcome = Outcome {
@@ -105,7 +116,48 @@ pub async fn command(
     let acted = act(context, direction, &recorded).await?;
     report.outcomes.extend(acted.outcomes);
     report.left_alone.extend(acted.left_alone);
+    let heard: BTreeSet<_> = report
+        .outcomes
+        .iter()
+        .filter_map(Outcome::resource)
+        .collect();
+    recorded.retain(|reference| !heard.contains(reference));
+    let unheard = report.readable(context.store.records(&recorded).await?);
+    for record in unheard {
+        let awaiting = awaiting(direction, &record, context.clock.now());
+        let awaiting = Outcome::of(&record, context.clock.now(), awaiting);
+        report.answer(context, [awaiting]);
+    }
     Ok(report)
+}
+
+/// What a command waits for that was recorded and led to no request yet.
+fn awaiting(direction: Direction, record: &Record, now: Timestamp) -> Event {
+    let done = match direction {
+        Direction::Stop => "stopped",
+        Direction::Start => "started",
+    };
+    let under_way = |transition: &Transition| match transition.direction {
+        Direction::Stop => "stopping",
+        Direction::Start => "starting",
+    };
+    if let Some(until) = record.watched_until().filter(|&until| until > now) {
+        return Event::Watching { direction, until };
+    }
+    let reason = match record.in_flight() {
+        Some(transition) if transition.direction == direction => {
+            format!("it is {} already", under_way(transition))
+        }
+        Some(transition) => format!(
+            "it is still {}; it will be {done} as soon as that is seen",
+            under_way(transition)
+        ),
+        None if record.permit_is_open(now) => {
+            format!("a request has just been sent; it will be {done} once its answer is known")
+        }
+        None => format!("it will be {done} within a minute or two"),
+    };
+    Event::Awaiting { direction, reason }
 }
 
 /// Refuses a command about a schedule or an account that is not configured: a rule of a user's that
@@ -220,7 +272,7 @@ fn declined(
         })
 }
 
-/// Writes the command into the record; false if this invocation's command is there already.
+/// Writes the command into the record; false if the event of this invocation was delivered before.
 async fn write(
     context: Context<'_>,
     record: Record,
@@ -229,13 +281,14 @@ async fn write(
 ) -> Result<bool, Error> {
     let reference = record.reference.clone();
     let mut base = Some(record);
-    for _ in 0..TRIES {
+    for tried in 0..TRIES {
         let Some(record) = base else {
             return Ok(false);
         };
         let known = record.asked_by_hand.as_ref();
-        if known.is_some_and(|by_hand| by_hand.request_id == command.request_id) {
-            return Ok(false);
+        if known.is_some_and(|by_hand| by_hand.knows(&command.request_id)) {
+            // Where we have tried already, only the answer to our own write was lost.
+            return Ok(tried > 0);
         }
         let asked = asked(record, direction, command, context.clock.now());
         match context.store.save(asked).await {
@@ -251,11 +304,15 @@ async fn write(
 fn asked(mut record: Record, direction: Direction, command: &Command, now: Timestamp) -> Record {
     let handled = record.handled.as_ref().map(|handled| handled.key.instant);
     let after_handled = handled.map(|at| at + SignedDuration::from_millis(1));
+    let before = record.asked_by_hand.take();
     record.asked_by_hand = Some(ByHand {
         instant: after_handled.map_or(now, |at| at.max(now)),
         wish: direction.wish(),
         by: command.by.clone(),
         request_id: command.request_id.clone(),
+        earlier: before
+            .map(|before| before.invocations())
+            .unwrap_or_default(),
     });
     record.due_at = Some(now);
     record.retry_at = None;

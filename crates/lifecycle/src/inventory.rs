@@ -576,11 +576,7 @@ impl Tally {
 
     fn note_held(&mut self, record: &Record) {
         if record.held {
-            self.held.push(HeldResource {
-                resource: record.reference.clone(),
-                name: record.name.clone(),
-                schedule: record.schedule.clone(),
-            });
+            self.held.push(HeldResource::of(record));
         }
     }
 

@@ -378,6 +378,8 @@ fn of_resource(about: About<()>, event: &Event) -> Option<Notice> {
         | Event::UnknownSchedule { .. }
         | Event::Replaced { .. }
         | Event::Postponed { .. }
+        | Event::Awaiting { .. }
+        | Event::Watching { .. }
         | Event::Declined { .. }
         | Event::Status { .. } => None,
     }

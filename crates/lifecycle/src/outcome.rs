@@ -234,6 +234,20 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "is_false")]
         repeated: bool,
     },
+    /// A command was recorded, and is carried out as soon as something else is over.
+    Awaiting {
+        /// Stop or start.
+        direction: Direction,
+        /// What is waited for.
+        reason: String,
+    },
+    /// Seen where it should be, and watched: a request in the other direction may still act.
+    Watching {
+        /// Towards which end it is.
+        direction: Direction,
+        /// Until when.
+        until: Timestamp,
+    },
     /// A command was not followed.
     Declined {
         /// Why, and what to do instead.
@@ -257,6 +271,16 @@ pub struct HeldResource {
     /// The schedule that it is to follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<ScheduleName>,
+}
+
+impl HeldResource {
+    pub(crate) fn of(record: &Record) -> Self {
+        Self {
+            resource: record.reference.clone(),
+            name: record.name.clone(),
+            schedule: record.schedule.clone(),
+        }
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
@@ -304,6 +328,15 @@ impl Outcome {
                 follows: follows(record),
             },
             event,
+        }
+    }
+
+    /// The resource that it is about; none for an account.
+    #[must_use]
+    pub fn resource(&self) -> Option<ResourceRef> {
+        match &self.subject {
+            Subject::Resource { resource, .. } => Some(resource.clone()),
+            Subject::Account { .. } => None,
         }
     }
 
@@ -436,10 +469,23 @@ impl fmt::Display for Event {
                 )
             }
             Self::Postponed { reason, .. } => write!(f, "later: {reason}"),
+            Self::Awaiting { reason, .. } => f.write_str(reason),
+            Self::Watching { direction, until } => f.write_str(&watching(*direction, *until)),
             Self::Declined { reason } => write!(f, "declined: {reason}"),
             Self::Status { state } => f.write_str(state),
         }
     }
+}
+
+/// That a resource is where it should be, and why it is watched all the same.
+#[must_use]
+pub fn watching(direction: Direction, until: Timestamp) -> String {
+    let (state, opposite) = match direction {
+        Direction::Stop => ("stopped", "start"),
+        Direction::Start => ("running", "stop"),
+    };
+    let until = until.strftime("%H:%M");
+    format!("{state}; watched until {until} UTC, for an earlier {opposite} may still act")
 }
 
 fn seen(

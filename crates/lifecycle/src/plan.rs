@@ -495,7 +495,10 @@ impl Planner<'_> {
             record.may_become = request.target;
         }
         record.not_before = Some(until);
-        self.write(record, ended, Vec::new())
+        let direction = self.direction;
+        let watching = Event::Watching { direction, until };
+        let events = (until > self.setting.now).then_some(watching);
+        self.write(record, ended, events.into_iter().collect())
     }
 
     /// Observe mode: decided, recorded and reported; nothing is sent.

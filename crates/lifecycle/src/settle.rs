@@ -79,7 +79,7 @@ pub(crate) fn follow(record: &Record, seen: Seen<'_>, setting: Setting<'_>) -> F
             .not_before
             .is_some_and(|until| seen.requested_at < until);
         return if early {
-            follower.observed()
+            follower.watched()
         } else {
             follower.settle()
         };
@@ -376,6 +376,19 @@ impl Follower<'_> {
 
     fn last(&self, ending: LastEnding) -> Option<Last> {
         last(self.record, self.transition, ending, self.setting.now)
+    }
+
+    /// At the end, but too early to settle: reported when the look is the first to show it.
+    fn watched(&self) -> Follow {
+        let record = self.with_observation();
+        if record == *self.record {
+            return Follow::Wait;
+        }
+        let direction = self.transition.direction;
+        let watching = record
+            .watched_until()
+            .map(|until| Event::Watching { direction, until });
+        self.write(record, None, watching.into_iter().collect())
     }
 
     /// Nothing new but perhaps what the look shows.

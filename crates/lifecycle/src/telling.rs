@@ -143,6 +143,8 @@ fn count(outcome: &Outcome, metrics: &mut Metrics) {
         | Event::UnknownSchedule { .. }
         | Event::Gone { .. }
         | Event::Replaced { .. }
+        | Event::Awaiting { .. }
+        | Event::Watching { .. }
         | Event::Declined { .. }
         | Event::Status { .. } => {}
     }
@@ -208,6 +210,8 @@ fn gravity(event: &Event) -> Gravity {
         | Event::LetGo { .. }
         | Event::Joined { .. }
         | Event::Gone { saved: None }
+        | Event::Awaiting { .. }
+        | Event::Watching { .. }
         | Event::Declined { .. }
         | Event::Status { .. } => Gravity::Usual,
     }

@@ -97,6 +97,8 @@ impl Summary {
             | Event::Held { .. }
             | Event::Replaced { .. }
             | Event::Postponed { .. }
+            | Event::Awaiting { .. }
+            | Event::Watching { .. }
             | Event::Declined { .. }
             | Event::Status { .. } => {}
         }

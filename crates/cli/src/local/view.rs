@@ -135,6 +135,7 @@ impl Bars {
                 }
             }
             Event::Seen { .. }
+            | Event::Watching { .. }
             | Event::Refused { .. }
             | Event::Stuck { .. }
             | Event::Overtaken { .. }
@@ -155,6 +156,7 @@ impl Bars {
             | Event::UnknownSchedule { .. }
             | Event::Replaced { .. }
             | Event::Postponed { .. }
+            | Event::Awaiting { .. }
             | Event::Declined { .. }
             | Event::Status { .. } => {}
         }

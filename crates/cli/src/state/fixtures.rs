@@ -134,6 +134,7 @@ pub(crate) fn stopping_database() -> Record {
             wish: Wish::Stopped,
             by: "ada".to_owned(),
             request_id: "request-1".to_owned(),
+            earlier: Vec::new(),
         }),
         saved: Some(SavedState::Database {
             plan: "db-s-2vcpu-4gb".to_owned(),

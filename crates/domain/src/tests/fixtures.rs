@@ -268,6 +268,7 @@ impl Record {
             wish,
             by: "ada".to_owned(),
             request_id: "request-1".to_owned(),
+            earlier: Vec::new(),
         });
         self
     }

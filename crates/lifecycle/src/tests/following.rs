@@ -74,9 +74,17 @@ fn nothing_settles_while_busy() {
 #[test]
 fn nothing_settles_on_a_look_before_its_time() {
     let case = starting(server()).not_before("08:10");
-    case.clone().at("08:09:59").goes_on();
+    let write = case.clone().at("08:09:59").records();
+    assert_eq!(write.record.phase, case.record.phase);
+    let watching = Event::Watching {
+        direction: START,
+        until: at("08:10"),
+    };
+    assert_eq!(write.events, [watching], "said once, when it is seen first");
+    let seen = case.clone().record(|record| *record = write.record.clone());
+    seen.at("08:09:59").waits();
     let earlier_look = case.clone().at("08:10:05").looked_at("08:09:59");
-    earlier_look.goes_on();
+    assert!(earlier_look.records().record.in_flight().is_some());
     assert!(is_settled(
         &case.at("08:10").records().record,
         Power::Running

@@ -330,6 +330,7 @@ impl Case {
             wish,
             by: "ada".to_owned(),
             request_id: "request-1".to_owned(),
+            earlier: Vec::new(),
         };
         self.record(|record| record.asked_by_hand = Some(by_hand))
     }

@@ -67,6 +67,7 @@ fn the_form_of_a_settled_record() {
             wish: Wish::Running,
             by: "ada".to_owned(),
             request_id: "r-1".to_owned(),
+            earlier: Vec::new(),
         }),
         held: true,
         doubled_by: Some(reference("hz-us/server/1")),

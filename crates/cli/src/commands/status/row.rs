@@ -13,6 +13,7 @@ use domain::{
     schedule::Wish,
 };
 use jiff::{Timestamp, tz::TimeZone};
+use lifecycle::outcome::watching;
 use schemars::JsonSchema;
 use serde::Serialize;
 use store::AccountState;
@@ -184,6 +185,9 @@ fn remark(record: &Record, verdict: &Verdict, rules: Rules<'_>, now: Timestamp) 
         && observer(record, &rule.manner, rules.configuration).is_some()
     {
         remarks.push("observed only: nothing is sent".to_owned());
+    }
+    if let (Some(until), Some(transition)) = (record.watched_until(), record.in_flight()) {
+        remarks.push(watching(transition.direction, until));
     }
     if let Some(at) = record.retry_at.filter(|&at| at > now) {
         remarks.push(format!("tried again at {}", at.strftime("%H:%M UTC")));

@@ -219,6 +219,7 @@ fn programs_read_the_whole_chain() {
             wish: Wish::Stopped,
             by: "ada".to_owned(),
             request_id: "request-1".to_owned(),
+            earlier: Vec::new(),
         }),
         ..office("do-main/droplet/1", "web-1")
     };

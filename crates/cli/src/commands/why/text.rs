@@ -105,6 +105,10 @@ impl Text<'_> {
         let state = &self.why.sentence;
         match (&self.explanation.decision, self.why.phase) {
             (_, "in-flight") => match self.why.since {
+                // Watched since it was seen; the sentence says until when.
+                Some(_) if self.why.state != "stopping" && self.why.state != "starting" => {
+                    format!("{state}.")
+                }
                 Some(since) => {
                     let taken = long(self.why.now.duration_since(since));
                     format!("{state}, for {taken} now.")

@@ -1,0 +1,235 @@
+//! Starts that are refused, tokens that are replaced, requests that are lost: what comes back in the
+//! morning, and how soon.
+
+use cloud_simulator::Act;
+use domain::{
+    record::{Direction, Phase},
+    resource::{Power, SavedState},
+    schedule::Wish,
+};
+use jiff::SignedDuration;
+use lifecycle::Event;
+use serde_json::json;
+
+use crate::support::{
+    ACCOUNTS, World, droplet, fault, monday, office_hours, reference, run, server,
+};
+
+const DROPLET: &str = "do-main/droplet/1";
+const SERVER: &str = "hz-eu/server/11";
+
+/// [`office_hours`] with a night that is over at 18:40 UTC.
+fn short_night() -> String {
+    let night = r#"end = "19:00" }, { begin = "19:40", end = "23:00" }"#;
+    office_hours("", "", "").replace(r#"end = "19:00" }"#, night)
+}
+
+fn is_settled(record: &domain::record::Record, at: Power) -> bool {
+    record.phase == Phase::Settled { at }
+}
+
+/// A Droplet and a server that were stopped on Monday evening; it is 18:38 UTC.
+async fn before_the_start() -> World {
+    let fleet = [
+        ACCOUNTS,
+        &droplet(1, "web", &["offhours:office"]),
+        &server(11, ""),
+    ]
+    .concat();
+    let world = World::start(&short_night(), &fleet, monday("17:48:00")).await;
+    world.run_until(monday("18:38:30")).await;
+    for resource in [DROPLET, SERVER] {
+        assert!(is_settled(&world.record(resource).await, Power::Stopped));
+    }
+    world
+}
+
+#[test]
+fn a_pool_whose_lost_shrink_landed_comes_back_whole_whatever_a_person_left_of_it() {
+    run(async {
+        let pool = "do-main/node-pool/c1/p1";
+        let cluster = r#"
+            [[clusters]]
+            id = "c1"
+            name = "staging"
+            tags = ["offhours:office"]
+            [[clusters.pools]]
+            id = "p1"
+            name = "general"
+            count = 3
+            autoscale = { min = 1, max = 5 }
+        "#;
+        let fleet = [ACCOUNTS, cluster].concat();
+        let world = World::start(&short_night(), &fleet, monday("17:48:00")).await;
+        world.run_until(monday("17:59:30")).await;
+        world.simulator().add_fault(fault(&json!({
+            "match": { "method": "PUT" },
+            "does": { "answer": { "status": 504, "after_effect": true } },
+        })));
+        world.run_until(monday("18:00:50")).await;
+        // A developer whose jobs are pending wants one node back.
+        let scale = Act::Scale {
+            count: 1,
+            autoscale: None,
+        };
+        world.simulator().person(&reference(pool), scale).unwrap();
+        world.run_until(monday("19:10:30")).await;
+        let record = world.record(pool).await;
+        assert_eq!(record.saved, None);
+        let size = record.observed.unwrap().size.unwrap();
+        let SavedState::NodePool { count, autoscale } = size else {
+            panic!("{size:?}");
+        };
+        let bounds = autoscale.map(|bounds| (bounds.min, bounds.max));
+        assert_eq!((count, bounds), (3, Some((1, 5))));
+    });
+}
+
+#[test]
+fn one_answer_of_any_refusal_costs_a_start_minutes_and_not_the_day() {
+    for (status, within) in [(401, 3), (403, 3), (404, 3), (422, 18)] {
+        run(async {
+            let mut world = before_the_start().await;
+            for resource in [DROPLET, SERVER] {
+                world.simulator().add_fault(fault(&json!({
+                    "match": { "method": "POST", "resource": resource },
+                    "does": { "answer": { "status": status } },
+                })));
+            }
+            let edge = monday("18:40:30");
+            world.run_until(edge).await;
+            for resource in [DROPLET, SERVER] {
+                let record = world.record(resource).await;
+                assert!(record.in_flight().is_some(), "{status}: {record:#?}");
+                let refused = |e: &&Event| matches!(e, Event::Refused { .. });
+                let events = world.events(resource);
+                let expected = usize::from(status == 422);
+                assert_eq!(events.iter().filter(refused).count(), expected, "{status}");
+            }
+            world
+                .run_until(edge + SignedDuration::from_mins(within))
+                .await;
+            for resource in [DROPLET, SERVER] {
+                let record = world.record(resource).await;
+                assert!(is_settled(&record, Power::Running), "{status}: {record:#?}");
+            }
+        });
+    }
+}
+
+#[test]
+fn a_refusal_that_lasts_is_reported_once_and_asked_about_every_quarter_of_an_hour() {
+    run(async {
+        let mut world = before_the_start().await;
+        world.simulator().add_fault(fault(&json!({
+            "match": { "method": "POST", "resource": DROPLET },
+            "times": 100,
+            "does": { "answer": { "status": 422 } },
+        })));
+        let before = world.changes().len();
+        world.run_until(monday("20:41:30")).await;
+        let events = world.events(DROPLET);
+        let refused = events.iter().filter(|e| matches!(e, Event::Refused { .. }));
+        assert_eq!(refused.count(), 1);
+        // Nine of the Droplet, and one of the server.
+        assert_eq!(world.changes().len() - before, 10);
+        // The end edge still turns it.
+        world.run_until(monday("22:05:30")).await;
+        assert!(is_settled(&world.record(DROPLET).await, Power::Stopped));
+    });
+}
+
+#[test]
+fn a_reversed_stop_is_started_as_soon_as_it_is_seen_and_says_what_it_waits_for() {
+    run(async {
+        let fleet = [ACCOUNTS, &droplet(1, "web", &["offhours:office"])].concat();
+        let mut world = World::start(&short_night(), &fleet, monday("10:00:00")).await;
+        world.run_until(monday("10:06:30")).await;
+        let target = json!({ "resources": [DROPLET] });
+        world.stop(&target).await;
+        world.run_until(monday("10:06:35")).await;
+        let report = world.start_now(&target).await;
+        let events: Vec<_> = report.outcomes.iter().map(|o| &o.event).collect();
+        assert!(
+            matches!(events[..], [Event::Awaiting { direction: Direction::Start, reason }]
+                if reason.contains("still stopping; it will be started")),
+            "{events:?}"
+        );
+        world.run_until(monday("10:10:30")).await;
+        let record = world.record(DROPLET).await;
+        assert!(is_settled(&record, Power::Running), "{record:#?}");
+        assert_eq!(world.changes().len(), 2);
+        let events = world.events(DROPLET);
+        let started = |e: &Event| {
+            matches!(
+                e,
+                Event::Seen {
+                    direction: Direction::Start,
+                    ..
+                }
+            )
+        };
+        assert!(events.iter().any(started), "{events:#?}");
+    });
+}
+
+#[test]
+fn a_stop_that_is_reversed_before_it_shows_is_watched_and_says_so() {
+    run(async {
+        let fleet = [ACCOUNTS, &server(11, "")].concat();
+        let world = World::start(&short_night(), &fleet, monday("10:00:00")).await;
+        world.run_until(monday("10:06:30")).await;
+        let target = json!({ "resources": [SERVER] });
+        world.stop(&target).await;
+        world.run_until(monday("10:06:35")).await;
+        let report = world.start_now(&target).await;
+        let events: Vec<_> = report.outcomes.iter().map(|o| &o.event).collect();
+        assert!(matches!(events[..], [Event::Watching { .. }]), "{events:?}");
+        // The guest obeys the earlier shutdown all the same, and is started again.
+        world.run_until(monday("10:09:30")).await;
+        let record = world.record(SERVER).await;
+        assert!(record.watched_until().is_some(), "{record:#?}");
+        assert_eq!(world.changes().len(), 2);
+        world.run_until(monday("10:18:30")).await;
+        assert!(is_settled(&world.record(SERVER).await, Power::Running));
+    });
+}
+
+#[test]
+fn the_same_invocation_delivered_once_more_undoes_no_later_command() {
+    run(async {
+        let fleet = [ACCOUNTS, &droplet(1, "web", &["offhours:office"])].concat();
+        let world = World::start(&short_night(), &fleet, monday("10:00:00")).await;
+        world.run_until(monday("10:06:30")).await;
+        let mut record = world.record(DROPLET).await;
+        let first = domain::record::ByHand {
+            instant: monday("10:06:00"),
+            wish: Wish::Running,
+            by: "ada".to_owned(),
+            request_id: "second".to_owned(),
+            earlier: vec!["first".to_owned()],
+        };
+        assert!(first.knows("first") && first.knows("second") && !first.knows("third"));
+        assert_eq!(first.invocations(), ["second", "first"]);
+        record.asked_by_hand = Some(first);
+        world.local.store().save(record).await.unwrap();
+        world.stop(&json!({ "resources": [DROPLET] })).await;
+        let command = world.record(DROPLET).await.asked_by_hand.unwrap();
+        assert_eq!(command.earlier, ["second", "first"]);
+    });
+}
+
+#[test]
+fn an_override_that_reverses_an_accepted_stop_does_not_wait_ten_minutes() {
+    run(async {
+        let fleet = [ACCOUNTS, &droplet(1, "web", &["offhours:office"])].concat();
+        let world = World::start(&short_night(), &fleet, monday("17:48:00")).await;
+        world.run_until(monday("18:00:04")).await;
+        world
+            .override_with(DROPLET, Wish::Running, SignedDuration::from_hours(2))
+            .await;
+        world.run_until(monday("18:03:30")).await;
+        let record = world.record(DROPLET).await;
+        assert!(is_settled(&record, Power::Running), "{record:#?}");
+    });
+}
