@@ -363,8 +363,12 @@ def bad_exchanges():
         "request path database_cluster_uuid",
         exchange_of("GET", "/v2/databases/abc", 404, REFUSED),
     )
-    yield "request path", exchange_of("GET", "/v2/volumes", 404, REFUSED)
-    yield "request method", exchange_of("DELETE", "/v2/droplets/1", 405, REFUSED)
+    yield "request path", exchange_of("GET", "/v2/nowhere", 404, REFUSED)
+    # Deleting by tag: the documents leave it out on purpose.
+    yield (
+        "request method",
+        exchange_of("DELETE", "/v2/droplets", 405, REFUSED, query="tag_name=web"),
+    )
     yield (
         "request query per_page",
         exchange_of(
