@@ -32,18 +32,14 @@ python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "Python is too old: install 3.10 or later" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { echo "Python's venv module is missing (Debian: apt-get install python3-venv)" >&2; exit 1; }
 
-# Everything from PyPI, pinned, inside the checkout.
-$(VENV)/installed: tests/python/requirements.txt | python
-	@echo "Setting up $(VENV) ..."
-	@$(PYTHON) -m venv $(VENV)
-	@$(VENV)/bin/pip install --quiet --disable-pip-version-check -r tests/python/requirements.txt
-	@touch $@
-
-# The AWS emulator, likewise, apart from what would not have it beside itself.
-$(EMULATOR_VENV)/installed: tests/python/emulator.txt | python
-	@echo "Setting up $(EMULATOR_VENV) ..."
-	@$(PYTHON) -m venv $(EMULATOR_VENV)
-	@$(EMULATOR_VENV)/bin/pip install --quiet --disable-pip-version-check -r tests/python/emulator.txt
+# Everything from PyPI, pinned, inside the checkout. The AWS emulator is apart from what needs other
+# versions of the same packages.
+$(VENV)/installed: tests/python/requirements.txt
+$(EMULATOR_VENV)/installed: tests/python/emulator.txt
+$(VENV)/installed $(EMULATOR_VENV)/installed: | python
+	@echo "Setting up $(@D) ..."
+	@$(PYTHON) -m venv $(@D)
+	@$(@D)/bin/pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
 # cargo-deny, pinned, inside the checkout.
