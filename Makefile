@@ -8,6 +8,7 @@ CARGO ?= cargo
 PYTHON ?= python3
 VENV := .venv
 EMULATOR_VENV := .emulator
+CHECKOV_VENV := .checkov
 TOOLS := .tools
 # The oldest toolchain that the dependencies accept; Cargo.toml's rust-version.
 RUST_VERSION := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
@@ -32,11 +33,12 @@ python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "Python is too old: install 3.10 or later" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { echo "Python's venv module is missing (Debian: apt-get install python3-venv)" >&2; exit 1; }
 
-# Everything from PyPI, pinned, inside the checkout. The AWS emulator is apart from what needs other
-# versions of the same packages.
+# Everything from PyPI, pinned, inside the checkout. The AWS emulator and checkov are apart from what
+# needs other versions of the same packages.
 $(VENV)/installed: tests/python/requirements.txt
 $(EMULATOR_VENV)/installed: tests/python/emulator.txt
-$(VENV)/installed $(EMULATOR_VENV)/installed: | python
+$(CHECKOV_VENV)/installed: tests/python/checkov.txt
+$(VENV)/installed $(EMULATOR_VENV)/installed $(CHECKOV_VENV)/installed: | python
 	@echo "Setting up $(@D) ..."
 	@$(PYTHON) -m venv $(@D)
 	@$(@D)/bin/pip install --quiet --disable-pip-version-check -r $<
@@ -97,7 +99,7 @@ run: rust ## Build, then show a simulated day of the example fleet in about a mi
 	 env -u OFFHOURS_DATA -u OFFHOURS_SIMULATE $$target/debug/offhours local --simulate
 
 .PHONY: test
-test: rehearsal ## Set up everything and run every test
+test: rehearsal $(CHECKOV_VENV)/installed ## Set up everything and run every test
 	@export PATH="$$PWD/$(VENV)/bin:$$PATH" OFFHOURS_PYTHON="$$PWD/$(VENV)/bin/python"; \
 	 pytest --quiet tests/infra; \
 	 $(CARGO) test --workspace --locked --doc; \
@@ -129,8 +131,13 @@ deny: rust $(TOOLS)/cargo-deny-$(CARGO_DENY) ## Check licences, bans and sources
 	@$(TOOLS)/bin/cargo-deny --offline check licenses bans sources
 
 .PHONY: lint-template
-lint-template: $(VENV)/installed ## Lint the template for AWS
+lint-template: $(VENV)/installed $(CHECKOV_VENV)/installed ## Lint the template for AWS
 	@$(VENV)/bin/cfn-lint --config-file infra/cfnlint.yaml
+	@$(VENV)/bin/python tests/infra/resolved.py > $(CHECKOV_VENV)/template.json
+# An environment of its own: neither a platform's key nor the user's own settings of checkov count.
+	@found=$$(env -i HOME="$$PWD/$(CHECKOV_VENV)" PATH="$$PATH" $(CHECKOV_VENV)/bin/checkov \
+	   --config-file infra/checkov.yaml --file $(CHECKOV_VENV)/template.json 2>&1) || \
+	 { printf '%s\n' "$$found" "Mend infra/template.yaml, or add an exception with its reason to infra/checkov.yaml" >&2; exit 1; }
 
 .PHONY: lint-python
 lint-python: $(VENV)/installed ## Check the Python: formatting and lints
@@ -147,5 +154,5 @@ bench: rust ## Measure schedule evaluation, and the commands on much
 
 .PHONY: clean
 clean: ## Remove everything that was built or set up
-	@rm -rf $(VENV) $(EMULATOR_VENV) $(TOOLS)
+	@rm -rf $(VENV) $(EMULATOR_VENV) $(CHECKOV_VENV) $(TOOLS)
 	@$(CARGO) clean

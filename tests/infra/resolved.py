@@ -1,0 +1,28 @@
+"""Prints the template with everything that is optional, and with no expression left in it.
+
+checkov silently passes over what it cannot resolve: a policy with an `!If` in it is not judged.
+"""
+
+import json
+import os
+
+from template import EVERYTHING, REGION, Stack
+
+
+def resolved(stack: Stack) -> dict:
+    """A stack's template: every condition decided, every reference replaced."""
+    resources = {
+        name: {
+            "Type": one["Type"],
+            "Metadata": stack.value(one.get("Metadata", {})),
+            "Properties": stack.properties(name),
+        }
+        for name, one in stack.resources.items()
+    }
+    return {"AWSTemplateFormatVersion": "2010-09-09", "Resources": resources}
+
+
+if __name__ == "__main__":
+    # The transform asks for a region; nothing is sent anywhere.
+    os.environ.setdefault("AWS_DEFAULT_REGION", REGION)
+    print(json.dumps(resolved(Stack(**EVERYTHING)), indent=1))
