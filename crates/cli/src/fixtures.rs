@@ -187,6 +187,6 @@ pub(crate) async fn store_with(configuration: &str) -> Store {
 pub(crate) async fn remember(store: &Store, record: Record, entries: &[HistoryEntry]) {
     let mut record = store.save(record).await.unwrap();
     for entry in entries {
-        record = store.save_with_history(record, entry).await.unwrap();
+        record = store.commit(record, Some(entry)).await.unwrap();
     }
 }

@@ -262,11 +262,7 @@ impl Batch<'_> {
 
     async fn write(&self, write: Write, now: Timestamp) -> Result<Vec<Outcome>, Error> {
         let store = self.context.store;
-        let saved = match &write.history {
-            Some(entry) => store.save_with_history(write.record, entry).await,
-            None => store.save(write.record).await,
-        };
-        match saved {
+        match store.commit(write.record, write.history.as_ref()).await {
             Ok(record) => Ok(self.context.told(outcomes(&record, now, write.events))),
             // Somebody else has it: what is still due is decided again at the next tick.
             Err(StoreError::Stale { .. }) => Ok(Vec::new()),
@@ -332,23 +328,14 @@ impl Batch<'_> {
         }
     }
 
-    /// Writes the permit. A write whose own answer was lost is known by its writer.
+    /// Writes the permit; none if another writer was there first.
     async fn claim(
         &self,
         record: Record,
         ended: Option<&store::HistoryEntry>,
     ) -> Result<Option<Record>, Error> {
-        let mut ours = record.clone();
-        ours.revision.0 += 1;
-        let saved = match ended {
-            Some(entry) => self.context.store.save_with_history(record, entry).await,
-            None => self.context.store.save(record).await,
-        };
-        match saved {
+        match self.context.store.commit(record, ended).await {
             Ok(record) => Ok(Some(record)),
-            Err(StoreError::Stale {
-                current: Some(current),
-            }) if *current == ours => Ok(Some(ours)),
             Err(StoreError::Stale { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }

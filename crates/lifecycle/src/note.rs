@@ -76,11 +76,7 @@ pub(crate) async fn write(
         record.permit = None;
         let ended = apply(&mut record, cut, answer, now);
         record.due_at = due_at(&record, rules, now);
-        let saved = match &ended {
-            Some(entry) => store.save_with_history(record, entry).await,
-            None => store.save(record).await,
-        };
-        match saved {
+        match store.commit(record, ended.as_ref()).await {
             Ok(_) => return Ok(()),
             Err(StoreError::Stale { .. }) => base = reread(store, &reference).await?,
             Err(error) => return Err(error),

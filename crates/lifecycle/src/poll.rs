@@ -318,11 +318,7 @@ impl Follower<'_> {
     async fn write(&self, write: Write) -> Result<Followed, Error> {
         let now = self.context.clock.now();
         let store = self.context.store;
-        let saved = match &write.history {
-            Some(entry) => store.save_with_history(write.record, entry).await,
-            None => store.save(write.record).await,
-        };
-        match saved {
+        match store.commit(write.record, write.history.as_ref()).await {
             Ok(record) => {
                 let events = write.events.into_iter();
                 let outcomes = events.map(|event| Outcome::of(&record, now, event));

@@ -53,7 +53,8 @@ impl Store {
         author: &str,
         now: Timestamp,
     ) -> Result<Generation, ApplyError> {
-        self.commit(configuration, (author, None), now).await
+        self.bring_into_force(configuration, (author, None), now)
+            .await
     }
 
     /// Applies again what an earlier generation said, as a generation after `replaces`.
@@ -66,10 +67,11 @@ impl Store {
     ) -> Result<Generation, ApplyError> {
         let mut configuration = Configuration::clone(&*self.configuration(to).await?);
         configuration.generation = replaces;
-        self.commit(&configuration, (author, Some(to)), now).await
+        self.bring_into_force(&configuration, (author, Some(to)), now)
+            .await
     }
 
-    async fn commit(
+    async fn bring_into_force(
         &self,
         configuration: &Configuration,
         (author, repeats): (&str, Option<Generation>),

@@ -31,20 +31,53 @@ const SET_ACCOUNT: &str = "SET account = :account, #format = :format";
 pub(crate) const KNOWN_FORMAT: &str = "(attribute_not_exists(#format) OR #format <= :format)";
 
 impl Store {
-    /// Replaces the record whose revision `record` carries, and returns it with the next one.
+    /// [`Self::commit`] of a record with which nothing has ended.
+    pub async fn save(&self, record: Record) -> Result<Record, StoreError> {
+        self.commit(record, None).await
+    }
+
+    /// Replaces the record whose revision `record` carries, and returns it with the next one. The
+    /// history item of what has `ended` is written with it, both or none.
     ///
-    /// Revision zero means that there must be no record yet.
+    /// Revision zero means that there must be no record yet. A write whose earlier answer was lost
+    /// finds its own record there, and has succeeded.
     ///
     /// # Errors
-    /// [`StoreError::Stale`] if another revision stands there. When an earlier answer to this very
-    /// write was lost, that is our own: the caller compares the permit's writer.
-    pub async fn save(&self, mut record: Record) -> Result<Record, StoreError> {
+    /// [`StoreError::Stale`] if another writer's record stands there.
+    pub async fn commit(
+        &self,
+        mut record: Record,
+        ended: Option<&HistoryEntry>,
+    ) -> Result<Record, StoreError> {
         let replaces = next_revision(&mut record);
+        let item = item::of_record(&record)?;
+        let refused = match ended {
+            Some(entry) => self.put_with_history(&item, replaces, entry).await?,
+            None => self.put_record(&item, replaces).await?,
+        };
+        let current = match refused {
+            None => return Ok(record),
+            Some(Refused { current }) => current,
+        };
+        if current.as_ref() == Some(&item) {
+            return Ok(record);
+        }
+        let current = current.and_then(|item| item::to_record(item).ok());
+        Err(StoreError::Stale {
+            current: current.map(Box::new),
+        })
+    }
+
+    async fn put_record(
+        &self,
+        item: &Item,
+        replaces: Revision,
+    ) -> Result<Option<Refused>, StoreError> {
         let put = self
             .client
             .put_item()
             .table_name(&self.tables.resources)
-            .set_item(Some(item::of_record(&record)?))
+            .set_item(Some(item.clone()))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
         let put = match replaces {
             Revision(0) => put.condition_expression(ABSENT),
@@ -53,30 +86,29 @@ impl Store {
                 .expression_attribute_values(":replaces", revision(replaces)),
         };
         match put.send().await {
-            Ok(_) => Ok(record),
+            Ok(_) => Ok(None),
             Err(error) => match error.as_service_error() {
-                Some(PutItemError::ConditionalCheckFailedException(refused)) => {
-                    Err(stale(refused.item.clone()))
-                }
+                Some(PutItemError::ConditionalCheckFailedException(refused)) => Ok(Some(Refused {
+                    current: refused.item.clone(),
+                })),
                 Some(_) | None => Err(failed("write a record")(error)),
             },
         }
     }
 
-    /// [`Self::save`] and a history item, both or none.
-    pub async fn save_with_history(
+    async fn put_with_history(
         &self,
-        mut record: Record,
+        item: &Item,
+        replaces: Revision,
         entry: &HistoryEntry,
-    ) -> Result<Record, StoreError> {
+    ) -> Result<Option<Refused>, StoreError> {
         let what = "write a record and its history";
         let build = |error: aws_sdk_dynamodb::error::BuildError| {
             StoreError::Dynamo(what, Box::new(error.into()))
         };
-        let replaces = next_revision(&mut record);
         let put = Put::builder()
             .table_name(&self.tables.resources)
-            .set_item(Some(item::of_record(&record)?))
+            .set_item(Some(item.clone()))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
         let put = match replaces {
             Revision(0) => put.condition_expression(ABSENT),
@@ -103,19 +135,10 @@ impl Store {
             .send()
             .await;
         match answer {
-            Ok(_) => Ok(record),
-            Err(error) => match error.as_service_error() {
-                Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => {
-                    let refused = cancelled
-                        .cancellation_reasons()
-                        .iter()
-                        .find(|reason| reason.code() == Some("ConditionalCheckFailed"));
-                    match refused {
-                        Some(reason) => Err(stale(reason.item.clone())),
-                        None => Err(failed(what)(error)),
-                    }
-                }
-                Some(_) | None => Err(failed(what)(error)),
+            Ok(_) => Ok(None),
+            Err(error) => match error.as_service_error().and_then(Refused::of_transaction) {
+                Some(refused) => Ok(Some(refused)),
+                None => Err(failed(what)(error)),
             },
         }
     }
@@ -202,9 +225,21 @@ fn revision(revision: Revision) -> aws_sdk_dynamodb::types::AttributeValue {
     aws_sdk_dynamodb::types::AttributeValue::N(revision.0.to_string())
 }
 
-fn stale(current: Option<Item>) -> StoreError {
-    let current = current.and_then(|item| item::to_record(item).ok());
-    StoreError::Stale {
-        current: current.map(Box::new),
+/// A write that was refused because another revision stands there.
+struct Refused {
+    /// What stands there.
+    current: Option<Item>,
+}
+
+impl Refused {
+    fn of_transaction(error: &TransactWriteItemsError) -> Option<Self> {
+        let TransactWriteItemsError::TransactionCanceledException(cancelled) = error else {
+            return None;
+        };
+        let mut reasons = cancelled.cancellation_reasons().iter();
+        let refused = reasons.find(|reason| reason.code() == Some("ConditionalCheckFailed"))?;
+        Some(Self {
+            current: refused.item.clone(),
+        })
     }
 }

@@ -35,7 +35,7 @@ async fn every_write_raises_the_revision_by_one() {
     let second = store.save(first).await.unwrap();
     assert_eq!(second.revision, Revision(2));
     let entry = ended(&second.reference, 0);
-    let third = store.save_with_history(second, &entry).await.unwrap();
+    let third = store.commit(second, Some(&entry)).await.unwrap();
     assert_eq!(third.revision, Revision(3));
     assert_eq!(store.record(&third.reference).await.unwrap(), Some(third));
 }
@@ -44,7 +44,11 @@ async fn every_write_raises_the_revision_by_one() {
 async fn a_new_record_does_not_replace_one_that_stands_there() {
     let store = World::new().await.store();
     let first = store.save(server(1)).await.unwrap();
-    assert_eq!(stale(store.save(server(1)).await), Some(first.clone()));
+    let another = Record {
+        name: "another".to_owned(),
+        ..server(1)
+    };
+    assert_eq!(stale(store.save(another).await), Some(first.clone()));
     assert_eq!(store.record(&first.reference).await.unwrap(), Some(first));
 }
 
@@ -104,14 +108,31 @@ async fn of_twenty_who_write_at_once_one_wins() {
 }
 
 #[tokio::test]
-async fn a_write_whose_answer_is_lost_shows_its_own_record_as_the_present_one() {
+async fn a_write_whose_answer_is_lost_has_succeeded() {
     let world = World::new().await;
     let (store, wire) = world.process();
-    wire.lose_answer_after(0);
-    let current = stale(store.save(server(1)).await);
-    let ours = Record {
-        revision: Revision(1),
-        ..server(1)
+    for replaced in [server(1), pool_in_flight()] {
+        wire.lose_answer_after(0);
+        let saved = store.save(replaced.clone()).await.unwrap();
+        assert_eq!(wire.operations(), ["PutItem"; 2]);
+        let ours = Record {
+            revision: Revision(1),
+            ..replaced
+        };
+        assert_eq!(saved, ours);
+    }
+}
+
+#[tokio::test]
+async fn what_another_wrote_while_an_answer_was_lost_is_not_ours() {
+    let world = World::new().await;
+    let (store, wire) = world.process();
+    let base = store.save(server(1)).await.unwrap();
+    let of_another = Record {
+        name: "another".to_owned(),
+        ..base.clone()
     };
-    assert_eq!(current, Some(ours));
+    let present = world.store().save(of_another).await.unwrap();
+    wire.lose_answer_after(0);
+    assert_eq!(stale(store.save(base).await), Some(present));
 }
