@@ -1,0 +1,10 @@
+//! What the tests of several crates share: a wire between a store and its engine that can be cut.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "the exception for tests does not reach their helper crate"
+)]
+
+mod wire;
+
+pub use wire::{Fate, Sent, Wire};
