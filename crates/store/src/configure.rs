@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use aws_sdk_dynamodb::{
-    operation::{put_item::PutItemError, transact_write_items::TransactWriteItemsError},
+    operation::put_item::PutItemError,
     types::{AttributeValue, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem},
 };
 use domain::{
@@ -18,6 +18,7 @@ use crate::{
     Store, StoreError, failed,
     item::{self, ConfigurationItem, Head, Item, LogEntry},
     read::InForce,
+    write::Refused,
 };
 
 /// A configuration that was not applied.
@@ -171,20 +172,11 @@ impl Store {
         }
         match request.send().await {
             Ok(_) => Ok(()),
-            Err(error) => match error.as_service_error() {
-                Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => {
-                    let refused = cancelled
-                        .cancellation_reasons()
-                        .iter()
-                        .find(|reason| reason.code() == Some("ConditionalCheckFailed"));
-                    match refused {
-                        // The answer to an earlier try of this very write may have been lost.
-                        Some(reason) if reason.item.as_ref() == Some(&head) => Ok(()),
-                        Some(_) => Err(ApplyError::Overtaken),
-                        None => Err(failed(what)(error).into()),
-                    }
-                }
-                Some(_) | None => Err(failed(what)(error).into()),
+            Err(error) => match error.as_service_error().and_then(Refused::of_transaction) {
+                // The answer to an earlier try of this very write may have been lost.
+                Some(Refused::Replaced(Some(standing))) if standing == head => Ok(()),
+                Some(Refused::Replaced(_) | Refused::Conflict) => Err(ApplyError::Overtaken),
+                None => Err(failed(what)(error).into()),
             },
         }
     }

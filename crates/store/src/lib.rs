@@ -39,10 +39,11 @@ pub use records::{Found, RecordPages, Unreadable};
 /// What went wrong with the store; variants differ in what the caller does next.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Somebody else wrote first: read again and decide again.
+    /// Another writer was there first, or is there at this moment: read again and decide again.
     #[error("the record was changed by somebody else meanwhile")]
     Stale {
-        /// What stands there now; none if there is nothing, or nothing that can be read.
+        /// What stands there now; none if there is nothing, or nothing that can be read. While
+        /// another writer's transaction is under way, it may still be what was to be replaced.
         current: Option<Box<Record>>,
     },
     /// DynamoDB did not answer, or refused: nothing is known, try at the next tick.

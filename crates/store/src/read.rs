@@ -142,16 +142,22 @@ impl Reader {
 
     /// One record.
     pub async fn record(&self, reference: &ResourceRef) -> Result<Option<Record>, StoreError> {
+        let item = self.record_item(item::record_key(reference)).await?;
+        item.map(item::to_record).transpose()
+    }
+
+    /// What is stored under a record's key.
+    pub(crate) async fn record_item(&self, key: Item) -> Result<Option<Item>, StoreError> {
         let answer = self
             .client
             .get_item()
             .table_name(&self.tables.resources)
-            .set_key(Some(item::record_key(reference)))
+            .set_key(Some(key))
             .consistent_read(true)
             .send()
             .await
             .map_err(failed("read a record"))?;
-        answer.item.map(item::to_record).transpose()
+        Ok(answer.item)
     }
 
     /// Several records, in no order; those that do not exist are missing from the answer.

@@ -43,7 +43,8 @@ impl Store {
     /// finds its own record there, and has succeeded.
     ///
     /// # Errors
-    /// [`StoreError::Stale`] if another writer's record stands there.
+    /// [`StoreError::Stale`] if another writer's record stands there, or its transaction is under
+    /// way.
     pub async fn commit(
         &self,
         mut record: Record,
@@ -57,7 +58,12 @@ impl Store {
         };
         let current = match refused {
             None => return Ok(record),
-            Some(Refused { current }) => current,
+            Some(Refused::Replaced(current)) => current,
+            // The answer does not say what stands there.
+            Some(Refused::Conflict) => {
+                let key = item::record_key(&record.reference);
+                self.record_item(key).await?
+            }
         };
         if current.as_ref() == Some(&item) {
             return Ok(record);
@@ -88,9 +94,10 @@ impl Store {
         match put.send().await {
             Ok(_) => Ok(None),
             Err(error) => match error.as_service_error() {
-                Some(PutItemError::ConditionalCheckFailedException(refused)) => Ok(Some(Refused {
-                    current: refused.item.clone(),
-                })),
+                Some(PutItemError::ConditionalCheckFailedException(refused)) => {
+                    Ok(Some(Refused::Replaced(refused.item.clone())))
+                }
+                Some(PutItemError::TransactionConflictException(_)) => Ok(Some(Refused::Conflict)),
                 Some(_) | None => Err(failed("write a record")(error)),
             },
         }
@@ -225,21 +232,27 @@ fn revision(revision: Revision) -> aws_sdk_dynamodb::types::AttributeValue {
     aws_sdk_dynamodb::types::AttributeValue::N(revision.0.to_string())
 }
 
-/// A write that was refused because another revision stands there.
-struct Refused {
-    /// What stands there.
-    current: Option<Item>,
+/// A write that was refused because of another writer.
+pub(crate) enum Refused {
+    /// Another writer's item stands there: this one, where the answer carries it.
+    Replaced(Option<Item>),
+    /// Another writer's transaction was under way.
+    Conflict,
 }
 
 impl Refused {
-    fn of_transaction(error: &TransactWriteItemsError) -> Option<Self> {
+    /// Why a transaction was cancelled, where another writer is the reason.
+    pub(crate) fn of_transaction(error: &TransactWriteItemsError) -> Option<Self> {
         let TransactWriteItemsError::TransactionCanceledException(cancelled) = error else {
             return None;
         };
-        let mut reasons = cancelled.cancellation_reasons().iter();
-        let refused = reasons.find(|reason| reason.code() == Some("ConditionalCheckFailed"))?;
-        Some(Self {
-            current: refused.item.clone(),
-        })
+        let because = |code| {
+            let mut reasons = cancelled.cancellation_reasons().iter();
+            reasons.find(|reason| reason.code() == Some(code))
+        };
+        if let Some(reason) = because("ConditionalCheckFailed") {
+            return Some(Self::Replaced(reason.item.clone()));
+        }
+        because("TransactionConflict").map(|_| Self::Conflict)
     }
 }

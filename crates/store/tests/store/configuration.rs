@@ -6,6 +6,7 @@ use domain::{
     schedule::{Definition, Schedule},
 };
 use store::{ApplyError, Head, Store};
+use testing::{Fate, Sent};
 use tokio::task::JoinSet;
 
 use crate::{
@@ -244,6 +245,22 @@ async fn an_apply_whose_answer_is_lost_is_not_taken_for_somebody_elses() {
         assert_eq!(read.generation, generation);
         assert_says(&read, &by("ada"));
     }
+}
+
+#[tokio::test]
+async fn an_apply_that_meets_another_at_the_head_is_overtaken() {
+    let world = World::new().await;
+    let (store, wire) = world.process();
+    apply(&store, by("early")).await;
+    let late = following(&store, by("late")).await;
+    let moves_head = |sent: &Sent| sent.operation == "TransactWriteItems";
+    wire.plan(
+        moves_head,
+        Fate::cancelled(&["TransactionConflict", "None"]),
+    );
+    let late = store.apply(&late, "late", monday()).await;
+    assert!(matches!(late, Err(ApplyError::Overtaken)), "{late:?}");
+    assert_says(&in_force(&world.store()).await, &by("early"));
 }
 
 /// Applies in a process that dies when so many requests have been answered. Whether it did, and

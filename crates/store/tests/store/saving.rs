@@ -1,5 +1,6 @@
 use domain::record::{Record, Revision};
 use store::StoreError;
+use testing::{Fate, Sent};
 use tokio::task::JoinSet;
 
 use crate::{
@@ -135,4 +136,63 @@ async fn what_another_wrote_while_an_answer_was_lost_is_not_ours() {
     let present = world.store().save(of_another).await.unwrap();
     wire.lose_answer_after(0);
     assert_eq!(stale(store.save(base).await), Some(present));
+}
+
+fn any(_: &Sent) -> bool {
+    true
+}
+
+#[tokio::test]
+async fn a_write_that_meets_a_transaction_is_stale_with_what_stands_there() {
+    let world = World::new().await;
+    let (store, wire) = world.process();
+    let present = store.save(server(1)).await.unwrap();
+    wire.operations();
+    let conflict = "TransactionConflictException";
+    wire.plan(any, Fate::error(conflict));
+    assert_eq!(stale(store.save(present.clone()).await), Some(present));
+    assert_eq!(wire.operations(), ["PutItem", "GetItem"]);
+
+    wire.plan(any, Fate::error(conflict));
+    assert_eq!(stale(store.save(server(2)).await), None);
+}
+
+#[tokio::test]
+async fn a_transaction_that_meets_another_is_stale_and_leaves_nothing() {
+    let world = World::new().await;
+    let (store, wire) = world.process();
+    let present = store.save(server(1)).await.unwrap();
+    let entry = ended(&present.reference, 0);
+    for codes in [
+        ["TransactionConflict", "None"],
+        ["None", "TransactionConflict"],
+    ] {
+        wire.plan(any, Fate::cancelled(&codes));
+        let refused = store.commit(present.clone(), Some(&entry)).await;
+        assert_eq!(stale(refused), Some(present.clone()), "{codes:?}");
+    }
+    assert_eq!(store.history(&present.reference).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_write_that_arrived_before_the_conflict_of_its_second_try_has_succeeded() {
+    let world = World::new().await;
+    let (store, wire) = world.process();
+    wire.plan(any, Fate::AnswerLost);
+    wire.plan(any, Fate::error("TransactionConflictException"));
+    let saved = store.save(server(1)).await.unwrap();
+    assert_eq!(wire.operations(), ["PutItem", "PutItem", "GetItem"]);
+    assert_eq!(store.record(&saved.reference).await.unwrap(), Some(saved));
+}
+
+#[tokio::test]
+async fn a_transaction_that_is_throttled_is_a_failure_of_the_store() {
+    let world = World::new().await;
+    let (store, wire) = world.process();
+    for code in ["ThrottlingError", "ProvisionedThroughputExceeded"] {
+        wire.plan(any, Fate::cancelled(&["None", code]));
+        let entry = ended(&server(1).reference, 0);
+        let failed = store.commit(server(1), Some(&entry)).await;
+        assert!(matches!(failed, Err(StoreError::Dynamo(..))), "{failed:?}");
+    }
 }
