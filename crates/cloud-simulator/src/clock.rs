@@ -8,6 +8,9 @@ use jiff::Timestamp;
 /// is read or changed, so that nothing in here waits.
 pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
+/// Lets simulated time pass until an instant, for an answer that takes its time. Never backwards.
+pub type Pass = Arc<dyn Fn(Timestamp) + Send + Sync>;
+
 /// A clock that stands still until somebody moves it. Cloning gives the same clock.
 #[derive(Debug, Clone)]
 pub struct HeldClock(Arc<Mutex<Timestamp>>);
@@ -50,6 +53,13 @@ impl HeldClock {
     pub fn as_now(&self) -> Now {
         let clock = self.clone();
         Arc::new(move || clock.now())
+    }
+
+    /// Moves the clock as answers that take their time do.
+    pub(crate) fn as_pass(&self) -> Pass {
+        let clock = self.clone();
+        // Another answer has moved it further already.
+        Arc::new(move |to| clock.move_to(to).unwrap_or_default())
     }
 
     fn lock(&self) -> MutexGuard<'_, Timestamp> {

@@ -111,6 +111,12 @@ pub enum Misbehavior {
         /// How much later.
         by: SignedDuration,
     },
+    /// The request is carried out at once, and its answer comes later. On a clock that can be
+    /// moved that time passes by itself: requests that are under way together share it.
+    Delay {
+        /// How much later.
+        by: SignedDuration,
+    },
     /// The token is refused.
     Unauthorized,
 }

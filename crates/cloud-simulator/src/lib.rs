@@ -7,7 +7,8 @@
 //!
 //! Time is a parameter ([`Now`]). Whatever takes time (a power action, a resize, a node that
 //! boots) is computed when something is read or changed, in the order of the instants at which it
-//! happens; nothing in here waits.
+//! happens; nothing in here waits. An answer that takes its time ([`Misbehavior::Delay`]) moves the
+//! clock, where that can be moved.
 //!
 //! # Fleet
 //!
@@ -70,7 +71,7 @@ mod servers;
 mod simulator;
 mod world;
 
-pub use clock::{BackwardsError, HeldClock, Now};
+pub use clock::{BackwardsError, HeldClock, Now, Pass};
 pub use faults::{Fault, Hold, HoldId, HoldView, Matching, Misbehavior, Stage, UnknownHoldError};
 pub use fleet::{Fleet, FleetError, Problem};
 pub use log::{Entry, LoggedAnswer, LoggedRequest};

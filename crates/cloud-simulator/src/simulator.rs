@@ -4,7 +4,10 @@ use std::{
     collections::BTreeMap,
     fmt, io,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     task::{Context, Poll},
 };
 
@@ -25,7 +28,7 @@ use tokio::net::TcpListener;
 
 use crate::{
     answer::{Answer, Refusal},
-    clock::{HeldClock, Now},
+    clock::{HeldClock, Now, Pass},
     control, digitalocean,
     faults::{
         Caught, Fault, Hold, HoldId, HoldView, Identity, Misbehavior, Mischief, Stage,
@@ -42,10 +45,18 @@ use crate::{
 /// No request of either API comes near this many bytes.
 const LARGEST_BODY: usize = 1024 * 1024;
 
+/// For how many rounds of this thread's tasks no request must have arrived before time passes for
+/// those that are under way: a client that sends several at once gets to send them all.
+const QUIET_ROUNDS: u32 = 64;
+
 /// Both clouds. Cloning gives the same ones.
 #[derive(Clone)]
 pub struct Simulator {
     now: Now,
+    /// Lets time pass, where that can be done.
+    pass: Option<Pass>,
+    /// How many requests have arrived.
+    arrived: Arc<AtomicU64>,
     /// The clock, where it is one that can be moved.
     held: Option<HeldClock>,
     state: Arc<Mutex<State>>,
@@ -70,6 +81,8 @@ struct State {
 struct Outcome {
     sequence: Option<u64>,
     answer: Option<Answer>,
+    /// When the answer leaves, if not at once.
+    leaves_at: Option<Timestamp>,
 }
 
 impl Simulator {
@@ -89,15 +102,26 @@ impl Simulator {
         };
         Self {
             now,
+            pass: None,
+            arrived: Arc::default(),
             held: None,
             state: Arc::new(Mutex::new(state)),
+        }
+    }
+
+    /// The same clouds on a clock that they move themselves while an answer takes its time.
+    #[must_use]
+    pub fn passing(self, pass: Pass) -> Self {
+        Self {
+            pass: Some(pass),
+            ..self
         }
     }
 
     /// Clouds that hold `fleet`, with a clock that `POST /_simulator/clock` can move.
     #[must_use]
     pub fn with_held_clock(fleet: &Fleet, clock: HeldClock) -> Self {
-        let simulator = Self::new(fleet, clock.as_now());
+        let simulator = Self::new(fleet, clock.as_now()).passing(clock.as_pass());
         Self {
             held: Some(clock),
             ..simulator
@@ -242,10 +266,37 @@ impl Simulator {
         let Some(answer) = outcome.answer else {
             return closed();
         };
+        if let Some(at) = outcome.leaves_at {
+            self.wait_until(at).await;
+        }
         if let Some(sequence) = outcome.sequence {
             self.lock().log.delivered(sequence);
         }
         respond(answer, self.now())
+    }
+
+    /// Lets time pass until then, after whoever sends several requests at once has sent them all.
+    async fn wait_until(&self, at: Timestamp) {
+        let Some(pass) = &self.pass else {
+            let wait = at.duration_since(self.now());
+            let wait = wait.try_into().unwrap_or_default();
+            return environment::Clock::machine().sleep(wait).await;
+        };
+        let (mut arrived, mut rounds) = (0, 0);
+        while rounds < QUIET_ROUNDS {
+            if self.now() >= at {
+                return;
+            }
+            let now_arrived = self.arrived.load(Ordering::Relaxed);
+            rounds = if now_arrived == arrived {
+                rounds + 1
+            } else {
+                0
+            };
+            arrived = now_arrived;
+            tokio::task::yield_now().await;
+        }
+        pass(at);
     }
 }
 
@@ -281,6 +332,7 @@ async fn exchange(Shared(simulator): Shared<Simulator>, request: Request) -> Res
         return closed();
     };
     let incoming = Incoming::new(&parts, body);
+    simulator.arrived.fetch_add(1, Ordering::Relaxed);
     let Some(ticket) = simulator.catch(Stage::Arrival, &incoming) else {
         return simulator.go_on(incoming).await;
     };
@@ -337,6 +389,7 @@ impl State {
             return Outcome {
                 sequence: None,
                 answer: None,
+                leaves_at: None,
             };
         }
         self.carry_out(incoming, identity, fault)
@@ -352,6 +405,7 @@ impl State {
         let request_id = uuid_of(sequence);
         let provider = incoming.provider();
         let faulty = fault.is_some();
+        let mut leaves_at = None;
         let usual = |status| Refusal::of_status(provider, status).answer(provider, &request_id);
         let mut effect = |slowness| self.perform(incoming, slowness, &request_id);
         let (answer, changed) = match fault {
@@ -361,6 +415,11 @@ impl State {
             }
             Some(Misbehavior::Slow { by }) => {
                 let (answer, changed) = effect(by);
+                (Some(answer), changed)
+            }
+            Some(Misbehavior::Delay { by }) => {
+                let (answer, changed) = effect(SignedDuration::ZERO);
+                leaves_at = Some(self.world.timeline.now() + by);
                 (Some(answer), changed)
             }
             Some(Misbehavior::Truncate) => {
@@ -417,6 +476,7 @@ impl State {
         Outcome {
             sequence: Some(sequence),
             answer,
+            leaves_at,
         }
     }
 

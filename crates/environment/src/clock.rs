@@ -3,7 +3,8 @@
 //! A [`Clock`] is either the machine's or *stepped*. A stepped clock moves only when its driver
 //! moves it, and the driver does so only when everybody who takes part waits: while handlers
 //! work, no time passes for them, so that a simulated day gives the same result on a slow machine
-//! as on a fast one, and no test waits for time to pass.
+//! as on a fast one, and no test waits for time to pass. The exception is a simulated cloud whose
+//! answers take their time: it moves the clock by as much as each takes.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -40,6 +41,15 @@ impl Clock {
         }
     }
 
+    /// The stepped clock that this is, if it is one.
+    #[must_use]
+    pub fn stepped(&self) -> Option<&SteppedClock> {
+        match &self.0 {
+            Source::Machine => None,
+            Source::Stepped(stepped) => Some(stepped),
+        }
+    }
+
     /// Waits until `duration` has passed by this clock.
     ///
     /// On a stepped clock the caller must take part (see [`SteppedClock::take_part`]), or the
@@ -59,7 +69,7 @@ impl From<SteppedClock> for Clock {
     }
 }
 
-/// A clock that stands still until its driver moves it.
+/// A clock that stands still until its driver, or a slow simulated cloud, moves it.
 #[derive(Debug, Clone)]
 pub struct SteppedClock {
     state: Arc<Mutex<State>>,
@@ -111,6 +121,22 @@ impl SteppedClock {
     pub async fn idle(&self) {
         let mut changed = self.changed.subscribe();
         while self.lock().awake > 0 {
+            // The sender lives in `self`.
+            if changed.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// [`Self::idle`], or until the clock has passed `at` while they work: a simulated cloud moves
+    /// it while it answers.
+    pub async fn idle_or_past(&self, at: Timestamp) {
+        let mut changed = self.changed.subscribe();
+        let goes_on = || {
+            let state = self.lock();
+            state.awake > 0 && state.now <= at
+        };
+        while goes_on() {
             // The sender lives in `self`.
             if changed.changed().await.is_err() {
                 return;
@@ -199,6 +225,23 @@ mod tests {
         stepped.idle().await;
         assert_eq!(sleeper.await.unwrap(), wake);
         assert_eq!(stepped.next_wake(), None);
+    }
+
+    #[tokio::test]
+    async fn an_instant_is_waited_for_no_longer_than_until_the_clock_has_passed_it() {
+        let stepped = SteppedClock::at(instant("2026-11-23T07:00:00Z"));
+        let _at_work = stepped.take_part();
+        let tick = instant("2026-11-23T07:01:00Z");
+        let mut waiting = std::pin::pin!(stepped.idle_or_past(tick));
+        stepped.advance_to(tick);
+        let early = tokio::select! {
+            biased;
+            () = &mut waiting => false,
+            () = tokio::task::yield_now() => true,
+        };
+        assert!(early, "work that ends at the instant is waited for");
+        stepped.advance_to(instant("2026-11-23T07:01:01Z"));
+        waiting.await;
     }
 
     #[test]

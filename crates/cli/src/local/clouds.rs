@@ -1,7 +1,7 @@
 //! The clouds that the service works with: real ones, simulated ones in this process, or a
 //! simulator that runs as its own program.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::Arc};
 
 use anyhow::{Context as _, bail};
 use cloud_simulator::{Fleet, Simulator};
@@ -107,8 +107,11 @@ impl Clouds {
         else {
             return Ok(self);
         };
-        let clock = clock.clone();
-        let simulator = Simulator::new(&fleet, std::sync::Arc::new(move || clock.now()));
+        let now = clock.clone();
+        let mut simulator = Simulator::new(&fleet, Arc::new(move || now.now()));
+        if let Some(stepped) = clock.stepped().cloned() {
+            simulator = simulator.passing(Arc::new(move |to| stepped.advance_to(to)));
+        }
         let listener = TcpListener::bind(address)
             .await
             .with_context(|| format!("cannot listen on {address}"))?;

@@ -150,6 +150,28 @@ async fn a_slow_request_is_accepted_at_once_and_done_later() {
 }
 
 #[tokio::test]
+async fn time_passes_while_an_answer_is_delayed_and_requests_under_way_together_share_it() {
+    let clouds = Clouds::with(FLEET).await;
+    fault(
+        &clouds,
+        json!({"match": {"account": "hz"}, "times": 4, "does": {"delay": {"by": "20s"}}}),
+    );
+    let shutdown = clouds.send("POST", "/v1/servers/42/actions/shutdown", None);
+    shutdown.await.expect(201);
+    assert_eq!(clouds.now().to_string(), "2026-11-23T07:00:20Z");
+    // It took effect on arrival: a shutdown takes 15 s.
+    assert_eq!(clouds.state("hz/server/42")["status"], "off");
+    let list = || clouds.send("GET", "/v1/servers", None);
+    let (one, two, three) = tokio::join!(list(), list(), list());
+    for answer in [one, two, three] {
+        assert_eq!(answer.header("date"), Some("Mon, 23 Nov 2026 07:00:40 GMT"));
+    }
+    assert_eq!(clouds.now().to_string(), "2026-11-23T07:00:40Z");
+    list().await.expect(200);
+    assert_eq!(clouds.now().to_string(), "2026-11-23T07:00:40Z");
+}
+
+#[tokio::test]
 async fn a_token_may_be_refused_for_a_while() {
     let clouds = Clouds::with(FLEET).await;
     fault(
