@@ -10,7 +10,7 @@ use domain::{
     AccountName, ResourceRef,
     decision::{Decision, judge},
     membership::Subject,
-    record::{Direction, Record, SKEW},
+    record::{Direction, OBSERVATION_AGE, Record, SKEW},
 };
 use environment::{Function, Invoke, in_words};
 use jiff::{SignedDuration, Timestamp};
@@ -19,9 +19,6 @@ use store::{AccountState, Found, InForce, Reader, StoreError};
 
 /// The most references in one event.
 const BATCH: usize = 100;
-
-/// Nothing is stopped on an observation older than this.
-pub const OBSERVATION_AGE: SignedDuration = SignedDuration::from_mins(15);
 
 /// Requests that one hand-out costs at most: a look and a change.
 const REQUESTS_EACH: u64 = 2;

@@ -33,6 +33,9 @@ pub const SKEW: SignedDuration = SignedDuration::from_secs(5);
 /// stay out of the index by mistake.
 pub const INVENTORY_INTERVAL: SignedDuration = SignedDuration::from_mins(5);
 
+/// Nothing is stopped in an account whose resources were last listed longer ago than this.
+pub const OBSERVATION_AGE: SignedDuration = SignedDuration::from_mins(15);
+
 /// From a claim to the first look for its effect.
 pub const FIRST_LOOK: SignedDuration = SignedDuration::from_secs(5);
 

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use dispatch::OBSERVATION_AGE;
 use domain::{
     AccountName, ResourceKind, ResourceRef,
     configuration::{Configuration, Provider},
-    record::{Phase, Record},
+    record::{OBSERVATION_AGE, Phase, Record},
 };
 use environment::{Clock, LambdaFunctions, in_words};
 use jiff::Timestamp;
