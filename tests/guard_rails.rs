@@ -325,6 +325,12 @@ fn more_than_max_new_at_once_are_held_until_approved() {
             .await
             .unwrap();
         assert_eq!(approved.len(), 2);
+        let since = approved.iter().map(|record| record.joined_at);
+        let now = Some(world.local.now());
+        assert!(
+            since.eq([now, now]),
+            "late by an edge that they were held at"
+        );
         world.run_until(monday("18:25:30")).await;
         let expected = [
             "do-main/droplet/1",

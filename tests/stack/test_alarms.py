@@ -11,6 +11,7 @@ from paths import expect
 
 GAUGES = (
     "Failed",
+    "Overdue",
     "Refused",
     "Stuck",
     "Held",
@@ -22,7 +23,7 @@ GAUGES = (
 
 def logged(deployed: Deployed, metric: str) -> dict[str, Any]:
     """Namespace and dimensions of a metric, out of a line that a function wrote."""
-    for function in ("dispatch", "stop", "start", "poll-status"):
+    for function in ("stop", "start", "poll-status"):
         for line in deployed.stack.lines(function):
             for group in line.fields.get("_aws", {}).get("CloudWatchMetrics", []):
                 if metric in {one["Name"] for one in group["Metrics"]}:

@@ -51,6 +51,7 @@ pub(crate) fn in_force(toml: &str) -> InForce {
     InForce {
         configuration: Arc::new(configuration(toml)),
         overrides: Overrides::default(),
+        since: None,
     }
 }
 

@@ -7,7 +7,6 @@ use std::{
 };
 
 use domain::AccountName;
-use environment::{Metric, Metrics};
 
 use crate::{Dispatched, Withheld};
 
@@ -16,8 +15,8 @@ use crate::{Dispatched, Withheld};
 pub struct Journal(Mutex<BTreeMap<AccountName, Withheld>>);
 
 impl Journal {
-    /// Says what one tick did, and counts it. What was handed out has its lines already.
-    pub fn note(&self, dispatched: &Dispatched) -> Metrics {
+    /// Says what one tick did. What was handed out has its lines already.
+    pub fn note(&self, dispatched: &Dispatched) {
         let mut said = false;
         for (account, withheld) in self.news(dispatched) {
             said = true;
@@ -30,9 +29,6 @@ impl Journal {
                 "Nothing to hand out"
             );
         }
-        let mut metrics = Metrics::default();
-        metrics.add(Metric::HandedOut, handed_out as u64);
-        metrics
     }
 
     /// The accounts in which something else is withheld than at the last tick. How much, may
@@ -122,19 +118,5 @@ mod tests {
         check(&journal, &[("hz-eu", 0, 2)], &["do-main"]);
         check(&journal, &[], &["hz-eu"]);
         check(&journal, &[], &[]);
-    }
-
-    #[test]
-    fn what_was_handed_out_is_counted() {
-        let journal = Journal::default();
-        assert_eq!(journal.note(&tick(&[])), Metrics::default());
-        let dispatched = Dispatched {
-            stops: vec!["do-main/droplet/1".parse().unwrap()],
-            starts: vec!["hz-eu/server/2".parse().unwrap()],
-            ..Dispatched::default()
-        };
-        let mut two = Metrics::default();
-        two.add(Metric::HandedOut, 2);
-        assert_eq!(journal.note(&dispatched), two);
     }
 }

@@ -74,6 +74,7 @@ pub async fn handle(
     let in_force = InForce {
         configuration: store.configuration(present.head.generation).await?,
         overrides: present.overrides,
+        since: present.head.applied_at,
     };
     let states = readable(store.account_states().await?);
     let mut dispatched = Dispatched::default();

@@ -29,8 +29,7 @@ async fn serve() -> anyhow::Result<()> {
             error_type: "StoreFailed".to_owned(),
             error_message: in_words(&error),
         })?;
-        let metrics = journal.note(&dispatched);
-        metrics.write(settings::stack(&prefix), clock.now());
+        journal.note(&dispatched);
         Ok::<_, Diagnostic>(dispatched)
     }));
     served.await.map_err(anyhow::Error::from_boxed)

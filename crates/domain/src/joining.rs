@@ -18,15 +18,19 @@ pub fn follows(verdict: &Verdict) -> bool {
 }
 
 impl Record {
-    /// Notes since when the resource follows a schedule, or that it follows none.
+    /// Notes since when the resource follows its schedule, or that it follows none.
     ///
     /// Returns whether it is new: it joins now, and no edge of it was ever handled.
     pub fn note_joining(&mut self, verdict: &Verdict, now: Timestamp) -> bool {
+        let schedule = verdict.membership.schedule();
         if !follows(verdict) {
             self.joined_at = None;
             return false;
         }
         if self.joined_at.is_some() {
+            // Another schedule is no joining, but nothing of it is late yet.
+            let moved = self.schedule.is_some() && self.schedule.as_ref() != schedule;
+            self.joined_at = if moved { Some(now) } else { self.joined_at };
             return false;
         }
         self.joined_at = Some(now);

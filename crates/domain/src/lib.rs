@@ -9,6 +9,7 @@ pub mod digest;
 pub mod explanation;
 pub mod joining;
 pub mod membership;
+pub mod overdue;
 pub mod record;
 pub mod reference;
 pub mod resource;

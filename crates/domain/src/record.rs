@@ -101,7 +101,8 @@ pub struct Record {
     pub schedule: Option<ScheduleName>,
     /// Whether the last inventory found it opted in. Acting judges its own fresh look instead.
     pub opted_in: bool,
-    /// Since when it has followed a schedule; absent if it follows none.
+    /// Since when Offhours may act by its schedule: when it joined, moved to another, or was approved;
+    /// absent if it follows none. What was wanted before does not count as late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joined_at: Option<Timestamp>,
     /// Joined with too many others at once: untouched until a person approves.

@@ -25,10 +25,10 @@ pub enum Metric {
     Asked,
     /// Transitions whose end was seen.
     Seen,
-    /// References that dispatch handed out.
-    HandedOut,
     /// Records whose last try failed, and accounts that could not be listed.
     Failed,
+    /// Records that are not as wanted for longer than their kind's usual time.
+    Overdue,
     /// Records whose transition the provider refused.
     Refused,
     /// Records whose transition was not seen by its deadline.
@@ -48,8 +48,8 @@ impl Metric {
     pub const ALL: [Self; 10] = [
         Self::Asked,
         Self::Seen,
-        Self::HandedOut,
         Self::Failed,
+        Self::Overdue,
         Self::Refused,
         Self::Stuck,
         Self::Held,
@@ -64,8 +64,8 @@ impl Metric {
         match self {
             Self::Asked => "Asked",
             Self::Seen => "Seen",
-            Self::HandedOut => "HandedOut",
             Self::Failed => "Failed",
+            Self::Overdue => "Overdue",
             Self::Refused => "Refused",
             Self::Stuck => "Stuck",
             Self::Held => "Held",

@@ -2,6 +2,7 @@
 
 use domain::{
     membership::{Membership, Subject},
+    overdue::overdue,
     record::{Phase, Record},
 };
 use jiff::Timestamp;
@@ -12,6 +13,8 @@ use store::InForce;
 pub struct Census {
     /// Their last try failed and another is to come; plus one if the listing failed.
     pub failed: u64,
+    /// Not as wanted for longer than their kind's usual time.
+    pub overdue: u64,
     /// Refused by the provider.
     pub refused: u64,
     /// Not seen by the deadline.
@@ -32,6 +35,7 @@ impl Census {
         let membership = Membership::of(Subject::recorded(record), &in_force.configuration);
         let conflict = matches!(&membership, Membership::Barred(bar) if bar.is_conflict());
         let gone = matches!(record.phase, Phase::Gone { .. });
+        let overdue = overdue(record, in_force.rules(), in_force.since, now);
         self.failed += u64::from(fails(record, now));
         // A start that goes on being asked for is refused, or ends in an error each time.
         let asked_again = record.in_flight().and(record.request.as_ref());
@@ -41,6 +45,7 @@ impl Census {
         let stuck = matches!(record.phase, Phase::Stuck { .. });
         self.refused += u64::from(refused || asked_again.is_some() && !errored);
         self.stuck += u64::from(stuck || errored);
+        self.overdue += u64::from(overdue.is_some());
         self.held += u64::from(record.held && !gone);
         self.orphaned += u64::from(record.is_orphaned());
         self.conflicts += u64::from(conflict && !gone);
@@ -84,6 +89,7 @@ mod tests {
         let in_force = InForce {
             configuration: Arc::new(case.configuration.clone()),
             overrides: case.overrides.clone(),
+            since: None,
         };
         let mut census = Census::default();
         census.count(&record, &in_force, case.now);
@@ -165,6 +171,25 @@ mod tests {
                 ..Census::default()
             }
         );
+    }
+
+    #[test]
+    fn what_is_not_as_wanted_for_too_long_is_overdue_whatever_else_it_is() {
+        // Wanted stopped since 19:00, and running.
+        let overdue = |case: &Case| census(case, |_| ());
+        assert_eq!(overdue(&droplet().at("19:15")), Census::default());
+        let late = Census {
+            overdue: 1,
+            ..Census::default()
+        };
+        assert_eq!(overdue(&droplet().at("19:16")), late);
+        let retry_at = at("19:30");
+        let failing = census(&droplet().at("19:16"), |record| {
+            record.attempts = 4;
+            record.retry_at = Some(retry_at);
+            record.due_at = Some(retry_at);
+        });
+        assert_eq!(failing, Census { failed: 1, ..late });
     }
 
     #[test]

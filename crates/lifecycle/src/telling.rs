@@ -84,6 +84,7 @@ impl Tell for Teller<'_> {
     fn counted(&self, _account: &AccountName, census: Census) {
         let Census {
             failed,
+            overdue,
             refused,
             stuck,
             held,
@@ -94,6 +95,7 @@ impl Tell for Teller<'_> {
         let mut metrics = self.metrics.borrow_mut();
         for (metric, value) in [
             (Metric::Failed, failed),
+            (Metric::Overdue, overdue),
             (Metric::Refused, refused),
             (Metric::Stuck, stuck),
             (Metric::Held, held),

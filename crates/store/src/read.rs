@@ -116,6 +116,7 @@ impl Reader {
         Ok(InForce {
             configuration: self.configuration(present.head.generation).await?,
             overrides: present.overrides,
+            since: present.head.applied_at,
         })
     }
 
@@ -325,6 +326,8 @@ pub struct InForce {
     pub configuration: Arc<Configuration>,
     /// The overrides.
     pub overrides: Overrides,
+    /// When the configuration came into force; none where nothing was applied so far.
+    pub since: Option<Timestamp>,
 }
 
 impl InForce {

@@ -29,6 +29,7 @@ impl Known {
         let in_force = InForce {
             configuration: store.configuration(present.head.generation).await?,
             overrides: present.overrides,
+            since: present.head.applied_at,
         };
         let states = store.account_states().await?;
         let mut known = Self {

@@ -1,11 +1,11 @@
 //! A store with records of every kind of state, for tests: on Friday, 20 November 2026, at 18:55
 //! in Berlin, five minutes before the office closes.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use domain::{
     ResourceRef,
-    configuration::{Configuration, Generation, Override, Target},
+    configuration::{Configuration, Generation, Override, Overrides, Target},
     record::{
         Ask, ByHand, Cause, Direction, EdgeKey, Forced, Handled, Observed, Phase, Rank, Record,
         Request, Transition,
@@ -14,7 +14,7 @@ use domain::{
     schedule::Wish,
 };
 use jiff::Timestamp;
-use store::{AccountState, Store};
+use store::{AccountState, InForce, Store};
 
 use crate::{configuration_file, fixtures::empty_store};
 
@@ -58,6 +58,15 @@ pub(crate) fn configuration() -> Configuration {
     Configuration {
         generation: Generation(1),
         ..parsed.expect("a test's configuration").configuration
+    }
+}
+
+/// The same, since the day before, without overrides.
+pub(crate) fn in_force() -> InForce {
+    InForce {
+        configuration: Arc::new(configuration()),
+        overrides: Overrides::default(),
+        since: Some(at("2026-11-19T12:00:00Z")),
     }
 }
 

@@ -48,6 +48,7 @@ fn inventory<T>(case: &Case, first: bool, todo: impl FnOnce(Inventory<'_>) -> T)
     let in_force = InForce {
         configuration: Arc::new(case.configuration.clone()),
         overrides: case.overrides.clone(),
+        since: None,
     };
     let client = Client::digitalocean(endpoints.digitalocean, "token".into(), http);
     todo(Inventory {
@@ -146,6 +147,26 @@ fn what_moves_to_another_schedule_is_reported_and_keeps_what_it_has_handled() {
     let one = compared(&case, Some(moved));
     assert!(one.joined && !one.new);
     assert_eq!(one.record.handled, case.record.handled);
+}
+
+#[test]
+fn what_joins_or_comes_back_follows_from_then_on() {
+    let case = droplet().at("20:00");
+    assert_eq!(compared(&case, None).record.joined_at, Some(at("20:00")));
+    let mut old = known(&case);
+    old.joined_at = Some(at("sun 19:00"));
+    let stays = compared(&case, Some(old.clone()));
+    assert_eq!(stays.record.joined_at, Some(at("sun 19:00")));
+    for change in [
+        |record: &mut Record| (record.opted_in, record.joined_at) = (false, None),
+        |record: &mut Record| record.schedule = Some("night".parse().unwrap()),
+        |record: &mut Record| record.phase = Phase::Gone { since: at("19:00") },
+    ] {
+        let mut old = old.clone();
+        change(&mut old);
+        let moved = compared(&case, Some(old));
+        assert_eq!(moved.record.joined_at, Some(at("20:00")));
+    }
 }
 
 #[test]

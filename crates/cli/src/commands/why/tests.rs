@@ -11,16 +11,9 @@ use domain::{
 
 use super::*;
 use crate::state::fixtures::{
-    at, configuration, fleet, following, now, office, overriding, seen, stopping_database,
-    stuck_pool,
+    at, configuration, fleet, following, in_force, now, office, overriding, seen,
+    stopping_database, stuck_pool,
 };
-
-fn in_force() -> InForce {
-    InForce {
-        configuration: Arc::new(configuration()),
-        overrides: Overrides::default(),
-    }
-}
 
 /// The text, at an instant that was asked for on Friday at 18:55.
 fn text_at(record: &Record, in_force: &InForce, instant: &str) -> String {

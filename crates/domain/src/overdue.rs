@@ -1,0 +1,118 @@
+//! When a resource is not as it should be for longer than that ever takes.
+//!
+//! Nothing is decided by it: what is due is tried again whatever this says. It says when a person
+//! should look.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::{
+    configuration::{Manner, Mode},
+    decision::{Decision, LeaveReason, Rules, Why, judge, mode},
+    membership::Subject,
+    record::{Cause, Direction, Phase, Record, deadline},
+    reference::ResourceKind,
+    resource::Power,
+    schedule::Wish,
+};
+
+/// What ticks, inventories and a first back-off add to the time that a kind needs.
+pub const SLACK: SignedDuration = SignedDuration::from_mins(5);
+
+/// How long after the edge that wants it a resource of this kind may take to be as wanted.
+#[must_use]
+pub fn usual_time(kind: ResourceKind) -> SignedDuration {
+    deadline(kind) + SLACK
+}
+
+/// Not as wanted, for longer than the kind's usual time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Overdue {
+    /// What is wanted: running or stopped.
+    pub wish: Wish,
+    /// Since when Offhours should have seen to it.
+    pub since: Timestamp,
+}
+
+/// Whether a record is overdue at an instant, under a configuration that is in force since
+/// `in_force_since`.
+///
+/// What a person changed after its edge was handled is not; neither is what may not be touched, is
+/// held, or is only observed. A transition that is stuck, or that the provider refused, has a phase
+/// that says so, and is overdue only when a later edge is.
+#[must_use]
+pub fn overdue(
+    record: &Record,
+    rules: Rules<'_>,
+    in_force_since: Option<Timestamp>,
+    now: Timestamp,
+) -> Option<Overdue> {
+    let account = &record.reference.account;
+    if !rules.configuration.accounts.contains_key(account) {
+        return None;
+    }
+    let verdict = judge(record, Subject::recorded(record), rules, now);
+    let edge = verdict.edge.as_ref()?;
+    let direction = Direction::towards(edge.wish)?;
+    let rule = verdict.membership.rule(rules.configuration);
+    let manner = rule.map(|rule| rule.manner.clone()).unwrap_or_default();
+    // Where the edge is an old one and something newer made it due.
+    let newer = match &verdict.decision {
+        Decision::Act(due) if is_retained(record, &manner, direction, &due.cause) => return None,
+        Decision::Act(due) => match due.why {
+            Why::Edge | Why::Changed => None,
+            Why::Drift => record.observed.as_ref().map(|observed| observed.at),
+        },
+        Decision::AskAgain(_) | Decision::Leave(LeaveReason::Handled) => {
+            let transition = record.in_flight().filter(|t| t.direction == direction)?;
+            manner.enforce.then_some(transition.claimed_at)
+        }
+        Decision::Leave(
+            LeaveReason::Barred(_)
+            | LeaveReason::UnknownSchedule(_)
+            | LeaveReason::Unnamed
+            | LeaveReason::Held
+            | LeaveReason::Adopting
+            | LeaveReason::Gone
+            | LeaveReason::StaleReader
+            | LeaveReason::NoWish,
+        ) => return None,
+    };
+    let observed_only = mode(record, &manner, rules.configuration) == Mode::Observe;
+    if observed_only || shows(record, direction, now) {
+        return None;
+    }
+    let since = edge
+        .key
+        .instant
+        .max(record.joined_at.unwrap_or(Timestamp::MIN))
+        .max(in_force_since.unwrap_or(Timestamp::MIN))
+        .max(newer.unwrap_or(Timestamp::MIN));
+    (now.duration_since(since) > usual_time(record.kind())).then_some(Overdue {
+        wish: edge.wish,
+        since,
+    })
+}
+
+/// Whether `retain_running` leaves it running at this edge, once that is recorded.
+fn is_retained(record: &Record, manner: &Manner, direction: Direction, cause: &Cause) -> bool {
+    let leaves = manner.retain_running && record.retained;
+    leaves && direction == Direction::Stop && *cause == Cause::Schedule
+}
+
+/// Whether what the record shows is where `direction` leads.
+fn shows(record: &Record, direction: Direction, now: Timestamp) -> bool {
+    let end = direction.end();
+    let observed = |power: Power| record.observed.as_ref().is_some_and(|o| o.power == power);
+    match &record.phase {
+        Phase::Settled { at } => *at == end,
+        // Seen at its end, it would be settled, unless an opposite request may still act.
+        Phase::InFlight { transition } if transition.direction == direction => {
+            observed(end) && record.not_before.is_some_and(|until| now < until)
+        }
+        Phase::InFlight { .. } | Phase::Refused { .. } | Phase::Stuck { .. } => observed(end),
+        Phase::Gone { .. } => true,
+    }
+}
+
+#[cfg(test)]
+mod tests;
