@@ -376,7 +376,7 @@ pub(crate) enum TaintEffect {
 }
 
 /// A Hetzner Cloud server.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(
     clippy::struct_field_names,
     reason = "`server_type` is the provider's word"

@@ -1,6 +1,6 @@
 //! Hetzner Cloud's API: which path and method is which operation, and what it answers.
 
-use std::cmp::Ordering;
+use std::{borrow::Cow, sync::Arc};
 
 use axum::http::Method;
 use domain::configuration::Provider;
@@ -93,46 +93,67 @@ pub(crate) fn perform(
     };
     let page = Page::hetzner(items, incoming);
     let (meta, links) = (page.meta(), page.link_header(incoming));
-    let items: Vec<_> = page.items.into_iter().map(Row::whole).collect();
-    Ok(Answer::json(200, &json!({key: items, "meta": meta})).with("Link", &links))
+    let items: Vec<_> = page.items.iter().map(Row::to_text).collect();
+    let body = format!("{{\"{key}\":[{}],\"meta\":{meta}}}", items.join(","));
+    Ok(Answer::text(200, body, "application/json").with("Link", &links))
 }
 
-/// An entry of a list: only those of the page that is asked for are written out.
-struct Row<'a> {
-    /// What it is chosen and sorted by.
-    facts: Value,
-    /// Which server to write out; without one the facts are all.
-    server: Option<&'a Server>,
+/// An entry of a list. Of servers, of which there may be thousands, only those of the page that is
+/// asked for are written out.
+enum Row<'a> {
+    Server(&'a Server),
+    Plain(Value),
 }
 
-impl<'a> Row<'a> {
-    fn plain(facts: Value) -> Self {
-        Self {
-            facts,
-            server: None,
+/// A field of an entry, as it is chosen and sorted by.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Fact<'a> {
+    None,
+    Text(Cow<'a, str>),
+    Number(u64),
+}
+
+impl<'a> From<&'a Value> for Fact<'a> {
+    fn from(value: &'a Value) -> Self {
+        match (value.as_u64(), value.as_str()) {
+            (Some(number), _) => Self::Number(number),
+            (None, Some(text)) => Self::Text(text.into()),
+            (None, None) => Self::None,
+        }
+    }
+}
+
+impl Row<'_> {
+    fn fact(&self, field: &str) -> Fact<'_> {
+        let server = match self {
+            Self::Server(server) => server,
+            Self::Plain(facts) => return (&facts[field]).into(),
+        };
+        match field {
+            "id" => Fact::Number(server.description.id),
+            "name" => Fact::Text((&server.description.name).into()),
+            "status" => {
+                let status = json!(server.description.status);
+                Fact::Text(status.as_str().unwrap_or_default().to_owned().into())
+            }
+            "created" => Fact::Text(timestamp(server.created).into()),
+            _ => Fact::None,
         }
     }
 
-    fn of_server(server: &'a Server) -> Self {
-        let description = &server.description;
-        let facts = json!({
-            "id": description.id,
-            "name": description.name,
-            "status": description.status,
-            "created": timestamp(server.created),
-        });
-        Self {
-            facts,
-            server: Some(server),
-        }
+    fn is(&self, field: &str, wanted: &str) -> bool {
+        self.fact(field) == Fact::Text(wanted.into())
     }
 
-    fn whole(self) -> Value {
-        self.server.map_or(self.facts, Server::to_json)
+    fn to_text(&self) -> Arc<str> {
+        match self {
+            Self::Server(server) => server.to_text(),
+            Self::Plain(facts) => facts.to_string().into(),
+        }
     }
 
     fn has_status(&self, wanted: &[String]) -> bool {
-        wanted.is_empty() || wanted.iter().any(|status| self.facts["status"] == **status)
+        wanted.is_empty() || wanted.iter().any(|status| self.is("status", status))
     }
 }
 
@@ -147,7 +168,7 @@ fn list<'a>(
 ) -> Result<Option<Listed<'a>>, Refusal> {
     let named = |rows: Vec<Row<'a>>| {
         let name = incoming.parameter("name");
-        let fits = |row: &Row| name.as_ref().is_none_or(|name| row.facts["name"] == **name);
+        let fits = |row: &Row| name.as_ref().is_none_or(|name| row.is("name", name));
         sorted(rows.into_iter().filter(fits).collect(), incoming)
     };
     let actions = |of: Option<u64>| {
@@ -156,7 +177,7 @@ fn list<'a>(
             .actions
             .values()
             .filter(|action| of.is_none_or(|machine| action.machine == machine))
-            .map(|action| Row::plain(servers::action_json(action)))
+            .map(|action| Row::Plain(servers::action_json(action)))
             .filter(|row| row.has_status(&status))
             .collect();
         sorted(actions, incoming)
@@ -172,7 +193,7 @@ fn list<'a>(
             "locations",
             named(
                 Location::all()
-                    .map(|known| Row::plain(known.to_json()))
+                    .map(|known| Row::Plain(known.to_json()))
                     .collect(),
             ),
         ),
@@ -180,7 +201,7 @@ fn list<'a>(
             "server_types",
             named(
                 ServerType::all()
-                    .map(|known| Row::plain(known.to_json()))
+                    .map(|known| Row::Plain(known.to_json()))
                     .collect(),
             ),
         ),
@@ -247,7 +268,7 @@ fn matching_servers<'a>(
     let servers = account.servers.values();
     let chosen = servers.filter(|server| selector.chooses(&server.description.labels));
     Ok(chosen
-        .map(Row::of_server)
+        .map(Row::Server)
         .filter(|row| row.has_status(&status))
         .collect())
 }
@@ -276,7 +297,7 @@ fn sorted<'a>(mut rows: Vec<Row<'a>>, incoming: &Incoming) -> Vec<Row<'a>> {
     for criterion in incoming.parameters("sort").iter().rev() {
         let (field, direction) = criterion.split_once(':').unwrap_or((criterion, "asc"));
         rows.sort_by(|left, right| {
-            let order = compare(&left.facts[field], &right.facts[field]);
+            let order = left.fact(field).cmp(&right.fact(field));
             if direction == "desc" {
                 order.reverse()
             } else {
@@ -285,11 +306,4 @@ fn sorted<'a>(mut rows: Vec<Row<'a>>, incoming: &Incoming) -> Vec<Row<'a>> {
         });
     }
     rows
-}
-
-fn compare(left: &Value, right: &Value) -> Ordering {
-    match (left.as_u64(), right.as_u64()) {
-        (Some(left), Some(right)) => left.cmp(&right),
-        (_, None) | (None, _) => left.as_str().cmp(&right.as_str()),
-    }
 }

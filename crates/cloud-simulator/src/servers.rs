@@ -1,5 +1,7 @@
 //! Hetzner servers: power, actions, and what the API shows of them.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use domain::configuration::Provider;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
@@ -27,6 +29,17 @@ pub(crate) struct Server {
     /// The action that runs, during which the server is locked.
     pub(crate) action: Option<u64>,
     pub(crate) created: Timestamp,
+    /// The server as it was written out last: of thousands in a list few have changed since.
+    #[serde(skip)]
+    written: Mutex<Option<Written>>,
+}
+
+/// A server's JSON, and what it was made of.
+#[derive(Debug)]
+struct Written {
+    description: fleet::Server,
+    locked: bool,
+    json: Arc<str>,
 }
 
 /// What an action is to do.
@@ -68,6 +81,7 @@ impl Server {
             action: None,
             created: now,
             description,
+            written: Mutex::default(),
         }
     }
 
@@ -79,6 +93,24 @@ impl Server {
 
     fn locked(&self) -> bool {
         self.action.is_some()
+    }
+
+    /// [`Self::to_json`], as text.
+    pub(crate) fn to_text(&self) -> Arc<str> {
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_true = |written: &&Written| {
+            written.locked == self.locked() && written.description == self.description
+        };
+        if let Some(written) = written.as_ref().filter(is_true) {
+            return Arc::clone(&written.json);
+        }
+        let json = Arc::from(self.to_json().to_string());
+        *written = Some(Written {
+            description: self.description.clone(),
+            locked: self.locked(),
+            json: Arc::clone(&json),
+        });
+        json
     }
 
     /// The server as the API shows it: with a location, and without a datacenter.
