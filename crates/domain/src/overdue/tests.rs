@@ -43,6 +43,8 @@ fn in_flight(direction: Direction, edge: &str, ask: Ask) -> Record {
         forced: Forced::No,
         graceful: false,
         target: None,
+        first_accepted_at: None,
+        problem: None,
     });
     record
 }
