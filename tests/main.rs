@@ -19,6 +19,7 @@ mod guard_rails;
 mod inventory;
 mod joining;
 mod kill;
+mod leaving;
 mod newer_format;
 mod overrides;
 mod programs;

@@ -324,6 +324,10 @@ pub fn due_at(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Times
     if matches!(record.phase, Phase::Gone { .. }) {
         return None;
     }
+    let account = &record.reference.account;
+    if !rules.configuration.accounts.contains_key(account) {
+        return None;
+    }
     let membership = Membership::of(Subject::recorded(record), rules.configuration);
     let wishes = Wishes::of(record, &membership, rules);
     let latest = wishes.latest(now);

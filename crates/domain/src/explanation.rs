@@ -14,7 +14,7 @@ use crate::{
     },
     membership::{self, Bar, Subject, Via},
     record::{Ask, ByHand, Cause, Direction, Handled, Phase, Rank, Record},
-    reference::{ResourceRef, ScheduleName},
+    reference::{AccountName, ResourceRef, ScheduleName},
     schedule::{Evaluation, Wish},
 };
 
@@ -65,6 +65,11 @@ pub struct Level {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "level", rename_all = "kebab-case")]
 pub enum Says {
+    /// The account is not configured.
+    NoAccount {
+        /// Which.
+        account: AccountName,
+    },
     /// `protect`.
     Protect {
         /// The pattern that covers it.
@@ -323,9 +328,11 @@ fn levels(record: &Record, verdict: &Verdict, rules: Rules<'_>, at: Timestamp) -
 /// What forbids to touch the resource. `protect` and the opt-out are told even where they say
 /// nothing, for they are what one looks for.
 fn bars(subject: Subject<'_>, rules: Rules<'_>) -> Vec<(Says, bool)> {
-    let (mut pattern, mut on_cluster, mut others) = (None, None, Vec::new());
+    let (mut bars, mut others) = (Vec::new(), Vec::new());
+    let (mut pattern, mut on_cluster) = (None, None);
     for bar in membership::bars(subject, rules.configuration) {
         match bar {
+            Bar::NoAccount(account) => bars.push((Says::NoAccount { account }, true)),
             Bar::Protected(by) => pattern = Some(by),
             Bar::OptedOut { on_cluster: on } => on_cluster = Some(on),
             Bar::Unsupported(reason) => others.push((Says::Unsupported { reason }, true)),
@@ -335,10 +342,10 @@ fn bars(subject: Subject<'_>, rules: Rules<'_>) -> Vec<(Says, bool)> {
         }
     }
     let (protected, opted_out) = (pattern.is_some(), on_cluster.is_some());
-    let mut bars = vec![
+    bars.extend([
         (Says::Protect { pattern }, protected),
         (Says::OptOut { on_cluster }, opted_out),
-    ];
+    ]);
     bars.extend(others);
     bars
 }

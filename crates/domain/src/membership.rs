@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::{
     configuration::{Configuration, Pattern, Rule},
     record::Record,
-    reference::{ResourceRef, ScheduleName},
+    reference::{AccountName, ResourceRef, ScheduleName},
     resource::{Cluster, Resource},
 };
 
@@ -90,6 +90,9 @@ pub enum Membership {
 /// Why a resource is never touched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Bar {
+    /// Its account is not configured, so there is no token to act with.
+    #[error("the account `{0}` is not configured")]
+    NoAccount(AccountName),
     /// A pattern of `protect` covers it.
     #[error("protected by `{0}`")]
     Protected(Pattern),
@@ -123,7 +126,10 @@ impl Bar {
     pub fn is_conflict(&self) -> bool {
         match self {
             Self::TwoSchedules { .. } | Self::TwoAccounts(_) => true,
-            Self::Protected(_) | Self::OptedOut { .. } | Self::Unsupported(_) => false,
+            Self::NoAccount(_)
+            | Self::Protected(_)
+            | Self::OptedOut { .. }
+            | Self::Unsupported(_) => false,
         }
     }
 }
@@ -197,6 +203,9 @@ pub(crate) fn bars<'a>(
     subject: Subject<'a>,
     configuration: &'a Configuration,
 ) -> impl Iterator<Item = Bar> + 'a {
+    let account = &subject.reference.account;
+    let is_configured = configuration.accounts.contains_key(account);
+    let no_account = (!is_configured).then(|| Bar::NoAccount(account.clone()));
     let protected = std::iter::once_with(move || protecting(subject, configuration));
     let opted_out = std::iter::once_with(move || {
         let out = |tags: &BTreeSet<String>| names_in(tags).contains(OPT_OUT);
@@ -208,7 +217,8 @@ pub(crate) fn bars<'a>(
     });
     let unsupported = subject.unsupported.map(str::to_owned);
     let doubled_by = subject.doubled_by.cloned();
-    protected
+    std::iter::once(no_account)
+        .chain(protected)
         .chain(opted_out)
         .flatten()
         .chain(unsupported.map(Bar::Unsupported))

@@ -279,6 +279,25 @@ fn references(unreadable: &[Unreadable]) -> Vec<ResourceRef> {
     parsed.filter_map(Result::ok).collect()
 }
 
+/// Recomputes when records are due that no inventory reaches, for their accounts are configured no
+/// longer: an `apply` that ended early left them in the index.
+pub(crate) async fn mend_all(
+    context: Context<'_>,
+    hints: &[Record],
+    report: &mut Report,
+) -> Result<(), Error> {
+    if hints.is_empty() {
+        return Ok(());
+    }
+    let references: Vec<_> = hints.iter().map(|hint| hint.reference.clone()).collect();
+    let records = report.readable(context.store.records(&references).await?);
+    let in_force = context.store.in_force().await?;
+    for record in records {
+        mend(context, record, &in_force).await?;
+    }
+    Ok(())
+}
+
 /// Recomputes when a record is due, and writes it if that changed.
 async fn mend(context: Context<'_>, record: Record, in_force: &InForce) -> Result<Record, Error> {
     let due_at = due_at(&record, in_force.rules(), context.clock.now());

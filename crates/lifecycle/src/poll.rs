@@ -7,6 +7,7 @@ use std::{
 
 use domain::{
     AccountName, ResourceRef, ScheduleName,
+    configuration::Configuration,
     record::{Observed, Record},
     resource::{Look, Resource},
 };
@@ -42,7 +43,14 @@ pub async fn tick(context: Context<'_>, invoke: &impl Invoke) -> Result<Report, 
     let mut waiting = BTreeSet::new();
     let mut followed = 0;
     for wait in WAITS.iter().map(Some).chain([None]) {
-        waiting = follow_due(context, invoke, &mut report, &mut complaints).await?;
+        let follows = follow_due(
+            context,
+            invoke,
+            &configuration,
+            &mut report,
+            &mut complaints,
+        );
+        waiting = follows.await?;
         followed = followed.max(report.in_flight);
         match wait {
             Some(wait) if report.in_flight > 0 => context.clock.sleep(*wait).await,
@@ -82,7 +90,15 @@ impl Complaints {
 pub async fn look_once(context: Context<'_>, invoke: &impl Invoke) -> Result<Report, Error> {
     let mut report = Report::default();
     let mut complaints = Complaints::default();
-    follow_due(context, invoke, &mut report, &mut complaints).await?;
+    let configuration = context.store.in_force().await?.configuration;
+    follow_due(
+        context,
+        invoke,
+        &configuration,
+        &mut report,
+        &mut complaints,
+    )
+    .await?;
     Ok(report)
 }
 
@@ -173,11 +189,18 @@ pub fn in_a_line(resource: &Resource) -> String {
 async fn follow_due(
     context: Context<'_>,
     invoke: &impl Invoke,
+    configuration: &Configuration,
     report: &mut Report,
     complaints: &mut Complaints,
 ) -> Result<BTreeSet<ScheduleName>, Error> {
     report.in_flight = 0;
     let hints = report.readable(context.store.due(context.clock.now()).await?);
+    let (hints, removed): (Vec<_>, Vec<_>) = hints.into_iter().partition(|record| {
+        configuration
+            .accounts
+            .contains_key(&record.reference.account)
+    });
+    inventory::mend_all(context, &removed, report).await?;
     let (hints, due): (Vec<_>, Vec<_>) = hints
         .into_iter()
         .partition(|record| record.in_flight().is_some());

@@ -315,7 +315,8 @@ pub(super) struct Row {
 /// Why a resource follows no schedule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 struct Uncovered {
-    /// `unnamed`, `opted-out`, `protected`, `unsupported`, `conflict` or `unknown-schedule`.
+    /// `unnamed`, `opted-out`, `protected`, `unsupported`, `conflict`, `unknown-schedule` or
+    /// `no-account`.
     why: &'static str,
     /// The same for people.
     words: String,
@@ -476,6 +477,7 @@ fn attached(
         }
         Membership::Barred(bar) => {
             let why = match bar {
+                Bar::NoAccount(_) => "no-account",
                 Bar::Protected(_) => "protected",
                 Bar::OptedOut { .. } => "opted-out",
                 Bar::Unsupported(_) => "unsupported",

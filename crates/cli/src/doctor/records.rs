@@ -133,7 +133,10 @@ fn attached(record: &Record, configuration: &Configuration) -> Option<Finding> {
                 Bar::TwoAccounts(_) => {
                     "remove one of the accounts, or give each its own datacenters".to_owned()
                 }
-                Bar::Protected(_) | Bar::OptedOut { .. } | Bar::Unsupported(_) => return None,
+                Bar::NoAccount(_)
+                | Bar::Protected(_)
+                | Bar::OptedOut { .. }
+                | Bar::Unsupported(_) => return None,
             };
             Some(Finding::problem(Check::Records, in_words(&bar), remedy))
         }

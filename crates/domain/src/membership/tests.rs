@@ -211,3 +211,11 @@ fn what_names_a_resource_is_known_even_where_something_forbids_to_touch_it() {
     let named = Membership::named(Subject::recorded(&record), &world.configuration);
     assert_eq!(named, member("office", Via::Tag));
 }
+
+#[test]
+fn nothing_is_touched_of_an_account_that_is_not_configured() {
+    let world = world().without_account("do-main").protecting("name:web");
+    let record = droplet().tagged(&["offhours:office"]);
+    let account = Bar::NoAccount("do-main".parse().unwrap());
+    check(&world, &record, &Membership::Barred(account));
+}

@@ -233,6 +233,7 @@ fn what_may_not_be_touched_is_not_overdue() {
     check(&world(), &unknown, now, None);
     let held = Record {
         held: true,
+        handled: None,
         ..record.clone()
     };
     check(&world(), &held, now, None);

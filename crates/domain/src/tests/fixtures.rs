@@ -107,6 +107,13 @@ impl World {
         self
     }
 
+    pub(crate) fn without_account(mut self, name: &str) -> Self {
+        self.configuration
+            .accounts
+            .retain(|one, _| one.as_str() != name);
+        self
+    }
+
     pub(crate) fn in_generation(mut self, generation: u64) -> Self {
         self.configuration.generation = Generation(generation);
         self

@@ -171,10 +171,6 @@ impl Row {
 /// What is worth knowing and asks nothing of anybody.
 fn remark(record: &Record, verdict: &Verdict, rules: Rules<'_>, now: Timestamp) -> Option<String> {
     let mut remarks = Vec::new();
-    let account = &record.reference.account;
-    if !rules.configuration.accounts.contains_key(account) {
-        remarks.push(format!("account {account} is configured no more"));
-    }
     if let Decision::Leave(reason @ (LeaveReason::Barred(_) | LeaveReason::Gone)) =
         &verdict.decision
     {

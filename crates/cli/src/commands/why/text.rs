@@ -167,6 +167,7 @@ impl Text<'_> {
             several => format!("{}: more than one, a conflict", several.join(" and ")),
         };
         match says {
+            Says::NoAccount { account } => ("account", format!("{account} is not configured")),
             Says::Protect { pattern: None } => ("protect", "no pattern covers it".to_owned()),
             Says::Protect { pattern: Some(by) } => ("protect", format!("`{by}` covers it")),
             Says::OptOut { on_cluster } => (

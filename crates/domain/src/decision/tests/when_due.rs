@@ -185,3 +185,14 @@ fn what_nothing_names_is_never_due() {
         None,
     );
 }
+
+#[test]
+fn nothing_is_due_of_an_account_that_is_not_configured() {
+    let removed = world().without_account("do-main");
+    let settled = office_droplet().having_handled("mon 08:00", RUNNING);
+    let starting = office_droplet().in_flight_towards(Direction::Start, "mon 08:00");
+    for record in [settled, starting] {
+        assert!(world().due_at(&record, "mon 20:00").is_some());
+        check(&removed, &record, "mon 20:00", None);
+    }
+}
