@@ -146,6 +146,55 @@ fn what_would_be_left_behind_refuses_the_apply() {
 }
 
 #[test]
+fn what_a_command_or_an_override_holds_stopped_is_left_behind_by_no_apply() {
+    run(async {
+        let terminal = Terminal::new("12:00:00").await;
+        terminal.local(&office_hours("", "", ""), "12:03:00").await;
+        let stopped = terminal.run(&["stop", "orders", "web"]).await;
+        assert_eq!(stopped.code, Some(0), "{}", stopped.stderr);
+        let stop = ["override", "stopped", "ci", "--for", "3h"];
+        assert_eq!(terminal.run(&stop).await.code, Some(0));
+        terminal.local(&office_hours("", "", ""), "12:30:00").await;
+
+        let left = [EACH_KIND[0], EACH_KIND[1], EACH_KIND[3]];
+        let without = format!("{}{OTHER}", accounts_alone());
+        let (code, told) = apply(&terminal, &without, &["--yes"]).await;
+        assert_eq!(code, Some(2), "{told}");
+        let told = told.as_str().unwrap();
+        assert!(told.contains("3 resources would be left behind"), "{told}");
+        for resource in left {
+            assert!(told.contains(resource), "{told}");
+        }
+
+        let (code, plan) = apply(&terminal, &without, &["--yes", "--leave"]).await;
+        assert_eq!((code, &plan["applied"]), (Some(0), &Value::from(2)));
+        let orphaned = async |until: &str| {
+            let news = terminal.local(&without, until).await;
+            let status = terminal
+                .run(&["status", "--needs-person", "--format", "json"])
+                .await;
+            let rows: Vec<Value> = serde_json::from_str(&status.stdout).unwrap();
+            let rows = rows.iter().filter(|row| {
+                let why = row["needs_person"].as_str().unwrap();
+                why.starts_with("orphaned")
+            });
+            let rows = rows.map(|row| row["resource"].as_str().unwrap().to_owned());
+            let rows: Vec<_> = rows.collect();
+            (
+                status.code,
+                rows,
+                news.matches(r#""event":"orphaned""#).count(),
+            )
+        };
+        // The override stands until after three; the others are reported once.
+        let by_command = left[..2].iter().map(ToString::to_string).collect();
+        assert_eq!(orphaned("12:40:00").await, (Some(3), by_command, 2));
+        let all: Vec<_> = left.iter().map(ToString::to_string).collect();
+        assert_eq!(orphaned("15:20:00").await, (Some(3), all, 1));
+    });
+}
+
+#[test]
 fn restoring_starts_what_would_be_left_behind_and_then_applies() {
     run(async {
         let terminal = stopped().await;

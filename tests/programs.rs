@@ -257,10 +257,10 @@ impl Terminal {
         fs::write(self.directory.path().join("offhours.toml"), configuration).unwrap();
     }
 
-    /// Runs the service until an instant.
-    pub(crate) async fn local(&self, configuration: &str, until: &str) {
+    /// Runs the service until an instant; returns what it printed.
+    pub(crate) async fn local(&self, configuration: &str, until: &str) -> String {
         let local = LocalProgram::new(configuration, Keeps::File(self.data.clone()));
-        local.run(&self.simulator, monday(until)).await;
+        local.run(&self.simulator, monday(until)).await
     }
 
     /// Runs a command on the store, beside the simulator.

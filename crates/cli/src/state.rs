@@ -1,7 +1,8 @@
 //! A record's state in words, for everything that shows it.
 
 use domain::{
-    decision::{Decision, LeaveReason, Verdict},
+    decision::{Decision, LeaveReason, Rules, Verdict},
+    left_behind::{LeftBehind, left_behind},
     membership::Membership,
     record::{Direction, Phase, Record},
     resource::Power,
@@ -96,7 +97,12 @@ pub(crate) fn problem(record: &Record) -> Option<&str> {
 }
 
 /// What only a person can settle, and how.
-pub(crate) fn needs_person(record: &Record, verdict: &Verdict) -> Option<String> {
+pub(crate) fn needs_person(
+    record: &Record,
+    verdict: &Verdict,
+    rules: Rules<'_>,
+    now: Timestamp,
+) -> Option<String> {
     match &record.phase {
         Phase::Stuck { reason, .. } | Phase::Refused { reason, .. } => {
             return Some(reason.clone());
@@ -109,8 +115,8 @@ pub(crate) fn needs_person(record: &Record, verdict: &Verdict) -> Option<String>
     if record.held {
         return Some("held: `offhours approve` lets go of it".to_owned());
     }
-    if record.is_orphaned() {
-        return Some("orphaned: `offhours start` restores it".to_owned());
+    if let Some(left) = left_behind(record, rules, now) {
+        return Some(bring_back(record, verdict, left));
     }
     match &verdict.decision {
         Decision::Leave(reason) => {
@@ -120,6 +126,22 @@ pub(crate) fn needs_person(record: &Record, verdict: &Verdict) -> Option<String>
             (conflict || unknown).then(|| reason.to_string())
         }
         Decision::Act(_) | Decision::AskAgain(_) => None,
+    }
+}
+
+/// How a person brings back what nothing else will.
+fn bring_back(record: &Record, verdict: &Verdict, left: LeftBehind) -> String {
+    match (left, &verdict.membership) {
+        (LeftBehind::Orphaned, Membership::Barred(bar)) => {
+            format!("orphaned: {bar}; once that is gone, `offhours start` restores it")
+        }
+        (LeftBehind::Orphaned, _) => "orphaned: `offhours start` restores it".to_owned(),
+        (LeftBehind::Unreachable, _) => {
+            let account = &record.reference.account;
+            let saved = record.saved.as_ref();
+            let owed = saved.map_or_else(|| "a size".to_owned(), ToString::to_string);
+            format!("owed {owed}, and its account {account} is not configured: configure it again")
+        }
     }
 }
 

@@ -8,6 +8,7 @@ pub mod decision;
 pub mod digest;
 pub mod explanation;
 pub mod joining;
+pub mod left_behind;
 pub mod membership;
 pub mod overdue;
 pub mod record;

@@ -105,6 +105,9 @@ pub struct Record {
     /// absent if it follows none. What was wanted before does not count as late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joined_at: Option<Timestamp>,
+    /// Whether the last inventory found it orphaned: reported once, when that begins.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub orphaned: bool,
     /// Joined with too many others at once: untouched until a person approves.
     #[serde(default, skip_serializing_if = "is_false")]
     pub held: bool,
@@ -571,6 +574,7 @@ impl Record {
             schedule: None,
             opted_in: false,
             joined_at: None,
+            orphaned: false,
             held: false,
             doubled_by: None,
             observed: None,
@@ -662,19 +666,5 @@ impl Record {
             | Phase::Stuck { .. }
             | Phase::Gone { .. } => None,
         }
-    }
-
-    /// Whether Offhours holds the resource stopped, or owes it a size, while no schedule and no
-    /// command covers it any more.
-    #[must_use]
-    pub fn is_orphaned(&self) -> bool {
-        let gone = matches!(self.phase, Phase::Gone { .. });
-        let ours = self.saved.is_some()
-            || self
-                .handled
-                .as_ref()
-                .is_some_and(|handled| handled.wish == Wish::Stopped)
-                && matches!(self.phase, Phase::Settled { at: Power::Stopped });
-        !self.opted_in && !gone && ours
     }
 }

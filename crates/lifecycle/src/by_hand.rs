@@ -6,6 +6,7 @@ use domain::{
     AccountName, ResourceRef, ScheduleName,
     configuration::Target,
     decision::{Verdict, judge},
+    left_behind::left_behind,
     membership::{Membership, Subject},
     record::{ByHand, Direction, Phase, Record, Transition},
 };
@@ -209,9 +210,10 @@ async fn targets(
         found.read.extend(of_account.read);
         found.unreadable.extend(of_account.unreadable);
     }
+    let (rules, now) = (in_force.rules(), context.clock.now());
     let names = |record: &Record| match target {
         CommandTarget::Schedule(name) => record.schedule.as_ref() == Some(name),
-        CommandTarget::Account(_) => record.opted_in || record.is_orphaned(),
+        CommandTarget::Account(_) => record.opted_in || left_behind(record, rules, now).is_some(),
         CommandTarget::Resources(_) => false,
     };
     let there = |record: &Record| !matches!(record.phase, Phase::Gone { .. });

@@ -1,6 +1,7 @@
 //! How many records of an account need somebody, as an inventory leaves them.
 
 use domain::{
+    left_behind::{LeftBehind, left_behind},
     membership::{Membership, Subject},
     overdue::overdue,
     record::{Phase, Record},
@@ -47,7 +48,8 @@ impl Census {
         self.stuck += u64::from(stuck || errored);
         self.overdue += u64::from(overdue.is_some());
         self.held += u64::from(record.held && !gone);
-        self.orphaned += u64::from(record.is_orphaned());
+        let orphaned = left_behind(record, in_force.rules(), now) == Some(LeftBehind::Orphaned);
+        self.orphaned += u64::from(orphaned);
         self.conflicts += u64::from(conflict && !gone);
     }
 }
@@ -151,7 +153,7 @@ mod tests {
             }
         );
         let orphaned = count(|record| {
-            record.opted_in = false;
+            record.tags.clear();
             record.saved = Some(database_of("db-s-2vcpu-4gb", 1));
         });
         assert_eq!(

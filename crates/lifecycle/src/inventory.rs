@@ -10,6 +10,7 @@ use domain::{
     configuration::Configuration,
     decision::{Verdict, due_at, judge},
     joining::{self, follows},
+    left_behind::{LeftBehind, left_behind},
     membership::{Bar, Membership, Subject},
     record::{INVENTORY_INTERVAL, Phase, Record},
     resource::{Look, Resource},
@@ -426,6 +427,8 @@ impl Inventory<'_> {
         if !verdict.opted_in {
             record.held = false;
         }
+        let (rules, now) = (self.in_force.rules(), self.context.clock.now());
+        record.orphaned = left_behind(&record, rules, now) == Some(LeftBehind::Orphaned);
         Compared {
             new,
             joined,
@@ -662,7 +665,7 @@ impl Compared {
             | Membership::Member { .. }
             | Membership::Unnamed => {}
         }
-        if self.record.is_orphaned() && !was.is_some_and(Record::is_orphaned) {
+        if self.record.orphaned && !was.is_some_and(|was| was.orphaned) {
             events.push(Event::Orphaned);
         }
         events

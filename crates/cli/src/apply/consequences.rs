@@ -3,12 +3,12 @@
 use domain::{
     AccountName, ResourceRef, ScheduleName,
     configuration::Mode,
-    decision::{Decision, Rules, Verdict, coming_edges, judge, mode},
+    decision::{Decision, LeaveReason, Rules, Verdict, coming_edges, judge, mode},
     joining::join_all,
+    left_behind::{is_covered, is_held_stopped},
     membership::{Membership, Subject},
     record::{Direction, Phase, Record},
-    resource::{Power, SavedState},
-    schedule::Wish,
+    resource::SavedState,
 };
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
@@ -112,22 +112,17 @@ impl Consequences {
             }
             let before = judge(record, Subject::recorded(record), old, now);
             let after = judge(record, Subject::recorded(record), new, now);
-            let configured = new
-                .configuration
-                .accounts
-                .contains_key(&record.reference.account);
-            if configured {
-                all.soon.extend(soon(record, &after, new, now));
-                all.hard_cuts.extend(hard_cut(record, &after, new));
-            }
-            all.moves.extend(moved(record, &before, &after, configured));
-            let covered = configured && after.opted_in;
-            if before.opted_in && !covered && is_owed(record) {
+            all.soon.extend(soon(record, &after, new, now));
+            all.hard_cuts.extend(hard_cut(record, &after, new));
+            all.moves.extend(moved(record, &before, &after));
+            let account_goes = is_configured(record, old) && !is_configured(record, new);
+            let uncovered_now = is_covered(record, old, now) && !is_covered(record, new, now);
+            if is_held_stopped(record) && (account_goes || uncovered_now) {
                 all.stranded.push(Stranded {
                     resource: record.reference.clone(),
                     name: record.name.clone(),
                     saved: record.saved.clone(),
-                    reason: uncovered(record, &after, configured),
+                    reason: uncovered(&after),
                 });
             }
         }
@@ -156,33 +151,24 @@ fn join(records: &mut [Record], new: Rules<'_>, now: Timestamp) -> Option<HeldBa
     })
 }
 
-/// Whether a stop of ours holds the resource, is under way, or left a size to put back.
-fn is_owed(record: &Record) -> bool {
-    let stopping = record
-        .in_flight()
-        .is_some_and(|transition| transition.direction == Direction::Stop);
-    let handled_stop = record
-        .handled
-        .as_ref()
-        .is_some_and(|handled| handled.wish == Wish::Stopped);
-    let is_stopped = matches!(record.phase, Phase::Settled { at: Power::Stopped });
-    record.saved.is_some() || stopping || handled_stop && is_stopped
+fn is_configured(record: &Record, rules: Rules<'_>) -> bool {
+    let accounts = &rules.configuration.accounts;
+    accounts.contains_key(&record.reference.account)
 }
 
-fn uncovered(record: &Record, verdict: &Verdict, configured: bool) -> String {
-    if !configured {
-        return format!("the account {} is removed", record.reference.account);
-    }
-    match (&verdict.membership, &verdict.decision) {
-        (Membership::Barred(bar), _) => bar.to_string(),
-        (_, Decision::Leave(reason)) => reason.to_string(),
-        (_, Decision::Act(_) | Decision::AskAgain(_)) => "no schedule names it".to_owned(),
+/// Why nothing would start it again.
+fn uncovered(verdict: &Verdict) -> String {
+    match &verdict.membership {
+        Membership::Barred(bar) => bar.to_string(),
+        Membership::Unknown { word, .. } => LeaveReason::UnknownSchedule(word.clone()).to_string(),
+        // What a command or an override wants now starts nothing later.
+        Membership::Unnamed | Membership::Member { .. } => LeaveReason::Unnamed.to_string(),
     }
 }
 
-fn moved(record: &Record, before: &Verdict, after: &Verdict, configured: bool) -> Option<Move> {
+fn moved(record: &Record, before: &Verdict, after: &Verdict) -> Option<Move> {
     let from = before.membership.schedule();
-    let to = after.membership.schedule().filter(|_| configured);
+    let to = after.membership.schedule();
     (from != to).then(|| Move {
         resource: record.reference.clone(),
         name: record.name.clone(),

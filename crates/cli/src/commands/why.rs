@@ -175,7 +175,7 @@ impl Why {
             saved: record.saved.clone(),
             attempts: record.attempts,
             last_error: record.last_error.clone(),
-            needs_person: needs_person(record, &present),
+            needs_person: needs_person(record, &present, rules, now),
             explanation: explain(record, rules, at),
             zone: zone.unwrap_or(TimeZone::UTC),
             sentence: sentence(record),

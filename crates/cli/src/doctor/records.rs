@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use domain::{
     AccountName, ScheduleName,
     configuration::Configuration,
+    decision::Rules,
+    left_behind::{LeftBehind, is_held_stopped, left_behind},
     membership::{Bar, Membership, Subject},
     record::{Ask, Phase, Record, deadline},
 };
@@ -39,7 +41,7 @@ pub(crate) fn check(known: &Known, now: Timestamp) -> Vec<Finding> {
         let found = [
             ended(record, now),
             held(record),
-            orphaned(record),
+            orphaned(record, known.in_force.rules(), now),
             attached(record, configuration),
             overdue(record, now),
             permit(record, now),
@@ -48,7 +50,7 @@ pub(crate) fn check(known: &Known, now: Timestamp) -> Vec<Finding> {
         let subject = format!("{} ({})", record.reference, record.name);
         findings.extend(found.into_iter().flatten().map(|f| f.of(&subject)));
     }
-    findings.extend(left_behind(&left));
+    findings.extend(of_removed_accounts(&left));
     let ok = format!(
         "{}: none needs a person",
         count(of_accounts.len(), "record")
@@ -109,8 +111,9 @@ fn held(record: &Record) -> Option<Finding> {
     })
 }
 
-fn orphaned(record: &Record) -> Option<Finding> {
-    record.is_orphaned().then(|| {
+fn orphaned(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Finding> {
+    let orphaned = left_behind(record, rules, now) == Some(LeftBehind::Orphaned);
+    orphaned.then(|| {
         let owed = record.saved.as_ref();
         let owed = owed.map_or_else(String::new, |saved| format!(", and is owed {saved}"));
         Finding::problem(
@@ -220,8 +223,8 @@ fn failing(record: &Record, now: Timestamp) -> Option<Finding> {
     })
 }
 
-/// Records of accounts that are configured no more.
-fn left_behind(records: &[&Record]) -> Vec<Finding> {
+/// Records of accounts that are not configured.
+fn of_removed_accounts(records: &[&Record]) -> Vec<Finding> {
     let mut by_account = BTreeMap::<&AccountName, Vec<&Record>>::new();
     for record in records {
         by_account
@@ -229,16 +232,13 @@ fn left_behind(records: &[&Record]) -> Vec<Finding> {
             .or_default()
             .push(record);
     }
-    let is_owed = |record: &&&Record| {
-        record.saved.is_some() || record.is_orphaned() || record.in_flight().is_some()
-    };
     by_account
         .into_iter()
         .map(|(account, records)| {
             let records_words = count(records.len(), "record");
             let owed: Vec<_> = records
                 .iter()
-                .filter(is_owed)
+                .filter(|record| is_held_stopped(record) || record.in_flight().is_some())
                 .map(|record| format!("{} ({})", record.reference, record.name))
                 .collect();
             let found = format!("{records_words} of an account that is configured no more");

@@ -436,36 +436,3 @@ fn only_a_request_that_certainly_failed_cannot_act() {
     cut.forced = Forced::Intended;
     assert!(cut.may_act());
 }
-
-#[test]
-fn what_offhours_left_stopped_or_owes_a_size_is_orphaned_once_nothing_covers_it() {
-    let saved = crate::resource::SavedState::NodePool {
-        count: 3,
-        autoscale: None,
-    };
-    let stopped = droplet()
-        .having_handled("mon 19:00", STOPPED)
-        .settled(Power::Stopped);
-    let owed = Record {
-        saved: Some(saved),
-        ..droplet().settled(Power::Running)
-    };
-    for record in [&stopped, &owed] {
-        assert!(record.is_orphaned());
-        let covered = Record {
-            opted_in: true,
-            ..record.clone()
-        };
-        assert!(!covered.is_orphaned());
-        let gone = Record {
-            phase: Phase::Gone {
-                since: at("mon 20:00"),
-            },
-            ..record.clone()
-        };
-        assert!(!gone.is_orphaned());
-    }
-    assert!(!stopped.clone().settled(Power::Running).is_orphaned());
-    let by_a_person = droplet().settled(Power::Stopped);
-    assert!(!by_a_person.is_orphaned());
-}

@@ -204,6 +204,43 @@ fn what_leaves_keeps_its_record_and_is_told_as_orphaned_once() {
 }
 
 #[test]
+fn what_a_command_stopped_is_orphaned_once_its_schedule_goes() {
+    let case = database().smallest().untagged().at("22:00");
+    let case = case.commanded(Wish::Stopped, "18:00");
+    let mut old = Record {
+        saved: Some(database_of("db-s-2vcpu-4gb", 2)),
+        used: true,
+        phase: Phase::Settled { at: Power::Stopped },
+        ..known(&case)
+    };
+    let handled = old.handled.as_mut().unwrap();
+    handled.key = EdgeKey {
+        instant: at("18:00"),
+        rank: Rank::ByHand,
+    };
+    handled.wish = Wish::Stopped;
+    let one = compared(&case, Some(old));
+    // The command still names it, which is why `offhours start` may.
+    assert!(one.record.opted_in);
+    assert_eq!(one.events(), [Event::Orphaned]);
+    let again = compared(&case, Some(one.record));
+    assert_eq!(again.events(), []);
+}
+
+#[test]
+fn what_was_stopped_only_after_it_had_left_is_reported_by_the_next_inventory() {
+    let case = droplet().off().untagged().at("22:00");
+    let mut left = Record {
+        opted_in: false,
+        schedule: None,
+        phase: Phase::Settled { at: Power::Stopped },
+        ..case.record.clone()
+    };
+    left.handled.as_mut().unwrap().wish = Wish::Stopped;
+    assert_eq!(compared(&case, Some(left)).events(), [Event::Orphaned]);
+}
+
+#[test]
 fn what_was_gone_and_is_seen_again_is_as_first_seen_but_keeps_what_is_saved() {
     let saved = Some(database_of("db-s-2vcpu-4gb", 2));
     let case = database().smallest().at("22:00");

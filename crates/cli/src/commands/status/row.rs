@@ -122,7 +122,7 @@ impl Row {
             next,
             overridden: override_of(record, rules, now).map(Overriding::from),
             saved: record.saved.clone(),
-            needs_person: needs_person(record, &verdict),
+            needs_person: needs_person(record, &verdict, rules, now),
             last_error: record.last_error.clone(),
             remark: remark(record, &verdict, rules, now),
             live: None,

@@ -1,0 +1,78 @@
+//! What Offhours stopped, or owes a size, and nothing in force starts again.
+
+use jiff::Timestamp;
+
+use crate::{
+    decision::{Rules, judge, override_of},
+    membership::{Membership, Subject},
+    record::{Direction, Phase, Rank, Record},
+    resource::Power,
+    schedule::Wish,
+};
+
+/// Why a person has to bring a resource back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeftBehind {
+    /// No schedule starts it again; a person can.
+    Orphaned,
+    /// It is owed a size, and without its account Offhours cannot put that back.
+    Unreachable,
+}
+
+/// Judges whether a resource is left behind under these rules.
+///
+/// An override stands until it ends: what a person wants until then is not left behind. Nor is a
+/// machine that a person stopped while no schedule covered it, for that was to last; a size that
+/// is owed is never meant to last.
+#[must_use]
+pub fn left_behind(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<LeftBehind> {
+    if matches!(record.phase, Phase::Gone { .. }) {
+        return None;
+    }
+    let account = &record.reference.account;
+    if !rules.configuration.accounts.contains_key(account) {
+        return record.saved.is_some().then_some(LeftBehind::Unreachable);
+    }
+    let ours = record.saved.is_some() || was_stopped(record) && !was_meant_to_last(record);
+    let wanted = override_of(record, rules, now).is_some() || is_covered(record, rules, now);
+    (ours && !wanted).then_some(LeftBehind::Orphaned)
+}
+
+/// Whether Offhours holds a resource stopped, is stopping it, or owes it a size.
+#[must_use]
+pub fn is_held_stopped(record: &Record) -> bool {
+    let stopping = record
+        .in_flight()
+        .is_some_and(|transition| transition.direction == Direction::Stop);
+    record.saved.is_some() || stopping || was_stopped(record)
+}
+
+/// Whether something starts a resource again: the schedule that it follows, or what a person wants
+/// of it now.
+#[must_use]
+pub fn is_covered(record: &Record, rules: Rules<'_>, now: Timestamp) -> bool {
+    let verdict = judge(record, Subject::recorded(record), rules, now);
+    match verdict.membership {
+        Membership::Barred(_) => false,
+        Membership::Member { .. } => true,
+        Membership::Unknown { .. } | Membership::Unnamed => {
+            verdict.opted_in && verdict.wish == Wish::Running
+        }
+    }
+}
+
+/// Whether it is off since a stop of ours.
+fn was_stopped(record: &Record) -> bool {
+    let handled = record.handled.as_ref();
+    handled.is_some_and(|handled| handled.wish == Wish::Stopped)
+        && matches!(record.phase, Phase::Settled { at: Power::Stopped })
+}
+
+/// Whether a person stopped it while no schedule was to start it again.
+fn was_meant_to_last(record: &Record) -> bool {
+    let handled = record.handled.as_ref();
+    handled.is_some_and(|handled| handled.key.rank == Rank::ByHand && handled.schedule.is_none())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! What is left behind, by tables in the week of [`fixtures`](crate::tests::fixtures).
+
+use super::*;
+use crate::{
+    resource::SavedState,
+    tests::fixtures::{World, at, droplet, office_droplet, world},
+};
+
+const STOPPED: Wish = Wish::Stopped;
+const RUNNING: Wish = Wish::Running;
+const ORPHANED: Option<LeftBehind> = Some(LeftBehind::Orphaned);
+
+#[track_caller]
+fn check(world: &World, record: &Record, expected: Option<LeftBehind>) {
+    let found = left_behind(record, world.rules(), at("mon 21:00"));
+    assert_eq!(found, expected);
+}
+
+fn owed(record: Record) -> Record {
+    Record {
+        saved: Some(SavedState::NodePool {
+            count: 3,
+            autoscale: None,
+        }),
+        ..record
+    }
+}
+
+/// Stopped by the schedule `office`, by a command while it covered it, or by an override.
+fn stopped() -> [(&'static str, Record); 3] {
+    let of = |instant: &str, rank| {
+        let record = office_droplet().having_handled_ranked(instant, rank, STOPPED);
+        record.settled(Power::Stopped)
+    };
+    [
+        ("schedule", of("mon 19:00", Rank::Schedule)),
+        (
+            "command",
+            of("mon 18:00", Rank::ByHand).commanded("mon 18:00", STOPPED),
+        ),
+        ("override", of("mon 18:00", Rank::OverrideSet)),
+    ]
+}
+
+/// An override of the Droplet that made the stop, and has ended.
+fn overridden(world: World) -> World {
+    world.overriding("do-main/droplet/1", STOPPED, "mon 18:00", "mon 20:00")
+}
+
+#[test]
+fn what_was_stopped_by_whatever_means_is_orphaned_once_its_schedule_goes() {
+    for (by, record) in stopped() {
+        assert!(is_held_stopped(&record), "{by}");
+        for record in [owed(record.clone()), record] {
+            check(&overridden(world()), &record, None);
+            check(&overridden(world().without_schedules()), &record, ORPHANED);
+            let untagged = record.clone().tagged(&[]);
+            check(&overridden(world()), &untagged, ORPHANED);
+            let opted_out = record.clone().tagged(&["offhours:office", "offhours:off"]);
+            check(&overridden(world()), &opted_out, ORPHANED);
+            let gone = Record {
+                phase: Phase::Gone {
+                    since: at("mon 20:00"),
+                },
+                ..untagged
+            };
+            check(&overridden(world()), &gone, None);
+        }
+    }
+}
+
+#[test]
+fn what_runs_and_is_owed_nothing_or_was_stopped_elsewhere_is_not_left_behind() {
+    let [(_, stopped), ..] = stopped();
+    let untagged = stopped.tagged(&[]);
+    check(&world(), &untagged.clone().settled(Power::Running), None);
+    check(&world(), &owed(untagged).settled(Power::Running), ORPHANED);
+    check(&world(), &droplet().settled(Power::Stopped), None);
+}
+
+#[test]
+fn a_machine_that_a_person_stopped_under_no_schedule_was_meant_to_stay_off() {
+    let mut record = droplet()
+        .commanded("mon 18:00", STOPPED)
+        .having_handled_ranked("mon 18:00", Rank::ByHand, STOPPED)
+        .settled(Power::Stopped);
+    record.handled.as_mut().unwrap().schedule = None;
+    check(&world(), &record, None);
+    check(&world(), &owed(record), ORPHANED);
+}
+
+#[test]
+fn what_a_person_wants_now_is_not_left_behind() {
+    let [(_, by_schedule), ..] = stopped();
+    let owed = owed(by_schedule.tagged(&[]));
+    check(&world(), &owed, ORPHANED);
+    for wish in [STOPPED, RUNNING] {
+        let until_ten = world().overriding("do-main/droplet/1", wish, "mon 20:00", "mon 22:00");
+        check(&until_ten, &owed, None);
+    }
+    let started = owed.clone().commanded("mon 20:30", RUNNING);
+    check(&world(), &started, None);
+    let stopped_again = owed.commanded("mon 20:30", STOPPED);
+    check(&world(), &stopped_again, ORPHANED);
+}
+
+#[test]
+fn an_override_covers_only_what_it_starts() {
+    let [(_, by_schedule), ..] = stopped();
+    let untagged = by_schedule.tagged(&[]);
+    for (wish, covered) in [(STOPPED, false), (RUNNING, true)] {
+        let until_ten = world().overriding("do-main/droplet/1", wish, "mon 20:00", "mon 22:00");
+        let found = is_covered(&untagged, until_ten.rules(), at("mon 21:00"));
+        assert_eq!(found, covered);
+    }
+}
+
+#[test]
+fn without_its_account_only_what_is_owed_a_size_is_left_behind() {
+    let removed = world().without_account("do-main");
+    let [(_, by_schedule), ..] = stopped();
+    check(&removed, &by_schedule, None);
+    check(&removed, &owed(by_schedule), Some(LeftBehind::Unreachable));
+}
