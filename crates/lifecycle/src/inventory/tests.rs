@@ -4,7 +4,12 @@
 use std::sync::Arc;
 
 use aws_config::{BehaviorVersion, Region, SdkConfig};
-use domain::{configuration::Adopt, record::Writer, resource::Power, schedule::Wish};
+use domain::{
+    configuration::Adopt,
+    record::{EdgeKey, Rank, Writer},
+    resource::Power,
+    schedule::Wish,
+};
 use environment::{Clock, SteppedClock, Tokens};
 use provider::Endpoints;
 use store::{Store, Tables};
