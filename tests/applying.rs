@@ -224,6 +224,46 @@ fn restoring_starts_what_would_be_left_behind_and_then_applies() {
 }
 
 #[test]
+fn restoring_prevails_over_an_enforced_schedule_and_over_an_override() {
+    run(async {
+        let terminal = Terminal::new("17:50:00").await;
+        let enforced = office_hours("", "", "enforce = true");
+        terminal.local(&enforced, "18:30:00").await;
+        let stop = ["override", "stopped", "ci", "--for", "9h"];
+        assert_eq!(terminal.run(&stop).await.code, Some(0));
+        let declined = terminal.run(&["start", "web", "ci"]).await;
+        assert_eq!(declined.code, Some(1), "{}", declined.stdout);
+
+        let without = format!("{}{OTHER}", accounts_alone());
+        terminal.write(&without);
+        let restored = terminal.run(&["apply", "--yes", "--restore"]).await;
+        assert_eq!(restored.code, Some(0), "{}", restored.stderr);
+        let told = restored.stderr;
+        assert_eq!(
+            told.matches("keeps it running until").count(),
+            EACH_KIND.len(),
+            "{told}"
+        );
+        assert_eq!(told.matches(", in place of that by ").count(), 1, "{told}");
+        let overrides = terminal
+            .run(&["override", "list", "--format", "json"])
+            .await;
+        assert_eq!(overrides.stdout.trim(), "[]");
+
+        // Nothing stops it again, whatever it was that overruled the schedule.
+        terminal.local(&without, "20:00:00").await;
+        let ended = terminal.run(&["status", "--format", "json"]).await;
+        let rows: Vec<Value> = serde_json::from_str(&ended.stdout).unwrap();
+        for row in &rows {
+            assert_eq!(
+                (&row["state"], &row["saved"]),
+                (&Value::from("running"), &Value::Null)
+            );
+        }
+    });
+}
+
+#[test]
 fn leaving_applies_and_status_says_what_is_owed_until_a_person_starts_it() {
     run(async {
         let terminal = stopped().await;

@@ -656,6 +656,20 @@ fn where_a_schedule_is_enforced_a_command_is_declined() {
 }
 
 #[test]
+fn where_a_schedule_is_enforced_a_command_that_an_override_agrees_with_is_followed() {
+    run(async {
+        let configuration = office_hours("", "", "enforce = true");
+        let world = World::start(&configuration, &one_of_each_kind(), before_the_edge()).await;
+        world.run_until(monday("17:50:30")).await;
+        let [web, ci] = ["do-main/droplet/1", "hz-eu/server/11"];
+        world.override_with(web, Wish::Stopped, seconds(3600)).await;
+        world.override_with(ci, Wish::Running, seconds(3600)).await;
+        world.stop(&json!({ "resources": [web, ci] })).await;
+        assert_eq!(world.touched(), set(&[web]));
+    });
+}
+
+#[test]
 fn a_command_against_an_override_is_declined() {
     run(async {
         let configuration = office_hours("", "", "");

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 
 use domain::{
     AccountName, ResourceRef, ScheduleName,
-    configuration::Target,
-    decision::{Verdict, judge},
+    decision::{Verdict, judge, override_of},
     left_behind::left_behind,
     membership::{Membership, Subject},
     record::{ByHand, Direction, Phase, Record, Transition},
@@ -255,23 +254,18 @@ fn declined(
     if let Membership::Barred(bar) = &verdict.membership {
         return Some(bar.to_string());
     }
-    if manner(verdict, in_force.rules()).enforce {
-        return Some(
-            "its schedule is enforced and would undo this: use an override instead".to_owned(),
-        );
+    match override_of(record, in_force.rules(), now) {
+        Some(one) if one.wish != direction.wish() => Some(format!(
+            "an override by {} keeps it {} until {}: clear that first",
+            one.by, one.wish, one.ends_at
+        )),
+        // An override that wants the same keeps the schedule from undoing it.
+        Some(_) => None,
+        None if manner(verdict, in_force.rules()).enforce => {
+            Some("its schedule is enforced and would undo this: use an override instead".to_owned())
+        }
+        None => None,
     }
-    let schedule = verdict.membership.schedule().cloned().map(Target::Schedule);
-    [Some(Target::Resource(record.reference.clone())), schedule]
-        .into_iter()
-        .flatten()
-        .filter_map(|target| in_force.overrides.of(&target))
-        .find(|one| one.is_active(now) && one.wish != direction.wish())
-        .map(|one| {
-            format!(
-                "an override by {} keeps it {} until {}: clear that first",
-                one.by, one.wish, one.ends_at
-            )
-        })
 }
 
 /// Writes the command into the record; false if the event of this invocation was delivered before.

@@ -3,12 +3,13 @@
 use domain::{
     AccountName, ResourceRef, ScheduleName,
     configuration::Mode,
-    decision::{Decision, LeaveReason, Rules, Verdict, coming_edges, judge, mode},
+    decision::{Decision, LeaveReason, Rules, Verdict, coming_edges, judge, mode, override_of},
     joining::join_all,
     left_behind::{is_covered, is_held_stopped},
     membership::{Membership, Subject},
     record::{Direction, Phase, Record},
     resource::SavedState,
+    schedule::Wish,
 };
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
@@ -82,6 +83,9 @@ pub struct Stranded {
     pub saved: Option<SavedState>,
     /// Why nothing would cover it.
     pub reason: String,
+    /// Whether a command to start it would be declined, or undone, under what is in force.
+    #[serde(skip)]
+    pub resists: bool,
 }
 
 /// The resources of one account that would join schedules at once, more than `max_new` of them.
@@ -123,6 +127,7 @@ impl Consequences {
                     name: record.name.clone(),
                     saved: record.saved.clone(),
                     reason: uncovered(&after),
+                    resists: resists(record, &before, old, now),
                 });
             }
         }
@@ -154,6 +159,14 @@ fn join(records: &mut [Record], new: Rules<'_>, now: Timestamp) -> Option<HeldBa
 fn is_configured(record: &Record, rules: Rules<'_>) -> bool {
     let accounts = &rules.configuration.accounts;
     accounts.contains_key(&record.reference.account)
+}
+
+/// Whether an enforced schedule, or an override, stands against a command to start it.
+fn resists(record: &Record, verdict: &Verdict, rules: Rules<'_>, now: Timestamp) -> bool {
+    let rule = verdict.membership.rule(rules.configuration);
+    let enforced = rule.is_some_and(|rule| rule.manner.enforce);
+    let overridden = override_of(record, rules, now).is_some_and(|one| one.wish == Wish::Stopped);
+    enforced || overridden
 }
 
 /// Why nothing would start it again.

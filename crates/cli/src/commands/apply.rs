@@ -4,11 +4,12 @@ use std::{fmt::Write as _, path::PathBuf, str::FromStr};
 
 use anyhow::Context as _;
 use domain::{
-    configuration::{Configuration, Generation},
+    configuration::{Configuration, Generation, Override, Target},
     decision::Rules,
     record::{Direction, Record},
+    schedule::Wish,
 };
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
@@ -34,6 +35,9 @@ use crate::{
 
 /// Most resources that are named in one list for people; JSON has all of them.
 const MANY: usize = 20;
+
+/// How long what is restored is kept running at most: longer than a start may take.
+const RESTORED_WITHIN: SignedDuration = SignedDuration::from_hours(1);
 
 /// Puts a configuration into force, after showing what that changes.
 ///
@@ -168,9 +172,11 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         output::remark("Nothing was applied.\n");
         return Ok(Exit::Failed);
     }
-    if args.restore {
-        plan.restore(&session, args.format).await?;
-    }
+    let overridden = if args.restore {
+        plan.restore(&session, args.format).await?
+    } else {
+        Vec::new()
+    };
     // An edge may have passed while a person thought, or while something started.
     plan.look_again(&session).await?;
     if !args.leave {
@@ -178,6 +184,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         plan.refuse_to_strand()?;
     }
     let generation = plan.apply(&session).await?;
+    plan.end_overrides(&session, overridden).await;
     if args.format == Format::Table {
         output::print(&format!("Applied as generation {generation}.\n"))?;
     }
@@ -381,12 +388,14 @@ impl Plan {
         )))
     }
 
-    /// Starts, under what is in force, what would be left behind.
-    async fn restore(&self, session: &Session, format: Format) -> anyhow::Result<()> {
+    /// Starts, under what is in force, what would be left behind. Returns the overrides that were
+    /// set for it.
+    async fn restore(&self, session: &Session, format: Format) -> anyhow::Result<Vec<Override>> {
         let stranded = &self.consequences.stranded;
         if stranded.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
+        let overridden = self.override_what_resists(session).await?;
         let references: Vec<_> = stranded.iter().map(|one| &one.resource).collect();
         let command = Command {
             direction: Direction::Start,
@@ -400,9 +409,60 @@ impl Plan {
             Format::Table => Some(format),
         };
         match carry_out(session, &command, quiet).await? {
-            Exit::Done => Ok(()),
+            Exit::Done => Ok(overridden),
             Exit::Failed | Exit::BadUsage | Exit::NeedsPerson => {
                 anyhow::bail!("not all could be started, so nothing was applied")
+            }
+        }
+    }
+
+    /// Keeps running for a while what a command alone could not start: an enforced schedule would
+    /// undo it, and an override that keeps it stopped stands against it.
+    async fn override_what_resists(&self, session: &Session) -> anyhow::Result<Vec<Override>> {
+        let mut overridden = Vec::new();
+        let stranded = self.consequences.stranded.iter();
+        for one in stranded.filter(|one| one.resists) {
+            let target = Target::Resource(one.resource.clone());
+            let known = self.in_force.overrides.of(&target);
+            let replaced = known.filter(|known| known.is_active(self.now));
+            let running = Override {
+                set_at: self.now,
+                ends_at: self.now + RESTORED_WITHIN,
+                target,
+                wish: Wish::Running,
+                by: whoever(),
+                why: Some("apply --restore".to_owned()),
+            };
+            session
+                .store
+                .replace_override(&running, known, self.now)
+                .await?;
+            let instead = replaced.map_or_else(String::new, |replaced| {
+                format!(", in place of that by {}", replaced.by)
+            });
+            output::remark(&format!(
+                "{} ({}): an override keeps it running until {}{instead}\n",
+                one.name,
+                one.resource,
+                running.ends_at.strftime("%H:%M UTC"),
+            ));
+            overridden.push(running);
+        }
+        Ok(overridden)
+    }
+
+    /// Ends what [`Self::restore`] set, once nothing is left to overrule.
+    async fn end_overrides(&self, session: &Session, overridden: Vec<Override>) {
+        let now = self.now.max(session.clock().now());
+        for one in overridden {
+            let ended = Override {
+                ends_at: now.min(one.ends_at),
+                ..one.clone()
+            };
+            let store = &session.store;
+            // One that stays ends by itself.
+            if let Err(error) = store.replace_override(&ended, Some(&one), now).await {
+                output::warn(&error);
             }
         }
     }
