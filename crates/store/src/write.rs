@@ -52,9 +52,10 @@ impl Store {
     ) -> Result<Record, StoreError> {
         let replaces = next_revision(&mut record);
         let item = item::of_record(&record)?;
+        // Boxed: a request's future is large, and every handler holds this one many times over.
         let refused = match ended {
-            Some(entry) => self.put_with_history(&item, replaces, entry).await?,
-            None => self.put_record(&item, replaces).await?,
+            Some(entry) => Box::pin(self.put_with_history(&item, replaces, entry)).await?,
+            None => Box::pin(self.put_record(&item, replaces)).await?,
         };
         let current = match refused {
             None => return Ok(record),
@@ -62,7 +63,7 @@ impl Store {
             // The answer does not say what stands there.
             Some(Refused::Conflict) => {
                 let key = item::record_key(&record.reference);
-                self.record_item(key).await?
+                Box::pin(self.record_item(key)).await?
             }
         };
         if current.as_ref() == Some(&item) {
