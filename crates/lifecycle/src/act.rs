@@ -46,7 +46,7 @@ pub async fn act(
             in_force: &in_force,
             account: &account,
         };
-        report.outcomes.extend(batch.act(records).await?);
+        report.outcomes.extend(batch.act(records).await);
     }
     Ok(report)
 }
@@ -117,7 +117,7 @@ struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    async fn act(&self, records: Vec<Record>) -> Result<Vec<Outcome>, Error> {
+    async fn act(&self, records: Vec<Record>) -> Vec<Outcome> {
         let configuration = &self.in_force.configuration;
         let client = self.context.providers.client(self.account, configuration);
         let client = match client.await {
@@ -131,19 +131,17 @@ impl Batch<'_> {
         let looks = looks::to_act(&client, self.context.clock, &ids).await;
         self.forget_refused_token(&looks);
         let steps: Vec<_> = stream::iter(records)
-            .map(|record| {
+            .map(|record| async {
                 let looked = looks.get(&record.reference.id).cloned();
-                self.act_on(&client, record, looked)
+                let left = record.clone();
+                let done = self.act_on(&client, record, looked).await;
+                done.unwrap_or_else(|error| self.context.failed(&left, &error))
             })
             .buffer_unordered(AT_ONCE)
             .collect()
             .await;
-        save_rate(&self.context, self.account, &client).await?;
-        let mut outcomes = Vec::new();
-        for step in steps {
-            outcomes.extend(step?);
-        }
-        Ok(outcomes)
+        save_rate(&self.context, self.account, &client).await;
+        steps.into_iter().flatten().collect()
     }
 
     async fn rehearse(&self, records: Vec<Record>) -> Vec<Outcome> {
@@ -300,7 +298,8 @@ impl Batch<'_> {
             Noted::Answer(answer) => self.asked(&record, &send.change, send.cut, answer),
         };
         let answered = Outcome::of(&record, now, event);
-        note::write(
+        let claimed = record.clone();
+        let noted = note::write(
             self.context.store,
             record,
             send.cut,
@@ -308,9 +307,12 @@ impl Batch<'_> {
             self.in_force.rules(),
             self.context.writer,
             now,
-        )
-        .await?;
+        );
+        let noted = noted.await;
         told.extend(self.context.told(vec![answered]));
+        if let Err(error) = noted {
+            told.extend(self.context.failed(&claimed, &error));
+        }
         Ok(told)
     }
 
@@ -341,16 +343,14 @@ impl Batch<'_> {
         }
     }
 
-    async fn postpone_all(
-        &self,
-        records: Vec<Record>,
-        reason: &NoLook,
-    ) -> Result<Vec<Outcome>, Error> {
+    async fn postpone_all(&self, records: Vec<Record>, reason: &NoLook) -> Vec<Outcome> {
         let mut outcomes = Vec::new();
         for record in records {
-            outcomes.extend(self.postpone(record, reason).await?);
+            let left = record.clone();
+            let done = self.postpone(record, reason).await;
+            outcomes.extend(done.unwrap_or_else(|error| self.context.failed(&left, &error)));
         }
-        Ok(outcomes)
+        outcomes
     }
 
     /// A failure before any claim: due again later. A transition under way is looked at anyway.
@@ -422,25 +422,18 @@ fn outcomes(record: &Record, now: Timestamp, events: Vec<Event>) -> Vec<Outcome>
         .collect()
 }
 
-/// Keeps what the provider said of the account's allowance, for dispatch to pace by.
-pub(crate) async fn save_rate(
-    context: &Context<'_>,
-    account: &AccountName,
-    client: &Client,
-) -> Result<(), StoreError> {
+/// Keeps what the provider said of the account's allowance, for dispatch to pace by. It is a hint:
+/// what it is about does not fail with it.
+pub(crate) async fn save_rate(context: &Context<'_>, account: &AccountName, client: &Client) {
     let Some(rate) = client.rate() else {
-        return Ok(());
+        return;
     };
     let rate = store::Rate {
         remaining: rate.remaining,
         at: context.clock.now(),
     };
-    match context.store.save_rate(account, rate).await {
-        Err(error) if error.is_unreadable() => {
-            let reason = in_words(&error);
-            tracing::warn!(account = %account, "Left the rate of {account} alone: {reason}");
-            Ok(())
-        }
-        saved => saved,
+    if let Err(error) = context.store.save_rate(account, rate).await {
+        let reason = in_words(&error);
+        tracing::warn!(account = %account, "Left the rate of {account} alone: {reason}");
     }
 }

@@ -167,7 +167,7 @@ async fn take(
                 newer,
             };
             let census = inventory.reconcile(records, resources, invoke, report);
-            let census = census.await?;
+            let census = census.await;
             if asked == Asked::ByPerson {
                 let event = Event::Status { state: shown };
                 let listed = Outcome::of_account(account, requested_at, event);
@@ -195,7 +195,11 @@ async fn take(
             };
             // What is due does not depend on the listing.
             for record in records {
-                let record = mend(context, record, &in_force).await?;
+                let mended = mend(context, record.clone(), &in_force).await;
+                let record = mended.unwrap_or_else(|error| {
+                    report.outcomes.extend(context.failed(&record, &error));
+                    record
+                });
                 census.count(&record, &in_force, context.clock.now());
             }
             census
@@ -333,7 +337,7 @@ impl Inventory<'_> {
         resources: Vec<Resource>,
         invoke: &impl Invoke,
         report: &mut Report,
-    ) -> Result<Census, Error> {
+    ) -> Census {
         let mut recorded: BTreeMap<ResourceId, Record> = records
             .into_iter()
             .map(|record| (record.reference.id.clone(), record))
@@ -353,9 +357,8 @@ impl Inventory<'_> {
         self.hold_too_many(&mut compared);
         let mut tally = Tally::default();
         let unlisted = recorded.into_values().collect();
-        let written = self.write_all(compared, unlisted, invoke, &mut tally).await;
+        self.write_all(compared, unlisted, invoke, &mut tally).await;
         report.outcomes.append(&mut tally.outcomes);
-        // What was held before a write failed is held.
         if let Some(event) = tally.held() {
             let now = self.context.clock.now();
             report.add(
@@ -363,7 +366,7 @@ impl Inventory<'_> {
                 [Outcome::of_account(self.account, now, event)],
             );
         }
-        written.map(|()| tally.census)
+        tally.census
     }
 
     async fn write_all(
@@ -372,14 +375,25 @@ impl Inventory<'_> {
         unlisted: Vec<Record>,
         invoke: &impl Invoke,
         tally: &mut Tally,
-    ) -> Result<(), Error> {
+    ) {
         for one in compared {
-            self.write(one, invoke, tally).await?;
+            let record = one.record.clone();
+            let written = self.write(one, invoke, tally).await;
+            self.note_failure(written, &record, tally);
         }
         for record in unlisted {
-            self.unlisted(record, invoke, tally).await?;
+            let written = self.unlisted(record.clone(), invoke, tally).await;
+            self.note_failure(written, &record, tally);
         }
-        Ok(())
+    }
+
+    /// One record's failure keeps no other from being compared.
+    fn note_failure(&self, written: Result<(), Error>, record: &Record, tally: &mut Tally) {
+        if let Err(error) = written {
+            let now = self.context.clock.now();
+            tally.census.count(record, self.in_force, now);
+            tally.add(self.context.failed(record, &error));
+        }
     }
 
     fn compare(&self, old: Option<Record>, resource: Resource) -> Compared {
@@ -496,7 +510,8 @@ impl Inventory<'_> {
                 requested_at: self.requested_at,
                 resource: one.resource,
             };
-            return self.follow(record, Some(look), invoke, tally).await;
+            self.follow(record, Some(look), invoke, tally).await;
+            return Ok(());
         }
         tally.census.count(&record, self.in_force, now);
         Ok(())
@@ -539,7 +554,10 @@ impl Inventory<'_> {
             return Ok(());
         }
         match looks::by_status(self.client, self.context.clock, &record.reference.id).await {
-            Ok(None) => self.follow(record, None, invoke, tally).await,
+            Ok(None) => {
+                self.follow(record, None, invoke, tally).await;
+                Ok(())
+            }
             Ok(Some(look)) => {
                 let compared = self.compare(Some(record), look.resource);
                 self.write(compared, invoke, tally).await
@@ -559,7 +577,7 @@ impl Inventory<'_> {
         look: Option<Look>,
         invoke: &impl Invoke,
         tally: &mut Tally,
-    ) -> Result<(), Error> {
+    ) {
         let follower = Follower {
             context: self.context,
             client: self.client,
@@ -568,13 +586,12 @@ impl Inventory<'_> {
         let next = follower.decide(&record, &Ok(look)).await;
         let mut to_force = Vec::new();
         let was = record.clone();
-        let done = follower.carry_out(record, next, &mut to_force).await?;
+        let done = follower.carry_out(record, next, &mut to_force).await;
         follower.ask_to_force(to_force, invoke).await;
         tally.add(done.outcomes);
         let now = self.context.clock.now();
         let record = done.record.unwrap_or(was);
         tally.census.count(&record, self.in_force, now);
-        Ok(())
     }
 }
 

@@ -29,8 +29,8 @@ mod tell;
 mod telling;
 pub mod trial;
 
-use domain::record::Writer;
-use environment::Clock;
+use domain::record::{Record, Writer};
+use environment::{Clock, in_words};
 use store::Store;
 
 pub use left_alone::LeftAlone;
@@ -61,6 +61,13 @@ impl Context<'_> {
             self.tell.happened(outcome);
         }
         outcomes
+    }
+
+    /// What could not be read or written of one record is left for the next tick, and keeps no other
+    /// record from its turn.
+    fn failed(self, record: &Record, error: &dyn std::error::Error) -> Vec<Outcome> {
+        let event = Event::postponed(in_words(error));
+        self.told(vec![Outcome::of(record, self.clock.now(), event)])
     }
 }
 

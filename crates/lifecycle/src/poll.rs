@@ -243,8 +243,8 @@ async fn follow_due(
             in_force: &in_force,
         };
         let follows = follower.follow(records, invoke, report, complaints);
-        waiting.extend(follows.await?);
-        save_rate(&context, &account, &client).await?;
+        waiting.extend(follows.await);
+        save_rate(&context, &account, &client).await;
     }
     Ok(waiting)
 }
@@ -264,7 +264,7 @@ impl Follower<'_> {
         invoke: &impl Invoke,
         report: &mut Report,
         complaints: &mut Complaints,
-    ) -> Result<BTreeSet<ScheduleName>, Error> {
+    ) -> BTreeSet<ScheduleName> {
         let ids: BTreeSet<_> = records.iter().map(|r| r.reference.id.clone()).collect();
         let looks = looks::to_follow(self.client, self.context.clock, &ids).await;
         let mut waiting = BTreeSet::new();
@@ -278,7 +278,7 @@ impl Follower<'_> {
             }
             let (reference, schedule) = (record.reference.clone(), record.schedule.clone());
             let follow = self.decide(&record, looked).await;
-            let settled = self.carry_out(record, follow, &mut to_force).await?;
+            let settled = self.carry_out(record, follow, &mut to_force).await;
             if !settled.ended {
                 report.in_flight += 1;
                 waiting.extend(schedule);
@@ -287,7 +287,7 @@ impl Follower<'_> {
             tracing::debug!(resource.id = %reference, "Looked at {reference}");
         }
         self.ask_to_force(to_force, invoke).await;
-        Ok(waiting)
+        waiting
     }
 
     /// Judges one look.
@@ -327,33 +327,37 @@ impl Follower<'_> {
         record: Record,
         follow: Follow,
         to_force: &mut Vec<ResourceRef>,
-    ) -> Result<Followed, Error> {
+    ) -> Followed {
         match follow {
-            Follow::Wait => Ok(Followed::default()),
+            Follow::Wait => Followed::default(),
             Follow::Force => {
                 to_force.push(record.reference);
-                Ok(Followed::default())
+                Followed::default()
             }
             Follow::Write(write) => self.write(*write).await,
         }
     }
 
-    async fn write(&self, write: Write) -> Result<Followed, Error> {
+    async fn write(&self, write: Write) -> Followed {
         let now = self.context.clock.now();
         let store = self.context.store;
+        let left = write.record.clone();
         match store.commit(write.record, write.history.as_ref()).await {
             Ok(record) => {
                 let events = write.events.into_iter();
                 let outcomes = events.map(|event| Outcome::of(&record, now, event));
-                Ok(Followed {
+                Followed {
                     ended: record.in_flight().is_none(),
                     outcomes: self.context.told(outcomes.collect()),
                     record: Some(record),
-                })
+                }
             }
             // Somebody else moved it: looked at again.
-            Err(StoreError::Stale { .. }) => Ok(Followed::default()),
-            Err(error) => Err(error.into()),
+            Err(StoreError::Stale { .. }) => Followed::default(),
+            Err(error) => Followed {
+                outcomes: self.context.failed(&left, &error),
+                ..Followed::default()
+            },
         }
     }
 

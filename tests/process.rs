@@ -1,0 +1,144 @@
+//! Another process of the service beside the one under test: on the same store, over a wire that
+//! loses answers, with a clock of its own.
+
+use std::{cell::RefCell, sync::Arc};
+
+use domain::record::{Direction, Writer};
+use environment::{Clock, Function, Invoke, InvokeError, SteppedClock, Tokens};
+use jiff::Timestamp;
+use lifecycle::{Access, Context, Event, Outcome, Providers, Report, outcome::Subject, poll};
+use provider::{Endpoints, http_client};
+use secrecy::SecretString;
+use serde_json::{Value, json};
+use store::{Store, Tables};
+use testing::{Sent, Wire};
+
+use crate::support::{World, reference};
+
+/// The process. What it is asked to invoke, it only counts.
+pub(crate) struct Process {
+    pub(crate) store: Store,
+    pub(crate) wire: Arc<Wire>,
+    pub(crate) clock: SteppedClock,
+    providers: Providers,
+    heard: RefCell<Vec<Outcome>>,
+}
+
+impl Process {
+    /// A process whose clock stands where the service's does.
+    pub(crate) fn beside(world: &World) -> Self {
+        let tokens = [
+            ("env:DO_TOKEN", "secret-do-token"),
+            ("env:HZ_TOKEN", "secret-hz-token"),
+        ];
+        let tokens = tokens.map(|(reference, token)| {
+            let reference = reference.parse().unwrap();
+            (reference, SecretString::from(token))
+        });
+        Self::with_tokens(world, Tokens::known(tokens))
+    }
+
+    /// [`Self::beside`], with tokens from elsewhere.
+    pub(crate) fn with_tokens(world: &World, tokens: Tokens) -> Self {
+        let endpoint = format!("http://{}", world.local.engine_address);
+        let (store, wire) = Wire::to(&endpoint, Tables::prefixed("offhours-"));
+        let clouds = world.local.clouds_url().unwrap();
+        let endpoints = Endpoints {
+            digitalocean: clouds.clone(),
+            hetzner: clouds.clone(),
+        };
+        let http = http_client().unwrap();
+        Self {
+            store,
+            wire,
+            clock: SteppedClock::at(world.local.now()),
+            // It may change things, and looks with the same tokens.
+            providers: Providers::new(Access::Change, tokens, endpoints, http),
+            heard: RefCell::default(),
+        }
+    }
+
+    /// [`Self::beside`], at a later instant.
+    pub(crate) fn later(world: &World, now: Timestamp) -> Self {
+        let process = Self::beside(world);
+        process.clock.advance_to(now);
+        process
+    }
+
+    /// An invocation of stop or start by dispatch.
+    pub(crate) async fn hint(&self, direction: Direction, resources: &[&str]) -> Report {
+        let event = json!({ "cause": "due", "resources": resources });
+        self.act("a hint", direction, &event).await
+    }
+
+    /// The invocation of stop or start with this id.
+    pub(crate) async fn act(&self, id: &str, direction: Direction, event: &Value) -> Report {
+        let event = serde_json::from_str(&event.to_string()).unwrap();
+        let handle = async |context: Context<'_>| {
+            lifecycle::event::handle(context, direction, event)
+                .await
+                .unwrap()
+        };
+        self.invoke(id, handle).await
+    }
+
+    /// An inventory of all accounts.
+    pub(crate) async fn take_inventory(&self) -> Report {
+        let take = async |context: Context<'_>| {
+            poll::take_inventory(context, &Nowhere, &[]).await.unwrap()
+        };
+        self.invoke("an inventory", take).await
+    }
+
+    /// One look at what is in flight.
+    pub(crate) async fn look(&self) -> Report {
+        let look = async |context: Context<'_>| poll::look_once(context, &Nowhere).await.unwrap();
+        self.invoke("a look", look).await
+    }
+
+    async fn invoke<T>(&self, id: &str, work: impl AsyncFnOnce(Context<'_>) -> T) -> T {
+        let clock = Clock::from(self.clock.clone());
+        let writer = Writer(id.to_owned());
+        let tell = |outcome: &Outcome| self.heard.borrow_mut().push(outcome.clone());
+        work(Context {
+            store: &self.store,
+            providers: &self.providers,
+            clock: &clock,
+            writer: &writer,
+            tell: &tell,
+        })
+        .await
+    }
+
+    /// What was published of a resource since this was asked last.
+    pub(crate) fn published(&self, resource: &str) -> Vec<Event> {
+        let resource = reference(resource);
+        let about = |outcome: &Outcome| match &outcome.subject {
+            Subject::Resource { resource: of, .. } => *of == resource,
+            Subject::Account { .. } => false,
+        };
+        let mut heard = self.heard.borrow_mut();
+        let (found, others) = heard.drain(..).partition::<Vec<_>, _>(about);
+        *heard = others;
+        found.into_iter().map(|outcome| outcome.event).collect()
+    }
+}
+
+/// Whether a request writes the record of this resource.
+pub(crate) fn writes(resource: &str) -> impl Fn(&Sent) -> bool + Send + 'static {
+    let (account, rest) = resource.split_once('/').unwrap();
+    let (account, rest) = (account.to_owned(), rest.to_owned());
+    move |sent| {
+        sent.record()
+            .is_some_and(|item| item["account"]["S"] == account && item["resource"]["S"] == rest)
+    }
+}
+
+/// No other function is reached.
+pub(crate) struct Nowhere;
+
+impl Invoke for Nowhere {
+    async fn invoke(&self, _: Function, _: Value) -> Result<(), InvokeError> {
+        Ok(())
+    }
+}
