@@ -3,9 +3,10 @@
 
 use domain::{record::Phase, resource::Power};
 use lifecycle::Event;
+use offhours::apply::consequences::Consequences;
 use serde_json::json;
 
-use crate::support::{ACCOUNTS, World, droplet, monday, office_hours, run};
+use crate::support::{ACCOUNTS, World, droplet, monday, office_hours, parse, run};
 
 /// [`office_hours`] with a night that is over at 18:40 UTC.
 fn short_night(top: &str, manner: &str) -> String {
@@ -30,6 +31,20 @@ fn thirty() -> (String, String) {
     (fleet, format!("resources = [{}]", listed.join(", ")))
 }
 
+/// What `offhours apply` says beforehand.
+async fn foretold(world: &World, configuration: &str) -> Consequences {
+    let store = world.local.store();
+    let account = "do-main".parse().unwrap();
+    let records = store.records_of(&account).await.unwrap().read;
+    let old = store.in_force().await.unwrap();
+    let new = parse(configuration);
+    let new = domain::decision::Rules {
+        configuration: &new,
+        overrides: &old.overrides,
+    };
+    Consequences::of(&records, old.rules(), new, world.local.now())
+}
+
 /// How many of the thirty are held, and how many are stopped.
 async fn counted(world: &World) -> (usize, usize) {
     let (mut held, mut stopped) = (0, 0);
@@ -47,7 +62,11 @@ fn too_many_that_an_apply_names_are_held_before_any_of_them_is_stopped() {
         let (fleet, listed) = thirty();
         let mut world = World::start(&short_night("", ""), &fleet, monday("17:30:00")).await;
         world.run_until(monday("18:06:30")).await;
-        world.apply(&short_night("", &listed)).await;
+        let named = short_night("", &listed);
+        let foretold = foretold(&world, &named).await;
+        assert_eq!(foretold.held[0].resources.len(), 30);
+        assert_eq!(foretold.soon, [], "nothing of it is stopped soon");
+        world.apply(&named).await;
         assert_eq!(counted(&world).await, (30, 0));
         world.run_until(monday("18:12:30")).await;
         assert_eq!(counted(&world).await, (30, 0));
