@@ -9,13 +9,13 @@ use domain::{
     AccountName, ResourceId, ResourceRef,
     configuration::Configuration,
     record::{Phase, Record},
-    resource::{Look, Resource},
+    resource::Look,
 };
 use environment::{Clock, in_words};
 use futures_util::future::join_all;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use lifecycle::{Providers, poll};
-use provider::Progress;
+use provider::Reading;
 
 use crate::remedies;
 
@@ -52,10 +52,13 @@ pub(crate) async fn at_providers(
     accounts: &[AccountName],
     read: &(dyn Fn(&AccountName, usize) + Sync),
 ) -> Listing {
-    let requested_at = clock.now();
     let asked = accounts.iter().map(|account| async move {
-        let progress = |more| read(account, more);
-        let listed = list(providers, configuration, account, &progress).await;
+        let reading = Reading {
+            now: &|| clock.now(),
+            until: None,
+            read: &|more| read(account, more),
+        };
+        let listed = list(providers, configuration, account, reading).await;
         (account, listed)
     });
     let mut known: HashMap<ResourceRef, Record> = known
@@ -66,16 +69,12 @@ pub(crate) async fn at_providers(
     let mut listed = Vec::new();
     for (account, answer) in join_all(asked).await {
         match answer {
-            Ok(resources) => {
+            Ok(looks) => {
                 listed.push(account);
-                for resource in resources {
+                for look in looks {
                     let reference = ResourceRef {
                         account: account.clone(),
-                        id: resource.id.clone(),
-                    };
-                    let look = Look {
-                        requested_at,
-                        resource,
+                        id: look.resource.id.clone(),
                     };
                     let known = known.remove(&reference);
                     listing.records.push(described(known, reference, &look));
@@ -95,8 +94,8 @@ async fn list(
     providers: &Providers,
     configuration: &Configuration,
     account: &AccountName,
-    read: Progress<'_>,
-) -> Result<Vec<Resource>, Failure> {
+    reading: Reading<'_>,
+) -> Result<Vec<Look>, Failure> {
     let failure = |error: &dyn std::error::Error, remedy| Failure {
         account: account.clone(),
         error: in_words(error),
@@ -105,8 +104,13 @@ async fn list(
     let client = providers.client(account, configuration).await;
     let client = client.map_err(|error| failure(&error, remedies::of_client(&error)))?;
     let provider = client.provider();
-    let listed = client.list_telling(provider.kinds(), read).await;
-    listed.map_err(|error| failure(&error, remedies::of_provider(&error, provider).to_owned()))
+    match client.list(provider.kinds(), reading).await {
+        Ok(listed) => Ok(listed.looks),
+        Err(error) => {
+            let remedy = remedies::of_provider(&error, provider).to_owned();
+            Err(failure(&error, remedy))
+        }
+    }
 }
 
 /// The record of a resource as an inventory would describe it.

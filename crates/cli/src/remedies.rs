@@ -43,6 +43,7 @@ pub(crate) fn of_provider(error: &ProviderError, provider: Provider) -> &'static
         ProviderError::Transport { .. } => {
             "see that this machine reaches the provider, and try again"
         }
+        ProviderError::OutOfTime { .. } => "the provider answers slowly: try again later",
         ProviderError::NotUnderstood { .. } => {
             "see that nothing between this machine and the provider answers in its place"
         }

@@ -12,12 +12,12 @@ use domain::{
 use environment::in_words;
 use futures_util::{StreamExt as _, stream};
 use jiff::Timestamp;
-use provider::{ChangeError, Client};
+use provider::{AT_ONCE, ChangeError, Client};
 use store::StoreError;
 
 use crate::{
     Context, Error, backoff,
-    looks::{self, AT_ONCE, Looked, NoLook},
+    looks::{self, Looked, NoLook},
     note::{self, Noted},
     outcome::{Answer, Event, Outcome, Report},
     plan::{Cut, Seen, Send, Setting, Step, Write, log_since, manner, plan},

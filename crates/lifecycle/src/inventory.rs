@@ -1,7 +1,7 @@
 //! The inventory: what each account has, compared with what is recorded, and mended.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -16,8 +16,7 @@ use domain::{
     resource::{Look, Resource},
 };
 use environment::{Invoke, in_words};
-use jiff::Timestamp;
-use provider::Client;
+use provider::{Client, Listed};
 use store::{AccountState, InForce, StoreError, Unreadable};
 
 use crate::{
@@ -141,17 +140,17 @@ async fn take(
     let mut state = state.unwrap_or_else(|| AccountState::unknown(account.clone()));
     state.tried_at = Some(requested_at);
     let listed = list(context, account, &in_force.configuration).await;
-    let listed = listed.and_then(|(client, resources)| {
-        if tags_vanished(&records, &resources) {
+    let listed = listed.and_then(|(client, listed)| {
+        if tags_vanished(&records, &listed.looks) {
             return Err(NoLook::of(TAGS_VANISHED));
         }
-        Ok((client, resources))
+        Ok((client, listed))
     });
     let census = match listed {
-        Ok((client, resources)) => {
+        Ok((client, listed)) => {
             state.listed_at = Some(requested_at);
             state.error = None;
-            let shown = format!("listed whole: {} resources", resources.len());
+            let shown = format!("listed whole: {} resources", listed.looks.len());
             state.rate = client.rate().map(|rate| store::Rate {
                 remaining: rate.remaining,
                 at: requested_at,
@@ -161,12 +160,11 @@ async fn take(
                 account,
                 in_force: &in_force,
                 client: &client,
-                requested_at,
                 first,
                 elsewhere: elsewhere(context, account, &in_force.configuration, report).await?,
                 newer,
             };
-            let census = inventory.reconcile(records, resources, invoke, report);
+            let census = inventory.reconcile(records, listed.looks, invoke, report);
             let census = census.await;
             if asked == Asked::ByPerson {
                 let event = Event::Status { state: shown };
@@ -214,14 +212,14 @@ async fn list(
     context: Context<'_>,
     account: &AccountName,
     configuration: &Configuration,
-) -> Result<(Client, Vec<Resource>), NoLook> {
+) -> Result<(Client, Listed), NoLook> {
     let client = context
         .providers
         .client(account, configuration)
         .await
         .map_err(|error| NoLook::of(in_words(&error)))?;
-    match client.list(kinds(account, configuration)).await {
-        Ok(resources) => Ok((client, resources)),
+    match looks::list(&client, context.clock, kinds(account, configuration)).await {
+        Ok(listed) => Ok((client, listed)),
         Err(error) => {
             let no_look = NoLook::from(&error);
             if no_look.token_refused {
@@ -241,14 +239,15 @@ pub(crate) fn kinds(
 }
 
 /// Whether there were tags on what is still listed, and now there is none on anything.
-fn tags_vanished(records: &[Record], resources: &[Resource]) -> bool {
-    let tagless = resources.iter().all(|resource| {
+fn tags_vanished(records: &[Record], looks: &[Look]) -> bool {
+    let tagless = looks.iter().all(|Look { resource, .. }| {
         resource.tags.is_empty() && resource.cluster.as_ref().is_none_or(|c| c.tags.is_empty())
     });
     let had_tags = |record: &Record| {
         !record.tags.is_empty() || record.cluster.as_ref().is_some_and(|c| !c.tags.is_empty())
     };
-    let still_listed = |record: &&Record| resources.iter().any(|r| r.id == record.reference.id);
+    let listed: HashSet<_> = looks.iter().map(|look| &look.resource.id).collect();
+    let still_listed = |record: &&Record| listed.contains(&record.reference.id);
     tagless && records.iter().filter(still_listed).any(had_tags)
 }
 
@@ -322,7 +321,6 @@ struct Inventory<'a> {
     account: &'a AccountName,
     in_force: &'a InForce,
     client: &'a Client,
-    requested_at: Timestamp,
     /// Whether the account was never listed whole before.
     first: bool,
     elsewhere: HashMap<ResourceId, ResourceRef>,
@@ -334,7 +332,7 @@ impl Inventory<'_> {
     async fn reconcile(
         &self,
         records: Vec<Record>,
-        resources: Vec<Resource>,
+        looks: Vec<Look>,
         invoke: &impl Invoke,
         report: &mut Report,
     ) -> Census {
@@ -343,7 +341,8 @@ impl Inventory<'_> {
             .map(|record| (record.reference.id.clone(), record))
             .collect();
         let mut compared = Vec::new();
-        for resource in resources {
+        for look in looks {
+            let resource = &look.resource;
             let old = recorded.remove(&resource.id);
             // Workers come and go with their pool, which is what is scheduled.
             let is_worker =
@@ -352,7 +351,7 @@ impl Inventory<'_> {
             if old.is_none() && (is_worker || is_newer) {
                 continue;
             }
-            compared.push(self.compare(old, resource));
+            compared.push(self.compare(old, look));
         }
         self.hold_too_many(&mut compared);
         let mut tally = Tally::default();
@@ -396,21 +395,22 @@ impl Inventory<'_> {
         }
     }
 
-    fn compare(&self, old: Option<Record>, resource: Resource) -> Compared {
+    fn compare(&self, old: Option<Record>, look: Look) -> Compared {
+        let resource = &look.resource;
         let reference = ResourceRef {
             account: self.account.clone(),
             id: resource.id.clone(),
         };
         let mut record = match &old {
             Some(old) => old.clone(),
-            None => Record::first_seen(reference, &resource),
+            None => Record::first_seen(reference, resource),
         };
-        record.describe(&resource);
+        record.describe(resource);
         record.missing_since = None;
         record.doubled_by = self.elsewhere.get(&resource.id).cloned();
         let seen = Seen {
-            resource: &resource,
-            requested_at: self.requested_at,
+            resource,
+            requested_at: look.requested_at,
             log: &[],
             target: None,
         };
@@ -421,7 +421,7 @@ impl Inventory<'_> {
             record.opted_in = false;
             record.joined_at = None;
         }
-        let standing = ends::standing(&resource, &record);
+        let standing = ends::standing(resource, &record);
         if let (Phase::Settled { at }, Some(standing)) = (&mut record.phase, standing) {
             *at = standing;
         }
@@ -432,7 +432,7 @@ impl Inventory<'_> {
         if !same {
             record.observed = Some(observed);
         }
-        let verdict = self.verdict(&record, &resource);
+        let verdict = self.verdict(&record, resource);
         let schedule = verdict.membership.schedule().cloned();
         let new = record.note_joining(&verdict, self.context.clock.now());
         let joined = follows(&verdict) && (!record.opted_in || record.schedule != schedule);
@@ -448,7 +448,7 @@ impl Inventory<'_> {
             joined,
             was: old,
             record,
-            resource,
+            look,
             verdict,
         }
     }
@@ -506,11 +506,7 @@ impl Inventory<'_> {
         }
         // What is stuck is looked at by every inventory, and no sooner.
         if matches!(record.phase, Phase::Stuck { .. }) {
-            let look = Look {
-                requested_at: self.requested_at,
-                resource: one.resource,
-            };
-            self.follow(record, Some(look), invoke, tally).await;
+            self.follow(record, Some(one.look), invoke, tally).await;
             return Ok(());
         }
         tally.census.count(&record, self.in_force, now);
@@ -559,7 +555,7 @@ impl Inventory<'_> {
                 Ok(())
             }
             Ok(Some(look)) => {
-                let compared = self.compare(Some(record), look.resource);
+                let compared = self.compare(Some(record), look);
                 self.write(compared, invoke, tally).await
             }
             Err(_) => {
@@ -635,7 +631,7 @@ impl Tally {
 struct Compared {
     was: Option<Record>,
     record: Record,
-    resource: Resource,
+    look: Look,
     verdict: Verdict,
     /// Whether it follows a schedule since this inventory, or another one.
     joined: bool,

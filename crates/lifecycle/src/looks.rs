@@ -8,11 +8,7 @@ use domain::{
 };
 use environment::{Clock, in_words};
 use futures_util::{StreamExt as _, stream};
-use jiff::Timestamp;
-use provider::{Client, ProviderError};
-
-/// How many requests of one account are under way at once.
-pub(crate) const AT_ONCE: usize = 8;
+use provider::{AT_ONCE, Client, Listed, ProviderError, Reading};
 
 /// Up to this many resources in flight are read by their Status operation, more by a list.
 const STATUS_UP_TO: usize = 10;
@@ -103,14 +99,14 @@ async fn take(
 ) -> HashMap<ResourceId, Looked> {
     let mut looks = HashMap::new();
     if !listed.is_empty() {
-        let requested_at = clock.now();
         let kinds: Vec<_> = listed.iter().copied().collect();
-        match client.list(&kinds).await {
-            Ok(resources) => looks.extend(
-                resources
+        match list(client, clock, &kinds).await {
+            Ok(listed) => looks.extend(
+                listed
+                    .looks
                     .into_iter()
-                    .filter(|resource| ids.contains(&resource.id))
-                    .map(|resource| (resource.id.clone(), Ok(Some(look(requested_at, resource))))),
+                    .filter(|look| ids.contains(&look.resource.id))
+                    .map(|look| (look.resource.id.clone(), Ok(Some(look)))),
             ),
             Err(error) => {
                 let failed = ids.iter().filter(|id| listed.contains(&id.kind()));
@@ -129,19 +125,29 @@ async fn take(
     looks
 }
 
+/// All that these kinds have.
+pub(crate) async fn list(
+    client: &Client,
+    clock: &Clock,
+    kinds: &[ResourceKind],
+) -> Result<Listed, ProviderError> {
+    let reading = Reading {
+        now: &|| clock.now(),
+        until: None,
+        read: &|_| (),
+    };
+    client.list(kinds, reading).await
+}
+
 /// One resource by its Status operation.
 pub(crate) async fn by_status(client: &Client, clock: &Clock, id: &ResourceId) -> Looked {
     let requested_at = clock.now();
     match client.status(id).await {
-        Ok(found) => Ok(found.map(|resource| look(requested_at, resource))),
+        Ok(found) => Ok(found.map(|resource| Look {
+            requested_at,
+            resource,
+        })),
         Err(error) => Err(NoLook::from(&error)),
-    }
-}
-
-fn look(requested_at: Timestamp, resource: Resource) -> Look {
-    Look {
-        requested_at,
-        resource,
     }
 }
 
@@ -163,8 +169,9 @@ pub(crate) async fn stop_target(
     let plan = match &manner.stop_size {
         Some(plan) => Some(plan.clone()),
         None => client
-            .smallest_plan(&wanted, &resource.region)
+            .database_plans()
             .await
+            .and_then(|plans| plans.smallest(&wanted, &resource.region))
             .map_err(|error| NoLook::from(&error))?,
     };
     Ok(plan.map(|plan| SavedState::Database {

@@ -7,11 +7,16 @@ use domain::{
     AccountName, ResourceRef,
     configuration::{Account, Configuration, Generation, Settings},
     record::Record,
+    resource::Look,
 };
 use environment::in_words;
 use serde::{Deserialize, Serialize};
 
-use crate::{Access, Context, inventory::kinds, looks::NoLook};
+use crate::{
+    Access, Context,
+    inventory::kinds,
+    looks::{self, NoLook},
+};
 
 /// What one list call with an account's token, or with each of two, showed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,20 +94,20 @@ async fn list(
 ) -> Result<Vec<Record>, String> {
     let client = context.providers.client_to(access, account, configuration);
     let client = client.await.map_err(|error| in_words(&error))?;
-    let listed = client.list(kinds(account, configuration)).await;
-    let resources = listed.map_err(|error| {
+    let listed = looks::list(&client, context.clock, kinds(account, configuration)).await;
+    let listed = listed.map_err(|error| {
         if NoLook::from(&error).token_refused {
             // The next trial is of what is kept there then.
             context.providers.forget_to(access, account);
         }
         in_words(&error)
     })?;
-    let first_seen = |resource: &domain::resource::Resource| {
+    let first_seen = |look: &Look| {
         let reference = ResourceRef {
             account: account.clone(),
-            id: resource.id.clone(),
+            id: look.resource.id.clone(),
         };
-        Record::first_seen(reference, resource)
+        Record::first_seen(reference, &look.resource)
     };
-    Ok(resources.iter().map(first_seen).collect())
+    Ok(listed.looks.iter().map(first_seen).collect())
 }

@@ -5,30 +5,20 @@ use std::cmp::Reverse;
 use domain::{
     ResourceId, ResourceKind,
     configuration::Provider,
-    resource::{DatabaseSize, LoggedAction, Resource},
+    resource::{LoggedAction, Resource},
 };
 use jiff::Timestamp;
 use secrecy::SecretString;
 
 use crate::{
     change::{Accepted, Change},
-    digitalocean,
+    digitalocean::{self, DatabasePlans},
     endpoint::Base,
     error::{ChangeError, ProviderError},
     hetzner,
     pacing::RateLimit,
+    pages::{Listed, Reading},
 };
-
-/// Hears how many more resources were read.
-pub type Progress<'a> = &'a (dyn Fn(usize) + Sync);
-
-/// For reading all pages: tells each page's length, and finds none to be enough.
-pub(crate) fn counted<T>(read: Progress<'_>) -> impl Fn(&[T]) -> bool {
-    move |page| {
-        read(page.len());
-        false
-    }
-}
 
 /// A client for one account. Clones share the token's allowance and cost nothing.
 #[derive(Debug, Clone)]
@@ -69,25 +59,16 @@ impl Client {
 
     /// Every resource of the kinds asked for, all pages; kinds of the other provider have none.
     /// A list that could not be read whole is an error.
-    pub async fn list(&self, kinds: &[ResourceKind]) -> Result<Vec<Resource>, ProviderError> {
-        self.list_telling(kinds, &|_| ()).await
-    }
-
-    /// [`Self::list`], for somebody who watches: `read` hears how many more resources each answer
-    /// brought, those that are left out later included.
-    pub async fn list_telling(
+    pub async fn list(
         &self,
         kinds: &[ResourceKind],
-        read: Progress<'_>,
-    ) -> Result<Vec<Resource>, ProviderError> {
-        let mut resources = match self {
-            Self::DigitalOcean(client) => client.list(kinds, read).await?,
-            Self::Hetzner(client) => client.list(kinds, read).await?,
+        reading: Reading<'_>,
+    ) -> Result<Listed, ProviderError> {
+        let listed = match self {
+            Self::DigitalOcean(client) => client.list(kinds, reading).await?,
+            Self::Hetzner(client) => client.list(kinds, reading).await?,
         };
-        // Pages shift when something is created while they are read.
-        resources.sort_by(|one, next| one.id.cmp(&next.id));
-        resources.dedup_by(|one, next| one.id == next.id);
-        Ok(resources)
+        Ok(listed.sorted())
     }
 
     /// Tries whether the token may read a kind of resource, by one small request; kinds of the
@@ -128,16 +109,12 @@ impl Client {
         Ok(actions)
     }
 
-    /// The slug of the smallest plan for a database's engine and number of nodes in a region:
-    /// least memory, then fewest vCPUs. None where the provider offers none.
-    pub async fn smallest_plan(
-        &self,
-        size: &DatabaseSize,
-        region: &str,
-    ) -> Result<Option<String>, ProviderError> {
+    /// The plans that the provider offers for databases: one request, however many databases are
+    /// asked about afterwards.
+    pub async fn database_plans(&self) -> Result<DatabasePlans, ProviderError> {
         match self {
-            Self::DigitalOcean(client) => client.smallest_plan(size, region).await,
-            Self::Hetzner(_) => Ok(None),
+            Self::DigitalOcean(client) => client.database_plans().await,
+            Self::Hetzner(_) => Ok(DatabasePlans::default()),
         }
     }
 
@@ -156,6 +133,15 @@ impl Client {
         match self {
             Self::DigitalOcean(client) => client.rate(),
             Self::Hetzner(client) => client.rate(),
+        }
+    }
+
+    /// How many requests have left so far.
+    #[must_use]
+    pub fn requests(&self) -> u64 {
+        match self {
+            Self::DigitalOcean(client) => client.requests(),
+            Self::Hetzner(client) => client.requests(),
         }
     }
 

@@ -1,12 +1,12 @@
 //! `DigitalOcean`: Droplets, managed databases and Kubernetes node pools.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use domain::{
     ClusterId, DatabaseId, DropletId, PoolId, ResourceId, ResourceKind,
     resource::{
-        ActionEffect, ActionId, ActionState, Cluster, DatabaseSize, LoggedAction, NodePoolSize,
-        PlanCapacity, Power, Resource, Size,
+        ActionEffect, ActionId, ActionState, Cluster, DatabaseSize, LoggedAction, Look,
+        NodePoolSize, PlanCapacity, Power, Resource, Size,
     },
 };
 use jiff::Timestamp;
@@ -16,16 +16,55 @@ use serde_json::{Value, json};
 
 use crate::{
     change::{Accepted, Change},
-    client::{Progress, counted},
     endpoint::Base,
     error::ProviderError,
     http::{Http, Request, parse},
     pacing::RateLimit,
+    pages::{self, Listed, Page, Read, Reading},
     service::{KUBERNETES_WORKER, unsupported_engine},
 };
 
 /// The most that one page holds (DODESC).
 const PER_PAGE: u32 = 200;
+
+/// Where the plans for databases are listed.
+const OPTIONS: &str = "/v2/databases/options";
+
+/// The plans that are offered for databases, by engine; only an engine that is asked about is read
+/// further.
+#[derive(Debug, Clone, Default)]
+pub struct DatabasePlans(BTreeMap<String, Value>);
+
+impl DatabasePlans {
+    /// The slug of the smallest plan for a database's engine and number of nodes in a region:
+    /// least memory, then fewest vCPUs. None where none is offered.
+    pub fn smallest(
+        &self,
+        size: &DatabaseSize,
+        region: &str,
+    ) -> Result<Option<String>, ProviderError> {
+        let Some(engine) = self.0.get(&size.engine) else {
+            return Ok(None);
+        };
+        let engine: schema::EngineOptions =
+            serde_json::from_value(engine.clone()).map_err(|_| {
+                let reason = format!("unexpected {} options", size.engine);
+                Request::get(OPTIONS).not_understood(reason)
+            })?;
+        if !engine.regions.iter().any(|offered| offered == region) {
+            return Ok(None);
+        }
+        Ok(engine
+            .layouts
+            .into_iter()
+            .filter(|layout| layout.num_nodes == size.nodes)
+            .flat_map(|layout| layout.sizes)
+            .filter_map(|plan| Some((PlanCapacity::of_plan(&plan)?, plan.len(), plan)))
+            // Of equal plans the one with the plainest name: `db-s-…` before `db-amd-…`.
+            .min()
+            .map(|(_, _, plan)| plan))
+    }
+}
 
 /// A client for one account.
 #[derive(Debug, Clone)]
@@ -45,23 +84,32 @@ impl Client {
         self.http.rate()
     }
 
+    pub(crate) fn requests(&self) -> u64 {
+        self.http.requests()
+    }
+
     pub(crate) async fn list(
         &self,
         kinds: &[ResourceKind],
-        read: Progress<'_>,
-    ) -> Result<Vec<Resource>, ProviderError> {
-        let mut resources = Vec::new();
+        reading: Reading<'_>,
+    ) -> Result<Listed, ProviderError> {
+        let mut listed = Listed::default();
         if kinds.contains(&ResourceKind::Droplet) {
-            let droplets = self.pages("/v2/droplets", counted(read)).await?;
-            resources.extend(droplets.into_iter().map(droplet));
+            let page = |number| self.page("/v2/droplets", number);
+            let droplets = pages::all(reading, page).await?;
+            let requests = droplets.requests;
+            listed.add(ResourceKind::Droplet, droplets.looks(droplet), requests);
         }
         if kinds.contains(&ResourceKind::Database) {
-            resources.extend(self.databases(read).await?.into_iter().map(database));
+            let databases = self.databases(reading).await?;
+            let requests = databases.requests;
+            listed.add(ResourceKind::Database, databases.looks(database), requests);
         }
         if kinds.contains(&ResourceKind::NodePool) {
-            resources.extend(self.node_pools(read).await?);
+            let (pools, requests) = self.node_pools(reading).await?;
+            listed.add(ResourceKind::NodePool, pools, requests);
         }
-        Ok(resources)
+        Ok(listed)
     }
 
     pub(crate) async fn try_reading(&self, kind: ResourceKind) -> Result<(), ProviderError> {
@@ -82,35 +130,57 @@ impl Client {
 
     /// The list comes whole and takes no page (DOSPEC). One that has pages all the same is read
     /// page by page.
-    async fn databases(&self, read: Progress<'_>) -> Result<Vec<schema::Database>, ProviderError> {
+    async fn databases(
+        &self,
+        reading: Reading<'_>,
+    ) -> Result<Read<schema::Database>, ProviderError> {
         let path = "/v2/databases";
+        let requested_at = reading
+            .begin()
+            .ok_or(ProviderError::OutOfTime { read: 0, of: None })?;
         let whole: schema::Page<schema::Database> = self.http.read(&Request::get(path)).await?;
-        if whole.links.and_then(schema::Links::next).is_some() {
-            return self.pages(path, counted(read)).await;
+        let (next, _) = whole
+            .links
+            .map(schema::Links::next_and_last)
+            .unwrap_or_default();
+        if next.is_some() {
+            let page = |number| self.page(path, number);
+            let mut pages = pages::all(reading, page).await?;
+            pages.requests += 1;
+            return Ok(pages);
         }
-        read(whole.items.len());
-        Ok(whole.items)
+        (reading.read)(whole.items.len());
+        let items = whole.items.into_iter();
+        Ok(Read {
+            items: items.map(|item| (requested_at, item)).collect(),
+            requests: 1,
+        })
     }
 
     /// A cluster that is deleted between its list and its pools has no pools.
-    async fn node_pools(&self, read: Progress<'_>) -> Result<Vec<Resource>, ProviderError> {
-        let clusters: Vec<schema::Cluster> =
-            self.pages("/v2/kubernetes/clusters", |_| false).await?;
-        let mut resources = Vec::new();
-        for cluster in clusters {
+    async fn node_pools(&self, reading: Reading<'_>) -> Result<(Vec<Look>, u32), ProviderError> {
+        let clusters = Reading {
+            read: &|_| (),
+            ..reading
+        };
+        let page = |number| self.page("/v2/kubernetes/clusters", number);
+        let clusters = pages::all(clusters, page).await?;
+        let of_clusters = clusters.requests;
+        let clusters = clusters.items.into_iter().map(|(_, cluster)| cluster);
+        let pools = pages::each(reading, clusters, |cluster: schema::Cluster| async move {
             let path = format!("/v2/kubernetes/clusters/{}/node_pools", cluster.id.0);
             match self.http.read(&Request::get(path)).await {
                 Ok(schema::NodePools { node_pools }) => {
-                    read(node_pools.len());
-                    for pool in node_pools {
-                        resources.push(node_pool(&cluster, pool));
-                    }
+                    let pools = node_pools.into_iter();
+                    Ok(pools.map(|pool| node_pool(&cluster, pool)).collect())
                 }
-                Err(ProviderError::NotFound(_)) => {}
-                Err(error) => return Err(error),
+                Err(ProviderError::NotFound(_)) => Ok(Vec::new()),
+                Err(error) => Err(error),
             }
-        }
-        Ok(resources)
+        });
+        let pools = pools.await?;
+        let requests = of_clusters + pools.requests;
+        Ok((pools.looks(|pool| pool), requests))
     }
 
     pub(crate) async fn status(&self, id: &ResourceId) -> Result<Option<Resource>, ProviderError> {
@@ -160,30 +230,10 @@ impl Client {
         Ok(actions.iter().map(logged).collect())
     }
 
-    pub(crate) async fn smallest_plan(
-        &self,
-        size: &DatabaseSize,
-        region: &str,
-    ) -> Result<Option<String>, ProviderError> {
-        let request = Request::get("/v2/databases/options");
-        let schema::Options { mut options } = self.http.read(&request).await?;
-        let Some(engine) = options.remove(&size.engine) else {
-            return Ok(None);
-        };
-        let engine: schema::EngineOptions = serde_json::from_value(engine)
-            .map_err(|_| request.not_understood(format!("unexpected {} options", size.engine)))?;
-        if !engine.regions.iter().any(|offered| offered == region) {
-            return Ok(None);
-        }
-        Ok(engine
-            .layouts
-            .into_iter()
-            .filter(|layout| layout.num_nodes == size.nodes)
-            .flat_map(|layout| layout.sizes)
-            .filter_map(|plan| Some((PlanCapacity::of_plan(&plan)?, plan.len(), plan)))
-            // Of equal plans the one with the plainest name: `db-s-…` before `db-amd-…`.
-            .min()
-            .map(|(_, _, plan)| plan))
+    pub(crate) async fn database_plans(&self) -> Result<DatabasePlans, ProviderError> {
+        let request = Request::get(OPTIONS);
+        let schema::Options { options } = self.http.read(&request).await?;
+        Ok(DatabasePlans(options))
     }
 
     pub(crate) async fn send(&self, change: &Change) -> Result<Accepted, ProviderError> {
@@ -243,22 +293,39 @@ impl Client {
         let mut items = Vec::new();
         let mut number = 1;
         loop {
-            let request = Request::get(format!("{path}?per_page={PER_PAGE}&page={number}"));
-            let page: schema::Page<T> = self.http.read(&request).await?;
+            let page = self.page(path, number).await?;
             let is_last = is_enough(&page.items);
             items.extend(page.items);
-            let Some(next) = page.links.and_then(schema::Links::next) else {
-                return Ok(items);
-            };
-            if is_last {
-                return Ok(items);
+            match page.next {
+                Some(next) if !is_last => number = next,
+                Some(_) | None => return Ok(items),
             }
-            // The link is a whole address; only the number is taken, for the token goes nowhere
-            // else. A number that does not grow would never end.
-            number = page_number(&next)
-                .filter(|next| *next > number)
-                .ok_or_else(|| request.not_understood("a next page that does not follow"))?;
         }
+    }
+
+    async fn page<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        number: u32,
+    ) -> Result<Page<T>, ProviderError> {
+        let request = Request::get(format!("{path}?per_page={PER_PAGE}&page={number}"));
+        let page: schema::Page<T> = self.http.read(&request).await?;
+        let (next, last) = page
+            .links
+            .map(schema::Links::next_and_last)
+            .unwrap_or_default();
+        // The links are whole addresses; only the numbers are taken, for the token goes nowhere
+        // else. A number that does not grow would never end.
+        let next = next.map(|link| {
+            page_number(&link)
+                .filter(|next| *next > number)
+                .ok_or_else(|| request.not_understood("a next page that does not follow"))
+        });
+        Ok(Page {
+            items: page.items,
+            next: next.transpose()?,
+            last: last.as_deref().and_then(page_number),
+        })
     }
 }
 
@@ -483,11 +550,14 @@ mod schema {
     #[derive(Deserialize)]
     struct Pages {
         next: Option<String>,
+        last: Option<String>,
     }
 
     impl Links {
-        pub(super) fn next(self) -> Option<String> {
-            self.pages?.next
+        pub(super) fn next_and_last(self) -> (Option<String>, Option<String>) {
+            self.pages
+                .map(|pages| (pages.next, pages.last))
+                .unwrap_or_default()
         }
     }
 
@@ -548,7 +618,7 @@ mod schema {
 
     #[derive(Deserialize)]
     pub(super) struct Options {
-        /// By engine; only the one asked for is read further.
+        /// By engine.
         pub(super) options: BTreeMap<String, Value>,
     }
 

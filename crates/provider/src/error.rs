@@ -68,6 +68,17 @@ pub enum ProviderError {
         #[source]
         source: reqwest::Error,
     },
+    /// The caller's time was over before all pages of a list were read.
+    #[error(
+        "the list was not finished in time: {} pages were read",
+        of.map_or_else(|| read.to_string(), |of| format!("{read} of {of}"))
+    )]
+    OutOfTime {
+        /// How many pages were read.
+        read: u32,
+        /// How many there were, where that is known.
+        of: Option<u32>,
+    },
     /// The resource belongs to the other provider, or cannot be asked that. Nothing left.
     #[error("{resource} cannot be asked that of this provider")]
     Foreign {
@@ -89,6 +100,7 @@ impl ProviderError {
             | Self::Unavailable(_)
             | Self::NotUnderstood { .. }
             | Self::Transport { .. }
+            | Self::OutOfTime { .. }
             | Self::Foreign { .. } => None,
         }
     }
@@ -106,6 +118,7 @@ impl ProviderError {
             | Self::Refused(_)
             | Self::Unavailable(_)
             | Self::NotUnderstood { .. }
+            | Self::OutOfTime { .. }
             | Self::Foreign { .. } => false,
         }
     }
@@ -148,6 +161,7 @@ impl From<ProviderError> for ChangeError {
             ProviderError::TokenRefused(_)
             | ProviderError::NotFound(_)
             | ProviderError::RateLimited { .. }
+            | ProviderError::OutOfTime { .. }
             | ProviderError::Foreign { .. } => Self::NotAccepted(error),
             ProviderError::Transport { ref source, .. }
                 if source.is_connect() || source.is_builder() =>

@@ -12,11 +12,11 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::{
     change::{Accepted, Change},
-    client::{Progress, counted},
     endpoint::Base,
     error::ProviderError,
     http::{Http, Request, parse},
     pacing::RateLimit,
+    pages::{self, Listed, Page, Reading},
 };
 
 /// The most that one page holds (HZSPEC).
@@ -54,20 +54,27 @@ impl Client {
         self.http.rate()
     }
 
+    pub(crate) fn requests(&self) -> u64 {
+        self.http.requests()
+    }
+
     pub(crate) async fn list(
         &self,
         kinds: &[ResourceKind],
-        read: Progress<'_>,
-    ) -> Result<Vec<Resource>, ProviderError> {
-        if !kinds.contains(&ResourceKind::Server) {
-            return Ok(Vec::new());
+        reading: Reading<'_>,
+    ) -> Result<Listed, ProviderError> {
+        let mut listed = Listed::default();
+        if kinds.contains(&ResourceKind::Server) {
+            let page = |number| self.page("/v1/servers?sort=id:asc", number);
+            let mut servers = pages::all(reading, page).await?;
+            let requests = servers.requests;
+            servers
+                .items
+                .retain(|(_, server): &(_, schema::Server)| self.covers(&server.location.name));
+            let looks = servers.looks(|server| self.server(server));
+            listed.add(ResourceKind::Server, looks, requests);
         }
-        let servers = self.pages("/v1/servers?sort=id:asc", counted(read)).await?;
-        let resources = servers
-            .into_iter()
-            .filter(|server: &schema::Server| self.covers(&server.location.name))
-            .map(|server| self.server(server));
-        Ok(resources.collect())
+        Ok(listed)
     }
 
     pub(crate) async fn try_reading(&self, kind: ResourceKind) -> Result<(), ProviderError> {
@@ -136,22 +143,36 @@ impl Client {
         let mut items = Vec::new();
         let mut number = 1;
         loop {
-            let request = Request::get(format!("{path}&per_page={PER_PAGE}&page={number}"));
-            let page: schema::Page<T> = self.http.read(&request).await?;
+            let page = self.page(path, number).await?;
             let is_last = is_enough(&page.items);
             items.extend(page.items);
-            let Some(next) = page.meta.pagination.next_page else {
-                return Ok(items);
-            };
-            if is_last {
-                return Ok(items);
+            match page.next {
+                Some(next) if !is_last => number = next,
+                Some(_) | None => return Ok(items),
             }
-            // A number that does not grow would never end.
-            if next <= number {
-                return Err(request.not_understood("a next page that does not follow"));
-            }
-            number = next;
         }
+    }
+
+    async fn page<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        number: u32,
+    ) -> Result<Page<T>, ProviderError> {
+        let request = Request::get(format!("{path}&per_page={PER_PAGE}&page={number}"));
+        let page: schema::Page<T> = self.http.read(&request).await?;
+        let schema::Pagination {
+            next_page,
+            last_page,
+        } = page.meta.pagination;
+        // A number that does not grow would never end.
+        if next_page.is_some_and(|next| next <= number) {
+            return Err(request.not_understood("a next page that does not follow"));
+        }
+        Ok(Page {
+            items: page.items,
+            next: next_page,
+            last: last_page,
+        })
     }
 
     fn covers(&self, location: &str) -> bool {
@@ -260,6 +281,7 @@ mod schema {
     #[derive(Deserialize)]
     pub(super) struct Pagination {
         pub(super) next_page: Option<u32>,
+        pub(super) last_page: Option<u32>,
     }
 
     #[derive(Deserialize)]

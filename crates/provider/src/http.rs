@@ -4,7 +4,10 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -168,6 +171,8 @@ pub(crate) struct Http {
     /// Reads the provider's error body; none if it is not one.
     read_error: fn(&[u8]) -> Option<ErrorWords>,
     pacing: Mutex<Pacing>,
+    /// How many requests have left.
+    requests: AtomicU64,
     /// The `Date` of the latest answer that had one.
     date: Mutex<Option<Timestamp>>,
 }
@@ -185,12 +190,17 @@ impl Http {
             token,
             read_error,
             pacing: Mutex::default(),
+            requests: AtomicU64::default(),
             date: Mutex::default(),
         }
     }
 
     pub(crate) fn rate(&self) -> Option<RateLimit> {
         self.pacing().latest()
+    }
+
+    pub(crate) fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
     }
 
     pub(crate) fn date(&self) -> Option<Timestamp> {
@@ -220,6 +230,7 @@ impl Http {
         if !self.pacing().admit() {
             return Err(ProviderError::RateLimited { retry_after: None });
         }
+        self.requests.fetch_add(1, Ordering::Relaxed);
         let transport = |source: reqwest::Error| ProviderError::Transport {
             request: request.to_string(),
             source: source.without_url(),

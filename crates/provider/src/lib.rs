@@ -13,15 +13,18 @@ mod error;
 pub mod hetzner;
 mod http;
 mod pacing;
+mod pages;
 mod service;
 
 #[cfg(test)]
 mod tests;
 
 pub use change::{Accepted, Change};
-pub use client::{Client, Progress};
+pub use client::Client;
+pub use digitalocean::DatabasePlans;
 pub use endpoint::{Base, EndpointError, Endpoints};
 pub use error::{ChangeError, ProviderError, Refusal};
 pub use http::{HttpClientError, http_client};
 pub use pacing::RateLimit;
+pub use pages::{AT_ONCE, Listed, Progress, Reading};
 pub use service::{UNSUPPORTED_SERVICES, UnsupportedService, unsupported_service};

@@ -22,9 +22,14 @@ use crate::{
 
 /// Compares what the case's look shows with `old`.
 fn compared(case: &Case, old: Option<Record>) -> Compared {
-    inventory(case, false, |inventory| {
-        inventory.compare(old, case.resource.clone())
-    })
+    inventory(case, false, |inventory| inventory.compare(old, look(case)))
+}
+
+fn look(case: &Case) -> Look {
+    Look {
+        requested_at: case.now,
+        resource: case.resource.clone(),
+    }
 }
 
 fn inventory<T>(case: &Case, first: bool, todo: impl FnOnce(Inventory<'_>) -> T) -> T {
@@ -61,7 +66,6 @@ fn inventory<T>(case: &Case, first: bool, todo: impl FnOnce(Inventory<'_>) -> T)
         account: &case.record.reference.account,
         in_force: &in_force,
         client: &client,
-        requested_at: case.now,
         first,
         elsewhere: HashMap::new(),
         newer: Vec::new(),
@@ -301,9 +305,9 @@ fn more_than_the_limit_at_once_are_held_except_in_the_first_inventory() {
         case.configuration.settings.max_new = limit;
         inventory(&case, first, |inventory| {
             let mut joining = vec![
-                inventory.compare(None, case.resource.clone()),
-                inventory.compare(None, case.resource.clone()),
-                inventory.compare(Some(known(&case)), case.resource.clone()),
+                inventory.compare(None, look(&case)),
+                inventory.compare(None, look(&case)),
+                inventory.compare(Some(known(&case)), look(&case)),
             ];
             inventory.hold_too_many(&mut joining);
             joining
@@ -323,17 +327,21 @@ fn tags_that_vanish_all_at_once_are_not_believed() {
     let bare = case.clone().untagged().resource;
     let mut other = bare.clone();
     other.id = "droplet/2".parse().unwrap();
+    let tags_vanished = |records: &[Record], shown: &[&Resource]| {
+        let looks = shown.iter().map(|&resource| Look {
+            requested_at: case.now,
+            resource: resource.clone(),
+        });
+        tags_vanished(records, &looks.collect::<Vec<_>>())
+    };
     let records = [case.record.clone()];
-    assert!(tags_vanished(&records, &[bare.clone(), other.clone()]));
-    assert!(!tags_vanished(
-        &records,
-        &[case.resource.clone(), other.clone()]
-    ));
+    assert!(tags_vanished(&records, &[&bare, &other]));
+    assert!(!tags_vanished(&records, &[&case.resource, &other]));
     other.tags.insert("env:dev".to_owned());
-    assert!(!tags_vanished(&records, &[bare.clone(), other.clone()]));
+    assert!(!tags_vanished(&records, &[&bare, &other]));
     // What carried the tags is gone, or nothing ever did.
     other.tags.clear();
-    assert!(!tags_vanished(&records, &[other]));
-    let never = case.record(|record| record.tags.clear()).record;
-    assert!(!tags_vanished(&[never], &[bare]));
+    assert!(!tags_vanished(&records, &[&other]));
+    let never = case.clone().record(|record| record.tags.clear()).record;
+    assert!(!tags_vanished(&[never], &[&bare]));
 }

@@ -10,6 +10,7 @@ use super::{
     do_error, kind,
     script::{Script, answer, ok},
 };
+use crate::Reading;
 
 fn server(id: u64) -> Value {
     json!({
@@ -32,14 +33,17 @@ async fn who_watches_a_list_hears_how_many_resources_each_answer_brought() {
     ])
     .await;
     let (answers, read) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let listed = cloud
-        .hetzner(&[])
-        .list_telling(&[ResourceKind::Server], &|more| {
+    let reading = Reading {
+        now: &|| Timestamp::UNIX_EPOCH,
+        until: None,
+        read: &|more| {
             answers.fetch_add(1, Ordering::Relaxed);
             read.fetch_add(more, Ordering::Relaxed);
-        })
-        .await;
-    assert_eq!(listed.unwrap().len(), 3);
+        },
+    };
+    let client = cloud.hetzner(&[]);
+    let listed = client.list(&[ResourceKind::Server], reading).await;
+    assert_eq!(listed.unwrap().looks.len(), 3);
     assert_eq!((answers.into_inner(), read.into_inner()), (2, 3));
     cloud.finish();
 }

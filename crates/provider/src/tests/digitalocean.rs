@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{
-    change_kind, do_error, kind,
+    change_kind, do_error, ids, kind, list,
     script::{Answer, Script, answer, ok},
 };
 use crate::{Accepted, Change, ChangeError, Client};
@@ -137,9 +137,10 @@ async fn all_pages_of_droplets_are_listed_and_no_link_leads_elsewhere() {
         ),
     ])
     .await;
-    let found = cloud.digitalocean().list(&[ResourceKind::Droplet]).await;
-    let found: Vec<_> = found.unwrap().into_iter().map(|one| one.id).collect();
-    assert_eq!(found, [droplet_id(1), droplet_id(2), droplet_id(3)]);
+    let found = list(&cloud.digitalocean(), &[ResourceKind::Droplet]).await;
+    let found = found.unwrap();
+    assert_eq!(ids(&found), [1, 2, 3].map(droplet_id));
+    assert_eq!(found.requests, [(ResourceKind::Droplet, 2)].into());
     cloud.finish();
 }
 
@@ -175,8 +176,15 @@ async fn all_kinds_are_listed_with_the_pools_of_each_cluster() {
         ),
     ])
     .await;
-    let found = cloud.digitalocean().list(&ResourceKind::ALL).await.unwrap();
-    let found: Vec<_> = found.iter().map(|one| one.id.to_string()).collect();
+    let listed = list(&cloud.digitalocean(), &ResourceKind::ALL).await;
+    let listed = listed.unwrap();
+    let requests = [
+        (ResourceKind::Droplet, 1),
+        (ResourceKind::Database, 1),
+        (ResourceKind::NodePool, 3),
+    ];
+    assert_eq!(listed.requests, requests.into());
+    let found: Vec<_> = ids(&listed).iter().map(ToString::to_string).collect();
     assert_eq!(
         found,
         [
@@ -204,8 +212,9 @@ async fn a_list_of_databases_that_has_pages_all_the_same_is_read_whole() {
     ])
     .await;
     let client = cloud.digitalocean();
-    let found = client.list(&[ResourceKind::Database]).await.unwrap();
-    assert_eq!(found.len(), 2);
+    let found = list(&client, &[ResourceKind::Database]).await.unwrap();
+    assert_eq!(found.looks.len(), 2);
+    assert_eq!(found.requests, [(ResourceKind::Database, 3)].into());
     cloud.finish();
 }
 
@@ -222,9 +231,9 @@ async fn an_empty_list_may_be_written_as_null_but_not_be_left_out() {
     .await;
     let client = cloud.digitalocean();
     let kinds = [ResourceKind::Database];
-    assert!(client.list(&kinds).await.unwrap().is_empty());
+    assert!(list(&client, &kinds).await.unwrap().looks.is_empty());
     assert_eq!(
-        kind(&client.list(&kinds).await.unwrap_err()),
+        kind(&list(&client, &kinds).await.unwrap_err()),
         "not understood"
     );
     cloud.finish();
@@ -256,7 +265,7 @@ async fn a_list_that_breaks_on_a_later_page_or_goes_in_circles_is_an_error() {
             ("GET /v2/droplets?per_page=200&page=2", bad),
         ])
         .await;
-        let list = cloud.digitalocean().list(&[ResourceKind::Droplet]).await;
+        let list = list(&cloud.digitalocean(), &[ResourceKind::Droplet]).await;
         let error = list.unwrap_err();
         assert_eq!(kind(&error), expected, "{error}");
         cloud.finish();
@@ -513,7 +522,7 @@ async fn an_id_that_would_lead_to_another_path_is_not_understood() {
         database["id"] = json!(id);
         let cloud =
             Script::play([("GET /v2/databases", ok(json!({"databases": [database]})))]).await;
-        let list = cloud.digitalocean().list(&[ResourceKind::Database]).await;
+        let list = list(&cloud.digitalocean(), &[ResourceKind::Database]).await;
         assert_eq!(kind(&list.unwrap_err()), "not understood", "{id}");
         cloud.finish();
     }
@@ -621,6 +630,9 @@ fn options() -> Value {
 
 #[tokio::test]
 async fn the_smallest_plan_has_the_least_memory_and_then_the_fewest_vcpus() {
+    let cloud = Script::play([("GET /v2/databases/options", ok(options()))]).await;
+    let plans = cloud.digitalocean().database_plans().await.unwrap();
+    cloud.finish();
     for (engine, nodes, region, expected) in [
         ("pg", 1, "nyc3", Some("db-s-1vcpu-1gb")),
         ("pg", 2, "fra1", Some("db-s-1vcpu-2gb")),
@@ -629,20 +641,14 @@ async fn the_smallest_plan_has_the_least_memory_and_then_the_fewest_vcpus() {
         ("pg", 1, "mars1", None),
         ("mysql", 1, "nyc3", None),
     ] {
-        let cloud = Script::play([("GET /v2/databases/options", ok(options()))]).await;
         let size = DatabaseSize {
             engine: engine.to_owned(),
             plan: "db-s-8vcpu-32gb".to_owned(),
             nodes,
             storage_mib: None,
         };
-        let plan = cloud.digitalocean().smallest_plan(&size, region).await;
-        assert_eq!(
-            plan.unwrap().as_deref(),
-            expected,
-            "{engine} {nodes} {region}"
-        );
-        cloud.finish();
+        let plan = plans.smallest(&size, region).unwrap();
+        assert_eq!(plan.as_deref(), expected, "{engine} {nodes} {region}");
     }
 }
 

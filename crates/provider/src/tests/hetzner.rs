@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{
-    kind,
+    ids, kind, list,
     script::{Script, answer, ok},
 };
 use crate::{Accepted, Change, Client};
@@ -39,9 +39,8 @@ fn id(number: u64) -> ResourceId {
     format!("server/{number}").parse().unwrap()
 }
 
-async fn list(client: &Client) -> Vec<ResourceId> {
-    let servers = client.list(&ResourceKind::ALL).await.unwrap();
-    servers.into_iter().map(|server| server.id).collect()
+async fn listed(client: &Client) -> Vec<ResourceId> {
+    ids(&list(client, &ResourceKind::ALL).await.unwrap())
 }
 
 #[tokio::test]
@@ -65,7 +64,7 @@ async fn all_pages_are_listed_and_a_server_that_shifted_counts_once() {
         ),
     ])
     .await;
-    assert_eq!(list(&cloud.hetzner(&[])).await, [id(1), id(2), id(3)]);
+    assert_eq!(listed(&cloud.hetzner(&[])).await, [id(1), id(2), id(3)]);
     cloud.finish();
 }
 
@@ -87,11 +86,8 @@ async fn a_list_that_breaks_on_a_later_page_or_goes_in_circles_is_an_error() {
     ] {
         let good = ok(page("servers", vec![server(1, "running")], Some(2)));
         let cloud = Script::play([(first, good), (second, bad)]).await;
-        let error = cloud
-            .hetzner(&[])
-            .list(&ResourceKind::ALL)
-            .await
-            .unwrap_err();
+        let list = list(&cloud.hetzner(&[]), &ResourceKind::ALL).await;
+        let error = list.unwrap_err();
         assert_eq!(kind(&error), expected, "{error}");
         cloud.finish();
     }
@@ -114,7 +110,7 @@ async fn only_the_locations_named_are_listed_and_datacenters_name_them_too() {
         )])
         .await;
         assert_eq!(
-            list(&cloud.hetzner(locations)).await,
+            listed(&cloud.hetzner(locations)).await,
             expected,
             "{locations:?}"
         );

@@ -11,9 +11,26 @@ mod hetzner;
 mod pipeline;
 mod script;
 
+use domain::{ResourceId, ResourceKind};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::{ChangeError, ProviderError};
+use crate::{ChangeError, Client, Listed, ProviderError, Reading};
+
+/// All that these kinds have, for a caller that has all the time.
+async fn list(client: &Client, kinds: &[ResourceKind]) -> Result<Listed, ProviderError> {
+    let reading = Reading {
+        now: &|| Timestamp::UNIX_EPOCH,
+        until: None,
+        read: &|_| (),
+    };
+    client.list(kinds, reading).await
+}
+
+fn ids(listed: &Listed) -> Vec<ResourceId> {
+    let looks = listed.looks.iter();
+    looks.map(|look| look.resource.id.clone()).collect()
+}
 
 fn do_error(id: &str, message: &str) -> Value {
     json!({"id": id, "message": message, "request_id": "4d9d8375"})
@@ -34,6 +51,7 @@ fn kind(error: &ProviderError) -> &'static str {
         ProviderError::Unavailable(_) => "unavailable",
         ProviderError::NotUnderstood { .. } => "not understood",
         ProviderError::Transport { .. } => "transport",
+        ProviderError::OutOfTime { .. } => "out of time",
         ProviderError::Foreign { .. } => "foreign",
     }
 }

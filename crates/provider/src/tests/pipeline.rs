@@ -5,10 +5,10 @@ use std::time::Duration;
 use domain::{ResourceId, ResourceKind};
 
 use super::{
-    change_kind, do_error, everything, hz_error, kind,
+    change_kind, do_error, everything, hz_error, kind, list,
     script::{Answer, Script, TOKEN, answer, ok},
 };
-use crate::{Change, ChangeError, Client, ProviderError, http::builder, http_client};
+use crate::{Change, ChangeError, Client, Listed, ProviderError, http::builder, http_client};
 
 const DROPLET: &str = "GET /v2/droplets/1";
 const SERVER: &str = "GET /v1/servers/1";
@@ -421,20 +421,12 @@ async fn what_the_other_provider_has_is_not_asked_of_this_one() {
     let cloud = Script::play::<String>([]).await;
     let (digitalocean, hetzner) = (cloud.digitalocean(), cloud.hetzner(&[]));
     let since = jiff::Timestamp::UNIX_EPOCH;
-    assert!(
-        digitalocean
-            .list(&[ResourceKind::Server])
-            .await
-            .unwrap()
-            .is_empty()
-    );
-    assert!(
-        hetzner
-            .list(&[ResourceKind::Droplet])
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    for (client, kind) in [
+        (&digitalocean, ResourceKind::Server),
+        (&hetzner, ResourceKind::Droplet),
+    ] {
+        assert_eq!(list(client, &[kind]).await.unwrap(), Listed::default());
+    }
     for (client, id) in [
         (&digitalocean, server()),
         (&hetzner, droplet()),

@@ -1,0 +1,328 @@
+//! Lists, page by page: the first page says how many there are, and the others are read several at
+//! a time. Each keeps the instant at which it was asked for, for that is how old what it shows is.
+
+use std::collections::BTreeMap;
+
+use domain::{ResourceKind, resource::Look};
+use futures_util::{StreamExt as _, stream};
+use jiff::Timestamp;
+
+use crate::error::ProviderError;
+
+/// How many requests for one account are under way at once.
+pub const AT_ONCE: usize = 8;
+
+/// Hears how many more resources were read.
+pub type Progress<'a> = &'a (dyn Fn(usize) + Sync);
+
+/// How a list is read.
+#[derive(Clone, Copy)]
+pub struct Reading<'a> {
+    /// The present instant.
+    pub now: &'a (dyn Fn() -> Timestamp + Sync),
+    /// From then on no page is asked for any more; none for a caller that has all the time.
+    pub until: Option<Timestamp>,
+    /// Hears how many more resources each answer brought, those that are left out later included.
+    pub read: Progress<'a>,
+}
+
+impl Reading<'_> {
+    /// The instant, if there is still time for a request.
+    pub(crate) fn begin(&self) -> Option<Timestamp> {
+        let now = (self.now)();
+        self.until.is_none_or(|until| now < until).then_some(now)
+    }
+}
+
+/// A list that was read whole.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Listed {
+    /// Each resource once, in the order of their ids. Pages shift when something is created or
+    /// deleted while they are read: what is not in here may be there all the same.
+    pub looks: Vec<Look>,
+    /// How many requests the list of each kind took.
+    pub requests: BTreeMap<ResourceKind, u32>,
+}
+
+impl Listed {
+    pub(crate) fn add(&mut self, kind: ResourceKind, looks: Vec<Look>, requests: u32) {
+        self.looks.extend(looks);
+        *self.requests.entry(kind).or_default() += requests;
+    }
+
+    /// Each resource once, as the latest of its pages showed it.
+    pub(crate) fn sorted(mut self) -> Self {
+        self.looks.sort_by(|one, next| {
+            let latest_first = next.requested_at.cmp(&one.requested_at);
+            one.resource.id.cmp(&next.resource.id).then(latest_first)
+        });
+        self.looks
+            .dedup_by(|one, next| one.resource.id == next.resource.id);
+        self
+    }
+}
+
+/// One page of a list.
+#[derive(Debug)]
+pub(crate) struct Page<T> {
+    pub(crate) items: Vec<T>,
+    /// The number of the page after it; none on the last one.
+    pub(crate) next: Option<u32>,
+    /// The number of the last page, where it is told.
+    pub(crate) last: Option<u32>,
+}
+
+/// What a number of requests brought, each item with the instant at which it was asked for.
+#[derive(Debug)]
+pub(crate) struct Read<T> {
+    pub(crate) items: Vec<(Timestamp, T)>,
+    pub(crate) requests: u32,
+}
+
+impl<T> Read<T> {
+    pub(crate) fn looks(self, look: impl Fn(T) -> domain::resource::Resource) -> Vec<Look> {
+        let look = |(requested_at, item)| Look {
+            requested_at,
+            resource: look(item),
+        };
+        self.items.into_iter().map(look).collect()
+    }
+}
+
+/// Reads all pages; `page` reads the one with a number.
+pub(crate) async fn all<T, F>(
+    reading: Reading<'_>,
+    page: impl Fn(u32) -> F,
+) -> Result<Read<T>, ProviderError>
+where
+    F: Future<Output = Result<Page<T>, ProviderError>>,
+{
+    let page = &page;
+    let mut whole = Read {
+        items: Vec::new(),
+        requests: 0,
+    };
+    let (mut next, mut last) = (Some(1), None);
+    while let Some(from) = next {
+        // What has come to be since the last page was told is read one page after the other.
+        let to = last.filter(|&last| last > from).unwrap_or(from);
+        let pages = (from..=to).map(|number| one(reading, number, page));
+        let mut pages = stream::iter(pages).buffered(AT_ONCE);
+        while let Some(read) = pages.next().await {
+            let Some((requested_at, read)) = read? else {
+                return Err(ProviderError::OutOfTime {
+                    read: whole.requests,
+                    of: last,
+                });
+            };
+            (reading.read)(read.items.len());
+            whole.requests += 1;
+            let items = read.items.into_iter().map(|item| (requested_at, item));
+            whole.items.extend(items);
+            (next, last) = (read.next, read.last);
+            if next.is_none() {
+                break;
+            }
+        }
+    }
+    Ok(whole)
+}
+
+/// One page and when it was asked for; none if the time is over.
+async fn one<T, F>(
+    reading: Reading<'_>,
+    number: u32,
+    page: &impl Fn(u32) -> F,
+) -> Result<Option<(Timestamp, Page<T>)>, ProviderError>
+where
+    F: Future<Output = Result<Page<T>, ProviderError>>,
+{
+    match reading.begin() {
+        Some(now) => Ok(Some((now, page(number).await?))),
+        None => Ok(None),
+    }
+}
+
+/// Reads what has no pages, each by a request of its own, several at a time.
+pub(crate) async fn each<I, T, F>(
+    reading: Reading<'_>,
+    of: impl IntoIterator<Item = I>,
+    request: impl Fn(I) -> F,
+) -> Result<Read<T>, ProviderError>
+where
+    F: Future<Output = Result<Vec<T>, ProviderError>>,
+{
+    let request = &request;
+    let requests = of.into_iter().map(|one| async move {
+        match reading.begin() {
+            Some(now) => Ok(Some((now, request(one).await?))),
+            None => Ok(None),
+        }
+    });
+    let mut answers = stream::iter(requests).buffered(AT_ONCE);
+    let mut whole = Read {
+        items: Vec::new(),
+        requests: 0,
+    };
+    while let Some(answer) = answers.next().await {
+        let Some((requested_at, items)) = answer? else {
+            return Err(ProviderError::OutOfTime {
+                read: whole.requests,
+                of: None,
+            });
+        };
+        (reading.read)(items.len());
+        whole.requests += 1;
+        whole
+            .items
+            .extend(items.into_iter().map(|item| (requested_at, item)));
+    }
+    Ok(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Mutex,
+        atomic::{AtomicI64, AtomicUsize, Ordering},
+    };
+
+    use domain::resource::{Power, Resource, Size};
+
+    use super::*;
+
+    /// A list of which each page is told apart by its number, at a cloud whose clock moves by a
+    /// second with each answer.
+    #[derive(Default)]
+    struct Cloud {
+        seconds: AtomicI64,
+        asked: Mutex<Vec<u32>>,
+        at_once: AtomicUsize,
+        most_at_once: AtomicUsize,
+    }
+
+    impl Cloud {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_second(self.seconds.load(Ordering::Relaxed)).unwrap()
+        }
+
+        async fn page(
+            &self,
+            number: u32,
+            next: Option<u32>,
+            last: Option<u32>,
+        ) -> Result<Page<u32>, ProviderError> {
+            self.asked.lock().unwrap().push(number);
+            let at_once = self.at_once.fetch_add(1, Ordering::Relaxed) + 1;
+            self.most_at_once.fetch_max(at_once, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+            self.at_once.fetch_sub(1, Ordering::Relaxed);
+            self.seconds.fetch_add(1, Ordering::Relaxed);
+            Ok(Page {
+                items: vec![number],
+                next,
+                last,
+            })
+        }
+
+        /// Reads a list whose pages say what `says` does of the next and the last one.
+        async fn read(
+            &self,
+            until: Option<i64>,
+            says: impl Fn(u32) -> (Option<u32>, Option<u32>),
+        ) -> Result<Read<u32>, ProviderError> {
+            let reading = Reading {
+                now: &|| self.now(),
+                until: until.map(|seconds| Timestamp::from_second(seconds).unwrap()),
+                read: &|_| (),
+            };
+            let says = &says;
+            let page = |number| async move {
+                let (next, last) = says(number);
+                self.page(number, next, last).await
+            };
+            all(reading, page).await
+        }
+
+        fn asked(self) -> Vec<u32> {
+            self.asked.into_inner().unwrap()
+        }
+    }
+
+    /// What the page of a list with so many says.
+    fn of(pages: u32) -> impl Fn(u32) -> (Option<u32>, Option<u32>) {
+        move |number| ((number < pages).then_some(number + 1), Some(pages))
+    }
+
+    #[tokio::test]
+    async fn the_pages_after_the_first_are_read_several_at_a_time() {
+        let cloud = Cloud::default();
+        let read = cloud.read(None, of(20)).await.unwrap();
+        let pages: Vec<_> = read.items.iter().map(|(_, page)| *page).collect();
+        assert!(pages.iter().copied().eq(1..=20));
+        assert_eq!(read.requests, 20);
+        assert_eq!(cloud.most_at_once.load(Ordering::Relaxed), AT_ONCE);
+    }
+
+    #[tokio::test]
+    async fn an_item_is_as_old_as_the_request_for_its_own_page() {
+        let read = Cloud::default().read(None, of(3)).await.unwrap();
+        let seconds: Vec<_> = read.items.iter().map(|(at, _)| at.as_second()).collect();
+        assert_eq!(seconds, [0, 1, 1]);
+    }
+
+    #[tokio::test]
+    async fn a_list_that_grows_or_shrinks_meanwhile_is_read_to_its_own_end() {
+        let cloud = Cloud::default();
+        let grows = |number: u32| ((number < 4).then_some(number + 1), Some(number.max(3)));
+        assert_eq!(cloud.read(None, grows).await.unwrap().requests, 4);
+        assert_eq!(cloud.asked(), [1, 2, 3, 4]);
+        let cloud = Cloud::default();
+        let shrinks = |number: u32| ((number == 1).then_some(2), Some(20));
+        assert_eq!(cloud.read(None, shrinks).await.unwrap().requests, 2);
+    }
+
+    #[tokio::test]
+    async fn a_list_that_does_not_tell_its_last_page_is_read_one_after_the_other() {
+        let cloud = Cloud::default();
+        let untold = |number: u32| ((number < 4).then_some(number + 1), None);
+        assert_eq!(cloud.read(None, untold).await.unwrap().requests, 4);
+        assert_eq!(cloud.most_at_once.load(Ordering::Relaxed), 1);
+    }
+
+    #[tokio::test]
+    async fn no_page_is_asked_for_after_the_time_is_over_and_what_was_read_is_no_list() {
+        let cloud = Cloud::default();
+        let error = cloud.read(Some(12), of(100)).await.unwrap_err();
+        assert!(
+            matches!(&error, ProviderError::OutOfTime { read, of: Some(100) } if *read >= 12),
+            "{error}"
+        );
+        let asked = cloud.asked().len();
+        assert!((12..=12 + AT_ONCE).contains(&asked), "{asked}");
+    }
+
+    #[test]
+    fn what_shifted_from_one_page_to_another_counts_once_as_it_was_seen_last() {
+        let look = |seconds, power| Look {
+            requested_at: Timestamp::from_second(seconds).unwrap(),
+            resource: Resource {
+                id: "server/1".parse().unwrap(),
+                name: "ci".to_owned(),
+                cluster: None,
+                tags: std::collections::BTreeSet::new(),
+                region: "fsn1".to_owned(),
+                power,
+                busy: None,
+                size: Size::Machine {
+                    plan: "cx22".to_owned(),
+                },
+                unsupported: None,
+            },
+        };
+        let mut listed = Listed::default();
+        let looks = vec![look(1, Power::Running), look(2, Power::Stopped)];
+        listed.add(ResourceKind::Server, looks, 2);
+        assert_eq!(listed.sorted().looks, [look(2, Power::Stopped)]);
+    }
+}
