@@ -1,0 +1,288 @@
+//! What inventories mend, and what a list that shows too little must not lead to.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+};
+
+use axum::{Json, Router, http::header::AUTHORIZATION};
+use cloud_simulator::Act;
+use domain::{
+    configuration::TokenReference,
+    record::{Direction, Phase, Record},
+    resource::Power,
+};
+use environment::{Tokens, aws::local_config};
+use lifecycle::Event;
+use serde_json::{Value, json};
+use testing::Fate;
+
+use crate::{
+    process::{Process, writes},
+    support::{
+        ACCOUNTS, World, any_port, droplet, fault, monday, office_hours, reference, run, server,
+    },
+};
+
+/// So many servers that a list is the cheapest way to look at all of them.
+const SERVERS: std::ops::RangeInclusive<u64> = 11..=30;
+
+fn servers() -> Vec<String> {
+    SERVERS.map(|id| format!("hz-eu/server/{id}")).collect()
+}
+
+/// These servers and one Droplet, before the edge at 18:00.
+async fn many_servers() -> World {
+    let servers: String = SERVERS.map(|id| server(id, "")).collect();
+    let fleet = [ACCOUNTS, &servers, &droplet(1, "web", &["offhours:office"])].concat();
+    let world = World::start(&office_hours("", "", ""), &fleet, monday("17:48:00")).await;
+    world.run_until(monday("17:50:30")).await;
+    world
+}
+
+/// Takes records out of the index, as a write that was lost would have left them.
+async fn mislay(world: &World, resources: &[String]) -> Vec<Record> {
+    let mut before = Vec::new();
+    for resource in resources {
+        let record = world.record(resource).await;
+        assert!(record.due_at.is_some(), "{resource}");
+        let mislaid = Record {
+            due_at: None,
+            ..record.clone()
+        };
+        world.local.store().save(mislaid).await.unwrap();
+        before.push(record);
+    }
+    before
+}
+
+async fn are_due_again(world: &World, before: &[Record]) {
+    for record in before {
+        let now = world.record(&record.reference.to_string()).await;
+        assert_eq!(now.due_at, record.due_at, "{}", record.reference);
+    }
+}
+
+#[test]
+fn an_inventory_puts_back_into_the_index_what_is_not_due_by_mistake() {
+    run(async {
+        let world = many_servers().await;
+        let before = mislay(&world, &servers()[..3]).await;
+        Process::beside(&world).take_inventory().await;
+        are_due_again(&world, &before).await;
+    });
+}
+
+#[test]
+fn an_inventory_whose_listing_fails_mends_the_records_all_the_same() {
+    run(async {
+        let world = many_servers().await;
+        let before = mislay(&world, &servers()[..3]).await;
+        world.simulator().add_fault(fault(&json!({
+            "match": { "account": "hz-eu" },
+            "times": 1000,
+            "does": { "answer": { "status": 500 } },
+        })));
+        let process = Process::beside(&world);
+        // One that cannot be written keeps no other from it.
+        let refused = Fate::error("ValidationException");
+        process.wire.plan(writes("hz-eu/server/11"), refused);
+        process.take_inventory().await;
+        are_due_again(&world, &before[1..]).await;
+        let postponed = |event: &Event| matches!(event, Event::Postponed { .. });
+        assert!(process.published("hz-eu/server/11").iter().any(postponed));
+        process.take_inventory().await;
+        are_due_again(&world, &before).await;
+    });
+}
+
+/// What the cloud lists, but for these servers: a page that shifted while it was read.
+async fn shifted(world: &World, lacking: &[u64]) -> Value {
+    let url = world.local.clouds_url().unwrap();
+    let list = provider::http_client()
+        .unwrap()
+        .get(url.join("v1/servers?per_page=50").unwrap())
+        .header(AUTHORIZATION.as_str(), "Bearer secret-hz-token");
+    let list = list.send().await.unwrap().bytes().await.unwrap();
+    let mut list: Value = serde_json::from_slice(&list).unwrap();
+    let servers = list["servers"].as_array_mut().unwrap();
+    let whole = servers.len();
+    servers.retain(|server| !lacking.contains(&server["id"].as_u64().unwrap()));
+    assert_eq!(servers.len() + lacking.len(), whole);
+    list
+}
+
+/// The next so many lists lack these servers, which are still there.
+async fn shift(world: &World, lacking: &[u64], times: u32) {
+    let body = shifted(world, lacking).await.to_string();
+    world.simulator().add_fault(fault(&json!({
+        "match": { "method": "GET", "path_suffix": "/v1/servers" },
+        "times": times,
+        "does": { "answer": {
+            "status": 200, "body": body, "headers": { "content-type": "application/json" },
+        } },
+    })));
+}
+
+/// Whether all the lists that were to be shifted were asked for.
+fn is_used_up(world: &World) -> bool {
+    world.simulator().faults().iter().all(|f| f.times == 0)
+}
+
+#[test]
+fn what_is_not_listed_and_still_there_is_not_gone() {
+    run(async {
+        let world = many_servers().await;
+        let before = world.record("hz-eu/server/30").await;
+        shift(&world, &[30], 2).await;
+        let process = Process::beside(&world);
+        for minute in ["17:51:00", "17:57:00"] {
+            process.clock.advance_to(monday(minute));
+            process.take_inventory().await;
+            let after = world.record("hz-eu/server/30").await;
+            assert_eq!(after.missing_since, None);
+            assert_eq!(
+                (after.phase, after.due_at),
+                (before.phase.clone(), before.due_at)
+            );
+            assert!(after.opted_in);
+        }
+        assert!(is_used_up(&world));
+        assert_eq!(process.published("hz-eu/server/30"), []);
+    });
+}
+
+#[test]
+fn what_is_due_and_not_listed_is_looked_at_by_itself_and_stopped() {
+    run(async {
+        let world = many_servers().await;
+        world.run_until(monday("17:59:30")).await;
+        shift(&world, &[12, 30], 1).await;
+        let process = Process::later(&world, monday("18:00:00"));
+        let servers = servers();
+        let all: Vec<_> = servers.iter().map(String::as_str).collect();
+        process.hint(Direction::Stop, &all).await;
+        assert!(is_used_up(&world));
+        assert_eq!(world.touched(), servers.into_iter().collect());
+    });
+}
+
+fn database(id: &str) -> String {
+    format!(
+        "[[databases]]\nid = \"{id}\"\nname = \"{id}\"\nengine = \"pg\"\n\
+         plan = \"db-s-2vcpu-4gb\"\ntags = [\"offhours:office\"]\n"
+    )
+}
+
+#[test]
+fn databases_are_saved_from_a_look_at_each_of_them_alone() {
+    run(async {
+        let ids: Vec<_> = (1..=12).map(|id| format!("d{id}")).collect();
+        let databases: String = ids.iter().map(|id| database(id)).collect();
+        let fleet = [ACCOUNTS, &databases].concat();
+        let world = World::start(&office_hours("", "", ""), &fleet, monday("17:48:00")).await;
+        world.run_until(monday("17:59:30")).await;
+        let before = world.simulator().log().len() as u64;
+        let process = Process::later(&world, monday("18:00:00"));
+        let references: Vec<_> = ids
+            .iter()
+            .map(|id| format!("do-main/database/{id}"))
+            .collect();
+        let all: Vec<_> = references.iter().map(String::as_str).collect();
+        process.hint(Direction::Stop, &all).await;
+        let mut looked_at = BTreeSet::new();
+        let mut resized = BTreeSet::new();
+        for entry in world.simulator().log_after(before) {
+            let Some(resource) = entry.resource else {
+                continue;
+            };
+            let path = &entry.request.path;
+            if entry.request.method == "PUT" {
+                assert!(
+                    looked_at.contains(&resource),
+                    "{resource} was resized unseen"
+                );
+                resized.insert(resource.to_string());
+            } else if path.ends_with(resource.to_string().rsplit('/').next().unwrap()) {
+                looked_at.insert(resource);
+            }
+        }
+        assert_eq!(resized, references.into_iter().collect());
+    });
+}
+
+#[test]
+fn what_is_stuck_and_stops_after_all_is_settled_by_the_next_inventory() {
+    run(async {
+        let deaf = server(11, "ignores_shutdown = true");
+        let fleet = [ACCOUNTS, &deaf].concat();
+        let configuration = office_hours("", "", "force = false");
+        let mut world = World::start(&configuration, &fleet, monday("17:48:00")).await;
+        world.run_until(monday("18:14:30")).await;
+        let phase = world.record("hz-eu/server/11").await.phase;
+        assert!(matches!(phase, Phase::Stuck { .. }), "{phase:?}");
+        let off = Act::PowerOff;
+        let resource = reference("hz-eu/server/11");
+        world.simulator().person(&resource, off).unwrap();
+        world.run_until(monday("18:20:30")).await;
+        let phase = world.record("hz-eu/server/11").await.phase;
+        assert_eq!(phase, Phase::Settled { at: Power::Stopped });
+        assert!(world.was_seen("hz-eu/server/11"));
+    });
+}
+
+/// A parameter store that knows one token, until it is given another.
+struct Parameters(Arc<Mutex<&'static str>>);
+
+impl Parameters {
+    async fn serve(token: &'static str) -> (Self, Tokens) {
+        let kept = Arc::new(Mutex::new(token));
+        let serving = kept.clone();
+        let router = Router::new().fallback(move || {
+            let value = *serving.lock().unwrap();
+            async move { Json(json!({ "Parameter": { "Name": "/offhours/hz", "Value": value } })) }
+        });
+        let listener = tokio::net::TcpListener::bind(any_port()).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        let tokens = Tokens::from_aws(&local_config(&format!("http://{address}")));
+        (Self(kept), tokens)
+    }
+
+    fn rotate(&self, token: &'static str) {
+        *self.0.lock().unwrap() = token;
+    }
+}
+
+#[test]
+fn a_token_that_is_rotated_under_its_name_is_read_again_by_the_process_that_was_refused() {
+    run(async {
+        let by_name: TokenReference = "ssm:/offhours/hz".parse().unwrap();
+        let configuration = office_hours("", "", "");
+        let fleet = [ACCOUNTS, &server(11, "")].concat();
+        let world = World::start(&configuration, &fleet, monday("17:48:00")).await;
+        world.run_until(monday("17:50:30")).await;
+        let renamed = configuration.replace("env:HZ_TOKEN", &by_name.to_string());
+        world.apply(&renamed).await;
+
+        let (parameters, tokens) = Parameters::serve("secret-revoked").await;
+        let process = Process::with_tokens(&world, tokens);
+        process.clock.advance_to(monday("18:00:00"));
+        process.hint(Direction::Stop, &["hz-eu/server/11"]).await;
+        let refused = |event: &Event| {
+            matches!(
+                event,
+                Event::Postponed {
+                    token_refused: true,
+                    ..
+                }
+            )
+        };
+        assert!(process.published("hz-eu/server/11").iter().any(refused));
+        assert_eq!(world.changes().len(), 0);
+        parameters.rotate("secret-hz-token");
+        process.clock.advance_to(monday("18:30:00"));
+        process.hint(Direction::Stop, &["hz-eu/server/11"]).await;
+        assert_eq!(world.changes().len(), 1);
+    });
+}
