@@ -13,7 +13,8 @@ pub enum Exit {
     Failed,
     /// The command line or the configuration is wrong; nothing was done.
     BadUsage,
-    /// Done, and something needs a person: stuck, refused, conflict, held, orphaned.
+    /// Done, and something needs a person: overdue, stuck, refused, conflict, held, orphaned, or an
+    /// account whose token fails or that was not listed for a quarter of an hour.
     NeedsPerson,
 }
 

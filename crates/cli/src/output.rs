@@ -161,6 +161,16 @@ impl Style {
         format!("{style}{text}{style:#}")
     }
 
+    /// A cell of what needs a person.
+    #[must_use]
+    pub fn alarm(self, cell: Cell) -> Cell {
+        if self.colours {
+            cell.fg(Color::Red)
+        } else {
+            cell
+        }
+    }
+
     /// A wish, in its colour.
     #[must_use]
     pub fn wish(self, wish: Wish) -> Cell {

@@ -4,11 +4,15 @@ use domain::{
     decision::{Decision, LeaveReason, Rules, Verdict},
     left_behind::{LeftBehind, left_behind},
     membership::Membership,
-    record::{Direction, Phase, Record},
+    overdue::Overdue,
+    record::{Direction, OBSERVATION_AGE, Phase, Record},
     resource::Power,
 };
-use jiff::Timestamp;
+use jiff::{Timestamp, tz::TimeZone};
 use lifecycle::outcome::watching;
+use store::AccountState;
+
+use crate::{ago::length, instant::short};
 
 /// Where in its life a resource is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,6 +148,64 @@ fn bring_back(record: &Record, verdict: &Verdict, left: LeftBehind) -> String {
         }
     }
 }
+
+/// That something is overdue, since when by the zone's clock, and the last error.
+pub(crate) fn is_overdue(
+    record: &Record,
+    overdue: Overdue,
+    zone: &TimeZone,
+    now: Timestamp,
+) -> String {
+    let Overdue { wish, since } = overdue;
+    let error = record.last_error.as_ref();
+    let error = error.map_or_else(String::new, |error| format!("; last error: {error}"));
+    format!(
+        "overdue: should have been {wish} since {}{error}",
+        short(since, zone, now)
+    )
+}
+
+/// Why nothing can be done in an account before a person does something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AccountFailure {
+    /// In a few words.
+    pub(crate) brief: String,
+    /// With all that is known.
+    pub(crate) whole: String,
+}
+
+impl AccountFailure {
+    /// A token that fails, or no listing for so long that nothing is stopped any more. An account
+    /// that was never listed has that time from the apply on.
+    pub(crate) fn of(
+        state: Option<&AccountState>,
+        in_force_since: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Option<Self> {
+        let error = state.and_then(|state| state.error.as_deref());
+        if let (Some(error), true) = (error, state.is_some_and(|state| state.token_fails)) {
+            let brief = error.split(": ").next().unwrap_or(error);
+            return Some(Self {
+                brief: brief.to_owned(),
+                whole: error.to_owned(),
+            });
+        }
+        let listed_at = state.and_then(|state| state.listed_at);
+        let age = now.duration_since(listed_at.or(in_force_since)?);
+        let brief = match listed_at {
+            Some(_) => format!("not listed for {}", length(age)),
+            None => "never listed so far".to_owned(),
+        };
+        let why = error.map_or_else(String::new, |error| format!(": {error}"));
+        (age > OBSERVATION_AGE).then(|| Self {
+            whole: format!("{brief}{why}"),
+            brief,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
 
 #[cfg(test)]
 pub(crate) mod fixtures;

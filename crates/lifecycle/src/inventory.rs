@@ -15,7 +15,7 @@ use domain::{
     record::{INVENTORY_INTERVAL, Phase, Record},
     resource::{Look, Resource},
 };
-use environment::{Invoke, in_words};
+use environment::Invoke;
 use provider::{Client, Listed};
 use store::{AccountState, InForce, StoreError, Unreadable};
 
@@ -150,6 +150,7 @@ async fn take(
         Ok((client, listed)) => {
             state.listed_at = Some(requested_at);
             state.error = None;
+            state.token_fails = false;
             let shown = format!("listed whole: {} resources", listed.looks.len());
             state.rate = client.rate().map(|rate| store::Rate {
                 remaining: rate.remaining,
@@ -178,6 +179,7 @@ async fn take(
             let told = state.error.as_deref();
             let repeated = told.is_some_and(|told| looks::is_same(told, &reason));
             state.error = Some(reason.clone());
+            state.token_fails = no_look.token_refused || no_look.no_token;
             if !repeated || asked == Asked::ByPerson {
                 let event = Event::Postponed {
                     reason,
@@ -217,7 +219,7 @@ async fn list(
         .providers
         .client(account, configuration)
         .await
-        .map_err(|error| NoLook::of(in_words(&error)))?;
+        .map_err(|error| NoLook::from(&error))?;
     match looks::list(&client, context.clock, kinds(account, configuration)).await {
         Ok(listed) => Ok((client, listed)),
         Err(error) => {

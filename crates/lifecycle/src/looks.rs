@@ -10,6 +10,8 @@ use environment::{Clock, in_words};
 use futures_util::{StreamExt as _, stream};
 use provider::{AT_ONCE, Client, Listed, ProviderError, Reading};
 
+use crate::ProvidersError;
+
 /// Up to this many resources in flight are read by their Status operation, more by a list.
 const STATUS_UP_TO: usize = 10;
 
@@ -22,6 +24,8 @@ pub(crate) struct NoLook {
     pub retry_after: Option<std::time::Duration>,
     /// Whether the token was refused: it may have been rotated.
     pub token_refused: bool,
+    /// Whether there is no token to look with.
+    pub no_token: bool,
 }
 
 impl NoLook {
@@ -31,6 +35,7 @@ impl NoLook {
             words: words.into(),
             retry_after: None,
             token_refused: false,
+            no_token: false,
         }
     }
 }
@@ -51,6 +56,16 @@ impl From<&ProviderError> for NoLook {
             words: in_words(error),
             retry_after: error.retry_after(),
             token_refused: matches!(error, ProviderError::TokenRefused(_)),
+            no_token: false,
+        }
+    }
+}
+
+impl From<&ProvidersError> for NoLook {
+    fn from(error: &ProvidersError) -> Self {
+        Self {
+            no_token: matches!(error, ProvidersError::Token { .. }),
+            ..Self::of(in_words(error))
         }
     }
 }

@@ -165,6 +165,9 @@ pub struct AccountState {
     /// Why the last listing failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// Whether it failed for the account's token: refused, or not to be had.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub token_fails: bool,
     /// What the provider said of its rate limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
@@ -179,9 +182,15 @@ impl AccountState {
             listed_at: None,
             tried_at: None,
             error: None,
+            token_fails: false,
             rate: None,
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// A provider's rate limit as its headers last showed it.

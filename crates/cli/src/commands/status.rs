@@ -36,7 +36,8 @@ const MANY: usize = 1_000;
 /// Shows what is known of each resource: wish, phase, saved state, next edge.
 ///
 /// Times in the table are local to each resource's schedule; in JSON they are UTC. Exit code 3 when
-/// something needs a person: stuck, refused, conflict, held or orphaned.
+/// something needs a person: a resource that is overdue, stuck, refused, in conflict, held or
+/// orphaned, or an account whose token fails or that was not listed for a quarter of an hour.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -46,6 +47,7 @@ Examples:
   offhours status --needs-person
   offhours status --live                  by each resource's own Status operation
   offhours status --accounts              what is known of the accounts alone
+  offhours status --accounts --format json | jq '.[] | select(.needs_person)'
   offhours status --format json | jq '.[] | select(.needs_person)'")]
 #[expect(
     clippy::struct_excessive_bools,
@@ -68,7 +70,7 @@ pub struct Args {
     #[arg(long)]
     needs_person: bool,
     /// The accounts themselves, and no resources.
-    #[arg(long, conflicts_with_all = ["resources", "schedule", "scheduled", "needs_person", "live", "watch"])]
+    #[arg(long, conflicts_with_all = ["resources", "schedule", "scheduled", "live", "watch"])]
     accounts: bool,
     /// Ask the provider as well, by each resource's Status operation.
     #[arg(long)]
@@ -124,7 +126,7 @@ async fn show(
     let summary = match args.format {
         Format::Json if args.accounts => {
             output::print_json(&view.account_rows())?;
-            return Ok(Exit::Done);
+            return Ok(view.exit(Summary::default()));
         }
         Format::Json => {
             let mut array = JsonArray::default();
@@ -134,7 +136,7 @@ async fn show(
         }
         Format::Table if args.accounts => {
             output::print(&accounts_table(&view.account_rows(), style, now))?;
-            return Ok(Exit::Done);
+            return Ok(view.exit(Summary::default()));
         }
         Format::Table => {
             let mut table = PagedTable::new(style, view.columns.all());
@@ -150,7 +152,7 @@ async fn show(
             summary
         }
     };
-    Ok(summary.exit())
+    Ok(view.exit(summary))
 }
 
 /// Shows the rows that fit the terminal, again and again until Ctrl-C.
@@ -172,12 +174,11 @@ async fn watch(
             let (frame, summary) = view.frame(Screen::height(), style, every).await?;
             screen.draw(&frame)?;
             session.pause(every).await;
-            anyhow::Ok((summary, session.tell_time().await?))
+            anyhow::Ok((view.exit(summary), session.tell_time().await?))
         };
         tokio::select! {
             drawn = redraw => {
-                let (summary, later) = drawn?;
-                (exit, now) = (summary.exit(), later);
+                (exit, now) = drawn?;
             }
             signal = &mut interrupt => {
                 signal?;
@@ -284,7 +285,7 @@ impl<'a> View<'a> {
     }
 
     fn row(&self, record: &domain::record::Record) -> Row {
-        Row::of(record, self.in_force.rules(), self.now)
+        Row::of(record, &self.in_force, self.now)
     }
 
     async fn give(
@@ -321,23 +322,41 @@ impl<'a> View<'a> {
     fn told(&self, summary: Summary) -> String {
         let args = self.args;
         let all = args.schedule.is_none() && args.account.is_none();
-        if summary.all > 0 {
-            summary.to_string()
+        let (resources, end) = if summary.all > 0 {
+            (summary.to_string(), "")
         } else if all && !args.scheduled && !args.needs_person {
-            "Nothing is known yet: the first inventory has not been taken.".to_owned()
+            let unknown = "Nothing is known yet: the first inventory has not been taken";
+            (unknown.to_owned(), ".")
         } else {
-            "No resource is like that.".to_owned()
+            ("No resource is like that".to_owned(), ".")
+        };
+        let accounts = self.failing_accounts().into_iter();
+        let accounts = accounts.map(|account| format!("; {account}"));
+        format!("{resources}{}{end}", accounts.collect::<String>())
+    }
+
+    /// The accounts gone through that need a person, and why in a few words.
+    fn failing_accounts(&self) -> Vec<String> {
+        let rows = self.account_rows();
+        rows.iter().filter_map(AccountRow::failing).collect()
+    }
+
+    fn exit(&self, summary: Summary) -> Exit {
+        if summary.need_person > 0 || !self.failing_accounts().is_empty() {
+            Exit::NeedsPerson
+        } else {
+            Exit::Done
         }
     }
 
-    /// The accounts gone through; where single resources are asked for, none.
+    /// The accounts gone through, or those of them that need a person if only that is asked for;
+    /// where single resources are asked for, none.
     fn account_rows(&self) -> Vec<AccountRow> {
-        let rules = self.in_force.rules();
-        let rows = self
-            .accounts
-            .iter()
-            .filter(|_| self.args.resources.is_empty());
-        rows.map(|account| AccountRow::of(account, rules, &self.states))
+        let args = self.args;
+        let accounts = self.accounts.iter().filter(|_| args.resources.is_empty());
+        accounts
+            .map(|account| AccountRow::of(account, &self.in_force, &self.states, self.now))
+            .filter(|row| !args.needs_person || row.needs_person.is_some())
             .collect()
     }
 
@@ -386,7 +405,7 @@ impl<'a> View<'a> {
 fn accounts_table(rows: &[AccountRow], style: Style, now: Timestamp) -> String {
     let cells = rows
         .iter()
-        .map(|row| row.cells(now))
+        .map(|row| row.cells(style, now))
         .collect::<Vec<Vec<Cell>>>();
     PagedTable::new(style, AccountRow::COLUMNS.to_vec()).page(cells)
 }
@@ -398,6 +417,7 @@ struct Summary {
     running: usize,
     stopped: usize,
     under_way: usize,
+    overdue: usize,
     need_person: usize,
 }
 
@@ -410,15 +430,8 @@ impl Summary {
             ("in-flight", _) => self.under_way += 1,
             _ => {}
         }
+        self.overdue += usize::from(row.overdue_since.is_some());
         self.need_person += usize::from(row.needs_person.is_some());
-    }
-
-    fn exit(self) -> Exit {
-        if self.need_person > 0 {
-            Exit::NeedsPerson
-        } else {
-            Exit::Done
-        }
     }
 }
 
@@ -434,6 +447,9 @@ impl fmt::Display for Summary {
             "{} {resources}: {} running, {} stopped, {} under way",
             self.all, self.running, self.stopped, self.under_way
         )?;
+        if self.overdue > 0 {
+            write!(f, ", {} overdue", self.overdue)?;
+        }
         match self.need_person {
             0 => Ok(()),
             1 => f.write_str("; 1 needs a person"),

@@ -8,6 +8,7 @@ use domain::{
     decision::judge,
     explanation::{Explanation, explain},
     membership::Subject,
+    overdue::overdue,
     record::Record,
     resource::SavedState,
     schedule::Schedule,
@@ -25,7 +26,7 @@ use crate::{
     instant::At,
     lookup::find,
     output, shape,
-    state::{State, needs_person, sentence},
+    state::{State, is_overdue, needs_person, sentence},
 };
 
 /// Says why a resource is what it is, and what happens next.
@@ -164,6 +165,9 @@ impl Why {
             since,
         } = State::of(record);
         let zone = schedule_of(record, in_force).map(|schedule| schedule.timezone().clone());
+        let zone = zone.unwrap_or(TimeZone::UTC);
+        let overdue = overdue(record, rules, in_force.since, now);
+        let is_late = || overdue.map(|overdue| is_overdue(record, overdue, &zone, now));
         Self {
             resource: record.reference.clone(),
             name: record.name.clone(),
@@ -175,9 +179,9 @@ impl Why {
             saved: record.saved.clone(),
             attempts: record.attempts,
             last_error: record.last_error.clone(),
-            needs_person: needs_person(record, &present, rules, now),
+            needs_person: needs_person(record, &present, rules, now).or_else(is_late),
             explanation: explain(record, rules, at),
-            zone: zone.unwrap_or(TimeZone::UTC),
+            zone,
             sentence: sentence(record),
         }
     }

@@ -259,6 +259,7 @@ pub(crate) async fn full_store() -> Store {
         let state = AccountState {
             listed_at: Some(at("2026-11-20T17:51:00Z")),
             error: error.map(str::to_owned),
+            token_fails: error.is_some(),
             ..AccountState::unknown(account.parse().expect("a test's account"))
         };
         let saved = store.save_account_state(&state).await;

@@ -23,6 +23,7 @@ fn listed(rate: Option<Rate>) -> AccountState {
         listed_at: Some(monday()),
         tried_at: Some(monday()),
         error: None,
+        token_fails: false,
         rate,
     }
 }
@@ -49,6 +50,7 @@ async fn a_state_comes_back_as_it_was_saved() {
     let store = World::new().await.store();
     let failed = AccountState {
         error: Some("token refused".to_owned()),
+        token_fails: true,
         ..listed(Some(rate(u64::MAX, 0)))
     };
     store.save_account_state(&failed).await.unwrap();

@@ -161,6 +161,7 @@ fn account_state() -> AccountState {
         listed_at: Some(monday()),
         tried_at: Some(monday()),
         error: None,
+        token_fails: false,
         rate: Some(Rate {
             remaining: 3500,
             at: monday(),

@@ -751,6 +751,7 @@ async fn the_form_of_what_was_learnt_of_an_account() {
         listed_at: Some(monday()),
         tried_at: Some(at("2026-06-15T07:05:00Z")),
         error: Some("token refused".to_owned()),
+        token_fails: true,
         rate: Some(Rate {
             remaining: 3500,
             at: monday(),
@@ -772,6 +773,7 @@ async fn the_form_of_what_was_learnt_of_an_account() {
         "remaining": 3500
       },
       "rate_ms": 1781506800000,
+      "token_fails": true,
       "tried_at": "2026-06-15T07:05:00Z"
     }
     "#);

@@ -8,6 +8,7 @@ use domain::{
     configuration::{Override, Provider, Target},
     decision::{Decision, LeaveReason, Rules, Verdict, coming_edges, judge, observer, override_of},
     membership::Subject,
+    overdue::overdue,
     record::{Phase, Record},
     resource::SavedState,
     schedule::Wish,
@@ -16,14 +17,14 @@ use jiff::{Timestamp, tz::TimeZone};
 use lifecycle::outcome::watching;
 use schemars::JsonSchema;
 use serde::Serialize;
-use store::AccountState;
+use store::{AccountState, InForce};
 
 use crate::{
     instant::{NextEdge, long, short},
-    output::Style,
+    output::{Style, shortened},
     paged::Column,
     shape,
-    state::{State, needs_person},
+    state::{AccountFailure, State, is_overdue, needs_person},
 };
 
 /// One resource.
@@ -54,6 +55,8 @@ pub struct Row {
     /// What will be put back.
     #[schemars(with = "Option<shape::SavedState>")]
     pub saved: Option<SavedState>,
+    /// Since when it should have been as wanted, where that is longer than its kind usually takes.
+    pub overdue_since: Option<Timestamp>,
     /// What only a person can settle, and how.
     pub needs_person: Option<String>,
     /// The latest failure.
@@ -100,7 +103,8 @@ impl From<&Override> for Overriding {
 }
 
 impl Row {
-    pub(super) fn of(record: &Record, rules: Rules<'_>, now: Timestamp) -> Self {
+    pub(super) fn of(record: &Record, in_force: &InForce, now: Timestamp) -> Self {
+        let rules = in_force.rules();
         let verdict = judge(record, Subject::recorded(record), rules, now);
         let next = coming_edges(record, rules, now)
             .find(|edge| edge.wish != Wish::Any)
@@ -111,6 +115,9 @@ impl Row {
             });
         let state = State::of(record);
         let rule = verdict.membership.rule(rules.configuration);
+        let zone = rule.map_or(TimeZone::UTC, |rule| rule.schedule.timezone().clone());
+        let overdue = overdue(record, rules, in_force.since, now);
+        let is_late = || overdue.map(|overdue| is_overdue(record, overdue, &zone, now));
         Self {
             resource: record.reference.clone(),
             name: record.name.clone(),
@@ -122,17 +129,22 @@ impl Row {
             next,
             overridden: override_of(record, rules, now).map(Overriding::from),
             saved: record.saved.clone(),
-            needs_person: needs_person(record, &verdict, rules, now),
+            overdue_since: overdue.map(|overdue| overdue.since),
+            needs_person: needs_person(record, &verdict, rules, now).or_else(is_late),
             last_error: record.last_error.clone(),
             remark: remark(record, &verdict, rules, now),
             live: None,
-            zone: rule.map_or(TimeZone::UTC, |rule| rule.schedule.timezone().clone()),
+            zone,
         }
     }
 
     /// What people read of it, in the order of the columns.
     pub(super) fn cells(&self, columns: Columns, style: Style, now: Timestamp) -> Vec<Cell> {
         let time = |at| short(at, &self.zone, now);
+        let mark = |cell| match self.needs_person {
+            Some(_) => style.alarm(cell),
+            None => cell,
+        };
         let reference = if columns.whole_references {
             self.resource.to_string()
         } else {
@@ -140,7 +152,7 @@ impl Row {
         };
         let mut cells = vec![
             Cell::new(reference),
-            Cell::new(&self.name),
+            mark(Cell::new(&self.name)),
             Cell::new(self.schedule.as_deref().unwrap_or_default()),
             style.wish(self.wish),
         ];
@@ -151,7 +163,7 @@ impl Row {
                 .map(|one| format!("{} of {} until {}", one.of, one.by, time(one.until)));
             cells.push(Cell::new(told.unwrap_or_default()));
         }
-        cells.push(Cell::new(&self.state));
+        cells.push(mark(Cell::new(&self.state)));
         cells.push(Cell::new(match (columns.live, self.since) {
             (true, _) => self.live.clone().unwrap_or_default(),
             (false, since) => since
@@ -162,8 +174,10 @@ impl Row {
         let next = next.map(|next| format!("{} {}", next.to, time(next.at)));
         let saved = self.saved.as_ref().map(ToString::to_string);
         let remarks = [&self.needs_person, &self.last_error, &self.remark];
-        let remark = remarks.into_iter().flatten().next().cloned();
-        cells.extend([next, saved, remark].map(|text| Cell::new(text.unwrap_or_default())));
+        let remark = remarks.into_iter().flatten().next();
+        let remark = remark.map(|remark| shortened(remark));
+        cells.extend([next, saved].map(|text| Cell::new(text.unwrap_or_default())));
+        cells.push(mark(Cell::new(remark.unwrap_or_default())));
         cells
     }
 }
@@ -239,39 +253,51 @@ pub struct AccountRow {
     pub tried_at: Option<Timestamp>,
     /// Why the last listing failed.
     pub error: Option<String>,
+    /// What only a person can settle: a token that fails, or no listing for a quarter of an hour.
+    pub needs_person: Option<String>,
+    #[serde(skip)]
+    failure: Option<AccountFailure>,
 }
 
 impl AccountRow {
     pub(super) fn of(
         account: &AccountName,
-        rules: Rules<'_>,
+        in_force: &InForce,
         states: &BTreeMap<AccountName, AccountState>,
+        now: Timestamp,
     ) -> Self {
-        let configured = rules.configuration.accounts.get(account);
+        let configured = in_force.configuration.accounts.get(account);
         let state = states.get(account);
+        let failure = configured.and_then(|_| AccountFailure::of(state, in_force.since, now));
         Self {
             account: account.clone(),
             provider: configured.map(|account| account.provider),
             listed_at: state.and_then(|state| state.listed_at),
             tried_at: state.and_then(|state| state.tried_at),
             error: state.and_then(|state| state.error.clone()),
+            needs_person: failure.as_ref().map(|failure| failure.whole.clone()),
+            failure,
         }
     }
 
-    pub(super) fn cells(&self, now: Timestamp) -> Vec<Cell> {
+    pub(super) fn cells(&self, style: Style, now: Timestamp) -> Vec<Cell> {
         let time = |at| short(at, &TimeZone::UTC, now);
-        let remark = match (&self.error, self.provider) {
-            (Some(error), Some(_)) => error.as_str(),
-            (_, None) => "configured no more",
-            (None, Some(_)) => "",
+        let mark = |cell| match self.needs_person {
+            Some(_) => style.alarm(cell),
+            None => cell,
+        };
+        let remark = match (self.said(), self.provider) {
+            (Some(said), Some(_)) => shortened(said),
+            (_, None) => "configured no more".to_owned(),
+            (None, Some(_)) => String::new(),
         };
         let provider = self.provider.map(|provider| provider.to_string());
         let listed = self.listed_at.map_or_else(|| "not yet".to_owned(), time);
         vec![
-            Cell::new(&self.account),
+            mark(Cell::new(&self.account)),
             Cell::new(provider.unwrap_or_default()),
             Cell::new(listed),
-            Cell::new(remark),
+            mark(Cell::new(remark)),
         ]
     }
 
@@ -279,9 +305,18 @@ impl AccountRow {
     pub(super) fn wrong(self) -> Option<String> {
         let account = &self.account;
         self.provider?;
-        self.error
-            .as_ref()
-            .map(|error| format!("account {account}: {error}"))
+        let said = self.said();
+        said.map(|said| format!("account {account}: {said}"))
+    }
+
+    /// Why it needs a person, in a few words.
+    pub(super) fn failing(&self) -> Option<String> {
+        let failure = self.failure.as_ref()?;
+        Some(format!("account {}: {}", self.account, failure.brief))
+    }
+
+    fn said(&self) -> Option<&String> {
+        self.needs_person.as_ref().or(self.error.as_ref())
     }
 
     /// In the order of [`AccountRow::cells`].

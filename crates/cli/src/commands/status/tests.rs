@@ -1,9 +1,13 @@
 //! What `status` shows of a store of fixtures.
 
 use clap::Parser;
+use domain::{record::Phase, resource::Power, schedule::Wish};
 
 use super::*;
-use crate::state::fixtures::{full_store, now, office, store};
+use crate::{
+    paged::Column,
+    state::fixtures::{at, full_store, now, office, store},
+};
 
 #[derive(Debug, Parser)]
 struct Line {
@@ -72,6 +76,101 @@ async fn tables(store: &Store, arguments: &[&str], width: Option<u16>) -> String
 async fn the_tables_show_every_state_and_the_accounts() {
     let store = full_store().await;
     insta::assert_snapshot!(tables(&store, &[], None).await);
+}
+
+/// `web-1` as a token leaves it that was revoked in the night: off, and due since 08:00.
+async fn overdue_store() -> Store {
+    let store = full_store().await;
+    let mut record = office("do-main/droplet/1", "web-1");
+    record.phase = Phase::Settled { at: Power::Stopped };
+    record.attempts = 44;
+    record.last_error = Some("token refused: no such token".to_owned());
+    if let Some(handled) = &mut record.handled {
+        handled.wish = Wish::Stopped;
+        handled.key.instant = at("2026-11-19T18:00:00Z");
+    }
+    let stored = store.record(&record.reference).await.unwrap().unwrap();
+    record.revision = stored.revision;
+    store.save(record).await.unwrap();
+    store
+}
+
+#[tokio::test]
+async fn what_is_overdue_is_counted_named_and_explained() {
+    let store = overdue_store().await;
+    let text = tables(&store, &["--needs-person"], None).await;
+    insta::assert_snapshot!(text);
+    let (rows, _) = rows(&store, &["web-1"]).await.unwrap();
+    fits(&rows);
+    assert_eq!(rows[0].overdue_since, Some(at("2026-11-20T07:00:00Z")));
+    let why = rows[0].needs_person.as_deref();
+    assert_eq!(
+        why,
+        Some(
+            "overdue: should have been running since Fri 08:00 CET; last error: token refused: no \
+             such token"
+        )
+    );
+}
+
+#[tokio::test]
+async fn a_token_that_fails_needs_a_person_though_no_resource_does() {
+    let store = full_store().await;
+    let exit = async |arguments: &[&str]| {
+        let args = args(arguments);
+        let view = View::of(&args, &store, None, now()).await.unwrap();
+        let summary = view.rows(&mut |_| Ok(())).await.unwrap();
+        (view.exit(summary), view.told(summary))
+    };
+    let (code, told) = exit(&["--account", "hz-eu"]).await;
+    assert_eq!(code, Exit::NeedsPerson);
+    assert_eq!(
+        told,
+        "1 resource: 0 running, 1 stopped, 0 under way; account hz-eu: token refused"
+    );
+    let (code, told) = exit(&["--account", "hz-eu", "--needs-person"]).await;
+    assert_eq!(code, Exit::NeedsPerson);
+    assert_eq!(
+        told,
+        "No resource is like that; account hz-eu: token refused."
+    );
+    assert_eq!(exit(&["build"]).await.0, Exit::Done);
+    assert_eq!(exit(&["--account", "old"]).await.0, Exit::Done);
+    assert_eq!(exit(&["--accounts"]).await.0, Exit::NeedsPerson);
+    let args = args(&["--accounts", "--needs-person"]);
+    let view = View::of(&args, &store, None, now()).await.unwrap();
+    let named = view.account_rows().into_iter().map(|row| row.account);
+    assert!(named.eq(["hz-eu".parse().unwrap()]));
+}
+
+#[tokio::test]
+async fn what_needs_a_person_is_red_where_there_are_colours() {
+    const RED: &str = "\u{1b}[38;5;9m";
+    let store = overdue_store().await;
+    let arguments = args(&[]);
+    let view = View::of(&arguments, &store, None, now()).await.unwrap();
+    let (rows, _) = rows(&store, &[]).await.unwrap();
+    let is_red = |cells: Vec<Cell>, style: Style| {
+        let columns = vec![Column::of("A column"); cells.len()];
+        PagedTable::new(style, columns)
+            .page(vec![cells])
+            .contains(RED)
+    };
+    let coloured = Style {
+        colours: true,
+        ..Style::PLAIN
+    };
+    let red_with = |style: Style| {
+        let red = |row: &&Row| is_red(row.cells(view.columns, style, now()), style);
+        let resources = rows.iter().filter(red).map(|row| row.name.clone());
+        let red = |row: &AccountRow| is_red(row.cells(style, now()), style);
+        let accounts = view.account_rows().into_iter().filter(red);
+        let accounts = accounts.map(|row| row.account.to_string());
+        resources.chain(accounts).collect::<Vec<_>>()
+    };
+    let expected = ["web-1", "newcomer", "workers", "hz-eu"];
+    assert_eq!(red_with(coloured), expected);
+    assert_eq!(red_with(Style::PLAIN), [""; 0]);
 }
 
 #[tokio::test]
@@ -167,11 +266,14 @@ async fn an_empty_store_says_so() {
     let store = store().await;
     let text = tables(&store, &[], None).await;
     assert!(
-        text.ends_with("Nothing is known yet: the first inventory has not been taken."),
+        text.ends_with(
+            "Nothing is known yet: the first inventory has not been taken; account do-main: never \
+             listed so far; account hz-eu: never listed so far."
+        ),
         "{text}"
     );
-    let text = tables(&store, &["--scheduled"], None).await;
-    assert!(text.ends_with("No resource is like that."), "{text}");
+    let text = tables(&store, &["--schedule", "nightly"], None).await;
+    assert!(text.contains("No resource is like that; account"), "{text}");
 }
 
 /// Records enough for several pages of 1 MB.

@@ -116,6 +116,18 @@ fn the_answer_comes_first_in_a_sentence() {
     check(
         &unhandled,
         &all,
+        &format!(
+            "It is stopped, and a start is due.\n\
+             It needs a person: overdue: should have been running since Fri 08:00 CET.\n{next}"
+        ),
+    );
+    let joined = Record {
+        follows_since: Some(at("2026-11-20T17:50:00Z")),
+        ..unhandled
+    };
+    check(
+        &joined,
+        &all,
         &format!("It is stopped, and a start is due.\n{next}"),
     );
     let named = |name: &str| office("do-main/droplet/2", name);
