@@ -22,6 +22,7 @@ mod kill;
 mod leaving;
 mod mending;
 mod newer_format;
+mod overdue;
 mod overrides;
 mod pacing;
 mod process;

@@ -81,6 +81,18 @@ impl SimulatorProgram {
         serde_json::from_value(answer["entries"].take()).unwrap()
     }
 
+    /// Has the clouds misbehave.
+    pub(crate) async fn fault(&self, fault: Value) {
+        let url = format!("{}/_simulator/faults", self.url);
+        self.ask(self.http.post(url).json(&fault)).await;
+    }
+
+    /// Has them behave again.
+    pub(crate) async fn clear_faults(&self) {
+        let url = format!("{}/_simulator/faults", self.url);
+        self.ask(self.http.delete(url)).await;
+    }
+
     /// Sets a hold.
     pub(crate) async fn hold(&self, hold: Value) -> HoldNumber {
         let url = format!("{}/_simulator/holds", self.url);
@@ -259,8 +271,13 @@ impl Terminal {
 
     /// Runs the service until an instant; returns what it printed.
     pub(crate) async fn local(&self, configuration: &str, until: &str) -> String {
+        self.local_until(configuration, monday(until)).await
+    }
+
+    /// [`Self::local`], on whatever day.
+    pub(crate) async fn local_until(&self, configuration: &str, until: Timestamp) -> String {
         let local = LocalProgram::new(configuration, Keeps::File(self.data.clone()));
-        local.run(&self.simulator, monday(until)).await
+        local.run(&self.simulator, until).await
     }
 
     /// Runs a command on the store, beside the simulator.

@@ -530,3 +530,33 @@ fn a_refused_token_is_complained_of_once_and_measured_until_it_is_replaced() {
         "{complaint}"
     );
 }
+
+#[test]
+fn what_is_overdue_is_measured_by_each_inventory_until_it_is_not() {
+    run(async {
+        let configuration = office_hours("", "", "");
+        let fleet = format!("{ACCOUNTS}{}", droplet(1, "web", &["offhours:office"]));
+        let world = World::start(&configuration, &fleet, monday("17:00:00")).await;
+        world.run_until(monday("17:05:30")).await;
+        // From here on dispatch does not run, and the edge of 18:00 is handed to no function.
+        let measured = async |tokens, times: &[(&str, Value)]| {
+            let poll_status = PollStatus::new(&world, tokens);
+            for (time, overdue) in times {
+                poll_status.clock.advance_to(monday(time));
+                let (_, metrics) = poll_status.tick().await;
+                assert_eq!(check_metrics(&metrics)["Overdue"], *overdue, "at {time}");
+            }
+        };
+        let times = [
+            ("18:00:30", json!([0, 0])),
+            ("18:15:00", json!([0, 0])),
+            ("18:20:00", json!([1, 0])),
+            ("18:25:00", json!([1, 0])),
+        ];
+        measured(RIGHT, &times).await;
+        // An account that cannot be listed is counted all the same.
+        measured(["secret-old", RIGHT[1]], &[("18:30:00", json!([1, 0]))]).await;
+        world.run_until(monday("18:35:30")).await;
+        measured(RIGHT, &[("18:40:30", json!([0, 0]))]).await;
+    });
+}

@@ -240,11 +240,14 @@ fn inventory(state: Option<&AccountState>, now: Timestamp) -> Finding {
     let listed = format!("listed {}", ago(listed_at, now));
     match (age > OBSERVATION_AGE, error) {
         (false, None) => Finding::ok(Check::Inventory, listed),
-        (false, Some(error)) => Finding::warning(
-            Check::Inventory,
-            format!("{listed}; the latest try failed: {error}"),
-            remedy,
-        ),
+        (false, Some(error)) => {
+            let found = format!("{listed}; the latest try failed: {error}");
+            if state.is_some_and(|state| state.token_fails) {
+                Finding::problem(Check::Inventory, found, remedy)
+            } else {
+                Finding::warning(Check::Inventory, found, remedy)
+            }
+        }
         (true, error) => {
             let error = error.map_or_else(String::new, |error| format!(": {error}"));
             Finding::problem(
@@ -425,9 +428,16 @@ mod tests {
         let old = check(Some(16), None);
         assert_eq!(old.verdict, Verdict::Problem);
         assert!(old.found.contains("nothing is stopped"), "{old:?}");
-        let failed = check(Some(3), Some("token refused"));
+        let failed = check(Some(3), Some("no answer"));
         assert_eq!(failed.verdict, Verdict::Warning);
-        assert!(failed.found.contains("token refused"), "{failed:?}");
+        assert!(failed.found.contains("no answer"), "{failed:?}");
+        let refused = AccountState {
+            listed_at: Some(now - SignedDuration::from_mins(3)),
+            error: Some("token refused".to_owned()),
+            token_fails: true,
+            ..AccountState::unknown("do-main".parse().unwrap())
+        };
+        assert_eq!(inventory(Some(&refused), now).verdict, Verdict::Problem);
         assert!(
             check(Some(20), Some("no answer"))
                 .found

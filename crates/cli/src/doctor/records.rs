@@ -8,6 +8,7 @@ use domain::{
     decision::Rules,
     left_behind::{LeftBehind, is_held_stopped, left_behind},
     membership::{Bar, Membership, Subject},
+    overdue::{Overdue, overdue, usual_time},
     record::{Ask, Phase, Record, deadline},
 };
 use environment::in_words;
@@ -38,17 +39,22 @@ pub(crate) fn check(known: &Known, now: Timestamp) -> Vec<Finding> {
         });
     let mut findings = Vec::new();
     for record in &of_accounts {
+        let rules = known.in_force.rules();
+        let overdue = overdue(record, rules, known.in_force.since, now);
         let found = [
             ended(record, now),
             held(record),
             orphaned(record, known.in_force.rules(), now),
             attached(record, configuration),
-            overdue(record, now),
             permit(record, now),
-            failing(record, now),
         ];
+        // What is overdue says what is under way, and what fails, in one finding.
+        let found = found.into_iter().chain(match overdue {
+            Some(overdue) => [Some(late(record, overdue, now)), None],
+            None => [lasting(record, now), failing(record, now)],
+        });
         let subject = format!("{} ({})", record.reference, record.name);
-        findings.extend(found.into_iter().flatten().map(|f| f.of(&subject)));
+        findings.extend(found.flatten().map(|f| f.of(&subject)));
     }
     findings.extend(of_removed_accounts(&left));
     let ok = format!(
@@ -156,8 +162,29 @@ fn attached(record: &Record, configuration: &Configuration) -> Option<Finding> {
     }
 }
 
+/// Not as wanted, for longer than its kind usually takes.
+fn late(record: &Record, overdue: Overdue, now: Timestamp) -> Finding {
+    let Overdue { wish, since } = overdue;
+    let (late, usual) = (now.duration_since(since), usual_time(record.kind()));
+    let (late, usual, kind) = (length(late), length(usual), record.kind());
+    let failed = match (record.attempts, &record.last_error) {
+        (0 | 1, Some(error)) => format!("; last error: {error}"),
+        (many, Some(error)) => format!("; failed {many} times in a row, last: {error}"),
+        (_, None) => String::new(),
+    };
+    Finding::problem(
+        Check::Records,
+        format!(
+            "overdue: should have been {wish} for {late}; a {kind} usually takes {usual} at \
+             most{failed}"
+        ),
+        "it is tried again until it succeeds, and follows by itself once the cause is gone: see \
+         its last error, and what is found of its account and of the functions",
+    )
+}
+
 /// Under way for longer than it may take.
-fn overdue(record: &Record, now: Timestamp) -> Option<Finding> {
+fn lasting(record: &Record, now: Timestamp) -> Option<Finding> {
     let transition = record.in_flight()?;
     let allowed = deadline(record.kind());
     let direction = transition.direction;
@@ -262,7 +289,10 @@ fn of_removed_accounts(records: &[&Record]) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use domain::record::{Direction, Permit, Writer};
+    use domain::{
+        record::{Direction, Permit, Writer},
+        resource::Power,
+    };
     use jiff::SignedDuration;
 
     use super::*;
@@ -425,6 +455,37 @@ mod tests {
                 "stop begun 11m ago and not accepted so far"
             )
         );
+    }
+
+    #[test]
+    fn what_is_overdue_is_one_problem_with_all_that_is_known_of_it() {
+        let mut off = web();
+        off.phase = Phase::Settled { at: Power::Stopped };
+        let (verdict, words, _) = only(off.clone());
+        assert_eq!(
+            (verdict, words.as_str()),
+            (
+                Verdict::Problem,
+                "overdue: should have been running for 2h; a droplet usually takes 15m at most"
+            )
+        );
+        off.attempts = 9;
+        off.last_error = Some("token refused: no".to_owned());
+        let (_, words, remedy) = only(off);
+        assert!(
+            words.ends_with("; failed 9 times in a row, last: token refused: no"),
+            "{words}"
+        );
+        assert!(remedy.contains("what is found of its account"), "{remedy}");
+        let mut starting = web();
+        starting.phase = Phase::InFlight {
+            transition: transition(Direction::Start, before(120)),
+        };
+        starting.handled = Some(domain::record::Handled {
+            wish: domain::schedule::Wish::Running,
+            ..orphan().handled.unwrap()
+        });
+        assert_eq!(only(starting).0, Verdict::Problem);
     }
 
     #[test]

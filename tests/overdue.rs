@@ -1,0 +1,270 @@
+//! What is not as it should be for too long: named by the commands, measured by each inventory, and
+//! nothing else is.
+
+use cloud_simulator::Act;
+use domain::{overdue::overdue, schedule::Wish};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use crate::{
+    programs::{Ended, Terminal},
+    support::{
+        ACCOUNTS, EACH_KIND, World, droplet, fault, instant, monday, office_hours, reference, run,
+        server,
+    },
+};
+
+/// On Tuesday, 2026-11-24, in UTC; the office opens at 07:00.
+fn tuesday(time: &str) -> Timestamp {
+    instant(&format!("2026-11-24T{time}Z"))
+}
+
+fn rows(ended: &Ended) -> Vec<Value> {
+    serde_json::from_str(&ended.stdout).unwrap()
+}
+
+/// The texts of a field, by what names each row; rows without it left out.
+fn texts<'r>(rows: &'r [Value], name: &str, field: &str) -> Vec<(&'r str, &'r str)> {
+    let text = |row: &'r Value| Some((row[name].as_str()?, row[field].as_str()?));
+    rows.iter().filter_map(text).collect()
+}
+
+/// What `status` answers while nothing needs a person.
+async fn needs_nothing(terminal: &Terminal) {
+    for command in [["status"].as_slice(), &["status", "--accounts"]] {
+        let ended = terminal.run(command).await;
+        assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    }
+    let ended = terminal.run(&["status", "--needs-person"]).await;
+    assert_eq!(ended.stderr, "No resource is like that.\n");
+}
+
+/// What the commands answer while the three resources of do-main should run and do not.
+async fn needs_a_person(terminal: &Terminal) {
+    let at_fault = &EACH_KIND[..3];
+    for command in [["status"].as_slice(), &["status", "--needs-person"]] {
+        let ended = terminal.run(command).await;
+        assert_eq!(ended.code, Some(3), "{}", ended.stdout);
+        let counted = ", 3 overdue; 3 need a person; account do-main: token refused\n";
+        assert!(ended.stderr.ends_with(counted), "{}", ended.stderr);
+        let words = "overdue: should have been running since Tue 08:00 CET";
+        assert!(ended.stdout.contains(words), "{}", ended.stdout);
+        let command = [command, &["--format", "json"]].concat();
+        let ended = terminal.run(&command).await;
+        assert_eq!(ended.code, Some(3));
+        let rows = rows(&ended);
+        let since = texts(&rows, "resource", "overdue_since");
+        let expected = at_fault.iter().map(|one| (*one, "2026-11-24T07:00:00Z"));
+        assert_eq!(since, expected.collect::<Vec<_>>(), "{command:?}");
+        for (resource, why) in texts(&rows, "resource", "needs_person") {
+            assert!(at_fault.contains(&resource), "{resource}: {why}");
+            assert!(why.contains("last error: token refused: "), "{why}");
+        }
+    }
+    let accounts = ["status", "--accounts", "--format", "json"];
+    let ended = terminal.run(&accounts).await;
+    assert_eq!(ended.code, Some(3));
+    let rows_of_accounts = rows(&ended);
+    let [(account, why)] = texts(&rows_of_accounts, "account", "needs_person")[..] else {
+        panic!("{}", ended.stdout);
+    };
+    assert_eq!(account, "do-main");
+    assert!(why.starts_with("token refused: "), "{why}");
+
+    let ended = terminal.run(&["why", "web"]).await;
+    assert_eq!(ended.code, Some(3), "{}", ended.stdout);
+    let answer = "It is stopped, and a start is due.\n\
+                  It needs a person: overdue: should have been running since Tue 08:00 CET";
+    assert!(ended.stdout.contains(answer), "{}", ended.stdout);
+
+    let ended = terminal.run(&["doctor", "--format", "json"]).await;
+    assert_eq!(ended.code, Some(3), "{}", ended.stdout);
+    let findings = rows(&ended);
+    let problem = |check: &str| {
+        let of = |one: &&Value| one["check"] == check && one["verdict"] == "problem";
+        findings.iter().filter(of).count()
+    };
+    let problems = ["records", "token", "inventory"].map(problem);
+    assert_eq!(problems, [3, 1, 1], "{findings:#?}");
+}
+
+#[test]
+fn a_token_revoked_overnight_is_named_at_once_and_what_it_keeps_stopped_from_the_morning_on() {
+    run(async {
+        let terminal = Terminal::new("21:50:00").await;
+        // Until eleven in the evening, to see the same day thirteen hours on.
+        let configuration = office_hours("", "", "").replace("19:00", "23:00");
+        terminal
+            .local_until(&configuration, monday("22:30:00"))
+            .await;
+        needs_nothing(&terminal).await;
+
+        let revoked = json!({
+            "match": { "account": "do-main" },
+            "times": 1_000_000,
+            "does": "unauthorized",
+        });
+        terminal.simulator.fault(revoked).await;
+        terminal
+            .local_until(&configuration, tuesday("07:15:00"))
+            .await;
+        let ended = terminal.run(&["status"]).await;
+        assert_eq!(ended.code, Some(3), "the token alone");
+        let counted =
+            "4 resources: 1 running, 3 stopped, 0 under way; account do-main: token refused\n";
+        assert_eq!(ended.stderr, counted);
+
+        terminal
+            .local_until(&configuration, tuesday("08:08:00"))
+            .await;
+        needs_a_person(&terminal).await;
+        terminal
+            .local_until(&configuration, tuesday("21:08:00"))
+            .await;
+        needs_a_person(&terminal).await;
+
+        terminal.simulator.clear_faults().await;
+        // The longest back-off, and a resize.
+        terminal
+            .local_until(&configuration, tuesday("21:38:00"))
+            .await;
+        needs_nothing(&terminal).await;
+    });
+}
+
+#[test]
+fn an_account_that_is_no_longer_listed_needs_a_person() {
+    run(async {
+        let terminal = Terminal::new("12:00:00").await;
+        let configuration = office_hours("", "", "");
+        terminal
+            .local_until(&configuration, monday("12:05:00"))
+            .await;
+        let failing = json!({
+            "match": { "account": "do-main", "method": "GET" },
+            "times": 1_000_000,
+            "does": { "answer": { "status": 500 } },
+        });
+        terminal.simulator.fault(failing).await;
+        terminal
+            .local_until(&configuration, monday("12:20:00"))
+            .await;
+        // A quarter of an hour is nothing that does not mend itself.
+        needs_nothing(&terminal).await;
+        terminal
+            .local_until(&configuration, monday("12:22:00"))
+            .await;
+        let ended = terminal.run(&["status"]).await;
+        assert_eq!(ended.code, Some(3));
+        let told = "0 under way; account do-main: not listed for 17m\n";
+        assert!(ended.stderr.ends_with(told), "{}", ended.stderr);
+        let accounts = ["status", "--accounts", "--needs-person"];
+        let ended = terminal.run(&accounts).await;
+        assert_eq!(ended.code, Some(3));
+        assert!(
+            ended
+                .stdout
+                .contains("not listed for 17m: provider unavailable")
+        );
+        assert!(!ended.stdout.contains("hz-eu"), "{}", ended.stdout);
+    });
+}
+
+/// What is overdue now, of all that is recorded.
+async fn overdue_now(world: &World) -> Vec<String> {
+    let store = world.local.store();
+    let in_force = store.in_force().await.unwrap();
+    let now = world.local.now();
+    let mut found = Vec::new();
+    for account in in_force.configuration.accounts.keys() {
+        let mut records = store.records_of(account).await.unwrap().read;
+        records.retain(|record| overdue(record, in_force.rules(), in_force.since, now).is_some());
+        found.extend(records.iter().map(|record| record.reference.to_string()));
+    }
+    found
+}
+
+const RETAINING: &str = r#"
+    [schedules.retaining]
+    timezone = "Europe/Berlin"
+    periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
+    retain_running = true
+"#;
+
+#[test]
+fn what_is_meant_to_be_so_or_still_in_time_is_not_overdue() {
+    run(async {
+        let database = "[[databases]]\nid = \"d1\"\nname = \"orders\"\nengine = \"pg\"\n\
+                        plan = \"db-s-2vcpu-4gb\"\ntags = [\"offhours:office\"]\n";
+        let fleet = [
+            ACCOUNTS,
+            &droplet(1, "web", &["offhours:office"]),
+            &droplet(2, "kept", &["offhours:retaining"]),
+            database,
+            &server(11, ""),
+        ];
+        let hetzner = "provider = \"hetzner\"";
+        let observed = format!("{hetzner}\nmode = \"observe\"");
+        let configuration = office_hours("max_new = 1", "", "").replace(hetzner, &observed);
+        let configuration = configuration + RETAINING;
+        let mut world = World::start(&configuration, &fleet.concat(), monday("06:30:00")).await;
+        let none: [&str; 0] = [];
+        let act = |world: &World, droplet: &str, act: Act| {
+            world.simulator().person(&reference(droplet), act).unwrap();
+        };
+
+        // What joins is wanted stopped since Friday, and is late by nothing.
+        world.run_until(monday("06:31:30")).await;
+        assert_eq!(overdue_now(&world).await, none);
+        world.run_until(monday("06:45:30")).await;
+        act(&world, "do-main/droplet/2", Act::PowerOn);
+        world.run_until(monday("07:30:30")).await;
+        assert_eq!(overdue_now(&world).await, none);
+
+        // A person's own stop, and two machines that are held.
+        act(&world, "do-main/droplet/1", Act::PowerOff);
+        for id in [3, 4] {
+            let mut new = droplet(id, &format!("new-{id}"), &["offhours:office"]);
+            new.push_str("account = \"do-main\"\n");
+            world.simulator().create(&new).unwrap();
+        }
+        world.run_until(monday("08:00:30")).await;
+        assert!(world.record("do-main/droplet/3").await.held);
+        assert_eq!(overdue_now(&world).await, none);
+
+        world.run_until(monday("18:05:30")).await;
+        assert!(
+            world
+                .record("do-main/database/d1")
+                .await
+                .in_flight()
+                .is_some()
+        );
+        assert_eq!(overdue_now(&world).await, none);
+        // Held, observed and retained: all three run, and are wanted stopped.
+        world.run_until(monday("18:50:30")).await;
+        assert!(world.was_seen("do-main/database/d1"));
+        assert_eq!(overdue_now(&world).await, none);
+
+        // What should run, and does not start.
+        world.simulator().add_fault(fault(&json!({
+            "match": { "account": "do-main", "method": "POST" },
+            "times": 1_000_000,
+            "does": { "answer": { "status": 429, "body": "{}" } },
+        })));
+        let hours = SignedDuration::from_hours;
+        world
+            .override_with("do-main/droplet/1", Wish::Running, hours(3))
+            .await;
+        let since = world.local.now();
+        world.run_until(since + SignedDuration::from_mins(15)).await;
+        let record = world.record("do-main/droplet/1").await;
+        assert!(record.in_flight().is_some(), "{record:#?}");
+        assert_eq!(overdue_now(&world).await, none);
+        world.run_until(since + SignedDuration::from_mins(16)).await;
+        assert_eq!(overdue_now(&world).await, ["do-main/droplet/1"]);
+        world.simulator().clear_faults();
+        world.run_until(since + SignedDuration::from_mins(35)).await;
+        assert_eq!(overdue_now(&world).await, none);
+    });
+}
