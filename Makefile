@@ -108,7 +108,7 @@ test: rehearsal $(CHECKOV_VENV)/installed ## Set up everything and run every tes
 	   OFFHOURS_MINISTACK=$(EMULATOR_VENV)/bin/ministack pytest --quiet tests/stack
 
 .PHONY: readme
-readme: rust ## Write anew what the commands print in README.md
+readme: rust ## Write anew what the commands print in README.md and docs
 	@OFFHOURS_UPDATE_README=1 $(CARGO) test --quiet --locked --package tests -- evening
 
 .PHONY: check

@@ -1,8 +1,10 @@
-//! The evening on the command line in README.md, told anew: what it shows is what happens.
+//! The evening on the command line in README.md, and the night in docs/at-three-in-the-morning.md,
+//! told anew: what they show is what happens.
 //!
-//! Between its two marks stand commands, each with what it prints. They are run here in a shell,
+//! Between its two marks each has commands with what they print. They are run here in a shell,
 //! beside a simulator whose clock stands where the text says; with `OFFHOURS_UPDATE_README` set,
-//! what they print is written there, and otherwise compared.
+//! what they print is written there, and otherwise compared. What happens at the provider between
+//! two commands is a mark of its own.
 
 use std::{
     env, fs,
@@ -10,6 +12,7 @@ use std::{
     process::{Command, Stdio},
 };
 
+use serde_json::json;
 use tempfile::TempDir;
 
 use crate::{
@@ -17,29 +20,106 @@ use crate::{
     support::{monday, program, root, run},
 };
 
-const BEGIN: &str = "<!-- The evening begins: `make readme` writes what the commands print. -->\n";
-const END: &str = "<!-- The evening ends. -->\n";
+/// A document with a transcript between two marks.
+struct Transcript {
+    path: &'static str,
+    begin: &'static str,
+    end: &'static str,
+    /// What happens when one of these marks is reached.
+    between: &'static [(&'static str, Happens)],
+}
+
+/// What happens at the provider.
+#[derive(Clone, Copy)]
+enum Happens {
+    TokenRevoked,
+    TokenReplaced,
+}
+
+const EVENING: Transcript = Transcript {
+    path: "README.md",
+    begin: "<!-- The evening begins: `make readme` writes what the commands print. -->\n",
+    end: "<!-- The evening ends. -->\n",
+    between: &[],
+};
+
+const NIGHT: Transcript = Transcript {
+    path: "docs/at-three-in-the-morning.md",
+    begin: "<!-- The night begins: `make readme` writes what the commands print. -->\n",
+    end: "<!-- The night ends. -->\n",
+    between: &[
+        (
+            "<!-- The token of do-main is revoked. -->\n",
+            Happens::TokenRevoked,
+        ),
+        (
+            "<!-- The token of do-main is replaced. -->\n",
+            Happens::TokenReplaced,
+        ),
+    ],
+};
 
 #[test]
 fn the_evening_in_the_readme_is_what_happens() {
-    run(async {
-        let readme = root().join("README.md");
-        let text = fs::read_to_string(&readme).unwrap();
-        let (before, rest) = text.split_once(BEGIN).unwrap();
-        let (evening, after) = rest.split_once(END).unwrap();
+    run(EVENING.happens());
+}
+
+#[test]
+fn the_night_in_the_docs_is_what_happens() {
+    run(NIGHT.happens());
+}
+
+impl Transcript {
+    async fn happens(&self) {
+        let document = root().join(self.path);
+        let text = fs::read_to_string(&document).unwrap();
+        let (before, rest) = text.split_once(self.begin).unwrap();
+        let (mut rest, after) = rest.split_once(self.end).unwrap();
+        let shown = rest;
         let fleet = fs::read_to_string(root().join("examples/evening.toml")).unwrap();
         let simulator = SimulatorProgram::start(&fleet, monday("16:40:00")).await;
         let directory = TempDir::new().unwrap();
+        let retell = |part: &str| {
+            retold(part, |command| {
+                let printed = shell(command, directory.path(), &simulator.url);
+                with_one_request_id(&printed, &fleet)
+            })
+        };
 
-        let told = retold(evening, |command| {
-            shell(command, directory.path(), &simulator.url)
-        });
-        if env::var_os("OFFHOURS_UPDATE_README").is_some() {
-            fs::write(&readme, [before, BEGIN, &told, END, after].concat()).unwrap();
-        } else {
-            assert_eq!(told, evening, "`make readme` writes it anew");
+        let mut told = String::new();
+        for (mark, happens) in self.between {
+            let (part, later) = rest.split_once(mark).unwrap();
+            told.extend([&retell(part), *mark]);
+            happens.to(&simulator).await;
+            rest = later;
         }
-    });
+        told += &retell(rest);
+        if env::var_os("OFFHOURS_UPDATE_README").is_some() {
+            fs::write(
+                &document,
+                [before, self.begin, &told, self.end, after].concat(),
+            )
+            .unwrap();
+        } else {
+            assert_eq!(told, shown, "`make readme` writes it anew");
+        }
+    }
+}
+
+impl Happens {
+    async fn to(self, simulator: &SimulatorProgram) {
+        match self {
+            Self::TokenRevoked => {
+                let revoked = json!({
+                    "match": { "account": "do-main" },
+                    "times": 1_000_000,
+                    "does": "unauthorized",
+                });
+                simulator.fault(revoked).await;
+            }
+            Self::TokenReplaced => simulator.clear_faults().await,
+        }
+    }
 }
 
 /// The text with what each command prints as it is printed now.
@@ -113,4 +193,28 @@ fn shell(command: &str, directory: &Path, simulator: &str) -> String {
 fn instant(line: &str) -> Option<&str> {
     let at = line.split("  ").next()?;
     at.ends_with('Z').then_some(at)
+}
+
+/// What stands for the provider's ids of requests: requests of one instant come in no order.
+const REQUEST: &str = "4d9f4f0e-9a2f-4c55-8d6e-0c6b5f3a7e21";
+
+/// The text with one id for all requests, whole or shortened; the fleet's own ids stay.
+fn with_one_request_id(text: &str, fleet: &str) -> String {
+    let is_separator = |c: char| !(c.is_ascii_alphanumeric() || c == '-');
+    let is_id = |word: &str| {
+        let hex = word.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
+        hex && word.matches('-').count() == 4 && word.len() == REQUEST.len()
+    };
+    let words = text.split_inclusive(is_separator).map(|word| {
+        let id = word.trim_end_matches(is_separator);
+        let rest = &word[id.len()..];
+        let is_start = id.len() == 8 && rest == "…" && id.chars().all(|c| c.is_ascii_hexdigit());
+        match (is_id(id), is_start) {
+            _ if fleet.contains(id) => word.to_owned(),
+            (true, _) => format!("{REQUEST}{rest}"),
+            (false, true) => format!("{}{rest}", &REQUEST[..8]),
+            (false, false) => word.to_owned(),
+        }
+    });
+    words.collect()
 }
