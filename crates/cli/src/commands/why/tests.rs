@@ -122,7 +122,7 @@ fn the_answer_comes_first_in_a_sentence() {
         ),
     );
     let joined = Record {
-        follows_since: Some(at("2026-11-20T17:50:00Z")),
+        joined_at: Some(at("2026-11-20T17:50:00Z")),
         ..unhandled
     };
     check(
