@@ -29,6 +29,7 @@ mod process;
 mod programs;
 mod read_token;
 mod recovery;
+mod set_back;
 mod shape;
 mod shapes;
 mod standalone;

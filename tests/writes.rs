@@ -152,7 +152,7 @@ fn a_claim_that_takes_longer_than_the_send_window_sends_nothing() {
             process.hint(Direction::Stop, &[SERVER]).await;
             assert_eq!(world.changes().len(), sent, "{took} s");
             assert_eq!(is_accepted(&world.record(SERVER).await), sent > 0);
-            // It is asked again, and by whom the permit was is of no matter.
+            // When the permit is over it is asked again, unless it was accepted.
             process.clock.advance_to(edge() + seconds(121));
             process.hint(Direction::Stop, &[SERVER]).await;
             assert_eq!(world.changes().len(), 1, "{took} s");

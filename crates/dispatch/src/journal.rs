@@ -50,16 +50,17 @@ impl Journal {
 }
 
 /// Which of the reasons for withholding there are.
-fn reasons(withheld: Withheld) -> (bool, bool) {
-    (withheld.postponed > 0, withheld.unobserved > 0)
+fn reasons(withheld: Withheld) -> [bool; 3] {
+    [withheld.postponed, withheld.unobserved, withheld.ahead].map(|count| count > 0)
 }
 
 fn log(account: &AccountName, withheld: Withheld) {
     let Withheld {
         postponed,
         unobserved,
+        ahead,
     } = withheld;
-    if postponed == 0 && unobserved == 0 {
+    if withheld == Withheld::default() {
         tracing::info!(account = %account, "{account}: nothing is withheld any more");
     }
     if postponed > 0 {
@@ -77,6 +78,15 @@ fn log(account: &AccountName, withheld: Withheld) {
              quarter of an hour"
         );
     }
+    if ahead > 0 {
+        tracing::error!(
+            account = %account,
+            ahead,
+            "{account}: nothing is done about {ahead} that are due: a later generation than the one \
+             in force has handled them. The table `schedules` was restored from a backup: \
+             `offhours apply` again"
+        );
+    }
 }
 
 #[cfg(test)]
@@ -88,6 +98,7 @@ mod tests {
             let withheld = Withheld {
                 postponed,
                 unobserved,
+                ahead: 0,
             };
             (account.parse().unwrap(), withheld)
         });
@@ -118,5 +129,17 @@ mod tests {
         check(&journal, &[("hz-eu", 0, 2)], &["do-main"]);
         check(&journal, &[], &["hz-eu"]);
         check(&journal, &[], &[]);
+    }
+
+    #[test]
+    fn what_a_later_generation_has_handled_is_said_once() {
+        let journal = Journal::default();
+        let mut ahead = tick(&[("hz-eu", 0, 0)]);
+        for withheld in ahead.withheld.values_mut() {
+            withheld.ahead = 2;
+        }
+        assert_eq!(journal.news(&ahead).len(), 1);
+        assert_eq!(journal.news(&ahead), []);
+        check(&journal, &[], &["hz-eu"]);
     }
 }

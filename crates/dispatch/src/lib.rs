@@ -15,7 +15,7 @@ use domain::{
 use environment::{Function, Invoke, in_words};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
-use store::{AccountState, Found, InForce, Reader, StoreError};
+use store::{AccountState, Found, Head, InForce, Reader, StoreError};
 
 /// The most references in one event.
 const BATCH: usize = 100;
@@ -52,6 +52,10 @@ pub struct Withheld {
     pub postponed: usize,
     /// Stops due while the account was not listed for a quarter of an hour.
     pub unobserved: usize,
+    /// Handled under a later generation than the one in force: the table `schedules` was restored
+    /// from a backup, and nothing is done about them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ahead: usize,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
@@ -72,22 +76,23 @@ pub async fn handle(
         return Ok(Dispatched::default());
     }
     let in_force = InForce {
-        configuration: store.configuration(present.head.generation).await?,
+        configuration: store.configuration_of(&present.head).await?,
         overrides: present.overrides,
         since: present.head.applied_at,
     };
     let states = readable(store.account_states().await?);
-    let mut dispatched = Dispatched::default();
+    let mut dispatched = Dispatched {
+        withheld: ahead(store, &due, &present.head).await?,
+        ..Dispatched::default()
+    };
     for (account, due) in by_account(&due, &in_force, now) {
         let hand_out = HandOut::of(due, states.get(&account), &in_force, now);
-        let withheld = Withheld {
-            postponed: hand_out.postponed,
-            unobserved: hand_out.unobserved,
-        };
-        dispatched.postponed += withheld.postponed;
-        dispatched.unobserved += withheld.unobserved;
-        if withheld != Withheld::default() {
-            dispatched.withheld.insert(account, withheld);
+        dispatched.postponed += hand_out.postponed;
+        dispatched.unobserved += hand_out.unobserved;
+        if hand_out.postponed + hand_out.unobserved > 0 {
+            let withheld = dispatched.withheld.entry(account).or_default();
+            withheld.postponed = hand_out.postponed;
+            withheld.unobserved = hand_out.unobserved;
         }
         for (function, references) in [
             (Function::Start, hand_out.starts),
@@ -115,6 +120,24 @@ fn readable<T>(found: Found<T>) -> T {
         tracing::warn!(resource.id = %reference, "Left {reference} alone: {reason}");
     }
     found.read
+}
+
+/// How much of each account was handled under a later generation than the one in force.
+async fn ahead(
+    store: &Reader,
+    due: &[Record],
+    head: &Head,
+) -> Result<BTreeMap<AccountName, Withheld>, StoreError> {
+    let mut ahead = BTreeMap::<_, Withheld>::new();
+    for record in due.iter().filter(|r| r.is_ahead_of(head.generation)) {
+        let account = record.reference.account.clone();
+        ahead.entry(account).or_default().ahead += 1;
+    }
+    // What was applied since the head was read may have been acted on already.
+    if !ahead.is_empty() && store.present().await?.head != *head {
+        ahead.clear();
+    }
+    Ok(ahead)
 }
 
 /// What is due, by account, in the order of its instants.

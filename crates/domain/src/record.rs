@@ -656,6 +656,14 @@ impl Record {
         self.may_become = None;
     }
 
+    /// Whether its latest edge was handled under a later configuration than this one. A reader of
+    /// this one does nothing about it.
+    #[must_use]
+    pub fn is_ahead_of(&self, generation: Generation) -> bool {
+        let handled = self.handled.as_ref();
+        handled.is_some_and(|handled| handled.generation > generation)
+    }
+
     /// The transition under way, if one is.
     #[must_use]
     pub fn in_flight(&self) -> Option<&Transition> {

@@ -314,7 +314,7 @@ impl SavedState {
                 },
             ) => match count.cmp(other_count) {
                 Ordering::Equal => compare_bounds(*autoscale, *other),
-                different => Some(different),
+                different @ (Ordering::Less | Ordering::Greater) => Some(different),
             },
             (
                 Self::Database { plan, nodes, .. },

@@ -29,6 +29,7 @@ use crate::{
     outcome::{Event, HeldResource, Outcome, Report},
     plan::Seen,
     poll::{Complaints, Follower},
+    set_back,
     settle::{observation, shows_the_same},
 };
 
@@ -45,7 +46,7 @@ pub(crate) async fn take_due(
     report: &mut Report,
 ) -> Result<(Arc<Configuration>, Complaints), Error> {
     let present = context.store.present().await?;
-    let configuration = context.store.configuration(present.head.generation).await?;
+    let configuration = context.store.configuration_of(&present.head).await?;
     let states = context.store.account_states().await?;
     let newer: BTreeSet<_> = names(&states.unreadable);
     let states = report.readable(states);
@@ -136,6 +137,9 @@ async fn take(
     let records = report.readable(found);
     let in_force = context.store.in_force().await?;
     let requested_at = context.clock.now();
+    if let Some(event) = set_back::event(&records, &in_force) {
+        report.add(context, [Outcome::of_account(account, requested_at, event)]);
+    }
     let first = state.as_ref().is_none_or(|state| state.listed_at.is_none());
     let mut state = state.unwrap_or_else(|| AccountState::unknown(account.clone()));
     state.tried_at = Some(requested_at);

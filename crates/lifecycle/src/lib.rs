@@ -24,6 +24,7 @@ pub mod outcome;
 mod plan;
 pub mod poll;
 mod providers;
+mod set_back;
 mod settle;
 mod tell;
 mod telling;

@@ -47,7 +47,8 @@ impl Store {
     /// all or nothing; then makes every record due that it concerns.
     ///
     /// Returns the new generation: the next number, or a later one if an apply that did not
-    /// succeed has taken that. A crash between the two steps is mended by the next inventory.
+    /// succeed has taken that, or if a record was handled under it before the table was restored
+    /// from a backup. A crash between the two steps is mended by the next inventory.
     pub async fn apply(
         &self,
         configuration: &Configuration,
@@ -66,7 +67,7 @@ impl Store {
         author: &str,
         now: Timestamp,
     ) -> Result<Generation, ApplyError> {
-        let mut configuration = Configuration::clone(&*self.configuration(to).await?);
+        let mut configuration = self.configuration(to).await?;
         configuration.generation = replaces;
         self.bring_into_force(&configuration, (author, Some(to)), now)
             .await
@@ -79,7 +80,11 @@ impl Store {
         now: Timestamp,
     ) -> Result<Generation, ApplyError> {
         let replaces = configuration.generation;
-        let generation = self.write_generation(configuration).await?;
+        let before = self.configuration(replaces).await?;
+        let accounts = before.accounts.keys().chain(configuration.accounts.keys());
+        let accounts: BTreeSet<_> = accounts.collect();
+        let last = self.last_handled(&accounts).await?.max(replaces);
+        let generation = self.write_generation(configuration, last).await?;
         let entry = LogEntry {
             generation,
             author: author.to_owned(),
@@ -87,19 +92,33 @@ impl Store {
             repeats,
         };
         self.move_head(&entry, replaces).await?;
-        self.touch_all(replaces, configuration, now)
+        self.touch_all(&accounts, now)
             .await
             .map_err(|source| ApplyError::NotYetDue { generation, source })?;
         Ok(generation)
     }
 
+    /// The latest generation under which an edge was handled of anything in these accounts: later
+    /// than the one in force where the table was restored from a backup.
+    async fn last_handled(
+        &self,
+        accounts: &BTreeSet<&AccountName>,
+    ) -> Result<Generation, StoreError> {
+        let mut last = Generation::default();
+        for account in accounts {
+            let records = self.records_of(account).await?.read;
+            let handled = records.iter().filter_map(|record| record.handled.as_ref());
+            last = handled.fold(last, |last, handled| last.max(handled.generation));
+        }
+        Ok(last)
+    }
+
     async fn write_generation(
         &self,
         configuration: &Configuration,
+        last: Generation,
     ) -> Result<Generation, StoreError> {
-        let generation = self
-            .take_generation(configuration.generation, &configuration.settings)
-            .await?;
+        let generation = self.take_generation(last, &configuration.settings).await?;
         for (name, rule) in &configuration.schedules {
             let schedule = ConfigurationItem::Schedule {
                 schedule: name.clone(),
@@ -126,6 +145,15 @@ impl Store {
         let mut generation = last;
         loop {
             generation.0 += 1;
+            // Accounts that nothing names any more: of a generation whose schedules were set back.
+            let key = item::generation_key(generation);
+            if !self
+                .partition(&self.tables.accounts, &key)
+                .await?
+                .is_empty()
+            {
+                continue;
+            }
             let put = self
                 .client
                 .put_item()
@@ -181,20 +209,13 @@ impl Store {
         }
     }
 
-    /// Lets join what the configuration makes join, and makes due what is due by it, in one write
-    /// of each record: in its accounts, and in those that it left out.
+    /// Lets join what the configuration in force makes join, and makes due what is due by it, in one
+    /// write of each record of these accounts.
     async fn touch_all(
         &self,
-        replaced: Generation,
-        configuration: &Configuration,
+        accounts: &BTreeSet<&AccountName>,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let replaced = self.configuration(replaced).await?;
-        let accounts: BTreeSet<_> = replaced
-            .accounts
-            .keys()
-            .chain(configuration.accounts.keys())
-            .collect();
         for account in accounts {
             let known = self.records_of(account).await?.read;
             let in_force = self.in_force().await?;

@@ -49,6 +49,14 @@ pub enum StoreError {
     /// DynamoDB did not answer, or refused: nothing is known, try at the next tick.
     #[error("failed to {0}")]
     Dynamo(&'static str, #[source] Box<aws_sdk_dynamodb::Error>),
+    /// DynamoDB answers, and reads nothing: try at the next tick.
+    #[error(
+        "failed to read {left} records: DynamoDB leaves them unread time and again, as it is throttled"
+    )]
+    Throttled {
+        /// How many were left.
+        left: usize,
+    },
     /// An item is of a format that this code does not know, and is left alone.
     #[error(
         "an item has the format {}, newer than this program knows; update it",

@@ -2,12 +2,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use aws_config::SdkConfig;
 use aws_sdk_dynamodb::{
     Client,
+    config::AsyncSleep as _,
     types::{AttributeValue, KeysAndAttributes},
 };
 use domain::{
@@ -26,6 +27,10 @@ use crate::{
 /// DynamoDB's limit on the keys of one `BatchGetItem`.
 const BATCH_KEYS: usize = 100;
 
+/// So many answers in a row that bring none of what was asked for are the last: with the pauses
+/// between them they take a second and a half.
+const FUTILE_READS: u32 = 5;
+
 /// What was learnt of accounts, by their names.
 pub type AccountStates = BTreeMap<AccountName, AccountState>;
 
@@ -34,9 +39,13 @@ pub type AccountStates = BTreeMap<AccountName, AccountState>;
 pub struct Reader {
     pub(crate) client: Client,
     pub(crate) tables: Tables,
-    /// The configuration read last: a generation never changes, so it is read once.
-    cached: Arc<Mutex<Option<Arc<Configuration>>>>,
+    /// The configuration read last. A generation never changes, so it is read once; but where the
+    /// table was restored from a backup, its number may be given to another one.
+    cached: Arc<Mutex<Option<Cached>>>,
 }
+
+/// A configuration, and the head that named it.
+type Cached = (Head, Arc<Configuration>);
 
 /// The head and the overrides, from one read.
 #[derive(Debug, Clone, Default)]
@@ -78,14 +87,20 @@ impl Reader {
         Ok(present)
     }
 
-    /// One generation's configuration; from memory if it was the last one read.
-    pub async fn configuration(
-        &self,
-        generation: Generation,
-    ) -> Result<Arc<Configuration>, StoreError> {
-        if let Some(cached) = self.cached().filter(|c| c.generation == generation) {
-            return Ok(cached);
+    /// The configuration that a head names; from memory if it was the last one read.
+    pub async fn configuration_of(&self, head: &Head) -> Result<Arc<Configuration>, StoreError> {
+        if let Some((of, cached)) = self.lock_cached().as_ref()
+            && of == head
+        {
+            return Ok(cached.clone());
         }
+        let configuration = Arc::new(self.configuration(head.generation).await?);
+        *self.lock_cached() = Some((head.clone(), configuration.clone()));
+        Ok(configuration)
+    }
+
+    /// What one generation says.
+    pub async fn configuration(&self, generation: Generation) -> Result<Configuration, StoreError> {
         let mut configuration = Configuration {
             generation,
             settings: Settings::default(),
@@ -105,8 +120,6 @@ impl Reader {
             let (name, account) = whole(item, item::to_account)?;
             configuration.accounts.insert(name, account);
         }
-        let configuration = Arc::new(configuration);
-        *self.cached.lock().unwrap_or_else(PoisonError::into_inner) = Some(configuration.clone());
         Ok(configuration)
     }
 
@@ -114,7 +127,7 @@ impl Reader {
     pub async fn in_force(&self) -> Result<InForce, StoreError> {
         let present = self.present().await?;
         Ok(InForce {
-            configuration: self.configuration(present.head.generation).await?,
+            configuration: self.configuration_of(&present.head).await?,
             overrides: present.overrides,
             since: present.head.applied_at,
         })
@@ -172,8 +185,10 @@ impl Reader {
         let mut found = Found::default();
         for chunk in references.chunks(BATCH_KEYS) {
             let mut keys: Vec<Item> = chunk.iter().copied().map(item::record_key).collect();
-            // What one answer had no room for comes back as unprocessed.
+            let mut futile = 0;
+            // What one answer had no room for, or no time, comes back as unprocessed.
             while !keys.is_empty() {
+                let wanted_keys = keys.len();
                 let wanted = KeysAndAttributes::builder()
                     .set_keys(Some(keys))
                     .consistent_read(true)
@@ -198,6 +213,17 @@ impl Reader {
                     .and_then(|mut tables| tables.remove(&self.tables.resources))
                     .map(|rest| rest.keys)
                     .unwrap_or_default();
+                futile = if keys.len() < wanted_keys {
+                    0
+                } else {
+                    futile + 1
+                };
+                if futile == FUTILE_READS {
+                    return Err(StoreError::Throttled { left: keys.len() });
+                }
+                if !keys.is_empty() {
+                    self.pause(futile).await;
+                }
             }
         }
         Ok(found)
@@ -284,6 +310,17 @@ impl Reader {
         Ok(entries)
     }
 
+    /// Waits before what was left unread is asked for again: at first a small part of what the client
+    /// waits before it repeats a request, and twice as long after each read that was in vain.
+    async fn pause(&self, futile: u32) {
+        let config = self.client.config();
+        if let (Some(sleep), Some(retries)) = (config.sleep_impl(), config.retry_config()) {
+            sleep
+                .sleep(retries.initial_backoff() / 20 * 2_u32.pow(futile))
+                .await;
+        }
+    }
+
     pub(crate) async fn partition(&self, table: &str, key: &str) -> Result<Vec<Item>, StoreError> {
         let mut pages = self
             .client
@@ -302,11 +339,8 @@ impl Reader {
         Ok(items)
     }
 
-    fn cached(&self) -> Option<Arc<Configuration>> {
-        self.cached
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+    fn lock_cached(&self) -> MutexGuard<'_, Option<Cached>> {
+        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

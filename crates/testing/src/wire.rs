@@ -56,6 +56,8 @@ pub enum Fate {
     AnswerLost,
     /// It does not arrive, and is answered with this error.
     Refused(Value),
+    /// It does not arrive, and is answered with this all the same.
+    Answered(Value),
     /// It arrives when this has been done.
     After(Box<dyn FnOnce() + Send>),
 }
@@ -87,6 +89,7 @@ impl fmt::Debug for Fate {
         f.write_str(match self {
             Self::AnswerLost => "AnswerLost",
             Self::Refused(_) => "Refused",
+            Self::Answered(_) => "Answered",
             Self::After(_) => "After",
         })
     }
@@ -120,7 +123,7 @@ impl fmt::Debug for Planned {
 enum Answer {
     Kept,
     Lost,
-    Error(Value),
+    Other { status: u16, body: Value },
 }
 
 impl Storable for Answer {
@@ -213,17 +216,18 @@ impl Intercept for Tap {
         let answer = match fate {
             None => Answer::Kept,
             Some(Fate::AnswerLost) => Answer::Lost,
-            Some(Fate::Refused(error)) => {
-                // What the engine is asked instead changes nothing.
-                let headers = request.headers_mut();
-                headers.insert("x-amz-target", "DynamoDB_20120810.ListTables");
-                Answer::Error(error)
-            }
+            Some(Fate::Refused(body)) => Answer::Other { status: 400, body },
+            Some(Fate::Answered(body)) => Answer::Other { status: 200, body },
             Some(Fate::After(work)) => {
                 work();
                 Answer::Kept
             }
         };
+        if let Answer::Other { .. } = &answer {
+            // What the engine is asked instead changes nothing.
+            let headers = request.headers_mut();
+            headers.insert("x-amz-target", "DynamoDB_20120810.ListTables");
+        }
         bag.interceptor_state().store_put(answer);
         Ok(())
     }
@@ -238,9 +242,9 @@ impl Intercept for Tap {
         match bag.load::<Answer>() {
             None | Some(Answer::Kept) => {}
             Some(Answer::Lost) => *response.status_mut() = 500.try_into()?,
-            Some(Answer::Error(error)) => {
-                *response.status_mut() = 400.try_into()?;
-                *response.body_mut() = error.to_string().into();
+            Some(Answer::Other { status, body }) => {
+                *response.status_mut() = (*status).try_into()?;
+                *response.body_mut() = body.to_string().into();
             }
         }
         Ok(())

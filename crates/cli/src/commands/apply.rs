@@ -146,7 +146,8 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         Source::Earlier(rollback) => earlier(&session, rollback).await?,
     };
     let mut plan = Plan::make(&session, wanted, head).await?;
-    if plan.difference.is_empty() && plan.in_force.configuration.generation.0 > 0 {
+    let is_first = plan.in_force.configuration.generation.0 == 0;
+    if plan.difference.is_empty() && !is_first && plan.ahead == 0 {
         return plan.nothing_to_do(args.format);
     }
     if args.format == Format::Table {
@@ -217,7 +218,7 @@ async fn earlier(session: &Session, rollback: Rollback) -> anyhow::Result<Wanted
     let configuration = session.store.configuration(entry.generation).await?;
     Ok(Wanted {
         source: format!("generation {}", entry.generation),
-        configuration: Configuration::clone(&configuration),
+        configuration,
         warnings: Vec::new(),
         repeats: Some(entry.generation),
     })
@@ -239,6 +240,9 @@ pub(super) struct Plan {
     accounts: Vec<AccountTrial>,
     /// What is allowed and looks like a mistake.
     warnings: Vec<Problem>,
+    /// How many records were handled under a later generation than the one in force: the table of
+    /// the schedules was restored from a backup, and applying takes a later number.
+    ahead: usize,
     /// The generation as which it was applied.
     #[schemars(with = "Option<shape::Generation>")]
     applied: Option<Generation>,
@@ -274,6 +278,7 @@ impl Plan {
             consequences: Consequences::default(),
             accounts,
             warnings: wanted.warnings,
+            ahead: 0,
             applied: None,
             wanted: wanted.configuration,
             repeats: wanted.repeats,
@@ -289,9 +294,14 @@ impl Plan {
     async fn look_again(&mut self, session: &Session) -> anyhow::Result<()> {
         let mut records = all_records(&session.store).await?;
         add_unknown(&mut records, &self.accounts);
+        let generation = self.in_force_generation;
+        let ahead = records.iter().filter(|r| r.is_ahead_of(generation));
+        self.ahead = ahead.count();
+        let handled = records.iter().filter_map(|record| record.handled.as_ref());
+        let last = handled.map(|handled| handled.generation).max();
         let mut wanted = self.wanted.clone();
-        // As what it is to become: a newer generation than the one in force.
-        wanted.generation = Generation(self.in_force_generation.0 + 1);
+        // As what it is to become: a newer generation than the one in force and all that was handled.
+        wanted.generation = Generation(last.unwrap_or_default().max(generation).0 + 1);
         let new = Rules {
             configuration: &wanted,
             overrides: &self.in_force.overrides,
@@ -328,6 +338,14 @@ impl Plan {
 
     /// What is allowed, and should be known before one says yes.
     fn warn(&self) {
+        if self.ahead > 0 {
+            output::remark(&format!(
+                "warning: a later generation than {} has handled {}: the table of the schedules was \
+                 restored from a backup; applying takes a later number\n",
+                self.in_force_generation,
+                count(self.ahead, "record"),
+            ));
+        }
         for problem in &self.warnings {
             output::remark(&format!("warning: {problem}\n"));
         }

@@ -76,7 +76,7 @@ async fn generation(
     };
     let configuration = store.configuration(wanted).await?;
     let heading = heading(entry, present.generation);
-    Ok((Configuration::clone(&configuration), heading))
+    Ok((configuration, heading))
 }
 
 fn heading(entry: &LogEntry, present: Generation) -> String {

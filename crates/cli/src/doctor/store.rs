@@ -27,7 +27,7 @@ impl Known {
     pub(crate) async fn read(store: &Store) -> Result<Self, StoreError> {
         let present = store.present().await?;
         let in_force = InForce {
-            configuration: store.configuration(present.head.generation).await?,
+            configuration: store.configuration_of(&present.head).await?,
             overrides: present.overrides,
             since: present.head.applied_at,
         };
@@ -67,6 +67,7 @@ pub(crate) fn unread(error: &StoreError) -> Finding {
         StoreError::Format(_)
         | StoreError::Malformed(_)
         | StoreError::Dynamo(..)
+        | StoreError::Throttled { .. }
         | StoreError::Stale { .. } => error,
     };
     let remedy = match item {
@@ -74,6 +75,7 @@ pub(crate) fn unread(error: &StoreError) -> Finding {
         StoreError::Malformed(_) => {
             "something else wrote there, or a disk failed: restore the table from a backup"
         }
+        StoreError::Throttled { .. } => "wait for DynamoDB, and check again",
         StoreError::Configuration { .. } | StoreError::Dynamo(..) | StoreError::Stale { .. } => {
             "see that the credentials of the AWS tools may read and describe the tables"
         }
@@ -115,6 +117,7 @@ pub(crate) fn unreadable(known: &Known) -> Vec<Finding> {
             StoreError::Malformed(_)
             | StoreError::Configuration { .. }
             | StoreError::Dynamo(..)
+            | StoreError::Throttled { .. }
             | StoreError::Stale { .. } => {
                 "nothing is done for the resource until the item is mended: restore it from a \
                  backup, or delete it if the resource owes no size, and the next inventory makes \
@@ -147,19 +150,45 @@ pub(crate) fn configuration(known: &Known, now: Timestamp) -> Vec<Finding> {
     let configuration = &known.in_force.configuration;
     let count = crate::configuration_file::count;
     let when = applied_at.map_or_else(String::new, |at| format!(", {}", ago(at, now)));
-    vec![Finding::ok(
+    let mut findings = vec![Finding::ok(
         Check::Configuration,
         format!(
             "generation {generation}, applied by {author}{when}: {}, {}",
             count(configuration.accounts.len(), "account"),
             count(configuration.schedules.len(), "schedule"),
         ),
-    )]
+    )];
+    findings.extend(set_back(known));
+    findings
+}
+
+/// Records that a later generation has handled: for every function they are ahead of what is in
+/// force.
+fn set_back(known: &Known) -> Option<Finding> {
+    let generation = known.head.generation;
+    let ahead = known.records.iter().filter(|r| r.is_ahead_of(generation));
+    let handled = ahead.filter_map(|record| record.handled.as_ref());
+    let generations: Vec<_> = handled.map(|handled| handled.generation).collect();
+    let last = generations.iter().max()?;
+    Some(Finding::problem(
+        Check::Configuration,
+        format!(
+            "generation {last} has handled {}, and generation {generation} is in force: nothing is \
+             done about them, for the table of the schedules was restored from an older backup",
+            crate::configuration_file::count(generations.len(), "record"),
+        ),
+        "`offhours apply` again: it takes a number after the highest that was handled",
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use aws_sdk_dynamodb::types::AttributeValue;
+    use domain::{
+        configuration::Generation,
+        record::{EdgeKey, Handled, Rank},
+        schedule::Wish,
+    };
     use environment::aws::local_config;
     use store::Tables;
 
@@ -220,7 +249,7 @@ mod tests {
         let (store, client) = empty().await;
         store.create_tables().await.unwrap();
         let mut applied = configured(OFFICE);
-        applied.generation = domain::configuration::Generation(0);
+        applied.generation = Generation(0);
         store
             .apply(&applied, "ada", monday("09:00:00"))
             .await
@@ -248,6 +277,48 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn records_that_a_later_generation_has_handled_are_a_problem() {
+        let (store, _) = empty().await;
+        store.create_tables().await.unwrap();
+        let mut applied = configured(OFFICE);
+        applied.generation = Generation(0);
+        let now = monday("09:00:00");
+        store.apply(&applied, "ada", now).await.unwrap();
+        let handled = |generation| Handled {
+            generation: Generation(generation),
+            key: EdgeKey {
+                instant: now,
+                rank: Rank::Schedule,
+            },
+            wish: Wish::Running,
+            schedule: None,
+        };
+        for (id, generation) in [(1, 1), (2, 2), (3, 7)] {
+            let record = Record {
+                reference: format!("do-main/droplet/{id}").parse().unwrap(),
+                handled: Some(handled(generation)),
+                ..web()
+            };
+            store.save(record).await.unwrap();
+        }
+        let known = Known::read(&store).await.unwrap();
+        let found = configuration(&known, now);
+        assert_eq!(verdicts(&found), [Verdict::Ok, Verdict::Problem]);
+        let words = &found[1].found;
+        assert!(
+            words.starts_with("generation 7 has handled 2 records, and generation 1 is in force"),
+            "{words}"
+        );
+
+        // What the finding advises mends it.
+        applied.generation = Generation(1);
+        let generation = store.apply(&applied, "ada", now).await.unwrap();
+        assert_eq!(generation, Generation(8));
+        let known = Known::read(&store).await.unwrap();
+        assert_eq!(verdicts(&configuration(&known, now)), [Verdict::Ok]);
+    }
+
+    #[tokio::test]
     async fn what_is_in_force_is_told_with_its_author() {
         let (store, _) = empty().await;
         let error = Known::read(&store).await.unwrap_err();
@@ -257,7 +328,7 @@ mod tests {
         let known = Known::read(&store).await.unwrap();
         assert_eq!(verdicts(&configuration(&known, now)), [Verdict::Problem]);
         let mut applied = configured(OFFICE);
-        applied.generation = domain::configuration::Generation(0);
+        applied.generation = Generation(0);
         store
             .apply(&applied, "ada", monday("09:00:00"))
             .await

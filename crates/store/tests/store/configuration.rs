@@ -305,9 +305,67 @@ async fn an_apply_that_dies_leaves_the_old_configuration_or_the_new_one_whole() 
             Err(ApplyError::Overtaken) => unreachable!("nobody else applied"),
         }
     }
-    // Settings, a schedule, an account and the head; then reading what held, and the one record.
-    assert_eq!(not_applied, 4);
+    // What held (from two tables), the records of its account, and whether the number is free; then
+    // settings, a schedule, an account and the head. After that it holds, and the one record is due.
+    assert_eq!(not_applied, 8);
     assert!(not_yet_due > 1, "{not_yet_due}");
+}
+
+/// A configuration with schedules of `author`, and no account.
+fn without_accounts(author: &str) -> Configuration {
+    Configuration {
+        accounts: BTreeMap::new(),
+        ..by(author)
+    }
+}
+
+#[tokio::test]
+async fn a_number_that_is_given_again_after_a_restore_is_read_anew() {
+    let world = World::new().await;
+    let (store, schedules) = (world.store(), World::tables().schedules);
+    apply(&store, without_accounts("ada")).await;
+    let backup = world.items(&schedules).await;
+    let lost = apply(&store, without_accounts("bob")).await;
+    // This process remembers what bob applied.
+    assert_says(&in_force(&store).await, &without_accounts("bob"));
+    world.restore(&schedules, backup).await;
+    let other = world.store();
+    let eve = following(&other, without_accounts("eve")).await;
+    let later = monday() + jiff::SignedDuration::from_mins(1);
+    let again = other.apply(&eve, "eve", later).await.unwrap();
+    assert_eq!(again, lost);
+    assert_says(&in_force(&store).await, &without_accounts("eve"));
+}
+
+#[tokio::test]
+async fn a_number_under_which_accounts_are_left_of_a_lost_generation_is_not_taken() {
+    let world = World::new().await;
+    let (store, schedules) = (world.store(), World::tables().schedules);
+    apply(&store, by("ada")).await;
+    let backup = world.items(&schedules).await;
+    let lost = apply(&store, by("bob")).await;
+    world.restore(&schedules, backup).await;
+    let next = apply(&world.store(), by("eve")).await;
+    assert!(next > lost, "{next}");
+    assert_says(&in_force(&store).await, &by("eve"));
+}
+
+#[tokio::test]
+async fn an_apply_takes_a_number_after_all_that_was_handled() {
+    let store = World::new().await.store();
+    apply(&store, with_office_hours()).await;
+    let mut record = stopped_on_friday(1);
+    let handled = record.handled.as_mut().unwrap();
+    handled.generation = Generation(7);
+    let wished = handled.wish;
+    let record = store.save(record).await.unwrap();
+    assert!(record.is_ahead_of(Generation(6)) && !record.is_ahead_of(Generation(7)));
+    let generation = apply(&store, with_office_hours()).await;
+    assert_eq!(generation, Generation(8));
+    // It is Monday, an hour before the office opens: it is due then.
+    let record = store.record(&record.reference).await.unwrap().unwrap();
+    assert_eq!(record.due_at, Some(at("2026-06-15T08:00:00Z")));
+    assert_eq!(record.handled.unwrap().wish, wished);
 }
 
 #[tokio::test]

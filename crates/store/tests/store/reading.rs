@@ -1,6 +1,9 @@
 use std::{collections::BTreeSet, slice};
 
 use domain::{AccountName, ResourceRef, record::Record};
+use serde_json::json;
+use store::StoreError;
+use testing::Fate;
 
 use crate::{
     fixtures::{due_server, large, monday, record, reference, server},
@@ -41,6 +44,49 @@ async fn records_for_which_one_answer_has_no_room_are_asked_for_again() {
     assert!(operations.len() > 1, "one answer had room for 16 MiB");
     assert_eq!(read.len(), 46);
     assert_eq!(references(&read), wanted.into_iter().collect());
+}
+
+/// An answer that leaves these records unread.
+fn unread(records: &[Record]) -> Fate {
+    let keys = records.iter().map(|record| {
+        let reference = record.reference.to_string();
+        let (account, resource) = reference.split_once('/').unwrap();
+        json!({ "account": { "S": account }, "resource": { "S": resource } })
+    });
+    let table = World::tables().resources;
+    Fate::Answered(json!({
+        "Responses": {},
+        "UnprocessedKeys": { table: { "Keys": keys.collect::<Vec<_>>() } },
+    }))
+}
+
+#[tokio::test]
+async fn what_is_left_unread_is_asked_for_again_and_not_for_ever() {
+    let world = World::new().await;
+    let (store, wire) = world.process();
+    let mut saved = Vec::new();
+    for number in 0..3 {
+        saved.push(store.save(server(number)).await.unwrap());
+    }
+    let wanted: Vec<_> = saved.iter().map(|r| r.reference.clone()).collect();
+    wire.sent();
+    for left in [&saved[..], &saved, &saved[1..], &saved[1..]] {
+        wire.plan(|_| true, unread(left));
+    }
+    let read = store.records(&wanted).await.unwrap().read;
+    assert_eq!(wire.operations(), ["BatchGetItem"; 5]);
+    // What the answers that were made up here took for read is not there.
+    assert_eq!(references(&read), references(&saved[1..]));
+
+    for _ in 0..50 {
+        wire.plan(|_| true, unread(&saved));
+    }
+    let error = store.records(&wanted).await.unwrap_err();
+    assert!(
+        matches!(error, StoreError::Throttled { left: 3 }),
+        "{error:?}"
+    );
+    assert_eq!(wire.operations(), ["BatchGetItem"; 5]);
 }
 
 #[tokio::test]

@@ -17,14 +17,14 @@ async fn a_tick_with_nothing_due_asks_twice() {
     for number in 0..20 {
         store.save(due_server(number, later)).await.unwrap();
     }
-    let head = store.in_force().await.unwrap().configuration.generation;
+    store.in_force().await.unwrap();
     wire.sent();
 
-    store.present().await.unwrap();
+    let head = store.present().await.unwrap().head;
     assert_eq!(wire.operations(), ["Query"]);
     assert_eq!(store.due(monday()).await.unwrap().read, []);
     assert_eq!(wire.operations(), ["Query"]);
-    store.configuration(head).await.unwrap();
+    store.configuration_of(&head).await.unwrap();
     assert_eq!(wire.operations(), [""; 0]);
 }
 

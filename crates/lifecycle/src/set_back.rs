@@ -1,0 +1,23 @@
+//! Records that a later generation has handled than the one in force: the table `schedules` was
+//! restored from a backup. A reader of what is in force is behind these records, and does nothing
+//! about them.
+
+use domain::record::Record;
+use store::InForce;
+
+use crate::outcome::Event;
+
+/// What is published of an account where some of its records are so; read before what is in force.
+pub(crate) fn event(records: &[Record], in_force: &InForce) -> Option<Event> {
+    let generation = in_force.configuration.generation;
+    let ahead = records.iter().filter(|r| r.is_ahead_of(generation));
+    let handled = ahead.filter_map(|record| record.handled.as_ref());
+    let generations: Vec<_> = handled.map(|handled| handled.generation).collect();
+    let last = generations.iter().max()?;
+    Some(Event::postponed(format!(
+        "nothing is done about {} of its resources: generation {last} has handled them, and \
+         generation {generation} is in force. The table `schedules` was restored from a backup: \
+         `offhours apply` again",
+        generations.len(),
+    )))
+}

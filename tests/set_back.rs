@@ -1,0 +1,136 @@
+//! The table of the schedules alone is restored from a backup: what is in force is behind what was
+//! handled. That is said, and applying again mends it.
+
+use aws_sdk_dynamodb::Client;
+use domain::{configuration::Generation, resource::Power};
+use environment::aws::local_config;
+use lifecycle::{Event, outcome::Subject};
+use offhours::local::engine;
+use serde_json::{Value, json};
+use store::{Store, Tables};
+
+use crate::{
+    process::Nowhere,
+    programs::Terminal,
+    support::{ACCOUNTS, World, any_port, monday, office_hours, reference, run, server},
+};
+
+const SERVER: &str = "hz-eu/server/11";
+const TABLE: &str = "offhours-schedules";
+
+/// Stopped for one hour: from 18:00 to 19:00 UTC.
+fn an_hour_off(top: &str) -> String {
+    office_hours(top, "", "").replace(
+        r#"{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }"#,
+        r#"{ begin = "07:00", end = "19:00" }, { begin = "20:00", end = "23:00" }"#,
+    )
+}
+
+fn client(world: &World) -> Client {
+    let endpoint = format!("http://{}", world.local.engine_address);
+    Client::new(&local_config(&endpoint))
+}
+
+async fn observed(world: &World) -> Option<Power> {
+    let observed = world.record(SERVER).await.observed;
+    observed.map(|observed| observed.power)
+}
+
+#[test]
+fn a_restored_table_of_schedules_is_said_and_the_next_apply_goes_on() {
+    run(async {
+        let fleet = [ACCOUNTS, &server(11, "")].concat();
+        let mut world = World::start(&an_hour_off(""), &fleet, monday("17:48:00")).await;
+        let client = client(&world);
+        let scan = client.scan().table_name(TABLE).send().await;
+        let backup = scan.unwrap().items.unwrap();
+        world.apply(&an_hour_off("max_stops = 7")).await;
+        world.run_until(monday("18:05:30")).await;
+        assert_eq!(observed(&world).await, Some(Power::Stopped));
+
+        for item in backup {
+            let put = client.put_item().table_name(TABLE);
+            put.set_item(Some(item)).send().await.unwrap();
+        }
+        world.run_until(monday("19:10:30")).await;
+        // The begin of the evening's window has passed, and nothing was done.
+        assert_eq!(observed(&world).await, Some(Power::Stopped));
+        let words = "generation 2 has handled them, and generation 1 is in force";
+        let says = |event: &Event| matches!(event, Event::Postponed { reason, .. } if reason.contains(words));
+        let outcomes = world.outcomes().iter();
+        let said = outcomes.filter(|outcome| says(&outcome.event));
+        let hetzner = Subject::Account {
+            account: "hz-eu".parse().unwrap(),
+        };
+        let subjects: Vec<_> = said.map(|outcome| &outcome.subject).collect();
+        assert!(!subjects.is_empty());
+        assert!(
+            subjects.iter().all(|subject| **subject == hetzner),
+            "{subjects:?}"
+        );
+        let timer = json!({
+            "version": "0", "id": "1", "detail-type": "Scheduled Event", "source": "aws.events",
+            "account": "000000000000", "time": world.local.now(), "region": "local",
+            "resources": ["arn:aws:events:local:000000000000:rule/offhours"], "detail": {},
+        });
+        let timer = serde_json::from_value(timer).unwrap();
+        let now = world.local.now();
+        let dispatched = dispatch::handle(world.local.store(), &Nowhere, timer, now).await;
+        let withheld = dispatched.unwrap().withheld;
+        assert_eq!(withheld[&"hz-eu".parse().unwrap()].ahead, 1, "{withheld:?}");
+
+        world.apply(&an_hour_off("")).await;
+        let head = world.local.store().present().await.unwrap().head;
+        assert_eq!(head.generation, Generation(3));
+        world.run_until(monday("19:15:30")).await;
+        assert_eq!(observed(&world).await, Some(Power::Running));
+    });
+}
+
+#[test]
+fn doctor_names_it_and_apply_goes_on_though_the_file_says_the_same() {
+    run(async {
+        let terminal = Terminal::new("12:00:00").await;
+        let configuration = office_hours("", "", "");
+        terminal.local(&configuration, "12:03:00").await;
+        terminal.write(&configuration);
+        let engine = engine::serve(Some(&terminal.data), any_port())
+            .await
+            .unwrap();
+        let config = local_config(&format!("http://{engine}"));
+        let store = Store::connect(&config, Tables::prefixed("offhours-"));
+        let mut record = store.record(&reference(SERVER)).await.unwrap().unwrap();
+        record.handled.as_mut().unwrap().generation = Generation(7);
+        store.save(record).await.unwrap();
+
+        let found = async || -> Vec<Value> {
+            let ended = terminal.run(&["doctor", "--format", "json"]).await;
+            let findings: Vec<Value> = serde_json::from_str(&ended.stdout).unwrap();
+            let of = |finding: &Value| {
+                finding["check"] == "configuration" && finding["verdict"] == "problem"
+            };
+            findings.into_iter().filter(of).collect()
+        };
+        let problems = found().await;
+        assert_eq!(problems.len(), 1, "{problems:#?}");
+        let remedy = problems[0]["remedy"].as_str().unwrap();
+        assert!(remedy.starts_with("`offhours apply` again"), "{remedy}");
+
+        let apply = async |arguments: &[&str]| {
+            let arguments = [&["apply", "--format", "json"], arguments].concat();
+            let ended = terminal.run(&arguments).await;
+            let plan: Value = serde_json::from_str(&ended.stdout).unwrap();
+            assert!(
+                ended
+                    .stderr
+                    .contains("generation than 1 has handled 1 record")
+            );
+            (ended.code, plan)
+        };
+        let (code, plan) = apply(&["--dry-run"]).await;
+        assert_eq!((code, &plan["ahead"]), (Some(3), &Value::from(1)));
+        let (code, plan) = apply(&["--yes"]).await;
+        assert_eq!((code, &plan["applied"]), (Some(0), &Value::from(8)));
+        assert_eq!(found().await, [Value::Null; 0]);
+    });
+}
