@@ -21,10 +21,16 @@ pub enum EventError {
          \"schedule\": \"NAME\" and \"account\": \"NAME\""
     )]
     Target,
+    /// The author's name is too long: it is kept in each record.
+    #[error("\"by\" has at most {BY_CHARACTERS} characters")]
+    By,
     /// A hint names resources.
     #[error("an event with \"cause\": \"due\" names \"resources\" and nothing else")]
     Hint,
 }
+
+/// The most characters of a command's author: more than the ARN of a role's session has.
+const BY_CHARACTERS: usize = 256;
 
 /// An event of stop or start.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -74,6 +80,10 @@ impl TryFrom<Wire> for Event {
             (None, None, Some(account)) => CommandTarget::Account(account),
             _ => return Err(EventError::Target),
         };
+        let by = wire.by.as_ref();
+        if by.is_some_and(|by| by.chars().count() > BY_CHARACTERS) {
+            return Err(EventError::By);
+        }
         match (wire.cause, target) {
             (Some(CauseWord::Due), CommandTarget::Resources(resources)) if !wire.dry_run => {
                 Ok(Self::Due(resources))
@@ -137,6 +147,16 @@ mod tests {
             let event = serde_json::from_str(json).unwrap();
             assert!(matches!(event, Event::Command { .. }), "{json}");
         }
+    }
+
+    #[test]
+    fn the_author_of_a_command_has_a_name_of_limited_length() {
+        let by = |length| {
+            let by = "ä".repeat(length);
+            format!(r#"{{"account": "hz-eu", "by": "{by}"}}"#)
+        };
+        serde_json::from_str::<Event>(&by(256)).unwrap();
+        refused(&by(257), "at most 256 characters");
     }
 
     #[test]
