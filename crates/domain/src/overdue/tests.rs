@@ -61,7 +61,7 @@ impl Record {
     }
 
     /// The same as one of another kind, under the same schedule.
-    fn as_kind(mut self, reference_text: &str) -> Self {
+    fn of_kind(mut self, reference_text: &str) -> Self {
         self.reference = reference(reference_text);
         self
     }
@@ -96,7 +96,7 @@ fn each_kind_has_its_own_time_and_some_minutes_more() {
         // A server's label names it as a tag does.
         let record = stopped_overnight()
             .tagged(&["offhours:office", "offhours=office"])
-            .as_kind(kind);
+            .of_kind(kind);
         check(&world(), &record, last, None);
         let later = format!("{last}:01");
         check(&world(), &record, &later, Some("tue 08:00"));
