@@ -166,14 +166,15 @@ fn a_command_for_a_schedule_leaves_out_what_is_held_and_names_it() {
             json!({ "account": "do-main" }),
         ] {
             let report = world.stop(&target).await;
-            let held = report
-                .outcomes
-                .iter()
-                .find_map(|outcome| match &outcome.event {
-                    Event::Held { resources, .. } => Some(resources),
-                    _ => None,
-                });
-            let names: Vec<_> = held.unwrap().iter().map(|held| &*held.name).collect();
+            let held = report.outcomes.into_iter().find_map(|outcome| {
+                if let Event::Held { resources, .. } = outcome.event {
+                    Some(resources)
+                } else {
+                    None
+                }
+            });
+            let held = held.unwrap();
+            let names: Vec<_> = held.iter().map(|held| &*held.name).collect();
             assert_eq!(names, ["new-2", "new-3", "new-4", "new-5"]);
         }
         assert_eq!(world.touched().len(), 1, "{:?}", world.touched());

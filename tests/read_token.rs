@@ -108,11 +108,13 @@ fn a_token_that_may_only_read_is_refused_for_changes() {
         for resource in EACH_KIND {
             let events = world.events(resource);
             let refused = |event: &Event| {
-                let answer = match event {
-                    Event::Asked { answer, .. } => answer,
-                    _ => return false,
-                };
-                matches!(answer, Answer::TokenRefused(_))
+                matches!(
+                    event,
+                    Event::Asked {
+                        answer: Answer::TokenRefused(_),
+                        ..
+                    }
+                )
             };
             assert!(events.iter().any(refused), "{resource}: {events:?}");
         }

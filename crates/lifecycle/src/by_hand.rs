@@ -254,18 +254,17 @@ fn declined(
     if let Membership::Barred(bar) = &verdict.membership {
         return Some(bar.to_string());
     }
-    match override_of(record, in_force.rules(), now) {
-        Some(one) if one.wish != direction.wish() => Some(format!(
+    let overridden = override_of(record, in_force.rules(), now);
+    if let Some(one) = overridden.filter(|one| one.wish != direction.wish()) {
+        return Some(format!(
             "an override by {} keeps it {} until {}: clear that first",
             one.by, one.wish, one.ends_at
-        )),
-        // An override that wants the same keeps the schedule from undoing it.
-        Some(_) => None,
-        None if manner(verdict, in_force.rules()).enforce => {
-            Some("its schedule is enforced and would undo this: use an override instead".to_owned())
-        }
-        None => None,
+        ));
     }
+    // An override that wants the same keeps the schedule from undoing it.
+    let undone = overridden.is_none() && manner(verdict, in_force.rules()).enforce;
+    undone
+        .then(|| "its schedule is enforced and would undo this: use an override instead".to_owned())
 }
 
 /// Writes the command into the record; false if the event of this invocation was delivered before.

@@ -450,7 +450,7 @@ impl fmt::Display for Event {
             Self::Orphaned => {
                 f.write_str("orphaned: stopped, and no schedule covers it; `offhours start` it")
             }
-            Self::Conflict { reason } => f.write_str(reason),
+            Self::Conflict { reason } | Self::Awaiting { reason, .. } => f.write_str(reason),
             Self::Held { count, resources } => held(f, *count, resources),
             Self::UnknownSchedule { word } => {
                 write!(
@@ -469,7 +469,6 @@ impl fmt::Display for Event {
                 )
             }
             Self::Postponed { reason, .. } => write!(f, "later: {reason}"),
-            Self::Awaiting { reason, .. } => f.write_str(reason),
             Self::Watching { direction, until } => f.write_str(&watching(*direction, *until)),
             Self::Declined { reason } => write!(f, "declined: {reason}"),
             Self::Status { state } => f.write_str(state),

@@ -20,8 +20,8 @@ fn failure(state: &AccountState) -> Option<(String, String)> {
     failure.map(|failure| (failure.brief, failure.whole))
 }
 
-fn words(brief: &str, whole: &str) -> Option<(String, String)> {
-    Some((brief.to_owned(), whole.to_owned()))
+fn words(brief: &str, whole: &str) -> (String, String) {
+    (brief.to_owned(), whole.to_owned())
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn a_token_that_fails_needs_a_person_at_once() {
         "another failure: it is tried again"
     );
     failing.token_fails = true;
-    assert_eq!(failure(&failing), words("token refused", error));
+    assert_eq!(failure(&failing), Some(words("token refused", error)));
 }
 
 #[test]
@@ -42,11 +42,11 @@ fn an_account_that_is_not_listed_needs_one_once_nothing_is_stopped_any_more() {
     assert_eq!(failure(&state(Some("07:45"), None)), None);
     assert_eq!(
         failure(&state(Some("06:52"), None)),
-        words("not listed for 1h 8m", "not listed for 1h 8m")
+        Some(words("not listed for 1h 8m", "not listed for 1h 8m"))
     );
     assert_eq!(
         failure(&state(Some("07:44"), Some("no answer"))),
-        words("not listed for 16m", "not listed for 16m: no answer")
+        Some(words("not listed for 16m", "not listed for 16m: no answer"))
     );
 }
 
