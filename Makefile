@@ -128,6 +128,7 @@ doc: rust ## Build the documentation, warnings denied
 
 .PHONY: deny
 deny: rust $(TOOLS)/cargo-deny-$(CARGO_DENY) ## Check licences, bans and sources of the dependencies
+	@$(CARGO) fetch --quiet --locked
 	@$(TOOLS)/bin/cargo-deny --offline check licenses bans sources
 
 .PHONY: lint-template
