@@ -240,3 +240,18 @@ fn domain_names_no_io() {
         }
     }
 }
+
+#[test]
+fn an_invocation_ends_in_one_process_when_it_would_end_at_aws() {
+    let template = fs::read_to_string(root().join("infra/template.yaml")).unwrap();
+    let mut lines = template.lines().map(str::trim);
+    let mut timeouts = Vec::new();
+    while let Some(name) = lines.find_map(|line| {
+        let name = line.strip_prefix("FunctionName: !Sub \"${AWS::StackName}-")?;
+        name.strip_suffix('"')
+    }) {
+        let timeout = lines.find_map(|line| line.strip_prefix("Timeout: "));
+        timeouts.push((name, timeout.unwrap().parse().unwrap()));
+    }
+    assert_eq!(timeouts, offhours::local::service::TIMEOUTS);
+}

@@ -50,6 +50,15 @@ impl Clock {
         }
     }
 
+    /// Waits until `duration` has passed by this clock, without taking part: for whoever gives
+    /// another's work that long and does not make the driver's clock move.
+    pub async fn pass(&self, duration: Duration) {
+        match &self.0 {
+            Source::Machine => self.sleep(duration).await,
+            Source::Stepped(stepped) => stepped.pass(duration).await,
+        }
+    }
+
     /// Waits until `duration` has passed by this clock.
     ///
     /// On a stepped clock the caller must take part (see [`SteppedClock::take_part`]), or the
@@ -175,6 +184,16 @@ impl SteppedClock {
         let mut changed = self.changed.subscribe();
         self.changed.send_replace(());
         while self.now() < wake {
+            if changed.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn pass(&self, duration: Duration) {
+        let mut changed = self.changed.subscribe();
+        let until = self.now() + duration;
+        while self.now() < until {
             if changed.changed().await.is_err() {
                 return;
             }

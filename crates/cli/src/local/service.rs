@@ -9,6 +9,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use domain::{AccountName, ResourceRef, configuration::Account, digest::Digest, record::Writer};
@@ -23,6 +24,15 @@ use store::Store;
 use tokio::{sync::mpsc, task::JoinSet};
 
 use super::clouds::Clouds;
+
+/// The functions, each with the seconds after which an invocation is ended, as AWS ends it
+/// (`infra/template.yaml`).
+pub const TIMEOUTS: [(&str, u64); 4] = [DISPATCH, POLL_STATUS, STOP, START];
+
+const DISPATCH: (&str, u64) = ("dispatch", 30);
+const POLL_STATUS: (&str, u64) = ("poll-status", 75);
+const STOP: (&str, u64) = ("stop", 120);
+const START: (&str, u64) = ("start", 120);
 
 /// The handlers and what they share.
 #[derive(Debug)]
@@ -122,12 +132,15 @@ impl Service {
         for rule in ["offhours-dispatch", "offhours-poll-status"] {
             let event = timer_event(rule, at);
             let service = Arc::clone(self);
-            self.spawn(async move {
-                match rule {
-                    "offhours-dispatch" => service.dispatch(&event).await,
-                    _ => service.poll_status(&event).await,
+            match rule {
+                "offhours-dispatch" => {
+                    self.spawn(DISPATCH, async move { service.dispatch(&event).await });
                 }
-            });
+                _ => self.spawn(
+                    POLL_STATUS,
+                    async move { service.poll_status(&event).await },
+                ),
+            }
         }
         // Let the handlers begin before the driver asks whether all are idle.
         tokio::task::yield_now().await;
@@ -242,14 +255,26 @@ impl Service {
         Writer(format!("{}/{number}", self.process))
     }
 
-    fn spawn(&self, work: impl Future<Output = Result<(), Failure>> + 'static) {
+    fn spawn(
+        &self,
+        function: (&'static str, u64),
+        work: impl Future<Output = Result<(), Failure>> + 'static,
+    ) {
         // Taken before the task begins, so that the clock cannot move in between.
         let part = self.stepped.as_ref().map(SteppedClock::take_part);
+        let clock = self.clock.clone();
+        let (function, seconds) = function;
         self.lock_tasks().spawn_local(async move {
             let _part = part;
-            if let Err(error) = work.await {
-                // As at AWS: what is due stays due, and the next tick tries again.
-                tracing::error!("An invocation failed: {}", in_words(&*error));
+            tokio::select! {
+                biased;
+                ended = work => if let Err(error) = ended {
+                    // As at AWS: what is due stays due, and the next tick tries again.
+                    tracing::error!("An invocation failed: {}", in_words(&*error));
+                },
+                () = clock.pass(Duration::from_secs(seconds)) => {
+                    tracing::error!("An invocation of {function} was ended after {seconds} s");
+                }
             }
         });
     }
@@ -267,7 +292,11 @@ impl Invoke for Functions<'_> {
         let service = Arc::clone(self.0);
         // Through text, as between functions.
         let event = event.to_string();
-        self.0.spawn(async move {
+        let limits = match function {
+            Function::Stop => STOP,
+            Function::Start => START,
+        };
+        self.0.spawn(limits, async move {
             service.act(function, &event).await?;
             Ok(())
         });
