@@ -355,7 +355,9 @@ pub fn due_at(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Times
             let key = latest.map(|edge| edge.key);
             let of_this = record.failing.is_none() || record.failing == key;
             let retry_at = record.retry_at.filter(|&at| of_this && at > now);
-            let retry_at = retry_at.unwrap_or(now);
+            // What is due already stays due since the same instant, and needs no write to be so.
+            let due_since = record.due_at.map_or(now, |at| at.min(now));
+            let retry_at = retry_at.unwrap_or(due_since);
             // A back-off never reaches past the next edge.
             let next = wishes.next_with_wish(key, now);
             Some(next.map_or(retry_at, |edge| retry_at.min(edge.key.instant)))

@@ -28,6 +28,15 @@ fn it_is_now_where_an_edge_was_missed_and_never_after_now() {
 }
 
 #[test]
+fn what_is_due_already_stays_due_since_the_same_instant() {
+    let mut record = office_droplet().having_handled("mon 08:00", RUNNING);
+    record.due_at = Some(at("mon 19:00"));
+    check(&world(), &record, "mon 19:03", Some("mon 19:00"));
+    record.due_at = Some(at("tue 08:00"));
+    check(&world(), &record, "mon 19:03", Some("mon 19:03"));
+}
+
+#[test]
 fn a_reader_behind_the_record_leaves_it_as_it_is() {
     let mut record = office_droplet().having_handled("mon 19:00", STOPPED);
     record.due_at = Some(at("tue 08:00"));
