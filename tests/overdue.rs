@@ -241,6 +241,13 @@ fn what_is_meant_to_be_so_or_still_in_time_is_not_overdue() {
                 .is_some()
         );
         assert_eq!(overdue_now(&world).await, none);
+        // Joined after its edge, what runs is late by nothing.
+        let mut new = droplet(5, "new-5", &["offhours:office"]);
+        new.push_str("account = \"do-main\"\n");
+        world.simulator().create(&new).unwrap();
+        world.run_until(monday("18:25:30")).await;
+        assert!(world.record("do-main/droplet/5").await.opted_in);
+        assert_eq!(overdue_now(&world).await, none);
         // Held, observed and retained: all three run, and are wanted stopped.
         world.run_until(monday("18:50:30")).await;
         assert!(world.was_seen("do-main/database/d1"));

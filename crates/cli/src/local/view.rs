@@ -66,6 +66,8 @@ impl View {
                 line.push('\n');
                 output::print(&line)?;
             }
+            // People have read the reason: `status` and `why` have it, too.
+            Self::Plain | Self::Terminal(_) if is_repeated(&outcome.event) => {}
             Self::Plain => output::print(&format!("{}\n", line(outcome)))?,
             Self::Terminal(bars) => bars.show(outcome)?,
         }
@@ -173,6 +175,11 @@ impl Bars {
             .set_message(format!("{time}, {under_way} under way"));
         self.time.tick();
     }
+}
+
+/// Whether an event says what the one before it about the same resource said.
+fn is_repeated(event: &Event) -> bool {
+    matches!(event, Event::Postponed { repeated: true, .. })
 }
 
 /// How long a transition of this kind takes as a rule.
