@@ -1,10 +1,15 @@
 //! The inventory on request: the same one, when a person asks and not when a timer does.
 
-use domain::AccountName;
+use domain::{AccountName, configuration::TokenReference};
 use lifecycle::{Event, Outcome, outcome::Subject};
+use offhours::local::clouds::Clouds;
+use secrecy::SecretString;
 use serde_json::json;
 
-use crate::support::{World, droplet, fault, monday, office_hours, one_of_each_kind, run};
+use crate::support::{
+    ACCOUNTS, World, any_port, droplet, fault, monday, office_hours, one_of_each_kind, parse, run,
+    server,
+};
 
 /// What a person hears of an account whose inventory he asked for.
 fn told<'o>(account: &str, outcomes: &'o [Outcome]) -> Vec<&'o Event> {
@@ -101,5 +106,77 @@ fn who_asks_hears_of_a_failure_however_often_it_was_told() {
                 [Event::Status { .. }]
             ));
         }
+    });
+}
+
+/// A server in Ashburn, in a project that more than one account may open.
+async fn ashburn(configuration: &str) -> World {
+    let fleet = [ACCOUNTS, &server(11, "location = \"ash\"")].concat();
+    let token = |variable: &str, token: &str| {
+        let variable: TokenReference = variable.parse().unwrap();
+        (variable, SecretString::from(token))
+    };
+    let clouds = Clouds::Simulated {
+        fleet: Box::new(fleet.parse().unwrap()),
+        address: any_port(),
+        tokens: vec![
+            token("env:DO_TOKEN", "secret-do-token"),
+            token("env:HZ_TOKEN", "secret-hz-token"),
+        ],
+    };
+    World::with(parse(configuration), clouds, monday("16:30:00")).await
+}
+
+/// The account of Ashburn, and the other one without it.
+fn split() -> String {
+    office_hours("", "", "").replace(
+        "[accounts.hz-eu]",
+        "[accounts.hz-us]\nprovider = \"hetzner\"\ntoken = \"env:HZ_TOKEN\"\n\
+         datacenters = [\"ash-dc1\"]\n[accounts.hz-eu]\ndatacenters = [\"fsn1-dc14\"]",
+    )
+}
+
+#[test]
+fn a_project_that_is_split_by_datacenters_is_no_conflict() {
+    run(async {
+        let mut world = ashburn(&office_hours("", "", "")).await;
+        world.run_until(monday("16:50:30")).await;
+        world.apply(&split()).await;
+        world.run_until(monday("18:30:30")).await;
+        assert_eq!(world.record("hz-us/server/11").await.doubled_by, None);
+        assert_eq!(world.record("hz-eu/server/11").await.doubled_by, None);
+        let conflicts = world.outcomes().iter().map(|outcome| &outcome.event);
+        assert!(
+            !conflicts
+                .clone()
+                .any(|e| matches!(e, Event::Conflict { .. }))
+        );
+        assert_eq!(world.touched().len(), 1);
+        assert!(world.was_seen("hz-us/server/11"));
+        assert!(!world.was_seen("hz-eu/server/11"));
+    });
+}
+
+#[test]
+fn a_conflict_is_over_when_one_of_the_accounts_looks_after_it_no_more() {
+    run(async {
+        // `hz-eu` has all locations, Ashburn too.
+        let both = split().replace("datacenters = [\"fsn1-dc14\"]", "");
+        let mut world = ashburn(&both).await;
+        world.run_until(monday("16:50:30")).await;
+        for account in ["hz-us", "hz-eu"] {
+            let record = world.record(&format!("{account}/server/11")).await;
+            assert!(record.doubled_by.is_some(), "{account}");
+        }
+        world.apply(&split()).await;
+        world.run_until(monday("17:00:30")).await;
+        for account in ["hz-us", "hz-eu"] {
+            let record = world.record(&format!("{account}/server/11")).await;
+            assert_eq!(record.doubled_by, None, "{account}");
+        }
+        assert!(world.touched().is_empty());
+        world.run_until(monday("18:02:30")).await;
+        assert_eq!(world.touched().len(), 1);
+        assert!(world.was_seen("hz-us/server/11"));
     });
 }

@@ -7,7 +7,7 @@ use std::{
 
 use domain::{
     AccountName, ResourceId, ResourceKind, ResourceRef,
-    configuration::Configuration,
+    configuration::{Account, Configuration},
     decision::{Verdict, due_at, judge},
     joining::{self, follows},
     left_behind::{LeftBehind, left_behind},
@@ -275,12 +275,22 @@ async fn elsewhere(
         let newer = references(&records.unreadable).into_iter();
         found.extend(newer.map(|reference| (reference.id.clone(), reference)));
         for record in report.readable(records) {
-            if !matches!(record.phase, Phase::Gone { .. }) {
+            if covers(of, &record) {
                 found.insert(record.reference.id.clone(), record.reference);
             }
         }
     }
     Ok(found)
+}
+
+/// Whether what an account has recorded is still there, and still its own to look after: its
+/// datacenters may be others since.
+fn covers(account: &Account, record: &Record) -> bool {
+    let is_there = !matches!(record.phase, Phase::Gone { .. }) && record.missing_since.is_none();
+    let mut locations = account.datacenters.iter().map(|one| one.location());
+    let is_within =
+        account.datacenters.is_empty() || locations.any(|location| location == record.region);
+    is_there && is_within && record.unsupported.is_none()
 }
 
 /// The resources of records that cannot be read, by their keys.
@@ -413,7 +423,9 @@ impl Inventory<'_> {
         };
         record.describe(resource);
         record.missing_since = None;
-        record.doubled_by = self.elsewhere.get(&resource.id).cloned();
+        let double = self.elsewhere.get(&resource.id);
+        // What this account does not look after is the other one's alone.
+        record.doubled_by = double.filter(|_| resource.unsupported.is_none()).cloned();
         let seen = Seen {
             resource,
             requested_at: look.requested_at,
