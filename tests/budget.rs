@@ -1,44 +1,24 @@
 //! Cost follows the work, not the fleet: how many requests go to the clouds and to the store.
 
-use std::{collections::BTreeMap, sync::Mutex};
+use std::collections::BTreeMap;
 
 use domain::{
     ResourceRef,
     record::{Record, Writer},
     resource::{Power, Resource, Size},
 };
-use environment::{Clock, Function, Invoke, InvokeError, SteppedClock};
+use environment::{Clock, Function, SteppedClock};
 use lifecycle::{Access, Context, Providers};
 use provider::{Endpoints, http_client};
-use serde_json::{Value, json};
 use store::Store;
 
 use crate::support::{
-    ACCOUNTS, CountingProxy, World, droplet, instant, monday, office_hours, one_of_each_kind,
-    parse, reference, run,
+    ACCOUNTS, CountingProxy, Noted, World, droplet, instant, monday, office_hours,
+    one_of_each_kind, parse, reference, run, timer,
 };
 
 /// How many Droplets one account has in the test of an edge.
 const MANY: u64 = 50;
-
-/// Functions that only note that they were invoked.
-#[derive(Debug, Default)]
-struct Noted(Mutex<Vec<(Function, Value)>>);
-
-impl Invoke for Noted {
-    async fn invoke(&self, function: Function, event: Value) -> Result<(), InvokeError> {
-        self.0.lock().unwrap().push((function, event));
-        Ok(())
-    }
-}
-
-fn timer() -> Value {
-    json!({
-        "version": "0", "id": "1", "detail-type": "Scheduled Event", "source": "aws.events",
-        "account": "000000000000", "time": "2026-11-23T17:00:00Z", "region": "local",
-        "resources": ["arn:aws:events:local:000000000000:rule/offhours"], "detail": {},
-    })
-}
 
 #[test]
 fn stopping_many_droplets_costs_one_request_each_and_one_list_per_look() {
@@ -152,6 +132,32 @@ fn what_is_due_is_handed_over_in_batches_of_a_hundred() {
         // Head, what is due (one page per megabyte), configuration, accounts, their states.
         let requests = proxy.take_count();
         assert!(requests <= 6, "{requests}");
+    });
+}
+
+#[test]
+fn databases_that_stop_together_ask_once_for_the_plans_that_there_are() {
+    run(async {
+        let databases: String = (1..=5)
+            .map(|id| {
+                format!(
+                    "[[databases]]\nid = \"d{id}\"\nname = \"db-{id}\"\nengine = \"pg\"\n\
+                     plan = \"db-s-2vcpu-4gb\"\ntags = [\"offhours:office\"]\n"
+                )
+            })
+            .collect();
+        let fleet = [ACCOUNTS, &databases].concat();
+        let configuration = office_hours("", "", "");
+        let world = World::start(&configuration, &fleet, monday("17:48:00")).await;
+        world.run_until(monday("18:02:30")).await;
+        assert_eq!(world.changes().len(), 5);
+        let log = world.simulator().log();
+        let asked = |path| {
+            log.iter()
+                .filter(|entry| entry.request.path == path)
+                .count()
+        };
+        assert_eq!(asked("/v2/databases/options"), 1);
     });
 }
 

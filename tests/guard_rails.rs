@@ -793,16 +793,17 @@ fn a_look_older_than_thirty_seconds_supports_no_change() {
                 world.simulator().release(hold).unwrap();
             };
             let (report, ()) = tokio::join!(world.stop(&event), too_late);
-            let [awaiting] = &report.outcomes[..] else {
+            let [postponed] = &report.outcomes[..] else {
                 panic!("{report:?}");
             };
+            let too_slow = |reason: &str| reason.starts_with("the provider answers too slowly");
             assert!(
-                matches!(awaiting.event, Event::Awaiting { .. }),
-                "{awaiting:?}"
+                matches!(&postponed.event, Event::Postponed { reason, .. } if too_slow(reason)),
+                "{postponed:?}"
             );
             assert_eq!(world.changes().len(), 0, "{resource}");
             // The command stands, and a fresh look supports it.
-            world.run_until(monday("17:51:30")).await;
+            world.run_until(monday("17:52:30")).await;
             assert_eq!(world.touched(), set(&[resource]));
             assert_eq!(world.changes().len(), 1);
         });

@@ -19,6 +19,7 @@ mod guard_rails;
 mod inventory;
 mod joining;
 mod kill;
+mod large;
 mod leaving;
 mod mending;
 mod newer_format;

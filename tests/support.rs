@@ -25,7 +25,7 @@ use domain::{
     record::Record,
     schedule::Wish,
 };
-use environment::{Function, aws::local_config};
+use environment::{Function, Invoke, InvokeError, SteppedClock, aws::local_config};
 use jiff::{SignedDuration, Timestamp};
 use jsonschema::Validator;
 use lifecycle::{Event, Outcome, Report, outcome::Subject};
@@ -33,7 +33,7 @@ use offhours::{
     configuration_file,
     local::{Local, Options, clouds::Clouds, service::News},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use store::{Store, Tables};
 use tokio::sync::mpsc;
 
@@ -348,18 +348,49 @@ impl World {
     }
 }
 
+/// Functions that only note that they were invoked.
+#[derive(Debug, Default)]
+pub(crate) struct Noted(pub(crate) Mutex<Vec<(Function, Value)>>);
+
+impl Invoke for Noted {
+    async fn invoke(&self, function: Function, event: Value) -> Result<(), InvokeError> {
+        self.0.lock().unwrap().push((function, event));
+        Ok(())
+    }
+}
+
+/// The event of a timer.
+pub(crate) fn timer() -> Value {
+    json!({
+        "version": "0", "id": "1", "detail-type": "Scheduled Event", "source": "aws.events",
+        "account": "000000000000", "time": "2026-11-23T17:00:00Z", "region": "local",
+        "resources": ["arn:aws:events:local:000000000000:rule/offhours"], "detail": {},
+    })
+}
+
 /// An HTTP proxy in front of the store's engine that counts the requests.
 #[derive(Clone)]
 pub(crate) struct CountingProxy {
     engine: String,
     http: reqwest::Client,
     count: Arc<AtomicUsize>,
+    /// How long each request takes on a stepped clock.
+    takes: Option<(SteppedClock, SignedDuration)>,
 }
 
 impl CountingProxy {
     /// A proxy, and a store that speaks through it.
     pub(crate) async fn before(engine: SocketAddr) -> (Self, Store) {
+        Self::taking(engine, None).await
+    }
+
+    /// A proxy that lets so much time pass with each request.
+    pub(crate) async fn taking(
+        engine: SocketAddr,
+        takes: Option<(SteppedClock, SignedDuration)>,
+    ) -> (Self, Store) {
         let proxy = Self {
+            takes,
             engine: format!("http://{engine}/"),
             http: provider::http_client().unwrap(),
             count: Arc::default(),
@@ -386,6 +417,9 @@ impl CountingProxy {
 
     async fn pass_on(&self, headers: HeaderMap, body: Bytes) -> (StatusCode, HeaderMap, Bytes) {
         self.count.fetch_add(1, Ordering::Relaxed);
+        if let Some((clock, takes)) = &self.takes {
+            clock.advance_to(clock.now() + *takes);
+        }
         let request = self.http.post(&self.engine).headers(headers).body(body);
         let answer = request.send().await.unwrap();
         let (status, mut headers) = (answer.status(), answer.headers().clone());

@@ -1,9 +1,9 @@
 //! Stop and start: re-read, look, claim, send, note.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{
-    AccountName, ResourceRef,
+    AccountName, ResourceKind, ResourceRef,
     decision::{Decision, due_at, judge},
     membership::Subject,
     record::{Ask, Direction, Record, SEND_WINDOW},
@@ -17,7 +17,8 @@ use store::StoreError;
 
 use crate::{
     Context, Error, backoff,
-    looks::{self, Looked, NoLook},
+    budget::Budget,
+    looks::{self, ListRequests, Looks, NoLook, Plans},
     note::{self, Noted},
     outcome::{Answer, Event, Outcome, Report},
     plan::{Cut, Seen, Send, Setting, Step, Write, log_since, manner, plan},
@@ -26,6 +27,16 @@ use crate::{
 /// Does in one direction what is due for these resources. The list is a hint: what is due is
 /// decided anew for each, so that an event that comes twice, late or stale does no harm.
 pub async fn act(
+    context: Context<'_>,
+    direction: Direction,
+    references: &[ResourceRef],
+) -> Result<Report, Error> {
+    act_within(Budget::begin(context.clock), context, direction, references).await
+}
+
+/// [`act`], in what is left of an invocation's time.
+pub(crate) async fn act_within(
+    budget: Budget<'_>,
     context: Context<'_>,
     direction: Direction,
     references: &[ResourceRef],
@@ -42,9 +53,11 @@ pub async fn act(
     for (account, records) in by_account(needed) {
         let batch = Batch {
             context,
+            budget,
             direction,
             in_force: &in_force,
             account: &account,
+            plans: Plans::default(),
         };
         report.outcomes.extend(batch.act(records).await);
     }
@@ -53,6 +66,7 @@ pub async fn act(
 
 /// Says what acting on these records would send, from a fresh look at each, and sends nothing.
 pub(crate) async fn rehearse(
+    budget: Budget<'_>,
     context: Context<'_>,
     direction: Direction,
     records: Vec<Record>,
@@ -62,9 +76,11 @@ pub(crate) async fn rehearse(
     for (account, records) in by_account(records) {
         let batch = Batch {
             context,
+            budget,
             direction,
             in_force,
             account: &account,
+            plans: Plans::default(),
         };
         outcomes.extend(batch.rehearse(records).await);
     }
@@ -111,9 +127,11 @@ fn may_need(
 /// The records of one account, worked on together.
 struct Batch<'a> {
     context: Context<'a>,
+    budget: Budget<'a>,
     direction: Direction,
     in_force: &'a store::InForce,
     account: &'a AccountName,
+    plans: Plans,
 }
 
 impl Batch<'_> {
@@ -123,88 +141,111 @@ impl Batch<'_> {
         let client = match client.await {
             Ok(client) => client,
             Err(error) => {
-                let reason = NoLook::of(in_words(&error));
-                return self.postpone_all(records, &reason).await;
+                return self.postpone_all(records, &NoLook::from(&error)).await;
             }
         };
-        let ids = records.iter().map(|r| r.reference.id.clone()).collect();
-        let looks = looks::to_act(&client, self.context.clock, &ids).await;
-        self.forget_refused_token(&looks);
-        let steps: Vec<_> = stream::iter(records)
+        let looks = self.looks(&client, &records).await;
+        let steps: Vec<_> = stream::iter(looks.in_order(records))
             .map(|record| async {
-                let looked = looks.get(&record.reference.id).cloned();
                 let left = record.clone();
-                let done = self.act_on(&client, record, looked).await;
-                done.unwrap_or_else(|error| self.context.failed(&left, &error))
+                let acted = self.act_on(&client, record, &looks).await;
+                acted.unwrap_or_else(|error| Some(self.context.failed(&left, &error)))
             })
             .buffer_unordered(AT_ONCE)
             .collect()
             .await;
         save_rate(&self.context, self.account, &client).await;
-        steps.into_iter().flatten().collect()
+        let left = steps.iter().filter(|step| step.is_none()).count();
+        if left > 0 {
+            let account = self.account;
+            tracing::warn!(
+                account = %account,
+                "Left {left} of {account} to the next tick: the provider answers too slowly for more"
+            );
+        }
+        steps.into_iter().flatten().flatten().collect()
     }
 
     async fn rehearse(&self, records: Vec<Record>) -> Vec<Outcome> {
         let configuration = &self.in_force.configuration;
         let client = self.context.providers.client(self.account, configuration);
-        let client = client.await.map_err(|error| in_words(&error));
-        let ids = records.iter().map(|r| r.reference.id.clone()).collect();
-        let mut looks = match &client {
-            Ok(client) => looks::to_act(client, self.context.clock, &ids).await,
-            Err(_) => HashMap::new(),
+        let client = match client.await {
+            Ok(client) => client,
+            Err(error) => {
+                let reason = in_words(&error);
+                let now = self.context.clock.now();
+                let later = |record| outcomes(record, now, vec![later(&reason)]);
+                return records.iter().flat_map(later).collect();
+            }
         };
-        let mut told = Vec::new();
-        for record in records {
-            let events = match (&client, looks.remove(&record.reference.id)) {
-                (Err(reason), _) => vec![later(reason)],
-                (Ok(client), Some(Ok(Some(look)))) => {
-                    match self.step(client, &record, &look).await {
-                        Ok(step) => would(self.direction, step),
-                        Err(no_look) => vec![later(&no_look.words)],
-                    }
-                }
-                (Ok(_), Some(Err(no_look))) => vec![later(&no_look.words)],
-                (Ok(_), Some(Ok(None)) | None) => vec![later("the provider answers 404")],
-            };
-            let now = self.context.clock.now();
-            told.extend(outcomes(&record, now, events));
-        }
-        told
+        let looks = self.looks(&client, &records).await;
+        let told = stream::iter(records)
+            .map(|record| self.rehearse_one(&client, record, &looks))
+            .buffered(AT_ONCE)
+            .collect::<Vec<_>>();
+        told.await.into_iter().flatten().collect()
     }
 
-    fn forget_refused_token(&self, looks: &HashMap<domain::ResourceId, Looked>) {
-        let refused = |look: &Looked| {
-            matches!(
-                look,
-                Err(NoLook {
-                    token_refused: true,
-                    ..
-                })
-            )
+    async fn rehearse_one(
+        &self,
+        client: &Client,
+        record: Record,
+        looks: &Looks<'_>,
+    ) -> Vec<Outcome> {
+        let events = match looks.of(&record.reference.id).await {
+            Ok(Some(look)) => match self.step(client, &record, &look).await {
+                Ok(step) => would(self.direction, step),
+                Err(no_look) => vec![later(&no_look.words)],
+            },
+            Ok(None) => vec![later("the provider answers 404")],
+            Err(no_look) => vec![later(&no_look.words)],
         };
-        if looks.values().any(refused) {
-            self.context.providers.forget(self.account);
-        }
+        outcomes(&record, self.context.clock.now(), events)
     }
 
+    /// Looks at these records' resources, by a list if that is the cheaper way.
+    async fn looks<'c>(&'c self, client: &'c Client, records: &[Record]) -> Looks<'c> {
+        let ids: BTreeSet<_> = records.iter().map(|r| r.reference.id.clone()).collect();
+        // One alone is never worth a list.
+        let requests = if ids.len() > 1 {
+            list_requests(self.context, self.account).await
+        } else {
+            ListRequests::new()
+        };
+        Looks::to_act(client, self.budget, &ids, &requests).await
+    }
+
+    /// Acts on one record; none if there is no time left to begin with it.
     async fn act_on(
         &self,
         client: &Client,
         record: Record,
-        looked: Option<Looked>,
-    ) -> Result<Vec<Outcome>, Error> {
-        match looked {
-            Some(Ok(Some(look))) => match self.step(client, &record, &look).await {
+        looks: &Looks<'_>,
+    ) -> Result<Option<Vec<Outcome>>, Error> {
+        if self.budget.is_over() {
+            return Ok(None);
+        }
+        if self.direction == Direction::Stop && record.kind() == ResourceKind::Database {
+            // Before the look, which does not get younger.
+            self.plans.ask(client).await;
+        }
+        let acted = match looks.of(&record.reference.id).await {
+            Ok(Some(look)) => match self.step(client, &record, &look).await {
                 Ok(step) => self.carry_out(client, record, step).await,
                 Err(no_look) => self.postpone(record, &no_look).await,
             },
-            Some(Ok(None)) => {
+            Ok(None) => {
                 let missing = NoLook::of("the provider answers 404");
                 self.postpone(record, &missing).await
             }
-            Some(Err(no_look)) => self.postpone(record, &no_look).await,
-            None => Ok(Vec::new()),
-        }
+            Err(no_look) => {
+                if no_look.token_refused {
+                    self.context.providers.forget(self.account);
+                }
+                self.postpone(record, &no_look).await
+            }
+        };
+        acted.map(Some)
     }
 
     /// Reads what the plan needs besides the look, and plans.
@@ -226,7 +267,8 @@ impl Batch<'_> {
         );
         let target = match self.direction {
             Direction::Stop => {
-                looks::stop_target(client, resource, &manner(&verdict, rules)).await?
+                let manner = manner(&verdict, rules);
+                self.plans.stop_target(client, resource, &manner).await?
             }
             Direction::Start => None,
         };
@@ -241,7 +283,11 @@ impl Batch<'_> {
             writer: self.context.writer,
             now: self.context.clock.now(),
         };
-        Ok(plan(self.direction, record, seen, setting))
+        // The log and the plans took longer than a look lasts.
+        match NoLook::too_old(look, setting.now) {
+            Some(too_old) => Err(too_old),
+            None => Ok(plan(self.direction, record, seen, setting)),
+        }
     }
 
     async fn carry_out(
@@ -357,6 +403,8 @@ impl Batch<'_> {
     async fn postpone(&self, mut record: Record, reason: &NoLook) -> Result<Vec<Outcome>, Error> {
         let now = self.context.clock.now();
         if record.in_flight().is_some() {
+            let (reference, words) = (&record.reference, &reason.words);
+            tracing::warn!(resource.id = %reference, "Did nothing about {reference}: {words}");
             return Ok(Vec::new());
         }
         let repeated = record
@@ -372,7 +420,7 @@ impl Batch<'_> {
         }
         record.attempts += 1;
         // A token may be replaced at any minute.
-        let attempts = if reason.token_refused {
+        let attempts = if reason.token_refused || reason.no_token {
             1
         } else {
             record.attempts
@@ -420,6 +468,22 @@ fn outcomes(record: &Record, now: Timestamp, events: Vec<Event>) -> Vec<Outcome>
         .into_iter()
         .map(|event| Outcome::of(record, now, event))
         .collect()
+}
+
+/// How many requests the lists of an account took the last time. It is a hint: a list of which
+/// nothing is known counts as one page.
+pub(crate) async fn list_requests(context: Context<'_>, account: &AccountName) -> ListRequests {
+    match context.store.account_states().await {
+        Ok(mut states) => {
+            let cost = states.read.remove(account).and_then(|state| state.cost);
+            cost.map(|cost| cost.requests).unwrap_or_default()
+        }
+        Err(error) => {
+            let reason = in_words(&error);
+            tracing::warn!(account = %account, "What a list of {account} costs is unknown: {reason}");
+            ListRequests::new()
+        }
+    }
 }
 
 /// Keeps what the provider said of the account's allowance, for dispatch to pace by. It is a hint:

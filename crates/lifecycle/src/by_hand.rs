@@ -14,7 +14,8 @@ use store::{Found, InForce, StoreError};
 
 use crate::{
     Context, Error,
-    act::{act, by_account, rehearse},
+    act::{act_within, by_account, rehearse},
+    budget::Budget,
     left_alone::reread,
     outcome::{Event, HeldResource, Outcome, Report},
     plan::manner,
@@ -63,7 +64,8 @@ pub async fn command(
     direction: Direction,
     command: &Command,
 ) -> Result<Report, Error> {
-    let now = context.clock.now();
+    let budget = Budget::begin(context.clock);
+    let now = budget.now();
     let mut report = Report::default();
     if command
         .given_at
@@ -111,9 +113,9 @@ pub async fn command(
             recorded.push(reference);
         }
     }
-    let would = rehearse(context, direction, rehearsed, &in_force).await;
+    let would = rehearse(budget, context, direction, rehearsed, &in_force).await;
     report.answer(context, would);
-    let acted = act(context, direction, &recorded).await?;
+    let acted = act_within(budget, context, direction, &recorded).await?;
     report.outcomes.extend(acted.outcomes);
     report.left_alone.extend(acted.left_alone);
     let heard: BTreeSet<_> = report

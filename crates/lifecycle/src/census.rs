@@ -1,5 +1,7 @@
 //! How many records of an account need somebody, as an inventory leaves them.
 
+use std::ops::AddAssign;
+
 use domain::{
     left_behind::{LeftBehind, left_behind},
     membership::{Membership, Subject},
@@ -28,6 +30,29 @@ pub struct Census {
     pub conflicts: u64,
     /// One if the listing was refused for its token.
     pub tokens_refused: u64,
+}
+
+impl AddAssign for Census {
+    fn add_assign(&mut self, other: Self) {
+        let Self {
+            failed,
+            overdue,
+            refused,
+            stuck,
+            held,
+            orphaned,
+            conflicts,
+            tokens_refused,
+        } = other;
+        self.failed += failed;
+        self.overdue += overdue;
+        self.refused += refused;
+        self.stuck += stuck;
+        self.held += held;
+        self.orphaned += orphaned;
+        self.conflicts += conflicts;
+        self.tokens_refused += tokens_refused;
+    }
 }
 
 impl Census {

@@ -12,20 +12,23 @@ use domain::{
     joining::{self, follows},
     left_behind::{LeftBehind, left_behind},
     membership::{Bar, Membership, Subject},
-    record::{INVENTORY_INTERVAL, Phase, Record},
+    record::{INVENTORY_INTERVAL, Phase, Record, SKEW},
     resource::{Look, Resource},
 };
 use environment::Invoke;
-use provider::{Client, Listed};
-use store::{AccountState, InForce, StoreError, Unreadable};
+use futures_util::{StreamExt as _, stream};
+use jiff::{SignedDuration, Timestamp};
+use provider::{AT_ONCE, Client, Listed};
+use store::{AccountState, AccountStates, InForce, ListCost, StoreError, Unreadable};
 
 use crate::{
     Context, Error,
+    budget::Budget,
     by_hand::unknown,
     census::Census,
     ends,
     left_alone::reread,
-    looks::{self, NoLook},
+    looks::{self, ListRequests, Looked, NoLook},
     outcome::{Event, HeldResource, Outcome, Report},
     plan::Seen,
     poll::{Complaints, Follower},
@@ -38,40 +41,144 @@ const TAGS_VANISHED: &str = "all tags vanished at once while the resources are s
     believed. If the token lost its right to read tags, give it back; to opt everything out, tag \
     it offhours:off";
 
-/// Takes the inventory of every account for which it is due. Returns the configuration in force,
-/// and why accounts could not be listed the last time, which was told then.
-pub(crate) async fn take_due(
-    context: Context<'_>,
-    invoke: &impl Invoke,
-    report: &mut Report,
-) -> Result<(Arc<Configuration>, Complaints), Error> {
-    let present = context.store.present().await?;
-    let configuration = context.store.configuration_of(&present.head).await?;
-    let states = context.store.account_states().await?;
-    let newer: BTreeSet<_> = names(&states.unreadable);
-    let states = report.readable(states);
-    let now = context.clock.now();
-    let mut complaints = Complaints::default();
-    for account in configuration.accounts.keys() {
-        if newer.contains(account.as_str()) {
-            continue;
+/// What an inventory is expected to take that was never taken.
+const USUALLY_TAKES: SignedDuration = SignedDuration::from_secs(10);
+
+/// Why an inventory goes on later.
+const UNFINISHED: &str = "the inventory was not finished in time, and goes on at the next tick";
+
+/// The accounts, and what was learnt of them.
+pub(crate) struct Accounts {
+    pub configuration: Arc<Configuration>,
+    states: AccountStates,
+    /// Those whose states a newer program wrote.
+    newer: BTreeSet<String>,
+}
+
+impl Accounts {
+    pub(crate) async fn read(context: Context<'_>, report: &mut Report) -> Result<Self, Error> {
+        let present = context.store.present().await?;
+        let configuration = context.store.configuration_of(&present.head).await?;
+        let states = context.store.account_states().await?;
+        let newer = names(&states.unreadable);
+        Ok(Self {
+            configuration,
+            states: report.readable(states),
+            newer,
+        })
+    }
+
+    /// Why accounts could not be listed the last time, which was told then.
+    pub(crate) fn complaints(&self) -> Complaints {
+        let complaints = Complaints::default();
+        for (account, state) in &self.states {
+            if let Some(error) = &state.error {
+                complaints.note(account, error);
+            }
         }
-        let tried_at = states.get(account).and_then(|state| state.tried_at);
-        // A tick a little early is as good: timers are not exact to the second.
-        let due = tried_at
-            .is_none_or(|at| now.duration_since(at) + domain::record::SKEW >= INVENTORY_INTERVAL);
-        let state = states.get(account).cloned();
-        let error = if due {
-            let take = take(context, invoke, (account, state), Asked::ByTimer, report);
-            take.await?
-        } else {
-            state.and_then(|state| state.error)
+        complaints
+    }
+
+    /// How many requests the lists of an account took.
+    pub(crate) fn list_requests(&self, account: &AccountName) -> ListRequests {
+        let cost = self
+            .states
+            .get(account)
+            .and_then(|state| state.cost.as_ref());
+        cost.map(|cost| cost.requests.clone()).unwrap_or_default()
+    }
+
+    /// The accounts whose inventory is due, the one first that was tried longest ago: a slow one
+    /// does not keep the others from their turn. Those whose token failed follow, for it may have
+    /// been replaced.
+    pub(crate) fn due(&self, now: Timestamp) -> Vec<AccountName> {
+        let is_due = |account: &&AccountName| {
+            let state = self.states.get(*account);
+            let token_fails = state.is_some_and(|state| state.token_fails);
+            let newer = self.newer.contains(account.as_str());
+            !newer && (token_fails || self.interval_is_over(account, now))
         };
-        if let Some(error) = error {
-            complaints.note(account, &error);
+        let mut due: Vec<_> = self.configuration.accounts.keys().filter(is_due).collect();
+        due.sort_by_key(|account| self.tried_at(account));
+        due.into_iter().cloned().collect()
+    }
+
+    fn tried_at(&self, account: &AccountName) -> Option<Timestamp> {
+        self.states.get(account)?.tried_at
+    }
+
+    fn interval_is_over(&self, account: &AccountName, now: Timestamp) -> bool {
+        // A tick a little early is as good: timers are not exact to the second.
+        self.tried_at(account)
+            .is_none_or(|at| now.duration_since(at) + SKEW >= INVENTORY_INTERVAL)
+    }
+
+    /// Takes inventories, as far as there is time for them. Returns why accounts could not be
+    /// listed; those for which there is no time are still due.
+    pub(crate) async fn take(
+        &self,
+        due: &[AccountName],
+        budget: Budget<'_>,
+        context: Context<'_>,
+        invoke: &impl Invoke,
+        report: &mut Report,
+    ) -> Result<Vec<(AccountName, String)>, Error> {
+        let mut errors = Vec::new();
+        let now = budget.now();
+        for (place, account) in due.iter().enumerate() {
+            let state = self.states.get(account).cloned();
+            if !self.interval_is_over(account, now)
+                && !token_is_accepted(context, account, &self.configuration).await
+            {
+                continue;
+            }
+            if place > 0 && !fits(state.as_ref(), budget) {
+                tracing::info!(account = %account, "No time for the inventory of {account} in this tick");
+                continue;
+            }
+            let take = take(
+                context,
+                budget,
+                invoke,
+                (account, state),
+                Asked::ByTimer,
+                report,
+            );
+            if let Some(error) = take.await? {
+                errors.push((account.clone(), error));
+            }
+        }
+        Ok(errors)
+    }
+}
+
+/// Tries a token that failed by small requests: what it held up goes on within a minute of a
+/// working one, and until then no minute costs an inventory.
+async fn token_is_accepted(
+    context: Context<'_>,
+    account: &AccountName,
+    configuration: &Configuration,
+) -> bool {
+    let client = context.providers.client(account, configuration);
+    let Ok(client) = client.await else {
+        return false;
+    };
+    for kind in kinds(account, configuration) {
+        if let Err(error) = client.try_reading(*kind).await {
+            if NoLook::from(&error).token_refused {
+                context.providers.forget(account);
+            }
+            return false;
         }
     }
-    Ok((configuration, complaints))
+    true
+}
+
+/// Whether an inventory is likely to be finished in the time that is left, going by the last one.
+fn fits(state: Option<&AccountState>, budget: Budget<'_>) -> bool {
+    let cost = state.and_then(|state| state.cost.as_ref());
+    let took = cost.map_or(USUALLY_TAKES, |cost| cost.took);
+    budget.left() >= took + took / 2
 }
 
 /// The accounts whose states a newer program wrote. Without its state nobody knows whether an
@@ -88,6 +195,7 @@ pub(crate) async fn take_now(
     accounts: &[AccountName],
     report: &mut Report,
 ) -> Result<(), Error> {
+    let budget = Budget::begin(context.clock);
     let configured = &context.store.in_force().await?.configuration.accounts;
     let states = context.store.account_states().await?;
     let newer = names(&states.unreadable);
@@ -98,10 +206,13 @@ pub(crate) async fn take_now(
         accounts.iter().collect()
     };
     for account in wanted {
+        let state = states.get(account).cloned();
         let declined = if !configured.contains_key(account) {
             Some(unknown("account", account, configured.keys()).to_string())
         } else if newer.contains(account.as_str()) {
             Some("a newer program wrote what was learnt of it; update this one".to_owned())
+        } else if budget.elapsed() > SignedDuration::ZERO && !fits(state.as_ref(), budget) {
+            Some("the accounts before it took too long: ask for this one alone".to_owned())
         } else {
             None
         };
@@ -110,8 +221,15 @@ pub(crate) async fn take_now(
             let now = context.clock.now();
             report.answer(context, [Outcome::of_account(account, now, event)]);
         } else {
-            let state = states.get(account).cloned();
-            take(context, invoke, (account, state), Asked::ByPerson, report).await?;
+            let take = take(
+                context,
+                budget,
+                invoke,
+                (account, state),
+                Asked::ByPerson,
+                report,
+            );
+            take.await?;
         }
     }
     Ok(())
@@ -127,23 +245,26 @@ enum Asked {
 /// Takes one account's inventory. Returns why it could not be listed, if so.
 async fn take(
     context: Context<'_>,
+    budget: Budget<'_>,
     invoke: &impl Invoke,
     (account, state): (&AccountName, Option<AccountState>),
     asked: Asked,
     report: &mut Report,
 ) -> Result<Option<String>, Error> {
+    let requested_at = context.clock.now();
+    let first = state.as_ref().is_none_or(|state| state.listed_at.is_none());
+    let mut state = state.unwrap_or_else(|| AccountState::unknown(account.clone()));
+    // Before anything that may take longer than this invocation lives: then it is others' turn.
+    state.tried_at = Some(requested_at);
+    context.store.save_account_state(&state).await?;
     let found = context.store.records_of(account).await?;
     let newer = references(&found.unreadable);
     let records = report.readable(found);
     let in_force = context.store.in_force().await?;
-    let requested_at = context.clock.now();
     if let Some(event) = set_back::event(&records, &in_force) {
         report.add(context, [Outcome::of_account(account, requested_at, event)]);
     }
-    let first = state.as_ref().is_none_or(|state| state.listed_at.is_none());
-    let mut state = state.unwrap_or_else(|| AccountState::unknown(account.clone()));
-    state.tried_at = Some(requested_at);
-    let listed = list(context, account, &in_force.configuration).await;
+    let listed = list(context, budget, account, &in_force.configuration).await;
     let listed = listed.and_then(|(client, listed)| {
         if tags_vanished(&records, &listed.looks) {
             return Err(NoLook::of(TAGS_VANISHED));
@@ -152,9 +273,7 @@ async fn take(
     });
     let census = match listed {
         Ok((client, listed)) => {
-            state.listed_at = Some(requested_at);
-            state.error = None;
-            state.token_fails = false;
+            let requests = listed.requests;
             let shown = format!("listed whole: {} resources", listed.looks.len());
             state.rate = client.rate().map(|rate| store::Rate {
                 remaining: rate.remaining,
@@ -162,6 +281,7 @@ async fn take(
             });
             let inventory = Inventory {
                 context,
+                budget,
                 account,
                 in_force: &in_force,
                 client: &client,
@@ -169,8 +289,23 @@ async fn take(
                 elsewhere: elsewhere(context, account, &in_force.configuration, report).await?,
                 newer,
             };
-            let census = inventory.reconcile(records, listed.looks, invoke, report);
-            let census = census.await;
+            let reconciled = inventory.reconcile(records, listed.looks, invoke, report);
+            let reconciled = reconciled.await;
+            state.cost = Some(ListCost {
+                requests,
+                took: context.clock.now().duration_since(requested_at),
+            });
+            state.token_fails = false;
+            let Some(census) = reconciled else {
+                // Due again with the next tick, after those that wait longer.
+                state.tried_at = Some(requested_at - INVENTORY_INTERVAL);
+                let reason = NoLook::of(UNFINISHED);
+                note_failure(context, &mut state, reason, asked, requested_at, report);
+                context.store.save_account_state(&state).await?;
+                return Ok(state.error);
+            };
+            state.listed_at = Some(requested_at);
+            state.error = None;
             if asked == Asked::ByPerson {
                 let event = Event::Status { state: shown };
                 let listed = Outcome::of_account(account, requested_at, event);
@@ -179,22 +314,16 @@ async fn take(
             census
         }
         Err(no_look) => {
-            let reason = no_look.words;
-            let told = state.error.as_deref();
-            let repeated = told.is_some_and(|told| looks::is_same(told, &reason));
-            state.error = Some(reason.clone());
-            state.token_fails = no_look.token_refused || no_look.no_token;
-            if !repeated || asked == Asked::ByPerson {
-                let event = Event::Postponed {
-                    reason,
-                    token_refused: no_look.token_refused,
-                    repeated,
-                };
-                report.add(context, [Outcome::of_account(account, requested_at, event)]);
-            }
+            let token_refused = no_look.token_refused;
+            state.token_fails = token_refused || no_look.no_token;
+            state.cost = Some(ListCost {
+                took: context.clock.now().duration_since(requested_at),
+                ..state.cost.unwrap_or_default()
+            });
+            note_failure(context, &mut state, no_look, asked, requested_at, report);
             let mut census = Census {
                 failed: 1,
-                tokens_refused: u64::from(no_look.token_refused),
+                tokens_refused: u64::from(token_refused),
                 ..Census::default()
             };
             // What is due does not depend on the listing.
@@ -214,8 +343,32 @@ async fn take(
     Ok(state.error)
 }
 
+/// Notes why an inventory failed, and says so unless the timer has said it before.
+fn note_failure(
+    context: Context<'_>,
+    state: &mut AccountState,
+    no_look: NoLook,
+    asked: Asked,
+    at: Timestamp,
+    report: &mut Report,
+) {
+    let reason = no_look.words;
+    let told = state.error.as_deref();
+    let repeated = told.is_some_and(|told| looks::is_same(told, &reason));
+    state.error = Some(reason.clone());
+    if !repeated || asked == Asked::ByPerson {
+        let event = Event::Postponed {
+            reason,
+            token_refused: no_look.token_refused,
+            repeated,
+        };
+        report.add(context, [Outcome::of_account(&state.account, at, event)]);
+    }
+}
+
 async fn list(
     context: Context<'_>,
+    budget: Budget<'_>,
     account: &AccountName,
     configuration: &Configuration,
 ) -> Result<(Client, Listed), NoLook> {
@@ -224,7 +377,7 @@ async fn list(
         .client(account, configuration)
         .await
         .map_err(|error| NoLook::from(&error))?;
-    match looks::list(&client, context.clock, kinds(account, configuration)).await {
+    match looks::list(&client, budget, kinds(account, configuration)).await {
         Ok(listed) => Ok((client, listed)),
         Err(error) => {
             let no_look = NoLook::from(&error);
@@ -257,7 +410,7 @@ fn tags_vanished(records: &[Record], looks: &[Look]) -> bool {
     tagless && records.iter().filter(still_listed).any(had_tags)
 }
 
-/// What other accounts at the same provider reach, by id.
+/// What other accounts at the same provider cover, by id.
 async fn elsewhere(
     context: Context<'_>,
     account: &AccountName,
@@ -334,6 +487,7 @@ async fn mend(context: Context<'_>, record: Record, in_force: &InForce) -> Resul
 
 struct Inventory<'a> {
     context: Context<'a>,
+    budget: Budget<'a>,
     account: &'a AccountName,
     in_force: &'a InForce,
     client: &'a Client,
@@ -345,13 +499,14 @@ struct Inventory<'a> {
 }
 
 impl Inventory<'_> {
+    /// Takes in what a list showed; none if there was no time to write all of it.
     async fn reconcile(
         &self,
         records: Vec<Record>,
         looks: Vec<Look>,
         invoke: &impl Invoke,
         report: &mut Report,
-    ) -> Census {
+    ) -> Option<Census> {
         let mut recorded: BTreeMap<ResourceId, Record> = records
             .into_iter()
             .map(|record| (record.reference.id.clone(), record))
@@ -372,7 +527,7 @@ impl Inventory<'_> {
         self.hold_too_many(&mut compared);
         let mut tally = Tally::default();
         let unlisted = recorded.into_values().collect();
-        self.write_all(compared, unlisted, invoke, &mut tally).await;
+        let whole = self.write_all(compared, unlisted, invoke, &mut tally).await;
         report.outcomes.append(&mut tally.outcomes);
         if let Some(event) = tally.held() {
             let now = self.context.clock.now();
@@ -381,34 +536,57 @@ impl Inventory<'_> {
                 [Outcome::of_account(self.account, now, event)],
             );
         }
-        tally.census
+        whole.then_some(tally.census)
     }
 
+    /// Writes several at a time; false if there was no time for all.
     async fn write_all(
         &self,
-        compared: Vec<Compared>,
+        mut compared: Vec<Compared>,
         unlisted: Vec<Record>,
         invoke: &impl Invoke,
         tally: &mut Tally,
-    ) {
-        for one in compared {
-            let record = one.record.clone();
-            let written = self.write(one, invoke, tally).await;
-            self.note_failure(written, &record, tally);
+    ) -> bool {
+        // What is held goes first: the next inventory may find too few to hold them.
+        compared.sort_by_key(|one| !one.is_newly_held());
+        let compared = compared.into_iter().map(Found::Listed);
+        let unlisted = unlisted.into_iter().map(Found::Unlisted);
+        let mut written = stream::iter(compared.chain(unlisted))
+            .map(|found| self.write_one(found, invoke))
+            .buffer_unordered(AT_ONCE);
+        let mut whole = true;
+        while let Some(one) = written.next().await {
+            match one {
+                Some(one) => tally.take_in(one),
+                None => whole = false,
+            }
         }
-        for record in unlisted {
-            let written = self.unlisted(record.clone(), invoke, tally).await;
-            self.note_failure(written, &record, tally);
-        }
+        whole
     }
 
-    /// One record's failure keeps no other from being compared.
-    fn note_failure(&self, written: Result<(), Error>, record: &Record, tally: &mut Tally) {
+    /// Writes what was found of one resource; none if there is no time left to begin with it. One
+    /// record's failure keeps no other from being compared.
+    async fn write_one(&self, found: Found, invoke: &impl Invoke) -> Option<Tally> {
+        if self.budget.is_over_for_writing() {
+            return None;
+        }
+        let mut tally = Tally::default();
+        let (record, written) = match found {
+            Found::Listed(one) => {
+                let record = one.record.clone();
+                (record, self.write(one, invoke, &mut tally).await)
+            }
+            Found::Unlisted(record) => {
+                let written = self.unlisted(record.clone(), invoke, &mut tally).await;
+                (record, written)
+            }
+        };
         if let Err(error) = written {
             let now = self.context.clock.now();
-            tally.census.count(record, self.in_force, now);
-            tally.add(self.context.failed(record, &error));
+            tally.census.count(&record, self.in_force, now);
+            tally.add(self.context.failed(&record, &error));
         }
+        Some(tally)
     }
 
     fn compare(&self, old: Option<Record>, look: Look) -> Compared {
@@ -524,7 +702,13 @@ impl Inventory<'_> {
         }
         // What is stuck is looked at by every inventory, and no sooner.
         if matches!(record.phase, Phase::Stuck { .. }) {
-            self.follow(record, Some(one.look), invoke, tally).await;
+            let looked = if looks::is_old(&one.look, now) {
+                // Of a long list, or of a slow one.
+                looks::by_status(self.client, self.budget, &record.reference.id).await
+            } else {
+                Ok(Some(one.look))
+            };
+            self.follow(record, looked, invoke, tally).await;
             return Ok(());
         }
         tally.census.count(&record, self.in_force, now);
@@ -567,9 +751,9 @@ impl Inventory<'_> {
             tally.census.count(&record, self.in_force, now);
             return Ok(());
         }
-        match looks::by_status(self.client, self.context.clock, &record.reference.id).await {
+        match looks::by_status(self.client, self.budget, &record.reference.id).await {
             Ok(None) => {
-                self.follow(record, None, invoke, tally).await;
+                self.follow(record, Ok(None), invoke, tally).await;
                 Ok(())
             }
             Ok(Some(look)) => {
@@ -588,16 +772,18 @@ impl Inventory<'_> {
     async fn follow(
         &self,
         record: Record,
-        look: Option<Look>,
+        looked: Looked,
         invoke: &impl Invoke,
         tally: &mut Tally,
     ) {
         let follower = Follower {
             context: self.context,
+            budget: self.budget,
             client: self.client,
             in_force: self.in_force,
+            complaints: &Complaints::default(),
         };
-        let next = follower.decide(&record, &Ok(look)).await;
+        let next = follower.decide(&record, &looked).await;
         let mut to_force = Vec::new();
         let was = record.clone();
         let done = follower.carry_out(record, next, &mut to_force).await;
@@ -623,6 +809,14 @@ struct Tally {
 }
 
 impl Tally {
+    /// Adds what one record came to.
+    fn take_in(&mut self, one: Self) {
+        self.outcomes.extend(one.outcomes);
+        self.census += one.census;
+        self.held.extend(one.held);
+        self.newly_held |= one.newly_held;
+    }
+
     fn add(&mut self, outcomes: Vec<Outcome>) {
         self.outcomes.extend(outcomes);
     }
@@ -643,6 +837,13 @@ impl Tally {
         resources.truncate(HELD_NAMED);
         Some(Event::Held { count, resources })
     }
+}
+
+/// What an inventory has to write: a resource that the list showed, or a record of one that it
+/// did not.
+enum Found {
+    Listed(Compared),
+    Unlisted(Record),
 }
 
 /// A resource, what was recorded of it, and what is to be.

@@ -8,6 +8,7 @@
 pub mod act;
 pub mod approve;
 mod backoff;
+mod budget;
 pub mod by_hand;
 pub mod census;
 mod digest;

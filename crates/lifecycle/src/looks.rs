@@ -1,19 +1,29 @@
-//! Looking at resources: few by their Status operation, many by one pass over a list.
+//! Looking at resources: by a list where that takes fewer requests, by the Status operation of each
+//! where not.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::{Mutex, PoisonError},
+};
 
 use domain::{
     ResourceId, ResourceKind,
+    record::{LOOK_AGE, Record},
     resource::{Look, Resource, SavedState, Size},
 };
-use environment::{Clock, in_words};
-use futures_util::{StreamExt as _, stream};
-use provider::{AT_ONCE, Client, Listed, ProviderError, Reading};
+use environment::in_words;
+use jiff::{SignedDuration, Timestamp};
+use provider::{Client, DatabasePlans, Listed, ProviderError, Reading};
+use tokio::sync::OnceCell;
 
-use crate::ProvidersError;
+use crate::{ProvidersError, budget::Budget};
 
-/// Up to this many resources in flight are read by their Status operation, more by a list.
+/// Up to this many resources in flight are read by their Status operation in any case.
 const STATUS_UP_TO: usize = 10;
+
+/// How old a list's look may be when its resource's turn comes: the log, and the write, need time
+/// as well.
+const YOUNG: SignedDuration = SignedDuration::from_secs(20);
 
 /// Why there is no look.
 #[derive(Debug, Clone)]
@@ -37,6 +47,18 @@ impl NoLook {
             token_refused: false,
             no_token: false,
         }
+    }
+
+    /// The look came too late for what was to rest on it.
+    pub(crate) fn too_old(look: &Look, now: Timestamp) -> Option<Self> {
+        let age = now.duration_since(look.requested_at);
+        (age > LOOK_AGE).then(|| {
+            let seconds = LOOK_AGE.as_secs();
+            Self::of(format!(
+                "the provider answers too slowly: what it showed was older than {seconds} s before \
+                 it could be used"
+            ))
+        })
     }
 }
 
@@ -73,90 +95,156 @@ impl From<&ProvidersError> for NoLook {
 /// What the Status operation or a list showed; `None` is a 404 of the Status operation.
 pub(crate) type Looked = Result<Option<Look>, NoLook>;
 
-/// Before acting: machines by one list pass (the Status operation if there is but one), sized
-/// kinds each by their own, for a list's rows do not carry enough to save.
-pub(crate) async fn to_act(
-    client: &Client,
-    clock: &Clock,
-    ids: &BTreeSet<ResourceId>,
-) -> HashMap<ResourceId, Looked> {
-    let mut of_kind = BTreeMap::<ResourceKind, usize>::new();
+/// How many requests the list of each kind took the last time.
+pub(crate) type ListRequests = BTreeMap<ResourceKind, u32>;
+
+/// Looks at resources of one account: one pass over the lists that are worth it first, and each of
+/// the others when its turn comes.
+pub(crate) struct Looks<'a> {
+    client: &'a Client,
+    budget: Budget<'a>,
+    listed: HashMap<ResourceId, Look>,
+    /// The kinds whose list failed, and why.
+    unlisted: BTreeMap<ResourceKind, NoLook>,
+    /// Why no other resource of the account would be answered for either.
+    refused: Mutex<Option<NoLook>>,
+}
+
+impl<'a> Looks<'a> {
+    /// Before acting: sized kinds each by their own, for a list's rows do not carry enough to save.
+    pub(crate) async fn to_act(
+        client: &'a Client,
+        budget: Budget<'a>,
+        ids: &BTreeSet<ResourceId>,
+        requests: &ListRequests,
+    ) -> Self {
+        let machines = ids.iter().filter(|id| !id.kind().is_sized());
+        Self::take(client, budget, worth_a_list(machines, requests), ids).await
+    }
+
+    /// While following.
+    pub(crate) async fn to_follow(
+        client: &'a Client,
+        budget: Budget<'a>,
+        ids: &BTreeSet<ResourceId>,
+        requests: &ListRequests,
+    ) -> Self {
+        let kinds = if ids.len() > STATUS_UP_TO {
+            worth_a_list(ids, requests)
+        } else {
+            Vec::new()
+        };
+        Self::take(client, budget, kinds, ids).await
+    }
+
+    async fn take(
+        client: &'a Client,
+        budget: Budget<'a>,
+        kinds: Vec<ResourceKind>,
+        ids: &BTreeSet<ResourceId>,
+    ) -> Self {
+        let mut looks = Self {
+            client,
+            budget,
+            listed: HashMap::new(),
+            unlisted: BTreeMap::new(),
+            refused: Mutex::default(),
+        };
+        if !kinds.is_empty() {
+            match list(client, budget, &kinds).await {
+                Ok(listed) => {
+                    let of_these = |look: &Look| ids.contains(&look.resource.id);
+                    let shown = listed.looks.into_iter().filter(of_these);
+                    looks.listed = shown.map(|look| (look.resource.id.clone(), look)).collect();
+                }
+                Err(error) => {
+                    let no_look = NoLook::from(&error);
+                    let failed = kinds.into_iter().map(|kind| (kind, no_look.clone()));
+                    looks.unlisted = failed.collect();
+                }
+            }
+        }
+        looks
+    }
+
+    /// The records in the order in which to ask for their looks: what the list saw first comes
+    /// first, before it is too old.
+    pub(crate) fn in_order(&self, mut records: Vec<Record>) -> Vec<Record> {
+        records.sort_by_key(|record| {
+            let look = self.listed.get(&record.reference.id);
+            let requested_at = look.map(|look| look.requested_at);
+            (requested_at.is_none(), requested_at)
+        });
+        records
+    }
+
+    /// What one resource shows: as the list saw it just now, or by its Status operation. What a
+    /// list does not show may still be there, for pages shift.
+    pub(crate) async fn of(&self, id: &ResourceId) -> Looked {
+        if let Some(look) = self.listed.get(id)
+            && !is_old(look, self.budget.now())
+        {
+            return Ok(Some(look.clone()));
+        }
+        if let Some(no_look) = self.unlisted.get(&id.kind()) {
+            return Err(no_look.clone());
+        }
+        if let Some(no_look) = self.refused().clone() {
+            return Err(no_look);
+        }
+        let looked = by_status(self.client, self.budget, id).await;
+        if let Err(no_look) = &looked
+            && no_look.token_refused
+        {
+            *self.refused() = Some(no_look.clone());
+        }
+        looked
+    }
+
+    fn refused(&self) -> std::sync::MutexGuard<'_, Option<NoLook>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a list's look is too old when its resource's turn comes.
+pub(crate) fn is_old(look: &Look, now: Timestamp) -> bool {
+    now.duration_since(look.requested_at) > YOUNG
+}
+
+/// The kinds of which there are more than their list takes requests. A list that was never read
+/// whole counts as one page.
+fn worth_a_list<'a>(
+    ids: impl IntoIterator<Item = &'a ResourceId>,
+    requests: &ListRequests,
+) -> Vec<ResourceKind> {
+    let mut of_kind = BTreeMap::<ResourceKind, u32>::new();
     for id in ids {
         *of_kind.entry(id.kind()).or_default() += 1;
     }
-    let listed = of_kind
-        .into_iter()
-        .filter(|&(kind, count)| !kind.is_sized() && count > 1)
-        .map(|(kind, _)| kind)
-        .collect();
-    take(client, clock, ids, listed).await
-}
-
-/// While following: a few by their Status operation, more by one list pass.
-pub(crate) async fn to_follow(
-    client: &Client,
-    clock: &Clock,
-    ids: &BTreeSet<ResourceId>,
-) -> HashMap<ResourceId, Looked> {
-    let listed = if ids.len() > STATUS_UP_TO {
-        ids.iter().map(ResourceId::kind).collect()
-    } else {
-        BTreeSet::new()
-    };
-    take(client, clock, ids, listed).await
-}
-
-async fn take(
-    client: &Client,
-    clock: &Clock,
-    ids: &BTreeSet<ResourceId>,
-    listed: BTreeSet<ResourceKind>,
-) -> HashMap<ResourceId, Looked> {
-    let mut looks = HashMap::new();
-    if !listed.is_empty() {
-        let kinds: Vec<_> = listed.iter().copied().collect();
-        match list(client, clock, &kinds).await {
-            Ok(listed) => looks.extend(
-                listed
-                    .looks
-                    .into_iter()
-                    .filter(|look| ids.contains(&look.resource.id))
-                    .map(|look| (look.resource.id.clone(), Ok(Some(look)))),
-            ),
-            Err(error) => {
-                let failed = ids.iter().filter(|id| listed.contains(&id.kind()));
-                looks.extend(failed.map(|id| (id.clone(), Err(NoLook::from(&error)))));
-            }
-        }
-    }
-    // What a list does not show may still be there: pages shift. Its own Status decides.
-    let rest: Vec<_> = ids.iter().filter(|id| !looks.contains_key(*id)).collect();
-    let singles: Vec<_> = stream::iter(rest)
-        .map(|id| async move { (id.clone(), by_status(client, clock, id).await) })
-        .buffer_unordered(AT_ONCE)
-        .collect()
-        .await;
-    looks.extend(singles);
-    looks
+    of_kind.retain(|kind, ids| *ids > requests.get(kind).copied().unwrap_or(1));
+    of_kind.into_keys().collect()
 }
 
 /// All that these kinds have.
 pub(crate) async fn list(
     client: &Client,
-    clock: &Clock,
+    budget: Budget<'_>,
     kinds: &[ResourceKind],
 ) -> Result<Listed, ProviderError> {
     let reading = Reading {
-        now: &|| clock.now(),
-        until: None,
+        now: &|| budget.now(),
+        until: Some(budget.until()),
         read: &|_| (),
     };
     client.list(kinds, reading).await
 }
 
 /// One resource by its Status operation.
-pub(crate) async fn by_status(client: &Client, clock: &Clock, id: &ResourceId) -> Looked {
-    let requested_at = clock.now();
+pub(crate) async fn by_status(client: &Client, budget: Budget<'_>, id: &ResourceId) -> Looked {
+    if budget.is_over() {
+        return Err(NoLook::of("there was no time left to look at it"));
+    }
+    let requested_at = budget.now();
     match client.status(id).await {
         Ok(found) => Ok(found.map(|resource| Look {
             requested_at,
@@ -166,32 +254,51 @@ pub(crate) async fn by_status(client: &Client, clock: &Clock, id: &ResourceId) -
     }
 }
 
-/// The size to which a stop of this database leads: the schedule's own, or the smallest plan that
-/// the provider lists. `Ok(None)`: not a database, or the provider lists no plan.
-pub(crate) async fn stop_target(
-    client: &Client,
-    resource: &Resource,
-    manner: &domain::configuration::Manner,
-) -> Result<Option<SavedState>, NoLook> {
-    let Size::Database(database) = &resource.size else {
-        return Ok(None);
-    };
-    let mut wanted = database.clone();
-    if let Some(nodes) = manner.stop_nodes {
-        // Never more than there are: a stop only shrinks.
-        wanted.nodes = nodes.min(database.nodes);
+/// The plans that a provider offers for databases: asked for once, however many databases are about
+/// to stop, and only if one is.
+#[derive(Debug, Default)]
+pub(crate) struct Plans(OnceCell<Result<DatabasePlans, NoLook>>);
+
+impl Plans {
+    /// The size to which a stop of this database leads: the schedule's own, or the smallest plan
+    /// that the provider lists. `Ok(None)`: not a database, or the provider lists no plan.
+    pub(crate) async fn stop_target(
+        &self,
+        client: &Client,
+        resource: &Resource,
+        manner: &domain::configuration::Manner,
+    ) -> Result<Option<SavedState>, NoLook> {
+        let Size::Database(database) = &resource.size else {
+            return Ok(None);
+        };
+        let mut wanted = database.clone();
+        if let Some(nodes) = manner.stop_nodes {
+            // Never more than there are: a stop only shrinks.
+            wanted.nodes = nodes.min(database.nodes);
+        }
+        let plan = match &manner.stop_size {
+            Some(plan) => Some(plan.clone()),
+            None => self
+                .ask(client)
+                .await
+                .as_ref()
+                .map_err(Clone::clone)?
+                .smallest(&wanted, &resource.region)
+                .map_err(|error| NoLook::from(&error))?,
+        };
+        Ok(plan.map(|plan| SavedState::Database {
+            plan,
+            nodes: wanted.nodes,
+            storage_mib: None,
+        }))
     }
-    let plan = match &manner.stop_size {
-        Some(plan) => Some(plan.clone()),
-        None => client
-            .database_plans()
-            .await
-            .and_then(|plans| plans.smallest(&wanted, &resource.region))
-            .map_err(|error| NoLook::from(&error))?,
-    };
-    Ok(plan.map(|plan| SavedState::Database {
-        plan,
-        nodes: wanted.nodes,
-        storage_mib: None,
-    }))
+
+    /// Asks for the plans, unless they were asked for already.
+    pub(crate) async fn ask(&self, client: &Client) -> &Result<DatabasePlans, NoLook> {
+        let ask = || async {
+            let plans = client.database_plans().await;
+            plans.map_err(|error| NoLook::from(&error))
+        };
+        self.0.get_or_init(ask).await
+    }
 }

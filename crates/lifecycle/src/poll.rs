@@ -1,63 +1,94 @@
 //! Poll-status: follow what is in flight until it is seen, and take the inventory. Sends no change.
 
 use std::{
+    cell::RefCell,
     collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
 
 use domain::{
     AccountName, ResourceRef, ScheduleName,
-    configuration::Configuration,
     record::{Observed, Record},
-    resource::{Look, Resource},
+    resource::{LoggedAction, Look, Resource},
 };
 use environment::{Function, Invoke, in_words};
-use provider::Client;
+use futures_util::{StreamExt as _, stream};
+use jiff::{SignedDuration, Timestamp};
+use provider::{AT_ONCE, Client};
 use store::{InForce, StoreError};
 
 use crate::{
     Context, Error,
-    act::save_rate,
-    digest, inventory,
+    act::{by_account, save_rate},
+    budget::Budget,
+    digest,
+    inventory::{self, Accounts},
     left_alone::reread,
-    looks::{self, Looked, NoLook},
+    looks::{self, ListRequests, Looked, Looks, NoLook},
     outcome::{Event, Outcome, Report},
     plan::{Seen, Setting, Write, log_since},
     settle::{self, Follow},
 };
 
-/// The waits between the looks of one invocation: looks at 0, 5, 10, 20 and 40 s, so that it ends
-/// before the next one begins.
-const WAITS: [Duration; 4] = [
-    Duration::from_secs(5),
-    Duration::from_secs(5),
-    Duration::from_secs(10),
-    Duration::from_secs(20),
+/// When an invocation looks again at what is in flight, counted from its beginning: the last time
+/// so that it ends before the next one begins.
+const LOOKS: [SignedDuration; 4] = [
+    SignedDuration::from_secs(5),
+    SignedDuration::from_secs(10),
+    SignedDuration::from_secs(20),
+    SignedDuration::from_secs(40),
 ];
 
-/// One tick: inventories that are due, then looks at what is in flight until nothing is, or
-/// until nearly a minute has passed. With nothing due it ends at once.
+/// The most that the first look of an invocation takes where inventories are due after it.
+const BEFORE_INVENTORIES: SignedDuration = SignedDuration::from_secs(20);
+
+/// How many accounts are looked at at once: a slow one does not hold up the others.
+const ACCOUNTS_AT_ONCE: usize = 8;
+
+/// As soon as so many are to be cut, stop is asked to: the rest may take longer than there is time.
+const FORCE_AT_ONCE: usize = 25;
+
+/// One tick: a look at what is in flight, inventories that are due, then more looks until nothing
+/// is in flight or nearly a minute has passed. With nothing due it ends at once.
 pub async fn tick(context: Context<'_>, invoke: &impl Invoke) -> Result<Report, Error> {
+    let budget = Budget::begin(context.clock);
     let mut report = Report::default();
-    let (configuration, mut complaints) = inventory::take_due(context, invoke, &mut report).await?;
-    let mut waiting = BTreeSet::new();
-    let mut followed = 0;
-    for wait in WAITS.iter().map(Some).chain([None]) {
-        let follows = follow_due(
-            context,
-            invoke,
-            &configuration,
-            &mut report,
-            &mut complaints,
-        );
-        waiting = follows.await?;
-        followed = followed.max(report.in_flight);
-        match wait {
-            Some(wait) if report.in_flight > 0 => context.clock.sleep(*wait).await,
-            Some(_) | None => break,
+    let accounts = Accounts::read(context, &mut report).await?;
+    let due = accounts.due(budget.now());
+    let mut watch = Watch::new(context, &accounts, accounts.complaints());
+    let first = if due.is_empty() {
+        budget
+    } else {
+        budget.for_at_most(BEFORE_INVENTORIES)
+    };
+    watch.look(first, invoke, &mut report).await?;
+    let mut followed = report.in_flight;
+    if !due.is_empty() {
+        let taken = accounts.take(&due, budget, context, invoke, &mut report);
+        for (account, error) in taken.await? {
+            watch.complaints.note(&account, &error);
+        }
+        if !watch.goes_on {
+            // Something may have begun meanwhile.
+            watch.look(budget, invoke, &mut report).await?;
+            followed = followed.max(report.in_flight);
         }
     }
-    digest::tell_due(context, &configuration, &waiting, &mut report).await?;
+    for at in LOOKS {
+        if !watch.goes_on {
+            break;
+        }
+        // What took longer has had its look, or costs one.
+        if let Ok(wait) = Duration::try_from(at - budget.elapsed()) {
+            context.clock.sleep(wait).await;
+            watch.look(budget, invoke, &mut report).await?;
+            followed = followed.max(report.in_flight);
+        }
+    }
+    if !budget.is_over_for_writing() {
+        let configuration = &accounts.configuration;
+        digest::tell_due(context, configuration, &watch.waiting, &mut report).await?;
+    }
     if report.outcomes.is_empty() && report.digests.is_empty() {
         match followed {
             0 => tracing::info!("Nothing is in flight"),
@@ -69,36 +100,44 @@ pub async fn tick(context: Context<'_>, invoke: &impl Invoke) -> Result<Report, 
 
 /// Why accounts could not be asked, as far as it was told: one reason is told once.
 #[derive(Debug, Default)]
-pub(crate) struct Complaints(BTreeMap<AccountName, String>);
+pub(crate) struct Complaints(RefCell<BTreeMap<AccountName, String>>);
 
 impl Complaints {
     /// Notes a reason that was told before, or now.
-    pub(crate) fn note(&mut self, account: &AccountName, reason: &str) {
-        self.0.insert(account.clone(), reason.to_owned());
+    pub(crate) fn note(&self, account: &AccountName, reason: &str) {
+        self.0
+            .borrow_mut()
+            .insert(account.clone(), reason.to_owned());
     }
 
     /// Whether a reason is another than the last one; notes it.
-    fn is_new(&mut self, account: &AccountName, reason: &str) -> bool {
-        let told = self.0.get(account);
-        let new = !told.is_some_and(|told| looks::is_same(told, reason));
+    fn is_new(&self, account: &AccountName, reason: &str) -> bool {
+        let new = {
+            let told = self.0.borrow();
+            let told = told.get(account);
+            !told.is_some_and(|told| looks::is_same(told, reason))
+        };
         self.note(account, reason);
         new
+    }
+
+    /// Says why nothing is known of a resource, once per account and reason: the next look is
+    /// seconds away.
+    fn complain(&self, record: &Record, no_look: &NoLook) {
+        let (reference, words) = (&record.reference, &no_look.words);
+        if self.is_new(&reference.account, words) {
+            tracing::warn!(resource.id = %reference, "Could not look at {reference}: {words}");
+        }
     }
 }
 
 /// One look at what is in flight, for somebody who waits for it.
 pub async fn look_once(context: Context<'_>, invoke: &impl Invoke) -> Result<Report, Error> {
+    let budget = Budget::begin(context.clock);
     let mut report = Report::default();
-    let mut complaints = Complaints::default();
-    let configuration = context.store.in_force().await?.configuration;
-    follow_due(
-        context,
-        invoke,
-        &configuration,
-        &mut report,
-        &mut complaints,
-    )
-    .await?;
+    let accounts = Accounts::read(context, &mut report).await?;
+    let mut watch = Watch::new(context, &accounts, Complaints::default());
+    watch.look(budget, invoke, &mut report).await?;
     Ok(report)
 }
 
@@ -115,40 +154,52 @@ pub async fn take_inventory(
 
 /// Reads each resource by its Status operation and says what that shows.
 pub async fn status(context: Context<'_>, references: &[ResourceRef]) -> Result<Report, Error> {
+    let budget = Budget::begin(context.clock);
     let in_force = context.store.in_force().await?;
     let mut report = Report::default();
-    for reference in references {
-        let known = reread(context.store, reference).await?;
-        let event = match context
-            .providers
-            .client(&reference.account, &in_force.configuration)
-            .await
-        {
-            Err(error) => Event::Declined {
-                reason: in_words(&error),
-            },
-            Ok(client) => match looks::by_status(&client, context.clock, &reference.id).await {
-                Ok(Some(look)) => Event::Status {
-                    state: in_a_line(&look.resource),
-                },
-                Ok(None) => Event::Status {
-                    state: "not found (404)".to_owned(),
-                },
-                Err(no_look) => Event::postponed(no_look.words),
-            },
-        };
-        let outcome = Outcome {
-            at: context.clock.now(),
-            subject: crate::outcome::Subject::Resource {
-                resource: reference.clone(),
-                name: known.map(|record| record.name).unwrap_or_default(),
-                follows: None,
-            },
-            event,
-        };
-        report.answer(context, [outcome]);
+    let mut answers = stream::iter(references)
+        .map(|reference| status_of(context, budget, &in_force, reference))
+        .buffered(AT_ONCE);
+    while let Some(outcome) = answers.next().await {
+        report.answer(context, [outcome?]);
     }
     Ok(report)
+}
+
+async fn status_of(
+    context: Context<'_>,
+    budget: Budget<'_>,
+    in_force: &InForce,
+    reference: &ResourceRef,
+) -> Result<Outcome, Error> {
+    let known = reread(context.store, reference).await?;
+    let client = context
+        .providers
+        .client(&reference.account, &in_force.configuration)
+        .await;
+    let event = match client {
+        Err(error) => Event::Declined {
+            reason: in_words(&error),
+        },
+        Ok(client) => match looks::by_status(&client, budget, &reference.id).await {
+            Ok(Some(look)) => Event::Status {
+                state: in_a_line(&look.resource),
+            },
+            Ok(None) => Event::Status {
+                state: "not found (404)".to_owned(),
+            },
+            Err(no_look) => Event::postponed(no_look.words),
+        },
+    };
+    Ok(Outcome {
+        at: context.clock.now(),
+        subject: crate::outcome::Subject::Resource {
+            resource: reference.clone(),
+            name: known.map(|record| record.name).unwrap_or_default(),
+            follows: None,
+        },
+        event,
+    })
 }
 
 /// What a look shows, in the words of the resource's record: a database at the size of its stop
@@ -184,110 +235,192 @@ pub fn in_a_line(resource: &Resource) -> String {
     }
 }
 
-/// One look at all that the index says is in flight; notes how much still is, and returns the
-/// schedules of what is due or in flight.
-async fn follow_due(
-    context: Context<'_>,
-    invoke: &impl Invoke,
-    configuration: &Configuration,
-    report: &mut Report,
-    complaints: &mut Complaints,
-) -> Result<BTreeSet<ScheduleName>, Error> {
-    report.in_flight = 0;
-    let hints = report.readable(context.store.due(context.clock.now()).await?);
-    let (hints, removed): (Vec<_>, Vec<_>) = hints.into_iter().partition(|record| {
-        configuration
-            .accounts
-            .contains_key(&record.reference.account)
-    });
-    inventory::mend_all(context, &removed, report).await?;
-    let (hints, due): (Vec<_>, Vec<_>) = hints
-        .into_iter()
-        .partition(|record| record.in_flight().is_some());
-    let mut waiting: BTreeSet<_> = due.into_iter().filter_map(|r| r.schedule).collect();
-    let references: Vec<_> = hints.into_iter().map(|record| record.reference).collect();
-    if references.is_empty() {
-        return Ok(waiting);
-    }
-    let records = report.readable(context.store.records(&references).await?);
-    let in_force = context.store.in_force().await?;
-    let mut by_account = BTreeMap::<AccountName, Vec<Record>>::new();
-    for record in records {
-        if record.in_flight().is_some() {
-            by_account
-                .entry(record.reference.account.clone())
-                .or_default()
-                .push(record);
+/// What is in flight, as one invocation sees it.
+struct Watch<'a> {
+    context: Context<'a>,
+    complaints: Complaints,
+    accounts: &'a Accounts,
+    /// How many requests each account's client had sent before this invocation's first look.
+    before: BTreeMap<AccountName, u64>,
+    /// The schedules of what is due or in flight.
+    waiting: BTreeSet<ScheduleName>,
+    /// Whether something is in flight that may be looked at again.
+    goes_on: bool,
+}
+
+impl<'a> Watch<'a> {
+    fn new(context: Context<'a>, accounts: &'a Accounts, complaints: Complaints) -> Self {
+        Self {
+            context,
+            complaints,
+            accounts,
+            before: BTreeMap::new(),
+            waiting: BTreeSet::new(),
+            goes_on: false,
         }
     }
-    for (account, records) in by_account {
-        let client = context
-            .providers
-            .client(&account, &in_force.configuration)
-            .await;
-        let client = match client {
-            Ok(client) => client,
-            Err(error) => {
-                let reason = in_words(&error);
-                if complaints.is_new(&account, &reason) {
-                    let now = context.clock.now();
-                    let event = Event::postponed(reason);
-                    report.add(context, [Outcome::of_account(&account, now, event)]);
+
+    /// One look at all that the index says is in flight; notes how much still is.
+    async fn look(
+        &mut self,
+        budget: Budget<'_>,
+        invoke: &impl Invoke,
+        report: &mut Report,
+    ) -> Result<(), Error> {
+        report.in_flight = 0;
+        self.goes_on = false;
+        let context = self.context;
+        let hints = report.readable(context.store.due(context.clock.now()).await?);
+        let configured = &self.accounts.configuration.accounts;
+        let (hints, removed): (Vec<_>, Vec<_>) = hints
+            .into_iter()
+            .partition(|record| configured.contains_key(&record.reference.account));
+        inventory::mend_all(context, &removed, report).await?;
+        let (hints, due): (Vec<_>, Vec<_>) = hints
+            .into_iter()
+            .partition(|record| record.in_flight().is_some());
+        self.waiting = due.into_iter().filter_map(|r| r.schedule).collect();
+        let references: Vec<_> = hints.into_iter().map(|record| record.reference).collect();
+        if references.is_empty() {
+            return Ok(());
+        }
+        let records = report.readable(context.store.records(&references).await?);
+        let in_force = context.store.in_force().await?;
+        let in_flight = records.into_iter().filter(|r| r.in_flight().is_some());
+        let mut looking = Vec::new();
+        for (account, records) in by_account(in_flight) {
+            let client = context
+                .providers
+                .client(&account, &in_force.configuration)
+                .await;
+            match client {
+                Ok(client) if self.has_used_its_share(&account, &client) => {
+                    report.in_flight += records.len();
+                    let schedules = records.into_iter().filter_map(|record| record.schedule);
+                    self.waiting.extend(schedules);
                 }
-                continue;
+                Ok(client) => looking.push((account, client, records)),
+                Err(error) => {
+                    let reason = in_words(&error);
+                    if self.complaints.is_new(&account, &reason) {
+                        let now = context.clock.now();
+                        let event = Event::postponed(reason);
+                        report.add(context, [Outcome::of_account(&account, now, event)]);
+                    }
+                }
+            }
+        }
+        let follow = |(account, client, records): (AccountName, Client, Vec<Record>)| {
+            let (complaints, in_force) = (&self.complaints, &in_force);
+            let requests = self.accounts.list_requests(&account);
+            async move {
+                let follower = Follower {
+                    context,
+                    budget,
+                    client: &client,
+                    in_force,
+                    complaints,
+                };
+                let round = follower.follow(records, &requests, invoke).await;
+                save_rate(&context, &account, &client).await;
+                round
             }
         };
-        let follower = Follower {
-            context,
-            client: &client,
-            in_force: &in_force,
-        };
-        let follows = follower.follow(records, invoke, report, complaints);
-        waiting.extend(follows.await);
-        save_rate(&context, &account, &client).await;
+        let rounds: Vec<_> = stream::iter(looking)
+            .map(follow)
+            .buffer_unordered(ACCOUNTS_AT_ONCE)
+            .collect()
+            .await;
+        for round in rounds {
+            report.outcomes.extend(round.outcomes);
+            report.in_flight += round.in_flight;
+            self.goes_on |= round.in_flight > 0;
+            self.waiting.extend(round.waiting);
+        }
+        Ok(())
     }
-    Ok(waiting)
+
+    /// Whether this invocation has asked as much of an account as its limit allows in a minute. The
+    /// first look of each invocation is taken all the same.
+    fn has_used_its_share(&mut self, account: &AccountName, client: &Client) -> bool {
+        let sent = client.requests();
+        let Some(before) = self.before.get(account) else {
+            self.before.insert(account.clone(), sent);
+            return false;
+        };
+        let share = client.rate().map_or(u64::MAX, |rate| rate.limit / 60);
+        sent.saturating_sub(*before) >= share
+    }
+}
+
+/// What one look at an account's transitions came to.
+#[derive(Debug, Default)]
+struct Round {
+    outcomes: Vec<Outcome>,
+    /// How many go on.
+    in_flight: usize,
+    /// Their schedules.
+    waiting: BTreeSet<ScheduleName>,
 }
 
 /// Follows transitions of one account.
 pub(crate) struct Follower<'a> {
     pub context: Context<'a>,
+    pub budget: Budget<'a>,
     pub client: &'a Client,
     pub in_force: &'a InForce,
+    pub complaints: &'a Complaints,
 }
 
 impl Follower<'_> {
-    /// Looks at each; counts those that go on, and returns their schedules.
+    /// Looks at each.
     async fn follow(
         &self,
-        records: Vec<Record>,
+        mut records: Vec<Record>,
+        requests: &ListRequests,
         invoke: &impl Invoke,
-        report: &mut Report,
-        complaints: &mut Complaints,
-    ) -> BTreeSet<ScheduleName> {
+    ) -> Round {
         let ids: BTreeSet<_> = records.iter().map(|r| r.reference.id.clone()).collect();
-        let looks = looks::to_follow(self.client, self.context.clock, &ids).await;
-        let mut waiting = BTreeSet::new();
+        let looks = Looks::to_follow(self.client, self.budget, &ids, requests).await;
+        let first = turn(self.budget.now(), records.len());
+        records.rotate_left(first);
+        let mut round = Round::default();
         let mut to_force = Vec::new();
-        for record in records {
-            let Some(looked) = looks.get(&record.reference.id) else {
-                continue;
-            };
-            if let Err(no_look) = looked {
-                complain(&record, no_look, complaints);
+        let followed = stream::iter(looks.in_order(records))
+            .map(|record| self.follow_one(record, &looks))
+            .buffer_unordered(AT_ONCE);
+        let mut followed = std::pin::pin!(followed);
+        while let Some(one) = followed.next().await {
+            if !one.followed.ended {
+                round.in_flight += 1;
+                round.waiting.extend(one.schedule);
             }
-            let (reference, schedule) = (record.reference.clone(), record.schedule.clone());
-            let follow = self.decide(&record, looked).await;
-            let settled = self.carry_out(record, follow, &mut to_force).await;
-            if !settled.ended {
-                report.in_flight += 1;
-                waiting.extend(schedule);
+            round.outcomes.extend(one.followed.outcomes);
+            to_force.extend(one.to_force);
+            if to_force.len() >= FORCE_AT_ONCE {
+                self.ask_to_force(std::mem::take(&mut to_force), invoke)
+                    .await;
             }
-            report.outcomes.extend(settled.outcomes);
-            tracing::debug!(resource.id = %reference, "Looked at {reference}");
         }
         self.ask_to_force(to_force, invoke).await;
-        waiting
+        round
+    }
+
+    async fn follow_one(&self, record: Record, looks: &Looks<'_>) -> One {
+        let looked = looks.of(&record.reference.id).await;
+        if let Err(no_look) = &looked {
+            self.complaints.complain(&record, no_look);
+        }
+        let (reference, schedule) = (record.reference.clone(), record.schedule.clone());
+        let follow = self.decide(&record, &looked).await;
+        let mut to_force = Vec::new();
+        let followed = self.carry_out(record, follow, &mut to_force).await;
+        tracing::debug!(resource.id = %reference, "Looked at {reference}");
+        One {
+            schedule,
+            followed,
+            to_force,
+        }
     }
 
     /// Judges one look.
@@ -302,23 +435,42 @@ impl Follower<'_> {
                 return Follow::Wait;
             }
         };
-        let mut log = Vec::new();
-        if settle::needs_log(record, &look.resource, self.context.clock.now())
-            && let Some(since) = log_since(record)
-        {
-            match self.client.actions(&record.reference.id, since).await {
-                Ok(actions) => log = actions,
-                // Without the log nothing may be concluded from the status alone.
-                Err(_) => return Follow::Wait,
+        match self.log(record, look).await {
+            Ok(log) => {
+                let seen = Seen {
+                    resource: &look.resource,
+                    requested_at: look.requested_at,
+                    log: &log,
+                    target: None,
+                };
+                settle::follow(record, seen, self.setting())
+            }
+            // Without the log nothing may be concluded from the status alone.
+            Err(no_look) => {
+                self.complaints.complain(record, &no_look);
+                Follow::Wait
             }
         }
-        let seen = Seen {
-            resource: &look.resource,
-            requested_at: look.requested_at,
-            log: &log,
-            target: None,
+    }
+
+    /// The machine's log, if it can tell something that the look does not. A look that has become
+    /// too old meanwhile supports nothing.
+    async fn log(&self, record: &Record, look: &Look) -> Result<Vec<LoggedAction>, NoLook> {
+        let too_old = |now| NoLook::too_old(look, now).map_or(Ok(()), Err);
+        let now = self.context.clock.now();
+        too_old(now)?;
+        let Some(since) =
+            log_since(record).filter(|_| settle::needs_log(record, &look.resource, now))
+        else {
+            return Ok(Vec::new());
         };
-        settle::follow(record, seen, self.setting())
+        if self.budget.is_over() {
+            return Err(NoLook::of("there was no time left to read its log"));
+        }
+        let log = self.client.actions(&record.reference.id, since).await;
+        let log = log.map_err(|error| NoLook::from(&error))?;
+        too_old(self.context.clock.now())?;
+        Ok(log)
     }
 
     /// Writes what following led to.
@@ -381,6 +533,24 @@ impl Follower<'_> {
     }
 }
 
+/// With which of so many a look begins: another each minute, so that where there is no time for all
+/// it is not always the same that are left out.
+fn turn(now: Timestamp, of: usize) -> usize {
+    let minute = usize::try_from(now.as_second() / 60).unwrap_or_default();
+    // A prime: the turns reach each of them.
+    minute
+        .wrapping_mul(7919)
+        .checked_rem(of)
+        .unwrap_or_default()
+}
+
+/// One record that was followed.
+struct One {
+    schedule: Option<ScheduleName>,
+    followed: Followed,
+    to_force: Vec<ResourceRef>,
+}
+
 /// What became of one record that was followed.
 #[derive(Debug, Default)]
 pub(crate) struct Followed {
@@ -390,13 +560,4 @@ pub(crate) struct Followed {
     pub outcomes: Vec<Outcome>,
     /// The record, if it was written.
     pub record: Option<Record>,
-}
-
-/// Says why a look failed, once per account and reason: the next one is seconds away.
-fn complain(record: &Record, no_look: &NoLook, complaints: &mut Complaints) {
-    let reference = &record.reference;
-    let words = &no_look.words;
-    if complaints.is_new(&reference.account, words) {
-        tracing::warn!(resource.id = %reference, "Could not look at {reference}: {words}");
-    }
 }

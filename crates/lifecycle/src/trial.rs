@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Access, Context,
+    budget::Budget,
     inventory::kinds,
     looks::{self, NoLook},
 };
@@ -33,6 +34,7 @@ pub struct Trial {
 
 /// Lists each account once, its datacenters left aside: who chooses some wants to see the others.
 pub async fn trials(context: Context<'_>, accounts: &BTreeMap<AccountName, Account>) -> Vec<Trial> {
+    let budget = Budget::begin(context.clock);
     let everywhere = |account: &Account| Account {
         datacenters: Vec::new(),
         ..account.clone()
@@ -48,7 +50,7 @@ pub async fn trials(context: Context<'_>, accounts: &BTreeMap<AccountName, Accou
     };
     let mut trials = Vec::new();
     for name in accounts.keys() {
-        let (found, error) = match list_with_all(context, name, &configuration).await {
+        let (found, error) = match list_with_all((context, budget), name, &configuration).await {
             Ok(found) => (found, None),
             Err(words) => (Vec::new(), Some(words)),
         };
@@ -63,18 +65,18 @@ pub async fn trials(context: Context<'_>, accounts: &BTreeMap<AccountName, Accou
 
 /// What the account's list shows to whom only looks. Each of its tokens has to be accepted.
 async fn list_with_all(
-    context: Context<'_>,
+    asking: (Context<'_>, Budget<'_>),
     name: &AccountName,
     configuration: &Configuration,
 ) -> Result<Vec<Record>, String> {
     let account = configuration.accounts.get(name);
     if account.is_none_or(|account| account.read_token.is_none()) {
-        return list(context, Access::Change, name, configuration).await;
+        return list(asking, Access::Change, name, configuration).await;
     }
     let mut found = Vec::new();
     let mut failures = Vec::new();
     for (access, key) in [(Access::Change, "token"), (Access::Read, "read_token")] {
-        match list(context, access, name, configuration).await {
+        match list(asking, access, name, configuration).await {
             Ok(records) => found = records,
             Err(words) => failures.push(format!("with its {key}: {words}")),
         }
@@ -87,14 +89,14 @@ async fn list_with_all(
 }
 
 async fn list(
-    context: Context<'_>,
+    (context, budget): (Context<'_>, Budget<'_>),
     access: Access,
     account: &AccountName,
     configuration: &Configuration,
 ) -> Result<Vec<Record>, String> {
     let client = context.providers.client_to(access, account, configuration);
     let client = client.await.map_err(|error| in_words(&error))?;
-    let listed = looks::list(&client, context.clock, kinds(account, configuration)).await;
+    let listed = looks::list(&client, budget, kinds(account, configuration)).await;
     let listed = listed.map_err(|error| {
         if NoLook::from(&error).token_refused {
             // The next trial is of what is kept there then.

@@ -16,16 +16,16 @@ mod records;
 mod tables;
 mod write;
 
-use std::{fmt, ops::Deref};
+use std::{collections::BTreeMap, fmt, ops::Deref};
 
 use aws_config::SdkConfig;
 use aws_sdk_dynamodb::Client;
 use domain::{
-    AccountName, ResourceRef, ScheduleName,
+    AccountName, ResourceKind, ResourceRef, ScheduleName,
     record::{Cause, Direction, Record},
     resource::SavedState,
 };
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 pub use condition::{TableCondition, TableTrouble};
@@ -176,9 +176,22 @@ pub struct AccountState {
     /// Whether it failed for the account's token: refused, or not to be had.
     #[serde(default, skip_serializing_if = "is_false")]
     pub token_fails: bool,
+    /// What listing it took the last time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<ListCost>,
     /// What the provider said of its rate limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
+}
+
+/// What listing an account took: how large it is, and how slow.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListCost {
+    /// How many requests the list of each kind takes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub requests: BTreeMap<ResourceKind, u32>,
+    /// How long the last inventory took, or was tried.
+    pub took: SignedDuration,
 }
 
 impl AccountState {
@@ -191,6 +204,7 @@ impl AccountState {
             tried_at: None,
             error: None,
             token_fails: false,
+            cost: None,
             rate: None,
         }
     }

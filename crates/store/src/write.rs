@@ -173,7 +173,7 @@ impl Store {
             .update_account_state(&state.account)
             .condition_expression(KNOWN_FORMAT);
         let (mut set, mut remove) = (vec![SET_ACCOUNT.to_owned()], Vec::new());
-        for name in ["listed_at", "tried_at", "error", "token_fails"] {
+        for name in ["listed_at", "tried_at", "error", "token_fails", "cost"] {
             let placeholder = format!("#{name}");
             match learnt.remove(name) {
                 Some(value) => {

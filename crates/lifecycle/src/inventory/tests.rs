@@ -63,6 +63,7 @@ fn inventory<T>(case: &Case, first: bool, todo: impl FnOnce(Inventory<'_>) -> T)
     let client = Client::digitalocean(endpoints.digitalocean, "token".into(), http);
     todo(Inventory {
         context,
+        budget: Budget::begin(&clock),
         account: &case.record.reference.account,
         in_force: &in_force,
         client: &client,

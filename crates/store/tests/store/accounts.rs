@@ -24,6 +24,7 @@ fn listed(rate: Option<Rate>) -> AccountState {
         tried_at: Some(monday()),
         error: None,
         token_fails: false,
+        cost: None,
         rate,
     }
 }

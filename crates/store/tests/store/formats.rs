@@ -162,6 +162,7 @@ fn account_state() -> AccountState {
         tried_at: Some(monday()),
         error: None,
         token_fails: false,
+        cost: None,
         rate: Some(Rate {
             remaining: 3500,
             at: monday(),

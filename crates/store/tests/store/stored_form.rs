@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, slice};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{
-    AccountName,
+    AccountName, ResourceKind,
     configuration::{
         Account, Configuration, Datacenter, Generation, Mode, Override, Settings, Target,
     },
@@ -19,9 +19,10 @@ use domain::{
     schedule::Wish,
 };
 use insta::assert_snapshot;
+use jiff::SignedDuration;
 use serde_json::Value;
 use store::{
-    AccountState, Digested, Ending, Head, HistoryEntry, LogEntry, Rate, StoreError,
+    AccountState, Digested, Ending, Head, HistoryEntry, ListCost, LogEntry, Rate, StoreError,
     item::{self, ConfigurationItem, HeadItem, Item},
 };
 
@@ -752,6 +753,10 @@ async fn the_form_of_what_was_learnt_of_an_account() {
         tried_at: Some(at("2026-06-15T07:05:00Z")),
         error: Some("token refused".to_owned()),
         token_fails: true,
+        cost: Some(ListCost {
+            requests: [(ResourceKind::Server, 100)].into(),
+            took: SignedDuration::from_secs(13),
+        }),
         rate: Some(Rate {
             remaining: 3500,
             at: monday(),
@@ -763,6 +768,12 @@ async fn the_form_of_what_was_learnt_of_an_account() {
     assert_snapshot!(shown(&items[0]), @r#"
     {
       "account": "hz-eu",
+      "cost": {
+        "requests": {
+          "server": 100
+        },
+        "took": "PT13S"
+      },
       "error": "token refused",
       "format": 1,
       "generation_key": "state",

@@ -1,0 +1,387 @@
+//! Accounts that are large, and clouds that are slow: on the stepped clock each answer takes its
+//! time, and an invocation is ended when AWS would end it.
+
+use std::{collections::BTreeSet, fmt::Write as _};
+
+use aws_sdk_dynamodb::types::{PutRequest, WriteRequest};
+use cloud_simulator::Entry;
+use domain::{
+    ResourceRef,
+    record::{Record, Writer},
+    resource::{Power, Resource, Size},
+};
+use environment::{Clock, SteppedClock, Tokens, aws::local_config};
+use jiff::SignedDuration;
+use lifecycle::{Access, Context, Event, Providers, outcome::Subject};
+use provider::{Endpoints, http_client};
+use serde_json::json;
+use store::{Store, Tables, item};
+
+use crate::support::{
+    ACCOUNTS, CountingProxy, Noted, World, droplet, fault, instant, monday, office_hours,
+    reference, run, run_logged, server, timer,
+};
+
+/// How many servers one account has; 50 are on a page.
+const SERVERS: u64 = 5000;
+
+/// Three schedules, each for more of the servers of one account.
+const SCHEDULES: &str = r#"
+    max_stops = 250
+    [accounts.hz-eu]
+    provider = "hetzner"
+    token = "env:HZ_TOKEN"
+
+    [schedules.handful]
+    timezone = "Europe/Berlin"
+    periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
+
+    [schedules.hundred]
+    timezone = "Europe/Berlin"
+    periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:02" }]
+
+    [schedules.many]
+    timezone = "Europe/Berlin"
+    periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:04" }]
+"#;
+
+/// The schedule of one of the servers: those of each are on all pages.
+fn schedule(id: u64) -> Option<&'static str> {
+    match id {
+        1 | 2500 | 5000 => Some("handful"),
+        id if id % 50 == 7 => Some("hundred"),
+        id if id % 20 == 11 => Some("many"),
+        _ => None,
+    }
+}
+
+fn of(name: &str) -> BTreeSet<String> {
+    let ids = (1..=SERVERS).filter(|&id| schedule(id) == Some(name));
+    ids.map(|id| format!("hz-eu/server/{id}")).collect()
+}
+
+fn project() -> String {
+    let mut fleet = ACCOUNTS.to_owned();
+    for id in 1..=SERVERS {
+        write!(fleet, "[[servers]]\nid = {id}\nname = \"ci-{id}\"\n").unwrap();
+        if let Some(schedule) = schedule(id) {
+            writeln!(fleet, "labels = {{ offhours = \"{schedule}\" }}").unwrap();
+        }
+    }
+    fleet
+}
+
+/// Each request of an account takes so long from now on.
+fn take(world: &World, account: &str, by: &str) {
+    world.simulator().add_fault(fault(&json!({
+        "match": { "account": account },
+        "times": u32::MAX,
+        "does": { "delay": { "by": by } },
+    })));
+}
+
+/// The servers as an earlier inventory recorded them, a batch at a time.
+async fn record_all(world: &World) {
+    let config = local_config(&format!("http://{}", world.local.engine_address));
+    let client = aws_sdk_dynamodb::Client::new(&config);
+    let table = Tables::prefixed("offhours-").resources;
+    let puts: Vec<_> = (1..=SERVERS)
+        .map(|id| {
+            let mut record = first_seen(id);
+            record.revision.0 = 1;
+            let put = PutRequest::builder().set_item(Some(item::of_record(&record).unwrap()));
+            let put = put.build().unwrap();
+            WriteRequest::builder().put_request(put).build()
+        })
+        .collect();
+    for batch in puts.chunks(25) {
+        let written = client
+            .batch_write_item()
+            .request_items(&table, batch.to_vec());
+        written.send().await.unwrap();
+    }
+}
+
+fn first_seen(id: u64) -> Record {
+    let reference = reference(&format!("hz-eu/server/{id}"));
+    let seen = Resource {
+        id: reference.id.clone(),
+        name: format!("ci-{id}"),
+        cluster: None,
+        tags: schedule(id)
+            .map(|name| format!("offhours={name}"))
+            .into_iter()
+            .collect(),
+        region: "fsn1".to_owned(),
+        power: Power::Running,
+        busy: None,
+        size: Size::Machine {
+            plan: "cx22".to_owned(),
+        },
+        unsupported: None,
+    };
+    Record::first_seen(reference, &seen)
+}
+
+/// The resources that were seen at the end of a transition since the last time.
+fn seen(world: &mut World, told: &mut usize) -> BTreeSet<String> {
+    let outcomes = world.outcomes();
+    let new =
+        outcomes[*told..]
+            .iter()
+            .filter_map(|outcome| match (&outcome.subject, &outcome.event) {
+                (Subject::Resource { resource, .. }, Event::Seen { .. }) => {
+                    Some(resource.to_string())
+                }
+                _ => None,
+            });
+    let new = new.collect();
+    *told = outcomes.len();
+    new
+}
+
+#[test]
+fn five_thousand_servers_at_a_second_a_page_are_stopped_and_started() {
+    run(async {
+        let mut world = World::start(SCHEDULES, &project(), monday("17:57:30")).await;
+        record_all(&world).await;
+        take(&world, "hz-eu", "1s");
+        let mut told = 0;
+        for (until, name) in [
+            ("18:01:50", "handful"),
+            ("18:03:50", "hundred"),
+            ("18:08:50", "many"),
+        ] {
+            world.run_until(monday(until)).await;
+            assert_eq!(seen(&mut world, &mut told), of(name), "{name}");
+        }
+        // The night is left out: nothing is due in it.
+        world
+            .local
+            .tick_at(instant("2026-11-24T06:58:00Z"))
+            .await
+            .unwrap();
+        world.run_until(instant("2026-11-24T07:08:50Z")).await;
+        let all = &(&of("handful") | &of("hundred")) | &of("many");
+        assert_eq!(seen(&mut world, &mut told), all);
+        assert_eq!(world.touched(), all);
+    });
+}
+
+/// A Hetzner project of which the inventory comes first, and another account.
+const SLOW_FIRST: &str = r#"
+    [accounts.a-slow]
+    provider = "hetzner"
+    token = "env:HZ_TOKEN"
+    [accounts.b-fine]
+    provider = "digitalocean"
+    token = "env:DO_TOKEN"
+
+    [schedules.office]
+    timezone = "Europe/Berlin"
+    periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
+"#;
+
+fn slow_first(servers: u64) -> String {
+    let mut fleet = ACCOUNTS
+        .replace("hz-eu", "a-slow")
+        .replace("do-main", "b-fine");
+    fleet.push_str(&droplet(1, "web", &["offhours:office"]));
+    for id in 11..11 + servers {
+        fleet.push_str(&server(id, ""));
+    }
+    fleet
+}
+
+#[test]
+fn a_cloud_that_answers_after_fifteen_seconds_is_followed_and_holds_nobody_up() {
+    run(async {
+        let mut world = World::start(SLOW_FIRST, &slow_first(3), monday("17:53:30")).await;
+        world.run_until(monday("17:54:30")).await;
+        take(&world, "a-slow", "15s");
+        world.run_until(monday("18:01:30")).await;
+        assert!(world.was_seen("b-fine/droplet/1"));
+        world.run_until(monday("18:04:30")).await;
+        for id in 11..=13 {
+            assert!(world.was_seen(&format!("a-slow/server/{id}")), "{id}");
+        }
+    });
+}
+
+#[test]
+fn an_account_that_cannot_be_listed_in_time_says_so_and_takes_no_time_from_the_others() {
+    run(async {
+        let fleet = slow_first(1500);
+        let mut world = World::start(SLOW_FIRST, &fleet, monday("17:29:30")).await;
+        take(&world, "a-slow", "15s");
+        world.run_until(monday("18:06:30")).await;
+        assert!(world.was_seen("b-fine/droplet/1"));
+        let states = world.local.store().account_states().await.unwrap().read;
+        let state = |name: &str| &states[&name.parse().unwrap()];
+        assert!(state("b-fine").listed_at.unwrap() >= monday("18:00:00"));
+        let error = state("a-slow").error.as_deref().unwrap();
+        assert!(error.contains("not finished in time"), "{error}");
+        assert!(error.contains("of 30 pages"), "{error}");
+        // Each try costs one turn in five minutes, not each minute's.
+        let log = world.simulator().log();
+        let is_first = |entry: &&Entry| entry.request.query.ends_with("&page=1");
+        assert_eq!(
+            log.iter().filter(is_first).filter(|e| is_slow(e)).count(),
+            8
+        );
+        let told = world.outcomes().iter().filter(|outcome| {
+            matches!(&outcome.subject, Subject::Account { account } if account.as_str() == "a-slow")
+        });
+        assert_eq!(told.count(), 1);
+    });
+}
+
+fn is_slow(entry: &Entry) -> bool {
+    entry
+        .account
+        .as_ref()
+        .is_some_and(|name| name.as_str() == "a-slow")
+}
+
+#[test]
+fn what_a_slow_inventory_saw_long_ago_is_looked_at_again_before_it_counts() {
+    run(async {
+        // The list has three pages; the stuck server is on the first.
+        let mut fleet = ACCOUNTS.to_owned();
+        fleet.push_str(&server(1, "ignores_shutdown = true"));
+        for id in 2..=120 {
+            writeln!(fleet, "[[servers]]\nid = {id}\nname = \"ci-{id}\"").unwrap();
+        }
+        let configuration = office_hours("", "", "force = false");
+        let mut world = World::start(&configuration, &fleet, monday("17:58:30")).await;
+        world.run_until(monday("18:02:30")).await;
+        let stuck = |event: &Event| matches!(event, Event::Stuck { .. });
+        assert!(world.events("hz-eu/server/1").iter().any(stuck));
+        take(&world, "hz-eu", "19s");
+        let server = reference("hz-eu/server/1");
+        world
+            .simulator()
+            .person(&server, cloud_simulator::Act::PowerOff)
+            .unwrap();
+        world.run_until(monday("18:05:30")).await;
+        assert!(world.was_seen("hz-eu/server/1"));
+    });
+}
+
+#[test]
+fn a_database_stops_however_long_its_plans_take_to_tell() {
+    run(async {
+        let fleet = format!(
+            "{ACCOUNTS}[[databases]]\nid = \"d1\"\nname = \"orders\"\nengine = \"pg\"\n\
+             plan = \"db-s-2vcpu-4gb\"\ntags = [\"offhours:office\"]\n"
+        );
+        let world = World::start(&office_hours("", "", ""), &fleet, monday("17:58:30")).await;
+        world.run_until(monday("17:59:30")).await;
+        take(&world, "do-main", "19s");
+        world.run_until(monday("18:01:30")).await;
+        assert_eq!(world.changes().len(), 1);
+    });
+}
+
+#[test]
+fn where_a_look_is_too_old_when_its_log_is_read_that_is_said() {
+    let ((), logged) = run_logged(async {
+        let fleet = [ACCOUNTS, &droplet(1, "web", &["offhours:office"])].concat();
+        let world = World::start(&office_hours("", "", ""), &fleet, monday("17:58:30")).await;
+        world.run_until(monday("17:59:30")).await;
+        world.simulator().add_fault(fault(&json!({
+            "match": { "method": "POST" }, "does": { "answer": { "status": 503 } },
+        })));
+        world.run_until(monday("18:00:30")).await;
+        take(&world, "do-main", "16s");
+        world.run_until(monday("18:04:30")).await;
+        assert_eq!(world.changes().len(), 1);
+    });
+    let said = "Did nothing about do-main/droplet/1: the provider answers too slowly";
+    assert!(logged.contains(said), "{logged}");
+    assert!(!logged.contains("ERROR"), "{logged}");
+}
+
+#[test]
+fn an_inventory_that_is_not_written_in_time_goes_on_with_the_next_tick_and_holds_nothing() {
+    run(async {
+        let droplets: String = (1..=150)
+            .map(|id| droplet(id, &format!("web-{id}"), &["offhours:office"]))
+            .collect();
+        let fleet = [ACCOUNTS, &droplets].concat();
+        let configuration = office_hours("", "", "");
+        let world = World::start(&configuration, &fleet, monday("09:00:00")).await;
+        let stepped = SteppedClock::at(monday("09:00:00"));
+        let clock = Clock::from(stepped.clone());
+        let takes = Some((stepped.clone(), SignedDuration::from_secs(1)));
+        let (_, store) = CountingProxy::taking(world.local.engine_address, takes).await;
+        let clouds = world.local.clouds_url().unwrap().clone();
+        let endpoints = Endpoints {
+            digitalocean: clouds.clone(),
+            hetzner: clouds,
+        };
+        let token = ("env:DO_TOKEN".parse().unwrap(), "secret-do-token".into());
+        let tokens = Tokens::known([token]);
+        let providers = Providers::new(Access::Read, tokens, endpoints, http_client().unwrap());
+        let writer = Writer("a test".to_owned());
+        let context = Context {
+            store: &store,
+            providers: &providers,
+            clock: &clock,
+            writer: &writer,
+            tell: &|_: &lifecycle::Outcome| (),
+        };
+        let mut recorded = Vec::new();
+        for minute in 1..=4 {
+            let event = serde_json::from_value(timer()).unwrap();
+            let began = clock.now();
+            poll_status::handle(context, &Noted::default(), event)
+                .await
+                .unwrap();
+            let took = clock.now().duration_since(began);
+            assert!(took < SignedDuration::from_secs(75), "{took:#}");
+            stepped.advance_to(monday("09:00:00") + SignedDuration::from_mins(2 * minute));
+            recorded.push(listed(world.local.store()).await);
+        }
+        // The account that was never tried has the second tick.
+        let [(first, false), _, (third, false), (150, true)] = recorded[..] else {
+            panic!("{recorded:?}");
+        };
+        assert!(0 < first && first < third, "{recorded:?}");
+        for id in 1..=150 {
+            let record = world.record(&format!("do-main/droplet/{id}")).await;
+            assert!(!record.held, "{id}");
+        }
+    });
+}
+
+/// How many Droplets are recorded, and whether the account was listed whole.
+async fn listed(store: &Store) -> (usize, bool) {
+    let account = "do-main".parse().unwrap();
+    let records = store.records_of(&account).await.unwrap().read;
+    let states = store.account_states().await.unwrap().read;
+    (records.len(), states[&account].listed_at.is_some())
+}
+
+#[test]
+fn two_hundred_and_fifty_servers_that_do_not_react_are_all_cut() {
+    run(async {
+        let servers: String = (1..=250)
+            .map(|id| server(id, "ignores_shutdown = true"))
+            .collect();
+        let fleet = [ACCOUNTS, &servers].concat();
+        let configuration = office_hours("max_stops = 250", "", "");
+        let world = World::start(&configuration, &fleet, monday("17:58:30")).await;
+        world.run_until(monday("17:59:30")).await;
+        take(&world, "hz-eu", "0.3s");
+        world.run_until(monday("18:03:00")).await;
+        let cut = |entry: &&Entry| entry.request.path.ends_with("/actions/poweroff");
+        let log = world.simulator().log();
+        let cut: BTreeSet<ResourceRef> = log
+            .iter()
+            .filter(cut)
+            .filter_map(|entry| entry.resource.clone())
+            .collect();
+        assert_eq!(cut.len(), 250);
+    });
+}
