@@ -136,6 +136,32 @@ fn what_is_due_is_handed_over_in_batches_of_a_hundred() {
 }
 
 #[test]
+fn the_allowance_of_the_last_inventory_counts_until_the_next_one_has_told_another() {
+    run(async {
+        let configuration = office_hours("", "", "");
+        let world = World::start(&configuration, ACCOUNTS, monday("17:54:30")).await;
+        world.run_until(monday("17:55:30")).await;
+        for id in 1..=30 {
+            add_record(world.local.store(), id).await;
+        }
+        let rate = store::Rate {
+            remaining: 40,
+            at: monday("17:55:00"),
+        };
+        let account = "hz-eu".parse().unwrap();
+        world.local.store().save_rate(&account, rate).await.unwrap();
+        let (_, store) = CountingProxy::before(world.local.engine_address).await;
+        // At a whole five minutes, where edges are, it is as old as it gets.
+        for (now, stops) in [("18:00:01", 10), ("18:01:04", 10), ("18:01:06", 30)] {
+            let event = serde_json::from_value(timer()).unwrap();
+            let invoke = Noted::default();
+            let told = dispatch::handle(&store, &invoke, event, monday(now)).await;
+            assert_eq!(told.unwrap().stops.len(), stops, "{now}");
+        }
+    });
+}
+
+#[test]
 fn databases_that_stop_together_ask_once_for_the_plans_that_there_are() {
     run(async {
         let databases: String = (1..=5)

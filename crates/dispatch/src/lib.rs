@@ -10,7 +10,7 @@ use domain::{
     AccountName, ResourceRef,
     decision::{Decision, judge},
     membership::Subject,
-    record::{Direction, OBSERVATION_AGE, Record, SKEW},
+    record::{Direction, INVENTORY_INTERVAL, OBSERVATION_AGE, Record, SKEW},
 };
 use environment::{Function, Invoke, in_words};
 use jiff::{SignedDuration, Timestamp};
@@ -20,11 +20,14 @@ use store::{AccountState, Found, Head, InForce, Reader, StoreError};
 /// The most references in one event.
 const BATCH: usize = 100;
 
-/// Requests that one hand-out costs at most: a look and a change.
+/// Requests that one hand-out costs: a look and a change. What a batch of databases is told of the
+/// plans that there are is one more for all of them.
 const REQUESTS_EACH: u64 = 2;
 
-/// The rate is told at the end of each invocation; older than this, it says nothing.
-const RATE_AGE: SignedDuration = SignedDuration::from_mins(5);
+/// The rate is told by every inventory, and by whatever asks in between; older than this, it says
+/// nothing. The tick before an inventory, and one that is late, still pace by the last one.
+const RATE_AGE: SignedDuration =
+    SignedDuration::from_secs(INVENTORY_INTERVAL.as_secs() + SKEW.as_secs() + 60);
 
 /// What one tick handed out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
