@@ -339,6 +339,55 @@ fn a_rollback_brings_back_what_was_in_force_before_as_a_new_generation() {
     });
 }
 
+/// `do-main` is called `do-new`; more than nothing that joins would be held.
+fn renamed() -> String {
+    office_hours("max_new = 0", "was = \"do-main\"", "")
+        .replace("accounts.do-main", "accounts.do-new")
+}
+
+#[test]
+fn an_account_that_is_renamed_leaves_nothing_behind_and_holds_nothing() {
+    run(async {
+        let terminal = stopped().await;
+        let (code, plan) = apply(&terminal, &renamed(), &["--dry-run"]).await;
+        assert_eq!(code, Some(3), "{plan}");
+        let consequences = &plan["consequences"];
+        for nothing in ["soon", "moves", "stranded", "held"] {
+            assert_eq!(consequences[nothing], serde_json::json!([]), "{nothing}");
+        }
+        let (code, plan) = apply(&terminal, &renamed(), &["--yes"]).await;
+        assert_eq!(
+            (code, &plan["applied"]),
+            (Some(0), &Value::from(2)),
+            "{plan}"
+        );
+
+        let status = terminal.run(&["status", "--format", "json"]).await;
+        let rows: Value = serde_json::from_str(&status.stdout).unwrap();
+        let present = EACH_KIND.map(|one| one.replace("do-main", "do-new"));
+        assert_eq!(names(&rows, "resource"), present);
+        assert_eq!(status.code, Some(0), "{}", status.stderr);
+
+        let history = ["history", "do-new/database/d1", "--format", "json"];
+        let history = terminal.run(&history).await;
+        let entries: Value = serde_json::from_str(&history.stdout).unwrap();
+        assert_eq!(names(&entries, "resource"), ["do-main/database/d1"]);
+        let why = terminal.run(&["why", "do-main/database/d1"]).await;
+        assert_eq!(why.code, Some(2));
+        let called = "account `do-main` is called `do-new` now: write do-new/database/d1";
+        assert!(why.stderr.contains(called), "{}", why.stderr);
+
+        let back = terminal.run(&["apply", "--rollback", "--yes"]).await;
+        assert_eq!(back.code, Some(0), "{}", back.stderr);
+        let status = terminal.run(&["status", "--format", "json"]).await;
+        let rows: Value = serde_json::from_str(&status.stdout).unwrap();
+        assert_eq!(names(&rows, "resource"), EACH_KIND);
+        let owed = rows.as_array().unwrap().iter();
+        let owed = owed.filter(|row| !row["saved"].is_null());
+        assert_eq!(owed.count(), 2, "{rows}");
+    });
+}
+
 /// The accounts of the tests, and no schedule.
 fn accounts_alone() -> String {
     let all = office_hours("", "", "");

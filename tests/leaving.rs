@@ -1,11 +1,54 @@
 //! Accounts that are removed, or called something else: what is owed is lost with none of them.
 
-use lifecycle::Event;
+use aws_sdk_dynamodb::Client;
+use domain::record::{Record, Revision};
+use environment::aws::local_config;
+use lifecycle::{Event, Outcome};
 use serde_json::json;
+use store::{Tables, item};
 
 use crate::support::{World, instant, monday, office_hours, one_of_each_kind, reference, run};
 
 const ORDERS: &str = "do-main/database/d1";
+
+/// The same under the account's new name.
+const RENAMED: &str = "do-new/database/d1";
+
+/// Both accounts; `do-main` is called `do-new`. Nothing may join unless a person approves.
+fn renamed() -> String {
+    let configuration = office_hours("max_new = 0", "was = \"do-main\"", "");
+    configuration.replace("[accounts.do-main]", "[accounts.do-new]")
+}
+
+/// Stopped in the evening, under their first name.
+async fn stopped() -> World {
+    let configuration = office_hours("max_new = 0", "", "");
+    let from = monday("17:48:00");
+    let world = World::start(&configuration, &one_of_each_kind(), from).await;
+    world.run_until(monday("18:30:00")).await;
+    world
+}
+
+async fn references(world: &World, account: &str) -> Vec<String> {
+    let records = world
+        .local
+        .store()
+        .records_of(&account.parse().unwrap())
+        .await;
+    let records = records.unwrap().read.into_iter();
+    records
+        .map(|record| record.reference.id.to_string())
+        .collect()
+}
+
+const OF_DO: [&str; 3] = ["database/d1", "droplet/1", "node-pool/c1/p1"];
+
+fn is_new(outcome: &Outcome) -> bool {
+    matches!(
+        outcome.event,
+        Event::Joined { .. } | Event::Held { .. } | Event::Orphaned | Event::Conflict { .. }
+    )
+}
 
 /// All that the index says is due by the end of the year.
 async fn in_index(world: &World) -> Vec<String> {
@@ -66,4 +109,86 @@ fn what_an_apply_that_ended_early_left_in_the_index_leaves_it_with_the_next_tick
         world.run_until(monday("18:31:30")).await;
         assert_eq!(in_index(&world).await, ["hz-eu/server/11"]);
     });
+}
+
+#[test]
+fn what_is_under_way_in_an_account_goes_on_under_its_new_name() {
+    run(async {
+        let mut world = stopped().await;
+        world.start_now(&json!({ "resources": [ORDERS] })).await;
+        let told = world.outcomes().len();
+        world.apply(&renamed()).await;
+        assert_eq!(references(&world, "do-main").await, [""; 0]);
+        assert_eq!(references(&world, "do-new").await, OF_DO);
+        let carried = world.record(RENAMED).await;
+        assert!(carried.in_flight().is_some() && carried.saved.is_some());
+
+        world.run_until(monday("18:50:30")).await;
+        assert!(!world.outcomes()[told..].iter().any(is_new));
+        let restored = world.record(RENAMED).await;
+        assert_eq!((restored.in_flight(), &restored.saved), (None, &None));
+        // Stopped in the evening, and started once.
+        let changes = world.changes();
+        let of_orders = changes
+            .iter()
+            .filter(|entry| entry.request.path.contains("/d1/"));
+        assert_eq!(of_orders.count(), 2);
+
+        world.run_until(instant("2026-11-24T07:15:00Z")).await;
+        for id in OF_DO {
+            let record = world.record(&format!("do-new/{id}")).await;
+            assert_eq!(record.saved, None, "{id}");
+            assert_eq!(
+                record.phase,
+                domain::record::Phase::Settled {
+                    at: domain::resource::Power::Running
+                }
+            );
+        }
+    });
+}
+
+#[test]
+fn an_inventory_carries_over_what_an_apply_that_ended_early_did_not() {
+    run(async {
+        let mut world = stopped().await;
+        let store = world.local.store();
+        let old = store
+            .records_of(&"do-main".parse().unwrap())
+            .await
+            .unwrap()
+            .read;
+        world.apply(&renamed()).await;
+        take_back(&world, old.clone()).await;
+        assert_eq!(references(&world, "do-main").await, OF_DO);
+        let (told, touched) = (world.outcomes().len(), world.changes().len());
+
+        world.run_until(monday("18:36:30")).await;
+        assert_eq!(references(&world, "do-main").await, [""; 0]);
+        for old in old {
+            let new = world.record(&format!("do-new/{}", old.reference.id)).await;
+            assert_eq!(
+                (&new.saved, &new.handled, new.held),
+                (&old.saved, &old.handled, false)
+            );
+        }
+        assert!(!world.outcomes()[told..].iter().any(is_new));
+        assert_eq!(world.changes().len(), touched);
+    });
+}
+
+/// Puts records back where they were, as if the apply had ended after its commit.
+async fn take_back(world: &World, old: Vec<Record>) {
+    let address = format!("http://{}", world.local.engine_address);
+    let client = Client::new(&local_config(&address));
+    for record in old {
+        let renamed = format!("do-new/{}", record.reference.id);
+        let delete = client.delete_item();
+        let delete = delete.table_name(Tables::prefixed("offhours-").resources);
+        let delete = delete.set_key(Some(item::record_key(&reference(&renamed))));
+        delete.send().await.unwrap();
+        let revision = Revision::default();
+        let store = world.local.store();
+        store.save(Record { revision, ..record }).await.unwrap();
+    }
 }

@@ -59,6 +59,13 @@ async fn referenced(store: &Store, reference: &ResourceRef) -> anyhow::Result<Re
         return Ok(record);
     }
     let account = &reference.account;
+    let configuration = store.in_force().await?.configuration;
+    let renamed = configuration.renamed(reference);
+    if renamed != *reference {
+        let present = &renamed.account;
+        let message = format!("account `{account}` is called `{present}` now: write {renamed}");
+        return Err(UsageError(message).into());
+    }
     let accounts = store.accounts().await?;
     if !accounts.contains(account) {
         let names = accounts.iter().map(AccountName::as_str);

@@ -189,6 +189,8 @@ pub fn check_schedule(
 #[derive(Debug, Default)]
 pub struct Wanted {
     references: BTreeSet<ResourceRef>,
+    /// What they were called before their accounts were renamed.
+    former: BTreeSet<ResourceRef>,
     /// Names that no record has.
     names: BTreeSet<String>,
     /// Whatever was found under either.
@@ -224,6 +226,20 @@ impl Wanted {
         Ok(wanted)
     }
 
+    /// With what was done while the accounts had their former names.
+    #[must_use]
+    pub fn with_former_names(mut self, configuration: &Configuration) -> Self {
+        for (was, present) in configuration.renames() {
+            let references = self.references.iter();
+            let renamed = references.filter(|reference| reference.account == *present);
+            self.former.extend(renamed.map(|reference| ResourceRef {
+                account: was.clone(),
+                id: reference.id.clone(),
+            }));
+        }
+        self
+    }
+
     /// Whether a resource is wanted that is known by its record.
     #[must_use]
     pub fn includes_record(&self, record: &Record) -> bool {
@@ -237,6 +253,9 @@ impl Wanted {
         }
         if self.references.contains(&entry.reference) {
             self.found.insert(entry.reference.to_string());
+            return true;
+        }
+        if self.former.contains(&entry.reference) {
             return true;
         }
         if self.names.contains(&entry.name) {
@@ -277,7 +296,8 @@ impl Wanted {
             vec![store.history_between(finished)]
         } else {
             let of = |reference| store.history_of(reference, finished.clone());
-            self.references.iter().map(of).collect()
+            let former = self.former.difference(&self.references);
+            self.references.iter().chain(former).map(of).collect()
         };
         let mut unreadable = 0;
         for mut pages in sources {

@@ -144,6 +144,9 @@ impl fmt::Display for Provider {
 pub struct Account {
     /// Which cloud.
     pub provider: Provider,
+    /// The name that it had before: what is known of its resources under that is carried over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub was: Option<AccountName>,
     /// Where its token is kept.
     pub token: TokenReference,
     /// Where a token is kept that may only read, for whatever only reads; without it, `token`.

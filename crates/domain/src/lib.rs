@@ -13,6 +13,7 @@ pub mod membership;
 pub mod overdue;
 pub mod record;
 pub mod reference;
+pub mod renaming;
 pub mod resource;
 pub mod schedule;
 #[cfg(test)]

@@ -612,6 +612,14 @@ impl Record {
         self.unsupported.clone_from(&resource.unsupported);
     }
 
+    /// Whether nothing was ever done about the resource, as far as this record says.
+    #[must_use]
+    pub fn is_untouched(&self) -> bool {
+        let acted = self.handled.is_some() || self.asked_by_hand.is_some();
+        let owes = self.saved.is_some() || self.request.is_some();
+        matches!(self.phase, Phase::Gone { .. }) || !acted && !owes
+    }
+
     /// The kind of resource.
     #[must_use]
     pub fn kind(&self) -> ResourceKind {

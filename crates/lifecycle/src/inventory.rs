@@ -126,24 +126,17 @@ impl Accounts {
         let mut errors = Vec::new();
         let now = budget.now();
         for (place, account) in due.iter().enumerate() {
-            let state = self.states.get(account).cloned();
+            let known = Known::of(account, &self.configuration, &self.states);
             if !self.interval_is_over(account, now)
                 && !token_is_accepted(context, account, &self.configuration).await
             {
                 continue;
             }
-            if place > 0 && !fits(state.as_ref(), budget) {
+            if place > 0 && !known.fits(budget) {
                 tracing::info!(account = %account, "No time for the inventory of {account} in this tick");
                 continue;
             }
-            let take = take(
-                context,
-                budget,
-                invoke,
-                (account, state),
-                Asked::ByTimer,
-                report,
-            );
+            let take = take(context, budget, invoke, known, Asked::ByTimer, report);
             if let Some(error) = take.await? {
                 errors.push((account.clone(), error));
             }
@@ -174,13 +167,6 @@ async fn token_is_accepted(
     true
 }
 
-/// Whether an inventory is likely to be finished in the time that is left, going by the last one.
-fn fits(state: Option<&AccountState>, budget: Budget<'_>) -> bool {
-    let cost = state.and_then(|state| state.cost.as_ref());
-    let took = cost.map_or(USUALLY_TAKES, |cost| cost.took);
-    budget.left() >= took + took / 2
-}
-
 /// The accounts whose states a newer program wrote. Without its state nobody knows whether an
 /// account was ever listed, or when: such an account is not listed by this program.
 fn names(unreadable: &[Unreadable]) -> BTreeSet<String> {
@@ -196,7 +182,8 @@ pub(crate) async fn take_now(
     report: &mut Report,
 ) -> Result<(), Error> {
     let budget = Budget::begin(context.clock);
-    let configured = &context.store.in_force().await?.configuration.accounts;
+    let in_force = context.store.in_force().await?;
+    let configured = &in_force.configuration.accounts;
     let states = context.store.account_states().await?;
     let newer = names(&states.unreadable);
     let states = report.readable(states);
@@ -206,12 +193,12 @@ pub(crate) async fn take_now(
         accounts.iter().collect()
     };
     for account in wanted {
-        let state = states.get(account).cloned();
+        let known = Known::of(account, &in_force.configuration, &states);
         let declined = if !configured.contains_key(account) {
             Some(unknown("account", account, configured.keys()).to_string())
         } else if newer.contains(account.as_str()) {
             Some("a newer program wrote what was learnt of it; update this one".to_owned())
-        } else if budget.elapsed() > SignedDuration::ZERO && !fits(state.as_ref(), budget) {
+        } else if budget.elapsed() > SignedDuration::ZERO && !known.fits(budget) {
             Some("the accounts before it took too long: ask for this one alone".to_owned())
         } else {
             None
@@ -221,18 +208,50 @@ pub(crate) async fn take_now(
             let now = context.clock.now();
             report.answer(context, [Outcome::of_account(account, now, event)]);
         } else {
-            let take = take(
-                context,
-                budget,
-                invoke,
-                (account, state),
-                Asked::ByPerson,
-                report,
-            );
+            let take = take(context, budget, invoke, known, Asked::ByPerson, report);
             take.await?;
         }
     }
     Ok(())
+}
+
+/// What is known of an account before its inventory.
+struct Known<'a> {
+    account: &'a AccountName,
+    /// What it was called before.
+    was: Option<&'a AccountName>,
+    /// Whether it was ever listed whole, under whichever name.
+    listed_before: bool,
+    state: Option<AccountState>,
+}
+
+impl<'a> Known<'a> {
+    fn of(
+        account: &'a AccountName,
+        configuration: &'a Configuration,
+        states: &AccountStates,
+    ) -> Self {
+        let configured = configuration.accounts.get(account);
+        let was = configured.and_then(|account| account.was.as_ref());
+        let listed = |name: &AccountName| {
+            let state = states.get(name);
+            state.is_some_and(|state| state.listed_at.is_some())
+        };
+        Self {
+            account,
+            was,
+            listed_before: listed(account) || was.is_some_and(listed),
+            state: states.get(account).cloned(),
+        }
+    }
+
+    /// Whether its inventory is likely to be finished in the time that is left, going by the last
+    /// one.
+    fn fits(&self, budget: Budget<'_>) -> bool {
+        let cost = self.state.as_ref().and_then(|state| state.cost.as_ref());
+        let took = cost.map_or(USUALLY_TAKES, |cost| cost.took);
+        budget.left() >= took + took / 2
+    }
 }
 
 /// Who wants an inventory: a person hears how it went, the timer only of what is new.
@@ -247,18 +266,32 @@ async fn take(
     context: Context<'_>,
     budget: Budget<'_>,
     invoke: &impl Invoke,
-    (account, state): (&AccountName, Option<AccountState>),
+    known: Known<'_>,
     asked: Asked,
     report: &mut Report,
 ) -> Result<Option<String>, Error> {
+    let Known {
+        account,
+        was,
+        listed_before,
+        state,
+    } = known;
     let requested_at = context.clock.now();
-    let first = state.as_ref().is_none_or(|state| state.listed_at.is_none());
     let mut state = state.unwrap_or_else(|| AccountState::unknown(account.clone()));
     // Before anything that may take longer than this invocation lives: then it is others' turn.
     state.tried_at = Some(requested_at);
     context.store.save_account_state(&state).await?;
+    // What is not carried over yet must not pass for new.
+    let left = match was {
+        Some(was) => {
+            let carried = context.store.carry_over(was, account, requested_at);
+            carried.await?
+        }
+        None => Vec::new(),
+    };
     let found = context.store.records_of(account).await?;
-    let newer = references(&found.unreadable);
+    let mut newer = references(&found.unreadable);
+    newer.extend(left);
     let records = report.readable(found);
     let in_force = context.store.in_force().await?;
     if let Some(event) = set_back::event(&records, &in_force) {
@@ -285,7 +318,7 @@ async fn take(
                 account,
                 in_force: &in_force,
                 client: &client,
-                first,
+                first: !listed_before,
                 elsewhere: elsewhere(context, account, &in_force.configuration, report).await?,
                 newer,
             };

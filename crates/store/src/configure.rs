@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::{
 };
 use domain::{
     AccountName,
-    configuration::{Configuration, Generation, Settings},
+    configuration::{Configuration, Generation, Override, Settings},
     decision, joining,
     record::Record,
 };
@@ -68,6 +68,7 @@ impl Store {
         now: Timestamp,
     ) -> Result<Generation, ApplyError> {
         let mut configuration = self.configuration(to).await?;
+        configuration.take_back_renames(&self.configuration(replaces).await?);
         configuration.generation = replaces;
         self.bring_into_force(&configuration, (author, Some(to)), now)
             .await
@@ -81,9 +82,13 @@ impl Store {
     ) -> Result<Generation, ApplyError> {
         let replaces = configuration.generation;
         let before = self.configuration(replaces).await?;
+        // What an earlier apply did not carry over: this one may give the account a third name.
+        self.carry_over_all(&before, now).await?;
         let accounts = before.accounts.keys().chain(configuration.accounts.keys());
         let accounts: BTreeSet<_> = accounts.collect();
         let last = self.last_handled(&accounts).await?.max(replaces);
+        // Beforehand, when nothing looks for them there yet: so that none is ever missing.
+        let copied = self.copy_overrides(configuration, &before).await?;
         let generation = self.write_generation(configuration, last).await?;
         let entry = LogEntry {
             generation,
@@ -92,7 +97,7 @@ impl Store {
             repeats,
         };
         self.move_head(&entry, replaces).await?;
-        self.touch_all(&accounts, now)
+        self.follow_up(configuration, &accounts, &copied, now)
             .await
             .map_err(|source| ApplyError::NotYetDue { generation, source })?;
         Ok(generation)
@@ -111,6 +116,31 @@ impl Store {
             last = handled.fold(last, |last, handled| last.max(handled.generation));
         }
         Ok(last)
+    }
+
+    /// Does at once what the next inventories would do otherwise.
+    async fn follow_up(
+        &self,
+        configuration: &Configuration,
+        accounts: &BTreeSet<&AccountName>,
+        copied: &[Override],
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.carry_over_all(configuration, now).await?;
+        self.end_copied_overrides(configuration, copied, now)
+            .await?;
+        self.touch_all(accounts, now).await
+    }
+
+    async fn carry_over_all(
+        &self,
+        configuration: &Configuration,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        for (was, account) in configuration.renames() {
+            self.carry_over(was, account, now).await?;
+        }
+        Ok(())
     }
 
     async fn write_generation(

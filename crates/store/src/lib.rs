@@ -13,6 +13,7 @@ pub mod item;
 mod overrides;
 mod read;
 mod records;
+mod renaming;
 mod tables;
 mod write;
 

@@ -53,7 +53,7 @@ impl Store {
         made_due.map_err(OverrideError::NotYetDue)
     }
 
-    async fn put_override(
+    pub(crate) async fn put_override(
         &self,
         one: &Override,
         replaces: Option<&Override>,

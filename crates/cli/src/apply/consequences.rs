@@ -1,13 +1,16 @@
 //! What applying a configuration leads to soon, resource by resource.
 
+use std::collections::BTreeMap;
+
 use domain::{
     AccountName, ResourceRef, ScheduleName,
-    configuration::Mode,
+    configuration::{Configuration, Mode},
     decision::{Decision, LeaveReason, Rules, Verdict, coming_edges, judge, mode, override_of},
     joining::join_all,
     left_behind::{is_covered, is_held_stopped},
     membership::{Membership, Subject},
     record::{Direction, Phase, Record},
+    renaming::joined,
     resource::SavedState,
     schedule::Wish,
 };
@@ -106,7 +109,7 @@ impl Consequences {
     #[must_use]
     pub fn of(records: &[Record], old: Rules<'_>, new: Rules<'_>, now: Timestamp) -> Self {
         let mut all = Self::default();
-        let mut joined = records.to_vec();
+        let mut joined = carried_over(records, new.configuration);
         for account in joined.chunk_by_mut(|a, b| a.reference.account == b.reference.account) {
             all.held.extend(join(account, new, now));
         }
@@ -114,20 +117,24 @@ impl Consequences {
             if matches!(record.phase, Phase::Gone { .. }) {
                 continue;
             }
-            let before = judge(record, Subject::recorded(record), old, now);
+            let known_as = Record {
+                reference: former(&record.reference, old, new),
+                ..record.clone()
+            };
+            let before = judge(&known_as, Subject::recorded(&known_as), old, now);
             let after = judge(record, Subject::recorded(record), new, now);
             all.soon.extend(soon(record, &after, new, now));
             all.hard_cuts.extend(hard_cut(record, &after, new));
             all.moves.extend(moved(record, &before, &after));
-            let account_goes = is_configured(record, old) && !is_configured(record, new);
-            let uncovered_now = is_covered(record, old, now) && !is_covered(record, new, now);
+            let account_goes = is_configured(&known_as, old) && !is_configured(record, new);
+            let uncovered_now = is_covered(&known_as, old, now) && !is_covered(record, new, now);
             if is_held_stopped(record) && (account_goes || uncovered_now) {
                 all.stranded.push(Stranded {
-                    resource: record.reference.clone(),
+                    resource: known_as.reference.clone(),
                     name: record.name.clone(),
                     saved: record.saved.clone(),
                     reason: uncovered(&after),
-                    resists: resists(record, &before, old, now),
+                    resists: resists(&known_as, &before, old, now),
                 });
             }
         }
@@ -135,6 +142,38 @@ impl Consequences {
         all.hard_cuts.sort();
         all.hard_cuts.dedup();
         all
+    }
+}
+
+/// The records under the names that their accounts would have, each resource once, account by
+/// account.
+fn carried_over(records: &[Record], new: &Configuration) -> Vec<Record> {
+    let (renamed, own): (Vec<_>, Vec<_>) = records
+        .iter()
+        .partition(|record| new.renamed(&record.reference) != record.reference);
+    let mut all: BTreeMap<_, Record> = own
+        .into_iter()
+        .map(|record| (record.reference.clone(), record.clone()))
+        .collect();
+    for old in renamed {
+        let reference = new.renamed(&old.reference);
+        let (record, _) = joined(old, all.get(&reference), reference.clone());
+        all.insert(reference, record);
+    }
+    all.into_values().collect()
+}
+
+/// What a resource is called under what holds.
+fn former(reference: &ResourceRef, old: Rules<'_>, new: Rules<'_>) -> ResourceRef {
+    let accounts = &old.configuration.accounts;
+    let mut renames = new.configuration.renames();
+    let account = match renames.find(|(_, present)| **present == reference.account) {
+        Some((was, _)) if !accounts.contains_key(&reference.account) => was,
+        Some(_) | None => &reference.account,
+    };
+    ResourceRef {
+        account: account.clone(),
+        id: reference.id.clone(),
     }
 }
 

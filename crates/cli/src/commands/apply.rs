@@ -1,6 +1,6 @@
 //! `offhours apply`: from the file to the store, with a look at what that leads to.
 
-use std::{fmt::Write as _, path::PathBuf, str::FromStr};
+use std::{collections::BTreeSet, fmt::Write as _, path::PathBuf, str::FromStr};
 
 use anyhow::Context as _;
 use domain::{
@@ -46,7 +46,8 @@ const RESTORED_WITHIN: SignedDuration = SignedDuration::from_hours(1);
 /// nothing: whatever goes wrong, the configuration before holds.
 ///
 /// It is refused where resources that Offhours holds stopped would be left with nothing to bring
-/// them back, unless --restore or --leave says what to do with them.
+/// them back, unless --restore or --leave says what to do with them. An account that only has
+/// another name keeps all that is known of its resources: `was = "OLD"` under its new name.
 #[derive(Debug, clap::Args)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -269,6 +270,9 @@ impl Plan {
         // What is written follows what it was compared with.
         wanted.configuration.generation = generation;
         let old = &in_force.configuration;
+        if wanted.repeats.is_some() {
+            wanted.configuration.take_back_renames(old);
+        }
         let difference = Difference::between(old, &wanted.configuration, session.now);
         let accounts = try_accounts(session, old, &wanted.configuration).await?;
         let mut plan = Self {
@@ -293,7 +297,7 @@ impl Plan {
     /// Judges the consequences by the records as they are now.
     async fn look_again(&mut self, session: &Session) -> anyhow::Result<()> {
         let mut records = all_records(&session.store).await?;
-        add_unknown(&mut records, &self.accounts);
+        add_unknown(&mut records, &self.accounts, &self.wanted);
         let generation = self.in_force_generation;
         let ahead = records.iter().filter(|r| r.is_ahead_of(generation));
         self.ahead = ahead.count();
@@ -302,9 +306,10 @@ impl Plan {
         let mut wanted = self.wanted.clone();
         // As what it is to become: a newer generation than the one in force and all that was handled.
         wanted.generation = Generation(last.unwrap_or_default().max(generation).0 + 1);
+        let overrides = self.in_force.overrides.renamed(&wanted);
         let new = Rules {
             configuration: &wanted,
-            overrides: &self.in_force.overrides,
+            overrides: &overrides,
         };
         self.now = self.now.max(session.clock().now());
         self.consequences = Consequences::of(&records, self.in_force.rules(), new, self.now);
@@ -583,13 +588,15 @@ fn moved(one: &Move) -> String {
     }
 }
 
-/// What the accounts' lists showed and no inventory has seen yet.
-fn add_unknown(records: &mut Vec<Record>, accounts: &[AccountTrial]) {
-    for found in accounts.iter().flat_map(|account| &account.found) {
-        if !records.iter().any(|r| r.reference == found.reference) {
-            records.push(found.clone());
-        }
-    }
+/// What the accounts' lists showed and no inventory has seen yet, under whichever name.
+fn add_unknown(records: &mut Vec<Record>, accounts: &[AccountTrial], wanted: &Configuration) {
+    let known: BTreeSet<_> = records
+        .iter()
+        .map(|record| wanted.renamed(&record.reference))
+        .collect();
+    let found = accounts.iter().flat_map(|account| &account.found);
+    let unknown = found.filter(|found| !known.contains(&found.reference));
+    records.extend(unknown.cloned());
 }
 
 fn rendered(what: &str, entry: &EntryChange, style: Style) -> String {

@@ -128,7 +128,7 @@ async fn find(
         [] => Vec::new(),
         _ => all_records(store).await?,
     };
-    let mut wanted = Wanted::of(&args.resources, &records)?;
+    let mut wanted = Wanted::of(&args.resources, &records)?.with_former_names(configuration);
     let finished = Finished {
         since: period.from,
         // The present second, by a clock that tells whole ones, is not over.

@@ -19,6 +19,8 @@ pub(super) struct Accounts {
     pub(super) read: BTreeMap<AccountName, Account>,
     /// All that are named, with their provider where it is known.
     declared: BTreeMap<String, Option<Provider>>,
+    /// The former names of accounts, and what those are called here.
+    former: BTreeMap<AccountName, String>,
 }
 
 impl Accounts {
@@ -30,6 +32,13 @@ impl Accounts {
         self.declared.get(name.as_str()).copied().flatten()
     }
 
+    /// What an account is called here that had this name before.
+    pub(super) fn called_now(&self, former: &str) -> Option<&str> {
+        let mut renamed = self.former.iter();
+        let (_, name) = renamed.find(|(was, _)| was.as_str() == former)?;
+        Some(name)
+    }
+
     pub(super) fn names(&self) -> impl Iterator<Item = &str> + Clone {
         self.declared.keys().map(String::as_str)
     }
@@ -39,8 +48,10 @@ pub(super) fn read(root: &Table, problems: &mut Problems) -> Accounts {
     let mut accounts = Accounts {
         read: BTreeMap::new(),
         declared: BTreeMap::new(),
+        former: BTreeMap::new(),
     };
     let mut tokens = Vec::new();
+    let (mut places, mut former) = (BTreeMap::new(), Vec::new());
     let table = root
         .field("accounts")
         .and_then(|field| field.table("accounts as tables, [accounts.NAME]", problems));
@@ -49,6 +60,8 @@ pub(super) fn read(root: &Table, problems: &mut Problems) -> Accounts {
         let name = name
             .map_err(|error| problems.error(&entry.place, error))
             .ok();
+        places.insert(entry.name, entry.place.clone());
+        former.extend(former_name(&entry, problems));
         let (provider, account) = account(&entry, problems);
         accounts.declared.insert(entry.name.to_owned(), provider);
         let Some((account, places)) = account else {
@@ -63,7 +76,73 @@ pub(super) fn read(root: &Table, problems: &mut Problems) -> Accounts {
         }
     }
     warn_of_shared_tokens(tokens, problems);
+    accounts.take_former_names(former, &places, problems);
     accounts
+}
+
+/// What an account was called before.
+struct Former<'t> {
+    was: AccountName,
+    place: Place,
+    /// Its present name.
+    name: &'t str,
+}
+
+fn former_name<'t>(entry: &Entry<'t>, problems: &mut Problems) -> Option<Former<'t>> {
+    // What is wrong with the table itself is noted where all of it is read.
+    let field = entry.field.key("was")?;
+    Some(Former {
+        was: field.parsed("do-main", problems)?,
+        place: field.place,
+        name: entry.name,
+    })
+}
+
+impl Accounts {
+    /// Refuses former names that would leave it open whose the records are.
+    fn take_former_names(
+        &mut self,
+        mut former: Vec<Former<'_>>,
+        places: &BTreeMap<&str, Place>,
+        problems: &mut Problems,
+    ) {
+        former.sort_by_key(|one| one.place.span.start);
+        let mut taken = BTreeMap::<AccountName, Former<'_>>::new();
+        for one in former {
+            let Former { was, place, name } = &one;
+            if was.as_str() == *name {
+                problems.error(place, "is the account's own name; leave the key out");
+            } else if let Some(configured) = places.get(was.as_str()) {
+                let line = problems.line(&configured.span);
+                let message = format!(
+                    "`{was}` is an account of this file as well (line {line}), whose records stay \
+                     its own; remove [accounts.{was}], or this key"
+                );
+                problems.error(place, message);
+            } else if let Some(first) = taken.get(was) {
+                let line = problems.line(&first.place.span);
+                let message = format!(
+                    "`{was}` is what account `{}` was, too (line {line}); its records go to one \
+                     account alone, so remove one of the two keys",
+                    first.name
+                );
+                problems.error(place, message);
+            } else {
+                taken.insert(was.clone(), one);
+            }
+        }
+        for (was, one) in taken {
+            if let Some(account) = one
+                .name
+                .parse()
+                .ok()
+                .and_then(|name| self.read.get_mut(&name))
+            {
+                account.was = Some(was.clone());
+            }
+            self.former.insert(was, one.name.to_owned());
+        }
+    }
 }
 
 /// Where a token is kept, and where the file says so.
@@ -109,6 +188,7 @@ fn account(
     let account = provider.zip(token).map(|(provider, token)| {
         let account = Account {
             provider,
+            was: None,
             token: token.0.clone(),
             read_token: read_token
                 .as_ref()

@@ -241,6 +241,15 @@ impl<'t> Field<'t> {
         problems.error(&self.place, format!("is {found}; write {expected}"));
     }
 
+    /// The value of a key, where this is a table.
+    pub(super) fn key(&self, key: &str) -> Option<Self> {
+        let table = Table {
+            place: self.place.clone(),
+            table: self.value.as_table()?,
+        };
+        table.field(key)
+    }
+
     /// The table that this is to be.
     pub(super) fn table(&self, expected: &str, problems: &mut Problems) -> Option<Table<'t>> {
         if let Some(table) = self.value.as_table() {

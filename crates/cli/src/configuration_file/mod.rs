@@ -120,6 +120,7 @@ const TOP: Keys = Keys {
 const ACCOUNT: Keys = Keys {
     known: &[
         "provider",
+        "was",
         "token",
         "read_token",
         "datacenters",
@@ -216,8 +217,17 @@ fn settings(root: &Table, accounts: &Accounts, problems: &mut Problems) -> Setti
         let account = text.split('/').next().unwrap_or_default();
         let is_reference = text.contains('/') && !text.contains(':');
         if is_reference && !account.contains(['*', '?']) && !accounts.is_declared(account) {
-            let message = format!("there is no account `{account}`, so this protects nothing");
-            problems.warning(&field.place, message);
+            if let Some(now) = accounts.called_now(account) {
+                let instead = text.replacen(account, now, 1);
+                let message = format!(
+                    "account `{account}` is called `{now}` here, so this protects nothing; write \
+                     {instead}"
+                );
+                problems.error(&field.place, message);
+            } else {
+                let message = format!("there is no account `{account}`, so this protects nothing");
+                problems.warning(&field.place, message);
+            }
         }
         protect.push(pattern);
     }

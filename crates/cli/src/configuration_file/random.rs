@@ -66,6 +66,14 @@ const HOLIDAYS: [&str; 6] = [
 /// A configuration in which every key of the file occurs now and then.
 pub(crate) fn configuration() -> impl Strategy<Value = Configuration> {
     let accounts = collection::btree_map(name::<AccountName>(), account(), 1..4);
+    // A name that is configured, or that another had before, is nobody's former one.
+    let accounts = (accounts, option::of(name::<AccountName>())).prop_map(|(mut accounts, was)| {
+        let was = was.filter(|was| !accounts.contains_key(was));
+        if let Some(mut first) = accounts.first_entry() {
+            first.get_mut().was = was;
+        }
+        accounts
+    });
     let schedules = collection::btree_map(name::<ScheduleName>(), (schedule(), manner()), 0..5);
     (settings(), accounts, schedules).prop_flat_map(|(settings, accounts, schedules)| {
         resources(&accounts, schedules.len()).prop_map(move |resources| {
@@ -140,6 +148,7 @@ fn account() -> impl Strategy<Value = Account> {
     (provider, tokens, datacenters, mode(), url).prop_map(
         |(provider, (token, read_token), datacenters, mode, url)| Account {
             provider,
+            was: None,
             token,
             read_token,
             datacenters: match provider {

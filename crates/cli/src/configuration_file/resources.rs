@@ -106,8 +106,15 @@ fn check_account(
         if listed == Listed::MayStandAlone && accounts.names().next().is_none() {
             return;
         }
-        let advice = advice(name.as_str(), "accounts", accounts.names());
-        let message = format!("`{reference}`: there is no account `{name}`; {advice}");
+        let message = if let Some(now) = accounts.called_now(name.as_str()) {
+            format!(
+                "`{reference}`: account `{name}` is called `{now}` here; write {now}/{}",
+                reference.id
+            )
+        } else {
+            let advice = advice(name.as_str(), "accounts", accounts.names());
+            format!("`{reference}`: there is no account `{name}`; {advice}")
+        };
         problems.error(&field.place, message);
         return;
     }

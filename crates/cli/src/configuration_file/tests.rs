@@ -609,3 +609,63 @@ fn a_preview_needs_no_accounts_but_does_not_overlook_a_slip_in_one() {
     let beside = format!("{alone}\n{ACCOUNTS}");
     assert!(read(&beside, "x.toml", Listed::MayStandAlone).is_err());
 }
+
+#[test]
+fn an_account_says_what_it_was_called_before() {
+    let text = r#"
+[accounts.hz-us]
+provider = "hetzner"
+was = "hz-eu"
+token = "env:HZ"
+"#;
+    let configuration = parse(text, "x.toml").unwrap().configuration;
+    let was = configuration.accounts[&"hz-us".parse().unwrap()]
+        .was
+        .clone();
+    assert_eq!(was, Some("hz-eu".parse().unwrap()));
+    assert!(write(&configuration).contains("was = \"hz-eu\""));
+}
+
+#[test]
+fn former_names_that_leave_it_open_whose_the_records_are_are_refused() {
+    insta::assert_snapshot!(problems(r#"
+protect = ["gone/droplet/*", "gone/droplet/7"]
+[accounts.self]
+provider = "hetzner"
+token = "env:A"
+was = "self"
+[accounts.one]
+provider = "hetzner"
+token = "env:B"
+was = "two"
+[accounts.two]
+provider = "hetzner"
+token = "env:C"
+was = "one"
+[accounts.first]
+provider = "digitalocean"
+token = "env:D"
+was = "gone"
+[accounts.second]
+provider = "digitalocean"
+token = "env:E"
+was = "gone"
+[accounts.third]
+provider = "digitalocean"
+token = "env:F"
+was = "Gone"
+[schedules.s]
+timezone = "UTC"
+periods = [{}]
+resources = ["gone/droplet/1"]
+"#), @"
+    x.toml:2: protect[0]: account `gone` is called `first` here, so this protects nothing; write first/droplet/*
+    x.toml:2: protect[1]: account `gone` is called `first` here, so this protects nothing; write first/droplet/7
+    x.toml:6: accounts.self.was: is the account's own name; leave the key out
+    x.toml:10: accounts.one.was: `two` is an account of this file as well (line 11), whose records stay its own; remove [accounts.two], or this key
+    x.toml:14: accounts.two.was: `one` is an account of this file as well (line 7), whose records stay its own; remove [accounts.one], or this key
+    x.toml:22: accounts.second.was: `gone` is what account `first` was, too (line 18); its records go to one account alone, so remove one of the two keys
+    x.toml:26: accounts.third.was: `Gone` is not a name: 1 to 63 of a-z, 0-9, `-` and `_`, with a letter or digit at both ends
+    x.toml:30: schedules.s.resources[0]: `gone/droplet/1`: account `gone` is called `first` here; write first/droplet/1
+    ");
+}

@@ -83,6 +83,11 @@ struct AccountTable {
     /// The cloud: "digitalocean" or "hetzner".
     #[schemars(with = "shape::Provider")]
     provider: Provider,
+    /// The name that the account had before: records, saved sizes and overrides of its resources
+    /// are carried over. May stay for good.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "shape::Name", extend("examples" = ["do-main"]))]
+    was: Option<AccountName>,
     /// Where the token is kept, never the token itself: `ssm:/PATH/NAME` (an SSM parameter of type
     /// `SecureString`) or, for local use, `env:VARIABLE`.
     #[schemars(with = "schema::Token", extend("examples" = ["ssm:/offhours/do-main", "env:HCLOUD_TOKEN"]))]
@@ -263,6 +268,7 @@ impl AccountTable {
     fn of(account: &Account) -> Self {
         let Account {
             provider,
+            was,
             token,
             read_token,
             datacenters,
@@ -271,6 +277,7 @@ impl AccountTable {
         } = account.clone();
         Self {
             provider,
+            was,
             token,
             read_token,
             datacenters,

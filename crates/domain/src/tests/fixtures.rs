@@ -58,6 +58,7 @@ pub(crate) fn world() -> World {
     let account = |name: &str, provider| {
         let account = Account {
             provider,
+            was: None,
             token: "env:TOKEN".parse().unwrap(),
             read_token: None,
             datacenters: Vec::new(),

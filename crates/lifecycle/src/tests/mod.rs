@@ -173,6 +173,7 @@ fn configuration() -> Configuration {
     let account = |name: &str, provider| {
         let account = Account {
             provider,
+            was: None,
             token: "env:TOKEN".parse().unwrap(),
             read_token: None,
             datacenters: Vec::new(),

@@ -196,6 +196,7 @@ pub(crate) fn office_hours() -> Rule {
 pub(crate) fn hetzner() -> Account {
     Account {
         provider: Provider::Hetzner,
+        was: None,
         token: "ssm:/offhours/hz-eu".parse().unwrap(),
         read_token: None,
         datacenters: Vec::new(),

@@ -15,6 +15,7 @@ mod history;
 mod overrides;
 mod pages;
 mod reading;
+mod renaming;
 mod requests;
 mod saving;
 mod stored_form;

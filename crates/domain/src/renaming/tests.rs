@@ -1,0 +1,167 @@
+use super::*;
+use crate::{
+    record::{Direction, Phase},
+    resource::{AutoscaleBounds, Power},
+    schedule::Wish,
+    tests::fixtures::{World, at, droplet, office_droplet, reference, world},
+};
+
+fn name(text: &str) -> AccountName {
+    text.parse().unwrap()
+}
+
+/// `do-main` is called `present`.
+fn renamed(present: &str) -> Configuration {
+    let mut configuration = world().configuration;
+    let mut account = configuration.accounts.remove(&name("do-main")).unwrap();
+    account.was = Some(name("do-main"));
+    configuration.accounts.insert(name(present), account);
+    configuration
+}
+
+#[test]
+fn a_name_that_is_configured_is_never_a_former_one() {
+    let mut configuration = renamed("do-new");
+    let old = name("do-main");
+    assert_eq!(*configuration.present_name(&old), name("do-new"));
+    assert_eq!(*configuration.present_name(&name("other")), name("other"));
+    let account = configuration.accounts[&name("do-new")].clone();
+    configuration.accounts.insert(old.clone(), account);
+    assert_eq!(*configuration.present_name(&old), old);
+}
+
+#[test]
+fn a_rollback_carries_back_what_a_rename_carried_over() {
+    let mut earlier = world().configuration;
+    earlier.take_back_renames(&renamed("do-new"));
+    assert_eq!(earlier.accounts[&name("do-main")].was, Some(name("do-new")));
+    let back = earlier.renamed(&reference("do-new/droplet/1"));
+    assert_eq!(back, reference("do-main/droplet/1"));
+
+    // One that has both keeps both.
+    let mut both = world().configuration;
+    let account = both.accounts[&name("do-main")].clone();
+    both.accounts.insert(name("do-new"), account);
+    both.take_back_renames(&renamed("do-new"));
+    assert_eq!(both.accounts[&name("do-main")].was, None);
+}
+
+#[test]
+fn overrides_follow_their_resources_and_the_later_of_two_stands() {
+    let World { overrides, .. } = world()
+        .overriding("do-main/droplet/1", Wish::Running, "mon 07:00", "mon 09:00")
+        .overriding("do-new/droplet/1", Wish::Stopped, "mon 06:00", "mon 10:00")
+        .overriding("office", Wish::Running, "mon 07:00", "mon 09:00");
+    let overrides = overrides.renamed(&renamed("do-new"));
+    let found = overrides
+        .iter()
+        .map(|one| (one.target.to_string(), one.wish));
+    assert!(found.eq([
+        ("do-new/droplet/1".to_owned(), Wish::Running),
+        ("schedule office".to_owned(), Wish::Running),
+    ]));
+}
+
+/// A count, and the autoscaler's bounds.
+type Pool = (u32, Option<(u32, u32)>);
+
+fn pool((count, bounds): Pool) -> SavedState {
+    SavedState::NodePool {
+        count,
+        autoscale: bounds.map(|(min, max)| AutoscaleBounds { min, max }),
+    }
+}
+
+#[test]
+fn the_record_that_something_was_done_about_goes_on() {
+    let there = reference("do-new/droplet/1");
+    let untouched = Record {
+        reference: there.clone(),
+        held: true,
+        ..droplet()
+    };
+    let stopped = office_droplet()
+        .having_handled("mon 19:00", Wish::Stopped)
+        .settled(Power::Stopped);
+    let (record, dropped) = joined(&stopped, Some(&untouched), there.clone());
+    assert_eq!((record.held, dropped), (false, None));
+    assert_eq!(
+        (&record.handled, &record.phase),
+        (&stopped.handled, &stopped.phase)
+    );
+    assert_eq!(record.reference, there);
+
+    let in_flight = Record {
+        reference: there.clone(),
+        ..stopped
+            .clone()
+            .in_flight_towards(Direction::Start, "mon 07:00")
+    };
+    let (record, _) = joined(&stopped, Some(&in_flight), there.clone());
+    assert_eq!(record.phase, in_flight.phase);
+
+    let gone = Record {
+        phase: Phase::Gone {
+            since: at("mon 07:00"),
+        },
+        ..stopped.clone()
+    };
+    let (record, _) = joined(&gone, Some(&untouched), there.clone());
+    assert_eq!(record.phase, untouched.phase);
+    let (record, _) = joined(&stopped, Some(&gone), there);
+    assert_eq!(record.phase, stopped.phase);
+}
+
+#[test]
+fn of_two_sizes_the_larger_is_kept_and_the_other_one_handed_back() {
+    // What the old record is owed, what the new one is; what is kept, and what is not.
+    for (old, new, kept, dropped) in [
+        (Some((3, None)), None, Some((3, None)), None),
+        (None, Some((2, None)), Some((2, None)), None),
+        (Some((3, None)), Some((3, None)), Some((3, None)), None),
+        (
+            Some((3, None)),
+            Some((1, None)),
+            Some((3, None)),
+            Some((1, None)),
+        ),
+        (
+            Some((1, None)),
+            Some((3, None)),
+            Some((3, None)),
+            Some((1, None)),
+        ),
+        (
+            Some((3, Some((1, 5)))),
+            Some((3, None)),
+            Some((3, Some((1, 5)))),
+            Some((3, None)),
+        ),
+        (
+            Some((2, Some((1, 5)))),
+            Some((4, None)),
+            Some((4, Some((1, 5)))),
+            Some((2, Some((1, 5)))),
+        ),
+        // Neither is the larger one.
+        (
+            Some((3, Some((1, 5)))),
+            Some((3, Some((2, 8)))),
+            Some((3, Some((2, 8)))),
+            Some((3, Some((1, 5)))),
+        ),
+    ] {
+        let record = |saved: Option<Pool>| Record {
+            saved: saved.map(pool),
+            ..droplet().having_handled("mon 19:00", Wish::Stopped)
+        };
+        let there = reference("do-new/droplet/1");
+        let (record, handed_back) = joined(&record(old), Some(&record(new)), there);
+        assert_eq!(
+            (record.saved.clone(), handed_back),
+            (kept.map(pool), dropped.map(pool)),
+            "{old:?} {new:?}"
+        );
+        assert_eq!(record.used, old.is_some());
+    }
+}

@@ -1,0 +1,306 @@
+//! Accounts that are called something else: what is known of their resources goes with them.
+//!
+//! An account's name is part of every key, so that each record is written anew and the old one
+//! deleted, in one transaction: one of the two is there at any instant, and never both. Who holds
+//! the old one finds it changed, as if another had written it. A request whose answer can no longer
+//! be noted is one whose answer was lost.
+
+use std::collections::{BTreeSet, HashMap};
+
+use aws_sdk_dynamodb::{
+    error::BuildError,
+    operation::transact_write_items::TransactWriteItemsError,
+    types::{AttributeValue, Delete, Put, TransactWriteItem},
+};
+use domain::{
+    AccountName, ResourceRef,
+    configuration::{Configuration, Override, Overrides, Target},
+    decision,
+    record::{Cause, Direction, Record, Revision},
+    renaming::joined,
+    resource::SavedState,
+};
+use jiff::Timestamp;
+
+use crate::{
+    Ending, HistoryEntry, InForce, Store, StoreError, Unreadable, failed, item,
+    overrides::OverrideError,
+};
+
+/// How often a record is read again that others change meanwhile.
+const TRIES: usize = 5;
+
+const WHAT: &str = "carry a record over";
+
+impl Store {
+    /// Carries the records of `was` over to `account`, which is its present name. Returns the
+    /// resources whose records stayed: a newer program wrote them, or others are writing them now.
+    ///
+    /// Done twice it does nothing; what one call leaves behind, the next one finds.
+    pub async fn carry_over(
+        &self,
+        was: &AccountName,
+        account: &AccountName,
+        now: Timestamp,
+    ) -> Result<Vec<ResourceRef>, StoreError> {
+        let old = self.records_of(was).await?;
+        let mut left = references(&old.unreadable);
+        if old.read.is_empty() {
+            return Ok(left);
+        }
+        let new = self.records_of(account).await?;
+        let newer: BTreeSet<_> = references(&new.unreadable)
+            .into_iter()
+            .map(|reference| reference.id)
+            .collect();
+        let mut new: HashMap<_, _> = new
+            .read
+            .into_iter()
+            .map(|record| (record.reference.id.clone(), record))
+            .collect();
+        // Read after the records, as everywhere.
+        let in_force = self.in_force().await?;
+        for old in old.read {
+            let reference = old.reference.clone();
+            let new = new.remove(&reference.id);
+            let carried = !newer.contains(&reference.id)
+                && self
+                    .carry_over_one((old, new), account, in_force.clone(), now)
+                    .await?;
+            if !carried {
+                left.push(reference);
+            }
+        }
+        Ok(left)
+    }
+
+    /// Whether the old record is there no longer.
+    async fn carry_over_one(
+        &self,
+        (old, mut new): (Record, Option<Record>),
+        account: &AccountName,
+        mut in_force: InForce,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let reference = old.reference.clone();
+        let mut old = Some(old);
+        for _ in 0..TRIES {
+            let Some(present) = &old else {
+                return Ok(true);
+            };
+            let renamed = in_force.configuration.renamed(&reference);
+            if renamed.account != *account {
+                return Ok(false);
+            }
+            let (mut record, dropped) = joined(present, new.as_ref(), renamed);
+            record.due_at = decision::due_at(&record, in_force.rules(), now);
+            let entry = dropped.map(|saved| no_longer_kept(&record, saved, now));
+            match self
+                .replace(record, new.as_ref(), present, entry.as_ref())
+                .await
+            {
+                Ok(()) => return Ok(true),
+                Err(StoreError::Stale { .. }) => {
+                    let there = ResourceRef {
+                        account: account.clone(),
+                        id: reference.id.clone(),
+                    };
+                    let (Some(first), Some(second)) =
+                        (self.reread(&reference).await?, self.reread(&there).await?)
+                    else {
+                        return Ok(false);
+                    };
+                    (old, new) = (first, second);
+                    in_force = self.in_force().await?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+
+    /// A record as it is now; none at all where a newer program wrote it.
+    async fn reread(&self, reference: &ResourceRef) -> Result<Option<Option<Record>>, StoreError> {
+        match self.record(reference).await {
+            Err(error) if error.is_unreadable() => Ok(None),
+            read => read.map(Some),
+        }
+    }
+
+    /// Writes a record in place of `there`, if there is one, and deletes the old one.
+    async fn replace(
+        &self,
+        record: Record,
+        there: Option<&Record>,
+        old: &Record,
+        entry: Option<&HistoryEntry>,
+    ) -> Result<(), StoreError> {
+        let build = |error: BuildError| StoreError::Dynamo(WHAT, Box::new(error.into()));
+        let put = Put::builder()
+            .table_name(&self.tables.resources)
+            .set_item(Some(item::of_record(&record)?));
+        let put = match there {
+            None => put.condition_expression("attribute_not_exists(account)"),
+            Some(there) => put
+                .condition_expression("revision = :replaces")
+                .expression_attribute_values(":replaces", revision(there.revision)),
+        };
+        let delete = Delete::builder()
+            .table_name(&self.tables.resources)
+            .set_key(Some(item::record_key(&old.reference)))
+            .condition_expression("revision = :replaces")
+            .expression_attribute_values(":replaces", revision(old.revision));
+        let mut request = self
+            .client
+            .transact_write_items()
+            .transact_items(
+                TransactWriteItem::builder()
+                    .put(put.build().map_err(build)?)
+                    .build(),
+            )
+            .transact_items(
+                TransactWriteItem::builder()
+                    .delete(delete.build().map_err(build)?)
+                    .build(),
+            );
+        if let Some(entry) = entry {
+            let put = Put::builder()
+                .table_name(&self.tables.history)
+                .set_item(Some(item::of_history(entry)?));
+            request = request.transact_items(
+                TransactWriteItem::builder()
+                    .put(put.build().map_err(build)?)
+                    .build(),
+            );
+        }
+        match request.send().await {
+            Ok(_) => Ok(()),
+            Err(error) => match error.as_service_error() {
+                // Another writer was first, or is at it: both are read again.
+                Some(TransactWriteItemsError::TransactionCanceledException(cancelled))
+                    if cancelled.cancellation_reasons().iter().any(|reason| {
+                        let code = reason.code();
+                        code == Some("ConditionalCheckFailed")
+                            || code == Some("TransactionConflict")
+                    }) =>
+                {
+                    Err(StoreError::Stale { current: None })
+                }
+                Some(_) | None => Err(failed(WHAT)(error)),
+            },
+        }
+    }
+
+    /// Copies the overrides of resources whose accounts have another name in a configuration that
+    /// is to replace `before`. Returns the copies.
+    ///
+    /// An override that the resource has under its new name is the later one, and stays; unless
+    /// that account is new, for then it is what an earlier apply left.
+    pub(crate) async fn copy_overrides(
+        &self,
+        configuration: &Configuration,
+        before: &Configuration,
+    ) -> Result<Vec<Override>, StoreError> {
+        if configuration.renames().next().is_none() {
+            return Ok(Vec::new());
+        }
+        let overrides = self.present().await?.overrides;
+        let mut copies = Vec::new();
+        for (old, renamed) in of_renamed(configuration, &overrides) {
+            let copy = old.renamed(configuration);
+            let own = overrides.of(&copy.target);
+            let left = !before.accounts.contains_key(&renamed.account);
+            let earlier =
+                own.is_none_or(|own| own.set_at < copy.set_at || left && own.set_at == copy.set_at);
+            if earlier {
+                if own != Some(&copy) {
+                    written(self.put_override(&copy, own).await)?;
+                }
+                copies.push(copy);
+            }
+        }
+        Ok(copies)
+    }
+
+    /// Ends the overrides that were copied, where they were: nothing follows them there any more.
+    /// What was set or cleared there since then is copied first.
+    pub(crate) async fn end_copied_overrides(
+        &self,
+        configuration: &Configuration,
+        copied: &[Override],
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        if configuration.renames().next().is_none() {
+            return Ok(());
+        }
+        let overrides = self.present().await?.overrides;
+        for (old, _) in of_renamed(configuration, &overrides) {
+            let copy = old.renamed(configuration);
+            let own = overrides.of(&copy.target);
+            let is_copied = own.is_some_and(|own| copied.contains(own) && *own != copy);
+            if is_copied || own.is_none_or(|own| own.set_at < copy.set_at) {
+                written(self.put_override(&copy, own).await)?;
+            }
+            if now < old.ends_at {
+                let ended = Override {
+                    ends_at: now.max(old.set_at),
+                    ..old.clone()
+                };
+                written(self.put_override(&ended, Some(old)).await)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The overrides of resources that have another reference in a configuration, each with that.
+fn of_renamed<'o>(
+    configuration: &Configuration,
+    overrides: &'o Overrides,
+) -> Vec<(&'o Override, ResourceRef)> {
+    let renamed = |one: &Override| match &one.target {
+        Target::Resource(reference) => {
+            let renamed = configuration.renamed(reference);
+            (renamed != *reference).then_some(renamed)
+        }
+        Target::Schedule(_) => None,
+    };
+    let all = overrides.iter();
+    all.filter_map(|one| Some((one, renamed(one)?))).collect()
+}
+
+/// One that somebody changed meanwhile is as that person wants it.
+fn written(result: Result<(), OverrideError>) -> Result<(), StoreError> {
+    match result {
+        Ok(()) | Err(OverrideError::Overtaken(_)) => Ok(()),
+        Err(OverrideError::Store(error) | OverrideError::NotYetDue(error)) => Err(error),
+    }
+}
+
+/// History of a size of which two records knew differently.
+fn no_longer_kept(record: &Record, saved: SavedState, now: Timestamp) -> HistoryEntry {
+    HistoryEntry {
+        reference: record.reference.clone(),
+        name: record.name.clone(),
+        direction: Direction::Start,
+        cause: Cause::Schedule,
+        schedule: record.schedule.clone(),
+        claimed_at: now,
+        asked_at: None,
+        accepted_at: None,
+        finished_at: now,
+        ending: Ending::Kept,
+        forced: false,
+        saved: Some(saved),
+        seen: None,
+    }
+}
+
+fn references(unreadable: &[Unreadable]) -> Vec<ResourceRef> {
+    let parsed = unreadable.iter().map(|one| one.reference.parse());
+    parsed.filter_map(Result::ok).collect()
+}
+
+fn revision(revision: Revision) -> AttributeValue {
+    AttributeValue::N(revision.0.to_string())
+}

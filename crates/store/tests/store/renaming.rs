@@ -1,0 +1,375 @@
+//! An account is called something else: `hz-eu` becomes `hz-us`.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use domain::{
+    AccountName, ResourceRef,
+    configuration::{Account, Configuration, Generation, Override, Target},
+    decision::due_at,
+    record::Record,
+    resource::SavedState,
+    schedule::Wish,
+};
+use jiff::SignedDuration;
+use store::{
+    Ending, Store, StoreError,
+    item::{self, FORMAT},
+};
+
+use crate::{
+    fixtures::{
+        hetzner, monday, pool_in_flight, reference, server, stopped_on_friday, with_office_hours,
+    },
+    world::World,
+};
+
+fn name(text: &str) -> AccountName {
+    text.parse().unwrap()
+}
+
+/// The configuration in which the account has its new name.
+fn renamed() -> Configuration {
+    let account = Account {
+        was: Some(name("hz-eu")),
+        ..hetzner()
+    };
+    Configuration {
+        accounts: [(name("hz-us"), account)].into(),
+        ..with_office_hours()
+    }
+}
+
+/// One that was stopped, and one in the middle of a stop with a permit open.
+fn records() -> [Record; 2] {
+    let in_flight = Record {
+        reference: reference("hz-eu/node-pool/c1/p1"),
+        ..pool_in_flight()
+    };
+    [in_flight, stopped_on_friday(1)].map(|record| Record {
+        joined_at: Some(monday()),
+        ..record
+    })
+}
+
+fn overriding(target: &str) -> Override {
+    Override {
+        target: Target::Resource(reference(target)),
+        wish: Wish::Running,
+        set_at: monday(),
+        ends_at: monday() + SignedDuration::from_hours(2),
+        by: "ada".to_owned(),
+        why: None,
+    }
+}
+
+/// A world in which the account has its first name, records and an override.
+async fn before() -> World {
+    let world = World::new().await;
+    let store = world.store();
+    let applied = store.apply(&with_office_hours(), "ada", monday()).await;
+    applied.unwrap();
+    for record in records() {
+        store.save(record).await.unwrap();
+    }
+    let one = overriding("hz-eu/server/1");
+    store.set_override(&one, monday()).await.unwrap();
+    world
+}
+
+async fn apply(store: &Store) -> Result<(), Box<dyn std::error::Error>> {
+    let generation = store.present().await?.head.generation;
+    let configuration = Configuration {
+        generation,
+        ..renamed()
+    };
+    store.apply(&configuration, "ada", monday()).await?;
+    Ok(())
+}
+
+async fn of(store: &Store, account: &str) -> Vec<Record> {
+    store.records_of(&name(account)).await.unwrap().read
+}
+
+/// The account's records without what every write changes.
+async fn unwritten(store: &Store, account: &str) -> Vec<Record> {
+    let records = of(store, account).await.into_iter();
+    let bare = |record| Record {
+        reference: reference("any/server/1"),
+        due_at: None,
+        revision: server(1).revision,
+        ..record
+    };
+    records.map(bare).collect()
+}
+
+async fn active(store: &Store) -> Vec<Target> {
+    let overrides = store.present().await.unwrap().overrides;
+    let now = monday() + SignedDuration::from_mins(1);
+    let active = overrides.iter().filter(|one| one.is_active(now));
+    active.map(|one| one.target.clone()).collect()
+}
+
+#[tokio::test]
+async fn records_and_overrides_are_carried_over_as_they_are() {
+    let world = before().await;
+    let store = world.store();
+    let old = (of(&store, "hz-eu").await, unwritten(&store, "hz-eu").await);
+    apply(&store).await.unwrap();
+    assert_eq!(of(&store, "hz-eu").await, []);
+    let new = of(&store, "hz-us").await;
+    assert_eq!(unwritten(&store, "hz-us").await, old.1);
+    let in_force = store.in_force().await.unwrap();
+    for (old, new) in old.0.iter().zip(&new) {
+        assert_eq!(new.reference.id, old.reference.id);
+        assert!(new.revision > old.revision);
+        let recomputed = due_at(new, in_force.rules(), monday());
+        assert_eq!(new.due_at, recomputed);
+        assert!(new.due_at.is_some());
+    }
+    let target = Target::Resource(reference("hz-us/server/1"));
+    assert_eq!(active(&store).await, [target]);
+    // The key that stays in the file does nothing more.
+    apply(&store).await.unwrap();
+    assert_eq!(of(&store, "hz-us").await, new);
+}
+
+#[tokio::test]
+async fn an_override_goes_back_with_an_account_that_has_its_first_name_again() {
+    let world = before().await;
+    let store = world.store();
+    apply(&store).await.unwrap();
+    let to = Generation(1);
+    let back = store.roll_back(to, Generation(2), "ada", monday()).await;
+    assert_eq!(back.unwrap(), Generation(3));
+    assert_eq!(of(&store, "hz-us").await, []);
+    assert_eq!(of(&store, "hz-eu").await.len(), 2);
+    let target = Target::Resource(reference("hz-eu/server/1"));
+    assert_eq!(active(&store).await, [target]);
+}
+
+#[tokio::test]
+async fn an_override_that_was_cleared_does_not_come_back() {
+    // Cleared before the account is renamed at last, or after it was.
+    for requests in 0.. {
+        let world = before().await;
+        let (process, wire) = world.process();
+        wire.die_after(requests);
+        let applied = apply(&process).await;
+        let store = world.store();
+        let account = match store.present().await.unwrap().head.generation.0 {
+            1 => "hz-eu",
+            _ => "hz-us",
+        };
+        let one = overriding(&format!("{account}/server/1"));
+        let cleared = Override {
+            ends_at: monday() + SignedDuration::from_secs(1),
+            ..one.clone()
+        };
+        let replaced = store.replace_override(&cleared, Some(&one), monday()).await;
+        replaced.unwrap();
+        apply(&store).await.unwrap();
+        assert_eq!(active(&store).await, [], "after {requests} requests");
+        if applied.is_ok() {
+            break;
+        }
+    }
+}
+
+#[tokio::test]
+async fn wherever_an_apply_ends_every_record_and_every_override_is_there_once() {
+    for requests in 0.. {
+        let world = before().await;
+        let (process, wire) = world.process();
+        wire.die_after(requests);
+        let applied = apply(&process).await;
+        let store = world.store();
+        let old = records().map(|record| record.reference.id);
+        let (account, gone) = match store.present().await.unwrap().head.generation.0 {
+            1 => ("hz-eu", "hz-us"),
+            _ => ("hz-us", "hz-eu"),
+        };
+        if account == "hz-us" {
+            // As the next inventory does.
+            let left = store
+                .carry_over(&name("hz-eu"), &name("hz-us"), monday())
+                .await;
+            assert_eq!(left.unwrap(), []);
+        }
+        let found: Vec<_> = of(&store, account).await;
+        let found: Vec<_> = found
+            .into_iter()
+            .map(|record| record.reference.id)
+            .collect();
+        assert_eq!(found, old, "after {requests} requests");
+        assert_eq!(of(&store, gone).await, [], "after {requests} requests");
+        let target = Target::Resource(reference(&format!("{account}/server/1")));
+        let active = active(&store).await;
+        assert!(
+            active.contains(&target),
+            "after {requests} requests: {active:?}"
+        );
+        if applied.is_ok() {
+            assert!(requests > 10);
+            break;
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_writes_the_old_record_is_either_carried_over_or_finds_it_gone() {
+    let world = before().await;
+    let store = world.store();
+    let writer = world.store();
+    let mut record = writer
+        .record(&reference("hz-eu/server/1"))
+        .await
+        .unwrap()
+        .unwrap();
+    let writing = tokio::spawn(async move {
+        while record.attempts < 30 {
+            let next = Record {
+                attempts: record.attempts + 1,
+                ..record.clone()
+            };
+            match writer.save(next).await {
+                Ok(saved) => record = saved,
+                Err(StoreError::Stale { current: None }) => break,
+                other => panic!("neither written nor gone, but {other:?}"),
+            }
+        }
+        record.attempts
+    });
+    apply(&store).await.unwrap();
+    while !of(&store, "hz-eu").await.is_empty() {
+        let carried = store
+            .carry_over(&name("hz-eu"), &name("hz-us"), monday())
+            .await;
+        carried.unwrap();
+    }
+    let written = writing.await.unwrap();
+    let carried = store
+        .record(&reference("hz-us/server/1"))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(carried.attempts, written);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_lost_leaves_nothing_undone() {
+    let world = before().await;
+    let (process, wire) = world.process();
+    let head = Configuration {
+        generation: process.present().await.unwrap().head.generation,
+        ..renamed()
+    };
+    process.apply(&head, "ada", monday()).await.unwrap();
+    let writes = wire.operations();
+    let first = writes.iter().rposition(|one| one == "TransactWriteItems");
+    let world = before().await;
+    let (process, wire) = world.process();
+    process.present().await.unwrap();
+    wire.sent();
+    // The last one of all carries the second record over.
+    wire.lose_answer_after(first.unwrap() - 1);
+    process.apply(&head, "ada", monday()).await.unwrap();
+    assert_eq!(of(&world.store(), "hz-eu").await, []);
+    assert_eq!(of(&world.store(), "hz-us").await.len(), 2);
+}
+
+#[tokio::test]
+async fn what_is_known_under_both_names_is_joined_and_no_size_is_lost() {
+    let pool = |count| SavedState::NodePool {
+        count,
+        autoscale: None,
+    };
+    // What the old record is owed, what the new one is; what is kept, and what goes to history.
+    for (old, new, kept, dropped) in [
+        (Some(3), None, Some(3), None),
+        (None, Some(2), Some(2), None),
+        (Some(3), Some(3), Some(3), None),
+        (Some(3), Some(1), Some(3), Some(1)),
+        (Some(1), Some(3), Some(3), Some(1)),
+        (None, None, None, None),
+    ] {
+        let store = World::new().await.store();
+        store.apply(&renamed(), "ada", monday()).await.unwrap();
+        let record = |account: &str, count: Option<u32>| Record {
+            reference: reference(&format!("{account}/node-pool/c1/p1")),
+            name: account.to_owned(),
+            saved: count.map(pool),
+            ..stopped_on_friday(1)
+        };
+        for record in [record("hz-eu", old), record("hz-us", new)] {
+            store.save(record).await.unwrap();
+        }
+        let left = store
+            .carry_over(&name("hz-eu"), &name("hz-us"), monday())
+            .await;
+        assert_eq!(left.unwrap(), []);
+        assert_eq!(of(&store, "hz-eu").await, []);
+        let joined = of(&store, "hz-us").await.remove(0);
+        // The new record is the one that was followed.
+        assert_eq!(joined.name, "hz-us");
+        assert_eq!(joined.saved, kept.map(pool));
+        assert_eq!(joined.used, old.is_some());
+        let history = store.history(&joined.reference).await.unwrap();
+        let told = history.into_iter().map(|entry| (entry.ending, entry.saved));
+        let expected = dropped.map(|count| (Ending::Kept, Some(pool(count))));
+        assert!(told.eq(expected), "{old:?} {new:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_newer_program_wrote_stays_and_is_named() {
+    for account in ["hz-eu", "hz-us"] {
+        let world = World::new().await;
+        let store = world.store();
+        store.apply(&renamed(), "ada", monday()).await.unwrap();
+        store.save(stopped_on_friday(1)).await.unwrap();
+        let reference = reference(&format!("{account}/server/1"));
+        let newer = Record {
+            reference: reference.clone(),
+            ..server(1)
+        };
+        let mut stored = item::of_record(&newer).unwrap();
+        let format = AttributeValue::N((FORMAT + 1).to_string());
+        stored.insert("format".to_owned(), format);
+        world.put(&World::tables().resources, stored).await;
+        let left = store
+            .carry_over(&name("hz-eu"), &name("hz-us"), monday())
+            .await;
+        let ids: Vec<_> = left
+            .unwrap()
+            .into_iter()
+            .map(|one: ResourceRef| one.id)
+            .collect();
+        assert_eq!(ids, std::slice::from_ref(&reference.id), "{account}");
+        assert_eq!(
+            world.stored(&newer).await["format"],
+            AttributeValue::N((FORMAT + 1).to_string())
+        );
+    }
+}
+
+#[tokio::test]
+async fn records_of_an_account_that_is_configured_stay_its_own() {
+    let store = before().await.store();
+    let left = store
+        .carry_over(&name("hz-eu"), &name("hz-us"), monday())
+        .await;
+    assert_eq!(left.unwrap().len(), 2);
+    assert_eq!(of(&store, "hz-eu").await.len(), 2);
+}
+
+#[tokio::test]
+async fn where_nothing_is_left_to_carry_over_one_request_says_so() {
+    let world = before().await;
+    let (store, wire) = world.process();
+    apply(&store).await.unwrap();
+    wire.sent();
+    let left = store
+        .carry_over(&name("hz-eu"), &name("hz-us"), monday())
+        .await;
+    assert_eq!(left.unwrap(), []);
+    assert_eq!(wire.operations(), ["Query"]);
+}
