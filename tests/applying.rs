@@ -388,6 +388,47 @@ fn an_account_that_is_renamed_leaves_nothing_behind_and_holds_nothing() {
     });
 }
 
+#[test]
+fn an_account_that_goes_takes_no_owed_size_with_it() {
+    run(async {
+        let terminal = stopped().await;
+        let all = office_hours("", "", "");
+        let (begin, end) = (all.find("[accounts.do-main]"), all.find("[accounts.hz-eu]"));
+        let without = all[..begin.unwrap()].to_owned() + &all[end.unwrap()..];
+        for flags in [&["--yes", "--leave"][..], &["--yes"]] {
+            let (code, told) = apply(&terminal, &without, flags).await;
+            assert_eq!(code, Some(2), "{told}");
+            let told = told.as_str().unwrap();
+            for words in [
+                "orders (do-main/database/d1) is owed 1 x db-s-2vcpu-4gb",
+                "2 resources would be owed a size",
+                "--restore",
+                "`was = \"do-main\"`",
+            ] {
+                assert!(told.contains(words), "{words}: {told}");
+            }
+        }
+        assert_eq!(in_force(&terminal).await.len(), 1);
+
+        // A server owes nothing: it only stays stopped, and nobody is promised a command for that.
+        let without = all.replace("accounts.hz-eu", "accounts.hz-us");
+        let (code, told) = apply(&terminal, &without, &["--yes"]).await;
+        assert_eq!(code, Some(2), "{told}");
+        let told = told.as_str().unwrap();
+        assert!(
+            told.contains("only the provider's own tools start them"),
+            "{told}"
+        );
+        assert!(!told.contains("`offhours start`"), "{told}");
+        let (code, plan) = apply(&terminal, &without, &["--yes", "--leave"]).await;
+        assert_eq!(
+            (code, &plan["applied"]),
+            (Some(0), &Value::from(2)),
+            "{plan}"
+        );
+    });
+}
+
 /// The accounts of the tests, and no schedule.
 fn accounts_alone() -> String {
     let all = office_hours("", "", "");

@@ -86,6 +86,8 @@ pub struct Stranded {
     pub saved: Option<SavedState>,
     /// Why nothing would cover it.
     pub reason: String,
+    /// Whether its account goes, so that Offhours cannot start it any more.
+    pub account_goes: bool,
     /// Whether a command to start it would be declined, or undone, under what is in force.
     #[serde(skip)]
     pub resists: bool,
@@ -134,6 +136,7 @@ impl Consequences {
                     name: record.name.clone(),
                     saved: record.saved.clone(),
                     reason: uncovered(&after),
+                    account_goes,
                     resists: resists(&known_as, &before, old, now),
                 });
             }

@@ -74,7 +74,8 @@ pub struct Args {
     /// Start first what would be left stopped with nothing to bring it back.
     #[arg(long, conflicts_with = "leave")]
     restore: bool,
-    /// Leave it stopped; `offhours start` brings it back.
+    /// Leave it stopped: `offhours start` brings back what a schedule lets go, and nothing what is
+    /// in an account that goes. Refused where such a resource is owed a size.
     #[arg(long)]
     leave: bool,
     /// Apply what was in force before, or what generation N said, instead of a file.
@@ -155,10 +156,10 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         output::print(&plan.render(Style::of_stdout()))?;
     }
     plan.warn();
-    let strands = if args.restore || args.leave {
+    let strands = if args.restore {
         Ok(())
     } else {
-        plan.refuse_to_strand()
+        plan.refuse_to_strand(args)
     };
     if args.dry_run {
         if let Err(refusal) = &strands {
@@ -183,8 +184,8 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     plan.look_again(&session).await?;
     if !args.leave {
         plan.tell_stranded();
-        plan.refuse_to_strand()?;
     }
+    plan.refuse_to_strand(args)?;
     let generation = plan.apply(&session).await?;
     plan.end_overrides(&session, overridden).await;
     if args.format == Format::Table {
@@ -394,21 +395,56 @@ impl Plan {
         }
     }
 
-    fn refuse_to_strand(&self) -> Result<(), UsageError> {
+    /// Refuses what needs a decision that no flag has taken.
+    fn refuse_to_strand(&self, args: &Args) -> Result<(), UsageError> {
+        self.refuse_to_lose_sizes()?;
         let stranded = self.consequences.stranded.len();
-        if stranded == 0 {
+        if stranded == 0 || args.leave {
             return Ok(());
         }
         Err(UsageError(format!(
             "{} would be left behind with nothing to bring {}: say --restore to start them first, \
-             or --leave (`offhours start` restores them later)",
+             or --leave{}",
             count(stranded, "resource"),
             if stranded == 1 {
                 "it back"
             } else {
                 "them back"
             },
+            self.brought_back_by(),
         )))
+    }
+
+    /// Refuses to lose the way to what is owed, with the account: no later command could put it
+    /// back.
+    fn refuse_to_lose_sizes(&self) -> Result<(), UsageError> {
+        let owed = self.consequences.stranded.iter();
+        let owed: Vec<_> = owed
+            .filter(|one| one.account_goes && one.saved.is_some())
+            .collect();
+        let Some(first) = owed.first() else {
+            return Ok(());
+        };
+        let account = &first.resource.account;
+        let number = count(owed.len(), "resource");
+        Err(UsageError(format!(
+            "{number} would be owed a size that Offhours cannot put back without the account: say \
+             --restore to start them first; or, if {account} has only another name now, write \
+             `was = \"{account}\"` under that"
+        )))
+    }
+
+    /// Who brings back what is left behind.
+    fn brought_back_by(&self) -> &'static str {
+        let mut stranded = self.consequences.stranded.iter();
+        if stranded.clone().all(|one| !one.account_goes) {
+            " (`offhours start` restores them later)"
+        } else if stranded.all(|one| one.account_goes) {
+            " (only the provider's own tools start them later)"
+        } else {
+            " (`offhours start` restores them later; what is in an account that goes, only the \
+             provider's own tools)"
+        }
     }
 
     /// Starts, under what is in force, what would be left behind. Returns the overrides that were
