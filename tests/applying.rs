@@ -404,6 +404,7 @@ fn an_account_that_goes_takes_no_owed_size_with_it() {
                 "2 resources would be owed a size",
                 "--restore",
                 "`was = \"do-main\"`",
+                "`offhours forget --anyway do-main/database/d1 do-main/node-pool/c1/p1`",
             ] {
                 assert!(told.contains(words), "{words}: {told}");
             }

@@ -1,13 +1,15 @@
 //! Accounts that are removed, or called something else: what is owed is lost with none of them.
 
 use aws_sdk_dynamodb::Client;
-use domain::record::{Record, Revision};
+use domain::record::{Cause, Record, Revision};
 use environment::aws::local_config;
 use lifecycle::{Event, Outcome};
-use serde_json::json;
-use store::{Tables, item};
+use serde_json::{Value, json};
+use store::{Ending, Tables, item};
 
-use crate::support::{World, instant, monday, office_hours, one_of_each_kind, reference, run};
+use crate::support::{
+    World, instant, monday, office_hours, one_of_each_kind, program, reference, run,
+};
 
 const ORDERS: &str = "do-main/database/d1";
 
@@ -174,6 +176,143 @@ fn an_inventory_carries_over_what_an_apply_that_ended_early_did_not() {
         }
         assert!(!world.outcomes()[told..].iter().any(is_new));
         assert_eq!(world.changes().len(), touched);
+    });
+}
+
+/// Runs a command on the world's store.
+async fn command(world: &World, arguments: &[&str]) -> (Option<i32>, String) {
+    let address = format!("http://{}", world.local.engine_address);
+    let output = tokio::process::Command::new(program("offhours", "offhours"))
+        .args(arguments)
+        .envs([
+            ("AWS_ENDPOINT_URL", address.as_str()),
+            ("AWS_REGION", "eu-central-1"),
+            ("AWS_ACCESS_KEY_ID", "local"),
+            ("AWS_SECRET_ACCESS_KEY", "local"),
+            ("USER", "ada"),
+        ])
+        .output()
+        .await
+        .unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(text).unwrap())
+}
+
+/// The references that a command prints for programs.
+async fn printed(world: &World, arguments: &[&str]) -> Vec<String> {
+    let (code, told) = command(world, &[arguments, &["--format", "json"]].concat()).await;
+    assert!(matches!(code, Some(0 | 3)), "{told}");
+    let rows: Vec<Value> = serde_json::from_str(&told).unwrap();
+    let references = rows.iter().map(|row| row["resource"].as_str().unwrap());
+    references.map(str::to_owned).collect()
+}
+
+const DROPLET: &str = "do-main/droplet/1";
+const POOL: &str = "do-main/node-pool/c1/p1";
+
+#[test]
+fn of_a_removed_account_only_what_is_owed_is_shown_and_no_name_is_taken() {
+    run(async {
+        let world = stopped().await;
+        world.apply(&without("do-main")).await;
+        let all = [ORDERS, POOL, "hz-eu/server/11"];
+        assert_eq!(printed(&world, &["status"]).await, all);
+        let left = printed(&world, &["status", "--account", "do-main"]).await;
+        assert_eq!(left, [ORDERS, DROPLET, POOL]);
+
+        // A name of what is left is another resource's.
+        let mut server = world.record("hz-eu/server/11").await;
+        server.name = "web".to_owned();
+        world.local.store().save(server).await.unwrap();
+        assert_eq!(
+            printed(&world, &["status", "web"]).await,
+            ["hz-eu/server/11"]
+        );
+        let (_, told) = command(&world, &["status", "do-main/droplet/1"]).await;
+        assert!(told.contains("stopped"), "{told}");
+        let (code, told) = command(&world, &["history", "web"]).await;
+        assert_eq!(code, Some(0), "{told}");
+        let (code, told) = command(&world, &["why", "general"]).await;
+        assert_eq!(code, Some(3), "{told}");
+        assert!(
+            told.contains("`offhours forget do-main/node-pool/c1/p1`"),
+            "{told}"
+        );
+    });
+}
+
+#[test]
+fn what_a_removed_account_has_left_is_forgotten_and_what_it_is_owed_goes_to_history() {
+    run(async {
+        let world = stopped().await;
+        world.start_now(&json!({ "resources": [POOL] })).await;
+        world.apply(&without("do-main")).await;
+        let store = world.local.store();
+        let owed = world.record(ORDERS).await.saved;
+        assert!(owed.is_some());
+
+        let rehearsed = printed(&world, &["forget", "--dry-run", ORDERS, DROPLET, ORDERS]).await;
+        assert_eq!(rehearsed, [ORDERS, DROPLET]);
+        let (code, told) = command(&world, &["forget", ORDERS]).await;
+        assert_eq!(code, Some(2), "{told}");
+        assert!(
+            told.contains("1 x db-s-2vcpu-4gb") && told.contains("--yes"),
+            "{told}"
+        );
+        assert!(store.record(&reference(ORDERS)).await.unwrap().is_some());
+
+        // Nothing follows what is under way there.
+        assert!(world.record(POOL).await.in_flight().is_some());
+        world.run_until(monday("18:36:00")).await;
+        let (code, told) = command(&world, &["forget", "--yes", ORDERS, DROPLET, POOL]).await;
+        assert_eq!(code, Some(0), "{told}");
+        assert!(
+            told.contains("1 x db-s-2vcpu-4gb is in its history alone"),
+            "{told}"
+        );
+        let store = world.local.store();
+        for gone in [ORDERS, DROPLET, POOL] {
+            assert_eq!(store.record(&reference(gone)).await.unwrap(), None);
+        }
+        let history = store.history(&reference(ORDERS)).await.unwrap();
+        let given_up = history
+            .iter()
+            .find(|entry| entry.ending == Ending::Forgotten);
+        let given_up = given_up.unwrap();
+        let by = "ada".to_owned();
+        assert_eq!(
+            (&given_up.saved, &given_up.cause),
+            (&owed, &Cause::ByHand { by })
+        );
+        assert_eq!(printed(&world, &["status"]).await, ["hz-eu/server/11"]);
+    });
+}
+
+#[test]
+fn what_the_next_inventory_would_find_again_is_forgotten_only_anyway() {
+    run(async {
+        let world = stopped().await;
+        let (code, told) = command(&world, &["forget", "--yes", ORDERS, DROPLET]).await;
+        assert_eq!(code, Some(2), "{told}");
+        for words in ["nothing was forgotten", ORDERS, DROPLET, "--anyway"] {
+            assert!(told.contains(words), "{words}: {told}");
+        }
+        assert!(world.record(ORDERS).await.saved.is_some());
+
+        let forget = ["forget", "--yes", "--anyway", ORDERS];
+        world.start_now(&json!({ "resources": [ORDERS] })).await;
+        world.run_until(monday("18:33:00")).await;
+        let (code, told) = command(&world, &forget).await;
+        assert_eq!(code, Some(2), "{told}");
+        assert!(
+            told.contains("It is starting: wait until that has ended"),
+            "{told}"
+        );
+        world.run_until(monday("18:50:00")).await;
+        let (code, told) = command(&world, &forget).await;
+        assert_eq!(code, Some(0), "{told}");
+        world.run_until(monday("18:56:00")).await;
+        assert_eq!(world.record(ORDERS).await.saved, None);
     });
 }
 

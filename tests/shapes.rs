@@ -11,10 +11,14 @@ use crate::{
 };
 
 /// The commands, and the schema of what each prints.
-const COMMANDS: [(&str, &[&str]); 14] = [
+const COMMANDS: [(&str, &[&str]); 15] = [
     ("apply", &["apply", "--dry-run"]),
     ("approve", &["approve", "--all"]),
     ("doctor", &["doctor"]),
+    (
+        "forget",
+        &["forget", "--anyway", "--dry-run", "web", "orders"],
+    ),
     ("history", &["history"]),
     ("hours", &["hours", "--since", "1d"]),
     ("list", &["list"]),

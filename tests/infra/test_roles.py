@@ -104,7 +104,7 @@ OPERATOR = {
 ADMIN = {
     "ApplySchedules": ({"dynamodb:PutItem"}, {table("schedules")}),
     "ApplyAccounts": ({"dynamodb:PutItem"}, {table("accounts")}),
-    "CarryRecordsOver": CARRY_OVER,
+    "DeleteRecords": CARRY_OVER,
     "KeepWhatIsGivenUp": ({"dynamodb:PutItem"}, {table("history")}),
     "KeepTokens": ({"ssm:PutParameter", "ssm:DeleteParameter"}, {TOKENS}),
 }

@@ -35,8 +35,8 @@ pub use exit::Exit;
 
 use commands::{
     apply as apply_command, approve, by_hand, completions, doctor as doctor_command, export,
-    history, hours as hours_command, import as import_command, list, local as local_command, log,
-    overrides, preview, schema, status, validate, why,
+    forget, history, hours as hours_command, import as import_command, list,
+    local as local_command, log, overrides, preview, schema, status, validate, why,
 };
 use domain::record::Direction;
 
@@ -50,7 +50,6 @@ use domain::record::Direction;
     subcommand_required = true,
     after_help = "\
 A configuration is one TOML file, offhours.toml unless --config names another:
-
   timezone = \"Europe/Berlin\"
   accounts.do-main = { provider = \"digitalocean\", token = \"ssm:/offhours/do-main\" }
   schedules.office.periods = [{ weekdays = \"mon-fri\", begin = \"08:00\", end = \"19:00\" }]
@@ -83,6 +82,7 @@ enum Command {
     Start(by_hand::Args),
     Override(overrides::Args),
     Approve(approve::Args),
+    Forget(forget::Args),
     History(history::Args),
     Hours(hours_command::Args),
     Local(Box<local_command::Args>),
@@ -107,6 +107,7 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::Start(args) => wait_for(by_hand::run(args, Direction::Start)),
         Command::Override(args) => wait_for(overrides::run(args)),
         Command::Approve(args) => wait_for(approve::run(args)),
+        Command::Forget(args) => wait_for(forget::run(args)),
         Command::History(args) => wait_for(history::run(args)),
         Command::Hours(args) => wait_for(hours_command::run(args)),
         Command::Export(args) => wait_for(export::run(args)),

@@ -1,6 +1,8 @@
 //! Finding the records that a person names, in as little memory as a page of records takes.
 
-use domain::{AccountName, ResourceRef, record::Record};
+use domain::{
+    AccountName, ResourceRef, configuration::Configuration, left_behind::is_ghost, record::Record,
+};
 use store::Store;
 
 use crate::{
@@ -16,12 +18,17 @@ pub(crate) async fn find(store: &Store, targets: &[String]) -> anyhow::Result<Ve
     let mut wanted: Vec<_> = targets.iter().map(|target| Wanted::of(target)).collect();
     let names = wanted.iter().any(|one| one.reference.is_none());
     if names {
+        let configuration = store.in_force().await?.configuration;
         for account in store.accounts().await? {
             let mut pages = store.record_pages(&account);
             while let Some(page) = pages.next().await? {
                 for record in page {
                     match record {
-                        Ok(record) => wanted.iter_mut().for_each(|one| one.compare(&record)),
+                        Ok(record) => {
+                            let compare =
+                                |one: &mut Wanted<'_>| one.compare(&record, &configuration);
+                            wanted.iter_mut().for_each(compare);
+                        }
                         Err(error) => output::warn(&error),
                     }
                 }
@@ -39,13 +46,17 @@ pub(crate) async fn find(store: &Store, targets: &[String]) -> anyhow::Result<Ve
 }
 
 /// [`find`] for one resource, among records that were read already.
-pub(crate) fn named<'r>(target: &str, records: &'r [Record]) -> anyhow::Result<&'r Record> {
+pub(crate) fn named<'r>(
+    target: &str,
+    records: &'r [Record],
+    configuration: &Configuration,
+) -> anyhow::Result<&'r Record> {
     let mut wanted = Wanted::of(target);
     let reference = if let Some(reference) = wanted.reference.take() {
         reference
     } else {
         for record in records {
-            wanted.compare(record);
+            wanted.compare(record, configuration);
         }
         wanted.only()?.reference
     };
@@ -94,6 +105,8 @@ struct Wanted<'t> {
     found: Option<Record>,
     /// The reference of another record of this name.
     other: Option<ResourceRef>,
+    /// The reference of what a removed account has left of this name.
+    ghost: Option<ResourceRef>,
     /// The known name most like it.
     like: Option<String>,
 }
@@ -105,12 +118,17 @@ impl<'t> Wanted<'t> {
             reference: target.parse().ok(),
             found: None,
             other: None,
+            ghost: None,
             like: None,
         }
     }
 
-    fn compare(&mut self, record: &Record) {
-        if record.name != self.target {
+    fn compare(&mut self, record: &Record, configuration: &Configuration) {
+        if is_ghost(record, configuration) {
+            if record.name == self.target {
+                self.ghost.get_or_insert_with(|| record.reference.clone());
+            }
+        } else if record.name != self.target {
             let names = self
                 .like
                 .as_deref()
@@ -129,6 +147,13 @@ impl<'t> Wanted<'t> {
     /// The record, if there is just one.
     fn only(self) -> Result<Record, UsageError> {
         let target = self.target;
+        if let (None, Some(ghost)) = (&self.found, self.ghost) {
+            return Err(UsageError(format!(
+                "`{target}` is only known from the account {}, which is not configured: write \
+                 {ghost}",
+                ghost.account
+            )));
+        }
         Err(UsageError(match (self.found, self.other, self.like) {
             (Some(record), None, _) => return Ok(record),
             (Some(record), Some(other), _) => format!(

@@ -6,7 +6,9 @@ use std::{
 };
 
 use anyhow::Context as _;
-use domain::{ResourceRef, ScheduleName, configuration::Configuration, record::Record};
+use domain::{
+    ResourceRef, ScheduleName, configuration::Configuration, left_behind::is_ghost, record::Record,
+};
 use jiff::{
     Span, Timestamp, ToSpan as _, Zoned,
     civil::{Date, DateTime},
@@ -202,7 +204,11 @@ pub struct Wanted {
 
 impl Wanted {
     /// What the targets name, by reference or by name; all resources where there are none.
-    pub fn of(targets: &[String], records: &[Record]) -> anyhow::Result<Self> {
+    pub fn of(
+        targets: &[String],
+        records: &[Record],
+        configuration: &Configuration,
+    ) -> anyhow::Result<Self> {
         let mut wanted = Self {
             all: targets.is_empty(),
             ..Self::default()
@@ -213,8 +219,11 @@ impl Wanted {
                     wanted.found.insert(reference.to_string());
                 }
                 wanted.references.insert(reference);
-            } else if records.iter().any(|record| record.name == *target) {
-                let reference = &named(target, records)?.reference;
+            } else if records
+                .iter()
+                .any(|record| record.name == *target && !is_ghost(record, configuration))
+            {
+                let reference = &named(target, records, configuration)?.reference;
                 wanted.found.insert(reference.to_string());
                 wanted.references.insert(reference.clone());
             } else {

@@ -107,6 +107,10 @@ pub(crate) fn needs_person(
     rules: Rules<'_>,
     now: Timestamp,
 ) -> Option<String> {
+    let left = left_behind(record, rules, now);
+    if let Some(unreachable @ LeftBehind::Unreachable) = left {
+        return Some(bring_back(record, verdict, unreachable));
+    }
     match &record.phase {
         Phase::Stuck { reason, .. } | Phase::Refused { reason, .. } => {
             return Some(reason.clone());
@@ -119,7 +123,7 @@ pub(crate) fn needs_person(
     if record.held {
         return Some("held: `offhours approve` lets go of it".to_owned());
     }
-    if let Some(left) = left_behind(record, rules, now) {
+    if let Some(left) = left {
         return Some(bring_back(record, verdict, left));
     }
     match &verdict.decision {
@@ -144,7 +148,11 @@ fn bring_back(record: &Record, verdict: &Verdict, left: LeftBehind) -> String {
             let account = &record.reference.account;
             let saved = record.saved.as_ref();
             let owed = saved.map_or_else(|| "a size".to_owned(), ToString::to_string);
-            format!("owed {owed}, and its account {account} is not configured: configure it again")
+            format!(
+                "owed {owed}, and its account {account} is not configured: configure it again, or \
+                 give that up with `offhours forget {}`",
+                record.reference
+            )
         }
     }
 }

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use crate::{
+    configuration::Configuration,
     decision::{Rules, judge, override_of},
     membership::{Membership, Subject},
     record::{Direction, Phase, Rank, Record},
@@ -36,6 +37,15 @@ pub fn left_behind(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<
     let ours = record.saved.is_some() || was_stopped(record) && !was_meant_to_last(record);
     let wanted = override_of(record, rules, now).is_some() || is_covered(record, rules, now);
     (ours && !wanted).then_some(LeftBehind::Orphaned)
+}
+
+/// Whether a record is all that is left of a resource: nothing looks after it any more, for its
+/// account is not configured, and it is owed nothing.
+#[must_use]
+pub fn is_ghost(record: &Record, configuration: &Configuration) -> bool {
+    let account = &record.reference.account;
+    let owed = record.saved.is_some() && !matches!(record.phase, Phase::Gone { .. });
+    !configuration.accounts.contains_key(account) && !owed
 }
 
 /// Whether Offhours holds a resource stopped, is stopping it, or owes it a size.

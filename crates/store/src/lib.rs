@@ -8,6 +8,7 @@ mod clock;
 mod condition;
 mod configure;
 mod digests;
+mod forgetting;
 mod history;
 pub mod item;
 mod overrides;
@@ -293,6 +294,8 @@ pub enum Ending {
     Kept,
     /// The resource is gone; its saved state is in this entry alone.
     Gone,
+    /// A person had its record deleted; its saved state is in this entry alone.
+    Forgotten,
 }
 
 impl fmt::Display for Ending {
@@ -306,6 +309,7 @@ impl fmt::Display for Ending {
             Self::Turned => f.write_str("turned"),
             Self::Kept => f.write_str("kept as a person left it"),
             Self::Gone => f.write_str("gone"),
+            Self::Forgotten => f.write_str("forgotten"),
         }
     }
 }

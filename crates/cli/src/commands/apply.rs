@@ -427,10 +427,12 @@ impl Plan {
         };
         let account = &first.resource.account;
         let number = count(owed.len(), "resource");
+        let references: Vec<_> = owed.iter().map(|one| one.resource.to_string()).collect();
         Err(UsageError(format!(
             "{number} would be owed a size that Offhours cannot put back without the account: say \
              --restore to start them first; or, if {account} has only another name now, write \
-             `was = \"{account}\"` under that"
+             `was = \"{account}\"` under that; or give the sizes up with `offhours forget --anyway {}`",
+            references.join(" ")
         )))
     }
 

@@ -128,7 +128,8 @@ async fn find(
         [] => Vec::new(),
         _ => all_records(store).await?,
     };
-    let mut wanted = Wanted::of(&args.resources, &records)?.with_former_names(configuration);
+    let mut wanted =
+        Wanted::of(&args.resources, &records, configuration)?.with_former_names(configuration);
     let finished = Finished {
         since: period.from,
         // The present second, by a clock that tells whole ones, is not over.
@@ -232,7 +233,7 @@ pub(super) struct Row<'h> {
     accepted_after_seconds: Option<i64>,
     /// From the claim to the end, in seconds.
     took_seconds: i64,
-    /// `seen`, `would-have`, `refused`, `overtaken`, `let-go`, `turned`, `kept` or `gone`.
+    /// `seen`, `would-have`, `refused`, `overtaken`, `let-go`, `turned`, `kept`, `gone` or `forgotten`.
     ending: &'static str,
     /// The provider's words, if it refused.
     refusal: Option<&'h str>,
@@ -263,6 +264,7 @@ impl<'h> Row<'h> {
             Ending::Turned => ("turned", None),
             Ending::Kept => ("kept", None),
             Ending::Gone => ("gone", None),
+            Ending::Forgotten => ("forgotten", None),
         };
         let after = |at: Timestamp| at.duration_since(entry.claimed_at).as_secs();
         Self {
@@ -337,7 +339,7 @@ fn time(seconds: i64) -> String {
 fn size(entry: &HistoryEntry) -> String {
     let done = match (entry.direction, &entry.ending) {
         (Direction::Start, Ending::Seen) => "restored",
-        (Direction::Start, Ending::Kept | Ending::Gone) => "not restored:",
+        (Direction::Start, Ending::Kept | Ending::Gone | Ending::Forgotten) => "not restored:",
         (
             Direction::Start,
             Ending::WouldHave

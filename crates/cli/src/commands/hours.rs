@@ -118,7 +118,7 @@ async fn report(
     };
     let period = asked.period(zone(args.schedule.as_ref(), configuration), now)?;
     let records = all_records(store).await?;
-    let mut wanted = Wanted::of(&args.resources, &records)?;
+    let mut wanted = Wanted::of(&args.resources, &records, configuration)?;
     let mut collector = Collector::new(period, now, &configuration.schedules);
     collector.prices = prices;
     collector.only = args.schedule.as_ref();

@@ -6,6 +6,7 @@ pub mod by_hand;
 pub mod completions;
 pub mod doctor;
 pub mod export;
+pub mod forget;
 pub mod history;
 pub mod hours;
 pub mod import;

@@ -3,7 +3,8 @@
 use schemars::Schema;
 
 use super::{
-    apply, approve, history, import, list, log, overrides, preview::Preview, status, validate, why,
+    apply, approve, forget, history, import, list, log, overrides, preview::Preview, status,
+    validate, why,
 };
 use crate::{
     Exit, configuration_file::written::File, doctor::Finding, hours::Report, output, shape,
@@ -36,6 +37,8 @@ pub enum What {
     Approve,
     /// `offhours doctor --format json`
     Doctor,
+    /// `offhours forget --format json`
+    Forget,
     /// `offhours history --format json`
     History,
     /// `offhours hours --format json`
@@ -76,6 +79,7 @@ fn schema(what: What) -> Schema {
         What::Apply => shape::of::<apply::Plan>(),
         What::Approve => shape::of::<Vec<approve::Approved>>(),
         What::Doctor => shape::of::<Vec<Finding>>(),
+        What::Forget => shape::of::<Vec<forget::Row>>(),
         What::History => shape::of::<Vec<history::Row<'_>>>(),
         What::Hours => shape::of::<Report>(),
         What::Import => shape::of::<import::Report>(),

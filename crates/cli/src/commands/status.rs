@@ -11,7 +11,9 @@ use std::{
 };
 
 use comfy_table::Cell;
-use domain::{AccountName, ScheduleName};
+use domain::{
+    AccountName, ScheduleName, configuration::Configuration, left_behind::is_ghost, record::Record,
+};
 use jiff::Timestamp;
 use store::{AccountState, InForce, RecordPages, Store};
 
@@ -223,6 +225,8 @@ impl<'a> View<'a> {
                 accounts.iter().map(AccountName::as_str),
             )?;
             accounts.retain(|account| account == name);
+        } else {
+            accounts = without_ghosts(store, accounts, &in_force.configuration).await?;
         }
         let overrides = in_force.overrides.iter().any(|one| one.is_active(now));
         Ok(Self {
@@ -276,6 +280,8 @@ impl<'a> View<'a> {
         let mut rows = Vec::with_capacity(page.len());
         for record in page {
             match record {
+                // Only who asks for a removed account is shown what is left of it.
+                Ok(record) if self.args.account.is_none() && self.is_ghost(&record) => {}
                 Ok(record) => rows.push(self.row(&record)),
                 Err(error) => output::warn(&error),
             }
@@ -284,7 +290,11 @@ impl<'a> View<'a> {
         Ok(Some(rows))
     }
 
-    fn row(&self, record: &domain::record::Record) -> Row {
+    fn is_ghost(&self, record: &Record) -> bool {
+        is_ghost(record, &self.in_force.configuration)
+    }
+
+    fn row(&self, record: &Record) -> Row {
         Row::of(record, &self.in_force, self.now)
     }
 
@@ -400,6 +410,39 @@ impl<'a> View<'a> {
         lines.extend(last);
         Ok((lines.join("\n"), summary))
     }
+}
+
+/// The accounts without those that are removed and have left nothing that is owed a size.
+async fn without_ghosts(
+    store: &Store,
+    accounts: BTreeSet<AccountName>,
+    configuration: &Configuration,
+) -> anyhow::Result<BTreeSet<AccountName>> {
+    let mut kept = BTreeSet::new();
+    for account in accounts {
+        let is_configured = configuration.accounts.contains_key(&account);
+        if is_configured || owes(store, &account, configuration).await? {
+            kept.insert(account);
+        }
+    }
+    Ok(kept)
+}
+
+/// Whether a removed account has left anything that needs a person.
+async fn owes(
+    store: &Store,
+    account: &AccountName,
+    configuration: &Configuration,
+) -> anyhow::Result<bool> {
+    let mut pages = store.record_pages(account);
+    while let Some(page) = pages.next().await? {
+        // One that a newer program wrote is shown as such.
+        let mut records = page.into_iter();
+        if records.any(|record| record.map_or(true, |record| !is_ghost(&record, configuration))) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn accounts_table(rows: &[AccountRow], style: Style, now: Timestamp) -> String {

@@ -279,7 +279,8 @@ fn of_removed_accounts(records: &[&Record]) -> Vec<Finding> {
                         owed.join(", ")
                     ),
                     "configure the account again, start these, and remove it with `offhours \
-                     apply --restore`; or start them in the provider's console",
+                     apply --restore`; or start them in the provider's console, and `offhours \
+                     forget` them",
                 )
             };
             finding.of(account)

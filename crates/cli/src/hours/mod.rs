@@ -196,7 +196,8 @@ impl Walk<'_> {
                 }
             }
             (Direction::Start, Ending::Kept) => self.close(entry.claimed_at, Kind::Unclear),
-            (_, Ending::Gone) => self.close(entry.claimed_at, Kind::Stopped),
+            // Of what is forgotten nothing is known from then on.
+            (_, Ending::Gone | Ending::Forgotten) => self.close(entry.claimed_at, Kind::Stopped),
             (
                 Direction::Start,
                 Ending::Seen

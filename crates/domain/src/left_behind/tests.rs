@@ -120,5 +120,16 @@ fn without_its_account_only_what_is_owed_a_size_is_left_behind() {
     let removed = world().without_account("do-main");
     let [(_, by_schedule), ..] = stopped();
     check(&removed, &by_schedule, None);
-    check(&removed, &owed(by_schedule), Some(LeftBehind::Unreachable));
+    assert!(is_ghost(&by_schedule, &removed.configuration));
+    let owed = owed(by_schedule);
+    check(&removed, &owed, Some(LeftBehind::Unreachable));
+    assert!(!is_ghost(&owed, &removed.configuration));
+    let gone = Record {
+        phase: Phase::Gone {
+            since: at("mon 20:00"),
+        },
+        ..owed
+    };
+    assert!(is_ghost(&gone, &removed.configuration));
+    assert!(!is_ghost(&gone, &world().configuration));
 }

@@ -10,6 +10,7 @@ mod configuration;
 mod digests;
 mod due;
 mod fixtures;
+mod forgetting;
 mod formats;
 mod history;
 mod overrides;

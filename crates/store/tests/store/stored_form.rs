@@ -489,6 +489,7 @@ fn the_forms_of_the_endings() {
         Ending::Turned,
         Ending::Kept,
         Ending::Gone,
+        Ending::Forgotten,
     ];
     let stored = endings.map(|ending| {
         let entry = HistoryEntry {
@@ -498,7 +499,7 @@ fn the_forms_of_the_endings() {
         let item = item::of_history(&entry).unwrap();
         item["ending"].as_s().unwrap().clone()
     });
-    assert_snapshot!(stored.join(" "), @"seen would-have overtaken let-go turned kept gone");
+    assert_snapshot!(stored.join(" "), @"seen would-have overtaken let-go turned kept gone forgotten");
 }
 
 #[test]

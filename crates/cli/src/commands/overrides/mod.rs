@@ -213,7 +213,7 @@ async fn planned(
         records: &records,
     };
     let wanted = Wanted {
-        target: target(&word, &in_force.configuration.schedules, &records)?,
+        target: target(&word, &in_force.configuration, &records)?,
         wish,
         end: args.end()?,
         by: whoever(),

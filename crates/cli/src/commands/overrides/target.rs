@@ -1,10 +1,9 @@
 //! What a person means to override: a resource, or all that follows a schedule.
 
-use std::collections::BTreeMap;
-
 use domain::{
     ResourceRef, ScheduleName,
-    configuration::{Override, Rule, Target},
+    configuration::{Configuration, Override, Target},
+    left_behind::is_ghost,
     record::Record,
 };
 use store::Store;
@@ -44,9 +43,10 @@ pub(super) async fn overridden_records(
 /// What a person means to override.
 pub(super) fn target(
     word: &str,
-    schedules: &BTreeMap<ScheduleName, Rule>,
+    configuration: &Configuration,
     records: &[Record],
 ) -> anyhow::Result<Target> {
+    let schedules = &configuration.schedules;
     let names = schedules.keys().map(ScheduleName::as_str);
     let schedule = |name: &str| {
         schedules
@@ -58,7 +58,8 @@ pub(super) fn target(
         exists("schedule", name, names.clone())?;
         return Ok(Target::Schedule(name.parse()?));
     }
-    let resource = records.iter().find(|record| record.name == word);
+    let mut resources = records.iter();
+    let resource = resources.find(|record| record.name == word && !is_ghost(record, configuration));
     match (schedule(word), resource) {
         (Some(_), Some(record)) => Err(ambiguous(word, record).into()),
         (Some(name), None) => Ok(Target::Schedule(name)),
@@ -75,7 +76,9 @@ pub(super) fn target(
             };
             Err(UsageError(format!("no resource or schedule `{word}`; {advice}")).into())
         }
-        (None, _) => Ok(Target::Resource(named(word, records)?.reference.clone())),
+        (None, _) => Ok(Target::Resource(
+            named(word, records, configuration)?.reference.clone(),
+        )),
     }
 }
 

@@ -62,6 +62,7 @@ fn any_start_that_was_asked_for_ends_what_counts() {
         Ending::LetGo,
         Ending::Turned,
         Ending::Gone,
+        Ending::Forgotten,
     ] {
         let entries = [
             stop("15 19:00", "15 19:02"),

@@ -33,6 +33,7 @@ fn ending() -> impl Strategy<Value = Ending> {
         Ending::Turned,
         Ending::Kept,
         Ending::Gone,
+        Ending::Forgotten,
     ])
 }
 

@@ -1,0 +1,263 @@
+//! `offhours forget`: delete what is known of a resource, once a person has seen what it is owed.
+
+use std::collections::BTreeSet;
+
+use comfy_table::Cell;
+use domain::{
+    ResourceRef,
+    configuration::Configuration,
+    record::{Phase, Record},
+    resource::SavedState,
+};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+use store::StoreError;
+
+use super::Format;
+use crate::{
+    Exit,
+    ask::confirm,
+    carry_out::whoever,
+    configuration_file::count,
+    connection::{Connection, Session},
+    exit::UsageError,
+    lookup,
+    output::{self, Style},
+    shape,
+    state::{State, sentence},
+};
+
+/// Deletes what is known of resources: for what a removed account has left behind.
+///
+/// Shows what each one is owed, asks, writes the owed size to history (`offhours history REF` has it
+/// for 90 days), and deletes the record. Nothing is sent to a provider: what is small stays small.
+///
+/// Where the account is configured, this is refused unless the provider has said that the resource
+/// is gone: the next inventory would find it again and take its present size for the original.
+/// --anyway accepts that. It is refused, too, while a stop or a start is under way.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  offhours forget do-main/droplet/3164444 do-main/droplet/3164445
+  offhours forget --dry-run do-main/droplet/3164444
+  offhours forget --anyway do-main/droplet/3164444   before its account is removed
+  offhours status --account do-main                  what a removed account has left")]
+pub struct Args {
+    /// Resources, by reference; by unique name where the account is configured, or a size is owed.
+    #[arg(value_name = "RESOURCE", required = true)]
+    resources: Vec<String>,
+    /// Also what the next inventory may find again, as a new resource of its present size.
+    #[arg(long)]
+    anyway: bool,
+    /// Show what would be forgotten, and delete nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask.
+    #[arg(long, short)]
+    yes: bool,
+    /// How to print the result.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// A resource whose record a person wants deleted, as programs read it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Row {
+    /// Which.
+    #[schemars(with = "shape::Reference")]
+    resource: ResourceRef,
+    /// Its name at the provider.
+    name: String,
+    /// Whether its account is configured.
+    account_configured: bool,
+    /// `settled`, `in-flight`, `refused`, `stuck` or `gone`.
+    phase: &'static str,
+    /// In a word or two: `running`, `stopping`, `stop stuck`.
+    state: String,
+    /// The size that is owed; from now on only in history.
+    #[schemars(with = "Option<shape::SavedState>")]
+    saved: Option<SavedState>,
+    /// Whether its record is deleted.
+    forgotten: bool,
+    /// Why not, where that was tried.
+    error: Option<String>,
+}
+
+impl Row {
+    fn of(record: &Record, configuration: &Configuration) -> Self {
+        let state = State::of(record);
+        Self {
+            resource: record.reference.clone(),
+            name: record.name.clone(),
+            account_configured: is_configured(record, configuration),
+            phase: state.phase,
+            state: state.words,
+            saved: record.saved.clone(),
+            forgotten: false,
+            error: None,
+        }
+    }
+}
+
+/// Shows, asks, deletes.
+pub async fn run(args: &Args) -> anyhow::Result<Exit> {
+    let session = args.connection.open().await?;
+    let mut seen = BTreeSet::new();
+    let mut records = lookup::find(&session.store, &args.resources).await?;
+    records.retain(|record| seen.insert(record.reference.clone()));
+    let configuration = session.store.in_force().await?.configuration;
+    let mut rows: Vec<_> = records
+        .iter()
+        .map(|record| Row::of(record, &configuration))
+        .collect();
+    if args.format == Format::Table {
+        output::print(&format!("{}\n", table(&rows)))?;
+    }
+    refuse(&records, &configuration, args.anyway, session.now)?;
+    if args.dry_run {
+        return end(args.format, &rows);
+    }
+    if args.format == Format::Json && !args.yes {
+        return Err(
+            UsageError("with --format json nothing is asked: pass --yes".to_owned()).into(),
+        );
+    }
+    if !args.yes && !confirm(&question(&rows))? {
+        output::remark("Nothing was forgotten.\n");
+        return Ok(Exit::Failed);
+    }
+    forget(&session, &records, &mut rows).await?;
+    end(args.format, &rows)
+}
+
+async fn forget(session: &Session, records: &[Record], rows: &mut [Row]) -> anyhow::Result<()> {
+    // The present instant: a person may have thought for long.
+    let (now, who) = (session.tell_time().await?, whoever());
+    for (record, row) in records.iter().zip(rows) {
+        match session.store.forget(record, &who, now).await {
+            Ok(()) => row.forgotten = true,
+            Err(StoreError::Stale { .. }) => {
+                row.error = Some("it was changed meanwhile: look at it again".to_owned());
+            }
+            Err(error) => row.error = Some(environment::in_words(&error)),
+        }
+    }
+    Ok(())
+}
+
+fn end(format: Format, rows: &[Row]) -> anyhow::Result<Exit> {
+    match format {
+        Format::Json => output::print_json(&rows)?,
+        Format::Table => {
+            for row in rows.iter().filter(|row| row.forgotten) {
+                let owed = row.saved.as_ref();
+                let owed = owed.map_or_else(String::new, |saved| {
+                    format!(": {saved} is in its history alone")
+                });
+                output::print(&format!("forgotten {} {}{owed}\n", row.resource, row.name))?;
+            }
+        }
+    }
+    let failed = rows
+        .iter()
+        .filter_map(|row| Some((row, row.error.as_ref()?)));
+    let mut exit = Exit::Done;
+    for (row, error) in failed {
+        output::remark(&format!("error: {}: {error}\n", row.resource));
+        exit = Exit::Failed;
+    }
+    Ok(exit)
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut table = Style::of_stdout().list(["Resource", "Name", "Account", "State", "Owed"]);
+    for row in rows {
+        let account = if row.account_configured {
+            "configured"
+        } else {
+            "not configured"
+        };
+        let owed = row.saved.as_ref().map(ToString::to_string);
+        table.add_row([
+            Cell::new(&row.resource),
+            Cell::new(&row.name),
+            Cell::new(account),
+            Cell::new(&row.state),
+            Cell::new(owed.unwrap_or_else(|| "nothing".to_owned())),
+        ]);
+    }
+    output::keep_whole(&mut table, 0);
+    table.to_string()
+}
+
+fn question(rows: &[Row]) -> String {
+    let owed = rows.iter().filter(|row| row.saved.is_some()).count();
+    let what = count(rows.len(), "resource");
+    match owed {
+        0 => format!("Forget {what}?"),
+        _ => format!("Forget {what}, and give up {}?", count(owed, "owed size")),
+    }
+}
+
+/// Refuses all where one cannot be forgotten, or would only come back.
+fn refuse(
+    records: &[Record],
+    configuration: &Configuration,
+    anyway: bool,
+    now: Timestamp,
+) -> Result<(), UsageError> {
+    let obstacles = records.iter().filter_map(|record| {
+        let why = obstacle(record, configuration, anyway, now)?;
+        Some(format!("{}: {why}", record.reference))
+    });
+    let obstacles: Vec<_> = obstacles.collect();
+    if obstacles.is_empty() {
+        Ok(())
+    } else {
+        let obstacles = obstacles.join("\n");
+        Err(UsageError(format!("nothing was forgotten\n{obstacles}")))
+    }
+}
+
+fn obstacle(
+    record: &Record,
+    configuration: &Configuration,
+    anyway: bool,
+    now: Timestamp,
+) -> Option<String> {
+    if record.permit_is_open(now) {
+        return Some("a request is just being sent: try again in two minutes".to_owned());
+    }
+    // Nothing follows what is under way in an account that is not configured.
+    if !is_configured(record, configuration) {
+        return None;
+    }
+    if record.in_flight().is_some() {
+        let state = sentence(record);
+        return Some(format!("{state}: wait until that has ended"));
+    }
+    if anyway || matches!(record.phase, Phase::Gone { .. }) {
+        return None;
+    }
+    Some(match &record.saved {
+        Some(saved) => format!(
+            "its account is configured: `offhours start {}` puts {saved} back. If it is to be \
+             forgotten all the same, --anyway gives that up, and its present size passes for the \
+             original from the next inventory on",
+            record.reference
+        ),
+        None => "its account is configured, and the next inventory would find it again; if it is \
+                 gone at the provider, that sees so within minutes. --anyway forgets it all the \
+                 same"
+            .to_owned(),
+    })
+}
+
+fn is_configured(record: &Record, configuration: &Configuration) -> bool {
+    configuration
+        .accounts
+        .contains_key(&record.reference.account)
+}

@@ -1,0 +1,51 @@
+//! A person has a record deleted.
+
+use domain::{
+    record::{Cause, Record},
+    resource::SavedState,
+};
+use store::{Ending, StoreError};
+
+use crate::{
+    fixtures::{monday, pool_in_flight},
+    world::World,
+};
+
+async fn saved(world: &World) -> Record {
+    world.store().save(pool_in_flight()).await.unwrap()
+}
+
+#[tokio::test]
+async fn the_record_goes_and_what_it_is_owed_is_in_history() {
+    let world = World::new().await;
+    let record = saved(&world).await;
+    let store = world.store();
+    store.forget(&record, "ada", monday()).await.unwrap();
+    assert_eq!(store.record(&record.reference).await.unwrap(), None);
+    let history = store.history(&record.reference).await.unwrap();
+    let [entry] = history.as_slice() else {
+        panic!("{history:?}");
+    };
+    let owed: &Option<SavedState> = &record.saved;
+    assert!(owed.is_some());
+    assert_eq!((&entry.ending, &entry.saved), (&Ending::Forgotten, owed));
+    let by = "ada".to_owned();
+    assert_eq!(entry.cause, Cause::ByHand { by });
+    // Once more, as after an answer that was lost.
+    store.forget(&record, "ada", monday()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_record_that_another_writer_changed_stays_and_history_has_nothing() {
+    let world = World::new().await;
+    let seen = saved(&world).await;
+    let store = world.store();
+    let changed = store.save(seen.clone()).await.unwrap();
+    let refused = store.forget(&seen, "ada", monday()).await;
+    let Err(StoreError::Stale { current }) = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(current.as_deref(), Some(&changed));
+    assert_eq!(store.record(&seen.reference).await.unwrap(), Some(changed));
+    assert_eq!(store.history(&seen.reference).await.unwrap(), []);
+}
