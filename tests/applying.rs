@@ -430,6 +430,51 @@ fn an_account_that_goes_takes_no_owed_size_with_it() {
     });
 }
 
+#[test]
+fn a_local_service_runs_what_is_in_force_whatever_file_is_beside_it() {
+    run(async {
+        let terminal = Terminal::new("12:00:00").await;
+        let first = office_hours("", "", "");
+        terminal.write(&first);
+        let local = ["local", "--speed", "0", "--for", "2m"];
+        let ended = terminal.run(&local).await;
+        assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+        let advice = "no configuration was ever applied to this store: `offhours apply`";
+        assert!(ended.stderr.contains(advice), "{}", ended.stderr);
+
+        apply(&terminal, &first, &["--yes"]).await;
+        let second = format!("{first}{OTHER}");
+        apply(&terminal, &second, &["--yes"]).await;
+        let ended = terminal.run(&local).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        assert!(!ended.stderr.contains("offhours.toml"), "{}", ended.stderr);
+
+        let back = terminal.run(&["apply", "--rollback", "--yes"]).await;
+        assert_eq!(back.code, Some(0), "{}", back.stderr);
+        let ended = terminal.run(&local).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        let note =
+            "note: offhours.toml differs from generation 3, which is in force: `offhours apply`";
+        assert!(ended.stderr.contains(note), "{}", ended.stderr);
+        assert_eq!(in_force(&terminal).await.len(), 3);
+
+        terminal.write("protekt = 1\n");
+        let ended = terminal.run(&local).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        assert!(
+            ended.stderr.contains("`offhours validate`"),
+            "{}",
+            ended.stderr
+        );
+
+        terminal.write(&second);
+        let named = [&local[..], &["--config", "offhours.toml"]].concat();
+        let ended = terminal.run(&named).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        assert_eq!(in_force(&terminal).await.len(), 4);
+    });
+}
+
 /// The accounts of the tests, and no schedule.
 fn accounts_alone() -> String {
     let all = office_hours("", "", "");

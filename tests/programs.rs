@@ -172,6 +172,7 @@ impl LocalProgram {
         let mut command = Command::new(program("offhours", "offhours"));
         command
             .args(["local", "--speed", "0", "--format", "json"])
+            .args(["--config", "offhours.toml"])
             .arg(format!("--simulate={}", simulator.url))
             .args(["--for", &format!("{length}s")])
             .current_dir(self.directory.path())

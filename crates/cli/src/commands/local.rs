@@ -12,6 +12,7 @@ use anyhow::Context as _;
 use cloud_simulator::Fleet;
 use domain::configuration::Configuration;
 use jiff::{SignedDuration, Timestamp};
+use store::Store;
 use tokio::sync::mpsc;
 
 use super::Format;
@@ -43,21 +44,24 @@ const EXAMPLE_MORNING: &str = "2026-11-23T06:00:00Z";
 ///
 /// The handlers are those of the four Lambda functions; every minute their timers fire. The store
 /// is an embedded DynamoDB engine, the clouds are real, or simulated with --simulate.
+///
+/// It runs by what is in force in its store, so that a rollback outlives a restart. A file is applied
+/// only where --config names it; one in this folder that differs is pointed out.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   offhours local --simulate                      a day of the example fleet in about a minute
   offhours local --simulate --config my.toml --fleet my-fleet.toml --for 7d --speed 7200
-  offhours local --data offhours.db              your own clouds, by offhours.toml or what
-                                                 `offhours apply` has put there, until Ctrl-C
+  offhours local --data offhours.db              your own clouds, by what `offhours apply` has put
+                                                 into force there, until Ctrl-C
   offhours local --simulate=http://127.0.0.1:8100 --data test.db
                                                  a simulator that runs as its own program
 
 Tokens named env:NAME in the configuration are read from the environment. Whatever ends this
 process, the next one with the same --data finishes what was in flight.")]
 pub struct Args {
-    /// The configuration to apply; offhours.toml if there is one, or the example with a plain
-    /// --simulate; otherwise what was applied to the store before.
+    /// A configuration to apply first; without it, what is in force in the store holds, or the
+    /// example with a plain --simulate.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Simulate the clouds: in this process, or at the address of a running cloud-simulator.
@@ -125,6 +129,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         Some(address) => Local::start_on(address, options, sender).await?,
         None => Local::start(options, sender).await?,
     };
+    point_out_difference(args, local.store()).await?;
     if args.no_timers {
         return serve(&local).await;
     }
@@ -180,28 +185,52 @@ fn tell(news: &News, summary: &mut Summary, view: &mut View) -> anyhow::Result<(
     }
 }
 
+/// Whether the example is run.
+fn is_example(args: &Args) -> bool {
+    args.simulate.as_deref() == Some("") && args.config.is_none()
+}
+
 /// What the arguments name; none where what is stored is to hold.
 fn configuration(args: &Args) -> anyhow::Result<Option<Configuration>> {
-    let embedded = args.simulate.as_deref() == Some("") && args.config.is_none();
-    let parsed = if embedded {
-        configuration_file::parse(EXAMPLE_CONFIGURATION, "examples/offhours.toml").map_err(
-            |problems| configuration_file::LoadError::Invalid {
-                file: "examples/offhours.toml".to_owned(),
-                problems,
-            },
-        )?
-    } else {
-        let default = Path::new("offhours.toml");
-        let path = args.config.as_deref().unwrap_or(default);
-        if args.config.is_none() && args.data.is_some() && !default.exists() {
-            return Ok(None);
+    let parsed = match &args.config {
+        Some(path) => configuration_file::load(path, Listed::NeedAccounts)?,
+        None if is_example(args) => {
+            configuration_file::parse(EXAMPLE_CONFIGURATION, "examples/offhours.toml").map_err(
+                |problems| configuration_file::LoadError::Invalid {
+                    file: "examples/offhours.toml".to_owned(),
+                    problems,
+                },
+            )?
         }
-        configuration_file::load(path, Listed::NeedAccounts)?
+        None => return Ok(None),
     };
     for warning in &parsed.warnings {
         output::remark(&format!("warning: {warning}\n"));
     }
     Ok(Some(parsed.configuration))
+}
+
+/// Says in a line that the file of this folder is not what is in force, where nothing else was asked
+/// for.
+async fn point_out_difference(args: &Args, store: &Store) -> anyhow::Result<()> {
+    let path = Path::new("offhours.toml");
+    if args.config.is_some() || is_example(args) || !path.exists() {
+        return Ok(());
+    }
+    let in_force = store.in_force().await?.configuration;
+    let generation = in_force.generation;
+    match configuration_file::load(path, Listed::NeedAccounts) {
+        Ok(file) if file.configuration.says_the_same(&in_force) => {}
+        Ok(_) => output::remark(&format!(
+            "note: offhours.toml differs from generation {generation}, which is in force: \
+             `offhours apply` shows how, and applies it\n"
+        )),
+        Err(_) => output::remark(&format!(
+            "note: offhours.toml cannot be read, and generation {generation} is in force: \
+             `offhours validate` says what is wrong, `offhours apply` applies it\n"
+        )),
+    }
+    Ok(())
 }
 
 /// The clouds, and the instant at which a stepped clock begins.
@@ -304,7 +333,7 @@ async fn conclude(args: &Args, local: &Local, mut summary: Summary) -> anyhow::R
         }
         Format::Table => {
             output::print(&format!("\n{}\n", summary.table(Style::of_stdout())))?;
-            if args.simulate.as_deref() == Some("") && args.config.is_none() {
+            if is_example(args) {
                 output::remark(AFTER_THE_EXAMPLE);
             }
         }

@@ -68,8 +68,8 @@ struct Began {
 }
 
 impl Local {
-    /// Starts the engine and the simulated clouds, and applies the configuration if it differs
-    /// from what is stored. What happens later goes into `news`.
+    /// Starts the engine and the simulated clouds, and applies the configuration, if there is one
+    /// and it differs from what is stored. What happens later goes into `news`.
     pub async fn start(
         options: Options,
         news: mpsc::UnboundedSender<News>,
@@ -230,7 +230,7 @@ fn next_tick(now: Timestamp) -> Timestamp {
 }
 
 /// Applies a configuration unless the stored one says the same, or it would leave resources
-/// behind that are held stopped: who decides that is asked by `offhours apply`.
+/// behind that are held stopped: `offhours apply` asks what becomes of those.
 async fn apply(store: &Store, wanted: Option<Configuration>, now: Timestamp) -> anyhow::Result<()> {
     let in_force = store.in_force().await?;
     let stored = &in_force.configuration;
@@ -243,9 +243,10 @@ async fn apply(store: &Store, wanted: Option<Configuration>, now: Timestamp) -> 
         return Ok(());
     }
     wanted.generation = Generation(stored.generation.0 + 1);
+    let overrides = in_force.overrides.renamed(&wanted);
     let new = Rules {
         configuration: &wanted,
-        overrides: &in_force.overrides,
+        overrides: &overrides,
     };
     let records = all_records(store).await?;
     let stranded = Consequences::of(&records, in_force.rules(), new, now).stranded;
@@ -265,8 +266,8 @@ async fn apply(store: &Store, wanted: Option<Configuration>, now: Timestamp) -> 
 
 fn nothing_to_run() -> UsageError {
     UsageError(
-        "there is no offhours.toml here, and none was applied to this store: write one, or name \
-         it with --config"
+        "no configuration was ever applied to this store: `offhours apply` puts one into force, \
+         and --config FILE does so here"
             .to_owned(),
     )
 }
