@@ -161,17 +161,17 @@ fn the_allowance_of_the_last_inventory_counts_until_the_next_one_has_told_anothe
     });
 }
 
+fn database(id: u64) -> String {
+    format!(
+        "[[databases]]\nid = \"d{id}\"\nname = \"db-{id}\"\nengine = \"pg\"\n\
+         plan = \"db-s-2vcpu-4gb\"\ntags = [\"offhours:office\"]\n"
+    )
+}
+
 #[test]
 fn databases_that_stop_together_ask_once_for_the_plans_that_there_are() {
     run(async {
-        let databases: String = (1..=5)
-            .map(|id| {
-                format!(
-                    "[[databases]]\nid = \"d{id}\"\nname = \"db-{id}\"\nengine = \"pg\"\n\
-                     plan = \"db-s-2vcpu-4gb\"\ntags = [\"offhours:office\"]\n"
-                )
-            })
-            .collect();
+        let databases: String = (1..=5).map(database).collect();
         let fleet = [ACCOUNTS, &databases].concat();
         let configuration = office_hours("", "", "");
         let world = World::start(&configuration, &fleet, monday("17:48:00")).await;

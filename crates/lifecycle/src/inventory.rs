@@ -354,26 +354,37 @@ async fn take(
                 ..state.cost.unwrap_or_default()
             });
             note_failure(context, &mut state, no_look, asked, requested_at, report);
-            let mut census = Census {
+            let mut census = count_recorded(context, &in_force, records, report).await;
+            census += Census {
                 failed: 1,
                 tokens_refused: u64::from(token_refused),
                 ..Census::default()
             };
-            // What is due does not depend on the listing.
-            for record in records {
-                let mended = mend(context, record.clone(), &in_force).await;
-                let record = mended.unwrap_or_else(|error| {
-                    report.outcomes.extend(context.failed(&record, &error));
-                    record
-                });
-                census.count(&record, &in_force, context.clock.now());
-            }
             census
         }
     };
     context.store.save_account_state(&state).await?;
     context.tell.counted(account, census);
     Ok(state.error)
+}
+
+/// Counts records whose account could not be listed; what is due does not depend on the listing.
+async fn count_recorded(
+    context: Context<'_>,
+    in_force: &InForce,
+    records: Vec<Record>,
+    report: &mut Report,
+) -> Census {
+    let mut census = Census::default();
+    for record in records {
+        let mended = mend(context, record.clone(), in_force).await;
+        let record = mended.unwrap_or_else(|error| {
+            report.outcomes.extend(context.failed(&record, &error));
+            record
+        });
+        census.count(&record, in_force, context.clock.now());
+    }
+    census
 }
 
 /// Notes why an inventory failed, and says so unless the timer has said it before.
@@ -582,8 +593,8 @@ impl Inventory<'_> {
     ) -> bool {
         // What is held goes first: the next inventory may find too few to hold them.
         compared.sort_by_key(|one| !one.is_newly_held());
-        let compared = compared.into_iter().map(Found::Listed);
-        let unlisted = unlisted.into_iter().map(Found::Unlisted);
+        let compared = compared.into_iter().map(Box::new).map(Found::Listed);
+        let unlisted = unlisted.into_iter().map(Box::new).map(Found::Unlisted);
         let mut written = stream::iter(compared.chain(unlisted))
             .map(|found| self.write_one(found, invoke))
             .buffer_unordered(AT_ONCE);
@@ -607,9 +618,10 @@ impl Inventory<'_> {
         let (record, written) = match found {
             Found::Listed(one) => {
                 let record = one.record.clone();
-                (record, self.write(one, invoke, &mut tally).await)
+                (record, self.write(*one, invoke, &mut tally).await)
             }
             Found::Unlisted(record) => {
+                let record = *record;
                 let written = self.unlisted(record.clone(), invoke, &mut tally).await;
                 (record, written)
             }
@@ -875,8 +887,8 @@ impl Tally {
 /// What an inventory has to write: a resource that the list showed, or a record of one that it
 /// did not.
 enum Found {
-    Listed(Compared),
-    Unlisted(Record),
+    Listed(Box<Compared>),
+    Unlisted(Box<Record>),
 }
 
 /// A resource, what was recorded of it, and what is to be.
