@@ -25,6 +25,7 @@ mod remedies;
 #[cfg(test)]
 mod scene;
 mod shape;
+pub mod span;
 mod state;
 pub mod until;
 
@@ -157,6 +158,45 @@ mod tests {
             let name = command.get_name();
             assert!(help.contains("Example"), "{name}: {help}");
         }
+    }
+
+    /// The words of an example: up to two spaces, after which its comment begins, or to the shell's
+    /// own signs.
+    fn words(example: &str) -> Vec<String> {
+        let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
+        let mut rest = example.chars().peekable();
+        while let Some(character) = rest.next() {
+            match (quote, character) {
+                (None, '"' | '\'') => quote = Some(character),
+                (Some(open), _) if open == character => quote = None,
+                (None, ' ') => {
+                    words.push(std::mem::take(&mut word));
+                    if matches!(rest.peek(), Some(' ' | '|' | '>' | '<')) {
+                        break;
+                    }
+                }
+                (None | Some(_), _) => word.push(character),
+            }
+        }
+        words.extend((!word.is_empty()).then_some(word));
+        words
+    }
+
+    #[test]
+    fn every_example_is_a_command_that_is_accepted() {
+        let mut tried = 0;
+        for command in leaves(&Arguments::command()) {
+            let help = command.clone().render_long_help().to_string();
+            for example in help.lines().map(str::trim) {
+                if !example.starts_with("offhours ") {
+                    continue;
+                }
+                let parsed = Arguments::try_parse_from(words(example));
+                assert!(parsed.is_ok(), "{example}: {}", parsed.unwrap_err());
+                tried += 1;
+            }
+        }
+        assert!(tried > 50, "{tried} examples");
     }
 
     /// A heading holds for all options that are declared after it.

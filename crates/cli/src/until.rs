@@ -7,12 +7,12 @@ use std::str::FromStr;
 
 use domain::schedule::{self, Schedule, Wish};
 use jiff::{
-    SignedDuration, Span, SpanRelativeTo, Timestamp, ToSpan as _, Zoned,
+    SignedDuration, Timestamp, ToSpan as _, Zoned,
     civil::{Date, DateTime, Weekday},
     tz::{AmbiguousOffset, TimeZone},
 };
 
-use crate::{commands::local, nearest::nearest};
+use crate::{commands::local, nearest::nearest, span::Length};
 
 /// Words that name a day, with what they name; short weekdays are three letters of long ones.
 const DAYS: [(&str, Day); 9] = [
@@ -65,33 +65,9 @@ pub enum Day {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeOfDay(i64);
 
-/// The span of `--for`: more than nothing. Days have 24 hours here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lasting(SignedDuration);
-
-impl From<Lasting> for End {
-    fn from(lasting: Lasting) -> Self {
-        Self::After(lasting.0)
-    }
-}
-
-/// A text that names no span.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("write how long, such as 90m, 2h or 1d12h")]
-pub struct NotASpan;
-
-impl FromStr for Lasting {
-    type Err = NotASpan;
-
-    fn from_str(text: &str) -> Result<Self, NotASpan> {
-        let span: Span = text.trim().parse().map_err(|_| NotASpan)?;
-        // Months and years have no length of their own, so this refuses them.
-        let lasting = span.to_duration(SpanRelativeTo::days_are_24_hours());
-        lasting
-            .ok()
-            .filter(SignedDuration::is_positive)
-            .map(Self)
-            .ok_or(NotASpan)
+impl From<Length> for End {
+    fn from(length: Length) -> Self {
+        Self::After(length.duration())
     }
 }
 

@@ -22,6 +22,7 @@ use crate::{
     exit::UsageError,
     local::{Local, Options, clouds::Clouds, service::News, summary::Summary, view::View},
     output::{self, Style},
+    span::Length,
 };
 
 /// The configuration of the demonstration, for who has none yet.
@@ -84,8 +85,8 @@ pub struct Args {
     #[arg(long, value_name = "INSTANT", requires = "simulate")]
     from: Option<Timestamp>,
     /// For how long to run: 24h in a simulation, otherwise until Ctrl-C.
-    #[arg(long = "for", value_name = "DURATION")]
-    duration: Option<SignedDuration>,
+    #[arg(long = "for", value_name = "SPAN")]
+    duration: Option<Length>,
     /// Simulated seconds per real second; 0 for as fast as it goes.
     #[arg(
         long,
@@ -134,7 +135,12 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         return serve(&local).await;
     }
     let day = simulated.then_some(SignedDuration::from_hours(24));
-    let until = args.duration.or(day).map(|length| local.now() + length);
+    let length = args.duration.map(Length::duration).or(day);
+    let until = match length.map(|length| local.now().checked_add(length)) {
+        Some(Err(_)) => return Err(UsageError("--for ends beyond the calendar".to_owned()).into()),
+        Some(Ok(until)) => Some(until),
+        None => None,
+    };
     let mut view = view(args.format);
     let mut summary = Summary::default();
     introduce(args, &local, until);

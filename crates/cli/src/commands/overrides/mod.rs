@@ -23,7 +23,8 @@ use crate::{
     connection::{Connection, Session, all_records},
     exit::UsageError,
     output::{self, Style},
-    until::{End, Lasting},
+    span::Length,
+    until::End,
 };
 
 use change::{Change, Wanted, cleared};
@@ -97,7 +98,7 @@ struct SetArgs {
     target: TargetArgs,
     /// For how long, such as 90m, 2h or 1d12h.
     #[arg(long = "for", value_name = "SPAN", allow_hyphen_values = true)]
-    lasting: Option<Lasting>,
+    lasting: Option<Length>,
     /// Until when: 22:00, friday, 2026-11-24, "2026-11-24 22:00", an instant, or next-edge.
     #[arg(long, value_name = "END")]
     until: Option<End>,
