@@ -1,7 +1,9 @@
 //! What people and programs read: results on standard output, everything else on standard error.
 
 use std::{
+    borrow::Cow,
     env,
+    fmt::Write as _,
     io::{self, IsTerminal as _, Write},
 };
 
@@ -51,10 +53,69 @@ pub fn report(error: &anyhow::Error) {
 }
 
 fn quietly(mut to: impl Write, text: &str) -> io::Result<()> {
+    let text = printable(text);
     match to.write_all(text.as_bytes()).and_then(|()| to.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result,
     }
+}
+
+/// The text with its control characters written out, and the marks that turn round what follows
+/// them: names, reasons and providers' words come from elsewhere, and are not to move the cursor,
+/// retitle the window or hide what they say. New lines, tabs and our own colours stay.
+///
+/// Written out as `\u001b`, which is the same text in a JSON string.
+#[must_use]
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_not_printable) {
+        return Cow::Borrowed(text);
+    }
+    let mut printed = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(character) = rest.chars().next() {
+        let length = match colour(rest) {
+            Some(colour) => {
+                printed.push_str(colour);
+                colour.len()
+            }
+            None if is_not_printable(character) => {
+                // Writing to a string does not fail.
+                let _ = write!(printed, "\\u{:04x}", u32::from(character));
+                character.len_utf8()
+            }
+            None => {
+                printed.push(character);
+                character.len_utf8()
+            }
+        };
+        rest = &rest[length..];
+    }
+    Cow::Owned(printed)
+}
+
+fn is_not_printable(character: char) -> bool {
+    let reorders = matches!(
+        character,
+        '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    );
+    let breaks_lines = matches!(character, '\u{2028}' | '\u{2029}');
+    character.is_control() && !matches!(character, '\n' | '\t') || reorders || breaks_lines
+}
+
+/// The sequence at the beginning of a text that sets a colour, or takes it back.
+fn colour(text: &str) -> Option<&str> {
+    let parameters = text.strip_prefix("\u{1b}[")?;
+    let end = parameters.find('m')?;
+    let parameters = &parameters[..end];
+    let is_number = |part: &str| part.parse::<u8>().is_ok();
+    let is_colour = match parameters.strip_prefix("38;5;") {
+        Some(colour) => is_number(colour),
+        None => matches!(
+            parameters,
+            "0" | "39" | "30" | "31" | "32" | "33" | "34" | "35" | "36" | "37"
+        ),
+    };
+    is_colour.then(|| text.split_at("\u{1b}[m".len() + end).0)
 }
 
 /// The text with each UUID cut to its first part: a line is read by people, and the whole ids are
@@ -229,6 +290,41 @@ mod tests {
         };
         assert!(rendered(true).contains('\u{1b}'));
         assert!(!rendered(false).contains('\u{1b}'));
+    }
+
+    #[test]
+    fn what_comes_from_elsewhere_moves_no_cursor_and_hides_nothing() {
+        for (text, expected) in [
+            ("web-1\n\tübermut 本番 👩‍💻", "web-1\n\tübermut 本番 👩‍💻"),
+            ("\u{1b}]0;title\u{7}web", "\\u001b]0;title\\u0007web"),
+            ("a\r\u{1b}[2Kb", "a\\u000d\\u001b[2Kb"),
+            ("\u{1b}[8mhidden\u{1b}[0m", "\\u001b[8mhidden\u{1b}[0m"),
+            ("txt\u{202e}exe", "txt\\u202eexe"),
+            ("\u{9b}31m\u{7f}\u{2028}", "\\u009b31m\\u007f\\u2028"),
+            ("\u{1b}", "\\u001b"),
+        ] {
+            assert_eq!(printable(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_out_is_the_same_text_in_json() {
+        let name = "a\u{7f}\u{202e}\u{9b}\u{1b}[2K";
+        let json = serde_json::to_string(name).unwrap();
+        let read: String = serde_json::from_str(&printable(&json)).unwrap();
+        assert_eq!(read, name);
+    }
+
+    #[test]
+    fn our_own_colours_are_printed_as_they_are() {
+        let style = Style {
+            colours: true,
+            width: Some(40),
+        };
+        let mut table = style.table(["State"]);
+        table.add_row([style.wish(Wish::Running), style.alarm(Cell::new("stuck"))]);
+        let table = table.to_string() + &style.paint(Paint::Changed, "text");
+        assert_eq!(printable(&table), table);
     }
 
     #[test]

@@ -85,7 +85,7 @@ impl View {
                 output::print(&line)?;
             }
             Self::Plain => output::print(&format!("{}\n", digest_line(digest)))?,
-            Self::Terminal(bars) => bars.all.println(digest_line(digest))?,
+            Self::Terminal(bars) => bars.all.println(output::printable(&digest_line(digest)))?,
         }
         Ok(())
     }
@@ -115,7 +115,7 @@ struct DigestLine<'a> {
 
 impl Bars {
     fn show(&mut self, outcome: &Outcome) -> io::Result<()> {
-        self.all.println(line(outcome))?;
+        self.all.println(output::printable(&line(outcome)))?;
         let Subject::Resource { resource, name, .. } = &outcome.subject else {
             return Ok(());
         };
@@ -130,7 +130,8 @@ impl Bars {
                     .all
                     .insert_before(&self.time, ProgressBar::new(expected));
                 bar.set_style(style("  {msg:34!} {bar:30.cyan/blue} {pos:>4} s"));
-                bar.set_message(format!("{what} {name}"));
+                let message = format!("{what} {name}");
+                bar.set_message(output::printable(&message).into_owned());
                 let since = outcome.at;
                 if let Some(old) = self.under_way.insert(resource.clone(), Bar { bar, since }) {
                     old.bar.finish_and_clear();

@@ -102,8 +102,8 @@ struct SetArgs {
     /// Until when: 22:00, friday, 2026-11-24, "2026-11-24 22:00", an instant, or next-edge.
     #[arg(long, value_name = "END")]
     until: Option<End>,
-    /// Why, for whoever wonders.
-    #[arg(long, value_name = "TEXT")]
+    /// Why, for whoever wonders; 300 characters at most.
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: Option<String>,
     /// Do not ask about more than 30 days.
     #[arg(long)]
@@ -304,6 +304,18 @@ impl SetArgs {
     fn reason(&self) -> Option<String> {
         let reason = self.reason.as_deref().map(str::trim)?;
         (!reason.is_empty()).then(|| reason.to_owned())
+    }
+}
+
+/// How long a reason may be: it is shown in tables, and kept with each override.
+const REASON: usize = 300;
+
+fn reason(text: &str) -> Result<String, String> {
+    match text.chars().count() {
+        0..=REASON => Ok(text.to_owned()),
+        length => Err(format!(
+            "{length} characters are too many: {REASON} at most"
+        )),
     }
 }
 

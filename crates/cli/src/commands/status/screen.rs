@@ -12,7 +12,7 @@ use crossterm::{
     },
 };
 
-use crate::exit::UsageError;
+use crate::{exit::UsageError, output};
 
 /// Without a size, terminals have so many lines.
 const USUAL_HEIGHT: u16 = 24;
@@ -44,7 +44,8 @@ impl Screen {
     pub(super) fn draw(&self, text: &str) -> io::Result<()> {
         let mut stdout = self.stdout.lock();
         queue!(stdout, BeginSynchronizedUpdate, MoveTo(0, 0))?;
-        for line in clipped(text, Self::height()).split_inclusive('\n') {
+        let text = output::printable(text);
+        for line in clipped(&text, Self::height()).split_inclusive('\n') {
             let whole = line.trim_end_matches('\n');
             queue!(stdout, Print(whole), Clear(ClearType::UntilNewLine))?;
             if whole.len() < line.len() {
