@@ -1,6 +1,6 @@
 //! `offhours apply`: all or nothing, and nobody left behind.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     programs::Terminal,
@@ -97,6 +97,9 @@ fn a_token_that_is_refused_is_told_before_anything_is_applied() {
             .map(|t| (t["account"].as_str().unwrap(), t["error"].is_null()))
             .collect();
         assert_eq!(errors, [("do-main", true), ("hz-eu", false)], "{plan}");
+        // Applied all the same, and nobody who reads the exit code takes it for done.
+        let (code, plan) = apply(&terminal, &configuration, &["--yes"]).await;
+        assert_eq!((code, &plan["applied"]), (Some(3), &json!(1)), "{plan}");
     });
 }
 

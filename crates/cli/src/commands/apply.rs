@@ -48,6 +48,8 @@ const RESTORED_WITHIN: SignedDuration = SignedDuration::from_hours(1);
 /// It is refused where resources that Offhours holds stopped would be left with nothing to bring
 /// them back, unless --restore or --leave says what to do with them. An account that only has
 /// another name keeps all that is known of its resources: `was = "OLD"` under its new name.
+///
+/// Exit code 3: applied, and the token of an account that is new or changed does not list it.
 #[derive(Debug, clap::Args)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -191,7 +193,13 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     if args.format == Format::Table {
         output::print(&format!("Applied as generation {generation}.\n"))?;
     }
-    plan.end(args.format, Some(generation), Exit::Done)
+    let unlisted = plan.accounts.iter().any(|trial| trial.error.is_some());
+    let exit = if unlisted {
+        Exit::NeedsPerson
+    } else {
+        Exit::Done
+    };
+    plan.end(args.format, Some(generation), exit)
 }
 
 fn from_file(args: &Args, parsed: Parsed) -> Wanted {
