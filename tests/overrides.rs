@@ -146,7 +146,7 @@ fn what_cannot_be_followed_is_refused_and_writes_nothing() {
             ),
             (
                 &["stopped", "web", "--for", "soon"],
-                "such as 90m, 2h or 1d12h",
+                "such as 90m, 36h, 7d or 1d12h",
             ),
             (&["stopped", "web"], "<--for <SPAN>|--until <END>>"),
             (
