@@ -149,6 +149,9 @@ pub struct Record {
     /// Found running at a begin edge; `retain_running` leaves it at the end edge.
     #[serde(default, skip_serializing_if = "is_false")]
     pub retained: bool,
+    /// When an inventory listed it for the first time: of what was before, nothing is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_seen_at: Option<Timestamp>,
     /// First answered 404 to its Status operation at this instant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing_since: Option<Timestamp>,
@@ -589,6 +592,7 @@ impl Record {
             used: false,
             last: None,
             retained: false,
+            first_seen_at: None,
             missing_since: None,
             due_at: None,
             retry_at: None,

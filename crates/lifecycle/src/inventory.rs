@@ -642,7 +642,10 @@ impl Inventory<'_> {
         };
         let mut record = match &old {
             Some(old) => old.clone(),
-            None => Record::first_seen(reference, resource),
+            None => Record {
+                first_seen_at: Some(look.requested_at),
+                ..Record::first_seen(reference, resource)
+            },
         };
         record.describe(resource);
         record.missing_since = None;

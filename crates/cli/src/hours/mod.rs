@@ -139,16 +139,23 @@ pub fn stretches(
     walk.closed
 }
 
-/// Since when history tells all about a resource, from an instant on: not before its first start,
-/// where the stop before that one is no longer kept, or was nobody's we know.
+/// Since when all is known about a resource, from an instant on: not before it was first seen, nor
+/// before its first start, where the stop before that one is no longer kept, or was nobody's we know.
 #[must_use]
-pub fn known_since(entries: &[HistoryEntry], from: Timestamp) -> Timestamp {
+pub fn known_since(
+    entries: &[HistoryEntry],
+    record: Option<&Record>,
+    from: Timestamp,
+) -> Timestamp {
     let first = entries.iter().min_by_key(|entry| entry.transition_key());
+    let first_seen_at = record.and_then(|record| record.first_seen_at);
     match first {
         Some(entry) if entry.direction == Direction::Start && entry.asked_at.is_some() => {
             from.max(entry.claimed_at)
         }
-        Some(_) | None => from,
+        // Something was known of it before its record was begun anew.
+        Some(entry) => first_seen_at.map_or(from, |seen| from.max(seen.min(entry.claimed_at))),
+        None => first_seen_at.map_or(from, |seen| from.max(seen)),
     }
 }
 

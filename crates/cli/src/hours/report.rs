@@ -48,7 +48,7 @@ pub struct Report {
 /// One resource under one schedule, or all that is under one schedule.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Row {
-    /// Since when history tells all about it: the period's begin, or later.
+    /// Since when all is known about it: the period's begin, or when it was first seen, or later.
     pub since: Timestamp,
     /// The schedule that was followed at the stops; null for those without one.
     #[schemars(with = "Option<shape::Name>")]
@@ -62,7 +62,8 @@ pub struct Row {
     pub resources: usize,
     /// Hours stopped.
     pub stopped_hours: f64,
-    /// Their share of the period, 0 to 1.
+    /// Their share of the time since then, 0 to 1: what was before nobody saw, and counts for
+    /// nothing.
     pub share: f64,
     /// Hours after a stop in which somebody else started it, nobody knows when.
     pub unclear_hours: f64,
@@ -204,7 +205,7 @@ impl<'a> Collector<'a> {
                 continue;
             }
             self.counted.push(Counted {
-                since: known_since(entries, self.period.from),
+                since: known_since(entries, record, self.period.from),
                 schedule,
                 resource: reference.clone(),
                 name: name.clone().unwrap_or_default(),
@@ -240,8 +241,12 @@ impl<'a> Collector<'a> {
     fn row(&self, group: &[Counted], by: Grouping) -> Row {
         let one = group.first().filter(|_| by == Grouping::Resource);
         let sum = Sum::of(group);
-        let resources = i32::try_from(group.len()).unwrap_or(i32::MAX);
-        let whole = self.period.length() * resources;
+        let known = |one: &Counted| {
+            self.period
+                .until
+                .duration_since(one.since.min(self.period.until))
+        };
+        let known: SignedDuration = group.iter().map(known).sum();
         let since = group.iter().map(|one| one.since).max();
         Row {
             since: since.unwrap_or(self.period.from),
@@ -250,7 +255,7 @@ impl<'a> Collector<'a> {
             name: one.map(|one| one.name.clone()),
             resources: group.len(),
             stopped_hours: in_hours(sum.hours.stopped),
-            share: share(sum.hours.stopped, whole),
+            share: share(sum.hours.stopped, known),
             unclear_hours: in_hours(sum.hours.unclear),
             would_have_hours: in_hours(sum.hours.would_have),
             saved: sum.saved(),

@@ -1,5 +1,7 @@
 //! What each ending, and the present record, mean for the hours.
 
+use std::slice;
+
 use domain::{
     record::{Direction, Observed, Phase},
     resource::Power,
@@ -365,10 +367,27 @@ fn what_has_been_stopped_for_longer_than_history_is_unclear() {
 #[test]
 fn before_a_first_start_nothing_is_known() {
     let from = at("15 00:00");
-    assert_eq!(known_since(&[], from), from);
+    assert_eq!(known_since(&[], None, from), from);
     let stop = stop("16 19:00", "16 19:02");
     let start = start("16 08:00", "16 08:02");
-    assert_eq!(known_since(std::slice::from_ref(&stop), from), from);
-    assert_eq!(known_since(&[stop, start.clone()], from), at("16 08:00"));
-    assert_eq!(known_since(&[start], at("17 00:00")), at("17 00:00"));
+    assert_eq!(known_since(slice::from_ref(&stop), None, from), from);
+    let both = [stop, start.clone()];
+    assert_eq!(known_since(&both, None, from), at("16 08:00"));
+    assert_eq!(known_since(&[start], None, at("17 00:00")), at("17 00:00"));
+}
+
+#[test]
+fn before_an_inventory_saw_it_nothing_is_known() {
+    let from = at("15 00:00");
+    let record = Record {
+        first_seen_at: Some(at("16 12:00")),
+        ..web_record(Power::Running, "17 00:00")
+    };
+    let since = |entries: &[HistoryEntry]| known_since(entries, Some(&record), from);
+    assert_eq!(since(&[]), at("16 12:00"));
+    assert_eq!(since(&[stop("16 19:00", "16 19:02")]), at("16 12:00"));
+    // Its record was begun anew after somebody had it forgotten.
+    assert_eq!(since(&[stop("15 19:00", "15 19:02")]), at("15 19:00"));
+    let later = at("17 00:00");
+    assert_eq!(known_since(&[], Some(&record), later), later);
 }

@@ -74,6 +74,30 @@ fn each_resource_has_a_row_with_its_reason() {
 }
 
 #[test]
+fn what_was_before_a_resource_was_first_seen_is_in_no_share() {
+    let schedules = schedules();
+    let june = Period {
+        from: "2026-06-01T00:00:00Z".parse().unwrap(),
+        until: "2026-07-01T00:00:00Z".parse().unwrap(),
+    };
+    let mut collector = Collector::new(june, at("30 23:59"), &schedules);
+    let seen = Record {
+        first_seen_at: Some("2026-06-16T00:00:00Z".parse().unwrap()),
+        ..record(WEB, Power::Running, "21 19:00")
+    };
+    let history = [
+        stop("18 19:00", "18 19:00").of(WEB),
+        start("21 19:00", "21 19:05").of(WEB),
+    ];
+    collector.count(&web(), &history, Some(&seen));
+    let report = collector.report(Grouping::Resource, 0);
+    let row = &report.rows[0];
+    assert_eq!(Some(row.since), seen.first_seen_at);
+    assert!((row.stopped_hours - 72.0).abs() < 1e-9);
+    assert!((row.share - 0.2).abs() < 1e-9, "{}", row.share);
+}
+
+#[test]
 fn a_schedule_sums_up_its_resources_and_says_of_how_many_it_knows_the_money() {
     let report = fleet(Grouping::Schedule);
     let json = serde_json::to_string_pretty(&report).unwrap();
