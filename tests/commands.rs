@@ -178,6 +178,23 @@ fn list_and_doctor_look_and_change_nothing() {
     });
 }
 
+#[test]
+fn a_preview_follows_the_simulators_clock() {
+    run(async {
+        let terminal = Terminal::new("12:00:00").await;
+        terminal.write(&office_hours("", "", ""));
+        let simulate = format!("--simulate={}", terminal.simulator.url);
+        let table = terminal.bare(&["preview", &simulate]).await.stdout;
+        assert!(table.starts_with("At 2026-11-23T12:00:00Z:"), "{table}");
+        let picture = terminal.bare(&["preview", "--week", &simulate]).await;
+        assert!(
+            picture
+                .stdout
+                .contains("\nMon 2026-11-23  ................####")
+        );
+    });
+}
+
 /// How many changes the clouds were asked for.
 async fn changes(simulator: &SimulatorProgram) -> usize {
     let is_change = |entry: &serde_json::Value| entry["request"]["method"] != "GET";

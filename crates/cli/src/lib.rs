@@ -97,7 +97,7 @@ pub fn run(arguments: &Arguments) -> Exit {
     let clock = Clock::machine();
     let result = match &arguments.command {
         Command::Validate(args) => validate::run(args, clock.now()),
-        Command::Preview(args) => preview::run(args, clock.now()),
+        Command::Preview(args) => wait_for(preview::run(args, clock.now())),
         Command::Apply(args) => wait_for(apply_command::run(args)),
         Command::Log(args) => wait_for(log::run(args)),
         Command::Local(args) => wait_for(local_command::run(args)),

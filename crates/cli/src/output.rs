@@ -222,6 +222,21 @@ impl Style {
         format!("{style}{text}{style:#}")
     }
 
+    /// A text in the colour of a wish.
+    #[must_use]
+    pub fn wish_text(self, wish: Wish, text: &str) -> String {
+        let colour = match wish {
+            Wish::Running => AnsiColor::Green,
+            Wish::Stopped => AnsiColor::Blue,
+            Wish::Any => return text.to_owned(),
+        };
+        if !self.colours {
+            return text.to_owned();
+        }
+        let style = colour.on_default();
+        format!("{style}{text}{style:#}")
+    }
+
     /// A cell of what needs a person.
     #[must_use]
     pub fn alarm(self, cell: Cell) -> Cell {

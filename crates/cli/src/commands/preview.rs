@@ -1,5 +1,7 @@
 //! `offhours preview`: what each schedule wants at an instant, and when that changes.
 
+mod week;
+
 use std::path::PathBuf;
 
 use comfy_table::Cell;
@@ -18,14 +20,12 @@ use crate::{
     configuration_file::{self, Listed},
     exit::UsageError,
     instant::{At, NextEdge},
+    local::clouds::Clouds,
     nearest::exists,
     output::{self, Style},
     shape,
     span::Length,
 };
-
-/// Most edges per schedule in a table of several; JSON has all of them.
-const MANY: usize = 5;
 
 /// Shows what each schedule wants at an instant, and when that changes.
 ///
@@ -36,6 +36,7 @@ const MANY: usize = 5;
 Examples:
   offhours preview
   offhours preview --schedule office-hours --for 4w
+  offhours preview --week                          this week as a picture
   offhours preview --schedule office-hours --at \"2026-12-24 09:00\"
   offhours preview --at 2026-10-25T00:00:00Z --for 36h --format json")]
 pub struct Args {
@@ -52,13 +53,24 @@ pub struct Args {
     /// How far to look ahead, such as 36h, 7d or 2w.
     #[arg(long = "for", value_name = "SPAN", default_value = "7d")]
     ahead: Length,
+    /// Draw the week in which the instant lies, half hour by half hour.
+    #[arg(long, conflicts_with_all = ["ahead", "format"])]
+    week: bool,
+    /// The clock of the cloud-simulator at this address tells what now is.
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "OFFHOURS_SIMULATE",
+        require_equals = true
+    )]
+    simulate: Option<String>,
     /// How to print the result.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
 
 /// Prints what the schedules want at `args.at`, or now.
-pub fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
+pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
     let parsed = configuration_file::load(&args.config, Listed::MayStandAlone)?;
     let schedules = parsed.configuration.schedules;
     let chosen: Vec<(&ScheduleName, &Rule)> = match &args.schedule {
@@ -70,7 +82,19 @@ pub fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
             schedules.iter().filter(is_wanted).collect()
         }
     };
-    let at = instant(args.at, &chosen, now)?;
+    let simulated = match &args.simulate {
+        Some(url) if args.at.is_none() => Clouds::elsewhere(url).await?.1,
+        Some(_) | None => None,
+    };
+    let at = instant(args.at, &chosen, simulated.unwrap_or(now))?;
+    if args.week {
+        for (number, (name, rule)) in chosen.into_iter().enumerate() {
+            let drawn = week::draw(name, &rule.schedule, at, Style::of_stdout())?;
+            let space = if number == 0 { "" } else { "\n" };
+            output::print(&format!("{space}{drawn}"))?;
+        }
+        return Ok(Exit::Done);
+    }
     let until = at
         .checked_add(args.ahead.duration())
         .map_err(|_| UsageError(format!("{at} is too far away to look ahead from")))?;
@@ -83,14 +107,7 @@ pub fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
     };
     match args.format {
         Format::Json => output::print_json(&preview)?,
-        Format::Table => {
-            let most = if args.schedule.is_some() {
-                usize::MAX
-            } else {
-                MANY
-            };
-            output::print(&preview.render(Style::of_stdout(), until, most))?;
-        }
+        Format::Table => output::print(&preview.render(Style::of_stdout(), until))?,
     }
     Ok(Exit::Done)
 }
@@ -159,20 +176,18 @@ impl<'p> Outlook<'p> {
         }
     }
 
-    fn next_lines(&self, until: Timestamp, most: usize) -> String {
-        let edge = |edge: &NextEdge| format!("{}  {}", local(edge.at, self.zone), edge.to);
-        let mut lines: Vec<_> = self.next.iter().take(most).map(edge).collect();
-        match self.next.len() {
-            0 => lines.push(format!("nothing until {}", local(until, self.zone))),
-            all if all > most => lines.push(format!("and {} more", all - most)),
-            _ => {}
+    fn next_lines(&self, until: Timestamp) -> String {
+        if self.next.is_empty() {
+            return format!("nothing until {}", local(until, self.zone));
         }
+        let edge = |edge: &NextEdge| format!("{}  {}", local(edge.at, self.zone), edge.to);
+        let lines: Vec<_> = self.next.iter().map(edge).collect();
         lines.join("\n")
     }
 }
 
 impl Preview<'_> {
-    fn render(&self, style: Style, until: Timestamp, most: usize) -> String {
+    fn render(&self, style: Style, until: Timestamp) -> String {
         if self.schedules.is_empty() {
             return "There are no schedules.\n".to_owned();
         }
@@ -186,7 +201,7 @@ impl Preview<'_> {
                 Cell::new(outlook.timezone),
                 style.wish(outlook.state),
                 Cell::new(since),
-                Cell::new(outlook.next_lines(until, most)),
+                Cell::new(outlook.next_lines(until)),
             ]);
         }
         format!("At {}:\n{table}\n", self.at)
@@ -323,7 +338,7 @@ periods = [{}]
                 .map(|(name, rule)| Outlook::of(name, &rule.schedule, at, until))
                 .collect(),
         };
-        insta::assert_snapshot!(preview.render(Style::PLAIN, until, 3), @"
+        insta::assert_snapshot!(preview.render(Style::PLAIN, until), @"
         At 2026-10-23T12:00:00Z:
         ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
          Schedule       Time zone          State     Since                       Next                                   
@@ -336,12 +351,28 @@ periods = [{}]
          nights         America/New_York   stopped   Fri 2026-10-23 02:30 EDT    Fri 2026-10-23 22:00 EDT  running      
                                                                                  Sat 2026-10-24 02:30 EDT  stopped      
                                                                                  Sat 2026-10-24 22:00 EDT  running      
-                                                                                 and 11 more                            
+                                                                                 Sun 2026-10-25 02:30 EDT  stopped      
+                                                                                 Sun 2026-10-25 22:00 EDT  running      
+                                                                                 Mon 2026-10-26 02:30 EDT  stopped      
+                                                                                 Mon 2026-10-26 22:00 EDT  running      
+                                                                                 Tue 2026-10-27 02:30 EDT  stopped      
+                                                                                 Tue 2026-10-27 22:00 EDT  running      
+                                                                                 Wed 2026-10-28 02:30 EDT  stopped      
+                                                                                 Wed 2026-10-28 22:00 EDT  running      
+                                                                                 Thu 2026-10-29 02:30 EDT  stopped      
+                                                                                 Thu 2026-10-29 22:00 EDT  running      
+                                                                                 Fri 2026-10-30 02:30 EDT  stopped      
         ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
          office-hours   Europe/Berlin      running   Fri 2026-10-23 08:00 CEST   Fri 2026-10-23 19:00 CEST  stopped     
                                                                                  Mon 2026-10-26 08:00 CET  running      
                                                                                  Mon 2026-10-26 19:00 CET  stopped      
-                                                                                 and 7 more                             
+                                                                                 Tue 2026-10-27 08:00 CET  running      
+                                                                                 Tue 2026-10-27 19:00 CET  stopped      
+                                                                                 Wed 2026-10-28 08:00 CET  running      
+                                                                                 Wed 2026-10-28 19:00 CET  stopped      
+                                                                                 Thu 2026-10-29 08:00 CET  running      
+                                                                                 Thu 2026-10-29 19:00 CET  stopped      
+                                                                                 Fri 2026-10-30 08:00 CET  running      
         ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
         ");
     }

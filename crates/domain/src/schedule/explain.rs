@@ -120,6 +120,21 @@ pub struct ClockChange {
 }
 
 impl Schedule {
+    /// The changes of its zone's clock from one instant on, before another.
+    pub fn clock_changes(
+        &self,
+        from: Timestamp,
+        until: Timestamp,
+    ) -> impl Iterator<Item = ClockChange> {
+        let zone = &self.timezone;
+        let until = clock::instant(until);
+        zone.following(clock::timestamp(clock::instant(from) - 1))
+            .map(|transition| transition.timestamp().as_second())
+            .take_while(move |at| *at < until)
+            .map(|at| change(zone, at))
+            .filter(|change| change.from != change.to)
+    }
+
     /// How the wish at an instant comes about.
     #[must_use]
     pub fn explain(&self, at: Timestamp) -> Evaluation {

@@ -20,7 +20,11 @@ mod tests;
 
 use std::{fmt, iter};
 
-use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
+use jiff::{
+    Timestamp,
+    civil::{Date, DateTime},
+    tz::TimeZone,
+};
 use serde::{Deserialize, Serialize};
 
 pub use definition::{Definition, PeriodDefinition, PeriodField, Place, Problem};
@@ -30,6 +34,7 @@ pub use explain::{
 
 use clock::{Clock, MINUTE};
 use cron::Firings;
+use days::Day;
 use definition::Problems;
 use edges::Edges;
 use holidays::Holidays;
@@ -119,6 +124,16 @@ impl Schedule {
     #[must_use]
     pub fn timezone(&self) -> &TimeZone {
         &self.timezone
+    }
+
+    /// Whether a day of its zone is one of its holidays.
+    #[must_use]
+    pub fn is_holiday(&self, date: Date) -> bool {
+        let day = Day::new(Day::number_of(clock::reading(date.at(0, 0, 0, 0))));
+        match &self.rule {
+            Rule::Periods(periods) => periods.is_holiday(day),
+            Rule::Cron(firings) => firings.is_holiday(day),
+        }
     }
 
     /// What is wished at an instant.
