@@ -140,8 +140,8 @@ fn bad_arguments_are_bad_usage_with_an_example() {
             "{stderr}"
         );
     };
-    check(&["--for", "soon"], "such as 36h, 7d or 2w");
-    check(&["--for=-7d"], "such as 36h, 7d or 2w");
+    check(&["--for", "soon"], "such as 90m, 36h, 7d or 1d12h");
+    check(&["--for=-7d"], "such as 90m, 36h, 7d or 1d12h");
     check(&["--at", "noon"], "such as 2026-06-15T07:00:00Z");
     check(&["--at", "2026-06-15 09:00"], "name a --schedule");
     check(
@@ -233,7 +233,8 @@ fn a_table_is_plain_where_nobody_sees_colours() {
         stdout.contains("Mon 2026-06-15 22:00 EDT  running"),
         "{stdout}"
     );
-    assert!(stdout.contains("and 9 more"), "{stdout}");
+    // Each of the week's edges: two a day of the one schedule, two a working day of the other.
+    assert_eq!(stdout.matches("  stopped ").count(), 7 + 5, "{stdout}");
     assert!(!stdout.contains('\u{1b}'), "{stdout}");
 }
 
@@ -242,7 +243,7 @@ fn a_reader_that_goes_away_is_a_quiet_end() {
     let config = file("pipe.toml", OFFICE_HOURS);
     let mut child = Command::new(env!("CARGO_BIN_EXE_offhours"))
         .args([
-            "preview", "--config", &config, "--format", "json", "--for", "10y",
+            "preview", "--config", &config, "--format", "json", "--for", "3650d",
         ])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -371,4 +372,28 @@ fn every_command_has_examples_in_its_help() {
     let (code, stdout, _) = parts(&offhours(&["--help"]));
     assert_eq!(code, 0);
     assert!(stdout.contains("Exit codes: 0 done"), "{stdout}");
+}
+
+#[test]
+fn a_file_that_is_no_text_is_named_with_the_line_where_that_shows() {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("binary.toml");
+    fs::write(&path, b"# a comment\n\x7fELF\xff\xfe").expect("the file can be written");
+    let path = path.to_str().expect("the path is text");
+    let ended = offhours(&["validate", "--config", path]);
+    assert_eq!(ended.status.code(), Some(2));
+    let told = String::from_utf8_lossy(&ended.stderr).into_owned();
+    let expected =
+        format!("error: cannot read {path} (name another file with --config): line 2 is ");
+    assert!(told.starts_with(&expected), "{told}");
+}
+
+#[test]
+fn no_entries_of_the_log_are_no_log() {
+    let ended = offhours(&["log", "-n", "0"]);
+    assert_eq!(ended.status.code(), Some(2));
+    let told = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert!(
+        told.contains("invalid value '0' for '--limit <N>'"),
+        "{told}"
+    );
 }
