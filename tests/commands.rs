@@ -59,6 +59,9 @@ fn commands_read_the_store_that_local_left_and_answer_by_their_exit_codes() {
         assert_eq!(ended.code, Some(2));
         let told = ended.stderr;
         assert!(told.contains("web is not held"), "{told}");
+        let ended = terminal.run(&["approve", "--account", "do-mian"]).await;
+        assert_eq!(ended.code, Some(2));
+        assert!(ended.stderr.contains("did you mean `do-main`?"));
         let ended = terminal.run(&["approve", "--all"]).await;
         let (code, told) = (ended.code, ended.stdout.as_str());
         assert_eq!((code, told), (Some(0), "Nothing was held.\n"));

@@ -10,7 +10,9 @@ use crate::{
     Exit,
     connection::{Connection, Session},
     exit::UsageError,
-    lookup, output, shape,
+    lookup,
+    nearest::exists,
+    output, shape,
 };
 
 /// Lets go of resources that were held because too many joined schedules at once.
@@ -53,6 +55,14 @@ pub(super) struct Approved {
 /// Approves, and says what.
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let Session { store, now, .. } = args.connection.open().await?;
+    if let Some(account) = &args.account {
+        let accounts = &store.in_force().await?.configuration.accounts;
+        exists(
+            "account",
+            account.as_str(),
+            accounts.keys().map(AccountName::as_str),
+        )?;
+    }
     let mut chosen = Vec::new();
     for record in lookup::find(&store, &args.resources).await? {
         if !record.held {

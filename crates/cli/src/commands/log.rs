@@ -23,8 +23,14 @@ Examples:
   offhours export --generation 7         what generation 7 said")]
 pub struct Args {
     /// How many.
-    #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
-    limit: usize,
+    #[arg(
+        long,
+        short = 'n',
+        value_name = "N",
+        default_value_t = 20,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    limit: u32,
     /// How to print the result.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -52,7 +58,7 @@ pub(super) struct Row {
 /// Prints the log.
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let session = args.connection.open().await?;
-    let entries = session.store.log(args.limit).await?;
+    let entries = session.store.log(args.limit as usize).await?;
     let rows: Vec<_> = entries.into_iter().enumerate().map(row).collect();
     match args.format {
         Format::Json => output::print_json(&rows)?,

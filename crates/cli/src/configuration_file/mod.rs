@@ -91,12 +91,21 @@ pub enum Listed {
 /// Reads the file at `path`.
 pub fn load(path: &Path, listed: Listed) -> Result<Parsed, LoadError> {
     let file = path.display().to_string();
-    match fs::read_to_string(path) {
+    match fs::read(path).and_then(text) {
         Ok(text) => {
             read(&text, &file, listed).map_err(|problems| LoadError::Invalid { file, problems })
         }
         Err(source) => Err(LoadError::Unreadable { file, source }),
     }
+}
+
+fn text(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|error| {
+        let whole = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + whole.split(|byte| *byte == b'\n').skip(1).count();
+        let message = format!("line {line} is not text in UTF-8: is this the file that was meant?");
+        io::Error::new(io::ErrorKind::InvalidData, message)
+    })
 }
 
 /// Reads a configuration; `file_name` is for messages. All errors are returned at once.
