@@ -32,9 +32,9 @@ class Simulator:
         return self._get("resources")["resources"]
 
     def refuse_next_change(self, resource: str) -> None:
-        """Answers the next change of a resource as the clouds answer a token that may only read."""
+        """Answers the next change of a resource as the clouds answer what they will not do."""
         match = {"resource": resource, "method": "POST"}
-        self._post("faults", {"match": match, "does": {"answer": {"status": 403}}})
+        self._post("faults", {"match": match, "does": {"answer": {"status": 422}}})
 
     def refuse_next_token(self, account: str) -> None:
         """Refuses the token of an account's next request."""
