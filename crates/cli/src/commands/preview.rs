@@ -56,7 +56,7 @@ pub struct Args {
     /// Draw the week in which the instant lies, half hour by half hour.
     #[arg(long, conflicts_with_all = ["ahead", "format"])]
     week: bool,
-    /// The clock of the cloud-simulator at this address tells what now is.
+    /// Take the current time from the cloud-simulator at this address.
     #[arg(
         long,
         value_name = "URL",

@@ -62,8 +62,7 @@ pub struct Row {
     pub resources: usize,
     /// Hours stopped.
     pub stopped_hours: f64,
-    /// Their share of the time since then, 0 to 1: what was before nobody saw, and counts for
-    /// nothing.
+    /// Their share of the time since then, 0 to 1. Time before that is not counted.
     pub share: f64,
     /// Hours after a stop in which somebody else started it, nobody knows when.
     pub unclear_hours: f64,

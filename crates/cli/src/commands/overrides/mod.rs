@@ -102,7 +102,7 @@ struct SetArgs {
     /// Until when: 22:00, friday, 2026-11-24, "2026-11-24 22:00", an instant, or next-edge.
     #[arg(long, value_name = "END")]
     until: Option<End>,
-    /// Why, for whoever wonders; 300 characters at most.
+    /// The reason, shown with the override; 300 characters at most.
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: Option<String>,
     /// Do not ask about more than 30 days.

@@ -18,14 +18,14 @@ const HOURS: &str = "0     3     6     9     12    15    18    21";
 
 const HALF_HOUR: SignedDuration = SignedDuration::from_mins(30);
 
-/// What half an hour of the clock shows.
+/// The desired state during half an hour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HalfHour {
-    /// One wish from its begin to its end.
+    /// The desired state does not change in it.
     All(Wish),
-    /// More than one.
+    /// The desired state changes in it.
     Changing,
-    /// The clock leaves it out.
+    /// The clock skips it.
     Skipped,
 }
 
@@ -116,13 +116,13 @@ pub(super) fn draw(
 /// The edges of a week.
 struct Week<'a> {
     schedule: &'a Schedule,
-    /// What is wished when it begins.
+    /// The desired state at its start.
     first: Wish,
     edges: Vec<Edge>,
 }
 
 impl Week<'_> {
-    /// Half an hour, by its number in the day. Of one that the clock shows twice, the first.
+    /// Half an hour, by its number in the day. Where the clock repeats one, the first.
     fn half_hour(&self, date: Date, number: i32) -> HalfHour {
         let zone = self.schedule.timezone();
         let Ok(reading) = date.at(0, 0, 0, 0).checked_add(HALF_HOUR * number) else {
