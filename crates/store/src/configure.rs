@@ -18,7 +18,7 @@ use crate::{
     Store, StoreError, failed,
     item::{self, ConfigurationItem, Head, Item, LogEntry},
     read::InForce,
-    write::Refused,
+    transaction::Refused,
 };
 
 /// A configuration that was not applied.

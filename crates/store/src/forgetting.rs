@@ -1,15 +1,9 @@
 //! Deleting a record that a person wants forgotten; what it is owed goes to history first.
 
-use aws_sdk_dynamodb::{
-    error::BuildError,
-    types::{AttributeValue, Delete, Put, TransactWriteItem},
-};
 use domain::record::{Cause, Direction, Record};
 use jiff::Timestamp;
 
-use crate::{Ending, HistoryEntry, Store, StoreError, failed, item, write::Refused};
-
-const WHAT: &str = "delete a record";
+use crate::{Ending, HistoryEntry, Store, StoreError};
 
 impl Store {
     /// Deletes a record that nothing has written since it was read, and writes to history what it
@@ -23,33 +17,12 @@ impl Store {
         who: &str,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let build = |error: BuildError| StoreError::Dynamo(WHAT, Box::new(error.into()));
-        let delete = Delete::builder()
-            .table_name(&self.tables.resources)
-            .set_key(Some(item::record_key(&record.reference)))
-            .condition_expression("revision = :read")
-            .expression_attribute_values(":read", AttributeValue::N(record.revision.0.to_string()));
-        let delete = delete.build().map_err(build)?;
-        let history = Put::builder()
-            .table_name(&self.tables.history)
-            .set_item(Some(item::of_history(&given_up(record, who, now))?));
-        let history = history.build().map_err(build)?;
-        let answer = self
-            .client
-            .transact_write_items()
-            .transact_items(TransactWriteItem::builder().delete(delete).build())
-            .transact_items(TransactWriteItem::builder().put(history).build())
-            .send()
-            .await;
-        let Err(error) = answer else {
+        let both = self
+            .transaction("delete a record")
+            .delete_record(&record.reference, record.revision)?
+            .put_history(&given_up(record, who, now))?;
+        if both.commit().await?.is_none() {
             return Ok(());
-        };
-        if error
-            .as_service_error()
-            .and_then(Refused::of_transaction)
-            .is_none()
-        {
-            return Err(failed(WHAT)(error));
         }
         match self.record(&record.reference).await? {
             // The answer to an earlier try was lost, or another person was quicker.

@@ -16,6 +16,7 @@ mod read;
 mod records;
 mod renaming;
 mod tables;
+mod transaction;
 mod write;
 
 use std::{collections::BTreeMap, fmt, ops::Deref};

@@ -7,11 +7,6 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use aws_sdk_dynamodb::{
-    error::BuildError,
-    operation::transact_write_items::TransactWriteItemsError,
-    types::{AttributeValue, Delete, Put, TransactWriteItem},
-};
 use domain::{
     AccountName, ResourceRef,
     configuration::{Configuration, Override, Overrides, Target},
@@ -23,14 +18,11 @@ use domain::{
 use jiff::Timestamp;
 
 use crate::{
-    Ending, HistoryEntry, InForce, Store, StoreError, Unreadable, failed, item,
-    overrides::OverrideError,
+    Ending, HistoryEntry, InForce, Store, StoreError, Unreadable, item, overrides::OverrideError,
 };
 
 /// How often a record is read again that others change meanwhile.
 const TRIES: usize = 5;
-
-const WHAT: &str = "carry a record over";
 
 impl Store {
     /// Carries the records of `was` over to `account`, which is its present name. Returns the
@@ -135,59 +127,18 @@ impl Store {
         old: &Record,
         entry: Option<&HistoryEntry>,
     ) -> Result<(), StoreError> {
-        let build = |error: BuildError| StoreError::Dynamo(WHAT, Box::new(error.into()));
-        let put = Put::builder()
-            .table_name(&self.tables.resources)
-            .set_item(Some(item::of_record(&record)?));
-        let put = match there {
-            None => put.condition_expression("attribute_not_exists(account)"),
-            Some(there) => put
-                .condition_expression("revision = :replaces")
-                .expression_attribute_values(":replaces", revision(there.revision)),
-        };
-        let delete = Delete::builder()
-            .table_name(&self.tables.resources)
-            .set_key(Some(item::record_key(&old.reference)))
-            .condition_expression("revision = :replaces")
-            .expression_attribute_values(":replaces", revision(old.revision));
-        let mut request = self
-            .client
-            .transact_write_items()
-            .transact_items(
-                TransactWriteItem::builder()
-                    .put(put.build().map_err(build)?)
-                    .build(),
-            )
-            .transact_items(
-                TransactWriteItem::builder()
-                    .delete(delete.build().map_err(build)?)
-                    .build(),
-            );
+        let replaces = there.map_or(Revision(0), |there| there.revision);
+        let mut all = self
+            .transaction("carry a record over")
+            .put_record(item::of_record(&record)?, replaces)?
+            .delete_record(&old.reference, old.revision)?;
         if let Some(entry) = entry {
-            let put = Put::builder()
-                .table_name(&self.tables.history)
-                .set_item(Some(item::of_history(entry)?));
-            request = request.transact_items(
-                TransactWriteItem::builder()
-                    .put(put.build().map_err(build)?)
-                    .build(),
-            );
+            all = all.put_history(entry)?;
         }
-        match request.send().await {
-            Ok(_) => Ok(()),
-            Err(error) => match error.as_service_error() {
-                // Another writer was first, or is at it: both are read again.
-                Some(TransactWriteItemsError::TransactionCanceledException(cancelled))
-                    if cancelled.cancellation_reasons().iter().any(|reason| {
-                        let code = reason.code();
-                        code == Some("ConditionalCheckFailed")
-                            || code == Some("TransactionConflict")
-                    }) =>
-                {
-                    Err(StoreError::Stale { current: None })
-                }
-                Some(_) | None => Err(failed(WHAT)(error)),
-            },
+        match all.commit().await? {
+            None => Ok(()),
+            // Another writer was first, or is at it: both are read again.
+            Some(_) => Err(StoreError::Stale { current: None }),
         }
     }
 
@@ -299,8 +250,4 @@ fn no_longer_kept(record: &Record, saved: SavedState, now: Timestamp) -> History
 fn references(unreadable: &[Unreadable]) -> Vec<ResourceRef> {
     let parsed = unreadable.iter().map(|one| one.reference.parse());
     parsed.filter_map(Result::ok).collect()
-}
-
-fn revision(revision: Revision) -> AttributeValue {
-    AttributeValue::N(revision.0.to_string())
 }

@@ -3,10 +3,9 @@
 use aws_sdk_dynamodb::{
     operation::{
         put_item::PutItemError,
-        transact_write_items::TransactWriteItemsError,
         update_item::{UpdateItemError, builders::UpdateItemFluentBuilder},
     },
-    types::{Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem},
+    types::ReturnValuesOnConditionCheckFailure,
 };
 use domain::{
     AccountName,
@@ -16,13 +15,8 @@ use domain::{
 use crate::{
     AccountState, HistoryEntry, Rate, Store, StoreError, failed,
     item::{self, Item},
+    transaction::{ABSENT, Refused, UNCHANGED, revision},
 };
-
-/// The condition that the stored record has the revision that the writer read.
-const UNCHANGED: &str = "revision = :replaces";
-
-/// The condition that there is no record yet.
-const ABSENT: &str = "attribute_not_exists(account)";
 
 /// What every update of an account's state sets.
 const SET_ACCOUNT: &str = "SET account = :account, #format = :format";
@@ -54,7 +48,13 @@ impl Store {
         let item = item::of_record(&record)?;
         // Boxed: a request's future is large, and every handler holds this one many times over.
         let refused = match ended {
-            Some(entry) => Box::pin(self.put_with_history(&item, replaces, entry)).await?,
+            Some(entry) => {
+                let both = self.transaction("write a record and its history");
+                let both = both
+                    .put_record(item.clone(), replaces)?
+                    .put_history(entry)?;
+                Box::pin(both.commit()).await?
+            }
             None => Box::pin(self.put_record(&item, replaces)).await?,
         };
         let current = match refused {
@@ -100,53 +100,6 @@ impl Store {
                 }
                 Some(PutItemError::TransactionConflictException(_)) => Ok(Some(Refused::Conflict)),
                 Some(_) | None => Err(failed("write a record")(error)),
-            },
-        }
-    }
-
-    async fn put_with_history(
-        &self,
-        item: &Item,
-        replaces: Revision,
-        entry: &HistoryEntry,
-    ) -> Result<Option<Refused>, StoreError> {
-        let what = "write a record and its history";
-        let build = |error: aws_sdk_dynamodb::error::BuildError| {
-            StoreError::Dynamo(what, Box::new(error.into()))
-        };
-        let put = Put::builder()
-            .table_name(&self.tables.resources)
-            .set_item(Some(item.clone()))
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        let put = match replaces {
-            Revision(0) => put.condition_expression(ABSENT),
-            replaces => put
-                .condition_expression(UNCHANGED)
-                .expression_attribute_values(":replaces", revision(replaces)),
-        };
-        let history = Put::builder()
-            .table_name(&self.tables.history)
-            .set_item(Some(item::of_history(entry)?));
-        let answer = self
-            .client
-            .transact_write_items()
-            .transact_items(
-                TransactWriteItem::builder()
-                    .put(put.build().map_err(build)?)
-                    .build(),
-            )
-            .transact_items(
-                TransactWriteItem::builder()
-                    .put(history.build().map_err(build)?)
-                    .build(),
-            )
-            .send()
-            .await;
-        match answer {
-            Ok(_) => Ok(None),
-            Err(error) => match error.as_service_error().and_then(Refused::of_transaction) {
-                Some(refused) => Ok(Some(refused)),
-                None => Err(failed(what)(error)),
             },
         }
     }
@@ -227,33 +180,4 @@ fn next_revision(record: &mut Record) -> Revision {
     let replaces = record.revision;
     record.revision = Revision(replaces.0 + 1);
     replaces
-}
-
-fn revision(revision: Revision) -> aws_sdk_dynamodb::types::AttributeValue {
-    aws_sdk_dynamodb::types::AttributeValue::N(revision.0.to_string())
-}
-
-/// A write that was refused because of another writer.
-pub(crate) enum Refused {
-    /// Another writer's item stands there: this one, where the answer carries it.
-    Replaced(Option<Item>),
-    /// Another writer's transaction was under way.
-    Conflict,
-}
-
-impl Refused {
-    /// Why a transaction was cancelled, where another writer is the reason.
-    pub(crate) fn of_transaction(error: &TransactWriteItemsError) -> Option<Self> {
-        let TransactWriteItemsError::TransactionCanceledException(cancelled) = error else {
-            return None;
-        };
-        let because = |code| {
-            let mut reasons = cancelled.cancellation_reasons().iter();
-            reasons.find(|reason| reason.code() == Some(code))
-        };
-        if let Some(reason) = because("ConditionalCheckFailed") {
-            return Some(Self::Replaced(reason.item.clone()));
-        }
-        because("TransactionConflict").map(|_| Self::Conflict)
-    }
 }
