@@ -107,12 +107,20 @@ class Walker:
                 require("denied" not in words.lower(), f"{direction} {target}: {report}")
 
     def by_hand(self, direction: str, end: str) -> None:
-        """Somebody's command, followed until it is seen."""
+        """A person's command, followed until it is seen; the account's allowance is noted."""
+        before = self.rate_noted_at()
         report = self.stack.invoke(direction, {"resources": [SERVER]})
         require(report["outcomes"][0]["event"] == "asked", f"{direction}: {report}")
+        require(self.rate_noted_at() > before, f"{direction} did not note the account's rate")
         self.poll_until_seen({SERVER})
         status = self.simulator.resources()[SERVER]["status"]
         require(status == end, f"{status} after {direction}")
+
+    def rate_noted_at(self) -> int:
+        """When the remaining requests of the server's account were noted last, in milliseconds."""
+        states = self.stack.items("accounts")
+        noted = [one for one in states if "rate_ms" in one and one["account"]["S"] == "hz-eu"]
+        return max((int(one["rate_ms"]["N"]) for one in noted), default=0)
 
     def questions(self) -> None:
         """Each question that poll-status takes."""
