@@ -19,7 +19,6 @@ pub mod local;
 mod lookup;
 mod nearest;
 pub mod output;
-mod paged;
 pub mod past;
 mod remedies;
 #[cfg(test)]
@@ -27,6 +26,7 @@ mod scene;
 mod shape;
 pub mod span;
 mod state;
+mod table;
 pub mod until;
 
 use clap::{Parser, Subcommand};

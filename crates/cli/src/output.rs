@@ -8,17 +8,19 @@ use std::{
 };
 
 use anstyle::AnsiColor;
-use comfy_table::{
-    Cell, Color, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, presets,
-};
 use domain::schedule::Wish;
 use serde::Serialize;
 
-use crate::configuration_file::LoadError;
+use crate::{configuration_file::LoadError, table::wrap};
 
 /// Writes a result to standard output. A reader that has gone away is a quiet end.
 pub fn print(text: &str) -> io::Result<()> {
     quietly(io::stdout().lock(), text)
+}
+
+/// Writes lines for people to standard output, those too long for a terminal broken between words.
+pub fn print_lines(text: &str) -> io::Result<()> {
+    print(&Style::of_stdout().wrap(text))
 }
 
 /// Writes a result to standard output as JSON.
@@ -134,8 +136,8 @@ pub fn shortened(text: &str) -> String {
         .collect()
 }
 
-/// The width of lists where there is no terminal to ask.
-const FILE_WIDTH: u16 = 150;
+/// The width of lines where there is no terminal to ask.
+const FILE_WIDTH: u16 = 120;
 
 /// What a text says, for its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,12 +155,12 @@ pub enum Paint {
 pub struct Style {
     /// Whether states have colours.
     pub colours: bool,
-    /// The columns of the terminal; none for as many as it takes.
+    /// The columns of the terminal; none where there is no terminal.
     pub width: Option<u16>,
 }
 
 impl Style {
-    /// Without colours, in full width: for files and other programs.
+    /// Without colours: for files and other programs.
     pub const PLAIN: Self = Self {
         colours: false,
         width: None,
@@ -173,38 +175,39 @@ impl Style {
         }
         Self {
             colours: env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
-            width: Table::new().width(),
+            width: crossterm::terminal::size().ok().map(|(columns, _)| columns),
         }
     }
 
-    /// An empty table with these headings.
+    /// How many letters a line has room for.
     #[must_use]
-    pub fn table<const N: usize>(self, headings: [&str; N]) -> Table {
-        let mut table = Table::new();
-        table
-            .load_style(presets::UTF8_HORIZONTAL_ONLY)
-            .set_content_arrangement(ContentArrangement::Dynamic)
-            .force_no_tty()
-            .set_header(headings);
-        if let Some(width) = self.width {
-            table.set_width(width);
-        }
-        if self.colours {
-            table.enforce_styling();
-        }
-        table
+    pub fn width(self) -> usize {
+        usize::from(self.width.unwrap_or(FILE_WIDTH))
     }
 
-    /// An empty table without lines between its rows, for long lists.
+    /// Lines for people, those too long for a terminal broken between words; what follows a break
+    /// is indented by as much as the line and four more. Files have each line whole.
     #[must_use]
-    pub fn list<const N: usize>(self, headings: [&str; N]) -> Table {
-        let mut table = self.table(headings);
-        let line = LineStyle::none().fill('─').junction('─');
-        table.load_style(TableStyle::new().header_separator(line));
+    pub fn wrap(self, text: &str) -> String {
+        self.wrap_under(text, 4)
+    }
+
+    /// [`Self::wrap`] with another indent than four.
+    pub(crate) fn wrap_under(self, text: &str, hanging: usize) -> String {
         if self.width.is_none() {
-            table.set_width(FILE_WIDTH);
+            return text.to_owned();
         }
-        table
+        let lines = text.lines().flat_map(|line| {
+            let words = line.trim_start_matches(' ');
+            let indent = &line[..line.len() - words.len()];
+            wrap(
+                words,
+                self.width(),
+                indent,
+                &format!("{indent}{:hanging$}", ""),
+            )
+        });
+        lines.flat_map(|line| [line, "\n".to_owned()]).collect()
     }
 
     /// A text in the colour of what it says.
@@ -236,42 +239,34 @@ impl Style {
         let style = colour.on_default();
         format!("{style}{text}{style:#}")
     }
-
-    /// A cell of what needs a person.
-    #[must_use]
-    pub fn alarm(self, cell: Cell) -> Cell {
-        if self.colours {
-            cell.fg(Color::Red)
-        } else {
-            cell
-        }
-    }
-
-    /// A wish, in its colour.
-    #[must_use]
-    pub fn wish(self, wish: Wish) -> Cell {
-        let cell = Cell::new(wish);
-        if !self.colours {
-            return cell;
-        }
-        match wish {
-            Wish::Running => cell.fg(Color::Green),
-            Wish::Stopped => cell.fg(Color::Blue),
-            Wish::Any => cell,
-        }
-    }
 }
 
-/// Has a column, counted from 0, never wrap its cells: an instant reads badly on two lines.
-pub fn keep_whole(table: &mut Table, column: usize) {
-    if let Some(column) = table.column_mut(column) {
-        column.set_constraint(ColumnConstraint::ContentWidth);
+/// A JSON array on standard output, written element by element, a line each.
+#[derive(Debug, Default)]
+pub(crate) struct JsonArray {
+    begun: bool,
+}
+
+impl JsonArray {
+    pub(crate) fn write(&mut self, elements: &[impl Serialize]) -> anyhow::Result<()> {
+        let mut text = String::new();
+        for element in elements {
+            text.push_str(if self.begun { ",\n" } else { "[\n" });
+            text.push_str(&serde_json::to_string(element)?);
+            self.begun = true;
+        }
+        Ok(print(&text)?)
+    }
+
+    pub(crate) fn end(self) -> anyhow::Result<()> {
+        Ok(print(if self.begun { "\n]\n" } else { "[]\n" })?)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::{Cell, Column, Table};
 
     /// A reader that has gone, or a disk that is full.
     struct Failing(io::ErrorKind);
@@ -299,9 +294,11 @@ mod tests {
                 colours,
                 width: Some(40),
             };
-            let mut table = style.table(["State"]);
-            table.add_row([style.wish(Wish::Running)]);
-            table.to_string()
+            Table::whole(
+                style,
+                [Column::of("State")],
+                &[vec![Cell::wish(Wish::Running)]],
+            )
         };
         assert!(rendered(true).contains('\u{1b}'));
         assert!(!rendered(false).contains('\u{1b}'));
@@ -336,9 +333,10 @@ mod tests {
             colours: true,
             width: Some(40),
         };
-        let mut table = style.table(["State"]);
-        table.add_row([style.wish(Wish::Running), style.alarm(Cell::new("stuck"))]);
-        let table = table.to_string() + &style.paint(Paint::Changed, "text");
+        let columns = [Column::of("Wish"), Column::text("State")];
+        let stuck = Cell::new("stuck ".repeat(9)).alarming();
+        let table = Table::whole(style, columns, &[vec![Cell::wish(Wish::Running), stuck]]);
+        let table = table + &style.paint(Paint::Changed, "text");
         assert_eq!(printable(&table), table);
     }
 

@@ -155,7 +155,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         return plan.nothing_to_do(args.format);
     }
     if args.format == Format::Table {
-        output::print(&plan.render(Style::of_stdout()))?;
+        output::print_lines(&plan.render(Style::of_stdout()))?;
     }
     plan.warn();
     let strands = if args.restore {

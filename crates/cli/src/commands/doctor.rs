@@ -163,13 +163,12 @@ fn line(finding: &Finding, style: Style) -> String {
     let check = check.as_str().unwrap_or_default();
     let subject = subject.as_ref();
     let subject = subject.map_or_else(String::new, |subject| format!("{subject}: "));
-    let mut text = format!("{colour}{word}{colour:#} {check:CHECK_WIDTH$} {subject}{found}\n");
-    if let Some(remedy) = remedy {
-        text.extend(std::iter::repeat_n(' ', VERDICT_WIDTH + CHECK_WIDTH + 2));
-        text.push_str(remedy);
-        text.push('\n');
-    }
-    text
+    let text = format!("{colour}{word}{colour:#} {check:CHECK_WIDTH$} {subject}{found}\n");
+    let indent = VERDICT_WIDTH + CHECK_WIDTH + 2;
+    let text = style.wrap_under(&text, indent);
+    let remedy = remedy.as_ref();
+    let remedy = remedy.map_or_else(String::new, |remedy| format!("{:indent$}{remedy}\n", ""));
+    text + &style.wrap_under(&remedy, 0)
 }
 
 fn colour(verdict: Verdict, style: Style) -> anstyle::Style {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use comfy_table::Cell;
 use domain::{
     ResourceRef,
     configuration::Configuration,
@@ -26,6 +25,7 @@ use crate::{
     output::{self, Style},
     shape,
     state::{State, sentence},
+    table::{Cell, Column, Table},
 };
 
 /// Deletes what is known of resources: for what a removed account has left behind.
@@ -114,7 +114,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         .map(|record| Row::of(record, &configuration))
         .collect();
     if args.format == Format::Table {
-        output::print(&format!("{}\n", table(&rows)))?;
+        output::print(&table(&rows))?;
     }
     refuse(&records, &configuration, args.anyway, session.now)?;
     if args.dry_run {
@@ -173,24 +173,30 @@ fn end(format: Format, rows: &[Row]) -> anyhow::Result<Exit> {
 }
 
 fn table(rows: &[Row]) -> String {
-    let mut table = Style::of_stdout().list(["Resource", "Name", "Account", "State", "Owed"]);
-    for row in rows {
+    let columns = [
+        Column::of("Resource"),
+        Column::of("Name"),
+        Column::of("Account").yields(0),
+        Column::of("State"),
+        Column::of("Owed").yields(1),
+    ];
+    let cells = |row: &Row| {
         let account = if row.account_configured {
             "configured"
         } else {
             "not configured"
         };
         let owed = row.saved.as_ref().map(ToString::to_string);
-        table.add_row([
+        vec![
             Cell::new(&row.resource),
             Cell::new(&row.name),
             Cell::new(account),
             Cell::new(&row.state),
             Cell::new(owed.unwrap_or_else(|| "nothing".to_owned())),
-        ]);
-    }
-    output::keep_whole(&mut table, 0);
-    table.to_string()
+        ]
+    };
+    let rows: Vec<_> = rows.iter().map(cells).collect();
+    Table::whole(Style::of_stdout(), columns, &rows)
 }
 
 fn question(rows: &[Row]) -> String {

@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 
-use comfy_table::Cell;
 use domain::{
     ResourceRef, ScheduleName,
     configuration::Configuration,
@@ -21,6 +20,7 @@ use crate::{
     output::{self, Style},
     past::{Asked, Bearers, Moment, Wanted, check_schedule, tell_unreadable, zone},
     shape,
+    table::{Cell, Column, Table},
 };
 
 /// Shows what was done: every finished stop and start, newest first.
@@ -96,7 +96,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         Format::Table => {
             let style = Style::of_stdout();
             let table = table(&found.entries, &in_force.configuration, style);
-            output::print(&format!("{table}\n"))?;
+            output::print(&table)?;
         }
     }
     if found.left_out > 0 {
@@ -291,18 +291,26 @@ impl<'h> Row<'h> {
 
 fn table(entries: &[HistoryEntry], configuration: &Configuration, style: Style) -> String {
     if entries.is_empty() {
-        return "Nothing was done in this period.".to_owned();
+        return "Nothing was done in this period.\n".to_owned();
     }
     let named = entries.iter().map(|e| (e.name.as_str(), &e.reference));
     let bearers: Bearers<'_> = named.collect();
-    let mut table = style.list([
-        "Ended", "Resource", "Name", "What", "Cause", "Accepted", "Took", "Ending", "Size",
-    ]);
-    for entry in entries {
+    let columns = [
+        Column::of("Ended"),
+        Column::of("Resource").yields(4),
+        Column::of("Name"),
+        Column::of("What"),
+        Column::of("Cause").yields(3),
+        Column::dispensable("Accepted").right(),
+        Column::of("Took").right().yields(5),
+        Column::text("Ending"),
+        Column::text("Size").yields(1),
+    ];
+    let cells = |entry: &HistoryEntry| {
         let zone = zone(entry.schedule.as_ref(), configuration);
         let row = Row::of(entry);
         let forced = if entry.forced { ", forced" } else { "" };
-        table.add_row([
+        vec![
             Cell::new(local(entry.finished_at, zone)),
             Cell::new(bearers.short(row.name, row.resource)),
             Cell::new(row.name),
@@ -312,13 +320,10 @@ fn table(entries: &[HistoryEntry], configuration: &Configuration, style: Style) 
             Cell::new(time(row.took_seconds)),
             Cell::new(&entry.ending),
             Cell::new(size(entry)),
-        ]);
-    }
-    output::keep_whole(&mut table, 0);
-    if bearers.are_unique() {
-        output::keep_whole(&mut table, 1);
-    }
-    table.to_string()
+        ]
+    };
+    let rows: Vec<_> = entries.iter().map(cells).collect();
+    Table::whole(style, columns, &rows)
 }
 
 /// What asked for it, and under which schedule.
@@ -451,15 +456,14 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         let found = found("--since 2026-06-15").await.unwrap();
         let table = table(&found.entries, &in_force.configuration, Style::PLAIN);
         insta::assert_snapshot!(table, @"
-         Ended                       Resource           Name     What           Cause           Accepted   Took   Ending                 Size                 
-        ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-         Tue 2026-06-16 12:02 UTC    hz-eu/server       web      stop, forced   by hand (ada)   0s         2m     seen                                        
-         Tue 2026-06-16 08:01 CEST   hz-eu/server       web      start          office          0s         1m     seen                                        
-         Tue 2026-06-16 08:00 CEST   do-main/database   orders   start          office          0s         0s     refused: no capacity                        
-         Mon 2026-06-15 19:08 CEST   do-main/database   orders   stop           office          0s         8m     seen                   saved 2 x            
-                                                                                                                                         db-s-4vcpu-8gb, seen 
-                                                                                                                                         2 x db-s-1vcpu-2gb   
-         Mon 2026-06-15 19:01 CEST   hz-eu/server       web      stop           office          0s         1m     seen
+        Ended                      Resource          Name    What          Cause          Accepted  Took  Ending
+        ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+        Tue 2026-06-16 12:02 UTC   hz-eu/server      web     stop, forced  by hand (ada)        0s    2m  seen
+        Tue 2026-06-16 08:01 CEST  hz-eu/server      web     start         office               0s    1m  seen
+        Tue 2026-06-16 08:00 CEST  do-main/database  orders  start         office               0s    0s  refused: no capacity
+        Mon 2026-06-15 19:08 CEST  do-main/database  orders  stop          office               0s    8m  seen
+            saved 2 x db-s-4vcpu-8gb, seen 2 x db-s-1vcpu-2gb
+        Mon 2026-06-15 19:01 CEST  hz-eu/server      web     stop          office               0s    1m  seen
         ");
     }
 

@@ -6,7 +6,6 @@ use std::{
 };
 
 use anyhow::bail;
-use comfy_table::{Cell, CellAlignment};
 use domain::{
     AccountName, ResourceRef, ScheduleName,
     record::{INVENTORY_INTERVAL, Record},
@@ -21,6 +20,7 @@ use crate::{
     hours::{Collector, Grouping, Period, Prices, Report, Row},
     output::{self, Style},
     past::{Asked, Bearers, Moment, Month, Wanted, check_schedule, tell_unreadable, zone},
+    table::{Cell, Column, Table},
 };
 
 /// How long ago an account may have been listed for its records to speak of the present: three
@@ -211,62 +211,48 @@ fn render<'r>(report: &'r Report, zone: &TimeZone, style: Style) -> String {
     if report.rows.is_empty() {
         return format!("{heading}Nothing follows a schedule, and nothing was stopped.\n");
     }
-    let mut table = match report.by {
+    let named = |row: &'r Row| Some((row.name.as_deref()?, row.resource.as_ref()?));
+    let bearers: Bearers<'_> = report.rows.iter().filter_map(named).collect();
+    let what = |row: &Row| match report.by {
         Grouping::Resource => {
-            let named = |row: &'r Row| Some((row.name.as_deref()?, row.resource.as_ref()?));
-            let bearers: Bearers<'_> = report.rows.iter().filter_map(named).collect();
-            let mut table = style.list([
-                "Known since",
-                "Schedule",
-                "Resource",
-                "Name",
-                "Stopped",
-                "Share",
-                "Unclear",
-                "Would have",
-                "Saved",
-                "Why",
-            ]);
-            for row in &report.rows {
-                let name = row.name.as_deref().unwrap_or_default();
-                let resource = row.resource.as_ref().map(|one| bearers.short(name, one));
-                let what = [Cell::new(resource.unwrap_or_default()), Cell::new(name)];
-                table.add_row(cells(row, what, report, zone));
-            }
-            if bearers.are_unique() {
-                output::keep_whole(&mut table, 2);
-            }
-            table
+            let name = row.name.as_deref().unwrap_or_default();
+            let resource = row.resource.as_ref().map(|one| bearers.short(name, one));
+            vec![Cell::new(resource.unwrap_or_default()), Cell::new(name)]
         }
-        Grouping::Schedule => {
-            let mut table = style.list([
-                "Known since",
-                "Schedule",
-                "Resources",
-                "Stopped",
-                "Share",
-                "Unclear",
-                "Would have",
-                "Saved",
-                "Why",
-            ]);
-            for row in &report.rows {
-                let what = [right(row.resources.to_string())];
-                table.add_row(cells(row, what, report, zone));
-            }
-            table
-        }
+        Grouping::Schedule => vec![Cell::new(row.resources)],
     };
-    output::keep_whole(&mut table, 0);
-    format!("{heading}{table}\n{}\n", total(report))
+    let rows = report.rows.iter();
+    let rows: Vec<_> = rows
+        .map(|row| cells(row, what(row), report, zone))
+        .collect();
+    let table = Table::whole(style, columns(report.by), &rows);
+    format!(
+        "{heading}{table}{}\n",
+        style.wrap(&total(report)).trim_end()
+    )
 }
 
-fn cells<const N: usize>(
-    row: &Row,
-    what: [Cell; N],
-    report: &Report,
-    zone: &TimeZone,
-) -> Vec<Cell> {
+fn columns(by: Grouping) -> Vec<Column> {
+    let what = match by {
+        Grouping::Resource => vec![Column::of("Resource").yields(4), Column::of("Name")],
+        Grouping::Schedule => vec![Column::of("Resources").right()],
+    };
+    let first = [
+        Column::of("Known since").yields(3),
+        Column::of("Schedule").yields(5),
+    ];
+    let last = [
+        Column::of("Stopped").right(),
+        Column::of("Share").right(),
+        Column::of("Unclear").right().yields(1),
+        Column::of("Would have").right().yields(2),
+        Column::of("Saved").right(),
+        Column::text("Why"),
+    ];
+    first.into_iter().chain(what).chain(last).collect()
+}
+
+fn cells(row: &Row, what: Vec<Cell>, report: &Report, zone: &TimeZone) -> Vec<Cell> {
     let schedule = row.schedule.as_ref().map(ScheduleName::as_str);
     let since = row.since.to_zoned(zone.clone());
     let saved = row.saved.map(|amount| money(amount, row.estimate, report));
@@ -275,11 +261,11 @@ fn cells<const N: usize>(
         Cell::new(schedule.unwrap_or("(none)")),
     ];
     let rest = [
-        right(hours(row.stopped_hours)),
-        right(format!("{:.1} %", row.share * 100.0)),
-        right(some_hours(row.unclear_hours)),
-        right(some_hours(row.would_have_hours)),
-        right(saved.unwrap_or_default()),
+        Cell::new(hours(row.stopped_hours)),
+        Cell::new(format!("{:.1} %", row.share * 100.0)),
+        Cell::new(some_hours(row.unclear_hours)),
+        Cell::new(some_hours(row.would_have_hours)),
+        Cell::new(saved.unwrap_or_default()),
         Cell::new(why(row)),
     ];
     first.into_iter().chain(what).chain(rest).collect()
@@ -332,10 +318,6 @@ fn some_hours(count: f64) -> String {
     } else {
         String::new()
     }
-}
-
-fn right(text: String) -> Cell {
-    Cell::new(text).set_alignment(CellAlignment::Right)
 }
 
 #[cfg(test)]
@@ -422,13 +404,16 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         let report = reported("--month 2026-06", Some(&prices())).await.unwrap();
         insta::assert_snapshot!(shown(&report), @"
         From Mon 2026-06-01 00:00 UTC until Tue 2026-06-30 12:00 UTC, 29.5 days:
-         Known since        Schedule   Resource            Name      Stopped   Share    Unclear   Would have   Saved         Why                              
-        ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-         2026-06-01 00:00   office     hz-eu/server        gone       0.00 h    0.0 %                13.00 h      0.00 USD   billed in full while off         
-         2026-06-01 00:00   office     hz-eu/server        idle       0.00 h    0.0 %                             0.00 USD   billed in full while off         
-         2026-06-01 00:00   office     hz-eu/server        web       12.97 h    1.8 %                             0.00 USD   billed in full while off         
-         2026-06-01 00:00   office     do-main/node-pool   workers   72.00 h   10.2 %                          ~ 24.00 USD   estimate: takes the rest of each 
-                                                                                                                             month as running                 
+        Known since       Schedule  Resource           Name     Stopped   Share  Would have        Saved
+        ─────────────────────────────────────────────────────────────────────────────────────────────────
+        2026-06-01 00:00  office    hz-eu/server       gone      0.00 h   0.0 %     13.00 h     0.00 USD
+            billed in full while off
+        2026-06-01 00:00  office    hz-eu/server       idle      0.00 h   0.0 %                 0.00 USD
+            billed in full while off
+        2026-06-01 00:00  office    hz-eu/server       web      12.97 h   1.8 %                 0.00 USD
+            billed in full while off
+        2026-06-01 00:00  office    do-main/node-pool  workers  72.00 h  10.2 %              ~ 24.00 USD
+            estimate: takes the rest of each month as running
         In all 84.97 h stopped, 13.00 h would have been; ~ 24.00 USD saved, known of 4 of 4.
         ");
         let report = reported("--month 2026-06", None).await.unwrap();
@@ -443,10 +428,10 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         let report = reported(line, Some(&prices())).await.unwrap();
         insta::assert_snapshot!(shown(&report), @"
         From Mon 2026-06-01 00:00 UTC until Tue 2026-06-30 12:00 UTC, 29.5 days:
-         Known since        Schedule   Resources   Stopped   Share   Unclear   Would have   Saved         Why                                                 
-        ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-         2026-06-01 00:00   office             4   84.97 h   3.0 %                13.00 h   ~ 24.00 USD   billed in full while off; estimate: takes the rest  
-                                                                                                          of each month as running                            
+        Known since       Schedule  Resources  Stopped  Share  Would have        Saved
+        ───────────────────────────────────────────────────────────────────────────────
+        2026-06-01 00:00  office            4  84.97 h  3.0 %     13.00 h  ~ 24.00 USD
+            billed in full while off; estimate: takes the rest of each month as running
         In all 84.97 h stopped, 13.00 h would have been; ~ 24.00 USD saved, known of 4 of 4.
         ");
     }

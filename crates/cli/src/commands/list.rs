@@ -3,7 +3,6 @@
 use std::collections::{BTreeSet, HashMap};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
-use comfy_table::{Cell, Table};
 use domain::{
     AccountName, ResourceKind, ResourceRef, ScheduleName,
     configuration::Configuration,
@@ -36,6 +35,7 @@ use crate::{
     nearest::{advice, exists},
     output::{self, Style},
     shape,
+    table::{Cell, Column, Table},
 };
 
 /// Lists the resources at the providers, what each one follows, and why.
@@ -98,7 +98,7 @@ fn kind_parser() -> impl clap::builder::TypedValueParser<Value = ResourceKind> {
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     if args.unsupported && args.format == Format::Table {
         // These hold wherever the service is, and even where it is not.
-        output::print(&format!("{}\n\n", services(Style::of_stdout())))?;
+        output::print(&format!("{}\n", services(Style::of_stdout())))?;
     }
     let session = args.connection.open().await?;
     let in_force = session.store.in_force().await?;
@@ -510,31 +510,35 @@ fn show(args: &Args, rows: &[Row]) -> anyhow::Result<()> {
         }),
         (Format::Table, false) => {
             let style = Style::of_stdout();
-            output::print(&format!("{}\n", table(&wanted, style)))?;
+            output::print(&table(&wanted, style))?;
             if !wanted.is_empty() {
                 output::remark(&summary(&wanted));
             }
             Ok(())
         }
-        (Format::Table, true) => {
-            let found = found(&wanted, Style::of_stdout());
-            Ok(output::print(&format!("{found}\n"))?)
-        }
+        (Format::Table, true) => Ok(output::print(&found(&wanted, Style::of_stdout()))?),
     }
 }
 
 fn table(rows: &[Row], style: Style) -> String {
     if rows.is_empty() {
-        return "Nothing is there that fits.".to_owned();
+        return "Nothing is there that fits.\n".to_owned();
     }
-    let mut table = style.list([
-        "Resource", "Name", "Size", "Region", "Status", "Schedule", "Why", "Tags",
-    ]);
+    let columns = [
+        Column::of("Resource"),
+        Column::of("Name"),
+        Column::of("Size").yields(3),
+        Column::of("Region").yields(2),
+        Column::of("Status"),
+        Column::of("Schedule"),
+        Column::text("Why").named(),
+        Column::of("Tags").yields(1),
+    ];
     let mut named = HashMap::<&str, usize>::new();
     for row in rows {
         *named.entry(row.name.as_str()).or_default() += 1;
     }
-    for row in rows {
+    let cells = |row: &Row| {
         // Commands take a unique name; only where there is none the whole reference is needed.
         let resource = if named[row.name.as_str()] == 1 {
             format!("{}/{}", row.account, row.kind)
@@ -543,7 +547,7 @@ fn table(rows: &[Row], style: Style) -> String {
         };
         let tags: Vec<_> = row.tags.iter().map(String::as_str).collect();
         let schedule = row.schedule.as_ref().map_or("-", ScheduleName::as_str);
-        table.add_row([
+        vec![
             Cell::new(resource),
             Cell::new(&row.name),
             Cell::new(row.size()),
@@ -552,9 +556,10 @@ fn table(rows: &[Row], style: Style) -> String {
             Cell::new(schedule),
             Cell::new(row.why()),
             Cell::new(tags.join(" ")),
-        ]);
-    }
-    table.to_string()
+        ]
+    };
+    let rows: Vec<_> = rows.iter().map(cells).collect();
+    Table::whole(style, columns, &rows)
 }
 
 fn summary(rows: &[Row]) -> String {
@@ -563,23 +568,26 @@ fn summary(rows: &[Row]) -> String {
     format!("{count}, {uncovered} without a schedule\n")
 }
 
-fn services(style: Style) -> Table {
-    let mut table = style.list(["Service", "Why Offhours does not stop it"]);
-    for service in UNSUPPORTED_SERVICES {
-        table.add_row([service.service, service.reason]);
-    }
-    table
+fn services(style: Style) -> String {
+    let columns = [
+        Column::of("Service"),
+        Column::text("Why Offhours does not stop it"),
+    ];
+    let services = UNSUPPORTED_SERVICES.iter();
+    let rows = services.map(|one| vec![Cell::new(one.service), Cell::new(one.reason)]);
+    Table::whole(style, columns, &rows.collect::<Vec<_>>())
 }
 
 fn found(rows: &[Row], style: Style) -> String {
     if rows.is_empty() {
-        return "None of these was found in the accounts.".to_owned();
+        return "None of these was found in the accounts.\n".to_owned();
     }
-    let mut table = style.list(["Found", "Name", "Why"]);
-    for row in rows {
-        table.add_row([row.resource.to_string(), row.name.clone(), row.why()]);
-    }
-    table.to_string()
+    let columns = [Column::of("Found"), Column::of("Name"), Column::text("Why")];
+    let rows = rows.iter().map(|row| {
+        let cells = [row.resource.to_string(), row.name.clone(), row.why()];
+        cells.map(Cell::new).to_vec()
+    });
+    Table::whole(style, columns, &rows.collect::<Vec<_>>())
 }
 
 #[cfg(test)]

@@ -335,10 +335,10 @@ async fn conclude(args: &Args, local: &Local, mut summary: Summary) -> anyhow::R
         Format::Json => {
             let mut line = serde_json::to_string(&summary)?;
             line.push('\n');
-            output::print(&line)?;
+            output::print_lines(&line)?;
         }
         Format::Table => {
-            output::print(&format!("\n{}\n", summary.table(Style::of_stdout())))?;
+            output::print(&format!("\n{}", summary.table(Style::of_stdout())))?;
             if is_example(args) {
                 output::remark(AFTER_THE_EXAMPLE);
             }

@@ -12,6 +12,7 @@ use crate::{
     connection::Connection,
     output::{self, Style},
     shape,
+    table::{Cell, Column, Table},
 };
 
 /// Lists the configurations that were in force, newest first.
@@ -81,19 +82,26 @@ fn row((index, entry): (usize, LogEntry)) -> Row {
 }
 
 fn table(rows: &[Row], style: Style) -> String {
-    let mut table = style.list(["Generation", "Applied", "By", ""]);
-    for row in rows {
+    let columns = [
+        Column::of("Generation"),
+        Column::of("Applied"),
+        Column::of("By"),
+        Column::text(""),
+    ];
+    let cells = |row: &Row| {
         let repeats = row
             .repeats
             .map(|of| format!("a rollback to generation {of}"));
         let in_force = row.in_force.then(|| "in force".to_owned());
         let remarks: Vec<_> = in_force.into_iter().chain(repeats).collect();
-        table.add_row([
+        let cells = [
             row.generation.to_string(),
             row.applied_at.strftime("%a %Y-%m-%d %H:%M UTC").to_string(),
             row.author.clone(),
             remarks.join(", "),
-        ]);
-    }
-    format!("{table}\n")
+        ];
+        cells.map(Cell::new).to_vec()
+    };
+    let rows: Vec<_> = rows.iter().map(cells).collect();
+    Table::whole(style, columns, &rows)
 }

@@ -4,7 +4,6 @@ mod week;
 
 use std::path::PathBuf;
 
-use comfy_table::Cell;
 use domain::{
     ScheduleName,
     configuration::Rule,
@@ -25,6 +24,7 @@ use crate::{
     output::{self, Style},
     shape,
     span::Length,
+    table::{Cell, Column, Table},
 };
 
 /// Shows what each schedule wants at an instant, and when that changes.
@@ -191,20 +191,27 @@ impl Preview<'_> {
         if self.schedules.is_empty() {
             return "There are no schedules.\n".to_owned();
         }
-        let mut table = style.table(["Schedule", "Time zone", "State", "Since", "Next"]);
-        for outlook in &self.schedules {
+        let columns = [
+            Column::of("Schedule"),
+            Column::of("Time zone").yields(1),
+            Column::of("State"),
+            Column::of("Since").yields(0),
+            Column::of("Next"),
+        ];
+        let cells = |outlook: &Outlook<'_>| {
             let since = outlook
                 .since
                 .map_or_else(|| "always".to_owned(), |since| local(since, outlook.zone));
-            table.add_row([
+            vec![
                 Cell::new(outlook.name),
                 Cell::new(outlook.timezone),
-                style.wish(outlook.state),
+                Cell::wish(outlook.state),
                 Cell::new(since),
                 Cell::new(outlook.next_lines(until)),
-            ]);
-        }
-        format!("At {}:\n{table}\n", self.at)
+            ]
+        };
+        let rows: Vec<_> = self.schedules.iter().map(cells).collect();
+        format!("At {}:\n{}", self.at, Table::whole(style, columns, &rows))
     }
 }
 
@@ -340,40 +347,35 @@ periods = [{}]
         };
         insta::assert_snapshot!(preview.render(Style::PLAIN, until), @"
         At 2026-10-23T12:00:00Z:
-        ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-         Schedule       Time zone          State     Since                       Next                                   
-        ════════════════════════════════════════════════════════════════════════════════════════════════════════════════
-         always         Europe/Berlin      running   always                      nothing until Fri 2026-10-30 13:00 CET 
-        ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-         morning-call   Europe/Berlin      any       Tue 2026-10-20 00:00 CEST   Mon 2026-10-26 08:00 CET  running      
-                                                                                 Tue 2026-10-27 00:00 CET  any          
-        ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-         nights         America/New_York   stopped   Fri 2026-10-23 02:30 EDT    Fri 2026-10-23 22:00 EDT  running      
-                                                                                 Sat 2026-10-24 02:30 EDT  stopped      
-                                                                                 Sat 2026-10-24 22:00 EDT  running      
-                                                                                 Sun 2026-10-25 02:30 EDT  stopped      
-                                                                                 Sun 2026-10-25 22:00 EDT  running      
-                                                                                 Mon 2026-10-26 02:30 EDT  stopped      
-                                                                                 Mon 2026-10-26 22:00 EDT  running      
-                                                                                 Tue 2026-10-27 02:30 EDT  stopped      
-                                                                                 Tue 2026-10-27 22:00 EDT  running      
-                                                                                 Wed 2026-10-28 02:30 EDT  stopped      
-                                                                                 Wed 2026-10-28 22:00 EDT  running      
-                                                                                 Thu 2026-10-29 02:30 EDT  stopped      
-                                                                                 Thu 2026-10-29 22:00 EDT  running      
-                                                                                 Fri 2026-10-30 02:30 EDT  stopped      
-        ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-         office-hours   Europe/Berlin      running   Fri 2026-10-23 08:00 CEST   Fri 2026-10-23 19:00 CEST  stopped     
-                                                                                 Mon 2026-10-26 08:00 CET  running      
-                                                                                 Mon 2026-10-26 19:00 CET  stopped      
-                                                                                 Tue 2026-10-27 08:00 CET  running      
-                                                                                 Tue 2026-10-27 19:00 CET  stopped      
-                                                                                 Wed 2026-10-28 08:00 CET  running      
-                                                                                 Wed 2026-10-28 19:00 CET  stopped      
-                                                                                 Thu 2026-10-29 08:00 CET  running      
-                                                                                 Thu 2026-10-29 19:00 CET  stopped      
-                                                                                 Fri 2026-10-30 08:00 CET  running      
-        ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+        Schedule      Time zone         State    Since                      Next
+        ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+        always        Europe/Berlin     running  always                     nothing until Fri 2026-10-30 13:00 CET
+        morning-call  Europe/Berlin     any      Tue 2026-10-20 00:00 CEST  Mon 2026-10-26 08:00 CET  running
+                                                                            Tue 2026-10-27 00:00 CET  any
+        nights        America/New_York  stopped  Fri 2026-10-23 02:30 EDT   Fri 2026-10-23 22:00 EDT  running
+                                                                            Sat 2026-10-24 02:30 EDT  stopped
+                                                                            Sat 2026-10-24 22:00 EDT  running
+                                                                            Sun 2026-10-25 02:30 EDT  stopped
+                                                                            Sun 2026-10-25 22:00 EDT  running
+                                                                            Mon 2026-10-26 02:30 EDT  stopped
+                                                                            Mon 2026-10-26 22:00 EDT  running
+                                                                            Tue 2026-10-27 02:30 EDT  stopped
+                                                                            Tue 2026-10-27 22:00 EDT  running
+                                                                            Wed 2026-10-28 02:30 EDT  stopped
+                                                                            Wed 2026-10-28 22:00 EDT  running
+                                                                            Thu 2026-10-29 02:30 EDT  stopped
+                                                                            Thu 2026-10-29 22:00 EDT  running
+                                                                            Fri 2026-10-30 02:30 EDT  stopped
+        office-hours  Europe/Berlin     running  Fri 2026-10-23 08:00 CEST  Fri 2026-10-23 19:00 CEST  stopped
+                                                                            Mon 2026-10-26 08:00 CET  running
+                                                                            Mon 2026-10-26 19:00 CET  stopped
+                                                                            Tue 2026-10-27 08:00 CET  running
+                                                                            Tue 2026-10-27 19:00 CET  stopped
+                                                                            Wed 2026-10-28 08:00 CET  running
+                                                                            Wed 2026-10-28 19:00 CET  stopped
+                                                                            Thu 2026-10-29 08:00 CET  running
+                                                                            Thu 2026-10-29 19:00 CET  stopped
+                                                                            Fri 2026-10-30 08:00 CET  running
         ");
     }
 }

@@ -10,7 +10,6 @@ use std::{
     time::Duration,
 };
 
-use comfy_table::Cell;
 use domain::{
     AccountName, ScheduleName, configuration::Configuration, left_behind::is_ghost, record::Record,
 };
@@ -23,8 +22,8 @@ use crate::{
     connection::{Connection, Functions, Session, readable},
     lookup::find,
     nearest::exists,
-    output::{self, Style},
-    paged::{JsonArray, PagedTable},
+    output::{self, JsonArray, Style},
+    table::Table,
 };
 
 pub use row::{AccountRow, Overriding, Row};
@@ -141,8 +140,8 @@ async fn show(
             return Ok(view.exit(Summary::default()));
         }
         Format::Table => {
-            let mut table = PagedTable::new(style, view.columns.all());
-            let mut print = |rows: &[Row]| Ok(output::print(&view.page(&mut table, rows, style))?);
+            let mut table = Table::new(style, view.columns.all());
+            let mut print = |rows: &[Row]| Ok(output::print(&view.page(&mut table, rows))?);
             let summary = view.rows(&mut print).await?;
             let accounts = view.account_rows();
             if !accounts.is_empty() {
@@ -321,11 +320,9 @@ impl<'a> View<'a> {
             && (!args.needs_person || row.needs_person.is_some())
     }
 
-    fn page(&self, table: &mut PagedTable, rows: &[Row], style: Style) -> String {
-        let cells = rows
-            .iter()
-            .map(|row| row.cells(self.columns, style, self.now));
-        table.page(cells.collect())
+    fn page(&self, table: &mut Table, rows: &[Row]) -> String {
+        let cells = rows.iter().map(|row| row.cells(self.columns, self.now));
+        table.page(&cells.collect::<Vec<_>>())
     }
 
     /// The summary in a line, for people.
@@ -385,17 +382,13 @@ impl<'a> View<'a> {
             Ok(())
         };
         let summary = self.rows(&mut keep).await?;
-        let mut table = PagedTable::new(style, self.columns.all());
+        let mut table = Table::new(style, self.columns.all());
         let time = self.now.strftime("%a %Y-%m-%d %H:%M:%S UTC");
         let mut lines = vec![
             format!("{time}, every {} s; Ctrl-C ends", every.as_secs()),
             String::new(),
         ];
-        lines.extend(
-            self.page(&mut table, &shown, style)
-                .lines()
-                .map(str::to_owned),
-        );
+        lines.extend(self.page(&mut table, &shown).lines().map(str::to_owned));
         let mut last: Vec<_> = self
             .account_rows()
             .into_iter()
@@ -446,11 +439,8 @@ async fn owes(
 }
 
 fn accounts_table(rows: &[AccountRow], style: Style, now: Timestamp) -> String {
-    let cells = rows
-        .iter()
-        .map(|row| row.cells(style, now))
-        .collect::<Vec<Vec<Cell>>>();
-    PagedTable::new(style, AccountRow::COLUMNS.to_vec()).page(cells)
+    let cells: Vec<_> = rows.iter().map(|row| row.cells(now)).collect();
+    Table::whole(style, AccountRow::COLUMNS, &cells)
 }
 
 /// How many resources were shown, and how they are.

@@ -61,7 +61,7 @@ pub fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
         output::remark(&format!("{file}:{line}: warning: {message}\n"));
     }
     if args.format == Format::Table {
-        output::print(&summary(&file, &parsed.configuration, now))?;
+        output::print_lines(&summary(&file, &parsed.configuration, now))?;
     }
     Ok(Exit::Done)
 }

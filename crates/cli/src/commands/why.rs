@@ -70,7 +70,9 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let why = Why::of(&record, &in_force, at, session.now, inventory_at);
     match args.format {
         Format::Json => output::print_json(&why)?,
-        Format::Table => output::print(&text::render(&why, schedule_of(&record, &in_force)))?,
+        Format::Table => {
+            output::print_lines(&text::render(&why, schedule_of(&record, &in_force)))?;
+        }
     }
     Ok(match why.needs_person {
         Some(_) => Exit::NeedsPerson,

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use comfy_table::Table;
 use domain::{
     ResourceRef,
     decision::{Decision, judge},
@@ -18,7 +17,11 @@ use lifecycle::{
 use serde::{Deserialize, Serialize};
 use store::Store;
 
-use crate::{connection::readable, output::Style};
+use crate::{
+    connection::readable,
+    output::Style,
+    table::{Cell, Column, Table},
+};
 
 /// What happened to one resource.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,17 +127,23 @@ impl Summary {
 
     /// The table for people.
     #[must_use]
-    pub fn table(&self, style: Style) -> Table {
-        let mut table = style.list([
-            "Resource", "Stopped", "Started", "Saved", "Restored", "Forced", "Remarks",
-        ]);
-        for (reference, tally) in &self.resources {
+    pub fn table(&self, style: Style) -> String {
+        let columns = [
+            Column::of("Resource"),
+            Column::of("Stopped").right(),
+            Column::of("Started").right(),
+            Column::of("Saved").yields(1),
+            Column::of("Restored").right(),
+            Column::of("Forced").right(),
+            Column::text("Remarks"),
+        ];
+        let cells = |(reference, tally): (&String, &Tally)| {
             let number = |count: u32| match count {
                 0 => String::new(),
                 count => count.to_string(),
             };
             let kind = reference.split('/').take(2).collect::<Vec<_>>().join("/");
-            table.add_row([
+            let cells = [
                 format!("{kind} {}", tally.name),
                 number(tally.stopped),
                 number(tally.started),
@@ -146,9 +155,11 @@ impl Summary {
                 number(tally.restored),
                 number(tally.forced),
                 tally.remarks(),
-            ]);
-        }
-        table
+            ];
+            cells.map(Cell::new).to_vec()
+        };
+        let rows: Vec<_> = self.resources.iter().map(cells).collect();
+        Table::whole(style, columns, &rows)
     }
 
     fn note(&mut self, record: &Record, note: String) {

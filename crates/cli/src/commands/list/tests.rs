@@ -72,26 +72,30 @@ fn every_resource_says_what_it_follows_or_why_it_follows_nothing() {
         .filter(|row| row.is_wanted(&args(&[])))
         .collect();
     insta::assert_snapshot!(table(&rows, Style::PLAIN), @"
-     Resource            Name        Size                    Region   Status               Schedule   Why                                 Tags            
-    ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-     do-main/database    orders      2 x db-s-2vcpu-4gb      fra1     running, status is   office     tag                                 offhours:office 
-                                                                      resizing                                                                            
-     do-main/database    stream      2 x db-s-2vcpu-4gb      fra1     running              -          no smaller plan                     offhours:office 
-     do-main/droplet     web         s-1vcpu-1gb             fra1     running              office     tag                                 offhours:office 
-     do-main/droplet     held        s-1vcpu-1gb             fra1     running              office     tag; held until `offhours           offhours:office 
-                                                                                                      approve`                                            
-     do-main/droplet     plain       s-1vcpu-1gb             fra1     running              -          no schedule names it                team:web        
-     do-main/droplet     opted-out   s-1vcpu-1gb             fra1     running              -          opted out by a tag on the           offhours:off    
-                                                                                                      resource                                            
-     do-main/droplet     prod-web    s-1vcpu-1gb             fra1     running              -          protected by `name:*prod*`          offhours:office 
-     do-main/droplet     typo        s-1vcpu-1gb             fra1     running              -          its tag names no schedule:          offhours:ofice  
-                                                                                                      `ofice`; did you mean `office`?                     
-     do-main/droplet     twice       s-1vcpu-1gb             fra1     running              -          conflict: night and office both     offhours:night  
-                                                                                                      name it by tag                      offhours:office 
-     do-main/node-pool   general     3 x s-2vcpu-4gb (1-6)   fra1     running              office     cluster tag                                         
-     hz-eu/server        ci          s-1vcpu-1gb             fra1     running              -          conflict: also reached as           offhours=office 
-                                                                                                      hz-two/server/7                                     
-     hz-eu/server        listed      s-1vcpu-1gb             fra1     running              office     in its list
+    Resource           Name       Size                   Region  Status                       Schedule  Why
+    ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+    do-main/database   orders     2 x db-s-2vcpu-4gb     fra1    running, status is resizing  office    tag
+        tags: offhours:office
+    do-main/database   stream     2 x db-s-2vcpu-4gb     fra1    running                      -         no smaller plan
+        tags: offhours:office
+    do-main/droplet    web        s-1vcpu-1gb            fra1    running                      office    tag
+        tags: offhours:office
+    do-main/droplet    held       s-1vcpu-1gb            fra1    running                      office
+        why: tag; held until `offhours approve`; tags: offhours:office
+    do-main/droplet    plain      s-1vcpu-1gb            fra1    running                      -
+        why: no schedule names it; tags: team:web
+    do-main/droplet    opted-out  s-1vcpu-1gb            fra1    running                      -
+        why: opted out by a tag on the resource; tags: offhours:off
+    do-main/droplet    prod-web   s-1vcpu-1gb            fra1    running                      -
+        why: protected by `name:*prod*`; tags: offhours:office
+    do-main/droplet    typo       s-1vcpu-1gb            fra1    running                      -
+        why: its tag names no schedule: `ofice`; did you mean `office`?; tags: offhours:ofice
+    do-main/droplet    twice      s-1vcpu-1gb            fra1    running                      -
+        why: conflict: night and office both name it by tag; tags: offhours:night offhours:office
+    do-main/node-pool  general    3 x s-2vcpu-4gb (1-6)  fra1    running                      office    cluster tag
+    hz-eu/server       ci         s-1vcpu-1gb            fra1    running                      -
+        why: conflict: also reached as hz-two/server/7; tags: offhours=office
+    hz-eu/server       listed     s-1vcpu-1gb            fra1    running                      office    in its list
     ");
     assert_eq!(summary(&rows), "12 resources, 7 without a schedule\n");
 }
@@ -174,22 +178,23 @@ fn what_offhours_does_not_stop_is_told_with_its_reason() {
         .filter(|row| row.is_wanted(&args(&["--unsupported"])))
         .collect();
     insta::assert_snapshot!(services(Style::PLAIN), @"
-     Service                                                 Why Offhours does not stop it                                                                
-    ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-     DigitalOcean App Platform                               it has no pause: an app is billed until it is deleted                                        
-     DigitalOcean Spaces                                     billed for what they hold: there is nothing to stop                                          
-     DigitalOcean Functions                                  billed per use: an idle one costs nothing to begin with                                      
-     DigitalOcean Kafka, OpenSearch and Advanced databases   no plan to which they could shrink and come back unharmed                                    
-     load balancers of both clouds                           one can only be deleted, and a new one has another address                                   
-     Hetzner dedicated servers                               rented by the month, and not part of the Cloud API                                           
-     self-managed Kubernetes                                 its nodes would have to be drained over SSH first, and there is no account type for that yet 
-     Droplets that are Kubernetes workers                    a Kubernetes worker is scheduled as its node pool
+    Service                                                Why Offhours does not stop it
+    ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+    DigitalOcean App Platform                              it has no pause: an app is billed until it is deleted
+    DigitalOcean Spaces                                    billed for what they hold: there is nothing to stop
+    DigitalOcean Functions                                 billed per use: an idle one costs nothing to begin with
+    DigitalOcean Kafka, OpenSearch and Advanced databases  no plan to which they could shrink and come back unharmed
+    load balancers of both clouds                          one can only be deleted, and a new one has another address
+    Hetzner dedicated servers                              rented by the month, and not part of the Cloud API
+    self-managed Kubernetes
+        its nodes would have to be drained over SSH first, and there is no account type for that yet
+    Droplets that are Kubernetes workers                   a Kubernetes worker is scheduled as its node pool
     ");
     insta::assert_snapshot!(found(&unsupported, Style::PLAIN), @"
-     Found                Name          Why             
-    ────────────────────────────────────────────────────
-     do-main/database/k   stream        no smaller plan 
-     do-main/droplet/90   pool-worker   a worker
+    Found               Name         Why
+    ─────────────────────────────────────────────────
+    do-main/database/k  stream       no smaller plan
+    do-main/droplet/90  pool-worker  a worker
     ");
     let json = serde_json::to_value(Unsupported {
         services: UNSUPPORTED_SERVICES,

@@ -261,7 +261,7 @@ async fn list(args: &ListArgs) -> anyhow::Result<Exit> {
         Format::Json => output::print_json(&rows)?,
         Format::Table => {
             let table = told::table(&rows, &here(), Style::of_stdout());
-            output::print(&format!("{table}\n"))?;
+            output::print(&table)?;
         }
     }
     Ok(Exit::Done)
@@ -361,7 +361,7 @@ async fn finish(
     };
     match format {
         Format::Json => output::print_json(&told)?,
-        Format::Table => output::print(&told.text(places))?,
+        Format::Table => output::print_lines(&told.text(places))?,
     }
     match half_done {
         Some(error) => Err(error.into()),

@@ -587,24 +587,24 @@ fn a_list_has_what_is_active_and_on_demand_what_ended_lately() {
         .overriding(schedule("web"), Wish::Stopped, "2026-08-23T12:15:01Z")
         .overriding(schedule("wake-up"), Wish::Stopped, "2026-08-23T12:15:00Z");
     let list = |all| rows(stored.known(), saturday(), all);
-    assert_snapshot!(told::table(&list(false), &new_york(), Style::PLAIN), @r#"
-     Target                   Wish      Since                      Until                      Then                    By  
-    ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-     stray (hz-eu/server/6)   stopped   Fri 2026-11-20 07:15 EST   Sat 2026-11-21 07:15 EST   as it is                ada 
-     web-1 (hz-eu/server/1)   running   Sat 2026-11-21 09:00 CET   Sun 2026-11-22 09:00 CET   office-hours: stopped   ada 
-                                                                   Sun 2026-11-22 03:00 EST
-    "#);
-    assert_snapshot!(told::table(&list(true), &new_york(), Style::PLAIN), @r#"
-     Target                   Wish      Since                       Until                             Then                    By  
-    ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-     stray (hz-eu/server/6)   stopped   Fri 2026-11-20 07:15 EST    Sat 2026-11-21 07:15 EST          as it is                ada 
-     web-1 (hz-eu/server/1)   running   Sat 2026-11-21 09:00 CET    Sun 2026-11-22 09:00 CET          office-hours: stopped   ada 
-                                                                    Sun 2026-11-22 03:00 EST                                      
-     schedule office-hours    stopped   Fri 2026-11-20 13:15 CET    ended Sat 2026-11-21 13:15 CET    office-hours: stopped   ada 
-                                                                    Sat 2026-11-21 07:15 EST                                      
-     schedule web             stopped   Sat 2026-08-22 14:15 CEST   ended Sun 2026-08-23 14:15 CEST   web: running            ada 
-                                                                    Sun 2026-08-23 08:15 EDT
-    "#);
+    assert_snapshot!(told::table(&list(false), &new_york(), Style::PLAIN), @"
+    Target                  Wish     Since                     Until                     Then                   By
+    ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+    stray (hz-eu/server/6)  stopped  Fri 2026-11-20 07:15 EST  Sat 2026-11-21 07:15 EST  as it is               ada
+    web-1 (hz-eu/server/1)  running  Sat 2026-11-21 09:00 CET  Sun 2026-11-22 09:00 CET  office-hours: stopped  ada
+                                                               Sun 2026-11-22 03:00 EST
+    ");
+    assert_snapshot!(told::table(&list(true), &new_york(), Style::PLAIN), @"
+    Target                  Wish     Since                      Until                            Then                   By
+    ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+    stray (hz-eu/server/6)  stopped  Fri 2026-11-20 07:15 EST   Sat 2026-11-21 07:15 EST         as it is               ada
+    web-1 (hz-eu/server/1)  running  Sat 2026-11-21 09:00 CET   Sun 2026-11-22 09:00 CET         office-hours: stopped  ada
+                                                                Sun 2026-11-22 03:00 EST
+    schedule office-hours   stopped  Fri 2026-11-20 13:15 CET   ended Sat 2026-11-21 13:15 CET   office-hours: stopped  ada
+                                                                Sat 2026-11-21 07:15 EST
+    schedule web            stopped  Sat 2026-08-22 14:15 CEST  ended Sun 2026-08-23 14:15 CEST  web: running           ada
+                                                                Sun 2026-08-23 08:15 EDT
+    ");
     assert_snapshot!(serde_json::to_string_pretty(&list(false)).unwrap(), @r#"
     [
       {
@@ -643,7 +643,7 @@ fn a_list_has_what_is_active_and_on_demand_what_ended_lately() {
     "#);
     assert_eq!(
         told::table(&[], &new_york(), Style::PLAIN),
-        "Nothing is overridden."
+        "Nothing is overridden.\n"
     );
 }
 

@@ -1,6 +1,5 @@
 //! What is told of overrides, to people and to programs.
 
-use comfy_table::Cell;
 use domain::{
     ResourceRef, ScheduleName,
     configuration::{Override, Target},
@@ -14,7 +13,12 @@ use super::{
     is_to_come,
     outlook::{Concerned, Effect, Governor, Known},
 };
-use crate::{commands::local, output::Style, shape};
+use crate::{
+    commands::local,
+    output::Style,
+    shape,
+    table::{Cell, Column, Table},
+};
 
 /// Most resources that a person is told by name in one line.
 const MANY: usize = 8;
@@ -335,10 +339,17 @@ fn takes_over(governor: &Governor, before: Wish, places: &Places) -> String {
 /// Overrides as a table, for somebody in the zone `here`.
 pub(super) fn table(rows: &[Row], here: &TimeZone, style: Style) -> String {
     if rows.is_empty() {
-        return "Nothing is overridden.".to_owned();
+        return "Nothing is overridden.\n".to_owned();
     }
-    let mut table = style.list(["Target", "Wish", "Since", "Until", "Then", "By"]);
-    for row in rows {
+    let columns = [
+        Column::of("Target"),
+        Column::of("Wish"),
+        Column::of("Since").yields(1),
+        Column::of("Until"),
+        Column::of("Then").yields(2),
+        Column::of("By").yields(0),
+    ];
+    let cells = |row: &Row| {
         let places = Places {
             there: row.there.clone().unwrap_or_else(|| here.clone()),
             here: here.clone(),
@@ -351,9 +362,9 @@ pub(super) fn table(rows: &[Row], here: &TimeZone, style: Style) -> String {
                 format!("override of {schedule}: {wish}")
             }
         };
-        table.add_row([
+        vec![
             Cell::new(row.label()),
-            style.wish(row.wish),
+            Cell::wish(row.wish),
             Cell::new(local(row.set_at, &places.there)),
             Cell::new(if row.active {
                 until
@@ -362,7 +373,8 @@ pub(super) fn table(rows: &[Row], here: &TimeZone, style: Style) -> String {
             }),
             Cell::new(then),
             Cell::new(row.author()),
-        ]);
-    }
-    table.to_string()
+        ]
+    };
+    let rows: Vec<_> = rows.iter().map(cells).collect();
+    Table::whole(style, columns, &rows)
 }

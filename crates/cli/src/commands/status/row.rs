@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use comfy_table::Cell;
 use domain::{
     AccountName, ResourceRef,
     configuration::{Override, Provider, Target},
@@ -21,10 +20,10 @@ use store::{AccountState, InForce};
 
 use crate::{
     instant::{NextEdge, long, short},
-    output::{Style, shortened},
-    paged::Column,
+    output::shortened,
     shape,
     state::{AccountFailure, State, is_overdue, needs_person},
+    table::{Cell, Column},
 };
 
 /// One resource.
@@ -139,10 +138,10 @@ impl Row {
     }
 
     /// What people read of it, in the order of the columns.
-    pub(super) fn cells(&self, columns: Columns, style: Style, now: Timestamp) -> Vec<Cell> {
+    pub(super) fn cells(&self, columns: Columns, now: Timestamp) -> Vec<Cell> {
         let time = |at| short(at, &self.zone, now);
-        let mark = |cell| match self.needs_person {
-            Some(_) => style.alarm(cell),
+        let mark = |cell: Cell| match self.needs_person {
+            Some(_) => cell.alarming(),
             None => cell,
         };
         let reference = if columns.whole_references {
@@ -154,7 +153,7 @@ impl Row {
             Cell::new(reference),
             mark(Cell::new(&self.name)),
             Cell::new(self.schedule.as_deref().unwrap_or_default()),
-            style.wish(self.wish),
+            Cell::wish(self.wish),
         ];
         if columns.overrides {
             let told = self
@@ -219,19 +218,23 @@ pub(super) struct Columns {
 impl Columns {
     /// In the order of [`Row::cells`].
     pub(super) fn all(self) -> Vec<Column> {
-        let mut columns = ["Resource", "Name", "Schedule", "Wish"]
-            .map(Column::of)
-            .to_vec();
-        columns.extend(self.overrides.then_some(Column::text("Override")));
+        let mut columns = vec![
+            Column::of("Resource"),
+            Column::of("Name"),
+            Column::of("Schedule").yields(4),
+            Column::of("Wish").yields(5),
+        ];
+        let overrides = Column::of("Override").yields(1);
+        columns.extend(self.overrides.then_some(overrides));
         columns.push(Column::of("State"));
         columns.push(if self.live {
-            Column::text("Live")
+            Column::of("Live").yields(6)
         } else {
-            Column::of("For")
+            Column::dispensable("For")
         });
         columns.extend([
-            Column::of("Next"),
-            Column::text("Saved"),
+            Column::of("Next").yields(6),
+            Column::of("Saved").yields(2),
             Column::text("Remark"),
         ]);
         columns
@@ -280,10 +283,10 @@ impl AccountRow {
         }
     }
 
-    pub(super) fn cells(&self, style: Style, now: Timestamp) -> Vec<Cell> {
+    pub(super) fn cells(&self, now: Timestamp) -> Vec<Cell> {
         let time = |at| short(at, &TimeZone::UTC, now);
-        let mark = |cell| match self.needs_person {
-            Some(_) => style.alarm(cell),
+        let mark = |cell: Cell| match self.needs_person {
+            Some(_) => cell.alarming(),
             None => cell,
         };
         let remark = match (self.said(), self.provider) {

@@ -5,8 +5,8 @@ use domain::{record::Phase, resource::Power, schedule::Wish};
 
 use super::*;
 use crate::{
-    paged::Column,
     state::fixtures::{at, full_store, now, office, store},
+    table::{Cell, Column},
 };
 
 #[derive(Debug, Parser)]
@@ -53,10 +53,10 @@ async fn tables(store: &Store, arguments: &[&str], width: Option<u16>) -> String
         colours: false,
         width,
     };
-    let mut table = PagedTable::new(style, view.columns.all());
+    let mut table = Table::new(style, view.columns.all());
     let mut text = String::new();
     let mut print = |rows: &[Row]| {
-        text.push_str(&view.page(&mut table, rows, style));
+        text.push_str(&view.page(&mut table, rows));
         Ok(())
     };
     let summary = view.rows(&mut print).await.unwrap();
@@ -152,18 +152,16 @@ async fn what_needs_a_person_is_red_where_there_are_colours() {
     let (rows, _) = rows(&store, &[]).await.unwrap();
     let is_red = |cells: Vec<Cell>, style: Style| {
         let columns = vec![Column::of("A column"); cells.len()];
-        PagedTable::new(style, columns)
-            .page(vec![cells])
-            .contains(RED)
+        Table::whole(style, columns, &[cells]).contains(RED)
     };
     let coloured = Style {
         colours: true,
         ..Style::PLAIN
     };
     let red_with = |style: Style| {
-        let red = |row: &&Row| is_red(row.cells(view.columns, style, now()), style);
+        let red = |row: &&Row| is_red(row.cells(view.columns, now()), style);
         let resources = rows.iter().filter(red).map(|row| row.name.clone());
-        let red = |row: &AccountRow| is_red(row.cells(style, now()), style);
+        let red = |row: &AccountRow| is_red(row.cells(now()), style);
         let accounts = view.account_rows().into_iter().filter(red);
         let accounts = accounts.map(|row| row.account.to_string());
         resources.chain(accounts).collect::<Vec<_>>()
