@@ -2,7 +2,11 @@
 
 use std::str::FromStr;
 
-use domain::schedule::{Edge, Wish};
+use domain::{
+    ScheduleName,
+    configuration::Configuration,
+    schedule::{Edge, Wish},
+};
 use jiff::{
     SignedDuration, SignedDurationRound, Timestamp, Unit, Zoned, civil::DateTime, tz::TimeZone,
 };
@@ -57,6 +61,25 @@ impl FromStr for At {
             Ok(instant) => Ok(Self::Instant(instant)),
             Err(_) => text.parse().map(Self::Local).map_err(|_| NotAnInstant),
         }
+    }
+}
+
+/// The zone in which a command shows all its times: that of the schedule that it is asked about;
+/// otherwise the one that all schedules have in common, and UTC where they have none.
+#[must_use]
+pub fn screen_zone<'c>(
+    schedule: Option<&ScheduleName>,
+    configuration: &'c Configuration,
+) -> &'c TimeZone {
+    const UTC: &TimeZone = &TimeZone::UTC;
+    let rules = &configuration.schedules;
+    if let Some(rule) = schedule.and_then(|name| rules.get(name)) {
+        return rule.schedule.timezone();
+    }
+    let mut zones = rules.values().map(|rule| rule.schedule.timezone());
+    match zones.next() {
+        Some(first) if zones.all(|zone| zone == first) => first,
+        Some(_) | None => UTC,
     }
 }
 
@@ -126,6 +149,24 @@ mod tests {
         for text in ["", "09:00", "tomorrow", "2026-02-30", "15.06.2026"] {
             assert!(text.parse::<At>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_screen_has_the_zone_that_its_schedules_share() {
+        let zone = |text: &str, named: Option<&str>| {
+            let parsed = crate::configuration_file::parse(text, "offhours.toml").unwrap();
+            let named = named.map(|name| name.parse().unwrap());
+            let zone = screen_zone(named.as_ref(), &parsed.configuration);
+            zone.iana_name().unwrap_or_default().to_owned()
+        };
+        let shared = "timezone = \"Europe/Berlin\"\n\
+                      schedules.a.periods = [{ begin = \"08:00\", end = \"19:00\" }]\n\
+                      schedules.b.periods = [{ weekdays = \"sat\" }]\n";
+        assert_eq!(zone(shared, None), "Europe/Berlin");
+        let mixed = format!("{shared}schedules.b.timezone = \"Asia/Tokyo\"\n");
+        assert_eq!(zone(&mixed, None), "UTC");
+        assert_eq!(zone(&mixed, Some("b")), "Asia/Tokyo");
+        assert_eq!(zone("", None), "UTC");
     }
 
     #[test]

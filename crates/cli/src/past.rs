@@ -32,7 +32,7 @@ pub enum Moment {
     Ago(Span),
     /// That one.
     Instant(Timestamp),
-    /// In the zone of the schedule that the command names, otherwise in UTC.
+    /// In the zone of what the command shows.
     Local(DateTime),
 }
 
@@ -161,14 +161,6 @@ impl Asked {
             until: asked.until.min(now),
         })
     }
-}
-
-/// The zone of a schedule, where it is configured; otherwise UTC.
-#[must_use]
-pub fn zone<'c>(schedule: Option<&ScheduleName>, configuration: &'c Configuration) -> &'c TimeZone {
-    const UTC: &TimeZone = &TimeZone::UTC;
-    let rule = schedule.and_then(|name| configuration.schedules.get(name));
-    rule.map_or(UTC, |rule| rule.schedule.timezone())
 }
 
 /// Refuses a schedule that is neither configured nor known from `seen`.

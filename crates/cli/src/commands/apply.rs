@@ -9,7 +9,7 @@ use domain::{
     record::{Direction, Record},
     schedule::Wish,
 };
-use jiff::{SignedDuration, Timestamp};
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
@@ -28,7 +28,7 @@ use crate::{
     configuration_file::{self, Listed, Parsed, Problem, count},
     connection::{Connection, Session, all_records},
     exit::UsageError,
-    instant::NextEdge,
+    instant::{NextEdge, screen_zone, short},
     output::{self, Paint, Style},
     shape,
 };
@@ -513,7 +513,7 @@ impl Plan {
                 "{} ({}): an override keeps it running until {}{instead}\n",
                 one.name,
                 one.resource,
-                running.ends_at.strftime("%H:%M UTC"),
+                local(running.ends_at, self.zone()),
             ));
             overridden.push(running);
         }
@@ -571,7 +571,7 @@ impl Plan {
                 self.source,
                 head.generation,
                 head.author,
-                head.applied_at.strftime("%a %Y-%m-%d %H:%M UTC"),
+                local(head.applied_at, self.zone()),
             ),
         };
         // Writing to a string cannot fail, here and below.
@@ -606,11 +606,15 @@ impl Plan {
         text
     }
 
+    fn zone(&self) -> &TimeZone {
+        screen_zone(None, &self.wanted)
+    }
+
     fn foretold(&self, one: &Soon) -> String {
         let at = if one.at <= self.now {
             "at once".to_owned()
         } else {
-            format!("at {}", one.at.strftime("%H:%M UTC"))
+            format!("at {}", short(one.at, self.zone(), self.now))
         };
         let observed = if one.observed_only {
             ", only reported: observe mode"
@@ -656,7 +660,7 @@ fn rendered(what: &str, entry: &EntryChange, style: Style) -> String {
     for key in &entry.keys {
         writeln!(text, "    {key}").ok();
     }
-    let zone = entry.timezone.clone().unwrap_or(jiff::tz::TimeZone::UTC);
+    let zone = entry.timezone.clone().unwrap_or(TimeZone::UTC);
     let edges = |edges: &[NextEdge]| {
         let edges = edges.iter();
         let edges: Vec<_> = edges

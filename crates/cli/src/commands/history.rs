@@ -8,7 +8,7 @@ use domain::{
     record::{Cause, Direction},
     resource::SavedState,
 };
-use jiff::{SignedDuration, Timestamp};
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use schemars::JsonSchema;
 use serde::Serialize;
 use store::{Ending, Finished, HistoryEntry, Store};
@@ -17,8 +17,9 @@ use super::{Format, local};
 use crate::{
     Exit,
     connection::{Connection, Session, all_records},
+    instant::screen_zone,
     output::{self, Style},
-    past::{Asked, Bearers, Moment, Wanted, check_schedule, tell_unreadable, zone},
+    past::{Asked, Bearers, Moment, Wanted, check_schedule, tell_unreadable},
     shape,
     table::{Cell, Column, Table},
 };
@@ -48,7 +49,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     schedule: Option<ScheduleName>,
     /// From then on: 36h, 7d, 2026-10-01, "2026-10-01 09:00" or an instant. Days and local times
-    /// are those of --schedule, otherwise UTC.
+    /// are those of --schedule, or of all schedules if they share a zone, otherwise UTC.
     #[arg(long, value_name = "WHEN", default_value = "7d")]
     since: Moment,
     /// Up to then [default: now].
@@ -95,7 +96,8 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         }
         Format::Table => {
             let style = Style::of_stdout();
-            let table = table(&found.entries, &in_force.configuration, style);
+            let zone = screen_zone(args.schedule.as_ref(), &in_force.configuration);
+            let table = table(&found.entries, zone, style);
             output::print(&table)?;
         }
     }
@@ -122,7 +124,7 @@ async fn find(
     configuration: &Configuration,
     now: Timestamp,
 ) -> anyhow::Result<Found> {
-    let zone = zone(args.schedule.as_ref(), configuration);
+    let zone = screen_zone(args.schedule.as_ref(), configuration);
     let period = Asked::Between(args.since, args.until).period(zone, now)?;
     let records = match args.resources.as_slice() {
         [] => Vec::new(),
@@ -289,7 +291,7 @@ impl<'h> Row<'h> {
     }
 }
 
-fn table(entries: &[HistoryEntry], configuration: &Configuration, style: Style) -> String {
+fn table(entries: &[HistoryEntry], zone: &TimeZone, style: Style) -> String {
     if entries.is_empty() {
         return "Nothing was done in this period.\n".to_owned();
     }
@@ -307,7 +309,6 @@ fn table(entries: &[HistoryEntry], configuration: &Configuration, style: Style) 
         Column::text("Size").yields(1),
     ];
     let cells = |entry: &HistoryEntry| {
-        let zone = zone(entry.schedule.as_ref(), configuration);
         let row = Row::of(entry);
         let forced = if entry.forced { ", forced" } else { "" };
         vec![
@@ -454,11 +455,15 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         let store = world().await;
         let in_force = store.in_force().await.unwrap();
         let found = found("--since 2026-06-15").await.unwrap();
-        let table = table(&found.entries, &in_force.configuration, Style::PLAIN);
+        let table = table(
+            &found.entries,
+            screen_zone(None, &in_force.configuration),
+            Style::PLAIN,
+        );
         insta::assert_snapshot!(table, @"
         Ended                      Resource          Name    What          Cause          Accepted  Took  Ending
         ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-        Tue 2026-06-16 12:02 UTC   hz-eu/server      web     stop, forced  by hand (ada)        0s    2m  seen
+        Tue 2026-06-16 14:02 CEST  hz-eu/server      web     stop, forced  by hand (ada)        0s    2m  seen
         Tue 2026-06-16 08:01 CEST  hz-eu/server      web     start         office               0s    1m  seen
         Tue 2026-06-16 08:00 CEST  do-main/database  orders  start         office               0s    0s  refused: no capacity
         Mon 2026-06-15 19:08 CEST  do-main/database  orders  stop          office               0s    8m  seen

@@ -18,8 +18,9 @@ use crate::{
     Exit,
     connection::{Connection, Session, all_records, readable},
     hours::{Collector, Grouping, Period, Prices, Report, Row},
+    instant::screen_zone,
     output::{self, Style},
-    past::{Asked, Bearers, Moment, Month, Wanted, check_schedule, tell_unreadable, zone},
+    past::{Asked, Bearers, Moment, Month, Wanted, check_schedule, tell_unreadable},
     table::{Cell, Column, Table},
 };
 
@@ -64,7 +65,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     schedule: Option<ScheduleName>,
     /// From then on: 36h, 30d, 2026-10-01, "2026-10-01 09:00" or an instant. Days and local times
-    /// are those of --schedule, otherwise UTC.
+    /// are those of --schedule, or of all schedules if they share a zone, otherwise UTC.
     #[arg(long, value_name = "WHEN", default_value = "30d")]
     since: Moment,
     /// Up to then [default: now].
@@ -96,7 +97,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     match args.format {
         Format::Json => output::print_json(&report)?,
         Format::Table => {
-            let zone = zone(args.schedule.as_ref(), &in_force.configuration);
+            let zone = screen_zone(args.schedule.as_ref(), &in_force.configuration);
             output::print(&render(&report, zone, Style::of_stdout()))?;
         }
     }
@@ -116,7 +117,7 @@ async fn report(
         Some(month) => Asked::Month(month),
         None => Asked::Between(args.since, args.until),
     };
-    let period = asked.period(zone(args.schedule.as_ref(), configuration), now)?;
+    let period = asked.period(screen_zone(args.schedule.as_ref(), configuration), now)?;
     let records = all_records(store).await?;
     let mut wanted = Wanted::of(&args.resources, &records, configuration)?;
     let mut collector = Collector::new(period, now, &configuration.schedules);

@@ -13,13 +13,14 @@ use std::{
 use domain::{
     AccountName, ScheduleName, configuration::Configuration, left_behind::is_ghost, record::Record,
 };
-use jiff::Timestamp;
+use jiff::{Timestamp, tz::TimeZone};
 use store::{AccountState, InForce, RecordPages, Store};
 
 use super::Format;
 use crate::{
     Exit,
     connection::{Connection, Functions, Session, readable},
+    instant::screen_zone,
     lookup::find,
     nearest::exists,
     output::{self, JsonArray, Style},
@@ -36,7 +37,8 @@ const MANY: usize = 1_000;
 
 /// Shows what is known of each resource: wish, phase, saved state, next edge.
 ///
-/// Times in the table are local to each resource's schedule; in JSON they are UTC. Exit code 3 when
+/// Times in the table are those of the zone that all schedules share, otherwise UTC; in JSON they
+/// are UTC. Exit code 3 when
 /// something needs a person: a resource that is overdue, stuck, refused, in conflict, held or
 /// orphaned, or an account whose token fails or that was not listed for a quarter of an hour.
 #[derive(Debug, clap::Args)]
@@ -136,18 +138,16 @@ async fn show(
             summary
         }
         Format::Table if args.accounts => {
-            output::print(&accounts_table(&view.account_rows(), style, now))?;
+            output::print(&view.accounts_table(style))?;
             return Ok(view.exit(Summary::default()));
         }
         Format::Table => {
             let mut table = Table::new(style, view.columns.all());
             let mut print = |rows: &[Row]| Ok(output::print(&view.page(&mut table, rows))?);
             let summary = view.rows(&mut print).await?;
-            let accounts = view.account_rows();
-            if !accounts.is_empty() {
+            if !view.account_rows().is_empty() {
                 let gap = if summary.all > 0 { "\n" } else { "" };
-                let text = accounts_table(&accounts, style, now);
-                output::print(&format!("{gap}{text}"))?;
+                output::print(&format!("{gap}{}", view.accounts_table(style)))?;
             }
             output::remark(&format!("{}\n", view.told(summary)));
             summary
@@ -199,6 +199,8 @@ struct View<'a> {
     /// The accounts that are gone through; all their records are read.
     accounts: BTreeSet<AccountName>,
     columns: Columns,
+    /// In which all times are shown.
+    zone: TimeZone,
     now: Timestamp,
 }
 
@@ -227,6 +229,7 @@ impl<'a> View<'a> {
         } else {
             accounts = without_ghosts(store, accounts, &in_force.configuration).await?;
         }
+        let zone = screen_zone(args.schedule.as_ref(), &in_force.configuration).clone();
         let overrides = in_force.overrides.iter().any(|one| one.is_active(now));
         Ok(Self {
             args,
@@ -240,6 +243,7 @@ impl<'a> View<'a> {
                 live: args.live,
             },
             in_force,
+            zone,
             now,
         })
     }
@@ -294,7 +298,7 @@ impl<'a> View<'a> {
     }
 
     fn row(&self, record: &Record) -> Row {
-        Row::of(record, &self.in_force, self.now)
+        Row::of(record, &self.in_force, &self.zone, self.now)
     }
 
     async fn give(
@@ -321,7 +325,9 @@ impl<'a> View<'a> {
     }
 
     fn page(&self, table: &mut Table, rows: &[Row]) -> String {
-        let cells = rows.iter().map(|row| row.cells(self.columns, self.now));
+        let cells = rows
+            .iter()
+            .map(|row| row.cells(self.columns, &self.zone, self.now));
         table.page(&cells.collect::<Vec<_>>())
     }
 
@@ -367,6 +373,12 @@ impl<'a> View<'a> {
             .collect()
     }
 
+    fn accounts_table(&self, style: Style) -> String {
+        let rows = self.account_rows().into_iter();
+        let cells: Vec<_> = rows.map(|row| row.cells(&self.zone, self.now)).collect();
+        Table::whole(style, AccountRow::COLUMNS, &cells)
+    }
+
     /// One picture of so many lines: the time, the rows that there is room for, what is wrong with
     /// accounts, and the summary.
     async fn frame(
@@ -383,7 +395,8 @@ impl<'a> View<'a> {
         };
         let summary = self.rows(&mut keep).await?;
         let mut table = Table::new(style, self.columns.all());
-        let time = self.now.strftime("%a %Y-%m-%d %H:%M:%S UTC");
+        let time = self.now.to_zoned(self.zone.clone());
+        let time = time.strftime("%a %Y-%m-%d %H:%M:%S %Z");
         let mut lines = vec![
             format!("{time}, every {} s; Ctrl-C ends", every.as_secs()),
             String::new(),
@@ -436,11 +449,6 @@ async fn owes(
         }
     }
     Ok(false)
-}
-
-fn accounts_table(rows: &[AccountRow], style: Style, now: Timestamp) -> String {
-    let cells: Vec<_> = rows.iter().map(|row| row.cells(now)).collect();
-    Table::whole(style, AccountRow::COLUMNS, &cells)
 }
 
 /// How many resources were shown, and how they are.

@@ -22,6 +22,7 @@ use crate::{
     carry_out::whoever,
     connection::{Connection, Session, all_records},
     exit::UsageError,
+    instant::screen_zone,
     output::{self, Style},
     span::Length,
     until::End,
@@ -260,7 +261,11 @@ async fn list(args: &ListArgs) -> anyhow::Result<Exit> {
     match args.common.format {
         Format::Json => output::print_json(&rows)?,
         Format::Table => {
-            let table = told::table(&rows, &here(), Style::of_stdout());
+            let table = told::table(
+                &rows,
+                screen_zone(None, &in_force.configuration),
+                Style::of_stdout(),
+            );
             output::print(&table)?;
         }
     }

@@ -591,19 +591,15 @@ fn a_list_has_what_is_active_and_on_demand_what_ended_lately() {
     Target                  Wish     Since                     Until                     Then                   By
     ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
     stray (hz-eu/server/6)  stopped  Fri 2026-11-20 07:15 EST  Sat 2026-11-21 07:15 EST  as it is               ada
-    web-1 (hz-eu/server/1)  running  Sat 2026-11-21 09:00 CET  Sun 2026-11-22 09:00 CET  office-hours: stopped  ada
-                                                               Sun 2026-11-22 03:00 EST
+    web-1 (hz-eu/server/1)  running  Sat 2026-11-21 03:00 EST  Sun 2026-11-22 03:00 EST  office-hours: stopped  ada
     ");
     assert_snapshot!(told::table(&list(true), &new_york(), Style::PLAIN), @"
-    Target                  Wish     Since                      Until                            Then                   By
-    ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-    stray (hz-eu/server/6)  stopped  Fri 2026-11-20 07:15 EST   Sat 2026-11-21 07:15 EST         as it is               ada
-    web-1 (hz-eu/server/1)  running  Sat 2026-11-21 09:00 CET   Sun 2026-11-22 09:00 CET         office-hours: stopped  ada
-                                                                Sun 2026-11-22 03:00 EST
-    schedule office-hours   stopped  Fri 2026-11-20 13:15 CET   ended Sat 2026-11-21 13:15 CET   office-hours: stopped  ada
-                                                                Sat 2026-11-21 07:15 EST
-    schedule web            stopped  Sat 2026-08-22 14:15 CEST  ended Sun 2026-08-23 14:15 CEST  web: running           ada
-                                                                Sun 2026-08-23 08:15 EDT
+    Target                  Wish     Since                     Until                           Then                   By
+    ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+    stray (hz-eu/server/6)  stopped  Fri 2026-11-20 07:15 EST  Sat 2026-11-21 07:15 EST        as it is               ada
+    web-1 (hz-eu/server/1)  running  Sat 2026-11-21 03:00 EST  Sun 2026-11-22 03:00 EST        office-hours: stopped  ada
+    schedule office-hours   stopped  Fri 2026-11-20 07:15 EST  ended Sat 2026-11-21 07:15 EST  office-hours: stopped  ada
+    schedule web            stopped  Sat 2026-08-22 08:15 EDT  ended Sun 2026-08-23 08:15 EDT  web: running           ada
     ");
     assert_snapshot!(serde_json::to_string_pretty(&list(false)).unwrap(), @r#"
     [

@@ -47,16 +47,6 @@ impl Places {
             format!("{there} ({here} here)")
         }
     }
-
-    /// The same for a narrow column.
-    fn lines(&self, at: Timestamp) -> String {
-        let (there, here) = (local(at, &self.there), local(at, &self.here));
-        if there == here {
-            there
-        } else {
-            format!("{there}\n{here}")
-        }
-    }
 }
 
 /// One override, as programs read it.
@@ -87,8 +77,6 @@ pub(super) struct Row {
     then: Governor,
     /// The zone in which its times are read: its schedule's; none if it follows none.
     timezone: Option<String>,
-    #[serde(skip)]
-    there: Option<TimeZone>,
 }
 
 impl Row {
@@ -110,7 +98,6 @@ impl Row {
             why: one.why.clone(),
             then: known.governor(&one.target, one.ends_at),
             timezone: follows.map(|schedule| schedule.definition().timezone.clone()),
-            there: follows.map(|schedule| schedule.timezone().clone()),
         }
     }
 
@@ -336,8 +323,8 @@ fn takes_over(governor: &Governor, before: Wish, places: &Places) -> String {
     }
 }
 
-/// Overrides as a table, for somebody in the zone `here`.
-pub(super) fn table(rows: &[Row], here: &TimeZone, style: Style) -> String {
+/// Overrides as a table, with times in one zone.
+pub(super) fn table(rows: &[Row], zone: &TimeZone, style: Style) -> String {
     if rows.is_empty() {
         return "Nothing is overridden.\n".to_owned();
     }
@@ -350,11 +337,7 @@ pub(super) fn table(rows: &[Row], here: &TimeZone, style: Style) -> String {
         Column::of("By").yields(0),
     ];
     let cells = |row: &Row| {
-        let places = Places {
-            there: row.there.clone().unwrap_or_else(|| here.clone()),
-            here: here.clone(),
-        };
-        let until = places.lines(row.ends_at);
+        let until = local(row.ends_at, zone);
         let then = match &row.then {
             Governor::Nothing => "as it is".to_owned(),
             Governor::Schedule { schedule, wish } => format!("{schedule}: {wish}"),
@@ -365,7 +348,7 @@ pub(super) fn table(rows: &[Row], here: &TimeZone, style: Style) -> String {
         vec![
             Cell::new(row.label()),
             Cell::wish(row.wish),
-            Cell::new(local(row.set_at, &places.there)),
+            Cell::new(local(row.set_at, zone)),
             Cell::new(if row.active {
                 until
             } else {

@@ -59,7 +59,7 @@ mod tests {
         let records = [1, 2].map(|number| office(&format!("do-main/droplet/{number}"), "web"));
         let mut rows = records
             .clone()
-            .map(|record| Row::of(&record, &in_force, now()));
+            .map(|record| Row::of(&record, &in_force, &jiff::tz::TimeZone::UTC, now()));
         let state = "running, s-1vcpu-1gb".to_owned();
         let report = Report {
             outcomes: vec![Outcome::of(&records[1], now(), Event::Status { state })],

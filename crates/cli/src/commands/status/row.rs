@@ -65,9 +65,6 @@ pub struct Row {
     /// What its own Status operation shows, where that was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live: Option<String>,
-    /// The zone in which people read its instants.
-    #[serde(skip)]
-    zone: TimeZone,
 }
 
 /// The override that decides over a resource.
@@ -102,7 +99,8 @@ impl From<&Override> for Overriding {
 }
 
 impl Row {
-    pub(super) fn of(record: &Record, in_force: &InForce, now: Timestamp) -> Self {
+    /// With words for people in the zone of the screen.
+    pub(super) fn of(record: &Record, in_force: &InForce, zone: &TimeZone, now: Timestamp) -> Self {
         let rules = in_force.rules();
         let verdict = judge(record, Subject::recorded(record), rules, now);
         let next = coming_edges(record, rules, now)
@@ -113,10 +111,8 @@ impl Row {
                 to: edge.wish,
             });
         let state = State::of(record);
-        let rule = verdict.membership.rule(rules.configuration);
-        let zone = rule.map_or(TimeZone::UTC, |rule| rule.schedule.timezone().clone());
         let overdue = overdue(record, rules, in_force.since, now);
-        let is_late = || overdue.map(|overdue| is_overdue(record, overdue, &zone, now));
+        let is_late = || overdue.map(|overdue| is_overdue(record, overdue, zone, now));
         Self {
             resource: record.reference.clone(),
             name: record.name.clone(),
@@ -133,13 +129,12 @@ impl Row {
             last_error: record.last_error.clone(),
             remark: remark(record, &verdict, rules, now),
             live: None,
-            zone,
         }
     }
 
     /// What people read of it, in the order of the columns.
-    pub(super) fn cells(&self, columns: Columns, now: Timestamp) -> Vec<Cell> {
-        let time = |at| short(at, &self.zone, now);
+    pub(super) fn cells(&self, columns: Columns, zone: &TimeZone, now: Timestamp) -> Vec<Cell> {
+        let time = |at| short(at, zone, now);
         let mark = |cell: Cell| match self.needs_person {
             Some(_) => cell.alarming(),
             None => cell,
@@ -283,8 +278,8 @@ impl AccountRow {
         }
     }
 
-    pub(super) fn cells(&self, now: Timestamp) -> Vec<Cell> {
-        let time = |at| short(at, &TimeZone::UTC, now);
+    pub(super) fn cells(&self, zone: &TimeZone, now: Timestamp) -> Vec<Cell> {
+        let time = |at| short(at, zone, now);
         let mark = |cell: Cell| match self.needs_person {
             Some(_) => cell.alarming(),
             None => cell,

@@ -63,7 +63,7 @@ async fn tables(store: &Store, arguments: &[&str], width: Option<u16>) -> String
     let accounts = view.account_rows();
     if !accounts.is_empty() {
         text.push('\n');
-        text.push_str(&accounts_table(&accounts, style, now()));
+        text.push_str(&view.accounts_table(style));
     }
     let all = format!("{text}{}\n", view.told(summary));
     all.lines()
@@ -159,9 +159,9 @@ async fn what_needs_a_person_is_red_where_there_are_colours() {
         ..Style::PLAIN
     };
     let red_with = |style: Style| {
-        let red = |row: &&Row| is_red(row.cells(view.columns, now()), style);
+        let red = |row: &&Row| is_red(row.cells(view.columns, &view.zone, now()), style);
         let resources = rows.iter().filter(red).map(|row| row.name.clone());
-        let red = |row: &AccountRow| is_red(row.cells(now()), style);
+        let red = |row: &AccountRow| is_red(row.cells(&view.zone, now()), style);
         let accounts = view.account_rows().into_iter().filter(red);
         let accounts = accounts.map(|row| row.account.to_string());
         resources.chain(accounts).collect::<Vec<_>>()
