@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The commands, and the schema of what each prints.
-const COMMANDS: [(&str, &[&str]); 15] = [
+const COMMANDS: [(&str, &[&str]); 17] = [
     ("apply", &["apply", "--dry-run"]),
     ("approve", &["approve", "--all"]),
     ("doctor", &["doctor"]),
@@ -22,8 +22,10 @@ const COMMANDS: [(&str, &[&str]); 15] = [
     ("history", &["history"]),
     ("hours", &["hours", "--since", "1d"]),
     ("list", &["list"]),
+    ("list-unsupported", &["list", "--unsupported"]),
     ("log", &["log"]),
     ("override", &["override", "running", "web", "--for", "2h"]),
+    ("override-list", &["override", "list"]),
     ("status", &["status", "--live"]),
     ("status-accounts", &["status", "--accounts"]),
     ("outcome", &["stop", "orders", "--dry-run"]),
@@ -67,6 +69,43 @@ fn what_commands_print_for_programs_has_the_shape_that_is_served() {
         // Nothing was held; of all others there was something to check.
         let empty: Vec<_> = checked.iter().filter(|(_, n)| **n == 0).collect();
         assert_eq!(empty, [(&"approve", &0)]);
+    });
+}
+
+#[test]
+fn what_local_prints_for_programs_has_the_shape_that_is_served() {
+    run(async {
+        let terminal = Terminal::new("17:50:00").await;
+        terminal.write(&office_hours("", "", ""));
+        let ended = terminal
+            .run(&[
+                "local",
+                "--config",
+                "offhours.toml",
+                "--for",
+                "40m",
+                "--speed",
+                "0",
+                "--format",
+                "json",
+            ])
+            .await;
+        let lines = documents(&ended.stdout);
+        let schema = schema(&terminal, "local").await;
+        for line in &lines {
+            if let Err(error) = schema.validate(line) {
+                panic!("{line}: {error}");
+            }
+        }
+        let events = lines.iter().filter_map(|line| line["event"].as_str());
+        assert!(
+            events.clone().any(|event| event == "asked"),
+            "{}",
+            ended.stderr
+        );
+        assert!(events.clone().any(|event| event == "edge-completed"));
+        let resources = lines.last().unwrap()["resources"].as_object();
+        assert!(resources.is_some_and(|resources| !resources.is_empty()));
     });
 }
 

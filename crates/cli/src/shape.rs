@@ -116,6 +116,57 @@ shapes! {
         "required": ["at", "event"],
         "oneOf": [{ "required": ["resource", "name"] }, { "required": ["account"] }]
     });
+    /// What became of an edge of a schedule: one line among the outcomes of `local`.
+    EdgeCompleted = json_schema!({
+        "title": "EdgeCompleted",
+        "description": "How many of the resources that followed an edge of a schedule are where.",
+        "type": "object",
+        "properties": {
+            "event": { "const": "edge-completed", "description": "What this line is." },
+            "schedule": { "type": "string", "description": "Which schedule." },
+            "edge": { "type": "string", "format": "date-time", "description": "Which edge." },
+            "wish": { "enum": ["running", "stopped"], "description": "What it wanted." },
+            "at": {
+                "type": "string", "format": "date-time", "description": "When they were counted."
+            },
+            "followed": { "type": "integer", "description": "How many followed it." },
+            "asked": {
+                "type": "integer", "description": "Of how many a provider was asked something."
+            },
+            "seen": { "type": "integer", "description": "How many were seen at the end." },
+            "already": {
+                "type": "integer", "description": "For how many nothing had to be sent."
+            },
+            "would": {
+                "type": "integer", "description": "How many are only observed."
+            },
+            "refused": { "type": "integer", "description": "How many the provider refused." },
+            "stuck": {
+                "type": "integer", "description": "How many were not seen by their deadline."
+            },
+            "overtaken": {
+                "type": "integer", "description": "Of how many a person did the opposite."
+            },
+            "unfinished": {
+                "type": "integer", "description": "How many are due, under way or postponed."
+            },
+            "slowest": {
+                "type": "object", "description": "Which took longest, and how many seconds."
+            },
+            "not_seen": {
+                "type": "array", "description": "Which are not where they should be, by name."
+            },
+            "next_edge_at": {
+                "type": "string", "format": "date-time",
+                "description": "When the schedule's wish changes next."
+            }
+        },
+        "required": [
+            "event", "schedule", "edge", "wish", "at", "followed", "asked", "seen", "already",
+            "would", "refused", "stuck", "overtaken", "unfinished"
+        ],
+        "additionalProperties": false
+    });
     /// The chain of reasons for one resource, which `domain` explains: its first level.
     Explanation = json_schema!({
         "type": "object",
@@ -198,6 +249,16 @@ shapes! {
             }
         },
         "required": ["kind"],
+        "additionalProperties": false
+    });
+    /// A service, and why Offhours stops nothing of it.
+    UnsupportedService = json_schema!({
+        "type": "object",
+        "properties": {
+            "service": { "type": "string" },
+            "reason": { "type": "string" }
+        },
+        "required": ["service", "reason"],
         "additionalProperties": false
     });
     /// A kind of resource: the word in the middle of a reference.

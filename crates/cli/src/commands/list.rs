@@ -489,8 +489,10 @@ fn attached(
 }
 
 /// What Offhours does not stop, as programs read it.
-#[derive(Debug, Serialize)]
-struct Unsupported {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Unsupported {
+    /// The services of which Offhours stops nothing, and why.
+    #[schemars(with = "Vec<shape::UnsupportedService>")]
     services: [UnsupportedService; UNSUPPORTED_SERVICES.len()],
     /// What was found of them.
     resources: Vec<Row>,

@@ -335,7 +335,7 @@ async fn conclude(args: &Args, local: &Local, mut summary: Summary) -> anyhow::R
         Format::Json => {
             let mut line = serde_json::to_string(&summary)?;
             line.push('\n');
-            output::print_lines(&line)?;
+            output::print(&line)?;
         }
         Format::Table => {
             output::print(&format!("\n{}", summary.table(Style::of_stdout())))?;

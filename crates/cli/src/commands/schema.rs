@@ -7,7 +7,8 @@ use super::{
     validate, why,
 };
 use crate::{
-    Exit, configuration_file::written::File, doctor::Finding, hours::Report, output, shape,
+    Exit, configuration_file::written::File, doctor::Finding, hours::Report, local::view::Line,
+    output, shape,
 };
 
 /// Prints the JSON schema of the configuration, or of what a command prints as JSON.
@@ -47,14 +48,19 @@ pub enum What {
     Import,
     /// `offhours list --format json`
     List,
+    /// `offhours list --unsupported --format json`
+    ListUnsupported,
+    /// `offhours local --format json`: of each line
+    Local,
     /// `offhours log --format json`
     Log,
-    /// `offhours override running`, `stopped` and `clear` with `--format json`; `list` prints an
-    /// array of what is the `override` there
+    /// `offhours override running`, `stopped` and `clear` with `--format json`
     Override,
+    /// `offhours override list --format json`
+    OverrideList,
     /// `offhours preview --format json`
     Preview,
-    /// `offhours stop`, `start` and `local` with `--format json`: of each line
+    /// `offhours stop` and `start` with `--format json`: of each line
     Outcome,
     /// `offhours status --format json`
     Status,
@@ -84,9 +90,12 @@ fn schema(what: What) -> Schema {
         What::Hours => shape::of::<Report>(),
         What::Import => shape::of::<import::Report>(),
         What::List => shape::of::<Vec<list::Row>>(),
+        What::ListUnsupported => shape::of::<list::Unsupported>(),
+        What::Local => shape::of::<Line>(),
         What::Log => shape::of::<Vec<log::Row>>(),
         What::Outcome => shape::of::<shape::Outcome>(),
         What::Override => shape::of::<overrides::Told>(),
+        What::OverrideList => shape::of::<Vec<overrides::Row>>(),
         What::Preview => shape::of::<Preview>(),
         What::Status => shape::of::<Vec<status::Row>>(),
         What::StatusAccounts => shape::of::<Vec<status::AccountRow>>(),
@@ -102,14 +111,20 @@ mod tests {
 
     use super::*;
 
-    /// The keys of a document, or of each element of its array.
-    fn properties(schema: &Schema) -> &Map<String, Value> {
-        let schema = schema.as_value();
-        let of = match schema["items"]["$ref"].as_str() {
-            Some(reference) => schema.pointer(&reference[1..]).unwrap(),
-            None => schema,
+    /// The keys of each kind of document, or of each element of an array.
+    fn properties(schema: &Schema) -> Vec<&Map<String, Value>> {
+        let whole = schema.as_value();
+        let parts = match whole["anyOf"].as_array() {
+            Some(kinds) => kinds.iter().collect(),
+            None => vec![whole.get("items").unwrap_or(whole)],
         };
-        of["properties"].as_object().unwrap()
+        let resolved = parts.into_iter().map(|part| match part["$ref"].as_str() {
+            Some(reference) => schema.pointer(&reference[1..]).unwrap(),
+            None => part,
+        });
+        resolved
+            .map(|part| part["properties"].as_object().unwrap())
+            .collect()
     }
 
     #[test]
@@ -117,7 +132,7 @@ mod tests {
         for what in What::value_variants() {
             let schema = schema(*what);
             assert!(jsonschema::draft202012::meta::is_valid(schema.as_value()));
-            for (key, property) in properties(&schema) {
+            for (key, property) in properties(&schema).into_iter().flatten() {
                 assert!(property["description"].is_string(), "{what:?}: {key}");
             }
         }

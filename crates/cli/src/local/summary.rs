@@ -14,17 +14,19 @@ use lifecycle::{
     Outcome,
     outcome::{Event, Subject},
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use store::Store;
 
 use crate::{
     connection::readable,
     output::Style,
+    shape,
     table::{Cell, Column, Table},
 };
 
 /// What happened to one resource.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tally {
     /// Its name.
     pub name: String,
@@ -33,6 +35,7 @@ pub struct Tally {
     /// Starts seen.
     pub started: u32,
     /// The size that the latest stop saved.
+    #[schemars(with = "Option<shape::SavedState>")]
     pub saved: Option<SavedState>,
     /// Starts that put a saved size back.
     pub restored: u32,
@@ -47,7 +50,7 @@ pub struct Tally {
 }
 
 /// What happened to each resource.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
     /// By reference.
     pub resources: BTreeMap<String, Tally>,

@@ -9,9 +9,11 @@ use lifecycle::{
     Outcome,
     outcome::{Event, Subject},
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::output;
+use super::summary::Summary;
+use crate::{output, shape};
 
 /// How wide the columns before the text are.
 const REFERENCE_WIDTH: usize = 24;
@@ -103,6 +105,19 @@ impl View {
             bars.all.clear().ok();
         }
     }
+}
+
+/// A line for programs: what happened, what became of an edge of a schedule, or at the end what
+/// became of each resource.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+pub enum Line {
+    /// What happened to a resource or an account.
+    Outcome(#[schemars(with = "shape::Outcome")] ()),
+    /// What became of an edge of a schedule.
+    EdgeCompleted(#[schemars(with = "shape::EdgeCompleted")] ()),
+    /// What became of each resource: the last line.
+    Summary(Summary),
 }
 
 /// A digest among the lines for programs, each of which names its event.

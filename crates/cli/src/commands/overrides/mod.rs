@@ -31,8 +31,8 @@ use crate::{
 use change::{Change, Wanted, cleared};
 use outlook::Known;
 use target::{SCHEDULE, overridden_records, overridden_target, records_for, target};
-pub(super) use told::Told;
-use told::{Places, Row};
+use told::Places;
+pub(super) use told::{Row, Told};
 
 /// Longer than this is asked about: a slip, or a schedule that should be changed.
 const LONG: SignedDuration = SignedDuration::from_hours(30 * 24);

@@ -51,7 +51,7 @@ impl Places {
 
 /// One override, as programs read it.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Row {
+pub(in crate::commands) struct Row {
     /// The resource that it is about; none if it is about a schedule.
     #[schemars(with = "Option<shape::Reference>")]
     resource: Option<ResourceRef>,
