@@ -217,6 +217,15 @@ impl Running {
         printed
     }
 
+    /// Waits for its own end, as of one whose command line cannot be followed; returns what it
+    /// printed.
+    pub(crate) async fn is_refused(mut self) -> String {
+        let status = self.child.wait().await.unwrap();
+        let printed = printed(&self.log);
+        assert_eq!(status.code(), Some(2), "{printed}");
+        printed
+    }
+
     /// Waits for something that must happen before the process ends.
     pub(crate) async fn until<T>(&mut self, what: impl Future<Output = T>) -> T {
         tokio::select! {

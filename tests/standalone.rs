@@ -7,7 +7,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::{
-    programs::{Keeps, LocalProgram, SimulatorProgram},
+    programs::{Keeps, LocalProgram, SimulatorProgram, next_change_of},
     support::{ACCOUNTS, monday},
 };
 
@@ -173,4 +173,32 @@ fn template(request: &Value) -> String {
         segment => segment,
     });
     format!("{method} {}", segments.collect::<Vec<_>>().join("/"))
+}
+
+#[tokio::test]
+async fn one_local_at_a_time_moves_the_clock_of_a_simulator() {
+    let fleet = format!("{ACCOUNTS}{MACHINES_AND_POOL}");
+    let simulator = SimulatorProgram::start(&fleet, monday("17:55:00")).await;
+    let folder = TempDir::new().unwrap();
+    let local = |name: &str| {
+        let path = folder.path().join(name);
+        LocalProgram::new(AN_HOUR_OFF, Keeps::File(path))
+    };
+    let (first, second) = (local("first.db"), local("second.db"));
+    let hold = next_change_of("do-main/droplet/1", "arrival", false);
+    let hold = simulator.hold(hold).await;
+    let mut running = first.start(&simulator, monday("18:30:00")).await;
+    running.until(simulator.wait_until_caught(hold)).await;
+    let refused = second.start(&simulator, monday("18:30:00")).await;
+    let refused = refused.is_refused().await;
+    let expected = format!(
+        "error: another `offhours local` moves the clock of the simulator at {}: end it first, or \
+         leave the work to it",
+        simulator.url
+    );
+    assert!(refused.contains(&expected), "{refused}");
+    // However the first one ends, the next may begin.
+    running.kill().await;
+    simulator.discard(hold).await;
+    second.run(&simulator, monday("18:30:00")).await;
 }

@@ -1,10 +1,6 @@
 //! Where the commands find the service: a local store's file, or AWS.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use domain::record::Record;
@@ -19,10 +15,10 @@ use store::{Found, Store, StoreError, Tables};
 use tokio::sync::mpsc;
 
 use crate::{
-    exit::UsageError,
     local::{
         clouds::Clouds,
         engine,
+        file::{DataFile, Purpose},
         service::{Clients, News, Service},
     },
     output,
@@ -67,6 +63,8 @@ pub struct Session {
     /// AWS, where the store is there.
     aws: Option<SdkConfig>,
     prefix: String,
+    /// A local store's file, or its copy, which is there for as long as this is.
+    _file: Option<DataFile>,
 }
 
 /// The functions that carry out commands.
@@ -79,21 +77,25 @@ pub enum Functions {
 }
 
 impl Connection {
-    /// Opens the store, which must be there.
+    /// Opens the store to look at it.
     pub async fn open(&self) -> anyhow::Result<Session> {
-        if let Some(path) = self.data.as_ref().filter(|path| !path.exists()) {
-            return Err(UsageError(format!(
-                "there is no store at {}: `offhours apply --data {0}` makes one",
-                path.display()
-            ))
-            .into());
-        }
-        self.session().await
+        self.session(Purpose::Look).await
     }
 
-    /// Opens the store; a local one is made if there is none.
+    /// Opens the store to change what it holds.
+    pub async fn open_to_change(&self) -> anyhow::Result<Session> {
+        self.session(Purpose::Change).await
+    }
+
+    /// Opens the store to change what it holds; a local one is made if there is none.
     pub async fn open_or_create(&self) -> anyhow::Result<Session> {
-        self.session().await
+        self.session(Purpose::Create).await
+    }
+
+    /// Whether a local store exists; one at AWS is taken to be there.
+    #[must_use]
+    pub fn is_there(&self) -> bool {
+        self.data.as_ref().is_none_or(|file| file.exists())
     }
 
     /// Whether the store is a file of this machine.
@@ -110,7 +112,7 @@ impl Connection {
             .unwrap_or_default()
     }
 
-    async fn session(&self) -> anyhow::Result<Session> {
+    async fn session(&self, purpose: Purpose) -> anyhow::Result<Session> {
         let prefix = settings::table_prefix()?;
         let (clouds, simulated) = match &self.simulate {
             Some(url) => Clouds::elsewhere(url).await?,
@@ -119,12 +121,13 @@ impl Connection {
         let stepped = simulated.map(SteppedClock::at);
         let clock = stepped.clone().map_or_else(Clock::machine, Clock::from);
         let tables = Tables::prefixed(&prefix);
-        let (store, aws) = if let Some(path) = &self.data {
-            (local_store(path, tables).await?, None)
+        let (store, aws, file) = if let Some(path) = &self.data {
+            let file = DataFile::open(path, purpose)?;
+            (local_store(&file, tables).await?, None, Some(file))
         } else {
             let (profile, region) = (self.profile.as_deref(), self.region.as_deref());
             let config = aws::config_of(profile, region).await;
-            (Store::connect(&config, tables), Some(config))
+            (Store::connect(&config, tables), Some(config), None)
         };
         let told = store.clock().await;
         let told = told.map_err(|error| unreachable(error, &prefix))?;
@@ -140,15 +143,16 @@ impl Connection {
             stepped,
             aws,
             prefix,
+            _file: file,
         })
     }
 }
 
-async fn local_store(path: &Path, tables: Tables) -> anyhow::Result<Store> {
-    let address = engine::serve(Some(path), ([127, 0, 0, 1], 0).into()).await?;
+async fn local_store(file: &DataFile, tables: Tables) -> anyhow::Result<Store> {
+    let address = engine::serve(Some(&file.path()), ([127, 0, 0, 1], 0).into()).await?;
     let store = Store::connect(&aws::local_config(&format!("http://{address}")), tables);
     let made = store.create_tables().await;
-    made.with_context(|| format!("cannot use the store at {}", path.display()))?;
+    made.with_context(|| format!("cannot use the store at {}", file.path().display()))?;
     Ok(store)
 }
 

@@ -2,7 +2,9 @@
 
 use std::{
     fs,
-    path::PathBuf,
+    io::{BufRead as _, BufReader},
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
     process::{Command, Output, Stdio},
 };
 
@@ -234,7 +236,7 @@ fn a_table_is_plain_where_nobody_sees_colours() {
         "{stdout}"
     );
     // Each of the week's edges: two a day of the one schedule, two a working day of the other.
-    assert_eq!(stdout.matches("  stopped ").count(), 7 + 5, "{stdout}");
+    assert_eq!(stdout.matches("  stopped\n").count(), 7 + 5, "{stdout}");
     assert!(!stdout.contains('\u{1b}'), "{stdout}");
 }
 
@@ -396,4 +398,216 @@ fn no_entries_of_the_log_are_no_log() {
         told.contains("invalid value '0' for '--limit <N>'"),
         "{told}"
     );
+}
+
+/// Runs the command in a folder, with what the permissions of files say: root's capability to
+/// ignore them is given up.
+fn without_privileges(folder: &Path, arguments: &[&str]) -> Output {
+    let program = env!("CARGO_BIN_EXE_offhours");
+    let is_root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
+    let mut command = if is_root {
+        let mut command = Command::new("setpriv");
+        command.args(["--bounding-set=-dac_override,-dac_read_search", program]);
+        command
+    } else {
+        Command::new(program)
+    };
+    command
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the command can be run")
+}
+
+/// A folder that holds a store, `store.db`, in which a configuration is in force.
+fn folder_with_store(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    if folder.exists() {
+        set_mode(&folder, 0o755);
+        fs::remove_dir_all(&folder).expect("the folder can be removed");
+    }
+    fs::create_dir_all(&folder).expect("the folder can be made");
+    fs::write(folder.join("offhours.toml"), OFFICE_HOURS).expect("the file can be written");
+    let applied = without_privileges(&folder, &["apply", "--yes", "--data", "store.db"]);
+    assert_eq!(parts(&applied).0, 0, "{:?}", parts(&applied));
+    folder
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("the mode can be set");
+}
+
+#[test]
+fn a_store_that_cannot_be_opened_says_what_it_is_and_what_to_do() {
+    let folder = folder_with_store("unopened");
+    let store = fs::read(folder.join("store.db")).expect("the store can be read");
+    let damaged = {
+        let mut pages = store.clone();
+        // Every page's header but the first's.
+        pages
+            .chunks_mut(4096)
+            .skip(1)
+            .for_each(|page| page[..100].fill(0xff));
+        pages
+    };
+    fs::write(folder.join("damaged.db"), damaged).expect("written");
+    fs::write(folder.join("text.db"), "hello\n").expect("written");
+    fs::write(folder.join("empty.db"), "").expect("written");
+    let foreign = rusqlite::Connection::open(folder.join("foreign.db")).expect("opened");
+    foreign
+        .execute_batch("CREATE TABLE shop (id INT)")
+        .expect("made");
+    fs::write(folder.join("unreadable.db"), &store).expect("written");
+    set_mode(&folder.join("unreadable.db"), 0o000);
+    for (data, code, expected) in [
+        (
+            "nosuch.db",
+            2,
+            "error: there is no store at nosuch.db: `offhours apply --data nosuch.db` makes one",
+        ),
+        (
+            "empty.db",
+            2,
+            "error: there is no store at empty.db: `offhours apply --data empty.db` makes one",
+        ),
+        ("nosuch/store.db", 2, "error: there is no folder nosuch"),
+        (".", 2, "error: . is a folder: name the file of a store"),
+        (
+            "text.db",
+            2,
+            "error: text.db is not a store, and was left as it is: name another file",
+        ),
+        (
+            "foreign.db",
+            2,
+            "error: foreign.db is a database of something else (it has a table `shop`), and was \
+             left as it is: name another file",
+        ),
+        (
+            "unreadable.db",
+            1,
+            "error: cannot read the store at unreadable.db: Permission denied",
+        ),
+        (
+            "damaged.db",
+            1,
+            "error: the store at damaged.db is damaged: put a copy of it in its place, or move it \
+             away and apply the configuration anew; sizes that stopped resources are owed are in \
+             the copy alone: ",
+        ),
+    ] {
+        let path = folder.join(data);
+        let before = fs::read(&path).ok();
+        let shown = parts(&without_privileges(&folder, &["status", "--data", data]));
+        assert_eq!(shown.0, code, "{data}: {shown:?}");
+        assert!(shown.2.starts_with(expected), "{data}: {}", shown.2);
+        assert_eq!(fs::read(&path).ok(), before, "{data}");
+        let refused_by_apply = !["nosuch.db", "empty.db"].contains(&data);
+        if refused_by_apply {
+            let applied = parts(&without_privileges(
+                &folder,
+                &["apply", "--yes", "--data", data],
+            ));
+            assert_eq!((applied.0, &applied.2), (code, &shown.2), "{data}");
+            assert_eq!(fs::read(&path).ok(), before, "{data}");
+        }
+    }
+}
+
+#[test]
+fn a_store_that_may_only_be_read_is_shown_and_not_changed() {
+    let folder = folder_with_store("read-only");
+    let file = folder.join("store.db");
+    let before = fs::read(&file).expect("the store can be read");
+    set_mode(&file, 0o444);
+    set_mode(&folder, 0o555);
+    let run = |arguments: &[&str]| {
+        let (code, stdout, stderr) = parts(&without_privileges(&folder, arguments));
+        (code, stdout, stderr)
+    };
+    for command in ["log", "status", "export"] {
+        let (code, stdout, stderr) = run(&[command, "--data", "store.db"]);
+        assert_eq!(code, 0, "{command}: {stderr}");
+        let note = "note: store.db may only be read: this shows a copy of it as it is now\n";
+        assert!(stderr.starts_with(note), "{command}: {stderr}");
+        assert!(command == "status" || stdout.contains("office-hours") || stdout.contains('1'));
+    }
+    for command in [
+        ["apply", "--yes"].as_slice(),
+        &[
+            "override",
+            "running",
+            "--schedule",
+            "office-hours",
+            "--for",
+            "1h",
+        ],
+        &["approve", "--all"],
+    ] {
+        let (code, _, stderr) = run(&[command, &["--data", "store.db"]].concat());
+        assert_eq!(code, 1, "{command:?}: {stderr}");
+        let expected = "error: cannot write to the store at store.db: see that you may write to \
+                        the file and to its folder";
+        assert!(stderr.starts_with(expected), "{command:?}: {stderr}");
+    }
+    assert_eq!(fs::read(&file).expect("the store can be read"), before);
+    set_mode(&folder, 0o755);
+}
+
+#[test]
+fn one_local_at_a_time_works_on_a_file() {
+    let folder = folder_with_store("locked");
+    let begin = || {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_offhours"))
+            .args(["local", "--data", "store.db"])
+            .current_dir(&folder)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the command can be run");
+        let mut line = String::new();
+        let stderr = child.stderr.take().expect("it is piped");
+        BufReader::new(stderr)
+            .read_line(&mut line)
+            .expect("it says something");
+        (child, line)
+    };
+    let (mut first, line) = begin();
+    assert!(line.starts_with("Offhours runs from "), "{line}");
+    let (code, _, stderr) = parts(&without_privileges(
+        &folder,
+        &["local", "--data", "store.db"],
+    ));
+    let expected = "error: another `offhours local` works on store.db: end it first, or leave the \
+                    work to it\n";
+    assert_eq!((code, stderr.as_str()), (2, expected));
+    // However the first one ends, the next may begin.
+    first.kill().expect("it can be killed");
+    first.wait().expect("it ends");
+    let (mut next, line) = begin();
+    next.kill().expect("it can be killed");
+    next.wait().expect("it ends");
+    assert!(line.starts_with("Offhours runs from "), "{line}");
+}
+
+#[test]
+fn a_disk_without_room_is_named() {
+    let folder = folder_with_store("no-room");
+    // No file may grow beyond 8 KB: what SQLite keeps beside the store does not fit.
+    let script = format!(
+        "trap '' XFSZ; ulimit -f 16; exec {} override running --schedule office-hours --for 1h \
+         --data store.db",
+        env!("CARGO_BIN_EXE_offhours")
+    );
+    let output = Command::new("sh")
+        .args(["-c", &script])
+        .current_dir(&folder)
+        .output()
+        .expect("the command can be run");
+    let (code, _, stderr) = parts(&output);
+    assert_eq!(code, 1, "{stderr}");
+    let expected = "error: cannot write to the store at store.db: see that its disk has room and \
+                    works: ";
+    assert!(stderr.starts_with(expected), "{stderr}");
 }

@@ -143,7 +143,11 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         )?),
         Some(rollback) => Source::Earlier(rollback),
     };
-    let session = args.connection.open_or_create().await?;
+    let session = if args.dry_run && args.connection.is_there() {
+        args.connection.open().await?
+    } else {
+        args.connection.open_or_create().await?
+    };
     let head = session.store.log(1).await?.pop();
     let wanted = match source {
         Source::File(parsed) => from_file(args, parsed),

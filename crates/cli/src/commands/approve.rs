@@ -54,7 +54,7 @@ pub(super) struct Approved {
 
 /// Approves, and says what.
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
-    let Session { store, now, .. } = args.connection.open().await?;
+    let Session { store, now, .. } = args.connection.open_to_change().await?;
     if let Some(account) = &args.account {
         let accounts = &store.in_force().await?.configuration.accounts;
         exists(

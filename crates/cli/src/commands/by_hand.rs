@@ -48,7 +48,7 @@ pub struct Args {
 
 /// Stops or starts, and follows it until it is seen.
 pub async fn run(args: &Args, direction: Direction) -> anyhow::Result<Exit> {
-    let session = args.connection.open().await?;
+    let session = args.connection.open_to_change().await?;
     let command = Command {
         direction,
         target: target(args, &session).await?,

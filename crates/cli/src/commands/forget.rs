@@ -104,7 +104,7 @@ impl Row {
 
 /// Shows, asks, deletes.
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
-    let session = args.connection.open().await?;
+    let session = args.connection.open_to_change().await?;
     let mut seen = BTreeSet::new();
     let mut records = lookup::find(&session.store, &args.resources).await?;
     records.retain(|record| seen.insert(record.reference.clone()));

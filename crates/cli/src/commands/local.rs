@@ -1,6 +1,7 @@
 //! `offhours local`: the whole service in one process.
 
 use std::{
+    env,
     fmt::Write as _,
     fs,
     io::{self, IsTerminal as _},
@@ -20,7 +21,9 @@ use crate::{
     Exit,
     configuration_file::{self, Listed},
     exit::UsageError,
-    local::{Local, Options, clouds::Clouds, service::News, summary::Summary, view::View},
+    local::{
+        Local, Options, clouds::Clouds, file::Lock, service::News, summary::Summary, view::View,
+    },
     output::{self, Style},
     span::Length,
 };
@@ -126,6 +129,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         speed: (args.speed > 0.0).then_some(args.speed),
     };
     let simulated = options.from.is_some();
+    let _locks = locks(args)?;
     let local = match args.store {
         Some(address) => Local::start_on(address, options, sender).await?,
         None => Local::start(options, sender).await?,
@@ -179,6 +183,33 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     view.finish();
     conclude(args, &local, summary).await?;
     Ok(Exit::Done)
+}
+
+/// What only one process may work on at a time: the store's file, and a simulator's clock.
+fn locks(args: &Args) -> anyhow::Result<Vec<Lock>> {
+    if args.no_timers {
+        return Ok(Vec::new());
+    }
+    let mut locks = Vec::new();
+    if let Some(data) = &args.data {
+        let mut path = data.clone().into_os_string();
+        path.push(".lock");
+        let has_it = format!(
+            "another `offhours local` works on {}: end it first, or leave the work to it",
+            data.display()
+        );
+        locks.extend(Lock::take(Path::new(&path), &has_it)?);
+    }
+    if let Some(url) = args.simulate.as_deref().filter(|url| !url.is_empty()) {
+        let address = url.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+        let path = env::temp_dir().join(format!("offhours-simulator-{address}.lock"));
+        let has_it = format!(
+            "another `offhours local` moves the clock of the simulator at {url}: end it first, or \
+             leave the work to it"
+        );
+        locks.extend(Lock::take(&path, &has_it)?);
+    }
+    Ok(locks)
 }
 
 fn tell(news: &News, summary: &mut Summary, view: &mut View) -> anyhow::Result<()> {

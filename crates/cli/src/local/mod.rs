@@ -6,6 +6,7 @@
 
 pub mod clouds;
 pub mod engine;
+pub mod file;
 pub mod service;
 pub mod summary;
 pub mod view;
@@ -24,6 +25,7 @@ use store::{Store, Tables};
 use tokio::sync::mpsc;
 
 use clouds::Clouds;
+use file::{DataFile, Purpose};
 use service::{Clients, News, Service};
 
 use crate::{
@@ -74,6 +76,9 @@ impl Local {
         options: Options,
         news: mpsc::UnboundedSender<News>,
     ) -> anyhow::Result<Self> {
+        if let Some(path) = &options.data {
+            DataFile::open(path, Purpose::Create)?;
+        }
         let engine_address = engine::serve(options.data.as_deref(), options.engine_address).await?;
         Self::start_on(engine_address, options, news).await
     }

@@ -178,7 +178,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
 }
 
 async fn set(args: &SetArgs, wish: Wish) -> anyhow::Result<Exit> {
-    let session = args.common.connection.open().await?;
+    let session = args.common.connection.open_to_change().await?;
     let began = session.clock().now();
     let (mut change, mut places) = planned(args, wish, &session.store, session.now).await?;
     let is_long = change.one.ends_at.duration_since(session.now) > LONG;
@@ -227,7 +227,7 @@ async fn planned(
 }
 
 async fn clear(args: &ClearArgs) -> anyhow::Result<Exit> {
-    let Session { store, now, .. } = args.common.connection.open().await?;
+    let Session { store, now, .. } = args.common.connection.open_to_change().await?;
     let overrides = store.present().await?.overrides;
     let active: Vec<_> = overrides.iter().filter(|o| is_to_come(o, now)).collect();
     let overridden = overridden_records(&store, active.iter().copied()).await?;

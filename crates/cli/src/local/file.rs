@@ -1,0 +1,260 @@
+//! The file of a local store: what is wrong with it before it is opened, and what to do about it.
+
+use std::{
+    collections::BTreeSet,
+    fs::{self, File, TryLockError},
+    io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use tempfile::TempDir;
+
+use crate::{exit::UsageError, output};
+
+/// The tables in which the engine keeps the names of all others.
+const ENGINE_TABLES: [&str; 2] = ["_config", "_tables"];
+
+/// How long another process may be writing.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a command does with a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Reads it.
+    Look,
+    /// Writes to it.
+    Change,
+    /// Writes to it, and makes it if there is none.
+    Create,
+}
+
+/// A store's file that can be opened.
+#[derive(Debug)]
+pub struct DataFile {
+    path: PathBuf,
+    /// Where a copy is that stands in for a file which may not be written.
+    copy: Option<TempDir>,
+}
+
+impl DataFile {
+    /// Looks at a file, and refuses what no store can be opened from. A file that may only be read
+    /// is copied to be looked at.
+    pub fn open(path: &Path, purpose: Purpose) -> anyhow::Result<Self> {
+        let writable = Self {
+            path: path.to_owned(),
+            copy: None,
+        };
+        if is_new(path)? {
+            return match purpose {
+                Purpose::Create => Ok(writable),
+                Purpose::Look | Purpose::Change => Err(UsageError(format!(
+                    "there is no store at {}: `offhours apply --data {0}` makes one",
+                    path.display()
+                ))
+                .into()),
+            };
+        }
+        // SQLite would not say why it cannot be read.
+        File::open(path).with_context(|| format!("cannot read the store at {}", path.display()))?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        match Connection::open_with_flags(path, flags).and_then(|file| try_to_write(&file)) {
+            Ok(tables) => {
+                check_tables(path, &tables)?;
+                Ok(writable)
+            }
+            Err(error) if may_not_write(&error) && purpose == Purpose::Look => Self::copied(path)
+                .with_context(|| format!("cannot look at the store at {}", path.display())),
+            Err(error) => Err(refusal(path, error)),
+        }
+    }
+
+    /// The file to open: its own, or the copy.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        match &self.copy {
+            Some(directory) => directory.path().join("store.db"),
+            None => self.path.clone(),
+        }
+    }
+
+    fn copied(path: &Path) -> anyhow::Result<Self> {
+        let directory = tempfile::tempdir()?;
+        let copied = Self {
+            path: path.to_owned(),
+            copy: Some(directory),
+        };
+        // What was written last may not be in the file itself yet.
+        for suffix in ["", "-wal"] {
+            let with_suffix = |path: &Path| {
+                let mut name = path.as_os_str().to_owned();
+                name.push(suffix);
+                PathBuf::from(name)
+            };
+            let to = with_suffix(&copied.path());
+            match fs::copy(with_suffix(path), &to) {
+                Ok(_) => make_writable(&to)?,
+                Err(error) if error.kind() == io::ErrorKind::NotFound && !suffix.is_empty() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let connection = Connection::open(copied.path())?;
+        let tables = try_to_write(&connection).map_err(|error| refusal(path, error))?;
+        check_tables(path, &tables)?;
+        output::remark(&format!(
+            "note: {} may only be read: this shows a copy of it as it is now\n",
+            path.display()
+        ));
+        Ok(copied)
+    }
+}
+
+#[cfg(unix)]
+fn make_writable(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))
+}
+
+#[cfg(not(unix))]
+fn make_writable(path: &Path) -> io::Result<()> {
+    let mut permissions = fs::metadata(path)?.permissions();
+    permissions.set_readonly(false);
+    fs::set_permissions(path, permissions)
+}
+
+/// Whether there is nothing yet: no file, or an empty one.
+fn is_new(path: &Path) -> anyhow::Result<bool> {
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => {
+            let message = format!("{} is a folder: name the file of a store", path.display());
+            Err(UsageError(message).into())
+        }
+        Ok(found) => Ok(found.len() == 0),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let folder = path
+                .parent()
+                .filter(|folder| !folder.as_os_str().is_empty());
+            match folder.filter(|folder| !folder.is_dir()) {
+                Some(folder) => {
+                    let message = format!("there is no folder {}", folder.display());
+                    Err(UsageError(message).into())
+                }
+                None => Ok(true),
+            }
+        }
+        Err(error) => {
+            Err(error).with_context(|| format!("cannot read the store at {}", path.display()))
+        }
+    }
+}
+
+/// The tables of a database, once it is sure that it may be written.
+fn try_to_write(file: &Connection) -> rusqlite::Result<BTreeSet<String>> {
+    file.busy_timeout(PATIENCE)?;
+    let mut names = file.prepare("SELECT name FROM sqlite_master WHERE type = 'table'")?;
+    let names: rusqlite::Result<_> = names.query_map((), |row| row.get(0))?.collect();
+    match file.execute_batch("BEGIN IMMEDIATE; ROLLBACK") {
+        // Another process writes, so one may.
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => names,
+        Err(error) => Err(error),
+        Ok(()) => names,
+    }
+}
+
+fn may_not_write(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied)
+    )
+}
+
+/// Refuses a database that holds something else than a store.
+fn check_tables(path: &Path, tables: &BTreeSet<String>) -> Result<(), UsageError> {
+    let is_store = ENGINE_TABLES.iter().any(|table| tables.contains(*table));
+    let Some(foreign) = tables.iter().find(|_| !is_store) else {
+        return Ok(());
+    };
+    Err(UsageError(format!(
+        "{} is a database of something else (it has a table `{foreign}`), and was left as it is: \
+         name another file",
+        path.display()
+    )))
+}
+
+/// Why a file cannot be opened, and what to do.
+fn refusal(path: &Path, error: rusqlite::Error) -> anyhow::Error {
+    let file = path.display();
+    let advice = match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => {
+            let message =
+                format!("{file} is not a store, and was left as it is: name another file");
+            return UsageError(message).into();
+        }
+        Some(ErrorCode::DatabaseCorrupt) => format!(
+            "the store at {file} is damaged: put a copy of it in its place, or move it away and \
+             apply the configuration anew; sizes that stopped resources are owed are in the copy \
+             alone"
+        ),
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => format!(
+            "cannot write to the store at {file}: see that you may write to the file and to its \
+             folder"
+        ),
+        Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure) => {
+            format!("cannot write to the store at {file}: see that its disk has room and works")
+        }
+        Some(_) | None => format!("cannot open the store at {file}"),
+    };
+    anyhow::Error::new(error).context(advice)
+}
+
+/// What to do about an error of a store that is open, where the words of `SQLite` are among those of the error.
+#[must_use]
+pub fn advice(words: &str) -> Option<&'static str> {
+    let advices = [
+        (
+            "database or disk is full",
+            "make room on the disk of the store, and give the command again",
+        ),
+        (
+            "disk I/O error",
+            "see that the disk of the store has room and works, and give the command again",
+        ),
+        (
+            "database disk image is malformed",
+            "the store is damaged: put a copy of it in its place; sizes that stopped resources are \
+             owed are in the copy alone",
+        ),
+        (
+            "readonly database",
+            "see that you may write to the store's file and to its folder",
+        ),
+    ];
+    let (_, advice) = advices.into_iter().find(|(says, _)| words.contains(says))?;
+    Some(advice)
+}
+
+/// What one process at a time may have; given up when it ends, however it ends.
+#[derive(Debug)]
+pub struct Lock(#[expect(dead_code, reason = "it is held for as long as this is")] File);
+
+impl Lock {
+    /// Takes it, unless another process has it. A file that cannot be locked is no reason to
+    /// refuse anything: not every file system has locks.
+    pub fn take(path: &Path, has_it: &str) -> anyhow::Result<Option<Self>> {
+        let Ok(file) = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(path)
+        else {
+            return Ok(None);
+        };
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Self(file))),
+            Err(TryLockError::WouldBlock) => Err(UsageError(has_it.to_owned()).into()),
+            Err(TryLockError::Error(_)) => Ok(None),
+        }
+    }
+}
