@@ -835,3 +835,48 @@ fn nothing_is_stopped_on_an_observation_older_than_a_quarter_of_an_hour() {
         );
     });
 }
+
+#[test]
+fn a_database_whose_storage_cannot_be_put_back_is_not_shrunk_again() {
+    const CACHE: &str = "do-main/database/cache";
+    const ORDERS: &str = "do-main/database/orders";
+    let database = |id: &str, engine: &str| {
+        format!(
+            "[[databases]]\nid = \"{id}\"\nname = \"{id}\"\nengine = \"{engine}\"\n\
+             plan = \"db-s-2vcpu-4gb\"\nstorage_mib = 102400\ntags = [\"offhours:office\"]\n"
+        )
+    };
+    run(async {
+        let (cache, orders) = (database("cache", "valkey"), database("orders", "pg"));
+        let fleet = format!("{ACCOUNTS}{cache}{orders}");
+        let configuration = office_hours("", "", "");
+        let world = World::start(&configuration, &fleet, monday("16:30:00")).await;
+        world.run_until(monday("16:36:00")).await;
+        let both = json!({"resources": [CACHE, ORDERS]});
+        world.stop(&both).await;
+        world.run_until(monday("16:56:00")).await;
+        world.start_now(&both).await;
+        world.run_until(monday("17:20:00")).await;
+        let (cache, orders) = (world.record(CACHE).await, world.record(ORDERS).await);
+        let lost = cache.lost_storage.expect("its storage is not back");
+        assert_eq!((lost.before_mib, lost.after_mib), (102_400, 61_440));
+        assert!(cache.held);
+        assert_eq!((orders.held, orders.lost_storage), (false, None));
+        let before = world.changes().len();
+        world.run_until(monday("18:30:00")).await;
+        let stopped = world.changes().split_off(before);
+        let touched = stopped.into_iter().map(|entry| entry.resource);
+        assert!(touched.eq([Some(reference(ORDERS))]));
+
+        let store = world.local.store();
+        let is_cache = |record: &Record| record.name == "cache";
+        approve::approve(store, is_cache, world.local.now())
+            .await
+            .unwrap();
+        world.run_until(monday("18:50:00")).await;
+        let cache = world.record(CACHE).await;
+        let at = Power::Stopped;
+        assert_eq!(cache.phase, Phase::Settled { at });
+        assert_eq!((cache.held, cache.lost_storage), (false, None));
+    });
+}

@@ -219,7 +219,7 @@ impl Running {
 
     /// Waits for its own end, as of one whose command line cannot be followed; returns what it
     /// printed.
-    pub(crate) async fn is_refused(mut self) -> String {
+    pub(crate) async fn refused(mut self) -> String {
         let status = self.child.wait().await.unwrap();
         let printed = printed(&self.log);
         assert_eq!(status.code(), Some(2), "{printed}");

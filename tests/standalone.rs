@@ -190,7 +190,7 @@ async fn one_local_at_a_time_moves_the_clock_of_a_simulator() {
     let mut running = first.start(&simulator, monday("18:30:00")).await;
     running.until(simulator.wait_until_caught(hold)).await;
     let refused = second.start(&simulator, monday("18:30:00")).await;
-    let refused = refused.is_refused().await;
+    let refused = refused.refused().await;
     let expected = format!(
         "error: another `offhours local` moves the clock of the simulator at {}: end it first, or \
          leave the work to it",

@@ -261,6 +261,16 @@ shapes! {
         "required": ["service", "reason"],
         "additionalProperties": false
     });
+    /// Storage that a database had before a stop, and did not have again after the start.
+    LostStorage = json_schema!({
+        "type": "object",
+        "properties": {
+            "before_mib": { "type": "integer" },
+            "after_mib": { "type": "integer" }
+        },
+        "required": ["before_mib", "after_mib"],
+        "additionalProperties": false
+    });
     /// A kind of resource: the word in the middle of a reference.
     Kind = words(&domain::ResourceKind::ALL);
     /// `running`, `stopped` or `between`.

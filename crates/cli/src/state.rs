@@ -121,7 +121,11 @@ pub(crate) fn needs_person(
         return Some(format!("asked again every 15 minutes: {problem}"));
     }
     if record.held {
-        return Some("held: `offhours approve` lets go of it".to_owned());
+        let approve = "`offhours approve` lets go of it";
+        return Some(match record.lost_storage {
+            Some(lost) => format!("held: it came back with {lost}; add some, or {approve}"),
+            None => format!("held: {approve}"),
+        });
     }
     if let Some(left) = left {
         return Some(bring_back(record, verdict, left));

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     configuration::Generation,
     reference::{ResourceKind, ResourceRef, ScheduleName},
-    resource::{ActionId, Cluster, Power, Resource, SavedState},
+    resource::{ActionId, Cluster, LostStorage, Power, Resource, SavedState},
     schedule::Wish,
 };
 
@@ -108,9 +108,12 @@ pub struct Record {
     /// Whether the last inventory found it orphaned: reported once, when that begins.
     #[serde(default, skip_serializing_if = "is_false")]
     pub orphaned: bool,
-    /// Joined with too many others at once: untouched until a person approves.
+    /// Joined with too many others at once, or lost storage: untouched until a person approves.
     #[serde(default, skip_serializing_if = "is_false")]
     pub held: bool,
+    /// Storage that its latest start could not put back, for which it is held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_storage: Option<LostStorage>,
     /// Reached through another account as well: untouched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubled_by: Option<ResourceRef>,
@@ -579,6 +582,7 @@ impl Record {
             joined_at: None,
             orphaned: false,
             held: false,
+            lost_storage: None,
             doubled_by: None,
             observed: None,
             phase: Phase::Settled { at: resource.power },

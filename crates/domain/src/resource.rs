@@ -146,6 +146,15 @@ pub enum SavedState {
     },
 }
 
+/// Storage that a database had before a stop, and did not have again after the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LostStorage {
+    /// Before the stop, in MiB.
+    pub before_mib: u64,
+    /// After the start, in MiB.
+    pub after_mib: u64,
+}
+
 /// One entry of a machine's own action log at its provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoggedAction {
@@ -276,7 +285,50 @@ impl fmt::Display for SavedState {
     }
 }
 
+impl fmt::Display for LostStorage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let gib = |mib: u64| mib / 1024;
+        let (after, before) = (gib(self.after_mib), gib(self.before_mib));
+        write!(f, "{after} GiB of storage instead of {before} GiB")
+    }
+}
+
+impl LostStorage {
+    /// Whether a size has all of it again.
+    #[must_use]
+    pub fn is_back(self, seen: &Size) -> bool {
+        let Size::Database(seen) = seen else {
+            return false;
+        };
+        seen.storage_mib.is_some_and(|mib| mib >= self.before_mib)
+    }
+}
+
+impl DatabaseSize {
+    /// Whether a resize can set the storage: on these two engines alone (TFDO,
+    /// `resource_database_cluster.go`).
+    #[must_use]
+    pub fn has_settable_storage(&self) -> bool {
+        matches!(self.engine.as_str(), "pg" | "mysql")
+    }
+}
+
 impl SavedState {
+    /// What another state lacks of this one's storage, where both are known.
+    #[must_use]
+    pub fn lost_storage_in(&self, other: &Self) -> Option<LostStorage> {
+        let storage = |state: &Self| match state {
+            Self::Database { storage_mib, .. } => *storage_mib,
+            Self::NodePool { .. } | Self::Machine { .. } => None,
+        };
+        let (before_mib, after_mib) = (storage(self)?, storage(other)?);
+        let lost = LostStorage {
+            before_mib,
+            after_mib,
+        };
+        (after_mib < before_mib).then_some(lost)
+    }
+
     /// This state with the autoscaler's bounds of another one, where this one has none: those that
     /// our own stop switched off belong to whatever size is put back.
     #[must_use]

@@ -24,6 +24,7 @@ pub async fn approve(
             // Others may write at the same time; approval does not depend on what they wrote.
             while let Some(mut record) = base.take().filter(|record| record.held) {
                 record.held = false;
+                record.lost_storage = None;
                 record.joined_at = Some(now);
                 record.due_at = due_at(&record, in_force.rules(), now);
                 match store.save(record).await {

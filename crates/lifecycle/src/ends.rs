@@ -27,10 +27,20 @@ pub(crate) fn reached(
         (Size::Database(_), _) if resource.busy.is_some() => false,
         (Size::Database(_), Direction::Stop) => is_shrunk(resource, record.saved.as_ref(), target),
         (Size::Database(_), Direction::Start) => match &record.saved {
-            Some(saved) => seen_against(resource, saved) != Some(Ordering::Less),
+            Some(saved) => {
+                seen_against(resource, saved) != Some(Ordering::Less)
+                    && !lacks_storage(&resource.size, saved)
+            }
             None => true,
         },
     }
+}
+
+/// Whether a database has less storage than is saved, and could have it again.
+fn lacks_storage(seen: &Size, saved: &SavedState) -> bool {
+    let settable = matches!(seen, Size::Database(database) if database.has_settable_storage());
+    let lost = seen.to_save().and_then(|seen| saved.lost_storage_in(&seen));
+    settable && lost.is_some()
 }
 
 /// How the size that is seen compares with another.

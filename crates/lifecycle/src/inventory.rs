@@ -684,6 +684,14 @@ impl Inventory<'_> {
         record.schedule = schedule;
         if !verdict.opted_in {
             record.held = false;
+            record.lost_storage = None;
+        }
+        if record
+            .lost_storage
+            .is_some_and(|lost| lost.is_back(&resource.size))
+        {
+            record.held = false;
+            record.lost_storage = None;
         }
         let (rules, now) = (self.in_force.rules(), self.context.clock.now());
         record.orphaned = left_behind(&record, rules, now) == Some(LeftBehind::Orphaned);

@@ -321,6 +321,8 @@ fn of_resource(about: About<()>, event: &Event) -> Option<Notice> {
             seconds,
             forced,
             saved,
+            // The text says it.
+            lost_storage: _,
         } => Some(Notice::TransitionFinished(about.with(Finished {
             seconds: Some(*seconds),
             forced: Some(*forced),
@@ -501,6 +503,7 @@ mod tests {
             seconds: 42,
             forced: true,
             saved: None,
+            lost_storage: None,
         })
         .unwrap();
         assert_eq!(detail_type, "Transition Finished");

@@ -6,7 +6,7 @@ use domain::{
     AccountName, ResourceRef, ScheduleName,
     digest::Digest,
     record::{Cause, Direction, Record},
-    resource::SavedState,
+    resource::{LostStorage, SavedState},
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -144,6 +144,9 @@ pub enum Event {
         /// What is stored to be put back, or was put back.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         saved: Option<SavedState>,
+        /// Storage that could not be put back.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lost_storage: Option<LostStorage>,
     },
     /// The provider refused. A stop has ended by it; a start goes on being asked for, and needs a
     /// person.
@@ -417,13 +420,7 @@ impl fmt::Display for Event {
                     (Direction::Start, _) | (Direction::Stop, None) => Ok(()),
                 }
             }
-            Self::Seen {
-                direction,
-                seconds,
-                forced,
-                saved,
-                ..
-            } => seen(f, *direction, *seconds, *forced, saved.as_ref()),
+            Self::Seen { .. } => seen(f, self),
             Self::Refused {
                 direction, reason, ..
             } => write!(f, "{direction} refused: {reason}"),
@@ -441,11 +438,12 @@ impl fmt::Display for Event {
                 via,
                 held,
             } => {
-                write!(f, "follows {schedule} (by {via})")?;
-                if *held {
-                    f.write_str(", held until `offhours approve`")?;
-                }
-                Ok(())
+                let held = if *held {
+                    ", held until `offhours approve`"
+                } else {
+                    ""
+                };
+                write!(f, "follows {schedule} (by {via}){held}")
             }
             Self::Orphaned => {
                 f.write_str("orphaned: stopped, and no schedule covers it; `offhours start` it")
@@ -487,23 +485,31 @@ pub fn watching(direction: Direction, until: Timestamp) -> String {
     format!("{state}; watched until {until} UTC, for an earlier {opposite} may still act")
 }
 
-fn seen(
-    f: &mut fmt::Formatter<'_>,
-    direction: Direction,
-    seconds: i64,
-    forced: bool,
-    saved: Option<&SavedState>,
-) -> fmt::Result {
+fn seen(f: &mut fmt::Formatter<'_>, event: &Event) -> fmt::Result {
+    let Event::Seen {
+        direction,
+        seconds,
+        forced,
+        saved,
+        lost_storage,
+        ..
+    } = event
+    else {
+        return Ok(());
+    };
     let (done, kept) = match direction {
         Direction::Stop => ("stopped", "keeping"),
         Direction::Start => ("running", "restored"),
     };
     write!(f, "{done}, seen after {seconds} s")?;
-    if forced {
+    if *forced {
         f.write_str(" (forced)")?;
     }
-    match saved {
-        Some(saved) => write!(f, ", {kept} {saved}"),
+    if let Some(saved) = saved {
+        write!(f, ", {kept} {saved}")?;
+    }
+    match lost_storage {
+        Some(lost) => write!(f, ", but with {lost}: held until `offhours approve`"),
         None => Ok(()),
     }
 }

@@ -774,14 +774,14 @@ impl Planner<'_> {
         else {
             return None;
         };
-        // Storage can be set on these two engines only, and is left out unless it changes
-        // (TFDO, resource_database_cluster.go).
-        let settable = matches!(seen.engine.as_str(), "pg" | "mysql");
+        // Left out of a change of plan, storage becomes the new plan's own (TFDO,
+        // resource_database_cluster.go). It only ever grows.
+        let storage_mib = storage_mib.map(|saved| saved.max(seen.storage_mib.unwrap_or(0)));
         Some(Change::ResizeDatabase {
             id: id.clone(),
             plan: plan.clone(),
             nodes: *nodes,
-            storage_mib: storage_mib.filter(|_| settable && *storage_mib != seen.storage_mib),
+            storage_mib: storage_mib.filter(|_| seen.has_settable_storage()),
         })
     }
 

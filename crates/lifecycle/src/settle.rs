@@ -302,12 +302,19 @@ impl Follower<'_> {
             Some(self.seen.resource),
             now,
         );
+        let saved = self.record.saved.as_ref();
+        let saved = saved.filter(|_| direction == Direction::Start);
+        let seen = self.seen.resource.size.to_save();
+        let lost_storage = saved
+            .zip(seen)
+            .and_then(|(saved, seen)| saved.lost_storage_in(&seen));
         let event = Event::Seen {
             direction,
             cause: Some(self.cause()),
             seconds: now.duration_since(self.transition.claimed_at).as_secs(),
             forced: ended.forced,
             saved: self.record.saved.clone(),
+            lost_storage,
         };
         let mut record = self.with_observation();
         record.last = self.last(LastEnding::Seen);
@@ -322,6 +329,9 @@ impl Follower<'_> {
             Direction::Start => {
                 record.saved = None;
                 record.used = false;
+                // The next stop would not be undone either.
+                record.held |= lost_storage.is_some();
+                record.lost_storage = lost_storage;
             }
             Direction::Stop => record.used |= record.saved.is_some(),
         }

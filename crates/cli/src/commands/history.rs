@@ -357,8 +357,12 @@ fn size(entry: &HistoryEntry) -> String {
         | (Direction::Stop, _) => "saved",
     };
     let saved = entry.saved.as_ref().map(ToString::to_string);
+    let both = entry.saved.as_ref().zip(entry.seen.as_ref());
+    let lost = both.filter(|_| entry.direction == Direction::Start);
+    let lost = lost.and_then(|(saved, seen)| saved.lost_storage_in(seen));
     let seen = entry.seen.as_ref().map(ToString::to_string);
     let seen = seen.filter(|seen| saved.as_ref() != Some(seen));
+    let seen = lost.map(|lost| lost.to_string()).or(seen);
     let saved = saved.map(|saved| format!("{done} {saved}"));
     let words: Vec<_> = saved
         .into_iter()
@@ -534,6 +538,20 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         }
         // A known name of which nothing was done is no mistake.
         assert_eq!(lines(&found("web --since 1h").await.unwrap()), [""; 0]);
+    }
+
+    #[test]
+    fn storage_that_did_not_come_back_is_said() {
+        let sized = |storage_mib| SavedState::Database {
+            plan: "db-s-2vcpu-4gb".to_owned(),
+            nodes: 1,
+            storage_mib: Some(storage_mib),
+        };
+        let entry = start("16 08:00", "16 08:05")
+            .of(DATABASE)
+            .sized(sized(102_400), sized(61_440));
+        let expected = "restored 1 x db-s-2vcpu-4gb, seen 60 GiB of storage instead of 100 GiB";
+        assert_eq!(size(&entry), expected);
     }
 
     #[test]

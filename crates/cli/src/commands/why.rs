@@ -10,7 +10,7 @@ use domain::{
     membership::Subject,
     overdue::overdue,
     record::Record,
-    resource::SavedState,
+    resource::{LostStorage, SavedState},
     schedule::Schedule,
 };
 use jiff::{Timestamp, tz::TimeZone};
@@ -134,6 +134,9 @@ pub struct Why {
     /// What will be put back.
     #[schemars(with = "Option<shape::SavedState>")]
     pub saved: Option<SavedState>,
+    /// Storage that the latest start could not put back.
+    #[schemars(with = "Option<shape::LostStorage>")]
+    pub lost_storage: Option<LostStorage>,
     /// Failures in a row.
     pub attempts: u32,
     /// The latest failure.
@@ -179,6 +182,7 @@ impl Why {
             state: words,
             since,
             saved: record.saved.clone(),
+            lost_storage: record.lost_storage,
             attempts: record.attempts,
             last_error: record.last_error.clone(),
             needs_person: needs_person(record, &present, rules, now).or_else(is_late),

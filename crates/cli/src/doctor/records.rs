@@ -109,11 +109,19 @@ fn ended(record: &Record, now: Timestamp) -> Option<Finding> {
 
 fn held(record: &Record) -> Option<Finding> {
     record.held.then(|| {
-        Finding::problem(
-            Check::Records,
-            "held: too many joined schedules at once",
-            format!("`offhours approve {}` lets go of it", record.reference),
-        )
+        let approve = format!("`offhours approve {}` lets go of it", record.reference);
+        match record.lost_storage {
+            Some(lost) => Finding::problem(
+                Check::Records,
+                format!("held: after its latest start it had {lost}"),
+                format!("add storage at the provider; or {approve}, and stops may lose it again"),
+            ),
+            None => Finding::problem(
+                Check::Records,
+                "held: too many joined schedules at once",
+                approve,
+            ),
+        }
     })
 }
 

@@ -552,3 +552,45 @@ fn a_resource_that_answers_again_is_not_missing() {
     let write = case.at("19:01").records();
     assert_eq!(write.record.missing_since, None);
 }
+
+/// A start of a database of 60 GiB, which has its plan again and this much storage.
+fn restored_with(engine: &str, storage_mib: u64) -> Case {
+    let saved = SavedState::Database {
+        plan: "db-s-2vcpu-4gb".to_owned(),
+        nodes: 2,
+        storage_mib: Some(61_440),
+    };
+    let mut case = starting(database().saved(saved).used());
+    if let Size::Database(size) = &mut case.resource.size {
+        engine.clone_into(&mut size.engine);
+        size.storage_mib = Some(storage_mib);
+    }
+    case
+}
+
+#[test]
+fn a_start_is_settled_only_once_the_storage_is_back_where_it_can_be_set() {
+    restored_with("pg", 40_960).goes_on();
+    for storage_mib in [61_440, 81_920] {
+        let record = restored_with("pg", storage_mib).records().record;
+        assert!(is_settled(&record, Power::Running));
+        assert!(!record.held);
+    }
+}
+
+#[test]
+fn a_database_whose_storage_cannot_be_put_back_is_held_before_its_next_stop() {
+    let write = restored_with("valkey", 40_960).records();
+    assert!(is_settled(&write.record, Power::Running));
+    assert!(write.record.held);
+    let lost = write.record.lost_storage.unwrap();
+    assert_eq!(lost.to_string(), "40 GiB of storage instead of 60 GiB");
+    let seen = write.events[0].to_string();
+    assert_eq!(
+        seen,
+        "running, seen after 40 s, restored 2 x db-s-2vcpu-4gb, but with 40 GiB of storage instead \
+         of 60 GiB: held until `offhours approve`"
+    );
+    let whole = restored_with("valkey", 61_440).records().record;
+    assert_eq!((whole.held, whole.lost_storage), (false, None));
+}

@@ -66,12 +66,17 @@ fn restored(engine: &str, saved_mib: Option<u64>, seen_mib: Option<u64>) -> Stri
 }
 
 #[test]
-fn storage_is_sent_only_where_it_changed_and_can_be_set() {
+fn storage_is_always_sent_with_a_plan_where_it_can_be_set_and_never_shrinks() {
     let plain = "PUT /v2/databases/9cc1/resize size=db-s-2vcpu-4gb num_nodes=2";
     let with_storage = format!("{plain} storage_size_mib=61440");
     assert_eq!(restored("pg", Some(61_440), Some(10_240)), with_storage);
     assert_eq!(restored("mysql", Some(61_440), Some(10_240)), with_storage);
-    assert_eq!(restored("pg", Some(61_440), Some(61_440)), plain);
+    // Left out, it would become the plan's own.
+    assert_eq!(restored("pg", Some(61_440), Some(61_440)), with_storage);
+    assert_eq!(restored("pg", Some(61_440), None), with_storage);
+    // A person added some meanwhile.
+    let more = format!("{plain} storage_size_mib=81920");
+    assert_eq!(restored("pg", Some(61_440), Some(81_920)), more);
     assert_eq!(restored("pg", None, Some(10_240)), plain);
     for engine in ["redis", "valkey", "mongodb"] {
         assert_eq!(

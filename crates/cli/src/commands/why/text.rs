@@ -311,9 +311,10 @@ impl Text<'_> {
             self.why.saved.as_ref().map(ToString::to_string),
         );
         tell("mode", explanation.observed_by.map(observer));
-        let held = explanation
-            .held
-            .then(|| "joined with too many others: `offhours approve`".to_owned());
+        let held = explanation.held.then(|| match self.why.lost_storage {
+            Some(lost) => format!("came back with {lost}: add some, or `offhours approve`"),
+            None => "joined with too many others: `offhours approve`".to_owned(),
+        });
         tell("held", held);
         let words = "found running before it was to start: the coming stop leaves it";
         tell("retained", explanation.retained.then(|| words.to_owned()));
