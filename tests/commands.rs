@@ -55,6 +55,29 @@ fn commands_read_the_store_that_local_left_and_answer_by_their_exit_codes() {
         assert_eq!(ended.code, Some(2));
         let told = ended.stderr;
         assert!(told.contains("did you mean `office`?"), "{told}");
+        let before = terminal.simulator.log().await.len();
+        let ended = terminal.run(&["stop", "--schedule", "office"]).await;
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
+        let told = ended.stderr;
+        assert!(told.starts_with("error: Stop 4 resources: "), "{told}");
+        assert!(told.contains("web, ") && told.contains("--yes"), "{told}");
+        let ended = terminal.run(&["stop", "--account", "hz-eu"]).await;
+        assert_eq!(ended.code, Some(2));
+        assert!(ended.stderr.starts_with("error: Stop 1 resource: ci? "));
+        assert_eq!(terminal.simulator.log().await.len(), before);
+        let ended = terminal.run(&["stop", "W?b", "*/web", "--dry-run"]).await;
+        assert_eq!(ended.code, Some(2));
+        let told = ended.stderr;
+        assert!(told.contains("no resource is like `*/web`"), "{told}");
+        let ended = terminal
+            .run(&["stop", "W?b", "*/droplet/1", "--dry-run"])
+            .await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        assert_eq!(ended.stdout.lines().count(), 1, "{}", ended.stdout);
+        let ended = terminal.run(&["why", "*"]).await;
+        assert_eq!(ended.code, Some(2));
+        assert!(ended.stderr.contains("`*` names 4 resources: name one"));
+
         let ended = terminal.run(&["approve", "web"]).await;
         assert_eq!(ended.code, Some(2));
         let told = ended.stderr;
@@ -135,7 +158,7 @@ fn a_rehearsal_shows_the_exact_requests_that_the_command_then_sends() {
             let would = requests(&rehearsal.stdout, "would-ask");
             assert_eq!(would.len(), EACH_KIND.len(), "{}", rehearsal.stdout);
 
-            let done = terminal.run(&command).await;
+            let done = terminal.run(&[&command[..], &["--yes"]].concat()).await;
             assert_eq!(done.code, Some(0), "{}{}", done.stdout, done.stderr);
             assert_eq!(requests(&done.stdout, "asked"), would);
             let seen = done.stdout.matches(r#""event":"seen""#).count();

@@ -1,9 +1,13 @@
 //! Finding the records that a person names, in as little memory as a page of records takes.
 
 use domain::{
-    AccountName, ResourceRef, configuration::Configuration, left_behind::is_ghost, record::Record,
+    AccountName, ResourceRef,
+    configuration::Configuration,
+    left_behind::is_ghost,
+    record::{Phase, Record},
 };
 use store::Store;
+use wildmatch::WildMatch;
 
 use crate::{
     connection::readable,
@@ -12,8 +16,8 @@ use crate::{
     output,
 };
 
-/// The records of the resources that a person names, by reference or by unique name, in the order
-/// in which they are named.
+/// The records of the resources that a person names, by reference, by unique name or by a pattern
+/// such as `ci-*`, in the order in which they are named, and each of them once.
 pub(crate) async fn find(store: &Store, targets: &[String]) -> anyhow::Result<Vec<Record>> {
     let mut wanted: Vec<_> = targets.iter().map(|target| Wanted::of(target)).collect();
     let names = wanted.iter().any(|one| one.reference.is_none());
@@ -35,14 +39,33 @@ pub(crate) async fn find(store: &Store, targets: &[String]) -> anyhow::Result<Ve
             }
         }
     }
-    let mut found = Vec::new();
+    let mut found: Vec<Record> = Vec::new();
     for one in wanted {
-        found.push(match &one.reference {
-            Some(reference) => referenced(store, reference).await?,
-            None => one.only()?,
-        });
+        let records = match &one.reference {
+            Some(reference) => vec![referenced(store, reference).await?],
+            None if one.pattern.is_some() => one.all()?,
+            None => vec![one.only()?],
+        };
+        for record in records {
+            if found
+                .iter()
+                .all(|known| known.reference != record.reference)
+            {
+                found.push(record);
+            }
+        }
     }
     Ok(found)
+}
+
+/// Whether a text is to be compared by its `*` and `?`: no provider takes them in a name.
+pub(crate) fn is_pattern(text: &str) -> bool {
+    text.contains(['*', '?'])
+}
+
+/// Whether a resource's name or its reference is like a pattern.
+pub(crate) fn fits(pattern: &WildMatch, name: &str, reference: &ResourceRef) -> bool {
+    pattern.matches(name) || pattern.matches(&reference.to_string())
 }
 
 /// [`find`] for one resource, among records that were read already.
@@ -99,8 +122,12 @@ async fn referenced(store: &Store, reference: &ResourceRef) -> anyhow::Result<Re
 /// One resource that is sought.
 struct Wanted<'t> {
     target: &'t str,
-    /// Where it is a reference; a name otherwise.
+    /// Where it is a reference; a name or a pattern otherwise.
     reference: Option<ResourceRef>,
+    /// Where it is a pattern.
+    pattern: Option<WildMatch>,
+    /// The records that fit the pattern.
+    fitting: Vec<Record>,
     /// The first record of this name.
     found: Option<Record>,
     /// The reference of another record of this name.
@@ -116,6 +143,8 @@ impl<'t> Wanted<'t> {
         Self {
             target,
             reference: target.parse().ok(),
+            pattern: is_pattern(target).then(|| WildMatch::new_case_insensitive(target)),
+            fitting: Vec::new(),
             found: None,
             other: None,
             ghost: None,
@@ -124,7 +153,13 @@ impl<'t> Wanted<'t> {
     }
 
     fn compare(&mut self, record: &Record, configuration: &Configuration) {
-        if is_ghost(record, configuration) {
+        if let Some(pattern) = &self.pattern {
+            let is_there =
+                !matches!(record.phase, Phase::Gone { .. }) && !is_ghost(record, configuration);
+            if is_there && fits(pattern, &record.name, &record.reference) {
+                self.fitting.push(record.clone());
+            }
+        } else if is_ghost(record, configuration) {
             if record.name == self.target {
                 self.ghost.get_or_insert_with(|| record.reference.clone());
             }
@@ -142,6 +177,18 @@ impl<'t> Wanted<'t> {
         } else {
             self.other.get_or_insert_with(|| record.reference.clone());
         }
+    }
+
+    /// The records that fit, if there are any.
+    fn all(self) -> Result<Vec<Record>, UsageError> {
+        if self.fitting.is_empty() {
+            let target = self.target;
+            let advice = "`offhours status` lists the resources that are known";
+            return Err(UsageError(format!(
+                "no resource is like `{target}`; {advice}"
+            )));
+        }
+        Ok(self.fitting)
     }
 
     /// The record, if there is just one.

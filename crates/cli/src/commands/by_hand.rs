@@ -1,15 +1,21 @@
 //! `offhours stop` and `offhours start`: now, through the same life cycle, until it is seen.
 
-use domain::{AccountName, ScheduleName, record::Direction};
+use domain::{
+    AccountName, ScheduleName,
+    record::{Direction, Phase, Record},
+};
 use serde_json::{Value, json};
 
 use super::Format;
 use crate::{
     Exit,
+    ask::confirm,
     carry_out::{Command, Until, carry_out},
-    connection::{Connection, Session},
+    configuration_file::count,
+    connection::{Connection, Session, all_records},
     lookup,
     nearest::exists,
+    output,
 };
 
 /// What to stop or start.
@@ -18,13 +24,14 @@ use crate::{
 Examples:
   offhours stop web-1 --data offhours.db          by its name, where that is unique
   offhours start do-main/droplet/3164444
+  offhours stop \"ci-*\"                            all whose names are like that
   offhours stop --schedule office-hours --dry-run
   offhours start --account hz-eu --no-wait
 
 A command by hand stands until the schedule's next edge. It is declined for what is protected,
 opted out, or under an enforced schedule. Exit code 3: done, and something needs a person.")]
 pub struct Args {
-    /// Resources, by reference or by unique name.
+    /// Resources, by reference, by unique name or by a pattern with `*` and `?`.
     #[arg(value_name = "RESOURCE", required_unless_present_any = ["schedule", "account"])]
     resources: Vec<String>,
     /// All that follows this schedule.
@@ -39,6 +46,9 @@ pub struct Args {
     /// Return as soon as it is asked for.
     #[arg(long, conflicts_with = "dry_run")]
     no_wait: bool,
+    /// Stop without a question, which comes before --schedule, --account and ten resources or more.
+    #[arg(short, long)]
+    yes: bool,
     /// How to print what happens.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -49,9 +59,16 @@ pub struct Args {
 /// Stops or starts, and follows it until it is seen.
 pub async fn run(args: &Args, direction: Direction) -> anyhow::Result<Exit> {
     let session = args.connection.open_to_change().await?;
+    let Target { event, records } = target(args, &session).await?;
+    let whole = args.resources.is_empty();
+    let asks = direction == Direction::Stop && (whole || records.len() >= MANY);
+    if asks && !args.dry_run && !args.yes && !records.is_empty() && !confirm(&question(&records))? {
+        output::remark("Nothing was stopped.\n");
+        return Ok(Exit::Done);
+    }
     let command = Command {
         direction,
-        target: target(args, &session).await?,
+        target: event,
         dry_run: args.dry_run,
         until: if args.no_wait {
             Until::Asked
@@ -62,20 +79,78 @@ pub async fn run(args: &Args, direction: Direction) -> anyhow::Result<Exit> {
     carry_out(&session, &command, Some(args.format)).await
 }
 
-/// What stop and start are told; names that do not exist are answered here.
-async fn target(args: &Args, session: &Session) -> anyhow::Result<Value> {
+/// From so many resources on a stop is asked about.
+const MANY: usize = 10;
+
+/// So many are named in the question.
+const NAMED: usize = 20;
+
+fn question(records: &[Record]) -> String {
+    let names = records
+        .iter()
+        .take(NAMED)
+        .map(|record| record.name.as_str());
+    let names = names.collect::<Vec<_>>().join(", ");
+    let more = match records.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("Stop {}: {names}{more}?", count(records.len(), "resource"))
+}
+
+/// What stop and start are told, and the resources that it names.
+struct Target {
+    event: Value,
+    records: Vec<Record>,
+}
+
+/// Names that do not exist are answered here.
+async fn target(args: &Args, session: &Session) -> anyhow::Result<Target> {
+    let following = async |which: &dyn Fn(&Record) -> bool| {
+        let mut records = all_records(&session.store).await?;
+        let is_there = |record: &Record| !matches!(record.phase, Phase::Gone { .. });
+        records.retain(|record| record.opted_in && is_there(record) && which(record));
+        anyhow::Ok(records)
+    };
     let configuration = session.store.in_force().await?.configuration;
     if let Some(name) = &args.schedule {
         let known = configuration.schedules.keys().map(ScheduleName::as_str);
         exists("schedule", name.as_str(), known)?;
-        return Ok(json!({ "schedule": name }));
+        let records = following(&|record| record.schedule.as_ref() == Some(name)).await?;
+        let event = json!({ "schedule": name });
+        return Ok(Target { event, records });
     }
     if let Some(name) = &args.account {
         let known = configuration.accounts.keys().map(AccountName::as_str);
         exists("account", name.as_str(), known)?;
-        return Ok(json!({ "account": name }));
+        let records = following(&|record| record.reference.account == *name).await?;
+        let event = json!({ "account": name });
+        return Ok(Target { event, records });
     }
     let records = lookup::find(&session.store, &args.resources).await?;
     let references: Vec<_> = records.iter().map(|record| &record.reference).collect();
-    Ok(json!({ "resources": references }))
+    let event = json!({ "resources": references });
+    Ok(Target { event, records })
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::resource::Power;
+
+    use super::*;
+    use crate::fixtures::record;
+
+    #[test]
+    fn the_question_names_what_it_is_about() {
+        let records = |count: usize| -> Vec<_> {
+            let named = |number| Record {
+                name: format!("ci-{number}"),
+                ..record("hz-eu/server/1", Power::Running, "15 00:00")
+            };
+            (1..=count).map(named).collect()
+        };
+        assert_eq!(question(&records(2)), "Stop 2 resources: ci-1, ci-2?");
+        let many = question(&records(25));
+        assert!(many.ends_with("ci-19, ci-20 and 5 more?"), "{many}");
+    }
 }

@@ -32,6 +32,7 @@ use crate::{
     connection::{Connection, Functions, Session, all_records, readable},
     exit::UsageError,
     listing::{Failure, Listing, Spinners, at_providers},
+    lookup::fits,
     nearest::{advice, exists},
     output::{self, Style},
     shape,
@@ -365,7 +366,7 @@ impl Row {
     }
 
     fn is_named(&self, glob: &WildMatch) -> bool {
-        glob.matches(&self.name) || glob.matches(&self.resource.to_string())
+        fits(glob, &self.name, &self.resource)
     }
 
     fn is_tagged(&self, glob: &WildMatch) -> bool {

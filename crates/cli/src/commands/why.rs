@@ -60,8 +60,17 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let session = args.connection.open().await?;
     let store = &session.store;
     let targets = std::slice::from_ref(&args.resource);
-    let found = find(store, targets).await?.pop();
-    let record = found.context("nothing was found for what was named")?;
+    let mut found = find(store, targets).await?;
+    if found.len() > 1 {
+        let message = format!(
+            "`{}` names {} resources: name one",
+            args.resource,
+            found.len()
+        );
+        return Err(UsageError(message).into());
+    }
+    let record = found.pop();
+    let record = record.context("nothing was found for what was named")?;
     let in_force = store.in_force().await?;
     let at = instant(args.at, &record, &in_force, session.now)?;
     let states = readable(store.account_states().await?);
