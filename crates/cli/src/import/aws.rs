@@ -27,8 +27,16 @@ pub(crate) fn import(
 ) -> Result<Imported, UsageError> {
     let mut import = Import::read(sources)?;
     import.look_at_settings(default_zone)?;
-    for schedule in std::mem::take(&mut import.schedules) {
-        import.translate(&schedule)?;
+    let schedules = std::mem::take(&mut import.schedules);
+    // A schedule whose name needs no change keeps it.
+    let kept = schedules
+        .iter()
+        .map(|item| (name(&item.name), item.name.clone()));
+    import.names = kept
+        .filter(|(ours, theirs)| ours.as_str() == theirs)
+        .collect();
+    for schedule in &schedules {
+        import.translate(schedule);
     }
     import.tell_of_unused_periods();
     Ok(Imported {
@@ -140,15 +148,10 @@ impl Import {
         Ok(())
     }
 
-    /// Translates a schedule, or tells why it is left out. Two of one name are refused.
-    fn translate(&mut self, item: &Item) -> Result<(), UsageError> {
-        let name = name(&item.name);
-        if let Some(other) = self.names.insert(name.clone(), item.name.clone()) {
-            return Err(UsageError(format!(
-                "the schedules `{other}` and `{}` would both be called `{name}`; rename one of them",
-                item.name
-            )));
-        }
+    /// Translates a schedule, or says why it is left out.
+    fn translate(&mut self, item: &Item) {
+        let name = self.free_name(item);
+        self.names.insert(name.clone(), item.name.clone());
         match self.rule(item) {
             Ok(rule) => {
                 let comments = self.comments(item, &name);
@@ -156,7 +159,22 @@ impl Import {
             }
             Err(message) => self.tell(item, message, true),
         }
-        Ok(())
+    }
+
+    /// The name of a schedule here: with a number where another has it, as of two there that differ
+    /// in case alone.
+    fn free_name(&mut self, item: &Item) -> ScheduleName {
+        let name = name(&item.name);
+        let other = self.names.get(&name).filter(|other| **other != item.name);
+        let Some(other) = other.cloned() else {
+            return name;
+        };
+        let is_free = |name: &ScheduleName| !self.names.contains_key(name);
+        let base: String = name.as_str().chars().take(52).collect();
+        let numbered = (2..).filter_map(|number: u32| format!("{base}-{number}").parse().ok());
+        let free = numbered.into_iter().find(is_free).unwrap_or(name.clone());
+        self.remark(item, format!("would be `{name}`, as `{other}` is"));
+        free
     }
 
     /// What stands before the schedule: its description, and its name there if that was another.

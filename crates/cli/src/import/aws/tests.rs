@@ -175,9 +175,35 @@ fn names_keep_to_the_grammar_and_apart() {
     ] {
         assert_eq!(name(theirs).as_str(), ours, "{theirs}");
     }
-    let two = r#"{"Schedules": [
-        {"Name": "A b", "Periods": ["p"]}, {"Name": "a-b", "Periods": ["p"]}]}"#;
-    insta::assert_snapshot!(refused(&[two, PERIODS]), @"the schedules `A b` and `a-b` would both be called `a-b`; rename one of them");
+}
+
+#[test]
+fn schedules_whose_names_become_one_are_numbered_and_the_name_that_fits_is_kept() {
+    let alike = r#"{"Schedules": [
+        {"Name": "Office", "Periods": ["weekdays"]}, {"Name": "office", "Periods": ["weekdays"]},
+        {"Name": "OFFICE", "Periods": ["weekdays"]}]}"#;
+    let (text, remarks) = imported(&[alike, PERIODS], Some("UTC"));
+    insta::assert_snapshot!(text, @r#"
+    timezone = "UTC"
+
+    [schedules.office]
+    periods = [{ weekdays = "mon-fri", begin = "09:00", end = "17:00" }]
+
+    # Office in AWS Instance Scheduler.
+    [schedules.office-2]
+    periods = [{ weekdays = "mon-fri", begin = "09:00", end = "17:00" }]
+
+    # OFFICE in AWS Instance Scheduler.
+    [schedules.office-3]
+    periods = [{ weekdays = "mon-fri", begin = "09:00", end = "17:00" }]
+    "#);
+    insta::assert_snapshot!(remarks, @"
+    warning: schedule Office: would be `office`, as `office` is
+    warning: schedule Office: is called `office-2` here, and in tags
+    warning: schedule OFFICE: would be `office`, as `office` is
+    warning: schedule OFFICE: is called `office-3` here, and in tags
+    warning: period weekends: no schedule names it, and it is left out
+    ");
 }
 
 #[test]
