@@ -1,6 +1,7 @@
 //! A TOML document read by hand, so that everything wrong with it is found at once.
 
 use std::{
+    collections::HashSet,
     fmt::{Display, Write as _},
     ops::{Range, RangeInclusive},
     str::FromStr,
@@ -24,6 +25,8 @@ pub(super) struct Problems<'f> {
     /// The offset of each line's first byte.
     lines: Vec<usize>,
     errors: Vec<Problem>,
+    /// The errors: each is said once.
+    said: HashSet<Problem>,
     warnings: Vec<Problem>,
 }
 
@@ -35,6 +38,7 @@ impl<'f> Problems<'f> {
             file,
             lines: lines.collect(),
             errors: Vec::new(),
+            said: HashSet::new(),
             warnings: Vec::new(),
         }
     }
@@ -46,7 +50,7 @@ impl<'f> Problems<'f> {
 
     pub(super) fn error(&mut self, place: &Place, message: impl Display) {
         let problem = self.problem(place, message);
-        if !self.errors.contains(&problem) {
+        if self.said.insert(problem.clone()) {
             self.errors.push(problem);
         }
     }
@@ -82,8 +86,7 @@ impl<'f> Problems<'f> {
 }
 
 /// The message without whatever may be a token, wherever its author pasted it: `DigitalOcean`'s
-/// begin with `dop_v1_`, `doo_v1_` or `dor_v1_`; Hetzner's are 64 letters and digits. No name,
-/// plan or id in a configuration is that long a word.
+/// begin with `dop_v1_`, `doo_v1_` or `dor_v1_`; Hetzner's are 64 letters, large and small, and digits.
 fn redacted(message: &str) -> String {
     let mut clean = String::with_capacity(message.len());
     let mut rest = message;
@@ -94,7 +97,10 @@ fn redacted(message: &str) -> String {
         let prefixed = ["dop_v1_", "doo_v1_", "dor_v1_"]
             .iter()
             .any(|prefix| word.contains(prefix));
-        clean += if prefixed || word.len() >= 64 {
+        let has = |kind: fn(&u8) -> bool| word.as_bytes().iter().any(kind);
+        let is_mixed =
+            has(u8::is_ascii_lowercase) && (has(u8::is_ascii_uppercase) || has(u8::is_ascii_digit));
+        clean += if prefixed || word.len() >= 64 && is_mixed {
             "(not repeated)"
         } else {
             word
@@ -366,6 +372,7 @@ mod tests {
             "",
             "`do-main/database/9cc10173-e9ea-4176-9dbc-a4cee4c4ff30` ist schön: „ja“",
             &format!("schedules.{name}: unknown key"),
+            &format!("schedules.{name}{name}: no name"),
         ] {
             assert_eq!(redacted(message), message);
         }

@@ -36,7 +36,7 @@ pub struct Parsed {
 }
 
 /// Something wrong with a file, or strange about it.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize, schemars::JsonSchema)]
 pub struct Problem {
     /// The file, as it was named.
     pub file: String,
