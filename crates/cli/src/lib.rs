@@ -29,7 +29,7 @@ mod state;
 mod table;
 pub mod until;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use environment::Clock;
 
 pub use exit::Exit;
@@ -89,6 +89,31 @@ enum Command {
     Local(Box<local_command::Args>),
     Completions(completions::Args),
     Doctor(doctor_command::Args),
+}
+
+impl Arguments {
+    /// What the command line says; ends the process where it cannot be followed.
+    #[must_use]
+    pub fn of_command_line() -> Self {
+        let matches = with_own_usage(Self::command()).get_matches();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+}
+
+/// The command, with each usage line as its help has it: those of errors would name as required what
+/// the environment gives.
+fn with_own_usage(mut command: clap::Command) -> clap::Command {
+    fn fix(command: &mut clap::Command) {
+        for part in command.get_subcommands_mut() {
+            fix(part);
+        }
+        let usage = command.render_usage().to_string();
+        let usage = usage.trim_start_matches("Usage: ").to_owned();
+        *command = std::mem::take(command).override_usage(usage);
+    }
+    command.build();
+    fix(&mut command);
+    command
 }
 
 /// Runs one command; what fails is told on standard error.

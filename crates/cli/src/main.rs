@@ -2,9 +2,8 @@
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
 use offhours::Arguments;
 
 fn main() -> ExitCode {
-    offhours::run(&Arguments::parse()).into()
+    offhours::run(&Arguments::of_command_line()).into()
 }
