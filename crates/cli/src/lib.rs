@@ -20,6 +20,7 @@ mod lookup;
 mod nearest;
 pub mod output;
 pub mod past;
+mod progress;
 mod remedies;
 #[cfg(test)]
 mod scene;
@@ -125,8 +126,9 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::Preview(args) => wait_for(preview::run(args, clock.now())),
         Command::Apply(args) => wait_for(apply_command::run(args)),
         Command::Log(args) => wait_for(log::run(args)),
-        Command::Local(args) => wait_for(local_command::run(args)),
+        Command::Local(args) => wait_for_own_end(local_command::run(args)),
         Command::List(args) => wait_for(list::run(args)),
+        Command::Status(args) if args.watches() => wait_for_own_end(status::run(args)),
         Command::Status(args) => wait_for(status::run(args)),
         Command::Why(args) => wait_for(why::run(args)),
         Command::Stop(args) => wait_for(by_hand::run(args, Direction::Stop)),
@@ -148,8 +150,16 @@ pub fn run(arguments: &Arguments) -> Exit {
     })
 }
 
-/// Runs a command that talks to others.
+/// Runs a command that talks to others, until Ctrl-C.
 fn wait_for(command: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
+    wait_for_own_end(async {
+        progress::end_on_interrupt();
+        command.await
+    })
+}
+
+/// Runs a command that hears Ctrl-C itself.
+fn wait_for_own_end(command: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
     environment::logging::plain();
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()

@@ -17,7 +17,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use lifecycle::{Providers, poll};
 use provider::Reading;
 
-use crate::remedies;
+use crate::{progress::bars, remedies};
 
 /// How often the spinners turn.
 const TURN: Duration = Duration::from_millis(100);
@@ -164,7 +164,7 @@ impl Spinners {
     }
 
     fn with(accounts: &[AccountName], template: &str) -> Self {
-        let all = MultiProgress::new();
+        let all = bars("Nothing was changed.");
         let spinner = |account: &AccountName| {
             let bar = all.add(ProgressBar::new_spinner());
             let style = ProgressStyle::with_template(template);

@@ -173,6 +173,9 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
             }
         }
     };
+    if interrupted {
+        view.interrupted();
+    }
     if interrupted && !simulated {
         output::remark("Ending: waiting for what the handlers are at.\n");
         local.finish().await;

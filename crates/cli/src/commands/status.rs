@@ -98,6 +98,14 @@ pub struct Args {
     connection: Connection,
 }
 
+impl Args {
+    /// Whether it goes on until Ctrl-C.
+    #[must_use]
+    pub fn watches(&self) -> bool {
+        self.watch.is_some()
+    }
+}
+
 /// Shows the records as they are now.
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let session = args.connection.open().await?;

@@ -13,7 +13,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::summary::Summary;
-use crate::{output, shape};
+use crate::{
+    output,
+    progress::{bars, forget_echo},
+    shape,
+};
 
 /// How wide the columns before the text are.
 const REFERENCE_WIDTH: usize = 24;
@@ -49,7 +53,7 @@ impl View {
     /// Lines with bars below them.
     #[must_use]
     pub fn terminal() -> Self {
-        let all = MultiProgress::new();
+        let all = bars("What was asked for goes on; `offhours status` shows it.");
         let time = all.add(ProgressBar::new_spinner());
         time.set_style(style("{spinner:.cyan} {msg}"));
         Self::Terminal(Box::new(Bars {
@@ -97,6 +101,14 @@ impl View {
         if let Self::Terminal(bars) = self {
             bars.passed(now);
         }
+    }
+
+    /// Clears what was only for the moment, after Ctrl-C.
+    pub fn interrupted(&mut self) {
+        if let Self::Terminal(bars) = self {
+            forget_echo(&bars.all);
+        }
+        self.finish();
     }
 
     /// Clears what was only for the moment.
