@@ -360,6 +360,23 @@ fn prices_that_are_wrong_are_told_before_anything_is_read() {
 }
 
 #[test]
+fn usage_lines_say_the_same_whatever_the_environment_gives() {
+    let with_environment = Command::new(env!("CARGO_BIN_EXE_offhours"))
+        .arg("stop")
+        .envs([
+            ("OFFHOURS_DATA", "a.db"),
+            ("OFFHOURS_SIMULATE", "http://127.0.0.1:1"),
+        ])
+        .output()
+        .expect("the command can be run");
+    let (code, _, stderr) = parts(&with_environment);
+    assert_eq!(code, 2);
+    let expected = "\nUsage: offhours stop [OPTIONS] [RESOURCE]...\n";
+    assert!(stderr.contains(expected), "{stderr}");
+    assert_eq!(parts(&offhours(&["stop"])).2, stderr);
+}
+
+#[test]
 fn every_command_has_examples_in_its_help() {
     for command in [
         "validate", "preview", "override", "export", "schema", "import", "history", "hours",
