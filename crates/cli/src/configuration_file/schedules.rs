@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use domain::{
     ScheduleName,
     configuration::{Adopt, Manner, Rule},
-    schedule::{self, Definition, PeriodDefinition, PeriodField, Schedule, Wish},
+    schedule::{self, Definition, PeriodDefinition, PeriodField, Schedule},
 };
-use jiff::{SignedDuration, Timestamp};
 use toml::de::DeValue;
 
 use super::{
@@ -118,10 +117,7 @@ fn timing(
     };
     let in_order = problems.errors() == before;
     let found = match Schedule::new(&definition) {
-        Ok(schedule) => {
-            warn_if_outvoted(&schedule, entry, problems);
-            return Some(schedule);
-        }
+        Ok(schedule) => return Some(schedule),
         Err(found) => found,
     };
     for problem in found {
@@ -143,30 +139,6 @@ fn timing(
         }
     }
     None
-}
-
-/// A period with only an `end` stops nothing where another period has no wish, or wants it to
-/// run, at the same time.
-fn warn_if_outvoted(schedule: &Schedule, entry: &Entry, problems: &mut Problems) {
-    let stops = schedule
-        .definition()
-        .periods
-        .iter()
-        .any(|period| period.begin.is_none() && period.end.is_some());
-    // Any year will do: what these periods do in one, they do in the next.
-    let from = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(24 * 365 * 56);
-    let until = from + SignedDuration::from_hours(24 * 366);
-    let ever_stopped = schedule
-        .edges(from)
-        .take_while(|edge| edge.at < until)
-        .any(|edge| edge.wish == Wish::Stopped);
-    if stops && !ever_stopped && schedule.wish_at(from) != Wish::Stopped {
-        problems.warning(
-            &entry.place,
-            "has a period with only an `end`, and never stops anything: \"no wish\" of another \
-             period beats \"stopped\"; write both begin and end, or one schedule for each",
-        );
-    }
 }
 
 fn timezone(

@@ -588,20 +588,6 @@ resources = ["a/server/1", "a/server/1"]
 }
 
 #[test]
-fn one_sided_periods_that_outvote_each_other_are_warned_of() {
-    let schedule = |periods: &str| {
-        format!("{ACCOUNTS}\n[schedules.s]\ntimezone = \"UTC\"\nperiods = [{periods}]")
-    };
-    let weekdays = r#"{ weekdays = "mon-fri", end = "19:00" }"#;
-    let saturday = r#"{ weekdays = "sat", end = "14:00" }"#;
-    let both = warnings(&schedule(&format!("{weekdays}, {saturday}")));
-    assert!(both.contains("schedules.s: has a period with only an `end`, and never stops"));
-    assert_eq!(warnings(&schedule(weekdays)), "");
-    let window = r#"{ weekdays = "sat", begin = "10:00", end = "14:00" }"#;
-    assert_eq!(warnings(&schedule(&format!("{weekdays}, {window}"))), "");
-}
-
-#[test]
 fn a_preview_needs_no_accounts_but_does_not_overlook_a_slip_in_one() {
     let alone = "[schedules.s]\ntimezone = \"UTC\"\nperiods = [{}]\nresources = \"x/droplet/1\"";
     assert!(read(alone, "x.toml", Listed::MayStandAlone).is_ok());

@@ -287,17 +287,11 @@ impl Import {
         item: &Item,
         periods: Vec<PeriodDefinition>,
     ) -> Result<Vec<PeriodDefinition>, String> {
-        match one_sided::read(periods) {
-            Some(Reading::Same(periods)) => Ok(periods),
-            Some(Reading::Looser(periods)) => {
+        match one_sided::read(&periods) {
+            Some(Reading::Same) => Ok(periods),
+            Some(Reading::Looser) => {
                 let message = "on days that a period with only a begin or an end does not name, \
                                there is no wish here, and not \"stopped\"";
-                self.remark(item, message);
-                Ok(periods)
-            }
-            Some(Reading::Windows(periods)) => {
-                let message = "periods with only a begin or an end are written as windows until \
-                               or from midnight, which start and stop at the same times";
                 self.remark(item, message);
                 Ok(periods)
             }

@@ -42,8 +42,9 @@ pub struct Evaluation {
 pub struct PeriodExplanation {
     /// Its place in the schedule, counted from zero.
     pub index: usize,
-    /// What it says: running beats any, any beats stopped.
-    pub wish: Wish,
+    /// What it says: running beats any, any beats stopped. None for a one-sided period on a day that
+    /// is not one of its own: it has no say then.
+    pub wish: Option<Wish>,
     /// The day that was judged: the one on which the window under way began, or today.
     pub day: Date,
     /// When the window of that day begins, were it to.

@@ -17,9 +17,9 @@ use super::{
 enum Shape {
     /// Running from begin to end, stopped otherwise.
     Window { begin: i64, end: i64 },
-    /// Running from begin to midnight, no wish otherwise.
+    /// Running from begin to midnight, and before it no wish; on other days nothing.
     From { begin: i64 },
-    /// Stopped from end to midnight, no wish otherwise.
+    /// Stopped from end to midnight, and before it no wish; on other days nothing.
     Until { end: i64 },
 }
 
@@ -33,11 +33,10 @@ impl Shape {
         }
     }
 
-    /// The times between which it says stopped rather than nothing.
-    fn stopped(self) -> Option<(i64, i64)> {
+    fn is_one_sided(self) -> bool {
         match self {
-            Self::Until { end } => Some((end, DAY)),
-            Self::Window { .. } | Self::From { .. } => None,
+            Self::Window { .. } => false,
+            Self::From { .. } | Self::Until { .. } => true,
         }
     }
 
@@ -233,17 +232,34 @@ impl Periods {
         })
     }
 
-    /// Whether any period, while none says running, has no wish.
+    /// Whether there is no wish while no period says running: one of them has none, or none of
+    /// them says anything.
     pub(super) fn leave_open(&self, clock: Clock) -> bool {
         let day = Day::new(Day::number_of(clock.over));
-        self.list.iter().any(|period| match period.shape {
-            Shape::Window { .. } => false,
-            Shape::From { .. } => true,
-            Shape::Until { .. } => {
-                period.shape.progress(clock, day.number * DAY) != Progress::UnderWay
-                    || !period.days.contains(day)
+        let mut silent = true;
+        for period in &self.list {
+            let stops = match period.shape {
+                Shape::Window { .. } => true,
+                Shape::From { .. } if self.speaks(period, day) => false,
+                Shape::Until { .. } if self.speaks(period, day) => {
+                    period.shape.progress(clock, day.number * DAY) == Progress::UnderWay
+                }
+                Shape::From { .. } | Shape::Until { .. } => continue,
+            };
+            if !stops {
+                return true;
             }
-        })
+            silent = false;
+        }
+        silent
+    }
+
+    /// Whether a day is one of the period's own. On a holiday nothing begins, but what ends, ends.
+    fn speaks(&self, period: &Period, day: Day) -> bool {
+        match period.shape {
+            Shape::Window { .. } | Shape::From { .. } => self.begins(period, day),
+            Shape::Until { .. } => period.days.contains(day),
+        }
     }
 
     /// What each period says by itself, and why.
@@ -264,17 +280,20 @@ impl Periods {
             Progress::UnderWay => {}
             Progress::Over => misses.push(Miss::Over),
         }
-        let (begin, end, matching, otherwise) = match period.shape {
-            Shape::Window { begin, end } => (Some(begin), Some(end), Wish::Running, Wish::Stopped),
-            Shape::From { begin } => (Some(begin), None, Wish::Running, Wish::Any),
-            Shape::Until { end } => (None, Some(end), Wish::Stopped, Wish::Any),
+        let (begin, end, matching) = match period.shape {
+            Shape::Window { begin, end } => (Some(begin), Some(end), Wish::Running),
+            Shape::From { begin } => (Some(begin), None, Wish::Running),
+            Shape::Until { end } => (None, Some(end), Wish::Stopped),
+        };
+        let otherwise = if !period.shape.is_one_sided() {
+            Some(Wish::Stopped)
+        } else if self.speaks(period, day) {
+            Some(Wish::Any)
+        } else {
+            None
         };
         Said {
-            wish: if misses.is_empty() {
-                matching
-            } else {
-                otherwise
-            },
+            wish: Some(matching).filter(|_| misses.is_empty()).or(otherwise),
             day,
             begin: begin.map(|time| midnight + time),
             end: end.map(|time| midnight + time),
@@ -282,17 +301,22 @@ impl Periods {
         }
     }
 
-    /// The day whose window is under way, if need be by its times alone; else today.
+    /// The day whose window is under way, if need be by its times alone; else today. Of a one-sided
+    /// period the day that is not over.
     fn judged_day(&self, period: &Period, clock: Clock, today: Day) -> Day {
         let last = Day::number_of(clock.over);
+        let present = Day::new(last);
         if period.shape.running().is_none() {
-            return Day::new(last);
+            return present;
         }
         let mut under_way = (last - 1..=Day::number_of(clock.reached))
             .rev()
             .filter(|day| period.shape.progress(clock, day * DAY) == Progress::UnderWay)
             .map(Day::new);
         let begun = under_way.clone().find(|day| self.begins(period, *day));
+        if period.shape.is_one_sided() {
+            return begun.unwrap_or(present);
+        }
         begun.or_else(|| under_way.next()).unwrap_or(today)
     }
 
@@ -310,17 +334,16 @@ impl Periods {
         for number in days {
             let (day, midnight) = (Day::new(number), number * DAY);
             for period in &self.list {
-                if let Some((begin, end)) = period.shape.running()
-                    && self.begins(period, day)
-                {
-                    turns.begins.push(midnight + begin);
-                    turns.ends.push(midnight + end);
+                if !self.speaks(period, day) {
+                    continue;
                 }
-                if let Some((begin, end)) = period.shape.stopped()
-                    && period.days.contains(day)
-                {
-                    turns.ends.extend([midnight + begin, midnight + end]);
-                }
+                let (begin, ends) = match period.shape {
+                    Shape::Window { begin, end } => (Some(begin), vec![end]),
+                    Shape::From { begin } => (Some(begin), vec![0, DAY]),
+                    Shape::Until { end } => (None, vec![0, end, DAY]),
+                };
+                turns.begins.extend(begin.map(|time| midnight + time));
+                turns.ends.extend(ends.iter().map(|time| midnight + time));
             }
         }
         turns
@@ -330,7 +353,7 @@ impl Periods {
 /// What one period says by itself.
 #[derive(Debug)]
 pub(super) struct Said {
-    pub(super) wish: Wish,
+    pub(super) wish: Option<Wish>,
     /// The day that was judged.
     pub(super) day: Day,
     /// The readings at which its window of that day begins and ends, where it has such.

@@ -187,6 +187,56 @@ fn an_end_alone_stops_until_midnight_and_has_no_wish_before() {
 }
 
 #[test]
+fn on_days_that_are_not_its_own_a_one_sided_period_has_no_say() {
+    // A day each: none keeps another from stopping.
+    check_periods(
+        json!([{"weekdays": ["mon"], "end": "19:00"}, {"weekdays": ["tue"], "end": "14:00"}]),
+        "2026-06-14",
+        "2026-06-18",
+        &[
+            "Mon 06-15 19:00 stopped",
+            "Tue 06-16 00:00 any",
+            "Tue 06-16 14:00 stopped",
+            "Wed 06-17 00:00 any",
+        ],
+    );
+    // Beside windows, all other days are stopped; on its own day nothing starts.
+    check_periods(
+        json!([
+            {"weekdays": ["mon-thu"], "begin": "08:00", "end": "19:00"},
+            {"weekdays": ["fri"], "end": "17:00"},
+        ]),
+        "2026-06-18",
+        "2026-06-22",
+        &[
+            "Thu 06-18 08:00 running",
+            "Thu 06-18 19:00 stopped",
+            "Fri 06-19 00:00 any",
+            "Fri 06-19 17:00 stopped",
+            "Mon 06-22 08:00 running",
+            "Mon 06-22 19:00 stopped",
+        ],
+    );
+    check_periods(
+        json!([
+            {"weekdays": ["mon"], "begin": "09:00"},
+            {"weekdays": ["tue-thu"]},
+            {"weekdays": ["fri"], "end": "17:00"},
+        ]),
+        "2026-06-14",
+        "2026-06-22",
+        &[
+            "Mon 06-15 00:00 any",
+            "Mon 06-15 09:00 running",
+            "Fri 06-19 00:00 any",
+            "Fri 06-19 17:00 stopped",
+            "Mon 06-22 00:00 any",
+            "Mon 06-22 09:00 running",
+        ],
+    );
+}
+
+#[test]
 fn running_beats_any_beats_stopped() {
     // A window and a begin alone: outside of both there is no wish, so nothing is stopped.
     check_periods(
@@ -206,12 +256,16 @@ fn running_beats_any_beats_stopped() {
         "2026-06-15",
         &["Mon 06-15 08:00 running", "Mon 06-15 20:00 stopped"],
     );
-    // Two ends alone stop only where both do.
+    // Of two ends alone on one day the later stops.
     check_periods(
         json!([{"end": "19:00"}, {"weekdays": ["mon"], "end": "21:00"}]),
         "2026-06-15",
         "2026-06-16",
-        &["Mon 06-15 21:00 stopped", "Tue 06-16 00:00 any"],
+        &[
+            "Mon 06-15 21:00 stopped",
+            "Tue 06-16 00:00 any",
+            "Tue 06-16 19:00 stopped",
+        ],
     );
     // A begin alone and an end alone: the begin runs until midnight.
     check_periods(

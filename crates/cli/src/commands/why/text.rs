@@ -488,9 +488,13 @@ fn verdict(said: &PeriodExplanation) -> String {
         (fields, _) => Some(format!("{} {}", date(said.day), fields.join(", "))),
     };
     let mut words = match (why_not, said.wish) {
-        (None, wish) => format!("{wish}: {}", span(said)),
-        (Some(why_not), Wish::Any) => format!("no wish: {why_not}"),
-        (Some(why_not), Wish::Running | Wish::Stopped) => format!("no: {why_not}"),
+        (None, wish) => {
+            let wish = wish.map_or_else(String::new, |wish| wish.to_string());
+            format!("{wish}: {}", span(said))
+        }
+        (Some(why_not), Some(Wish::Any)) => format!("no wish: {why_not}"),
+        (Some(why_not), Some(Wish::Running | Wish::Stopped)) => format!("no: {why_not}"),
+        (Some(why_not), None) => format!("no say: {why_not}"),
     };
     for turn in [said.begins, said.ends].iter().flatten() {
         words.push_str(moved(turn));

@@ -1,8 +1,8 @@
 //! Periods with a begin or an end alone.
 //!
-//! There, such a period wants *stopped* on days that it does not name; here it has no wish then, and
-//! "no wish" beats the "stopped" of other periods. So each schedule with such a period is judged by
-//! what it does: the starts and stops of some years, there and here, must be the same.
+//! There, such a period wants *stopped* on days that it does not name; here it has no say then, and a
+//! schedule of such periods alone has no wish. So each schedule with such a period is judged by what
+//! it does: the starts and stops of some years, there and here, must be the same.
 
 use std::collections::BTreeSet;
 
@@ -14,46 +14,37 @@ const FIRST_DAY: Timestamp = Timestamp::constant(1_704_067_200, 0);
 const DAYS: i64 = 5 * 365 + 2;
 const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 
-/// How a schedule with one-sided periods may be written.
-#[derive(Debug, PartialEq, Eq)]
+/// How a schedule with one-sided periods is understood here, written as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// As it is: it means the same.
-    Same(Vec<PeriodDefinition>),
-    /// As it is: it starts and stops the same, but has no wish where it wanted stopped.
-    Looser(Vec<PeriodDefinition>),
-    /// With windows until or from midnight in place of the one-sided periods: it starts and stops
-    /// the same.
-    Windows(Vec<PeriodDefinition>),
+    /// It means the same.
+    Same,
+    /// It starts and stops the same, but has no wish where it wanted stopped.
+    Looser,
 }
 
-/// Finds a way to write the periods so that they start and stop as they did there.
-pub(super) fn read(periods: Vec<PeriodDefinition>) -> Option<Reading> {
+/// Compares what the periods do there and here; none where that differs.
+pub(super) fn read(periods: &[PeriodDefinition]) -> Option<Reading> {
     let names_days = |period: &PeriodDefinition| {
         let fields = [&period.weekdays, &period.monthdays, &period.months];
         fields.iter().any(|field| !field.is_empty())
     };
     let mut one_sided = periods.iter().filter(|period| is_one_sided(period));
     if !one_sided.any(names_days) {
-        return Some(Reading::Same(periods));
+        return Some(Reading::Same);
     }
-    let wanted = theirs(&periods)?;
-    if ours(&periods).as_ref() == Some(&wanted) {
-        return Some(Reading::Looser(periods));
+    if ours(periods)? != theirs(periods)? {
+        return None;
     }
-    let windows: Vec<_> = periods.into_iter().map(window).collect();
-    (ours(&windows)? == wanted).then_some(Reading::Windows(windows))
+    Some(if periods.iter().all(is_one_sided) {
+        Reading::Looser
+    } else {
+        Reading::Same
+    })
 }
 
-pub(super) fn is_one_sided(period: &PeriodDefinition) -> bool {
+fn is_one_sided(period: &PeriodDefinition) -> bool {
     period.begin.is_some() != period.end.is_some()
-}
-
-fn window(mut period: PeriodDefinition) -> PeriodDefinition {
-    if is_one_sided(&period) {
-        period.begin.get_or_insert_with(|| "00:00".to_owned());
-        period.end.get_or_insert_with(|| "24:00".to_owned());
-    }
-    period
 }
 
 /// The starts and stops of our reading; none if the periods are refused.
@@ -169,59 +160,53 @@ mod tests {
     }
 
     #[test]
-    fn every_day_means_the_same_and_some_days_are_looser() {
+    fn every_day_means_the_same_and_some_days_alone_are_looser() {
         for periods in [
             vec![period("", "", "19:00")],
             vec![period("", "08:00", ""), period("mon-fri", "07:00", "19:00")],
             vec![period("mon-fri", "08:00", "19:00")],
         ] {
-            assert_eq!(read(periods.clone()), Some(Reading::Same(periods)));
+            assert_eq!(read(&periods), Some(Reading::Same));
         }
-        let evenings = vec![period("mon-fri", "", "19:00")];
-        assert_eq!(read(evenings.clone()), Some(Reading::Looser(evenings)));
+        let evenings = [period("mon-fri", "", "19:00")];
+        assert_eq!(read(&evenings), Some(Reading::Looser));
     }
 
     #[test]
-    fn a_week_from_its_begin_to_its_end_becomes_windows() {
-        let week = vec![
+    fn some_days_beside_windows_mean_the_same() {
+        let week = [
             period("mon", "09:00", ""),
             period("tue-thu", "", ""),
             period("fri", "", "17:00"),
         ];
-        let windows = vec![
-            period("mon", "09:00", "24:00"),
-            period("tue-thu", "", ""),
-            period("fri", "00:00", "17:00"),
-        ];
-        assert_eq!(read(week), Some(Reading::Windows(windows)));
-    }
-
-    #[test]
-    fn what_neither_reading_does_is_not_read() {
-        // Runs from Monday's begin until Saturday there, and is never stopped here.
-        assert_eq!(read(vec![period("mon-fri", "08:00", "")]), None);
-        // Would start on Fridays, where nothing starts there.
-        let office_and_friday = vec![
+        assert_eq!(read(&week), Some(Reading::Same));
+        let office_and_friday = [
             period("mon-thu", "08:00", "19:00"),
             period("fri", "", "17:00"),
         ];
-        assert_eq!(read(office_and_friday), None);
+        assert_eq!(read(&office_and_friday), Some(Reading::Same));
+    }
+
+    #[test]
+    fn what_does_something_else_here_is_not_read() {
+        // Runs from Monday's begin until Saturday there, and is never stopped here.
+        assert_eq!(read(&[period("mon-fri", "08:00", "")]), None);
     }
 
     #[test]
     fn a_minute_between_two_runs_is_no_stop() {
-        let days = vec![
+        let days = [
             period("mon", "09:00", ""),
             period("tue", "00:00", "23:59"),
             period("wed-thu", "", ""),
             period("fri", "", "17:00"),
         ];
-        assert!(matches!(read(days), Some(Reading::Windows(_))));
+        assert_eq!(read(&days), Some(Reading::Same));
         // After this one there is no wish, and the minute before it is a stop.
-        let days = vec![
+        let days = [
             period("wed-thu", "00:00", "23:59"),
             period("fri", "", "17:00"),
         ];
-        assert_eq!(read(days), None);
+        assert_eq!(read(&days), Some(Reading::Same));
     }
 }

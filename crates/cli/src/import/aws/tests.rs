@@ -43,6 +43,12 @@ fn an_export_of_the_table_is_translated_line_by_line() {
     insta::assert_snapshot!(text, @r#"
     timezone = "Europe/London"
 
+    [schedules.friday]
+    periods = [
+      { weekdays = "mon-fri", begin = "09:00", end = "17:00" },
+      { weekdays = "fri", end = "17:00" },
+    ]
+
     [schedules.go-home]
     periods = [{ end = "17:00" }]
 
@@ -74,9 +80,9 @@ fn an_export_of_the_table_is_translated_line_by_line() {
 
     [schedules.week]
     periods = [
-      { weekdays = "mon", begin = "09:00", end = "24:00" },
+      { weekdays = "mon", begin = "09:00" },
       { weekdays = "tue-thu" },
-      { weekdays = "fri", begin = "00:00", end = "17:00" },
+      { weekdays = "fri", end = "17:00" },
     ]
     "#);
     insta::assert_snapshot!(remarks, @"
@@ -90,9 +96,7 @@ fn an_export_of_the_table_is_translated_line_by_line() {
     warning: schedule Scale Up & Down!: `hibernate` has no counterpart
     warning: schedule Scale Up & Down!: is called `scale-up-down` here, and in tags
     warning: period night: from 22:00 to 06:00 it never ran anything there, and is left out; here it would end on the next day
-    warning: schedule week: periods with only a begin or an end are written as windows until or from midnight, which start and stop at the same times
     left out: schedule running: has no periods, and is running by its override_status alone: give its resources an `offhours override`
-    left out: schedule friday: its periods with only a begin or an end, on some days only, mean something else here; write periods with both
     ");
 }
 

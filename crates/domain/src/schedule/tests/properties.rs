@@ -274,15 +274,21 @@ fn paint(minutes: &Minutes, periods: &[PeriodModel], holidays: &[Date]) -> Vec<W
     let count = minutes.readings.len();
     let mut running = vec![false; count];
     let mut open = vec![false; count];
+    let mut stopped = vec![false; count];
     for period in periods {
-        let mut stopped = vec![false; count];
+        let one_sided = period.begin.is_some() != period.end.is_some();
+        if !one_sided {
+            stopped.fill(true);
+        }
         for date in minutes.days().filter(|date| period.contains(*date)) {
             let reading = |minute: i64| date.at(0, 0, 0, 0) + SignedDuration::from_mins(minute);
+            let midnights = [0, 1440].map(|minute| minutes.last_showing(reading(minute)));
             let (begin, end) = match (period.begin, period.end) {
                 (None, Some(end)) => {
-                    let from = minutes.last_showing(reading(end));
-                    let to = minutes.last_showing(reading(1440));
-                    stopped[from..to.max(from)].fill(true);
+                    let [from, to] = midnights;
+                    let end = minutes.last_showing(reading(end)).clamp(from, to.max(from));
+                    open[from..end].fill(true);
+                    stopped[end..to.max(end)].fill(true);
                     continue;
                 }
                 (None, None) => (0, 1440),
@@ -291,17 +297,14 @@ fn paint(minutes: &Minutes, periods: &[PeriodModel], holidays: &[Date]) -> Vec<W
                 (Some(begin), Some(end)) => (begin, end),
             };
             if !holidays.contains(&date) {
+                if one_sided {
+                    let [from, to] = midnights;
+                    open[from..to.max(from)].fill(true);
+                }
                 let from = minutes.first_showing(reading(begin));
                 let to = minutes.last_showing(reading(end));
                 running[from..to.max(from)].fill(true);
             }
-        }
-        for (open, stopped) in open.iter_mut().zip(stopped) {
-            *open |= match (period.begin, period.end) {
-                (None, None) | (Some(_), Some(_)) => false,
-                (Some(_), None) => true,
-                (None, Some(_)) => !stopped,
-            };
         }
     }
     let gaps: Vec<usize> = (1..count - 1)
@@ -310,13 +313,15 @@ fn paint(minutes: &Minutes, periods: &[PeriodModel], holidays: &[Date]) -> Vec<W
     for index in gaps {
         running[index] = true;
     }
-    let wishes = running.iter().zip(open);
+    let wishes = running.iter().zip(open).zip(stopped);
     wishes
-        .map(|(running, open)| match (running, open) {
-            (true, _) => Wish::Running,
-            (false, true) => Wish::Any,
-            (false, false) => Wish::Stopped,
-        })
+        .map(
+            |((running, open), stopped)| match (running, open, stopped) {
+                (true, _, _) => Wish::Running,
+                (false, true, _) | (false, false, false) => Wish::Any,
+                (false, false, true) => Wish::Stopped,
+            },
+        )
         .collect()
 }
 
@@ -343,24 +348,27 @@ fn fire(minutes: &Minutes, start: Firing, stop: Firing, holidays: &[Date]) -> Ve
 /// The wish to which explained periods add up: running beats any, any beats stopped. What is
 /// explained as not matching must not say what it says when it matches.
 fn together(explained: &Evaluation) -> Wish {
-    let says = |wish| explained.periods.iter().any(|period| period.wish == wish);
+    let says = |wish| {
+        let mut periods = explained.periods.iter();
+        periods.any(|period| period.wish == Some(wish))
+    };
     for period in &explained.periods {
         let matching = match period.begins {
             Some(_) => Wish::Running,
             None => Wish::Stopped,
         };
         assert_eq!(
-            period.wish == matching,
+            period.wish == Some(matching),
             period.misses.is_empty(),
             "{period:?}"
         );
     }
     if explained.bridged || says(Wish::Running) {
         Wish::Running
-    } else if says(Wish::Any) {
-        Wish::Any
-    } else {
+    } else if says(Wish::Stopped) && !says(Wish::Any) {
         Wish::Stopped
+    } else {
+        Wish::Any
     }
 }
 
