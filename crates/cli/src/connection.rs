@@ -77,6 +77,16 @@ pub enum Functions {
 }
 
 impl Connection {
+    /// To a local store's file, or to AWS as the environment has it.
+    pub(crate) fn at(data: Option<PathBuf>) -> Self {
+        Self {
+            data,
+            profile: None,
+            region: None,
+            simulate: None,
+        }
+    }
+
     /// Opens the store to look at it.
     pub async fn open(&self) -> anyhow::Result<Session> {
         self.session(Purpose::Look).await

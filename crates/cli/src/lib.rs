@@ -3,6 +3,7 @@
 mod ago;
 pub mod apply;
 pub mod ask;
+mod candidates;
 pub mod carry_out;
 pub mod commands;
 pub mod configuration_file;
@@ -31,6 +32,7 @@ mod table;
 pub mod until;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap_complete::CompleteEnv;
 use environment::Clock;
 
 pub use exit::Exit;
@@ -93,9 +95,11 @@ enum Command {
 }
 
 impl Arguments {
-    /// What the command line says; ends the process where it cannot be followed.
+    /// What the command line says; ends the process where it cannot be followed, or where a shell
+    /// only wants it completed.
     #[must_use]
     pub fn of_command_line() -> Self {
+        CompleteEnv::with_factory(Self::command).complete();
         let matches = with_own_usage(Self::command()).get_matches();
         Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
     }

@@ -628,3 +628,35 @@ fn a_disk_without_room_is_named() {
                     works: ";
     assert!(stderr.starts_with(expected), "{stderr}");
 }
+
+/// What a shell is offered for the last of these words.
+fn offered(folder: &Path, words: &[&str]) -> Vec<String> {
+    let output = Command::new(env!("CARGO_BIN_EXE_offhours"))
+        .arg("--")
+        .args(words)
+        .current_dir(folder)
+        .envs([("COMPLETE", "fish")])
+        .output()
+        .expect("the command can be run");
+    let (code, stdout, stderr) = parts(&output);
+    assert_eq!((code, stderr.as_str()), (0, ""), "{words:?}");
+    let word = |line: &str| line.split('\t').next().unwrap_or_default().to_owned();
+    stdout.lines().map(word).collect()
+}
+
+#[test]
+fn a_shell_is_offered_the_names_of_the_store() {
+    let folder = folder_with_store("completed");
+    let status = ["offhours", "status", "--data", "store.db"];
+    let schedules = offered(&folder, &[&status[..], &["--schedule", ""]].concat());
+    assert_eq!(schedules, ["night-shift", "office-hours"]);
+    let begun = offered(&folder, &[&status[..], &["--schedule", "off"]].concat());
+    assert_eq!(begun, ["office-hours"]);
+    let commands = offered(&folder, &["offhours", "hist"]);
+    assert_eq!(commands, ["history"]);
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let (code, script, _) = parts(&offhours(&["completions", shell]));
+        assert_eq!(code, 0, "{shell}");
+        assert!(script.contains("COMPLETE"), "{shell}: {script}");
+    }
+}

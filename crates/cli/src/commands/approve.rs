@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::Format;
 use crate::{
-    Exit,
+    Exit, candidates,
     connection::{Connection, Session},
     exit::UsageError,
     lookup,
@@ -27,10 +27,10 @@ Examples:
   offhours approve --all")]
 pub struct Args {
     /// Resources, by reference or by unique name.
-    #[arg(value_name = "RESOURCE", required_unless_present_any = ["account", "all"])]
+    #[arg(value_name = "RESOURCE", required_unless_present_any = ["account", "all"], add = candidates::resources())]
     resources: Vec<String>,
     /// All that is held in this account.
-    #[arg(long, value_name = "NAME", conflicts_with = "resources")]
+    #[arg(long, value_name = "NAME", conflicts_with = "resources", add = candidates::accounts())]
     account: Option<AccountName>,
     /// All that is held.
     #[arg(long, conflicts_with_all = ["resources", "account"])]

@@ -10,6 +10,7 @@ use super::Format;
 use crate::{
     Exit,
     ask::confirm,
+    candidates,
     carry_out::{Command, Until, carry_out},
     configuration_file::count,
     connection::{Connection, Session, all_records},
@@ -32,13 +33,13 @@ A command by hand stands until the schedule's next edge. It is declined for what
 opted out, or under an enforced schedule. Exit code 3: done, and something needs a person.")]
 pub struct Args {
     /// Resources, by reference, by unique name or by a pattern with `*` and `?`.
-    #[arg(value_name = "RESOURCE", required_unless_present_any = ["schedule", "account"])]
+    #[arg(value_name = "RESOURCE", required_unless_present_any = ["schedule", "account"], add = candidates::resources())]
     resources: Vec<String>,
     /// All that follows this schedule.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["resources", "account"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["resources", "account"], add = candidates::schedules())]
     schedule: Option<ScheduleName>,
     /// All that follows some schedule in this account.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["resources", "schedule"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["resources", "schedule"], add = candidates::accounts())]
     account: Option<AccountName>,
     /// Say which requests would be sent, after a look at each resource, and send nothing.
     #[arg(long)]

@@ -1,11 +1,17 @@
 //! `offhours completions`: what a shell needs to complete the command line.
 
-use clap::CommandFactory as _;
-use clap_complete::Shell;
+use std::env;
 
-use crate::{Arguments, Exit, output};
+use anyhow::Context as _;
+use clap_complete::{Shell, env::Shells};
 
-/// Prints the completions for a shell.
+use crate::{Exit, output};
+
+/// Prints the completions for a shell: commands, options, and the names of schedules, accounts and
+/// resources.
+///
+/// The names are those of the store that `OFFHOURS_DATA` or --data names, otherwise of the stack at
+/// AWS, and while that does not answer those of the folder's offhours.toml.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -20,13 +26,18 @@ pub struct Args {
 
 /// Prints them.
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
+    let shell = args.shell.to_string();
+    let shells = Shells::builtins();
+    let shell = shells
+        .completer(&shell)
+        .context("this shell is not known")?;
+    // The script asks the program that printed it, wherever that is.
+    let program = env::current_exe()?;
+    let program = program
+        .to_str()
+        .context("the program's path is not UTF-8")?;
     let mut script = Vec::new();
-    clap_complete::generate(
-        args.shell,
-        &mut Arguments::command(),
-        "offhours",
-        &mut script,
-    );
+    shell.write_registration("COMPLETE", "offhours", "offhours", program, &mut script)?;
     output::print(&String::from_utf8(script)?)?;
     Ok(Exit::Done)
 }

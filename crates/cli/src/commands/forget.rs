@@ -17,6 +17,7 @@ use super::Format;
 use crate::{
     Exit,
     ask::confirm,
+    candidates,
     carry_out::whoever,
     configuration_file::count,
     connection::{Connection, Session},
@@ -45,7 +46,7 @@ Examples:
   offhours status --account do-main                  what a removed account has left")]
 pub struct Args {
     /// Resources, by reference; by unique name where the account is configured, or a size is owed.
-    #[arg(value_name = "RESOURCE", required = true)]
+    #[arg(value_name = "RESOURCE", required = true, add = candidates::resources())]
     resources: Vec<String>,
     /// Also what the next inventory may find again, as a new resource of its present size.
     #[arg(long)]

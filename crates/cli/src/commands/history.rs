@@ -15,7 +15,7 @@ use store::{Ending, Finished, HistoryEntry, Store};
 
 use super::{Format, local};
 use crate::{
-    Exit,
+    Exit, candidates,
     connection::{Connection, Session, all_records},
     instant::screen_zone,
     output::{self, Style},
@@ -43,10 +43,10 @@ overtaken (a person did the opposite meanwhile), let go (opted out meanwhile), t
 was wished meanwhile), kept (a person's size was kept), gone (deleted at the provider).")]
 pub struct Args {
     /// Only these, by reference or by name.
-    #[arg(value_name = "RESOURCE")]
+    #[arg(value_name = "RESOURCE", add = candidates::resources())]
     resources: Vec<String>,
     /// Only what was done under this schedule.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = candidates::schedules())]
     schedule: Option<ScheduleName>,
     /// From then on: 36h, 7d, 2026-10-01, "2026-10-01 09:00" or an instant. Days and local times
     /// are those of --schedule, or of all schedules if they share a zone, otherwise UTC.

@@ -15,7 +15,7 @@ use store::{Finished, HistoryEntry, InForce, Store};
 
 use super::{Format, local};
 use crate::{
-    Exit,
+    Exit, candidates,
     connection::{Connection, Session, all_records, readable},
     hours::{Collector, Grouping, Period, Prices, Report, Row},
     instant::screen_zone,
@@ -59,10 +59,10 @@ storage costs is left out. `~` marks an estimate. The prices are yours to say, f
   \"2 x db-s-4vcpu-8gb\" = 240.0")]
 pub struct Args {
     /// Only these, by reference or by name.
-    #[arg(value_name = "RESOURCE")]
+    #[arg(value_name = "RESOURCE", add = candidates::resources())]
     resources: Vec<String>,
     /// Only stops under this schedule.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = candidates::schedules())]
     schedule: Option<ScheduleName>,
     /// From then on: 36h, 30d, 2026-10-01, "2026-10-01 09:00" or an instant. Days and local times
     /// are those of --schedule, or of all schedules if they share a zone, otherwise UTC.

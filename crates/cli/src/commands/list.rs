@@ -29,6 +29,7 @@ use super::Format;
 use crate::{
     Exit,
     ago::ago,
+    candidates,
     connection::{Connection, Functions, Session, all_records, readable},
     exit::UsageError,
     listing::{Failure, Listing, Spinners, at_providers},
@@ -57,16 +58,16 @@ Examples:
 An account that cannot be listed does not hide the others; the exit code is then 1.")]
 pub struct Args {
     /// Only these: names or references, in which * stands for any text.
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", add = candidates::resources())]
     names: Vec<String>,
     /// Only of this account; may be given several times.
-    #[arg(long = "account", value_name = "NAME")]
+    #[arg(long = "account", value_name = "NAME", add = candidates::accounts())]
     accounts: Vec<AccountName>,
     /// Only of this kind; may be given several times.
     #[arg(long = "kind", value_parser = kind_parser(), value_name = "KIND")]
     kinds: Vec<ResourceKind>,
     /// Only what follows this schedule.
-    #[arg(long, value_name = "NAME", conflicts_with = "uncovered")]
+    #[arg(long, value_name = "NAME", conflicts_with = "uncovered", add = candidates::schedules())]
     schedule: Option<ScheduleName>,
     /// Only what no schedule covers.
     #[arg(long)]

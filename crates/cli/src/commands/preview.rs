@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::{Format, local};
 use crate::{
-    Exit,
+    Exit, candidates,
     configuration_file::{self, Listed},
     exit::UsageError,
     instant::{At, NextEdge},
@@ -44,7 +44,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", default_value = "offhours.toml")]
     config: PathBuf,
     /// Only this schedule.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = candidates::schedules())]
     schedule: Option<String>,
     /// The instant to judge, such as 2026-06-15T07:00:00Z, or "2026-06-15 09:00" in the schedule's
     /// own time zone [default: now].

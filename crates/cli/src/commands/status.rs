@@ -18,7 +18,7 @@ use store::{AccountState, InForce, RecordPages, Store};
 
 use super::Format;
 use crate::{
-    Exit,
+    Exit, candidates,
     connection::{Connection, Functions, Session, readable},
     instant::screen_zone,
     lookup::find,
@@ -58,13 +58,13 @@ Examples:
 )]
 pub struct Args {
     /// Only these, by reference or by unique name.
-    #[arg(value_name = "RESOURCE")]
+    #[arg(value_name = "RESOURCE", add = candidates::resources())]
     resources: Vec<String>,
     /// Only what follows this schedule.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = candidates::schedules())]
     schedule: Option<ScheduleName>,
     /// Only what is in this account.
-    #[arg(long, value_name = "NAME", conflicts_with = "resources")]
+    #[arg(long, value_name = "NAME", conflicts_with = "resources", add = candidates::accounts())]
     account: Option<AccountName>,
     /// Leave out what no schedule names.
     #[arg(long)]

@@ -20,7 +20,7 @@ use store::InForce;
 
 use super::Format;
 use crate::{
-    Exit,
+    Exit, candidates,
     connection::{Connection, readable},
     exit::UsageError,
     instant::At,
@@ -42,7 +42,7 @@ Examples:
   offhours why web-1 --at 2026-06-15T07:00:00Z --format json | jq .decision")]
 pub struct Args {
     /// By reference, or by unique name.
-    #[arg(value_name = "RESOURCE")]
+    #[arg(value_name = "RESOURCE", add = candidates::resources())]
     resource: String,
     /// The instant to explain, such as 2026-06-15T07:00:00Z, or "2026-06-15 09:00" in the time zone
     /// of the resource's schedule [default: now].

@@ -19,6 +19,7 @@ use super::{Format, here};
 use crate::{
     Exit,
     ask::confirm,
+    candidates,
     carry_out::whoever,
     connection::{Connection, Session, all_records},
     exit::UsageError,
@@ -151,10 +152,10 @@ struct ListArgs {
 struct TargetArgs {
     /// A resource, by reference or by unique name; or a schedule, as schedule:NAME, or by its name
     /// where no resource has that.
-    #[arg(value_name = "TARGET", required_unless_present = "schedule")]
+    #[arg(value_name = "TARGET", required_unless_present = "schedule", add = candidates::resources())]
     target: Option<String>,
     /// All that follows this schedule.
-    #[arg(long, value_name = "NAME", conflicts_with = "target")]
+    #[arg(long, value_name = "NAME", conflicts_with = "target", add = candidates::schedules())]
     schedule: Option<String>,
 }
 

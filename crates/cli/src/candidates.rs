@@ -1,0 +1,119 @@
+//! What a shell may complete a word to: the names that the store, or the folder's file, knows.
+
+use std::{
+    collections::BTreeSet,
+    env,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use clap_complete::{ArgValueCandidates, CompletionCandidate};
+
+use crate::{
+    configuration_file::{self, Listed},
+    connection::{Connection, all_records},
+};
+
+/// A person waits at the prompt: what takes longer is left out.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The schedules.
+pub(crate) fn schedules() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| listed(|names| names.schedules))
+}
+
+/// The accounts.
+pub(crate) fn accounts() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| listed(|names| names.accounts))
+}
+
+/// The resources, by name where that is unique and by reference elsewhere.
+pub(crate) fn resources() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| listed(|names| names.resources))
+}
+
+#[derive(Debug, Default)]
+struct Names {
+    schedules: BTreeSet<String>,
+    accounts: BTreeSet<String>,
+    resources: BTreeSet<String>,
+}
+
+/// What is known. Whatever fails is not for a prompt to say: then there are no names.
+fn listed(which: impl Fn(Names) -> BTreeSet<String>) -> Vec<CompletionCandidate> {
+    let runtime = tokio::runtime::Builder::new_multi_thread();
+    let Ok(runtime) = { runtime }.enable_all().build() else {
+        return Vec::new();
+    };
+    let stored = async {
+        let stored = tokio::time::timeout(PATIENCE, stored());
+        stored.await.ok().and_then(Result::ok)
+    };
+    let names = runtime.block_on(tokio::task::LocalSet::new().run_until(stored));
+    runtime.shutdown_background();
+    let names = which(names.or_else(of_file).unwrap_or_default());
+    names.into_iter().map(CompletionCandidate::new).collect()
+}
+
+async fn stored() -> anyhow::Result<Names> {
+    let store = Connection::at(data()).open().await?.store;
+    let configuration = store.in_force().await?.configuration;
+    let records = all_records(&store).await?;
+    let mut names = Names {
+        schedules: configuration
+            .schedules
+            .keys()
+            .map(ToString::to_string)
+            .collect(),
+        accounts: configuration
+            .accounts
+            .keys()
+            .map(ToString::to_string)
+            .collect(),
+        resources: BTreeSet::new(),
+    };
+    for record in &records {
+        let is_alone = records
+            .iter()
+            .filter(|other| other.name == record.name)
+            .count()
+            == 1;
+        names.resources.insert(if is_alone {
+            record.name.clone()
+        } else {
+            record.reference.to_string()
+        });
+    }
+    Ok(names)
+}
+
+fn of_file() -> Option<Names> {
+    let parsed = configuration_file::load(Path::new("offhours.toml"), Listed::NeedAccounts);
+    let configuration = parsed.ok()?.configuration;
+    Some(Names {
+        schedules: configuration
+            .schedules
+            .keys()
+            .map(ToString::to_string)
+            .collect(),
+        accounts: configuration
+            .accounts
+            .keys()
+            .map(ToString::to_string)
+            .collect(),
+        resources: BTreeSet::new(),
+    })
+}
+
+/// The store's file, if the line so far or the environment names one.
+fn data() -> Option<PathBuf> {
+    let words: Vec<_> = env::args_os().collect();
+    let after = words.windows(2).find(|pair| pair[0] == "--data");
+    let joined = words
+        .iter()
+        .find_map(|word| word.to_str()?.strip_prefix("--data="));
+    let named = after.map(|pair| pair[1].clone()).or(joined.map(Into::into));
+    named
+        .or_else(|| env::var_os("OFFHOURS_DATA"))
+        .map(PathBuf::from)
+}
