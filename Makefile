@@ -101,7 +101,7 @@ run: rust ## Build, then show a simulated day of the example fleet in about a mi
 .PHONY: test
 test: rehearsal $(CHECKOV_VENV)/installed ## Set up everything and run every test
 	@export PATH="$$PWD/$(VENV)/bin:$$PATH" OFFHOURS_PYTHON="$$PWD/$(VENV)/bin/python"; \
-	 pytest --quiet tests/infra; \
+	 PYTHONPATH=infra pytest --quiet tests/infra tests/rehearsal; \
 	 $(CARGO) test --workspace --locked --doc; \
 	 $(CARGO) test --workspace --locked --no-fail-fast --lib --bins --tests; \
 	 PYTHONPATH=infra OFFHOURS_PROGRAMS=$(PROGRAMS) OFFHOURS_SAM=$(VENV)/bin/sam \

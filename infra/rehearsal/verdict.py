@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,6 +10,12 @@ from typing import Any
 
 from .simulator import Simulator
 from .stack import Line, Stack
+
+LOGGED_WITHIN = 130.0
+"""Seconds until the log has every request: the longest invocation, and its delivery.
+
+A log is delivered when its invocation ends, so a younger change may be one that no log has yet.
+"""
 
 
 @dataclass(frozen=True)
@@ -33,7 +40,10 @@ class Change:
 
 
 def changes(stack: Stack, simulator: Simulator, since: float) -> list[Change]:
-    """Every accepted change, traced from the simulator's log back to the rule that led to it."""
+    """The accepted changes, each traced from the simulator's log back to the rule that led to it.
+
+    A change whose invocation may still be running is left out until the log has it.
+    """
     ticks = {short: stack.rule_of(short)[0] for short in ("dispatch", "poll-status")}
     asked = [line for short in ("stop", "start") for line in stack.lines(short, since)]
     seen = stack.lines("poll-status", since)
@@ -41,6 +51,8 @@ def changes(stack: Stack, simulator: Simulator, since: float) -> list[Change]:
     for entry in simulator.changes():
         by = _who_asked(entry, asked)
         if by is None:
+            if time.time() < _instant(entry["at"]) + LOGGED_WITHIN:
+                continue
             raise Untraced(entry)
         forced = "power cut" in by.message
         found.append(
