@@ -69,6 +69,12 @@ def test_the_webhooks_address_is_in_its_destination_alone(full):
     assert EVERYTHING["WebhookUrl"] not in json.dumps(full.outputs)
 
 
+def test_the_webhooks_connection_and_destination_are_named_after_the_stack(full):
+    for kind in ("Connection", "ApiDestination"):
+        (named,) = full.of_type(f"AWS::Events::{kind}").values()
+        assert named["Name"] == f"{NAME}-webhook"
+
+
 def test_the_webhooks_role_may_only_post_to_it(full):
     role = full.properties("WebhookRole")
     (trust,) = role["AssumeRolePolicyDocument"]["Statement"]

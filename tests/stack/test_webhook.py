@@ -67,10 +67,8 @@ def test_trouble_and_digests_are_posted_as_slack_reads_them(
         "DeadLetters": {"Arn": _dead_letters(came_round)},
     }
     connection = resolved(template["WebhookConnection"]["Properties"], known)
-    connection |= {"Name": f"{stack.name}-webhook"}
     known["WebhookConnection"] = {"Arn": events.create_connection(**connection)["ConnectionArn"]}
     destination = resolved(template["WebhookDestination"]["Properties"], known)
-    destination |= {"Name": f"{stack.name}-webhook"}
     made = events.create_api_destination(**destination)
     known["WebhookDestination"] = {"Arn": made["ApiDestinationArn"]}
     for rule in ("WebhookTroubleRule", "WebhookDigestRule"):
