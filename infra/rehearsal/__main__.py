@@ -20,7 +20,7 @@ from .emulator import Emulator, ministack
 from .examples import store_tokens
 from .processes import NotReady, end_on_termination
 from .simulator import Simulator, simulated
-from .stack import FUNCTIONS, Failed, Stack, deploy
+from .stack import FUNCTIONS, Failed, Stack, deploy, parameters
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "rehearsal"
@@ -94,8 +94,7 @@ def _places(arguments: argparse.Namespace, directory: Path) -> Iterator[Places]:
 def _deploy(arguments: argparse.Namespace, emulator: Emulator, clouds: str) -> Stack:
     say(f"Deploying {arguments.template.relative_to(ROOT)} as the stack {arguments.stack}.")
     began = time.monotonic()
-    parameters = {"DigitalOceanUrl": clouds, "HetznerUrl": clouds}
-    stack = deploy(emulator, arguments.sam, arguments.template, arguments.stack, parameters)
+    stack = deploy(emulator, arguments.sam, arguments.template, arguments.stack, parameters(clouds))
     say(f"It stands after {time.monotonic() - began:.0f} s:")
     for short in ("dispatch", "poll-status"):
         rule, schedule = stack.rule_of(short)

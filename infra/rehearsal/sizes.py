@@ -21,10 +21,9 @@ from .emulator import Emulator, ministack
 from .examples import standing, store_tokens
 from .processes import NotReady, end_on_termination
 from .simulator import Simulator, simulated
-from .stack import FUNCTIONS, Failed, Stack, deploy, timer
+from .stack import BUILT, FUNCTIONS, Failed, Stack, deploy, parameters, timer
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILT = ROOT / "target" / "lambda"
 MIB = 1024 * 1024
 
 MOST_ZIPPED = 4_000_000
@@ -116,10 +115,9 @@ rate_limit = { per_hour = 1000000 }""",
 
 def _deploy(arguments: argparse.Namespace, emulator: Emulator, simulator: Simulator) -> Stack:
     template = ROOT / "infra" / "template.yaml"
-    parameters = {"DigitalOceanUrl": simulator.url, "HetznerUrl": simulator.url}
     # The functions are invoked in turn, so that no minute has to be waited for.
-    parameters["Timers"] = "DISABLED"
-    stack = deploy(emulator, arguments.sam, template, "sizes", parameters)
+    given = parameters(simulator.url, Timers="DISABLED")
+    stack = deploy(emulator, arguments.sam, template, "sizes", given)
     store_tokens(emulator)
     return stack
 

@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from deploy import DeployError, built_for
+
 from .emulator import ROOT, Emulator
 
 FUNCTIONS = ("dispatch", "stop", "start", "poll-status")
 
-
-CRATES = Path(__file__).resolve().parents[2] / "crates"
+CHECKOUT = Path(__file__).resolve().parents[2]
+CRATES = CHECKOUT / "crates"
+BUILT = CHECKOUT / "target" / "lambda"
 
 
 class Failed(Exception):
@@ -46,9 +49,19 @@ def deploy(
     return Stack(emulator, name)
 
 
+def parameters(clouds: str, **others: str) -> dict[str, str]:
+    """The template's parameters for the functions as built, with both clouds at one address."""
+    try:
+        architecture = built_for(BUILT)
+    except DeployError as error:
+        raise Failed(str(error)) from None
+    ours = {"Architecture": architecture, "DigitalOceanUrl": clouds, "HetznerUrl": clouds}
+    return ours | others
+
+
 def for_sam(emulator: Emulator) -> dict[str, str]:
     """What the SAM CLI needs to find an emulator; it keeps its notes in the checkout."""
-    notes = str(CRATES.parent / "target" / "sam")
+    notes = str(CHECKOUT / "target" / "sam")
     return emulator.environment() | {"SAM_CLI_TELEMETRY": "0", "__SAM_CLI_APP_DIR": notes}
 
 

@@ -20,7 +20,7 @@ from rehearsal.emulator import Emulator, ministack
 from rehearsal.examples import store_tokens
 from rehearsal.processes import end_on_termination
 from rehearsal.simulator import Simulator, simulated
-from rehearsal.stack import Stack, deploy, for_sam, run
+from rehearsal.stack import Stack, deploy, for_sam, parameters, run
 from walks import Walks
 
 
@@ -112,9 +112,8 @@ def deployed(
     fleet = directory / "fleet.toml"
     fleet.write_text((EXAMPLE / "fleet.toml").read_text() + STUBBORN)
     with simulated(programs / "cloud-simulator", fleet, directory) as simulator:
-        parameters = {"DigitalOceanUrl": simulator.url, "HetznerUrl": simulator.url}
-        parameters["AlertEmail"] = "oncall@example.com"
-        stack = deploy(emulator, sam, TEMPLATE, "offhours", parameters)
+        given = parameters(simulator.url, AlertEmail="oncall@example.com")
+        stack = deploy(emulator, sam, TEMPLATE, "offhours", given)
         bus = Inbox.on_bus(emulator, stack.name)
         mails = Inbox.on_topic(emulator, stack.outputs()["AlertsTopic"])
         offhours = Offhours(programs / "offhours", emulator, stack.name)

@@ -15,7 +15,7 @@ from places import PACKAGES, TEMPLATE
 from rehearsal.command import Offhours
 from rehearsal.emulator import Emulator
 from rehearsal.simulator import simulated
-from rehearsal.stack import Stack
+from rehearsal.stack import Stack, parameters
 
 ENFORCED = [
     statement
@@ -68,7 +68,7 @@ def _create(emulator: Emulator, name: str, template: dict[str, Any], clouds: str
     # Too large to be sent along.
     body = json.dumps(template).encode()
     emulator.client("s3").put_object(Bucket=PACKAGES, Key=f"{name}.json", Body=body)
-    parameters = {"DigitalOceanUrl": clouds, "HetznerUrl": clouds, "Timers": "DISABLED"}
+    given = parameters(clouds, Timers="DISABLED")
     cloudformation.create_stack(
         StackName=name,
         TemplateURL=f"{emulator.url}/{PACKAGES}/{name}.json",
@@ -77,9 +77,7 @@ def _create(emulator: Emulator, name: str, template: dict[str, Any], clouds: str
             "CAPABILITY_NAMED_IAM",
             "CAPABILITY_AUTO_EXPAND",
         ],
-        Parameters=[
-            {"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()
-        ],
+        Parameters=[{"ParameterKey": key, "ParameterValue": value} for key, value in given.items()],
     )
     waiter = cloudformation.get_waiter("stack_create_complete")
     waiter.wait(StackName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 120})
