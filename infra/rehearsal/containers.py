@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from .emulator import Emulator
 from .simulator import Simulator
-from .stack import run
+from .stack import Failed, run
 
 COMPOSE = Path(__file__).with_name("compose.yaml")
 
@@ -28,6 +30,7 @@ class Places:
 @contextlib.contextmanager
 def localstack(programs: Path) -> Iterator[Places]:
     """LocalStack and the simulator, until the block ends."""
+    _require_compose()
     compose = ["docker", "compose", "--file", str(COMPOSE)]
     environment = dict(os.environ) | {"OFFHOURS_PROGRAMS": str(programs.resolve())}
     run([*compose, "up", "--detach", "--wait"], environment)
@@ -36,3 +39,20 @@ def localstack(programs: Path) -> Iterator[Places]:
         yield Places(emulator, Simulator("http://127.0.0.1:8100"), "http://simulator:8100")
     finally:
         run([*compose, "down", "--volumes"], environment)
+
+
+def _require_compose() -> None:
+    if sys.platform != "linux":
+        raise Failed(
+            "EMULATOR=localstack needs Linux: it mounts this machine's cloud-simulator "
+            "into a container"
+        )
+    try:
+        found = subprocess.run(["docker", "compose", "version"], capture_output=True, check=False)
+    except FileNotFoundError:
+        found = None
+    if found is None or found.returncode:
+        raise Failed(
+            "EMULATOR=localstack needs Docker with Compose, and `docker compose version` fails: "
+            "install both, or run `make stack`, which needs neither"
+        )

@@ -1,0 +1,79 @@
+"""LocalStack in containers, with a docker of our own that notes what it is asked to do."""
+
+from __future__ import annotations
+
+import json
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+from rehearsal import containers
+from rehearsal.stack import Failed
+
+
+class Docker:
+    """A program `docker` that notes its commands and fails at some of them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.notes = folder / "notes"
+        self.failing = folder / "failing"
+        program = folder / "docker"
+        program.write_text(
+            f"#!{sys.executable}\n"
+            "import json, os, pathlib, sys\n"
+            "command = next(one for one in sys.argv if one in ('version', 'up', 'down'))\n"
+            "ours = {k: v for k, v in os.environ.items() if k.startswith('OFFHOURS_')}\n"
+            f"with open({str(self.notes)!r}, 'a') as notes:\n"
+            "    print(json.dumps([command, ours]), file=notes)\n"
+            f"failing = pathlib.Path({str(self.failing)!r})\n"
+            "if failing.exists() and command in failing.read_text().split():\n"
+            "    sys.exit(f'{command} failed')\n"
+        )
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+
+    def fail_at(self, *commands: str) -> None:
+        self.failing.write_text(" ".join(commands))
+
+    def noted(self) -> list[tuple[str, dict[str, str]]]:
+        """Its commands but for the first question of its version."""
+        lines = [json.loads(line) for line in self.notes.read_text().splitlines()]
+        assert lines[0][0] == "version"
+        return [(command, environment) for command, environment in lines[1:]]
+
+    def commands(self) -> list[str]:
+        return [command for command, _ in self.noted()]
+
+
+@pytest.fixture
+def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Docker:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return Docker(tmp_path)
+
+
+def use(programs: Path) -> None:
+    with containers.localstack(programs):
+        pass
+
+
+def test_without_docker_it_says_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(Failed, match="needs Docker with Compose"):
+        use(tmp_path)
+
+
+def test_without_compose_it_says_what_is_missing(docker: Docker, tmp_path: Path) -> None:
+    docker.fail_at("version")
+    with pytest.raises(Failed, match="needs Docker with Compose"):
+        use(tmp_path)
+    assert docker.commands() == []
+
+
+def test_elsewhere_than_on_linux_it_says_so(
+    docker: Docker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(Failed, match="needs Linux"):
+        use(tmp_path)
