@@ -8,8 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from rehearsal import containers
 from rehearsal.stack import Failed
+
+WORK = ["up", "down"]
 
 
 class Docker:
@@ -54,6 +57,28 @@ def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Docker:
 def use(programs: Path) -> None:
     with containers.localstack(programs):
         pass
+
+
+def test_what_an_unfinished_start_left_is_removed(docker: Docker, tmp_path: Path) -> None:
+    docker.fail_at("up")
+    with pytest.raises(Failed, match="up failed"):
+        use(tmp_path)
+    assert docker.commands() == WORK
+
+
+def test_containers_that_cannot_be_removed_are_only_a_warning(
+    docker: Docker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    docker.fail_at("down")
+    use(tmp_path)
+    assert "warning: containers may be left" in capsys.readouterr().err
+    with pytest.raises(RuntimeError, match="the verdict"), containers.localstack(tmp_path):
+        raise RuntimeError("the verdict")
+
+
+def test_localstack_has_time_to_end_the_functions_containers() -> None:
+    localstack = yaml.safe_load(containers.COMPOSE.read_text())["services"]["localstack"]
+    assert localstack["stop_grace_period"] == "1m"
 
 
 def test_without_docker_it_says_what_is_missing(
