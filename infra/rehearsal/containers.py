@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .emulator import Emulator
+from .processes import free_port
 from .simulator import Simulator
 from .stack import Failed, run
 
@@ -32,11 +33,16 @@ def localstack(programs: Path) -> Iterator[Places]:
     """LocalStack and the simulator, until the block ends."""
     _require_compose()
     compose = ["docker", "compose", "--file", str(COMPOSE)]
-    environment = dict(os.environ) | {"OFFHOURS_PROGRAMS": str(programs.resolve())}
+    gateway, clouds = free_port(), free_port()
+    environment = dict(os.environ) | {
+        "OFFHOURS_PROGRAMS": str(programs.resolve()),
+        "OFFHOURS_LOCALSTACK_PORT": str(gateway),
+        "OFFHOURS_SIMULATOR_PORT": str(clouds),
+    }
     try:
         run([*compose, "up", "--detach", "--wait"], environment)
-        emulator = Emulator("http://127.0.0.1:4566")
-        yield Places(emulator, Simulator("http://127.0.0.1:8100"), "http://simulator:8100")
+        simulator = Simulator(f"http://127.0.0.1:{clouds}")
+        yield Places(Emulator(f"http://127.0.0.1:{gateway}"), simulator, "http://simulator:8100")
     finally:
         _down(compose, environment)
 

@@ -59,6 +59,17 @@ def use(programs: Path) -> None:
         pass
 
 
+def test_both_listen_on_free_ports(docker: Docker, tmp_path: Path) -> None:
+    with containers.localstack(tmp_path) as places:
+        pass
+    (up, environment), (down, _) = docker.noted()
+    assert [up, down] == WORK
+    ports = {environment["OFFHOURS_LOCALSTACK_PORT"], environment["OFFHOURS_SIMULATOR_PORT"]}
+    addresses = {places.emulator.url, places.simulator.url}
+    assert addresses == {f"http://127.0.0.1:{port}" for port in ports}
+    assert len(ports - {"4566", "8100"}) == 2
+
+
 def test_what_an_unfinished_start_left_is_removed(docker: Docker, tmp_path: Path) -> None:
     docker.fail_at("up")
     with pytest.raises(Failed, match="up failed"):
@@ -74,11 +85,6 @@ def test_containers_that_cannot_be_removed_are_only_a_warning(
     assert "warning: containers may be left" in capsys.readouterr().err
     with pytest.raises(RuntimeError, match="the verdict"), containers.localstack(tmp_path):
         raise RuntimeError("the verdict")
-
-
-def test_localstack_has_time_to_end_the_functions_containers() -> None:
-    localstack = yaml.safe_load(containers.COMPOSE.read_text())["services"]["localstack"]
-    assert localstack["stop_grace_period"] == "1m"
 
 
 def test_without_docker_it_says_what_is_missing(
@@ -102,3 +108,20 @@ def test_elsewhere_than_on_linux_it_says_so(
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(Failed, match="needs Linux"):
         use(tmp_path)
+
+
+def test_the_functions_network_has_a_name_of_its_own() -> None:
+    compose = yaml.safe_load(containers.COMPOSE.read_text())
+    network = compose["networks"]["default"]["name"]
+    assert compose["services"]["localstack"]["environment"]["LAMBDA_DOCKER_NETWORK"] == network
+
+
+def test_no_service_of_localstack_is_shut_out() -> None:
+    # The topic mails by SES once an address is subscribed.
+    localstack = yaml.safe_load(containers.COMPOSE.read_text())["services"]["localstack"]
+    assert "SERVICES" not in localstack["environment"]
+
+
+def test_localstack_has_time_to_end_the_functions_containers() -> None:
+    localstack = yaml.safe_load(containers.COMPOSE.read_text())["services"]["localstack"]
+    assert localstack["stop_grace_period"] == "1m"
