@@ -1,0 +1,1 @@
+"""Lets LocalStack run functions of provided.* runtimes without Docker and without downloads."""

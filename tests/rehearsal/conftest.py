@@ -1,0 +1,7 @@
+"""Finds LocalStack's plugin, which is installed only into LocalStack's own environment."""
+
+import sys
+from pathlib import Path
+
+PLUGIN = Path(__file__).resolve().parents[2] / "infra" / "localstack-plugin"
+sys.path.insert(0, str(PLUGIN))
