@@ -8,6 +8,9 @@ CARGO ?= cargo
 PYTHON ?= python3
 VENV := .venv
 EMULATOR_VENV := .emulator
+LOCALSTACK_VENV := .localstack
+# LocalStack 4.14 fails with any other Python.
+LOCALSTACK_PYTHON ?= python3.13
 CHECKOV_VENV := .checkov
 TOOLS := .tools
 # The oldest toolchain that the dependencies accept; Cargo.toml's rust-version.
@@ -15,7 +18,7 @@ RUST_VERSION := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 .PHONY: help
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-13s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-15s %s\n", $$1, $$2 }'
 
 # --- Set-up -----------------------------------------------------------------------------------
 
@@ -42,6 +45,17 @@ $(VENV)/installed $(EMULATOR_VENV)/installed $(CHECKOV_VENV)/installed: | python
 	@echo "Setting up $(@D) ..."
 	@$(PYTHON) -m venv $(@D)
 	@$(@D)/bin/pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+# LocalStack with our plugin, on a Python of its own.
+LOCALSTACK_PLUGIN := infra/localstack-plugin
+$(LOCALSTACK_VENV)/installed: tests/python/localstack.txt $(LOCALSTACK_PLUGIN)/pyproject.toml
+	@$(LOCALSTACK_PYTHON) -c 'import ensurepip, sys; sys.exit(sys.version_info[:2] != (3, 13))' 2>/dev/null || \
+	  { echo "LocalStack needs Python 3.13 with its venv module, and \`$(LOCALSTACK_PYTHON)\` is not it: install it, or set LOCALSTACK_PYTHON to its path" >&2; exit 1; }
+	@echo "Setting up $(@D) (half a gigabyte, a few minutes) ..."
+	@$(LOCALSTACK_PYTHON) -m venv $(@D)
+	@$(@D)/bin/pip install --quiet --disable-pip-version-check -r $<
+	@$(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable $(LOCALSTACK_PLUGIN)
 	@touch $@
 
 # cargo-deny, pinned, inside the checkout.
@@ -74,16 +88,33 @@ deploy: $(VENV)/installed ## Deploy what was built (asks the first time, and wit
 # The functions, the command and the simulator, all built, and what runs and deploys them.
 PROGRAMS = $${CARGO_TARGET_DIR:-target}/debug
 REHEARSAL = PYTHONPATH=infra $(VENV)/bin/python -m
-.PHONY: rehearsal
-rehearsal: build $(EMULATOR_VENV)/installed
+.PHONY: programs
+programs: build
 	@$(CARGO) build --locked --package offhours --package cloud-simulator
 
+.PHONY: rehearsal
+rehearsal: programs $(EMULATOR_VENV)/installed
+
+# What LocalStack runs on without Docker: its environment, and a DynamoDB engine.
+.PHONY: localstack
+localstack: $(LOCALSTACK_VENV)/installed rust
+	@$(CARGO) build --locked --package store --example engine
+
 EMULATOR ?= ministack
+# What each emulator needs, besides the programs.
+NEEDED_ministack := $(EMULATOR_VENV)/installed
+NEEDED_localstack := localstack
+NEEDED_localstack-docker :=
+.PHONY: emulator
+emulator:
+	@case "$(EMULATOR)" in ministack | localstack | localstack-docker) ;; \
+	  *) echo "EMULATOR is ministack, localstack or localstack-docker, not $(EMULATOR)" >&2; exit 1 ;; esac
+
 .PHONY: stack
-stack: rehearsal ## Deploy to an emulator and watch real minutes (EMULATOR=localstack, KEEP=1)
-	@case "$(EMULATOR)" in ministack | localstack) ;; *) echo "EMULATOR is ministack or localstack, not $(EMULATOR)" >&2; exit 1 ;; esac
+stack: emulator $(NEEDED_$(EMULATOR)) programs ## Deploy to an emulator and watch real minutes (EMULATOR=localstack, KEEP=1)
 	@$(REHEARSAL) rehearsal --emulator $(EMULATOR) $(if $(KEEP),--keep) --programs $(PROGRAMS) \
-	   --sam $(VENV)/bin/sam --ministack $(EMULATOR_VENV)/bin/ministack
+	   --sam $(VENV)/bin/sam --ministack $(EMULATOR_VENV)/bin/ministack \
+	   --localstack $(LOCALSTACK_VENV)/bin/python
 
 .PHONY: sizes
 sizes: rehearsal ## Print each function's archive size, and its memory for a thousand resources
@@ -155,5 +186,5 @@ bench: rust ## Measure schedule evaluation, and the commands on much
 
 .PHONY: clean
 clean: ## Remove everything that was built or set up
-	@rm -rf $(VENV) $(EMULATOR_VENV) $(CHECKOV_VENV) $(TOOLS)
+	@rm -rf $(VENV) $(EMULATOR_VENV) $(LOCALSTACK_VENV) $(CHECKOV_VENV) $(TOOLS)
 	@$(CARGO) clean

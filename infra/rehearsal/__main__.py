@@ -13,9 +13,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from . import verdict
+from . import containers, native, verdict
 from .command import Offhours
-from .containers import Places, localstack
+from .containers import Places
 from .emulator import Emulator, ministack
 from .examples import store_tokens
 from .processes import NotReady, end_on_termination
@@ -24,6 +24,7 @@ from .stack import FUNCTIONS, Failed, Stack, deploy, parameters
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "rehearsal"
+EMULATORS = ("ministack", "localstack", "localstack-docker")
 FOLLOWED = 5
 """Resources of the example fleet that follow its schedule."""
 PATIENCE = 15 * 60.0
@@ -51,8 +52,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--template", type=Path, default=ROOT / "infra" / "template.yaml")
     parser.add_argument("--programs", type=Path, required=True, help="folder of our programs")
     parser.add_argument("--sam", type=Path, required=True, help="the SAM CLI")
-    parser.add_argument("--emulator", choices=("ministack", "localstack"), default="ministack")
+    parser.add_argument("--emulator", choices=EMULATORS, default="ministack")
     parser.add_argument("--ministack", type=Path, required=True, help="the program of ministack")
+    parser.add_argument("--localstack", type=Path, required=True, help="the Python of LocalStack")
     parser.add_argument("--stack", default="offhours", help="the stack's name")
     parser.add_argument("--keep", action="store_true", help="stay up after the verdict")
     return parser.parse_args()
@@ -78,17 +80,30 @@ def _rehearse(arguments: argparse.Namespace, directory: Path) -> int:
 @contextlib.contextmanager
 def _places(arguments: argparse.Namespace, directory: Path) -> Iterator[Places]:
     """AWS and the clouds on this machine, until the block ends."""
-    if arguments.emulator == "localstack":
+    if arguments.emulator == "localstack-docker":
         say("Starting LocalStack and the simulator of both clouds in containers.")
-        with localstack(arguments.programs) as places:
+        with containers.localstack(arguments.programs) as places:
             yield places
         return
-    say("Starting ministack, the AWS emulator, with its roles enforced.")
-    with ministack(arguments.ministack, directory) as emulator:
+    with _emulator(arguments, directory) as emulator:
         say("Starting the simulator of both clouds.")
         program = arguments.programs / "cloud-simulator"
         with simulated(program, EXAMPLE / "fleet.toml", directory) as simulator:
             yield Places(emulator, simulator, simulator.url)
+
+
+@contextlib.contextmanager
+def _emulator(arguments: argparse.Namespace, directory: Path) -> Iterator[Emulator]:
+    """AWS on this machine without Docker."""
+    if arguments.emulator == "localstack":
+        say("Starting LocalStack, its functions as processes, its tables on dynoxide.")
+        engine = arguments.programs / "examples" / "engine"
+        with native.localstack(arguments.localstack, engine, directory) as emulator:
+            yield emulator
+        return
+    say("Starting ministack, the AWS emulator, with its roles enforced.")
+    with ministack(arguments.ministack, directory) as emulator:
+        yield emulator
 
 
 def _deploy(arguments: argparse.Namespace, emulator: Emulator, clouds: str) -> Stack:

@@ -50,7 +50,7 @@ def localstack(programs: Path) -> Iterator[Places]:
 def _require_compose() -> None:
     if sys.platform != "linux":
         raise Failed(
-            "EMULATOR=localstack needs Linux: it mounts this machine's cloud-simulator "
+            "EMULATOR=localstack-docker needs Linux: it mounts this machine's cloud-simulator "
             "into a container"
         )
     try:
@@ -59,8 +59,8 @@ def _require_compose() -> None:
         found = None
     if found is None or found.returncode:
         raise Failed(
-            "EMULATOR=localstack needs Docker with Compose, and `docker compose version` fails: "
-            "install both, or run `make stack`, which needs neither"
+            "EMULATOR=localstack-docker needs Docker with Compose, and `docker compose version` "
+            "fails: install both, or use EMULATOR=localstack, which needs neither"
         )
 
 

@@ -64,11 +64,12 @@ def ministack(program: Path, directory: Path) -> Iterator[Emulator]:
         "TMPDIR": str(directory),
     }
     log = directory / "ministack.log"
-    with running([str(program)], log, lambda: _answers(f"{url}/_ministack/health"), environment):
+    with running([str(program)], log, lambda: answers(f"{url}/_ministack/health"), environment):
         yield Emulator(url)
 
 
-def _answers(url: str) -> bool:
+def answers(url: str) -> bool:
+    """Whether a health check succeeds."""
     try:
         with urllib.request.urlopen(url, timeout=2) as answer:
             return answer.status == 200

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 PATIENCE = 30.0
-"""Seconds that a program gets to start, and to end."""
+"""Seconds that a program gets to start, unless it needs more, and to end."""
 
 
 class NotReady(Exception):
@@ -33,7 +33,11 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def running(
-    command: list[str], log: Path, ready: Callable[[], bool], env: dict[str, str]
+    command: list[str],
+    log: Path,
+    ready: Callable[[], bool],
+    env: dict[str, str],
+    patience: float = PATIENCE,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Runs a program, its output in `log`, from when it is ready until the block ends."""
     with log.open("wb") as output:
@@ -41,14 +45,16 @@ def running(
             command, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output
         )
     try:
-        _wait(process, log, ready)
+        _wait(process, log, ready, patience)
         yield process
     finally:
         _end(process)
 
 
-def _wait(process: subprocess.Popen[bytes], log: Path, ready: Callable[[], bool]) -> None:
-    until = time.monotonic() + PATIENCE
+def _wait(
+    process: subprocess.Popen[bytes], log: Path, ready: Callable[[], bool], patience: float
+) -> None:
+    until = time.monotonic() + patience
     while not ready():
         if process.poll() is not None or time.monotonic() > until:
             said = log.read_text(errors="replace").strip().splitlines()[-5:]
