@@ -138,6 +138,11 @@ test: rehearsal $(CHECKOV_VENV)/installed ## Set up everything and run every tes
 	 PYTHONPATH=infra OFFHOURS_PROGRAMS=$(PROGRAMS) OFFHOURS_SAM=$(VENV)/bin/sam \
 	   OFFHOURS_MINISTACK=$(EMULATOR_VENV)/bin/ministack pytest --quiet tests/stack
 
+.PHONY: test-localstack
+test-localstack: localstack programs ## Run the deployed stack's tests on LocalStack, where they can pass
+	@PYTHONPATH=infra OFFHOURS_PROGRAMS=$(PROGRAMS) OFFHOURS_SAM=$(VENV)/bin/sam \
+	   OFFHOURS_LOCALSTACK=$(LOCALSTACK_VENV)/bin/python $(VENV)/bin/pytest --quiet -rs tests/stack
+
 .PHONY: readme
 readme: rust ## Write anew what the commands print in README.md and docs
 	@OFFHOURS_UPDATE_README=1 $(CARGO) test --quiet --locked --package tests -- evening

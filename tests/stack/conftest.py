@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from emulators import LOCALSTACK
 from fleets import FOLLOWED, STUBBORN
 from inbox import Inbox
 from places import EXAMPLE, PACKAGES, TEMPLATE
-from rehearsal import verdict
+from rehearsal import native, verdict
 from rehearsal.command import Offhours
 from rehearsal.emulator import Emulator, ministack
 from rehearsal.examples import store_tokens
@@ -32,7 +33,8 @@ def pytest_configure() -> None:
 def _setting(name: str) -> Path:
     value = os.environ.get(name)
     if not value:
-        pytest.exit(f"{name} is not set: run the tests with `make test`", returncode=2)
+        runs = "`make test` or `make test-localstack`"
+        pytest.exit(f"{name} is not set: run the tests with {runs}", returncode=2)
     return Path(value)
 
 
@@ -49,9 +51,14 @@ def sam() -> Path:
 
 
 @pytest.fixture(scope="session")
-def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
-    """The emulator, its roles enforced, for all tests."""
+def emulator(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
+    """One emulator for all tests: ministack, its roles enforced, or LocalStack."""
     directory = tmp_path_factory.mktemp("emulator")
+    if LOCALSTACK:
+        engine = programs / "examples" / "engine"
+        with native.localstack(LOCALSTACK, engine, directory) as emulator:
+            yield emulator
+        return
     with ministack(_setting("OFFHOURS_MINISTACK"), directory) as emulator:
         yield emulator
 
@@ -124,11 +131,11 @@ def deployed(
 
 
 @pytest.fixture(scope="session")
-def came_round(deployed: Deployed, walks: object) -> Deployed:
-    """The deployed stack after EventBridge's minutes have stopped and started everything.
-
-    The walks under other roles pass the time meanwhile.
-    """
+def came_round(deployed: Deployed, request: pytest.FixtureRequest) -> Deployed:
+    """The deployed stack after EventBridge's minutes have stopped and started everything."""
+    if not LOCALSTACK:
+        # The walks under other roles pass the time meanwhile.
+        request.getfixturevalue("walks")
     until = time.time() + 15 * 60
     while True:
         changes = verdict.changes(deployed.stack, deployed.simulator, deployed.began)

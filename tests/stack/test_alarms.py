@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 from conftest import Deployed
+from emulators import alarming
 from paths import expect
+
+pytestmark = alarming
 
 GAUGES = (
     "Failed",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Deployed
+from emulators import refusing
 from places import EXAMPLE
 
 Person = Callable[[str], tuple[str, str]]
@@ -73,6 +74,7 @@ def test_a_policy_is_enough_for_its_commands(
     assert "denied" not in (done.stdout + done.stderr).lower(), told(done)
 
 
+@refusing
 @pytest.mark.parametrize(
     ("policy", "command"),
     [(policy, command) for policy, commands in MAY_NOT.items() for command in commands],
@@ -86,6 +88,7 @@ def test_a_policy_is_not_enough_for_more(
     assert "error" in done.stderr, told(done)
 
 
+@refusing
 def test_doctor_tells_a_viewer_what_he_may_not_ask(came_round: Deployed, person: Person) -> None:
     done = came_round.offhours.run("doctor", key=person("viewer"))
     assert done.returncode == 1, told(done)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from concurrent.futures import Future
 
 import pytest
+from emulators import refusing
 from paths import NoWay
 from rehearsal.stack import Failed
 from roles import Statement
 from walks import ENFORCED, WHOLE
+
+pytestmark = refusing
 
 
 def test_every_path_passes_under_the_roles_as_they_are(walks: dict[str, Future[None]]) -> None:

@@ -1,7 +1,7 @@
-"""The webhook's connection, destination and rule, made of the template's own properties.
+"""The webhook's connection, destination and rules.
 
-The emulator's CloudFormation knows neither destinations nor connections, so they are made through
-the events API instead.
+ministack's CloudFormation has neither connections nor destinations, so the posts are seen from ones
+that the events API makes of the template's own properties.
 """
 
 from __future__ import annotations
@@ -17,7 +17,11 @@ from typing import Any
 import pytest
 import roles
 from conftest import Deployed
+from emulators import deploying_webhooks
 from paths import expect
+from places import TEMPLATE
+from rehearsal.emulator import Emulator
+from rehearsal.stack import deploy, parameters
 
 
 class Webhook:
@@ -96,6 +100,19 @@ def test_trouble_and_digests_are_posted_as_slack_reads_them(
     assert body.keys() == {"text"}
     assert "refused" in body["text"]
     assert headers["x-offhours"] == stack.name
+
+
+@deploying_webhooks
+def test_a_stack_with_a_webhook_deploys(emulator: Emulator, sam: Path) -> None:
+    url = "https://hooks.example.com/services/T0/B0/secret"
+    given = parameters("http://127.0.0.1:9", Timers="DISABLED", WebhookUrl=url)
+    deploy(emulator, sam, TEMPLATE, "hooked", given)
+    events = emulator.client("events")
+    (destination,) = events.list_api_destinations(NamePrefix="hooked-")["ApiDestinations"]
+    assert destination["InvocationEndpoint"] == url
+    for rule in ("hooked-webhook-trouble", "hooked-webhook-digest"):
+        (target,) = events.list_targets_by_rule(Rule=rule, EventBusName="hooked")["Targets"]
+        assert target["Arn"] == destination["ApiDestinationArn"]
 
 
 def resolved(value: Any, known: dict[str, Any]) -> Any:
