@@ -30,7 +30,10 @@ class Change:
     rule: str
     function: str
     seen: str | None
-    """When poll-status saw the end of it."""
+    """When poll-status saw the end of it, by the time of its line in the log.
+
+    An emulator stamps all lines of an invocation when it ends, so this may be that much late.
+    """
 
     def told(self) -> str:
         """One line of the verdict."""

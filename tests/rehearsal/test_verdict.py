@@ -57,6 +57,12 @@ def test_a_change_is_traced_to_the_function_and_the_rule() -> None:
     assert (change.function, change.rule) == ("offhours-stop", "offhours-dispatch")
 
 
+def test_a_line_that_is_stamped_when_its_invocation_ends_is_found() -> None:
+    now = time.time()
+    (change,) = verdict.changes(Logs(asked(now)), Clouds(now - 119), 0)
+    assert change.name == "ci-1"
+
+
 @pytest.mark.parametrize("age", [0, 3, 119])
 def test_a_change_whose_invocation_may_still_run_is_left_out(age: float) -> None:
     # A log is delivered when the invocation ends, and the simulator knows the request before.
