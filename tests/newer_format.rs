@@ -2,13 +2,20 @@
 
 use aws_sdk_dynamodb::{Client, types::AttributeValue};
 use cloud_simulator::Act;
-use domain::record::Phase;
+use domain::{configuration::Generation, record::Phase};
 use environment::aws::local_config;
 use lifecycle::Event;
+use offhours::local::engine;
 use serde_json::json;
-use store::item::{Item, account_state_key, record_key};
+use store::{
+    Store, Tables,
+    item::{Item, account_state_key, generation_key, record_key},
+};
 
-use crate::support::{World, monday, office_hours, one_of_each_kind, reference, run};
+use crate::{
+    programs::Terminal,
+    support::{World, any_port, monday, office_hours, one_of_each_kind, parse, reference, run},
+};
 
 const SERVER: &str = "hz-eu/server/11";
 const RESOURCES: &str = "offhours-resources";
@@ -16,7 +23,7 @@ const ACCOUNT_STATES: &str = "offhours-accounts";
 
 /// Has a newer program write an item, and returns it as it is then.
 async fn rewrite(world: &World, table: &str, key: Item) -> Item {
-    let client = engine(world);
+    let client = client(world);
     let mut item = stored(world, table, key).await;
     item.insert("format".to_owned(), AttributeValue::N("2".to_owned()));
     let put = client.put_item().table_name(table);
@@ -25,12 +32,12 @@ async fn rewrite(world: &World, table: &str, key: Item) -> Item {
 }
 
 async fn stored(world: &World, table: &str, key: Item) -> Item {
-    let get = engine(world).get_item().table_name(table);
+    let get = client(world).get_item().table_name(table);
     let answer = get.set_key(Some(key)).send().await.unwrap();
     answer.item.unwrap()
 }
 
-fn engine(world: &World) -> Client {
+fn client(world: &World) -> Client {
     let address = world.local.engine_address;
     Client::new(&local_config(&format!("http://{address}")))
 }
@@ -93,5 +100,44 @@ fn an_account_whose_state_is_newer_is_not_listed_and_the_other_goes_on() {
         assert!(matches!(record.phase, Phase::Settled { .. }));
         let state = stored(&world, ACCOUNT_STATES, account_state_key(&account)).await;
         assert_eq!(state, newer);
+    });
+}
+
+#[test]
+fn an_older_command_replaces_a_configuration_that_it_cannot_read() {
+    const SCHEDULES: &str = "offhours-schedules";
+    run(async {
+        let terminal = Terminal::new("12:00:00").await;
+        let configuration = office_hours("", "", "");
+        terminal.local(&configuration, "12:03:00").await;
+        terminal.write(&configuration);
+        let engine = engine::serve(Some(&terminal.data), any_port()).await;
+        let config = local_config(&format!("http://{}", engine.unwrap()));
+        let client = Client::new(&config);
+        let items = client.scan().table_name(SCHEDULES).send().await.unwrap();
+        let first = AttributeValue::S(generation_key(Generation(1)));
+        let of_the_first = |item: &Item| item["generation_key"] == first;
+        for mut item in items.items.unwrap().into_iter().filter(of_the_first) {
+            item.insert("format".to_owned(), AttributeValue::N("2".to_owned()));
+            let put = client.put_item().table_name(SCHEDULES);
+            put.set_item(Some(item)).send().await.unwrap();
+        }
+
+        let refused = terminal.run(&["list"]).await;
+        assert_eq!(refused.code, Some(1), "{}", refused.stdout);
+        assert!(refused.stderr.contains("newer than this program knows"));
+        let applied = terminal.run(&["apply", "--yes"]).await;
+        assert_eq!(applied.code, Some(0), "{}", applied.stderr);
+        let warning = "warning: a newer offhours than this one wrote generation 1: it cannot be \
+                       compared, and all of it is replaced\n";
+        assert!(applied.stderr.contains(warning), "{}", applied.stderr);
+        let store = Store::connect(&config, Tables::prefixed("offhours-"));
+        let in_force = store.in_force().await.unwrap().configuration;
+        assert_eq!(in_force.generation, Generation(2));
+        assert!(in_force.says_the_same(&parse(&configuration)));
+        // Nothing joined anew by that.
+        let record = store.record(&reference(SERVER)).await.unwrap().unwrap();
+        assert!(record.opted_in && !record.held);
+        assert_eq!(record.handled.unwrap().generation, Generation(1));
     });
 }

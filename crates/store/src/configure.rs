@@ -44,7 +44,8 @@ pub enum ApplyError {
 
 impl Store {
     /// Writes `configuration` as a generation after `configuration.generation` and makes it hold,
-    /// all or nothing; then makes every record due that it concerns.
+    /// all or nothing; then makes every record due that it concerns. One that a newer program wrote
+    /// is replaced like any other: so an older release comes back to work.
     ///
     /// Returns the new generation: the next number, or a later one if an apply that did not
     /// succeed has taken that, or if a record was handled under it before the table was restored
@@ -68,7 +69,7 @@ impl Store {
         now: Timestamp,
     ) -> Result<Generation, ApplyError> {
         let mut configuration = self.configuration(to).await?;
-        configuration.take_back_renames(&self.configuration(replaces).await?);
+        configuration.take_back_renames(&self.configuration_if_known(replaces).await?);
         configuration.generation = replaces;
         self.bring_into_force(&configuration, (author, Some(to)), now)
             .await
@@ -85,7 +86,7 @@ impl Store {
         if self.present().await?.head.generation != replaces {
             return Err(ApplyError::Overtaken);
         }
-        let before = self.configuration(replaces).await?;
+        let before = self.configuration_if_known(replaces).await?;
         // What an earlier apply did not carry over: this one may give the account a third name.
         self.carry_over_all(&before, now).await?;
         let accounts = before.accounts.keys().chain(configuration.accounts.keys());

@@ -87,6 +87,13 @@ impl StoreError {
         matches!(self, Self::Format(_) | Self::Malformed(_))
     }
 
+    /// Whether a newer program wrote what cannot be read.
+    #[must_use]
+    pub fn is_newer(&self) -> bool {
+        let is_within = matches!(self, Self::Configuration { source, .. } if source.is_newer());
+        is_within || matches!(self, Self::Format(_))
+    }
+
     /// Whether there is no such table: nothing was set up there.
     #[must_use]
     pub fn is_missing_table(&self) -> bool {

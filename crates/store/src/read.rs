@@ -101,12 +101,7 @@ impl Reader {
 
     /// What one generation says.
     pub async fn configuration(&self, generation: Generation) -> Result<Configuration, StoreError> {
-        let mut configuration = Configuration {
-            generation,
-            settings: Settings::default(),
-            accounts: BTreeMap::new(),
-            schedules: BTreeMap::new(),
-        };
+        let mut configuration = says_nothing(generation);
         let key = item::generation_key(generation);
         for item in self.partition(&self.tables.schedules, &key).await? {
             match whole(item, item::to_configuration_item)? {
@@ -121,6 +116,27 @@ impl Reader {
             configuration.accounts.insert(name, account);
         }
         Ok(configuration)
+    }
+
+    /// [`Self::configuration`], or one that says nothing if a newer program wrote it.
+    pub(crate) async fn configuration_if_known(
+        &self,
+        generation: Generation,
+    ) -> Result<Configuration, StoreError> {
+        match self.configuration(generation).await {
+            Err(error) if error.is_newer() => Ok(says_nothing(generation)),
+            read => read,
+        }
+    }
+
+    /// [`Self::in_force`] where a newer program wrote the configuration, which says nothing here.
+    pub async fn in_force_without_configuration(&self) -> Result<InForce, StoreError> {
+        let present = self.present().await?;
+        Ok(InForce {
+            configuration: Arc::new(says_nothing(present.head.generation)),
+            overrides: present.overrides,
+            since: present.head.applied_at,
+        })
     }
 
     /// What is in force: the configuration and the overrides.
@@ -372,5 +388,14 @@ impl InForce {
             configuration: &self.configuration,
             overrides: &self.overrides,
         }
+    }
+}
+
+fn says_nothing(generation: Generation) -> Configuration {
+    Configuration {
+        generation,
+        settings: Settings::default(),
+        accounts: BTreeMap::new(),
+        schedules: BTreeMap::new(),
     }
 }

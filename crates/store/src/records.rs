@@ -14,9 +14,14 @@ use crate::{
 const PAGE: i32 = 1_000;
 
 impl Reader {
-    /// All accounts that may have records: the configured ones, and those that once were.
+    /// All accounts that may have records: the configured ones, and those that once were. Of a
+    /// configuration that a newer program wrote, those whose state is known.
     pub async fn accounts(&self) -> Result<BTreeSet<AccountName>, StoreError> {
-        let configured = self.in_force().await?.configuration;
+        let configured = match self.in_force().await {
+            Err(error) if error.is_newer() => self.in_force_without_configuration().await?,
+            read => read?,
+        };
+        let configured = configured.configuration;
         let known = self.account_states().await?;
         let newer = known.unreadable.iter().filter_map(Unreadable::account);
         Ok(configured

@@ -254,6 +254,9 @@ pub(super) struct Plan {
     accounts: Vec<AccountTrial>,
     /// What is allowed and looks like a mistake.
     warnings: Vec<Problem>,
+    /// Whether a newer program wrote what is in force: it cannot be compared, and all of it is
+    /// replaced.
+    replaces_newer: bool,
     /// How many records were handled under a later generation than the one in force: the table of
     /// the schedules was restored from a backup, and applying takes a later number.
     ahead: usize,
@@ -278,7 +281,12 @@ impl Plan {
         mut wanted: Wanted,
         head: Option<LogEntry>,
     ) -> anyhow::Result<Self> {
-        let in_force = session.store.in_force().await?;
+        let (in_force, replaces_newer) = match session.store.in_force().await {
+            Err(error) if error.is_newer() => {
+                (session.store.in_force_without_configuration().await?, true)
+            }
+            read => (read?, false),
+        };
         let generation = in_force.configuration.generation;
         // What is written follows what it was compared with.
         wanted.configuration.generation = generation;
@@ -295,6 +303,7 @@ impl Plan {
             consequences: Consequences::default(),
             accounts,
             warnings: wanted.warnings,
+            replaces_newer,
             ahead: 0,
             applied: None,
             wanted: wanted.configuration,
@@ -356,6 +365,13 @@ impl Plan {
 
     /// What is allowed, and should be known before one says yes.
     fn warn(&self) {
+        if self.replaces_newer {
+            output::remark(&format!(
+                "warning: a newer offhours than this one wrote generation {}: it cannot be compared, \
+                 and all of it is replaced\n",
+                self.in_force_generation
+            ));
+        }
         if self.ahead > 0 {
             output::remark(&format!(
                 "warning: a later generation than {} has handled {}: the table of the schedules was \
