@@ -7,10 +7,9 @@ use clap_complete::{Shell, env::Shells};
 
 use crate::{Exit, output};
 
-/// Prints the completions for a shell: commands, options, and the names of schedules, accounts and
-/// resources.
+/// Prints what a shell needs to complete commands, options and names.
 ///
-/// The names are those of the store that `OFFHOURS_DATA` or --data names, otherwise of the stack at
+/// The names of schedules, accounts and resources are those of the store that `OFFHOURS_DATA` or --data names, otherwise of the stack at
 /// AWS, and while that does not answer those of the folder's offhours.toml.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
