@@ -12,6 +12,7 @@ use std::{
 use anyhow::Context as _;
 use cloud_simulator::Fleet;
 use domain::configuration::Configuration;
+use futures_util::poll;
 use jiff::{SignedDuration, Timestamp};
 use store::Store;
 use tokio::sync::mpsc;
@@ -147,6 +148,12 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     };
     let mut view = view(args.format);
     let mut summary = Summary::default();
+    // One for the whole run, heard from here on: none that comes between two turns is missed.
+    let interrupt = tokio::signal::ctrl_c();
+    tokio::pin!(interrupt);
+    if poll!(interrupt.as_mut()).is_ready() {
+        return Ok(Exit::Done);
+    }
     introduce(args, &local, until);
     let interrupted = {
         let (passed, mut instants) = mpsc::unbounded_channel();
@@ -154,9 +161,6 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
             passed.send(now).ok();
         });
         tokio::pin!(running);
-        // One for the whole run: none that comes between two turns of the loop is missed.
-        let interrupt = tokio::signal::ctrl_c();
-        tokio::pin!(interrupt);
         loop {
             tokio::select! {
                 biased;

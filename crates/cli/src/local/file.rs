@@ -237,7 +237,18 @@ pub fn advice(words: &str) -> Option<&'static str> {
 
 /// What one process at a time may have; given up when it ends, however it ends.
 #[derive(Debug)]
-pub struct Lock(#[expect(dead_code, reason = "it is held for as long as this is")] File);
+pub struct Lock {
+    #[expect(dead_code, reason = "it is locked for as long as it is open")]
+    file: File,
+    path: PathBuf,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // One that stays is in nobody's way: it is the lock that counts.
+        fs::remove_file(&self.path).ok();
+    }
+}
 
 impl Lock {
     /// Takes it, unless another process has it. A file that cannot be locked is no reason to
@@ -252,7 +263,10 @@ impl Lock {
             return Ok(None);
         };
         match file.try_lock() {
-            Ok(()) => Ok(Some(Self(file))),
+            Ok(()) => Ok(Some(Self {
+                file,
+                path: path.to_owned(),
+            })),
             Err(TryLockError::WouldBlock) => Err(UsageError(has_it.to_owned()).into()),
             Err(TryLockError::Error(_)) => Ok(None),
         }
