@@ -106,7 +106,8 @@ impl Cell {
     )]
     pub(crate) fn new(text: impl ToString) -> Self {
         Self {
-            text: text.to_string(),
+            // A line feed at its end would be a line without anything.
+            text: text.to_string().trim_end().to_owned(),
             colour: None,
         }
     }
@@ -477,7 +478,7 @@ mod tests {
         ];
         let text = "w ".repeat(40);
         let rows = [
-            ["office", "Mon 08:00\nMon 19:00", text.trim()],
+            ["office", "Mon 08:00\nMon 19:00\n", text.trim()],
             ["nights", "Tue", ""],
         ];
         let rows = rows.map(|row| row.map(Cell::new).to_vec());
