@@ -8,6 +8,7 @@ use std::{
 };
 
 use clap_complete::{ArgValueCandidates, CompletionCandidate};
+use domain::configuration::Configuration;
 
 use crate::{
     configuration_file::{self, Listed},
@@ -39,6 +40,18 @@ struct Names {
     resources: BTreeSet<String>,
 }
 
+impl Names {
+    /// Those of a configuration, which names no resources.
+    fn of(configuration: &Configuration) -> Self {
+        let (schedules, accounts) = (&configuration.schedules, &configuration.accounts);
+        Self {
+            schedules: schedules.keys().map(ToString::to_string).collect(),
+            accounts: accounts.keys().map(ToString::to_string).collect(),
+            resources: BTreeSet::new(),
+        }
+    }
+}
+
 /// What is known. Whatever fails is not for a prompt to say: then there are no names.
 fn listed(which: impl Fn(Names) -> BTreeSet<String>) -> Vec<CompletionCandidate> {
     let runtime = tokio::runtime::Builder::new_multi_thread();
@@ -59,19 +72,7 @@ async fn stored() -> anyhow::Result<Names> {
     let store = Connection::at(data()).open().await?.store;
     let configuration = store.in_force().await?.configuration;
     let records = all_records(&store).await?;
-    let mut names = Names {
-        schedules: configuration
-            .schedules
-            .keys()
-            .map(ToString::to_string)
-            .collect(),
-        accounts: configuration
-            .accounts
-            .keys()
-            .map(ToString::to_string)
-            .collect(),
-        resources: BTreeSet::new(),
-    };
+    let mut names = Names::of(&configuration);
     for record in &records {
         let is_alone = records
             .iter()
@@ -89,20 +90,7 @@ async fn stored() -> anyhow::Result<Names> {
 
 fn of_file() -> Option<Names> {
     let parsed = configuration_file::load(Path::new("offhours.toml"), Listed::NeedAccounts);
-    let configuration = parsed.ok()?.configuration;
-    Some(Names {
-        schedules: configuration
-            .schedules
-            .keys()
-            .map(ToString::to_string)
-            .collect(),
-        accounts: configuration
-            .accounts
-            .keys()
-            .map(ToString::to_string)
-            .collect(),
-        resources: BTreeSet::new(),
-    })
+    Some(Names::of(&parsed.ok()?.configuration))
 }
 
 /// The store's file, if the line so far or the environment names one.
