@@ -7,10 +7,10 @@ use crate::{exit::UsageError, output};
 /// Whether the person says yes. Anything but `y` or `yes` is a no.
 ///
 /// # Errors
-/// A usage error where nobody can be asked: `--yes` is the answer there.
+/// A usage error where standard input is not a terminal: `--yes` is the answer there.
 pub fn confirm(question: &str) -> anyhow::Result<bool> {
     if !io::stdin().is_terminal() {
-        let message = format!("{question} Nobody can be asked here: say --yes");
+        let message = format!("{question} Not a terminal: pass --yes to confirm");
         return Err(UsageError(message).into());
     }
     output::remark(&format!("{question} [y/N] "));

@@ -99,7 +99,7 @@ fn question(records: &[Record]) -> String {
     format!("Stop {}: {names}{more}?", count(records.len(), "resource"))
 }
 
-/// What stop and start are told, and the resources that it names.
+/// The event for stop or start, and the resources that it names.
 struct Target {
     event: Value,
     records: Vec<Record>,
