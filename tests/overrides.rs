@@ -153,7 +153,7 @@ fn what_cannot_be_followed_is_refused_and_writes_nothing() {
                 &["stopped", "web", "--until", "2026-11-22"],
                 "Mon 2026-11-23 00:00 CET",
             ),
-            (&["stopped", "web", "--for", "31d"], "say --yes"),
+            (&["stopped", "web", "--for", "31d"], "pass --yes"),
             (
                 &["running", "schedule:offcie", "--for", "1h"],
                 "did you mean `office`?",
