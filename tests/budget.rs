@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use domain::{
     ResourceRef,
-    record::{Record, Writer},
+    invocation::Invocation,
+    record::{Direction, Record, Writer},
     resource::{Power, Resource, Size},
 };
-use environment::{Clock, Function, SteppedClock};
+use environment::{Clock, SteppedClock};
 use lifecycle::{Access, Context, Providers};
 use provider::{Endpoints, http_client};
 use store::Store;
@@ -122,10 +123,12 @@ fn what_is_due_is_handed_over_in_batches_of_a_hundred() {
         let invoked = invoke.0.into_inner().unwrap();
         let sizes: Vec<_> = invoked
             .iter()
-            .map(|(function, event)| {
-                assert_eq!(*function, Function::Stop);
-                assert_eq!(event["cause"], "due");
-                event["resources"].as_array().unwrap().len()
+            .map(|(direction, invocation)| {
+                assert_eq!(*direction, Direction::Stop);
+                let Invocation::Due(resources) = invocation else {
+                    panic!("{invocation:?}");
+                };
+                resources.len()
             })
             .collect();
         assert_eq!(sizes, [100, 100, 1]);

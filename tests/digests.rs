@@ -1,12 +1,17 @@
 //! Each edge of a schedule is told of once, whoever counts and however often.
 
 use aws_sdk_dynamodb::Client;
-use domain::{digest::Digest, record::Writer, schedule::Wish};
-use environment::{Clock, Function, Invoke, InvokeError, SteppedClock, Tokens, aws::local_config};
+use domain::{
+    digest::Digest,
+    invocation::Invocation,
+    record::{Direction, Writer},
+    schedule::Wish,
+};
+use environment::{Clock, Invoke, InvokeError, SteppedClock, Tokens, aws::local_config};
 use jiff::{SignedDuration, Timestamp};
 use lifecycle::{Access, Context, Providers, Report};
 use provider::{Endpoints, http_client};
-use serde_json::{Value, json};
+use serde_json::json;
 use store::{Store, item::digest_key};
 
 use crate::support::{CountingProxy, World, fault, monday, office_hours, one_of_each_kind, run};
@@ -15,8 +20,8 @@ use crate::support::{CountingProxy, World, fault, monday, office_hours, one_of_e
 struct Nobody;
 
 impl Invoke for Nobody {
-    async fn invoke(&self, function: Function, _: Value) -> Result<(), InvokeError> {
-        panic!("{function} was invoked");
+    async fn invoke(&self, direction: Direction, _: Invocation) -> Result<(), InvokeError> {
+        panic!("{direction} was invoked");
     }
 }
 

@@ -11,11 +11,10 @@ use std::{
 use cloud_simulator::{Act, Hold, Matching, Stage};
 use domain::{
     configuration::TokenReference,
-    record::{Phase, Record},
+    record::{Direction, Phase, Record},
     resource::Power,
     schedule::Wish,
 };
-use environment::Function;
 use jiff::{SignedDuration, Timestamp};
 use lifecycle::{Event, approve};
 use offhours::local::clouds::Clouds;
@@ -726,8 +725,7 @@ fn a_command_about_what_is_not_configured_fails_and_says_what_is() {
                 "no account `do-man` is configured; the accounts are do-main, hz-eu",
             ),
         ] {
-            let service = world.local.service();
-            let answer = service.act(Function::Stop, &event.to_string()).await;
+            let answer = world.command(Direction::Stop, &event).await;
             assert_eq!(answer.unwrap_err().to_string(), expected);
         }
         assert_eq!(world.changes().len(), 0);

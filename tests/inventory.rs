@@ -1,6 +1,6 @@
 //! The inventory on request: the same one, when a person asks and not when a timer does.
 
-use domain::{AccountName, configuration::TokenReference};
+use domain::{AccountName, configuration::TokenReference, invocation::Question};
 use lifecycle::{Event, Outcome, outcome::Subject};
 use offhours::local::clouds::Clouds;
 use secrecy::SecretString;
@@ -45,7 +45,7 @@ fn an_inventory_on_request_does_not_wait_for_its_interval() {
         let report = world
             .local
             .service()
-            .take_inventory(&accounts(&["do-main"]))
+            .ask(Question::Inventory(accounts(&["do-main"])))
             .await
             .unwrap();
         assert!(world.record("do-main/droplet/7").await.opted_in);
@@ -71,7 +71,12 @@ fn an_unknown_account_is_declined_by_name_and_keeps_no_other_from_being_listed()
         )
         .await;
         let asked = accounts(&["do-man", "hz-eu"]);
-        let report = world.local.service().take_inventory(&asked).await.unwrap();
+        let report = world
+            .local
+            .service()
+            .ask(Question::Inventory(asked))
+            .await
+            .unwrap();
         let words = "no account `do-man` is configured; the accounts are do-main, hz-eu";
         assert!(matches!(
             told("do-man", &report.outcomes)[..],
@@ -96,7 +101,12 @@ fn who_asks_hears_of_a_failure_however_often_it_was_told() {
             "does": "unauthorized",
         })));
         for _ in 0..2 {
-            let report = world.local.service().take_inventory(&[]).await.unwrap();
+            let report = world
+                .local
+                .service()
+                .ask(Question::Inventory(Vec::new()))
+                .await
+                .unwrap();
             assert!(matches!(
                 told("hz-eu", &report.outcomes)[..],
                 [Event::Postponed { reason, .. }] if reason.contains("token refused")

@@ -3,8 +3,11 @@
 
 use std::{cell::RefCell, sync::Arc};
 
-use domain::record::{Direction, Writer};
-use environment::{Clock, Function, Invoke, InvokeError, SteppedClock, Tokens};
+use domain::{
+    invocation::Invocation,
+    record::{Direction, Writer},
+};
+use environment::{Clock, Invoke, InvokeError, SteppedClock, Tokens};
 use jiff::Timestamp;
 use lifecycle::{Access, Context, Event, Outcome, Providers, Report, outcome::Subject, poll};
 use provider::{Endpoints, http_client};
@@ -73,9 +76,9 @@ impl Process {
 
     /// The invocation of stop or start with this id.
     pub(crate) async fn act(&self, id: &str, direction: Direction, event: &Value) -> Report {
-        let event = serde_json::from_str(&event.to_string()).unwrap();
+        let invocation = serde_json::from_value(event.clone()).unwrap();
         let handle = async |context: Context<'_>| {
-            lifecycle::event::handle(context, direction, event)
+            lifecycle::by_hand::handle(context, direction, invocation)
                 .await
                 .unwrap()
         };
@@ -138,7 +141,7 @@ pub(crate) fn writes(resource: &str) -> impl Fn(&Sent) -> bool + Send + 'static 
 pub(crate) struct Nowhere;
 
 impl Invoke for Nowhere {
-    async fn invoke(&self, _: Function, _: Value) -> Result<(), InvokeError> {
+    async fn invoke(&self, _: Direction, _: Invocation) -> Result<(), InvokeError> {
         Ok(())
     }
 }

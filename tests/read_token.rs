@@ -1,7 +1,9 @@
 //! An account's second token, which may only read: whoever only looks uses that one.
 
-use domain::record::Phase;
-use lifecycle::{Event, outcome::Answer};
+use std::collections::BTreeMap;
+
+use domain::{AccountName, configuration::Account, invocation::Question, record::Phase};
+use lifecycle::{Event, outcome::Answer, trial::Trial};
 use offhours::local::clouds::Clouds;
 use secrecy::SecretString;
 
@@ -20,6 +22,12 @@ fn fleet() -> String {
             "token = \"secret-hz-token\"",
             "token = \"secret-hz-token\"\nread_token = \"secret-hz-reads\"",
         )
+}
+
+/// What trying these accounts shows.
+async fn tried(world: &World, accounts: &BTreeMap<AccountName, Account>) -> Vec<Trial> {
+    let question = Question::Try(accounts.clone());
+    world.local.service().ask(question).await.unwrap().trials
 }
 
 /// The accounts of [`fleet`], each with both of its tokens.
@@ -132,7 +140,7 @@ fn a_trial_tries_both_tokens_and_says_which_failed() {
         ])
         .await;
         let accounts = parse(&both_tokens()).accounts;
-        let trials = world.local.service().try_accounts(&accounts).await;
+        let trials = tried(&world, &accounts).await;
         let errors: Vec<_> = trials.iter().map(|trial| trial.error.clone()).collect();
         let [Some(digitalocean), Some(hetzner)] = &errors[..] else {
             panic!("{errors:?}");
@@ -146,7 +154,7 @@ fn a_trial_tries_both_tokens_and_says_which_failed() {
         assert!(!hetzner.contains("with its read_token: "), "{hetzner}");
 
         let good = World::start(&both_tokens(), &fleet(), monday("17:48:00")).await;
-        for trial in good.local.service().try_accounts(&accounts).await {
+        for trial in tried(&good, &accounts).await {
             assert_eq!(trial.error, None);
             assert!(!trial.found.is_empty(), "{trial:?}");
         }

@@ -22,10 +22,11 @@ use domain::{
     ResourceRef,
     configuration::{Configuration, Override, Target},
     digest::Digest,
-    record::Record,
+    invocation::Invocation,
+    record::{Direction, Record},
     schedule::Wish,
 };
-use environment::{Function, Invoke, InvokeError, SteppedClock, aws::local_config};
+use environment::{Invoke, InvokeError, SteppedClock, aws::local_config};
 use jiff::{SignedDuration, Timestamp};
 use jsonschema::Validator;
 use lifecycle::{Event, Outcome, Report, outcome::Subject};
@@ -302,20 +303,22 @@ impl World {
 
     /// Invokes stop with an event, as a person or dispatch does.
     pub(crate) async fn stop(&self, event: &Value) -> Report {
-        let service = self.local.service();
-        service
-            .act(Function::Stop, &event.to_string())
-            .await
-            .unwrap()
+        self.command(Direction::Stop, event).await.unwrap()
     }
 
     /// Invokes start with an event.
     pub(crate) async fn start_now(&self, event: &Value) -> Report {
-        let service = self.local.service();
-        service
-            .act(Function::Start, &event.to_string())
-            .await
-            .unwrap()
+        self.command(Direction::Start, event).await.unwrap()
+    }
+
+    /// Invokes stop or start with an event.
+    pub(crate) async fn command(
+        &self,
+        direction: Direction,
+        event: &Value,
+    ) -> Result<Report, lifecycle::Error> {
+        let invocation = serde_json::from_value(event.clone()).unwrap();
+        self.local.service().command(direction, invocation).await
     }
 
     pub(crate) async fn record(&self, resource: &str) -> Record {
@@ -350,11 +353,15 @@ impl World {
 
 /// Functions that only note that they were invoked.
 #[derive(Debug, Default)]
-pub(crate) struct Noted(pub(crate) Mutex<Vec<(Function, Value)>>);
+pub(crate) struct Noted(pub(crate) Mutex<Vec<(Direction, Invocation)>>);
 
 impl Invoke for Noted {
-    async fn invoke(&self, function: Function, event: Value) -> Result<(), InvokeError> {
-        self.0.lock().unwrap().push((function, event));
+    async fn invoke(
+        &self,
+        direction: Direction,
+        invocation: Invocation,
+    ) -> Result<(), InvokeError> {
+        self.0.lock().unwrap().push((direction, invocation));
         Ok(())
     }
 }

@@ -10,10 +10,11 @@ use std::{
 use axum::{Json, http::HeaderMap};
 use domain::{
     digest::{Digest, Named, Slowest},
-    record::Writer,
+    invocation::Invocation,
+    record::{Direction, Writer},
 };
 use environment::{
-    BusEvent, Clock, EventBus, Function, Invoke, InvokeError, Metrics, Publish, SteppedClock,
+    BusEvent, Clock, EventBus, Invoke, InvokeError, Metrics, Publish, SteppedClock,
     aws::local_config, bus, bus::BusName,
 };
 use jsonschema::Validator;
@@ -356,8 +357,12 @@ fn a_bus_that_does_not_answer_is_waited_for_only_so_long() {
 struct Nobody;
 
 impl Invoke for Nobody {
-    async fn invoke(&self, function: Function, event: Value) -> Result<(), InvokeError> {
-        panic!("{function} was invoked with {event}");
+    async fn invoke(
+        &self,
+        direction: Direction,
+        invocation: Invocation,
+    ) -> Result<(), InvokeError> {
+        panic!("{direction} was invoked with {invocation:?}");
     }
 }
 

@@ -8,15 +8,14 @@ use std::{
 
 use domain::{
     ResourceRef,
+    invocation::{CommandTarget, Invocation},
     record::{Direction, Phase},
 };
-use environment::Function;
 use jiff::{SignedDuration, Timestamp};
 use lifecycle::{
-    Outcome, Report,
+    Outcome,
     outcome::{Event, Subject},
 };
-use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::{
@@ -50,9 +49,8 @@ pub enum Until {
 pub struct Command {
     /// Which.
     pub direction: Direction,
-    /// What it is about, as stop and start take it: `{"resources": [...]}`, `{"schedule": "..."}`
-    /// or `{"account": "..."}`.
-    pub target: Value,
+    /// What it is about.
+    pub target: CommandTarget,
     /// Whether to say what would be sent, and send nothing.
     pub dry_run: bool,
     /// Until when to follow it.
@@ -66,7 +64,7 @@ pub async fn carry_out(
     format: Option<Format>,
 ) -> anyhow::Result<Exit> {
     let (sender, mut news) = mpsc::unbounded_channel();
-    let functions = session.functions(sender)?;
+    let functions = session.functions(Some(sender))?;
     let mut waiting = Waiting {
         session,
         functions: &functions,
@@ -76,7 +74,13 @@ pub async fn carry_out(
         needs_person: false,
         failed: false,
     };
-    let report = give(session, &functions, command).await?;
+    let invocation = Invocation::Command(domain::invocation::Command {
+        target: command.target.clone(),
+        dry_run: command.dry_run,
+        by: Some(whoever()),
+        given_at: Some(session.now),
+    });
+    let report = functions.command(command.direction, invocation).await?;
     // The report has it all: what was told on the way is in it.
     while news.try_recv().is_ok() {}
     for outcome in &report.outcomes {
@@ -94,30 +98,6 @@ pub async fn carry_out(
         (false, true) => Exit::NeedsPerson,
         (false, false) => Exit::Done,
     })
-}
-
-async fn give(
-    session: &Session,
-    functions: &Functions,
-    command: &Command,
-) -> anyhow::Result<Report> {
-    let mut event = command.target.clone();
-    event["dry_run"] = json!(command.dry_run);
-    event["by"] = json!(whoever());
-    event["time"] = json!(session.now);
-    let function = match command.direction {
-        Direction::Stop => Function::Stop,
-        Direction::Start => Function::Start,
-    };
-    match functions {
-        Functions::Here(service) => {
-            let report = service.act(function, &event.to_string()).await;
-            report.map_err(|error| anyhow::anyhow!(error))
-        }
-        Functions::Lambda(lambda) => {
-            Ok(serde_json::from_value(lambda.ask(function, event).await?)?)
-        }
-    }
 }
 
 /// Who gives commands, for history.
@@ -199,8 +179,7 @@ impl Waiting<'_> {
             }
             self.view.passed(self.session.clock().now());
             if let Functions::Here(service) = self.functions {
-                let looked = service.poll_once().await;
-                looked.map_err(|error| anyhow::anyhow!(error))?;
+                service.poll_once().await?;
             }
             while let Ok(news) = news.try_recv() {
                 match news {

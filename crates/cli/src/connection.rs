@@ -3,14 +3,17 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use domain::record::Record;
+use domain::{
+    invocation::{Invocation, Question},
+    record::{Direction, Record},
+};
 use environment::{
     Clock, LambdaFunctions, SteppedClock,
     aws::{self, SdkConfig},
     settings,
 };
 use jiff::Timestamp;
-use lifecycle::{Access, Providers};
+use lifecycle::{Access, Providers, Report};
 use store::{Found, Store, StoreError, Tables};
 use tokio::sync::mpsc;
 
@@ -74,6 +77,28 @@ pub enum Functions {
     Here(Arc<Service>),
     /// At AWS Lambda.
     Lambda(LambdaFunctions),
+}
+
+impl Functions {
+    /// Invokes stop or start and waits for its report.
+    pub async fn command(
+        &self,
+        direction: Direction,
+        invocation: Invocation,
+    ) -> anyhow::Result<Report> {
+        Ok(match self {
+            Self::Here(service) => service.command(direction, invocation).await?,
+            Self::Lambda(lambda) => lambda.command(direction, &invocation).await?,
+        })
+    }
+
+    /// Asks poll-status and waits for its report.
+    pub async fn ask(&self, question: Question) -> anyhow::Result<Report> {
+        Ok(match self {
+            Self::Here(service) => service.ask(question).await?,
+            Self::Lambda(lambda) => lambda.ask(&question).await?,
+        })
+    }
 }
 
 impl Connection {
@@ -200,8 +225,11 @@ impl Session {
         self.aws.as_ref()
     }
 
-    /// The functions. In this process they tell `news` what happens.
-    pub fn functions(&self, news: mpsc::UnboundedSender<News>) -> anyhow::Result<Functions> {
+    /// The functions. In this process they send what happens to `news`.
+    pub fn functions(
+        &self,
+        news: Option<mpsc::UnboundedSender<News>>,
+    ) -> anyhow::Result<Functions> {
         if let Some(config) = &self.aws {
             return Ok(Functions::Lambda(LambdaFunctions::of_stack(
                 config,

@@ -9,10 +9,11 @@ use aws_lambda_events::eventbridge::EventBridgeEvent;
 use domain::{
     AccountName, ResourceRef,
     decision::{Decision, judge},
+    invocation::Invocation,
     membership::Subject,
     record::{Direction, INVENTORY_INTERVAL, OBSERVATION_AGE, Record, SKEW},
 };
-use environment::{Function, Invoke, in_words};
+use environment::{Invoke, in_words};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use store::{AccountState, Found, Head, InForce, Reader, StoreError};
@@ -97,15 +98,15 @@ pub async fn handle(
             withheld.postponed = hand_out.postponed;
             withheld.unobserved = hand_out.unobserved;
         }
-        for (function, references) in [
-            (Function::Start, hand_out.starts),
-            (Function::Stop, hand_out.stops),
+        for (direction, references) in [
+            (Direction::Start, hand_out.starts),
+            (Direction::Stop, hand_out.stops),
         ] {
             for batch in references.chunks(BATCH) {
-                if hand(invoke, function, batch).await {
-                    match function {
-                        Function::Start => dispatched.starts.extend_from_slice(batch),
-                        Function::Stop => dispatched.stops.extend_from_slice(batch),
+                if hand(invoke, direction, batch).await {
+                    match direction {
+                        Direction::Start => dispatched.starts.extend_from_slice(batch),
+                        Direction::Stop => dispatched.stops.extend_from_slice(batch),
                     }
                 } else {
                     dispatched.undelivered += batch.len();
@@ -231,21 +232,21 @@ fn allowance(state: Option<&AccountState>, now: Timestamp) -> usize {
 }
 
 /// Hands a batch over. What could not be handed over is still due at the next tick.
-async fn hand(invoke: &impl Invoke, function: Function, batch: &[ResourceRef]) -> bool {
-    let event = serde_json::json!({ "cause": "due", "resources": batch });
-    match invoke.invoke(function, event).await {
+async fn hand(invoke: &impl Invoke, direction: Direction, batch: &[ResourceRef]) -> bool {
+    let hint = Invocation::Due(batch.to_vec());
+    match invoke.invoke(direction, hint).await {
         Ok(()) => {
             tracing::info!(
-                function = %function,
+                function = %direction,
                 resources = batch.len(),
-                "Handed {} to {function}", batch.len()
+                "Handed {} to {direction}", batch.len()
             );
             true
         }
         Err(error) => {
             tracing::error!(
                 error = &error as &dyn std::error::Error,
-                "Could not hand {} to {function}",
+                "Could not hand {} to {direction}",
                 batch.len()
             );
             false

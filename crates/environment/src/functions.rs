@@ -1,24 +1,10 @@
-//! Asking another function to work, without waiting for it.
+//! Invoking the functions.
 
-use std::fmt;
-
-/// The functions that others invoke.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Function {
-    /// Sends stops.
-    Stop,
-    /// Sends starts.
-    Start,
-}
-
-impl fmt::Display for Function {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Stop => "stop",
-            Self::Start => "start",
-        })
-    }
-}
+#[cfg(feature = "aws")]
+use domain::invocation::Question;
+use domain::{invocation::Invocation, record::Direction};
+#[cfg(feature = "aws")]
+use serde::{Serialize, de::DeserializeOwned};
 
 /// An invocation that was not taken.
 #[derive(Debug, thiserror::Error)]
@@ -31,13 +17,13 @@ pub struct InvokeError {
     pub source: Box<dyn std::error::Error + Send + Sync>,
 }
 
-/// What an invocation failed by, for who looks for a trouble's cause.
+/// Why an invocation failed.
 #[cfg(feature = "aws")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InvokeTrouble {
+pub enum InvokeFailure {
     /// There is no such function.
     Missing,
-    /// It is there, and failed, or answered with what is no answer of it.
+    /// It is there, and failed, or its answer is not valid.
     Failed,
     /// AWS was not reached, or does not let us ask.
     NotAsked,
@@ -45,26 +31,26 @@ pub enum InvokeTrouble {
 
 #[cfg(feature = "aws")]
 impl InvokeError {
-    /// What it failed by.
+    /// Why it failed.
     #[must_use]
-    pub fn trouble(&self) -> InvokeTrouble {
+    pub fn failure(&self) -> InvokeFailure {
         match self.source.downcast_ref::<aws_sdk_lambda::Error>() {
-            Some(aws_sdk_lambda::Error::ResourceNotFoundException(_)) => InvokeTrouble::Missing,
-            Some(_) => InvokeTrouble::NotAsked,
-            None => InvokeTrouble::Failed,
+            Some(aws_sdk_lambda::Error::ResourceNotFoundException(_)) => InvokeFailure::Missing,
+            Some(_) => InvokeFailure::NotAsked,
+            None => InvokeFailure::Failed,
         }
     }
 }
 
-/// Hands an event to a function and returns once it was taken, not once it was worked on.
+/// Invokes stop or start and returns once the invocation is accepted, not once it is carried out.
 ///
 /// A lost invocation costs one tick: what is due stays due.
 pub trait Invoke {
-    /// Hands the event over.
+    /// Invokes the function of this direction.
     fn invoke(
         &self,
-        function: Function,
-        event: serde_json::Value,
+        direction: Direction,
+        invocation: Invocation,
     ) -> impl Future<Output = Result<(), InvokeError>> + Send;
 }
 
@@ -106,7 +92,7 @@ impl LambdaFunctions {
         })
     }
 
-    /// The functions of a deployed stack, as a person's commands find them: by the names in the
+    /// The functions of a deployed stack, as the command finds them: by the names in the
     /// environment, or behind the prefix that the tables have.
     #[must_use]
     pub fn of_stack(config: &aws_config::SdkConfig, prefix: &str) -> Self {
@@ -124,23 +110,23 @@ impl LambdaFunctions {
         }
     }
 
-    /// Hands an event to stop or start and waits for what it answers.
-    pub async fn ask(
+    /// Invokes stop or start and waits for its answer.
+    pub async fn command<Answer: DeserializeOwned>(
         &self,
-        function: Function,
-        event: serde_json::Value,
-    ) -> Result<serde_json::Value, InvokeError> {
-        self.answer(self.name(function)?, event).await
+        direction: Direction,
+        invocation: &Invocation,
+    ) -> Result<Answer, InvokeError> {
+        self.answer(self.name(direction)?, invocation).await
     }
 
-    /// Hands a question to poll-status and waits for what it answers.
-    pub async fn ask_poll_status(
+    /// Asks poll-status and waits for its answer.
+    pub async fn ask<Answer: DeserializeOwned>(
         &self,
-        event: serde_json::Value,
-    ) -> Result<serde_json::Value, InvokeError> {
+        question: &Question,
+    ) -> Result<Answer, InvokeError> {
         let name = self.poll_status.as_deref();
-        self.answer(name.ok_or_else(|| unnamed("poll-status"))?, event)
-            .await
+        let name = name.ok_or_else(|| unnamed("poll-status"))?;
+        self.answer(name, question).await
     }
 
     /// Sees that dispatch is there. It takes no questions: only its timer invokes it.
@@ -157,18 +143,18 @@ impl LambdaFunctions {
         }
     }
 
-    fn name(&self, function: Function) -> Result<&str, InvokeError> {
-        match function {
-            Function::Stop => Ok(&self.stop),
-            Function::Start => self.start.as_deref().ok_or_else(|| unnamed("start")),
+    fn name(&self, direction: Direction) -> Result<&str, InvokeError> {
+        match direction {
+            Direction::Stop => Ok(&self.stop),
+            Direction::Start => self.start.as_deref().ok_or_else(|| unnamed("start")),
         }
     }
 
-    async fn answer(
+    async fn answer<Answer: DeserializeOwned>(
         &self,
         name: &str,
-        event: serde_json::Value,
-    ) -> Result<serde_json::Value, InvokeError> {
+        event: &impl Serialize,
+    ) -> Result<Answer, InvokeError> {
         let failed = |source| InvokeError {
             function: name.to_owned(),
             source,
@@ -189,14 +175,14 @@ impl LambdaFunctions {
     async fn send(
         &self,
         name: &str,
-        event: serde_json::Value,
+        event: &impl Serialize,
         kind: aws_sdk_lambda::types::InvocationType,
     ) -> Result<aws_sdk_lambda::operation::invoke::InvokeOutput, InvokeError> {
         let failed = |source| InvokeError {
             function: name.to_owned(),
             source,
         };
-        let payload = serde_json::to_vec(&event).map_err(|error| failed(error.into()))?;
+        let payload = serde_json::to_vec(event).map_err(|error| failed(error.into()))?;
         self.client
             .invoke()
             .function_name(name)
@@ -221,10 +207,11 @@ fn unnamed(function: &str) -> InvokeError {
 impl Invoke for LambdaFunctions {
     async fn invoke(
         &self,
-        function: Function,
-        event: serde_json::Value,
+        direction: Direction,
+        invocation: Invocation,
     ) -> Result<(), InvokeError> {
         let kind = aws_sdk_lambda::types::InvocationType::Event;
-        self.send(self.name(function)?, event, kind).await.map(drop)
+        let sent = self.send(self.name(direction)?, &invocation, kind).await;
+        sent.map(drop)
     }
 }

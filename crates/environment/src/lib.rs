@@ -15,9 +15,9 @@ pub mod tokens;
 pub use bus::EventBus;
 pub use bus::{BusEvent, Publish};
 pub use clock::{Clock, SteppedClock};
-pub use functions::{Function, Invoke, InvokeError};
+pub use functions::{Invoke, InvokeError};
 #[cfg(feature = "aws")]
-pub use functions::{InvokeTrouble, LambdaFunctions};
+pub use functions::{InvokeFailure, LambdaFunctions};
 pub use logging::in_words;
 pub use metrics::{Metric, Metrics};
 pub use tokens::{TokenError, Tokens};

@@ -3,18 +3,19 @@
 use std::collections::BTreeSet;
 
 use domain::{
-    AccountName, ResourceRef, ScheduleName,
+    ResourceRef,
     decision::{Verdict, judge, override_of},
+    invocation::{Command, CommandTarget, Invocation},
     left_behind::left_behind,
     membership::{Membership, Subject},
-    record::{ByHand, Direction, Phase, Record, Transition},
+    record::{ByHand, Direction, Phase, Record, Transition, Writer},
 };
 use jiff::{SignedDuration, Timestamp};
 use store::{Found, InForce, StoreError};
 
 use crate::{
     Context, Error,
-    act::{act_within, by_account, rehearse},
+    act::{act, act_within, by_account, rehearse},
     budget::Budget,
     left_alone::reread,
     outcome::{Event, HeldResource, Outcome, Report},
@@ -28,38 +29,27 @@ const STALE_AFTER: SignedDuration = SignedDuration::from_mins(5);
 const NOT_SEEN: &str = "no inventory has seen it: check the reference, or wait five minutes for \
     the next inventory";
 
+/// The author of a command that names none.
+const UNNAMED: &str = "an invocation by hand";
+
 /// How often the command is written to a record that others change meanwhile.
 const TRIES: usize = 5;
 
-/// A command by hand, or from a user's own timer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Command {
-    /// What it is about.
-    pub target: CommandTarget,
-    /// Say what would be done, and do nothing.
-    pub dry_run: bool,
-    /// Who gives it.
-    pub by: String,
-    /// The invocation: the same one twice is one command.
-    pub request_id: String,
-    /// When it was given, where that is known.
-    pub given_at: Option<Timestamp>,
-}
-
-/// What a command is about.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CommandTarget {
-    /// These resources.
-    Resources(Vec<ResourceRef>),
-    /// All that follows a schedule.
-    Schedule(ScheduleName),
-    /// All that follows some schedule in an account.
-    Account(AccountName),
+/// One invocation of stop or start.
+pub async fn handle(
+    context: Context<'_>,
+    direction: Direction,
+    invocation: Invocation,
+) -> Result<Report, Error> {
+    match invocation {
+        Invocation::Due(resources) => act(context, direction, &resources).await,
+        Invocation::Command(command) => self::command(context, direction, &command).await,
+    }
 }
 
 /// Records the command as an edge of each resource, then does it. A process lost in between is
 /// finished by dispatch.
-pub async fn command(
+async fn command(
     context: Context<'_>,
     direction: Direction,
     command: &Command,
@@ -108,7 +98,7 @@ pub async fn command(
             let event = Event::Declined { reason };
             report.answer(context, [Outcome::of(&record, now, event)]);
         } else if command.dry_run {
-            rehearsed.push(asked(record, direction, command, now));
+            rehearsed.push(asked(record, direction, command, context.writer, now));
         } else if write(context, record, direction, command).await? {
             recorded.push(reference);
         }
@@ -283,11 +273,17 @@ async fn write(
             return Ok(false);
         };
         let known = record.asked_by_hand.as_ref();
-        if known.is_some_and(|by_hand| by_hand.knows(&command.request_id)) {
+        if known.is_some_and(|by_hand| by_hand.knows(&context.writer.0)) {
             // Where we have tried already, only the answer to our own write was lost.
             return Ok(tried > 0);
         }
-        let asked = asked(record, direction, command, context.clock.now());
+        let asked = asked(
+            record,
+            direction,
+            command,
+            context.writer,
+            context.clock.now(),
+        );
         match context.store.save(asked).await {
             Ok(_) => return Ok(true),
             Err(StoreError::Stale { .. }) => base = reread(context.store, &reference).await?,
@@ -297,16 +293,22 @@ async fn write(
     Ok(false)
 }
 
-/// The record with the command in it.
-fn asked(mut record: Record, direction: Direction, command: &Command, now: Timestamp) -> Record {
+/// The record with the command in it. The invocation names the command: the same one twice is one.
+fn asked(
+    mut record: Record,
+    direction: Direction,
+    command: &Command,
+    invocation: &Writer,
+    now: Timestamp,
+) -> Record {
     let handled = record.handled.as_ref().map(|handled| handled.key.instant);
     let after_handled = handled.map(|at| at + SignedDuration::from_millis(1));
     let before = record.asked_by_hand.take();
     record.asked_by_hand = Some(ByHand {
         instant: after_handled.map_or(now, |at| at.max(now)),
         wish: direction.wish(),
-        by: command.by.clone(),
-        request_id: command.request_id.clone(),
+        by: command.by.clone().unwrap_or_else(|| UNNAMED.to_owned()),
+        request_id: invocation.0.clone(),
         earlier: before
             .map(|before| before.invocations())
             .unwrap_or_default(),

@@ -13,7 +13,6 @@ pub mod by_hand;
 pub mod census;
 mod digest;
 mod ends;
-pub mod event;
 #[cfg(feature = "lambda")]
 pub mod function;
 mod inventory;

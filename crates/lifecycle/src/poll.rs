@@ -8,10 +8,11 @@ use std::{
 
 use domain::{
     AccountName, ResourceRef, ScheduleName,
-    record::{Observed, Record},
+    invocation::Invocation,
+    record::{Direction, Observed, Record},
     resource::{LoggedAction, Look, Resource},
 };
-use environment::{Function, Invoke, in_words};
+use environment::{Invoke, in_words};
 use futures_util::{StreamExt as _, stream};
 use jiff::{SignedDuration, Timestamp};
 use provider::{AT_ONCE, Client};
@@ -518,8 +519,8 @@ impl Follower<'_> {
         if to_force.is_empty() {
             return;
         }
-        let event = serde_json::json!({ "cause": "due", "resources": to_force });
-        if let Err(error) = invoke.invoke(Function::Stop, event).await {
+        let hint = Invocation::Due(to_force);
+        if let Err(error) = invoke.invoke(Direction::Stop, hint).await {
             tracing::error!("{}", in_words(&error));
         }
     }

@@ -1,36 +1,21 @@
 //! Observes: follows transitions until they are seen, and takes the inventory. Sends no change;
 //! where a cut of power is due, it asks stop, which looks again.
 
-use std::collections::BTreeMap;
-
 use aws_lambda_events::eventbridge::EventBridgeEvent;
-use domain::{AccountName, ResourceRef, configuration::Account};
+use domain::invocation::Question;
 use environment::Invoke;
 use lifecycle::{Context, Error, Report, poll, trial::trials};
 use serde::{Deserialize, de::Error as _};
 use serde_json::Value;
 
-/// An event of poll-status.
+/// What poll-status is invoked with.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(try_from = "Value")]
 pub enum Event {
     /// The timer.
     Timer(Box<EventBridgeEvent>),
-    /// Somebody wants to know what these show now.
-    Status(Vec<ResourceRef>),
-    /// Somebody wants to know what these accounts' tokens show, before they are applied.
-    Try(BTreeMap<AccountName, Account>),
-    /// Somebody wants these accounts listed now; all if none is named.
-    Inventory(Vec<AccountName>),
-}
-
-/// The form of a question by hand.
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Question {
-    Resources(Vec<ResourceRef>),
-    Try(BTreeMap<AccountName, Account>),
-    Inventory(Vec<AccountName>),
+    /// A question, from a person or a command.
+    Question(Question),
 }
 
 impl TryFrom<Value> for Event {
@@ -39,18 +24,17 @@ impl TryFrom<Value> for Event {
     fn try_from(event: Value) -> Result<Self, serde_json::Error> {
         // Timer events have a field `resources` too: the rule's ARN.
         if event.get("detail-type").is_some() {
-            Ok(Self::Timer(Box::new(serde_json::from_value(event)?)))
-        } else {
-            match serde_json::from_value(event)? {
-                Question::Resources(resources) => Ok(Self::Status(resources)),
-                // Whoever may ask must not choose where a token is sent.
-                Question::Try(accounts) if accounts.values().any(|a| a.url.is_some()) => Err(
-                    Self::Error::custom("an account with an address of its own is not tried"),
-                ),
-                Question::Try(accounts) => Ok(Self::Try(accounts)),
-                Question::Inventory(accounts) => Ok(Self::Inventory(accounts)),
-            }
+            return Ok(Self::Timer(Box::new(serde_json::from_value(event)?)));
         }
+        let question = serde_json::from_value(event)?;
+        if let Question::Try(accounts) = &question
+            && accounts.values().any(|account| account.url.is_some())
+        {
+            // The right to ask must not include the choice of where a token is sent.
+            let refusal = "an account with an address of its own is not tried";
+            return Err(Self::Error::custom(refusal));
+        }
+        Ok(Self::Question(question))
     }
 }
 
@@ -62,12 +46,14 @@ pub async fn handle(
 ) -> Result<Report, Error> {
     match event {
         Event::Timer(_) => poll::tick(context, invoke).await,
-        Event::Status(resources) => poll::status(context, &resources).await,
-        Event::Try(accounts) => Ok(Report {
+        Event::Question(Question::Resources(resources)) => poll::status(context, &resources).await,
+        Event::Question(Question::Try(accounts)) => Ok(Report {
             trials: trials(context, &accounts).await,
             ..Report::default()
         }),
-        Event::Inventory(accounts) => poll::take_inventory(context, invoke, &accounts).await,
+        Event::Question(Question::Inventory(accounts)) => {
+            poll::take_inventory(context, invoke, &accounts).await
+        }
     }
 }
 
@@ -85,15 +71,15 @@ mod tests {
         let question = include_str!("../events/question.json");
         assert!(matches!(
             serde_json::from_str(question).unwrap(),
-            Event::Status(_)
+            Event::Question(Question::Resources(_))
         ));
         let inventory = include_str!("../events/inventory.json");
         assert!(matches!(
             serde_json::from_str(inventory).unwrap(),
-            Event::Inventory(accounts) if accounts.len() == 1
+            Event::Question(Question::Inventory(accounts)) if accounts.len() == 1
         ));
         let all = serde_json::from_str(r#"{"inventory": []}"#).unwrap();
-        assert_eq!(Event::Inventory(Vec::new()), all);
+        assert_eq!(Event::Question(Question::Inventory(Vec::new())), all);
     }
 
     #[test]
@@ -120,7 +106,7 @@ mod tests {
             )
         };
         let event = serde_json::from_str(&question("")).unwrap();
-        assert!(matches!(event, Event::Try(accounts) if accounts.len() == 1));
+        assert!(matches!(event, Event::Question(Question::Try(accounts)) if accounts.len() == 1));
         let elsewhere = question(r#", "url": "https://example.com""#);
         serde_json::from_str::<Event>(&elsewhere).unwrap_err();
     }

@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use domain::{
     AccountName,
     configuration::{Account, Configuration},
+    invocation::Question,
     record::Record,
 };
 use lifecycle::trial::Trial;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::json;
-use tokio::sync::mpsc;
 
 use crate::{
     connection::{Functions, Session},
@@ -61,27 +60,19 @@ pub async fn try_accounts(
     if accounts.is_empty() {
         return Ok(Vec::new());
     }
-    let (sender, _outcomes) = mpsc::unbounded_channel();
-    let trials = match session.functions(sender)? {
-        Functions::Here(service) => service.try_accounts(&accounts).await,
-        Functions::Lambda(lambda) => {
-            let (elsewhere, accounts): (BTreeMap<_, _>, BTreeMap<_, _>) = accounts
-                .clone()
-                .into_iter()
-                .partition(|(_, account)| account.url.is_some());
-            let answer = lambda.ask_poll_status(json!({ "try": accounts })).await?;
-            let report: lifecycle::Report = serde_json::from_value(answer)?;
-            let untried = elsewhere.into_keys().map(|account| Trial {
-                account,
-                error: Some(
-                    "it has an address of its own: its first inventory tries its token".to_owned(),
-                ),
-                found: Vec::new(),
-            });
-            report.trials.into_iter().chain(untried).collect()
-        }
-    };
-    let summed = trials.into_iter().filter_map(|trial| {
+    let functions = session.functions(None)?;
+    let (elsewhere, tried): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        accounts.clone().into_iter().partition(|(_, account)| {
+            matches!(functions, Functions::Lambda(_)) && account.url.is_some()
+        });
+    let report = functions.ask(Question::Try(tried)).await?;
+    let untried = elsewhere.into_keys().map(|account| Trial {
+        account,
+        error: Some("it has an address of its own: its first inventory tries its token".to_owned()),
+        found: Vec::new(),
+    });
+    let trials = report.trials.into_iter().chain(untried);
+    let summed = trials.filter_map(|trial| {
         let account = accounts.get(&trial.account)?;
         Some(sum_up(trial, account))
     });

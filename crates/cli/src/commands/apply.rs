@@ -6,13 +6,13 @@ use anyhow::Context as _;
 use domain::{
     configuration::{Configuration, Generation, Override, Target},
     decision::Rules,
+    invocation::CommandTarget,
     record::{Direction, Record},
     schedule::Wish,
 };
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::json;
 use store::{ApplyError, InForce, LogEntry};
 
 use super::{Format, local};
@@ -485,10 +485,10 @@ impl Plan {
             return Ok(Vec::new());
         }
         let overridden = self.override_what_resists(session).await?;
-        let references: Vec<_> = stranded.iter().map(|one| &one.resource).collect();
+        let references: Vec<_> = stranded.iter().map(|one| one.resource.clone()).collect();
         let command = Command {
             direction: Direction::Start,
-            target: json!({ "resources": references }),
+            target: CommandTarget::Resources(references),
             dry_run: false,
             until: Until::Seen,
         };

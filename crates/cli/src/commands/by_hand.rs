@@ -2,9 +2,9 @@
 
 use domain::{
     AccountName, ScheduleName,
+    invocation::CommandTarget,
     record::{Direction, Phase, Record},
 };
-use serde_json::{Value, json};
 
 use super::Format;
 use crate::{
@@ -60,7 +60,7 @@ pub struct Args {
 /// Stops or starts, and follows it until it is seen.
 pub async fn run(args: &Args, direction: Direction) -> anyhow::Result<Exit> {
     let session = args.connection.open_to_change().await?;
-    let Target { event, records } = target(args, &session).await?;
+    let Target { named, records } = target(args, &session).await?;
     let whole = args.resources.is_empty();
     let asks = direction == Direction::Stop && (whole || records.len() >= MANY);
     if asks && !args.dry_run && !args.yes && !records.is_empty() && !confirm(&question(&records))? {
@@ -69,7 +69,7 @@ pub async fn run(args: &Args, direction: Direction) -> anyhow::Result<Exit> {
     }
     let command = Command {
         direction,
-        target: event,
+        target: named,
         dry_run: args.dry_run,
         until: if args.no_wait {
             Until::Asked
@@ -99,9 +99,9 @@ fn question(records: &[Record]) -> String {
     format!("Stop {}: {names}{more}?", count(records.len(), "resource"))
 }
 
-/// The event for stop or start, and the resources that it names.
+/// What a command names, and the resources that it is about.
 struct Target {
-    event: Value,
+    named: CommandTarget,
     records: Vec<Record>,
 }
 
@@ -118,20 +118,20 @@ async fn target(args: &Args, session: &Session) -> anyhow::Result<Target> {
         let known = configuration.schedules.keys().map(ScheduleName::as_str);
         exists("schedule", name.as_str(), known)?;
         let records = following(&|record| record.schedule.as_ref() == Some(name)).await?;
-        let event = json!({ "schedule": name });
-        return Ok(Target { event, records });
+        let named = CommandTarget::Schedule(name.clone());
+        return Ok(Target { named, records });
     }
     if let Some(name) = &args.account {
         let known = configuration.accounts.keys().map(AccountName::as_str);
         exists("account", name.as_str(), known)?;
         let records = following(&|record| record.reference.account == *name).await?;
-        let event = json!({ "account": name });
-        return Ok(Target { event, records });
+        let named = CommandTarget::Account(name.clone());
+        return Ok(Target { named, records });
     }
     let records = lookup::find(&session.store, &args.resources).await?;
-    let references: Vec<_> = records.iter().map(|record| &record.reference).collect();
-    let event = json!({ "resources": references });
-    Ok(Target { event, records })
+    let references = records.iter().map(|record| record.reference.clone());
+    let named = CommandTarget::Resources(references.collect());
+    Ok(Target { named, records })
 }
 
 #[cfg(test)]

@@ -89,8 +89,7 @@ fn functions(session: &Session) -> anyhow::Result<Option<environment::LambdaFunc
     if session.aws().is_none() {
         return Ok(None);
     }
-    let (sender, _) = tokio::sync::mpsc::unbounded_channel();
-    Ok(match session.functions(sender)? {
+    Ok(match session.functions(None)? {
         Functions::Lambda(lambda) => Some(lambda),
         Functions::Here(_) => None,
     })

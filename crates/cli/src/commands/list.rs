@@ -7,6 +7,7 @@ use domain::{
     AccountName, ResourceKind, ResourceRef, ScheduleName,
     configuration::Configuration,
     decision::judge,
+    invocation::Question,
     membership::{Bar, Membership, Subject, Via},
     record::{Phase, Record},
     resource::{AutoscaleBounds, Power, SavedState},
@@ -20,9 +21,7 @@ use lifecycle::{
 use provider::{UNSUPPORTED_SERVICES, UnsupportedService};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::json;
 use store::InForce;
-use tokio::sync::mpsc;
 use wildmatch::WildMatch;
 
 use super::Format;
@@ -187,22 +186,15 @@ async fn refresh(session: &Session, accounts: &[AccountName]) -> anyhow::Result<
     if accounts.is_empty() {
         return Ok(Vec::new());
     }
-    let (sender, _outcomes) = mpsc::unbounded_channel();
     let spinners = Spinners::waiting(accounts);
-    let report = match session.functions(sender)? {
-        Functions::Here(service) => {
-            let taken = service.take_inventory(accounts).await;
-            // What was found to be forced is asked of stop before this process ends.
-            service.finish().await;
-            taken.map_err(|error| anyhow::anyhow!(error))?
-        }
-        Functions::Lambda(lambda) => {
-            let question = json!({ "inventory": accounts });
-            serde_json::from_value(lambda.ask_poll_status(question).await?)?
-        }
-    };
+    let functions = session.functions(None)?;
+    let report = functions.ask(Question::Inventory(accounts.to_vec())).await;
+    if let Functions::Here(service) = functions {
+        // What was found to be forced is asked of stop before this process ends.
+        service.finish().await;
+    }
     spinners.finish();
-    Ok(failures(&report))
+    Ok(failures(&report?))
 }
 
 /// The accounts of which an inventory was asked in vain.

@@ -110,8 +110,7 @@ impl Args {
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let session = args.connection.open().await?;
     let functions = if args.live {
-        let (sender, _outcomes) = tokio::sync::mpsc::unbounded_channel();
-        Some(session.functions(sender)?)
+        Some(session.functions(None)?)
     } else {
         None
     };

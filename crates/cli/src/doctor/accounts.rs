@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use domain::{
     AccountName, ResourceKind, ResourceRef,
     configuration::{Configuration, Provider},
+    invocation::Question,
     record::{OBSERVATION_AGE, Phase, Record},
 };
 use environment::{Clock, LambdaFunctions, in_words};
@@ -14,7 +15,6 @@ use lifecycle::{
     outcome::{Event, Subject},
 };
 use provider::{Client, ProviderError, Refusal};
-use serde_json::json;
 use store::AccountState;
 
 use super::{Check, Finding, clock::compare, store::Known};
@@ -155,14 +155,10 @@ pub(crate) fn noted_rates(known: &Known, now: Timestamp) -> Vec<Finding> {
 /// Against AWS: poll-status reads one resource of each account with the account's token.
 pub(crate) async fn at_aws(functions: &LambdaFunctions, known: &Known) -> Vec<Finding> {
     let asked = one_of_each(&known.in_force.configuration, &known.records);
-    let resources: Vec<_> = asked.values().collect();
-    let answer = functions
-        .ask_poll_status(json!({ "resources": resources }))
-        .await;
-    // That poll-status does not answer is told by the check of the functions.
-    let report = answer
-        .ok()
-        .and_then(|answer| serde_json::from_value(answer).ok());
+    let resources = asked.values().map(|&resource| resource.clone()).collect();
+    let answer = functions.ask(&Question::Resources(resources)).await;
+    // A failure of poll-status is reported by the check of the functions.
+    let report: Option<Report> = answer.ok();
     let accounts = known.in_force.configuration.accounts.keys();
     accounts
         .map(|name| answered(asked.get(name), report.as_ref()).of(name))
@@ -267,6 +263,8 @@ mod tests {
     use jiff::SignedDuration;
     use lifecycle::Outcome;
     use store::Rate;
+
+    use serde_json::json;
 
     use super::*;
     use crate::{

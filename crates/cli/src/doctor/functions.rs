@@ -2,10 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use domain::{AccountName, record::INVENTORY_INTERVAL};
-use environment::{Function, InvokeError, InvokeTrouble, LambdaFunctions, in_words};
+use domain::{
+    AccountName,
+    invocation::{Command, CommandTarget, Invocation, Question},
+    record::{Direction, INVENTORY_INTERVAL},
+};
+use environment::{InvokeError, InvokeFailure, LambdaFunctions, in_words};
 use jiff::Timestamp;
-use serde_json::json;
+use lifecycle::Report;
 use store::AccountState;
 
 use super::{Check, Finding};
@@ -47,11 +51,19 @@ pub(crate) fn here(
 
 /// At AWS: each of the four is there, and those that take questions answer an empty one.
 pub(crate) async fn at_aws(functions: &LambdaFunctions) -> Vec<Finding> {
-    let nothing = json!({ "resources": [] });
-    let rehearsal = json!({ "resources": [], "dry_run": true });
-    let poll_status = functions.ask_poll_status(nothing).await;
-    let stop = functions.ask(Function::Stop, rehearsal.clone()).await;
-    let start = functions.ask(Function::Start, rehearsal).await;
+    let nothing = Invocation::Command(Command {
+        target: CommandTarget::Resources(Vec::new()),
+        dry_run: true,
+        by: None,
+        given_at: None,
+    });
+    let poll_status = functions
+        .ask::<Report>(&Question::Resources(Vec::new()))
+        .await;
+    let stop = functions.command::<Report>(Direction::Stop, &nothing).await;
+    let start = functions
+        .command::<Report>(Direction::Start, &nothing)
+        .await;
     let dispatch = functions.find_dispatch().await;
     let answers = "answers";
     vec![
@@ -71,19 +83,19 @@ fn one(function: &str, well: &str, result: Result<(), InvokeError>) -> Finding {
         Ok(()) => Finding::ok(Check::Functions, format!("{function} {well}")),
         Err(error) => {
             let words = in_words(&error);
-            match error.trouble() {
-                InvokeTrouble::Missing => Finding::problem(
+            match error.failure() {
+                InvokeFailure::Missing => Finding::problem(
                     Check::Functions,
                     words,
                     "deploy the stack, or name the function as OFFHOURS_…_FUNCTION and the \
                      region with --region",
                 ),
-                InvokeTrouble::Failed => Finding::problem(
+                InvokeFailure::Failed => Finding::problem(
                     Check::Functions,
                     words,
                     "see the function's log; deploy the stack again if it is of an older version",
                 ),
-                InvokeTrouble::NotAsked => Finding::unknown(
+                InvokeFailure::NotAsked => Finding::unknown(
                     Check::Functions,
                     words,
                     "see that the credentials of the AWS tools may invoke and describe the \

@@ -105,7 +105,7 @@ impl Local {
         apply(&store, options.configuration, clock.now()).await?;
         let clients = Clients::of(&clouds)?;
         Ok(Self {
-            service: Service::new(store, clients, clock, stepped.clone(), news),
+            service: Service::new(store, clients, clock, stepped.clone(), Some(news)),
             clouds,
             stepped,
             speed: options.speed,
@@ -157,7 +157,7 @@ impl Local {
         };
         while until.is_none_or(|until| tick <= until) {
             self.advance_to(tick, &mut passed).await?;
-            self.service.tick(tick).await;
+            self.service.tick().await;
             tick = next_tick(tick + SignedDuration::from_nanos(1));
         }
         if let Some(until) = until {
@@ -170,7 +170,7 @@ impl Local {
     /// Lets time pass until `at` with no tick before, and ticks then: for who skips quiet hours.
     pub async fn tick_at(&self, at: Timestamp) -> anyhow::Result<()> {
         self.advance_to(at, &mut |_| ()).await?;
-        self.service.tick(at).await;
+        self.service.tick().await;
         Ok(())
     }
 

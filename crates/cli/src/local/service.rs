@@ -1,10 +1,9 @@
-//! The four handlers, invoked as AWS would: by a timer, or by each other, with JSON.
+//! The four handlers, invoked as AWS would: by a timer, or by each other.
 //!
 //! Handlers are not `Send`, as the Lambda runtime does not ask it of them: they run within a
 //! [`tokio::task::LocalSet`].
 
 use std::{
-    collections::BTreeMap,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -12,14 +11,15 @@ use std::{
     time::Duration,
 };
 
-use domain::{AccountName, ResourceRef, configuration::Account, digest::Digest, record::Writer};
-use environment::{Clock, Function, Invoke, InvokeError, SteppedClock, in_words};
-use jiff::Timestamp;
-use lifecycle::{
-    Access, Context, Outcome, Providers, Report, Tell,
-    trial::{Trial, trials},
+use aws_lambda_events::eventbridge::EventBridgeEvent;
+use domain::{
+    digest::Digest,
+    invocation::{Invocation, Question},
+    record::{Direction, Writer},
 };
-use serde_json::Value;
+use environment::{Clock, Invoke, InvokeError, SteppedClock, in_words};
+use jiff::Timestamp;
+use lifecycle::{Access, Context, Outcome, Providers, Report, Tell};
 use store::Store;
 use tokio::{sync::mpsc, task::JoinSet};
 
@@ -41,7 +41,7 @@ pub struct Service {
     clients: Clients,
     clock: Clock,
     stepped: Option<SteppedClock>,
-    news: mpsc::UnboundedSender<News>,
+    news: Option<mpsc::UnboundedSender<News>>,
     invocations: AtomicU64,
     /// Tells this process's invocations from an earlier one's on the same data.
     process: String,
@@ -85,18 +85,18 @@ impl Clients {
     }
 }
 
-/// One invocation's error, as text: nobody matches on it here.
+/// An invocation's error, only ever logged.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 impl Service {
-    /// The handlers over a store and clouds.
+    /// The handlers over a store and clouds. What happens is sent to `news`.
     #[must_use]
     pub fn new(
         store: Store,
         clients: Clients,
         clock: Clock,
         stepped: Option<SteppedClock>,
-        news: mpsc::UnboundedSender<News>,
+        news: Option<mpsc::UnboundedSender<News>>,
     ) -> Arc<Self> {
         Arc::new(Self {
             store,
@@ -123,25 +123,16 @@ impl Service {
     }
 
     /// Both timers fire. Returns at once; the handlers work in the background.
-    pub async fn tick(self: &Arc<Self>, at: Timestamp) {
+    pub async fn tick(self: &Arc<Self>) {
         while let Some(ended) = self.lock_tasks().try_join_next() {
             if let Err(error) = ended {
                 tracing::error!("An invocation ended by itself: {error}");
             }
         }
-        for rule in ["offhours-dispatch", "offhours-poll-status"] {
-            let event = timer_event(rule, at);
-            let service = Arc::clone(self);
-            match rule {
-                "offhours-dispatch" => {
-                    self.spawn(DISPATCH, async move { service.dispatch(&event).await });
-                }
-                _ => self.spawn(
-                    POLL_STATUS,
-                    async move { service.poll_status(&event).await },
-                ),
-            }
-        }
+        let service = Arc::clone(self);
+        self.spawn(DISPATCH, async move { service.dispatch().await });
+        let service = Arc::clone(self);
+        self.spawn(POLL_STATUS, async move { service.poll_status().await });
         // Let the handlers begin before the driver asks whether all are idle.
         tokio::task::yield_now().await;
     }
@@ -152,78 +143,68 @@ impl Service {
         while tasks.join_next().await.is_some() {}
     }
 
-    async fn dispatch(self: &Arc<Self>, event: &str) -> Result<(), Failure> {
-        let event = serde_json::from_str(event)?;
-        dispatch::handle(&self.store, &Functions(self), event, self.clock.now()).await?;
+    async fn dispatch(self: &Arc<Self>) -> Result<(), Failure> {
+        let now = self.clock.now();
+        dispatch::handle(&self.store, &Functions(self), timer_event(), now).await?;
         Ok(())
     }
 
-    async fn poll_status(self: &Arc<Self>, event: &str) -> Result<(), Failure> {
-        let event = serde_json::from_str(event)?;
-        let writer = self.writer();
-        let tell = |outcome: &Outcome| self.tell(outcome);
-        let context = self.looking(&writer, &tell);
-        let report = poll_status::handle(context, &Functions(self), event).await?;
+    async fn poll_status(self: &Arc<Self>) -> Result<(), Failure> {
+        let timer = poll_status::Event::Timer(Box::new(timer_event()));
+        let report = self.observe(timer).await?;
         for digest in report.digests {
-            self.news.send(News::Digest(digest)).ok();
+            self.publish(News::Digest(digest));
         }
         Ok(())
     }
 
+    async fn observe(
+        self: &Arc<Self>,
+        event: poll_status::Event,
+    ) -> Result<Report, lifecycle::Error> {
+        let writer = self.writer();
+        let tell = |outcome: &Outcome| self.tell(outcome);
+        let context = self.looking(&writer, &tell);
+        poll_status::handle(context, &Functions(self), event).await
+    }
+
     /// Invokes stop or start and waits for its report.
-    pub async fn act(&self, function: Function, event: &str) -> Result<Report, Failure> {
+    pub async fn command(
+        &self,
+        direction: Direction,
+        invocation: Invocation,
+    ) -> Result<Report, lifecycle::Error> {
         let writer = self.writer();
         let tell = |outcome: &Outcome| self.tell(outcome);
         let context = self.acting(&writer, &tell);
-        match function {
-            Function::Stop => Ok(stop::handle(context, serde_json::from_str(event)?).await?),
-            Function::Start => Ok(start::handle(context, serde_json::from_str(event)?).await?),
+        match direction {
+            Direction::Stop => stop::handle(context, invocation).await,
+            Direction::Start => start::handle(context, invocation).await,
         }
     }
 
     /// Looks once at what is in flight.
-    pub async fn poll_once(self: &Arc<Self>) -> Result<(), Failure> {
+    pub async fn poll_once(self: &Arc<Self>) -> Result<(), lifecycle::Error> {
         let writer = self.writer();
         let tell = |outcome: &Outcome| self.tell(outcome);
         lifecycle::poll::look_once(self.looking(&writer, &tell), &Functions(self)).await?;
         Ok(())
     }
 
-    /// Lists these accounts now, all if none is named, and takes what they have into the store.
-    pub async fn take_inventory(
-        self: &Arc<Self>,
-        accounts: &[AccountName],
-    ) -> Result<Report, Failure> {
-        // Through text, as between functions.
-        let event = serde_json::json!({ "inventory": accounts }).to_string();
-        let event = serde_json::from_str(&event)?;
-        let writer = self.writer();
-        let tell = |outcome: &Outcome| self.tell(outcome);
-        let context = self.looking(&writer, &tell);
-        Ok(poll_status::handle(context, &Functions(self), event).await?)
-    }
-
-    /// What a resource's own Status operation shows, in words.
-    pub async fn look(&self, resource: &ResourceRef) -> Result<String, lifecycle::Error> {
-        let writer = self.writer();
-        let context = self.looking(&writer, &|_: &Outcome| ());
-        let report = lifecycle::poll::status(context, std::slice::from_ref(resource)).await?;
-        let words = report
-            .outcomes
-            .iter()
-            .map(|outcome| outcome.event.to_string());
-        Ok(words.collect())
-    }
-
-    /// Tries accounts that are not applied yet.
-    pub async fn try_accounts(&self, accounts: &BTreeMap<AccountName, Account>) -> Vec<Trial> {
-        let writer = self.writer();
-        trials(self.looking(&writer, &|_: &Outcome| ()), accounts).await
+    /// Asks poll-status and waits for its report.
+    pub async fn ask(self: &Arc<Self>, question: Question) -> Result<Report, lifecycle::Error> {
+        self.observe(poll_status::Event::Question(question)).await
     }
 
     fn tell(&self, outcome: &Outcome) {
-        // Nobody listens any more when the process is about to end.
-        self.news.send(News::Outcome(outcome.clone())).ok();
+        self.publish(News::Outcome(outcome.clone()));
+    }
+
+    fn publish(&self, news: News) {
+        if let Some(channel) = &self.news {
+            // The receiver is gone when the process is about to end.
+            channel.send(news).ok();
+        }
     }
 
     /// What poll-status works with; [`Self::acting`] for stop and start.
@@ -288,34 +269,28 @@ impl Service {
 struct Functions<'a>(&'a Arc<Service>);
 
 impl Invoke for Functions<'_> {
-    async fn invoke(&self, function: Function, event: Value) -> Result<(), InvokeError> {
+    async fn invoke(
+        &self,
+        direction: Direction,
+        invocation: Invocation,
+    ) -> Result<(), InvokeError> {
         let service = Arc::clone(self.0);
-        // Through text, as between functions.
-        let event = event.to_string();
-        let limits = match function {
-            Function::Stop => STOP,
-            Function::Start => START,
+        let limits = match direction {
+            Direction::Stop => STOP,
+            Direction::Start => START,
         };
         self.0.spawn(limits, async move {
-            service.act(function, &event).await?;
+            service.command(direction, invocation).await?;
             Ok(())
         });
         Ok(())
     }
 }
 
-/// The event that an EventBridge rule sends.
-fn timer_event(rule: &str, at: Timestamp) -> String {
-    serde_json::json!({
-        "version": "0",
-        "id": uuid::Uuid::new_v4().to_string(),
-        "detail-type": "Scheduled Event",
-        "source": "aws.events",
-        "account": "000000000000",
-        "time": at,
-        "region": "local",
-        "resources": [format!("arn:aws:events:local:000000000000:rule/{rule}")],
-        "detail": {},
-    })
-    .to_string()
+/// The event of a timer's rule.
+fn timer_event() -> EventBridgeEvent {
+    let mut event = EventBridgeEvent::default();
+    "Scheduled Event".clone_into(&mut event.detail_type);
+    "aws.events".clone_into(&mut event.source);
+    event
 }

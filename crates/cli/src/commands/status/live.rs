@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 
-use domain::ResourceRef;
+use domain::{ResourceRef, invocation::Question};
 use lifecycle::{Report, outcome::Subject};
-use serde_json::json;
 
 use super::Row;
 use crate::connection::Functions;
@@ -15,19 +14,9 @@ const BATCH: usize = 20;
 /// Asks about each row, and notes what was answered.
 pub(super) async fn ask(functions: &Functions, rows: &mut [Row]) -> anyhow::Result<()> {
     for batch in rows.chunks_mut(BATCH) {
-        match functions {
-            Functions::Here(service) => {
-                for row in batch {
-                    row.live = Some(service.look(&row.resource).await?);
-                }
-            }
-            Functions::Lambda(lambda) => {
-                let references: Vec<_> = batch.iter().map(|row| &row.resource).collect();
-                let question = json!({ "resources": references });
-                let answer = lambda.ask_poll_status(question).await?;
-                note(serde_json::from_value(answer)?, batch);
-            }
-        }
+        let references = batch.iter().map(|row| row.resource.clone()).collect();
+        let report = functions.ask(Question::Resources(references)).await?;
+        note(report, batch);
     }
     Ok(())
 }

@@ -1,0 +1,235 @@
+//! What the functions are invoked with. Senders serialize these types and receivers deserialize
+//! them, so that both always speak of the same form.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{AccountName, ResourceRef, ScheduleName, configuration::Account};
+
+/// The most characters of a command's author: more than the ARN of a role's session has.
+const BY_CHARACTERS: usize = 256;
+
+/// Not a valid invocation of stop or start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InvocationError {
+    /// No target, or several.
+    #[error(
+        "an event names exactly one of \"resources\": [\"ACCOUNT/KIND/ID\", …], \
+         \"schedule\": \"NAME\" and \"account\": \"NAME\""
+    )]
+    Target,
+    /// The author's name is too long: it is kept in each record.
+    #[error("\"by\" has at most {BY_CHARACTERS} characters")]
+    By,
+    /// A hint names resources.
+    #[error("an event with \"cause\": \"due\" names \"resources\" and nothing else")]
+    Hint,
+}
+
+/// What stop and start are invoked with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Form", into = "Form")]
+pub enum Invocation {
+    /// These may be due. A hint: what really is due is decided from the records.
+    Due(Vec<ResourceRef>),
+    /// A person, or a person's own timer, asks for it now.
+    Command(Command),
+}
+
+/// A command to stop or start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    /// What it is about.
+    pub target: CommandTarget,
+    /// Report what would be done, and do nothing.
+    pub dry_run: bool,
+    /// Who gives it.
+    pub by: Option<String>,
+    /// When it was given, where that is known.
+    pub given_at: Option<Timestamp>,
+}
+
+/// What a command is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CommandTarget {
+    /// These resources.
+    Resources(Vec<ResourceRef>),
+    /// Every resource that follows a schedule.
+    Schedule(ScheduleName),
+    /// Every resource of an account that follows some schedule.
+    Account(AccountName),
+}
+
+/// What poll-status is asked, besides by its timer. Its answer is a report.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Question {
+    /// What do these resources' own Status operations show?
+    Resources(Vec<ResourceRef>),
+    /// What can these accounts list with their tokens, before they are applied?
+    Try(BTreeMap<AccountName, Account>),
+    /// Take an inventory of these accounts; of all if none is named.
+    Inventory(Vec<AccountName>),
+}
+
+/// How an invocation is written as JSON.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Form {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cause: Option<Cause>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resources: Option<Vec<ResourceRef>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schedule: Option<ScheduleName>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    account: Option<AccountName>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    dry_run: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<Timestamp>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Cause {
+    Due,
+}
+
+impl TryFrom<Form> for Invocation {
+    type Error = InvocationError;
+
+    fn try_from(form: Form) -> Result<Self, InvocationError> {
+        let target = match (form.resources, form.schedule, form.account) {
+            (Some(resources), None, None) => CommandTarget::Resources(resources),
+            (None, Some(schedule), None) => CommandTarget::Schedule(schedule),
+            (None, None, Some(account)) => CommandTarget::Account(account),
+            _ => return Err(InvocationError::Target),
+        };
+        let by = form.by.as_ref();
+        if by.is_some_and(|by| by.chars().count() > BY_CHARACTERS) {
+            return Err(InvocationError::By);
+        }
+        match (form.cause, target) {
+            (Some(Cause::Due), CommandTarget::Resources(resources)) if !form.dry_run => {
+                Ok(Self::Due(resources))
+            }
+            (Some(Cause::Due), _) => Err(InvocationError::Hint),
+            (None, target) => Ok(Self::Command(Command {
+                target,
+                dry_run: form.dry_run,
+                by: form.by,
+                given_at: form.time,
+            })),
+        }
+    }
+}
+
+impl From<Invocation> for Form {
+    fn from(invocation: Invocation) -> Self {
+        let mut form = Self {
+            cause: None,
+            resources: None,
+            schedule: None,
+            account: None,
+            dry_run: false,
+            by: None,
+            time: None,
+        };
+        match invocation {
+            Invocation::Due(resources) => {
+                form.cause = Some(Cause::Due);
+                form.resources = Some(resources);
+            }
+            Invocation::Command(command) => {
+                match command.target {
+                    CommandTarget::Resources(resources) => form.resources = Some(resources),
+                    CommandTarget::Schedule(schedule) => form.schedule = Some(schedule),
+                    CommandTarget::Account(account) => form.account = Some(account),
+                }
+                form.dry_run = command.dry_run;
+                form.by = command.by;
+                form.time = command.given_at;
+            }
+        }
+        form
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The form in which `json` is read, and written again.
+    #[track_caller]
+    fn read(json: &str) -> Invocation {
+        let invocation: Invocation = serde_json::from_str(json).unwrap();
+        let written: serde_json::Value = serde_json::to_value(&invocation).unwrap();
+        let expected: serde_json::Value = serde_json::from_str(json).unwrap();
+        assert_eq!(written, expected);
+        invocation
+    }
+
+    #[track_caller]
+    fn refused(json: &str, expected: &str) {
+        let error = serde_json::from_str::<Invocation>(json).unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+
+    #[test]
+    fn a_hint_and_each_form_of_command_are_read_and_written_alike() {
+        let hint = r#"{"cause": "due", "resources": ["do-main/droplet/1"]}"#;
+        assert!(matches!(read(hint), Invocation::Due(list) if list.len() == 1));
+        for json in [
+            r#"{"resources": ["do-main/droplet/1"]}"#,
+            r#"{"schedule": "office-hours", "dry_run": true}"#,
+            r#"{"account": "hz-eu", "by": "ada", "time": "2026-11-23T18:00:00Z"}"#,
+        ] {
+            assert!(matches!(read(json), Invocation::Command(_)), "{json}");
+        }
+    }
+
+    #[test]
+    fn a_question_is_read_and_written_alike() {
+        for json in [
+            r#"{"resources": ["do-main/droplet/1"]}"#,
+            r#"{"try": {"hz-eu": {"provider": "hetzner", "token": "ssm:/offhours/hz"}}}"#,
+            r#"{"inventory": []}"#,
+        ] {
+            let question: Question = serde_json::from_str(json).unwrap();
+            let written = serde_json::to_string(&question).unwrap();
+            let again: Question = serde_json::from_str(&written).unwrap();
+            assert_eq!(again, question, "{written}");
+        }
+    }
+
+    #[test]
+    fn the_author_of_a_command_has_a_name_of_limited_length() {
+        let by = |length| {
+            let by = "ä".repeat(length);
+            format!(r#"{{"account": "hz-eu", "by": "{by}"}}"#)
+        };
+        serde_json::from_str::<Invocation>(&by(256)).unwrap();
+        refused(&by(257), "at most 256 characters");
+    }
+
+    #[test]
+    fn an_invalid_invocation_is_refused_with_what_to_write() {
+        refused("{}", "exactly one of");
+        refused(r#"{"schedule": "a", "account": "b"}"#, "exactly one of");
+        refused(
+            r#"{"cause": "due", "schedule": "a"}"#,
+            "names \"resources\"",
+        );
+        refused(r#"{"cause": "late", "resources": []}"#, "unknown variant");
+        refused(r#"{"resource": ["do-main/droplet/1"]}"#, "unknown field");
+        refused(
+            r#"{"resources": ["do-main/droplet"]}"#,
+            "is not a reference",
+        );
+    }
+}
