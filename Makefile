@@ -85,20 +85,21 @@ deploy: $(VENV)/installed ## Deploy what was built (asks the first time, and wit
 	@export PATH="$$PWD/$(VENV)/bin:$$PATH" SAM_CLI_TELEMETRY=$${SAM_CLI_TELEMETRY:-0}; \
 	 python infra/deploy.py $(if $(GUIDED),--guided)
 
-# The functions, the command and the simulator, all built, and what runs and deploys them.
+# The programs for this machine. Always of the whole workspace: with one set of features, every
+# dependency is compiled once, for programs and tests alike.
 PROGRAMS = $${CARGO_TARGET_DIR:-target}/debug
-REHEARSAL = PYTHONPATH=infra $(VENV)/bin/python -m
 .PHONY: programs
-programs: build
-	@$(CARGO) build --locked --package offhours --package cloud-simulator
+programs: rust
+	@$(CARGO) build --workspace --locked --bins
 
+REHEARSAL = PYTHONPATH=infra $(VENV)/bin/python -m
 .PHONY: rehearsal
-rehearsal: programs $(EMULATOR_VENV)/installed
+rehearsal: build programs $(EMULATOR_VENV)/installed
 
 # What LocalStack runs on without Docker: its environment, and a DynamoDB engine.
 .PHONY: localstack
 localstack: $(LOCALSTACK_VENV)/installed rust
-	@$(CARGO) build --locked --package store --example engine
+	@$(CARGO) build --workspace --locked --example engine
 
 EMULATOR ?= ministack
 # What each emulator needs, besides the programs.
@@ -111,7 +112,7 @@ emulator:
 	  *) echo "EMULATOR is ministack, localstack or localstack-docker, not $(EMULATOR)" >&2; exit 1 ;; esac
 
 .PHONY: stack
-stack: emulator $(NEEDED_$(EMULATOR)) programs ## Deploy to an emulator and watch real minutes (EMULATOR=localstack, KEEP=1)
+stack: emulator $(NEEDED_$(EMULATOR)) build programs ## Deploy to an emulator and watch real minutes (EMULATOR=localstack, KEEP=1)
 	@$(REHEARSAL) rehearsal --emulator $(EMULATOR) $(if $(KEEP),--keep) --programs $(PROGRAMS) \
 	   --sam $(VENV)/bin/sam --ministack $(EMULATOR_VENV)/bin/ministack \
 	   --localstack $(LOCALSTACK_VENV)/bin/python
@@ -125,27 +126,31 @@ sizes: rehearsal ## Print each function's archive size, and its memory for a tho
 
 .PHONY: run
 run: rust ## Build, then show a simulated day of the example fleet in about a minute
-	@$(CARGO) build --locked --package offhours
+	@$(CARGO) build --workspace --locked --bin offhours
 	@target=$${CARGO_TARGET_DIR:-target}; \
 	 env -u OFFHOURS_DATA -u OFFHOURS_SIMULATE $$target/debug/offhours local --simulate
 
 .PHONY: test
-test: rehearsal $(CHECKOV_VENV)/installed ## Set up everything and run every test
+test: programs $(VENV)/installed $(CHECKOV_VENV)/installed ## Set up everything, and test the programs and the template
 	@export PATH="$$PWD/$(VENV)/bin:$$PATH" OFFHOURS_PYTHON="$$PWD/$(VENV)/bin/python"; \
 	 PYTHONPATH=infra pytest --quiet tests/infra tests/rehearsal; \
-	 $(CARGO) test --workspace --locked --doc; \
-	 $(CARGO) test --workspace --locked --no-fail-fast --lib --bins --tests; \
+	 $(CARGO) test --workspace --locked --no-fail-fast --tests
+
+.PHONY: test-stack
+test-stack: rehearsal ## Build the functions for AWS, and test them deployed to an emulator, in real minutes
+	@export PATH="$$PWD/$(VENV)/bin:$$PATH"; \
+	 $(CARGO) test --workspace --locked --test offhours -- --ignored; \
 	 PYTHONPATH=infra OFFHOURS_PROGRAMS=$(PROGRAMS) OFFHOURS_SAM=$(VENV)/bin/sam \
 	   OFFHOURS_MINISTACK=$(EMULATOR_VENV)/bin/ministack pytest --quiet tests/stack
 
 .PHONY: test-localstack
-test-localstack: localstack programs ## Run the deployed stack's tests on LocalStack, where they can pass
+test-localstack: localstack build programs ## Run the deployed stack's tests on LocalStack, where they can pass
 	@PYTHONPATH=infra OFFHOURS_PROGRAMS=$(PROGRAMS) OFFHOURS_SAM=$(VENV)/bin/sam \
 	   OFFHOURS_LOCALSTACK=$(LOCALSTACK_VENV)/bin/python $(VENV)/bin/pytest --quiet -rs tests/stack
 
 .PHONY: readme
-readme: rust ## Write anew what the commands print in README.md and docs
-	@OFFHOURS_UPDATE_README=1 $(CARGO) test --quiet --locked --package tests -- evening
+readme: programs ## Write anew what the commands print in README.md and docs
+	@OFFHOURS_UPDATE_README=1 $(CARGO) test --workspace --quiet --locked --test offhours -- evening
 
 .PHONY: check
 check: fmt clippy doc deny lint-template lint-python ## Formatting, lints, docs, dependencies and template

@@ -78,6 +78,7 @@ fn the_committed_events_name_a_resource_of_the_example_fleet() {
 }
 
 #[tokio::test]
+#[ignore = "`make test-stack` runs it: cargo-lambda builds the functions anew"]
 async fn each_committed_event_does_what_it_says_under_cargo_lambda() {
     let functions = Functions::start().await;
     // Each function is built at its first invocation. Without a record nothing is due.
@@ -149,7 +150,7 @@ impl Functions {
         let path = |name: &str| directory.path().join(name);
         fs::write(path("offhours.toml"), CONFIGURATION).unwrap();
         fs::write(path("fleet.toml"), FLEET).unwrap();
-        let mut local = Command::new(program("offhours", "offhours"))
+        let mut local = Command::new(program("offhours"))
             .args(["local", "--simulate", "--no-timers"])
             .args(["--config", "offhours.toml", "--fleet", "fleet.toml"])
             .current_dir(directory.path())
@@ -262,7 +263,7 @@ impl Functions {
     }
 
     async fn offhours(&self, arguments: &[&str]) -> (Option<i32>, String) {
-        let output = Command::new(program("offhours", "offhours"))
+        let output = Command::new(program("offhours"))
             .args(arguments)
             .args(["--format", "json", "--region", "eu-central-1"])
             .current_dir(self.directory.path())

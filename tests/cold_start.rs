@@ -35,7 +35,7 @@ fn settings(function: &str) -> Vec<(&'static str, &'static str)> {
 fn ends_with(function: &str, changed: &str, to: Option<&str>) -> String {
     let mut settings = settings(function);
     settings.retain(|(name, _)| *name != changed);
-    let output = Command::new(program(function, function))
+    let output = Command::new(program(function))
         .env_clear()
         .envs(settings)
         .envs(to.map(|value| (changed, value)))

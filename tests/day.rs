@@ -575,7 +575,7 @@ fn changes_use_the_documented_methods_and_paths_and_no_others(day: &Day) {
 
 #[test]
 fn the_program_prints_one_json_object_per_line_and_the_summary_last() {
-    let output = Command::new(program("offhours", "offhours"))
+    let output = Command::new(program("offhours"))
         .args([
             "local",
             "--simulate",
@@ -651,7 +651,7 @@ fn previewed(from: Timestamp) -> BTreeSet<(String, Timestamp, bool)> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("offhours.toml");
     std::fs::write(&file, TWO_WEEKS).unwrap();
-    let output = Command::new(program("offhours", "offhours"))
+    let output = Command::new(program("offhours"))
         .args(["preview", "--for", "2w", "--format", "json", "--at"])
         .arg(from.to_string())
         .arg("--config")

@@ -157,7 +157,7 @@ fn retold(evening: &str, mut run: impl FnMut(&str) -> String) -> String {
 
 /// What a command prints, on a terminal that has no colours.
 fn shell(command: &str, directory: &Path, simulator: &str) -> String {
-    let programs = program("offhours", "offhours");
+    let programs = program("offhours");
     let path = format!(
         "{}:{}",
         programs.parent().unwrap().display(),

@@ -499,7 +499,7 @@ fn a_configuration_with_mistakes_changes_nothing_and_names_all_of_them() {
         std::fs::write(&file, bad).unwrap();
         let url = world.local.clouds_url().unwrap().to_string();
         let told = tokio::task::spawn_blocking(move || {
-            Command::new(program("offhours", "offhours"))
+            Command::new(program("offhours"))
                 .args(["local", "--speed", "0", "--for", "1h"])
                 .arg(format!("--simulate={url}"))
                 .arg("--config")

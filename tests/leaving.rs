@@ -182,7 +182,7 @@ fn an_inventory_carries_over_what_an_apply_that_ended_early_did_not() {
 /// Runs a command on the world's store.
 async fn command(world: &World, arguments: &[&str]) -> (Option<i32>, String) {
     let address = format!("http://{}", world.local.engine_address);
-    let output = tokio::process::Command::new(program("offhours", "offhours"))
+    let output = tokio::process::Command::new(program("offhours"))
         .args(arguments)
         .envs([
             ("AWS_ENDPOINT_URL", address.as_str()),

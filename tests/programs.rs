@@ -34,7 +34,7 @@ impl SimulatorProgram {
         let directory = TempDir::new().unwrap();
         let path = directory.path().join("fleet.toml");
         fs::write(&path, fleet).unwrap();
-        let mut child = Command::new(program("cloud-simulator", "cloud-simulator"))
+        let mut child = Command::new(program("cloud-simulator"))
             .arg("--fleet")
             .arg(path)
             .args(["--listen", "127.0.0.1:0", "--at", &at.to_string()])
@@ -169,7 +169,7 @@ impl LocalProgram {
             .path()
             .join(format!("{}.log", self.starts.get()));
         let output = File::create(&log).unwrap();
-        let mut command = Command::new(program("offhours", "offhours"));
+        let mut command = Command::new(program("offhours"));
         command
             .args(["local", "--speed", "0", "--format", "json"])
             .args(["--config", "offhours.toml"])
@@ -304,7 +304,7 @@ impl Terminal {
             status,
             stdout,
             stderr,
-        } = Command::new(program("offhours", "offhours"))
+        } = Command::new(program("offhours"))
             .args(arguments)
             .current_dir(self.directory.path())
             .env("DO_TOKEN", "secret-do-token")

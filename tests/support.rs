@@ -3,12 +3,12 @@
 use std::{
     cell::Cell,
     collections::{BTreeMap, BTreeSet},
+    fs,
     io::{Read as _, Seek as _},
     net::SocketAddr,
     path::{Path, PathBuf},
-    process::Command,
     sync::{
-        Arc, Mutex, Once, OnceLock,
+        Arc, Mutex, Once,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -441,28 +441,21 @@ pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
-/// A program of this workspace, built once with what the tests were built with: `program("offhours",
-/// "offhours")`.
-pub(crate) fn program(package: &str, name: &str) -> PathBuf {
-    static BUILT: OnceLock<Mutex<BTreeMap<String, PathBuf>>> = OnceLock::new();
-    let mut built = BUILT.get_or_init(Mutex::default).lock().unwrap();
-    if let Some(path) = built.get(name) {
-        return path.clone();
-    }
+/// A program of this workspace, built with what the tests were built with.
+pub(crate) fn program(name: &str) -> PathBuf {
     // The test is target/debug/deps/offhours-HASH.
     let test = std::env::current_exe().unwrap();
-    let profile = test.parent().unwrap().parent().unwrap();
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--package", package, "--bin", name])
-        .arg("--target-dir")
-        .arg(profile.parent().unwrap())
-        .current_dir(root())
-        .status()
-        .unwrap();
-    assert!(status.success(), "cannot build {name}");
-    let path = profile.join(name);
-    assert!(path.is_file(), "{} is missing", path.display());
-    built.insert(name.to_owned(), path.clone());
+    let path = test.parent().unwrap().parent().unwrap().join(name);
+    let advice = "run `cargo build --workspace --bins`, as `make test` does";
+    let modified = |path: &Path| path.metadata().and_then(|found| found.modified()).ok();
+    let built = modified(&path).unwrap_or_else(|| panic!("no {}: {advice}", path.display()));
+    // What is edited while the tests run is of no concern.
+    let changed = built..modified(&test).unwrap();
+    let sources = fs::read_to_string(path.with_extension("d")).unwrap();
+    for source in sources.split_whitespace().skip(1) {
+        let is_newer = modified(Path::new(source)).is_some_and(|at| changed.contains(&at));
+        assert!(!is_newer, "{name} is older than {source}: {advice}");
+    }
     path
 }
 

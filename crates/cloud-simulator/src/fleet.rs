@@ -660,6 +660,18 @@ token = \"secret\"
     }
 
     #[test]
+    fn the_fleet_in_the_documentation_is_valid() {
+        let lines = include_str!("lib.rs").lines();
+        let example = lines.skip_while(|line| !line.ends_with("```toml")).skip(1);
+        let example = example.take_while(|line| !line.ends_with("```"));
+        let toml: Vec<_> = example
+            .filter_map(|line| line.strip_prefix("//!"))
+            .collect();
+        let fleet: Fleet = toml.join("\n").parse().unwrap();
+        assert_eq!(fleet.0.servers.len(), 1);
+    }
+
+    #[test]
     fn durations_are_written_as_people_write_them() {
         let text =
             format!("{ACCOUNT}[[droplets]]\nid = 1\nname = \"a\"\npower_action = \"1m 30s\"");

@@ -15,20 +15,17 @@
 //! What the clouds hold is read from TOML, with tables `accounts`, `droplets`, `databases`,
 //! `clusters` (with `pools`) and `servers`:
 //!
-//! ```
-//! let fleet: cloud_simulator::Fleet = r#"
-//!     [[accounts]]
-//!     name = "hz-eu"
-//!     provider = "hetzner"
-//!     token = "simulated"
+//! ```toml
+//! [[accounts]]
+//! name = "hz-eu"
+//! provider = "hetzner"
+//! token = "simulated"
 //!
-//!     [[servers]]
-//!     id = 42
-//!     name = "builder"
-//!     ignores_shutdown = true
-//!     poweroff = "4s"
-//! "#.parse()?;
-//! # Ok::<(), cloud_simulator::FleetError>(())
+//! [[servers]]
+//! id = 42
+//! name = "builder"
+//! ignores_shutdown = true
+//! poweroff = "4s"
 //! ```
 //!
 //! # Control API
