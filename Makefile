@@ -194,6 +194,10 @@ advisories: rust $(TOOLS)/cargo-deny-$(CARGO_DENY) ## Check for published adviso
 bench: rust ## Measure schedule evaluation, and the commands on much
 	@$(CARGO) bench --locked --package domain --package offhours --bench evaluate --bench commands
 
+.PHONY: lines
+lines: python ## Count the lines of Rust outside tests, by crate
+	@$(PYTHON) tests/python/lines.py
+
 .PHONY: clean
 clean: ## Remove everything that was built or set up
 	@rm -rf $(VENV) $(EMULATOR_VENV) $(LOCALSTACK_VENV) $(CHECKOV_VENV) $(TOOLS)

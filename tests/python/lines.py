@@ -1,0 +1,81 @@
+"""Counts lines of Rust outside tests, by crate, and finds the longest functions.
+
+Blank and comment lines count. Left out are benches, examples, folders and files of tests, and
+modules behind `#[cfg(test)]`, in their own files or inline.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+OURS = ROOT / "crates"
+TEST_SUPPORT = {"testing"}
+TEST_MODULE = re.compile(
+    r"^#\[cfg\(test\)\]\n(?:#.*\n)*(?:pub(?:\([a-z]+\))? )?mod (\w+)(;| \{)", re.M
+)
+FUNCTION = re.compile(r"^( *)(?:pub(?:\([a-z]+\))? )?(?:const )?(?:async )?fn (\w+)")
+
+
+def test_modules(source: Path, text: str) -> set[Path]:
+    """The files and folders of a source's test modules."""
+    folder = source.parent if source.stem in ("lib", "main", "mod") else source.with_suffix("")
+    names = [name for name, end in TEST_MODULE.findall(text) if end == ";"]
+    return {path for name in names for path in (folder / f"{name}.rs", folder / name)}
+
+
+def without_inline_tests(text: str) -> list[str]:
+    """A source's lines up to its inline test module, which by convention comes last."""
+    for found in TEST_MODULE.finditer(text):
+        if found.group(2) != ";":
+            return text[: found.start()].rstrip().splitlines()
+    return text.splitlines()
+
+
+def sources(crate: Path) -> dict[Path, list[str]]:
+    texts = {source: source.read_text() for source in sorted((crate / "src").rglob("*.rs"))}
+    tests: set[Path] = set()
+    for source, text in texts.items():
+        tests |= test_modules(source, text)
+    return {
+        source: without_inline_tests(text)
+        for source, text in texts.items()
+        if not tests.intersection((source, *source.parents))
+    }
+
+
+def functions(source: Path, lines: list[str]) -> list[tuple[int, str]]:
+    """Each function's length and place."""
+    found = []
+    for first, line in enumerate(lines):
+        start = FUNCTION.match(line)
+        if start is None:
+            continue
+        end = next(
+            (last for last in range(first, len(lines)) if lines[last].rstrip() == f"{start[1]}}}"),
+            first,
+        )
+        place = f"{source.relative_to(ROOT)}:{first + 1} {start[2]}"
+        found.append((end - first + 1, place))
+    return found
+
+
+def main() -> None:
+    total, longest = 0, []
+    for crate in sorted(set(OURS.iterdir()) - {OURS / name for name in TEST_SUPPORT}):
+        counted = sources(crate)
+        lines = sum(map(len, counted.values()))
+        total += lines
+        print(f"{crate.name:<16} {lines:>7,}")
+        for source, text in counted.items():
+            longest += functions(source, text)
+    print(f"{'all':<16} {total:>7,}\n")
+    print("longest functions")
+    for length, place in sorted(longest, reverse=True)[: int(sys.argv[1]) if sys.argv[1:] else 5]:
+        print(f"{length:>5}  {place}")
+
+
+if __name__ == "__main__":
+    main()
