@@ -17,7 +17,10 @@ use lifecycle::{Event, Outcome};
 use offhours::local::summary::{Summary, Tally};
 use serde_json::Value;
 
-use crate::support::{ACCOUNTS, World, instant, monday, program, root, run};
+use crate::{
+    support::{ACCOUNTS, World, instant, monday, program, root, run},
+    traffic,
+};
 
 const BERLIN_CATALOG: &str = "do-main/database/5f7a3c1e-8f0d-4c55-9a5c-0f3cf6a3a1b7";
 
@@ -80,6 +83,7 @@ fn a_day_of_the_example_fleet() {
     nobody_touches_what_is_protected_opted_out_or_unnamed(&day);
     changes_use_the_documented_methods_and_paths_and_no_others(&day);
     each_edge_is_told_of_once_and_its_numbers_are_what_happened(&day);
+    traffic::fits_the_clouds_descriptions(&day.log);
 }
 
 fn each_edge_is_told_of_once_and_its_numbers_are_what_happened(day: &Day) {

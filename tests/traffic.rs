@@ -7,41 +7,25 @@ use std::{
     process::Command,
 };
 
-use jiff::SignedDuration;
+use cloud_simulator::Entry;
 use tempfile::TempDir;
 
-use crate::{
-    programs::python,
-    support::{World, monday, root, run},
-};
+use crate::{programs::python, support::root};
 
-#[test]
-fn a_day_of_traffic_fits_the_clouds_descriptions() {
+/// Checks a day's requests and their answers against the descriptions.
+pub(crate) fn fits_the_clouds_descriptions(log: &[Entry]) {
     let Some(specs) = specs() else { return };
-    run(async {
-        let morning = monday("06:00:00");
-        let configuration = include_str!("../examples/offhours.toml");
-        let fleet = include_str!("../examples/fleet.toml");
-        let world = World::start(configuration, fleet, morning).await;
-        world
-            .run_until(morning + SignedDuration::from_hours(24))
-            .await;
-        let mut lines = String::new();
-        for entry in world.simulator().log() {
-            if entry.answer.is_some() {
-                lines += &serde_json::to_string(&entry).unwrap();
-                lines.push('\n');
-            }
-        }
-        let exchanges = lines.lines().count();
-        let directory = TempDir::new().unwrap();
-        let path = directory.path().join("exchanges.jsonl");
-        fs::write(&path, lines).unwrap();
-        let printed = validate(&[specs.clone(), path]);
-        let expected = format!("{exchanges} exchanges, 0 violations");
-        assert_eq!(printed.trim_end(), expected);
-        assert!(exchanges > 100, "a day is more than {exchanges} requests");
-    });
+    let answered = log.iter().filter(|entry| entry.answer.is_some());
+    let lines: Vec<_> = answered
+        .map(|entry| serde_json::to_string(entry).unwrap() + "\n")
+        .collect();
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("exchanges.jsonl");
+    fs::write(&path, lines.concat()).unwrap();
+    let printed = validate(&[specs, path]);
+    let expected = format!("{} exchanges, 0 violations", lines.len());
+    assert_eq!(printed.trim_end(), expected);
+    assert!(lines.len() > 100, "a day is more than {printed}");
 }
 
 #[test]
