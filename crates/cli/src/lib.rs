@@ -1,6 +1,5 @@
 //! The `offhours` command: what a person checks, previews and does by hand.
 
-mod ago;
 pub mod apply;
 pub mod ask;
 mod candidates;
@@ -14,22 +13,19 @@ pub mod exit;
 mod fixtures;
 pub mod hours;
 mod import;
-pub mod instant;
 mod listing;
 pub mod local;
-mod lookup;
-mod nearest;
 pub mod output;
-pub mod past;
 mod progress;
 mod remedies;
+mod resolve;
 #[cfg(test)]
 mod scene;
 mod shape;
-pub mod span;
 mod state;
 mod table;
-pub mod until;
+pub mod time;
+pub mod time_range;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clap_complete::CompleteEnv;

@@ -12,7 +12,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use lifecycle::outcome::watching;
 use store::AccountState;
 
-use crate::{ago::length, instant::short};
+use crate::time::{length, short};
 
 /// Where in its life a resource is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,10 +28,10 @@ pub(crate) struct State {
 impl State {
     pub(crate) fn of(record: &Record) -> Self {
         let (phase, words, since) = match &record.phase {
-            Phase::Settled { at } => ("settled", power(*at).to_owned(), seen_since(record, *at)),
+            Phase::Settled { at } => ("settled", at.to_string(), seen_since(record, *at)),
             Phase::InFlight { transition } if record.watched_until().is_some() => {
                 let at = transition.direction.end();
-                ("in-flight", power(at).to_owned(), seen_since(record, at))
+                ("in-flight", at.to_string(), seen_since(record, at))
             }
             Phase::InFlight { transition } => {
                 let words = match (transition.direction, problem(record)) {
@@ -74,15 +74,6 @@ pub(crate) fn sentence(record: &Record) -> String {
         Phase::Settled { .. } | Phase::Gone { .. } => {
             format!("It is {}", State::of(record).words)
         }
-    }
-}
-
-/// Whether something runs, in a word.
-fn power(power: Power) -> &'static str {
-    match power {
-        Power::Running => "running",
-        Power::Stopped => "stopped",
-        Power::Between => "between",
     }
 }
 

@@ -376,6 +376,26 @@ impl Cause {
             Self::ByHand { .. } => Rank::ByHand,
         }
     }
+
+    /// The name that programs read.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Schedule => "schedule",
+            Self::OverrideSet => "override-set",
+            Self::OverrideEnded => "override-ended",
+            Self::ByHand { .. } => "by-hand",
+        }
+    }
+
+    /// Whose command it was.
+    #[must_use]
+    pub fn by(&self) -> Option<&str> {
+        match self {
+            Self::ByHand { by } => Some(by),
+            Self::Schedule | Self::OverrideSet | Self::OverrideEnded => None,
+        }
+    }
 }
 
 impl fmt::Display for Cause {

@@ -62,6 +62,16 @@ pub enum Power {
     Between,
 }
 
+impl fmt::Display for Power {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Running => "running",
+            Self::Stopped => "stopped",
+            Self::Between => "between",
+        })
+    }
+}
+
 /// How large a resource is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Size {

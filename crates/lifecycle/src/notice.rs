@@ -430,17 +430,10 @@ impl Failed {
 
 impl Wanted {
     fn of(cause: Option<&Cause>) -> Self {
-        let word = cause.map(|cause| match cause {
-            Cause::Schedule => "schedule",
-            Cause::OverrideSet => "override-set",
-            Cause::OverrideEnded => "override-ended",
-            Cause::ByHand { .. } => "by-hand",
-        });
-        let by = match cause {
-            Some(Cause::ByHand { by }) => Some(by.clone()),
-            Some(Cause::Schedule | Cause::OverrideSet | Cause::OverrideEnded) | None => None,
-        };
-        Self { word, by }
+        Self {
+            word: cause.map(Cause::name),
+            by: cause.and_then(Cause::by).map(str::to_owned),
+        }
     }
 }
 

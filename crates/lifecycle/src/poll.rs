@@ -219,17 +219,13 @@ pub fn observed(record: &Record, look: &Look) -> Observed {
 /// What a look shows, for people.
 #[must_use]
 pub fn in_a_line(resource: &Resource) -> String {
-    use domain::resource::{Power, Size};
+    use domain::resource::Size;
     let size = match &resource.size {
         Size::Machine { plan } => plan.clone(),
         Size::Database(database) => format!("{} x {}", database.nodes, database.plan),
         Size::NodePool(pool) => format!("{} of {} nodes", pool.ready, pool.count),
     };
-    let power = match resource.power {
-        Power::Running => "running",
-        Power::Stopped => "stopped",
-        Power::Between => "between",
-    };
+    let power = resource.power;
     match &resource.busy {
         Some(busy) => format!("{power}, {size}, busy: {busy}"),
         None => format!("{power}, {size}"),

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::instant::NextEdge;
+use crate::time::NextEdge;
 
 /// How many coming edges of a changed schedule are shown.
 const EDGES: usize = 2;

@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use store::{ApplyError, InForce, LogEntry};
 
-use super::{Format, local};
+use super::Format;
 use crate::{
     Exit,
     apply::{
@@ -28,9 +28,9 @@ use crate::{
     configuration_file::{self, Listed, Parsed, Problem, count},
     connection::{Connection, Session, all_records},
     exit::UsageError,
-    instant::{NextEdge, screen_zone, short},
     output::{self, Paint, Style},
     shape,
+    time::{NextEdge, local, screen_zone, short},
 };
 
 /// Most resources that are named in one list for people; JSON has all of them.

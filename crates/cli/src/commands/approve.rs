@@ -10,9 +10,9 @@ use crate::{
     Exit, candidates,
     connection::{Connection, Session},
     exit::UsageError,
-    lookup,
-    nearest::exists,
-    output, shape,
+    output,
+    resolve::{self, nearest::exists},
+    shape,
 };
 
 /// Lets go of resources that were held because too many joined schedules at once.
@@ -64,7 +64,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         )?;
     }
     let mut chosen = Vec::new();
-    for record in lookup::find(&store, &args.resources).await? {
+    for record in resolve::find(&store, &args.resources).await? {
         if !record.held {
             return Err(UsageError(format!("{} is not held", record.name)).into());
         }

@@ -14,9 +14,8 @@ use crate::{
     carry_out::{Command, Until, carry_out},
     configuration_file::count,
     connection::{Connection, Session, all_records},
-    lookup,
-    nearest::exists,
     output,
+    resolve::{self, nearest::exists},
 };
 
 /// What to stop or start.
@@ -128,7 +127,7 @@ async fn target(args: &Args, session: &Session) -> anyhow::Result<Target> {
         let named = CommandTarget::Account(name.clone());
         return Ok(Target { named, records });
     }
-    let records = lookup::find(&session.store, &args.resources).await?;
+    let records = resolve::find(&session.store, &args.resources).await?;
     let references = records.iter().map(|record| record.reference.clone());
     let named = CommandTarget::Resources(references.collect());
     Ok(Target { named, records })

@@ -22,9 +22,8 @@ use crate::{
     configuration_file::count,
     connection::{Connection, Session},
     exit::UsageError,
-    lookup,
     output::{self, Style},
-    shape,
+    resolve, shape,
     state::{State, sentence},
     table::{Cell, Column, Table},
 };
@@ -107,7 +106,7 @@ impl Row {
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let session = args.connection.open_to_change().await?;
     let mut seen = BTreeSet::new();
-    let mut records = lookup::find(&session.store, &args.resources).await?;
+    let mut records = resolve::find(&session.store, &args.resources).await?;
     records.retain(|record| seen.insert(record.reference.clone()));
     let configuration = session.store.in_force().await?.configuration;
     let mut rows: Vec<_> = records

@@ -13,15 +13,17 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use store::{Ending, Finished, HistoryEntry, Store};
 
-use super::{Format, local};
+use super::Format;
+
 use crate::{
     Exit, candidates,
     connection::{Connection, Session, all_records},
-    instant::screen_zone,
     output::{self, Style},
-    past::{Asked, Bearers, Moment, Wanted, check_schedule, tell_unreadable},
+    resolve::history::{NameIndex, Wanted, check_schedule, report_unreadable},
     shape,
     table::{Cell, Column, Table},
+    time::{Moment, length, local, screen_zone},
+    time_range::Asked,
 };
 
 /// Shows what was done: every finished stop and start, newest first.
@@ -104,7 +106,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     if found.left_out > 0 {
         output::remark(&format!("and {} older ones\n", found.left_out));
     }
-    tell_unreadable(found.unreadable);
+    report_unreadable(found.unreadable);
     Ok(Exit::Done)
 }
 
@@ -251,12 +253,6 @@ pub(super) struct Row<'h> {
 
 impl<'h> Row<'h> {
     fn of(entry: &'h HistoryEntry) -> Self {
-        let (cause, by) = match &entry.cause {
-            Cause::Schedule => ("schedule", None),
-            Cause::OverrideSet => ("override-set", None),
-            Cause::OverrideEnded => ("override-ended", None),
-            Cause::ByHand { by } => ("by-hand", Some(by.as_str())),
-        };
         let (ending, refusal) = match &entry.ending {
             Ending::Seen => ("seen", None),
             Ending::WouldHave => ("would-have", None),
@@ -273,8 +269,8 @@ impl<'h> Row<'h> {
             resource: &entry.reference,
             name: &entry.name,
             direction: entry.direction,
-            cause,
-            by,
+            cause: entry.cause.name(),
+            by: entry.cause.by(),
             schedule: entry.schedule.as_ref(),
             claimed_at: entry.claimed_at,
             asked_at: entry.asked_at,
@@ -296,7 +292,7 @@ fn table(entries: &[HistoryEntry], zone: &TimeZone, style: Style) -> String {
         return "Nothing was done in this period.\n".to_owned();
     }
     let named = entries.iter().map(|e| (e.name.as_str(), &e.reference));
-    let bearers: Bearers<'_> = named.collect();
+    let index: NameIndex<'_> = named.collect();
     let columns = [
         Column::of("Ended"),
         Column::of("Resource").yields(4),
@@ -313,12 +309,12 @@ fn table(entries: &[HistoryEntry], zone: &TimeZone, style: Style) -> String {
         let forced = if entry.forced { ", forced" } else { "" };
         vec![
             Cell::new(local(entry.finished_at, zone)),
-            Cell::new(bearers.short(row.name, row.resource)),
+            Cell::new(index.short(row.name, row.resource)),
             Cell::new(row.name),
             Cell::new(format!("{}{forced}", entry.direction)),
             Cell::new(cause(entry)),
-            Cell::new(row.accepted_after_seconds.map(time).unwrap_or_default()),
-            Cell::new(time(row.took_seconds)),
+            Cell::new(row.accepted_after_seconds.map(seconds).unwrap_or_default()),
+            Cell::new(seconds(row.took_seconds)),
             Cell::new(&entry.ending),
             Cell::new(size(entry)),
         ]
@@ -336,9 +332,8 @@ fn cause(entry: &HistoryEntry) -> String {
     }
 }
 
-/// `8m 3s`.
-fn time(seconds: i64) -> String {
-    format!("{:#}", SignedDuration::from_secs(seconds))
+fn seconds(seconds: i64) -> String {
+    length(SignedDuration::from_secs(seconds))
 }
 
 /// What was saved or put back, and what was seen where that differs.

@@ -13,15 +13,16 @@ use domain::{
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use store::{Finished, HistoryEntry, InForce, Store};
 
-use super::{Format, local};
+use super::Format;
 use crate::{
     Exit, candidates,
     connection::{Connection, Session, all_records, readable},
     hours::{Collector, Grouping, Period, Prices, Report, Row},
-    instant::screen_zone,
     output::{self, Style},
-    past::{Asked, Bearers, Moment, Month, Wanted, check_schedule, tell_unreadable},
+    resolve::history::{NameIndex, Wanted, check_schedule, report_unreadable},
     table::{Cell, Column, Table},
+    time::{Moment, Month, local, screen_zone},
+    time_range::Asked,
 };
 
 /// How long ago an account may have been listed for its records to speak of the present: three
@@ -101,7 +102,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
             output::print(&render(&report, zone, Style::of_stdout()))?;
         }
     }
-    tell_unreadable(report.unreadable);
+    report_unreadable(report.unreadable);
     Ok(Exit::Done)
 }
 
@@ -213,11 +214,11 @@ fn render<'r>(report: &'r Report, zone: &TimeZone, style: Style) -> String {
         return format!("{heading}Nothing follows a schedule, and nothing was stopped.\n");
     }
     let named = |row: &'r Row| Some((row.name.as_deref()?, row.resource.as_ref()?));
-    let bearers: Bearers<'_> = report.rows.iter().filter_map(named).collect();
+    let index: NameIndex<'_> = report.rows.iter().filter_map(named).collect();
     let what = |row: &Row| match report.by {
         Grouping::Resource => {
             let name = row.name.as_deref().unwrap_or_default();
-            let resource = row.resource.as_ref().map(|one| bearers.short(name, one));
+            let resource = row.resource.as_ref().map(|one| index.short(name, one));
             vec![Cell::new(resource.unwrap_or_default()), Cell::new(name)]
         }
         Grouping::Schedule => vec![Cell::new(row.resources)],

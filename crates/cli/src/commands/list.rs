@@ -26,17 +26,18 @@ use wildmatch::WildMatch;
 
 use super::Format;
 use crate::{
-    Exit,
-    ago::ago,
-    candidates,
+    Exit, candidates,
     connection::{Connection, Functions, Session, all_records, readable},
     exit::UsageError,
     listing::{Failure, Listing, Spinners, at_providers},
-    lookup::fits,
-    nearest::{advice, exists},
     output::{self, Style},
+    resolve::{
+        fits,
+        nearest::{advice, exists},
+    },
     shape,
     table::{Cell, Column, Table},
+    time::ago,
 };
 
 /// Lists the resources at the providers, what each one follows, and why.
@@ -253,7 +254,7 @@ fn check_filters(args: &Args, rows: &[Row]) -> Result<(), UsageError> {
 
 fn nothing(what: &str, word: &str, known: &BTreeSet<&str>) -> UsageError {
     // A list of hundreds of names helps nobody: only a near one is named.
-    let near = crate::nearest::nearest(word, known.iter().copied());
+    let near = crate::resolve::nearest::nearest(word, known.iter().copied());
     let near = near.map_or_else(
         || "`offhours list` without it shows what there is".to_owned(),
         |near| format!("did you mean `{near}`?"),
@@ -414,15 +415,12 @@ impl Row {
     }
 
     fn status(&self) -> String {
-        let power = match self.status {
-            Some(Power::Running) => "running",
-            Some(Power::Stopped) => "stopped",
-            Some(Power::Between) => "between",
-            None => "?",
-        };
+        let power = self
+            .status
+            .map_or("?".to_owned(), |power| power.to_string());
         match &self.busy {
             Some(busy) => format!("{power}, {busy}"),
-            None => power.to_owned(),
+            None => power,
         }
     }
 

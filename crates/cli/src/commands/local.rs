@@ -26,7 +26,7 @@ use crate::{
         Local, Options, clouds::Clouds, file::Lock, service::News, summary::Summary, view::View,
     },
     output::{self, Style},
-    span::Length,
+    time::Length,
 };
 
 /// The configuration of the demonstration, for who has none yet.

@@ -20,8 +20,6 @@ pub mod status;
 pub mod validate;
 pub mod why;
 
-use jiff::{Timestamp, tz::TimeZone};
-
 /// For whom the result is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
@@ -30,15 +28,4 @@ pub enum Format {
     Table,
     /// For programs.
     Json,
-}
-
-/// An instant as people read it, in a zone of theirs.
-pub(crate) fn local(at: Timestamp, zone: &TimeZone) -> String {
-    let zoned = at.to_zoned(zone.clone());
-    zoned.strftime("%a %Y-%m-%d %H:%M %Z").to_string()
-}
-
-/// The zone of whoever sits here; UTC where the machine does not say.
-pub(crate) fn here() -> TimeZone {
-    TimeZone::try_system().unwrap_or(TimeZone::UTC)
 }

@@ -13,18 +13,17 @@ use jiff::{Timestamp, tz::TimeZone};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Format, local};
+use super::Format;
 use crate::{
     Exit, candidates,
     configuration_file::{self, Listed},
     exit::UsageError,
-    instant::{At, NextEdge},
     local::clouds::Clouds,
-    nearest::exists,
     output::{self, Style},
+    resolve::nearest::exists,
     shape,
-    span::Length,
     table::{Cell, Column, Table},
+    time::{Length, NextEdge, When, local},
 };
 
 /// Shows what each schedule wants at an instant, and when that changes.
@@ -49,7 +48,7 @@ pub struct Args {
     /// The instant to judge, such as 2026-06-15T07:00:00Z, or "2026-06-15 09:00" in the schedule's
     /// own time zone [default: now].
     #[arg(long, value_name = "INSTANT")]
-    at: Option<At>,
+    at: Option<When>,
     /// How far to look ahead, such as 36h, 7d or 2w.
     #[arg(long = "for", value_name = "SPAN", default_value = "7d")]
     ahead: Length,
@@ -114,14 +113,14 @@ pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
 
 /// The instant meant; now, to the second, where none is named.
 fn instant(
-    at: Option<At>,
+    at: Option<When>,
     chosen: &[(&ScheduleName, &Rule)],
     now: Timestamp,
 ) -> anyhow::Result<Timestamp> {
     let local = match at {
         None => return Ok(Timestamp::from_second(now.as_second())?),
-        Some(At::Instant(instant)) => return Ok(instant),
-        Some(At::Local(local)) => local,
+        Some(When::Instant(instant)) => return Ok(instant),
+        Some(When::Local(local)) => local,
     };
     let mut zones = chosen.iter().map(|(_, rule)| rule.schedule.timezone());
     let zone = zones.next();

@@ -20,11 +20,10 @@ use super::Format;
 use crate::{
     Exit, candidates,
     connection::{Connection, Functions, Session, readable},
-    instant::screen_zone,
-    lookup::find,
-    nearest::exists,
     output::{self, JsonArray, Style},
+    resolve::{find, nearest::exists},
     table::Table,
+    time::screen_zone,
 };
 
 pub use row::{AccountRow, Overriding, Row};

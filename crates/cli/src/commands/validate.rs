@@ -11,12 +11,12 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Format, local};
+use super::Format;
 use crate::{
     Exit,
     configuration_file::{self, Listed, LoadError, Parsed, Problem, count},
-    instant::NextEdge,
     output, shape,
+    time::{NextEdge, local},
 };
 
 /// Checks a configuration and tells everything that is wrong with it at once.

@@ -23,10 +23,11 @@ use crate::{
     Exit, candidates,
     connection::{Connection, readable},
     exit::UsageError,
-    instant::At,
-    lookup::find,
-    output, shape,
+    output,
+    resolve::find,
+    shape,
     state::{State, is_overdue, needs_person, sentence},
+    time::When,
 };
 
 /// Says why a resource is what it is, and what happens next.
@@ -47,7 +48,7 @@ pub struct Args {
     /// The instant to explain, such as 2026-06-15T07:00:00Z, or "2026-06-15 09:00" in the time zone
     /// of the resource's schedule [default: now].
     #[arg(long, value_name = "INSTANT")]
-    at: Option<At>,
+    at: Option<When>,
     /// How to print the result.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -91,18 +92,18 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
 
 /// The instant meant; now where none is named.
 fn instant(
-    at: Option<At>,
+    at: Option<When>,
     record: &Record,
     in_force: &InForce,
     now: Timestamp,
 ) -> anyhow::Result<Timestamp> {
     match (at, schedule_of(record, in_force)) {
         (None, _) => Ok(now),
-        (Some(At::Instant(instant)), _) => Ok(instant),
-        (Some(At::Local(local)), Some(schedule)) => {
+        (Some(When::Instant(instant)), _) => Ok(instant),
+        (Some(When::Local(local)), Some(schedule)) => {
             Ok(local.to_zoned(schedule.timezone().clone())?.timestamp())
         }
-        (Some(At::Local(_)), None) => {
+        (Some(When::Local(_)), None) => {
             let message = "a local time needs the time zone of a schedule, and the resource \
                            follows none: write an instant such as 2026-06-15T07:00:00Z";
             Err(UsageError(message.to_owned()).into())

@@ -10,7 +10,7 @@ use std::{
 use toml::de::{DeTable, DeValue};
 
 use super::Problem;
-use crate::nearest::advice;
+use crate::resolve::nearest::advice;
 
 /// Where something stands: the path of its key, and its bytes in the text.
 #[derive(Debug, Clone)]

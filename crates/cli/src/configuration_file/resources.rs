@@ -10,7 +10,7 @@ use super::{
     document::{Field, Place, Problems, Table},
     elements_of,
 };
-use crate::nearest::advice;
+use crate::resolve::nearest::advice;
 
 /// Where each resource is listed, over all schedules.
 #[derive(Default)]

@@ -18,7 +18,7 @@ use provider::{Client, ProviderError, Refusal};
 use store::AccountState;
 
 use super::{Check, Finding, clock::compare, store::Known};
-use crate::{ago::ago, remedies};
+use crate::{remedies, time::ago};
 
 /// Below this part of the limit little is left.
 const LOW: u64 = 10;

@@ -4,7 +4,7 @@ use domain::record::SKEW;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Check, Finding};
-use crate::ago::length;
+use crate::time::length;
 
 /// The `Date` of an answer is cut to whole seconds.
 const CUT: SignedDuration = SignedDuration::from_secs(1);
@@ -46,8 +46,8 @@ mod tests {
             // Cut to the second: it may have been 05.9.
             ("10:00:05", Verdict::Ok, "agree"),
             ("10:00:15", Verdict::Ok, "agree"),
-            ("10:00:04", Verdict::Warning, "6s ahead of the store"),
-            ("10:00:16", Verdict::Warning, "5s behind the store"),
+            ("10:00:04", Verdict::Warning, "7s ahead of the store"),
+            ("10:00:16", Verdict::Warning, "6s behind the store"),
             ("07:50:00", Verdict::Warning, "2h 10m ahead of the store"),
         ] {
             let finding = compare("the store", Some(monday(theirs)), ours);

@@ -13,7 +13,7 @@ use lifecycle::Report;
 use store::AccountState;
 
 use super::{Check, Finding};
-use crate::ago::ago;
+use crate::time::ago;
 
 /// On a local store nothing runs by itself: the last inventory tells whether something does.
 pub(crate) fn here(

@@ -16,10 +16,10 @@ use jiff::Timestamp;
 
 use super::{Check, Finding, or_ok, store::Known};
 use crate::{
-    ago::{ago, length},
     configuration_file::count,
-    nearest::advice,
+    resolve::nearest::advice,
     state::problem,
+    time::{ago, length},
 };
 
 /// So many failures in a row are no accident any more.

@@ -10,9 +10,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{Check, Finding, or_ok, store::Known};
 use crate::{
-    ago::ago,
     configuration_file::count,
-    nearest::{advice, nearest},
+    resolve::nearest::{advice, nearest},
+    time::ago,
 };
 
 /// An override that ended longer ago than this is of no more interest.

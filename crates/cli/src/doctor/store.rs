@@ -10,7 +10,7 @@ use store::{
 };
 
 use super::{Check, Finding, or_ok};
-use crate::ago::ago;
+use crate::time::ago;
 
 /// All that the checks judge, read once.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 use domain::resource::SavedState;
 use toml::{Table, Value};
 
-use crate::{exit::UsageError, nearest::advice};
+use crate::{exit::UsageError, resolve::nearest::advice};
 
 /// The keys of the file.
 const KEYS: [&str; 3] = ["currency", NODE_HOUR, DATABASE_MONTH];

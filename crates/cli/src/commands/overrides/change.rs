@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     exit::UsageError,
-    until::{End, Understood},
+    time::end::{End, Understood},
 };
 
 /// An override as a person wants it.

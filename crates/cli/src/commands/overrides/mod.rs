@@ -15,7 +15,7 @@ use domain::{
 use jiff::{SignedDuration, Timestamp};
 use store::{OverrideError, Store};
 
-use super::{Format, here};
+use super::Format;
 use crate::{
     Exit,
     ask::confirm,
@@ -23,10 +23,8 @@ use crate::{
     carry_out::whoever,
     connection::{Connection, Session, all_records},
     exit::UsageError,
-    instant::screen_zone,
     output::{self, Style},
-    span::Length,
-    until::End,
+    time::{Length, end::End, here, screen_zone},
 };
 
 use change::{Change, Wanted, cleared};

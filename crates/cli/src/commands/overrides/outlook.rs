@@ -13,7 +13,7 @@ use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{commands::local, shape};
+use crate::{shape, time::local};
 
 /// What is stored, as far as an override may concern it.
 #[derive(Debug, Clone, Copy)]

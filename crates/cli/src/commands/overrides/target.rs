@@ -11,8 +11,10 @@ use store::Store;
 use crate::{
     connection::{all_records, readable},
     exit::UsageError,
-    lookup::named,
-    nearest::{advice, exists, nearest},
+    resolve::{
+        named,
+        nearest::{advice, exists, nearest},
+    },
 };
 
 /// What marks a schedule where a resource may stand too.

@@ -14,10 +14,10 @@ use super::{
     outlook::{Concerned, Effect, Governor, Known},
 };
 use crate::{
-    commands::local,
     output::Style,
     shape,
     table::{Cell, Column, Table},
+    time::local,
 };
 
 /// Most resources that a person is told by name in one line.

@@ -19,11 +19,11 @@ use serde::Serialize;
 use store::{AccountState, InForce};
 
 use crate::{
-    instant::{NextEdge, long, short},
     output::shortened,
     shape,
     state::{AccountFailure, State, is_overdue, needs_person},
     table::{Cell, Column},
+    time::{NextEdge, length, short},
 };
 
 /// One resource.
@@ -161,7 +161,7 @@ impl Row {
         cells.push(Cell::new(match (columns.live, self.since) {
             (true, _) => self.live.clone().unwrap_or_default(),
             (false, since) => since
-                .map(|since| long(now.duration_since(since)))
+                .map(|since| length(now.duration_since(since)))
                 .unwrap_or_default(),
         }));
         let next = self.next.as_ref();

@@ -15,10 +15,7 @@ use domain::{
 use jiff::{Timestamp, civil::Date};
 
 use super::Why;
-use crate::{
-    commands::local,
-    instant::{long, short},
-};
+use crate::time::{length, local, short};
 
 /// How wide the words before the explanations are.
 const LABEL: usize = 26;
@@ -86,7 +83,7 @@ impl Text<'_> {
             at: Some(at), to, ..
         }) = &self.explanation.next.edge
         {
-            let ahead = long(at.duration_since(self.explanation.at));
+            let ahead = length(at.duration_since(self.explanation.at));
             lines.push(format!("Next: {to} at {}, in {ahead}.", self.time(*at)));
         }
         lines
@@ -110,7 +107,7 @@ impl Text<'_> {
                     format!("{state}.")
                 }
                 Some(since) => {
-                    let taken = long(self.why.now.duration_since(since));
+                    let taken = length(self.why.now.duration_since(since));
                     format!("{state}, for {taken} now.")
                 }
                 None => format!("{state}."),

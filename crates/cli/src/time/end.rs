@@ -12,7 +12,10 @@ use jiff::{
     tz::{AmbiguousOffset, TimeZone},
 };
 
-use crate::{commands::local, nearest::nearest, span::Length};
+use crate::{
+    resolve::nearest::nearest,
+    time::{Length, local},
+};
 
 /// Words that name a day, with what they name; short weekdays are three letters of long ones.
 const DAYS: [(&str, Day); 9] = [

@@ -1,28 +1,22 @@
-//! Instants as people write and read them.
+//! Instants and lengths of time as people write and read them.
 
-use std::str::FromStr;
+pub mod end;
+mod length;
+mod when;
 
 use domain::{
     ScheduleName,
     configuration::Configuration,
     schedule::{Edge, Wish},
 };
-use jiff::{
-    SignedDuration, SignedDurationRound, Timestamp, Unit, Zoned, civil::DateTime, tz::TimeZone,
-};
+use jiff::{SignedDuration, Span, SpanRound, Timestamp, Unit, tz::TimeZone};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::shape;
+pub use length::{Length, NotALength};
+pub use when::{Moment, Month, NotAMoment, NotAMonth, NotAnInstant, When};
 
-/// The instant that a person named.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum At {
-    /// By itself.
-    Instant(Timestamp),
-    /// In a zone that the subject decides.
-    Local(DateTime),
-}
+use crate::shape;
 
 /// An edge to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -39,27 +33,6 @@ impl From<Edge> for NextEdge {
         Self {
             at: edge.at,
             to: edge.wish,
-        }
-    }
-}
-
-/// A text that names no instant.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "write an instant such as 2026-06-15T07:00:00Z, or a local time such as \"2026-06-15 09:00\""
-)]
-pub struct NotAnInstant;
-
-impl FromStr for At {
-    type Err = NotAnInstant;
-
-    fn from_str(text: &str) -> Result<Self, NotAnInstant> {
-        let instant = text
-            .parse()
-            .or_else(|_| text.parse::<Zoned>().map(|zoned| zoned.timestamp()));
-        match instant {
-            Ok(instant) => Ok(Self::Instant(instant)),
-            Err(_) => text.parse().map(Self::Local).map_err(|_| NotAnInstant),
         }
     }
 }
@@ -99,24 +72,43 @@ pub fn short(at: Timestamp, zone: &TimeZone, now: Timestamp) -> String {
     zoned.strftime(format).to_string()
 }
 
-/// A length from which on days are told rather than hours.
-const DAYS: SignedDuration = SignedDuration::from_hours(48);
+/// An instant as people read it in a zone, whole.
+#[must_use]
+pub fn local(at: Timestamp, zone: &TimeZone) -> String {
+    let zoned = at.to_zoned(zone.clone());
+    zoned.strftime("%a %Y-%m-%d %H:%M %Z").to_string()
+}
+
+/// The zone of this machine; UTC where it does not say.
+#[must_use]
+pub fn here() -> TimeZone {
+    TimeZone::try_system().unwrap_or(TimeZone::UTC)
+}
+
+/// From an instant until now: `45s ago`, `3m ago`, `2h 10m ago`; `now` for what is not past.
+#[must_use]
+pub fn ago(at: Timestamp, now: Timestamp) -> String {
+    let past = now.duration_since(at);
+    if past <= SignedDuration::ZERO {
+        return "now".to_owned();
+    }
+    format!("{} ago", length(past))
+}
 
 /// How long something takes or took, in the units that matter: `50s`, `10m`, `3h 10m`, `4d 2h`.
 #[must_use]
-pub fn long(duration: SignedDuration) -> String {
+pub fn length(duration: SignedDuration) -> String {
     let duration = duration.abs();
-    let unit = if duration < SignedDuration::from_mins(2) {
+    let smallest = if duration < SignedDuration::from_mins(2) {
         Unit::Second
-    } else {
+    } else if duration < SignedDuration::from_hours(24) {
         Unit::Minute
+    } else {
+        Unit::Hour
     };
-    if duration >= DAYS {
-        let hours = duration.as_hours();
-        return format!("{}d {}h", hours / 24, hours % 24);
-    }
-    let rounded = duration.round(SignedDurationRound::new().smallest(unit));
-    format!("{:#}", rounded.unwrap_or(duration))
+    let units = SpanRound::new().largest(Unit::Day).smallest(smallest);
+    let rounded = Span::try_from(duration).and_then(|span| span.round(units.days_are_24_hours()));
+    rounded.map_or_else(|_| format!("{duration:#}"), |span| format!("{span:#}"))
 }
 
 #[cfg(test)]
@@ -125,30 +117,6 @@ mod tests {
 
     fn instant(text: &str) -> Timestamp {
         text.parse().expect("a test's instant")
-    }
-
-    #[test]
-    fn instants_and_local_times_are_told_apart() {
-        for text in [
-            "2026-06-15T07:00:00Z",
-            "2026-06-15 07:00:00Z",
-            "2026-06-15T09:00:00+02:00",
-            "2026-06-15T09:00[Europe/Berlin]",
-        ] {
-            let expected = At::Instant(instant("2026-06-15T07:00:00Z"));
-            assert_eq!(text.parse::<At>().unwrap(), expected, "{text}");
-        }
-        for text in [
-            "2026-06-15 09:00",
-            "2026-06-15T09:00",
-            "2026-06-15T09:00:00",
-        ] {
-            let expected = At::Local("2026-06-15T09:00".parse().unwrap());
-            assert_eq!(text.parse::<At>().unwrap(), expected, "{text}");
-        }
-        for text in ["", "09:00", "tomorrow", "2026-02-30", "15.06.2026"] {
-            assert!(text.parse::<At>().is_err(), "{text}");
-        }
     }
 
     #[test]
@@ -184,15 +152,28 @@ mod tests {
     }
 
     #[test]
-    fn a_length_is_told_in_the_units_that_matter() {
+    fn a_length_has_the_units_that_matter() {
         for (seconds, expected) in [
+            (0, "0s"),
             (5, "5s"),
             (119, "1m 59s"),
+            (190, "3m"),
             (-300, "5m"),
+            (3600, "1h"),
+            (7810, "2h 10m"),
             (11_429, "3h 10m"),
+            (86_390, "1d"),
+            (26 * 3600, "1d 2h"),
             (360_000, "4d 4h"),
         ] {
-            assert_eq!(long(SignedDuration::from_secs(seconds)), expected);
+            let duration = SignedDuration::from_secs(seconds);
+            assert_eq!(length(duration), expected);
+            let then = Timestamp::UNIX_EPOCH;
+            let expected = match seconds {
+                ..=0 => "now".to_owned(),
+                _ => format!("{expected} ago"),
+            };
+            assert_eq!(ago(then, then + duration), expected);
         }
     }
 }

@@ -1,4 +1,7 @@
-//! Finding the records that a person names, in as little memory as a page of records takes.
+//! Finding what a person names. Records are found in as little memory as a page of them takes.
+
+pub(crate) mod history;
+pub(crate) mod nearest;
 
 use domain::{
     AccountName, ResourceRef,
@@ -9,12 +12,8 @@ use domain::{
 use store::Store;
 use wildmatch::WildMatch;
 
-use crate::{
-    connection::readable,
-    exit::UsageError,
-    nearest::{advice, nearest},
-    output,
-};
+use self::nearest::{advice, nearest};
+use crate::{connection::readable, exit::UsageError, output};
 
 /// The records of the resources that a person names, by reference, by unique name or by a pattern
 /// such as `ci-*`, in the order in which they are named, and each of them once.

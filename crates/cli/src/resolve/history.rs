@@ -1,0 +1,217 @@
+//! Finding what a person names in history: resources that are gone are known from there alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::Context as _;
+use domain::{
+    ResourceRef, ScheduleName, configuration::Configuration, left_behind::is_ghost, record::Record,
+};
+use store::{Finished, HistoryEntry, HistoryPages, Store};
+
+use super::{
+    named,
+    nearest::{advice, nearest},
+};
+use crate::{exit::UsageError, output};
+
+/// Refuses a schedule that is neither configured nor known from `seen`.
+pub(crate) fn check_schedule(
+    schedule: Option<&ScheduleName>,
+    configuration: &Configuration,
+    seen: bool,
+) -> anyhow::Result<()> {
+    let Some(name) = schedule.filter(|name| !seen && !configuration.schedules.contains_key(*name))
+    else {
+        return Ok(());
+    };
+    let names = configuration.schedules.keys().map(ScheduleName::as_str);
+    let advice = advice(name.as_str(), "schedules", names);
+    let message = format!("there is no schedule `{name}`, and history has none; {advice}");
+    Err(UsageError(message).into())
+}
+
+/// The resources that a person names; those that are gone are known from history alone.
+#[derive(Debug, Default)]
+pub(crate) struct Wanted {
+    references: BTreeSet<ResourceRef>,
+    /// What they were called before their accounts were renamed.
+    former: BTreeSet<ResourceRef>,
+    /// Names that no record has.
+    names: BTreeSet<String>,
+    /// Whatever was found under either.
+    found: BTreeSet<String>,
+    /// Other names in history, to tell the nearest.
+    other_names: BTreeSet<String>,
+    all: bool,
+}
+
+impl Wanted {
+    /// What the targets name, by reference or by name; all resources where there are none.
+    pub(crate) fn of(
+        targets: &[String],
+        records: &[Record],
+        configuration: &Configuration,
+    ) -> anyhow::Result<Self> {
+        let mut wanted = Self {
+            all: targets.is_empty(),
+            ..Self::default()
+        };
+        for target in targets {
+            if let Ok(reference) = target.parse::<ResourceRef>() {
+                if records.iter().any(|record| record.reference == reference) {
+                    wanted.found.insert(reference.to_string());
+                }
+                wanted.references.insert(reference);
+            } else if records
+                .iter()
+                .any(|record| record.name == *target && !is_ghost(record, configuration))
+            {
+                let reference = &named(target, records, configuration)?.reference;
+                wanted.found.insert(reference.to_string());
+                wanted.references.insert(reference.clone());
+            } else {
+                wanted.names.insert(target.clone());
+            }
+        }
+        let names = records.iter().map(|record| record.name.clone());
+        wanted.other_names.extend(names);
+        Ok(wanted)
+    }
+
+    /// With what was done while the accounts had their former names.
+    pub(crate) fn with_former_names(mut self, configuration: &Configuration) -> Self {
+        for (was, present) in configuration.renames() {
+            let references = self.references.iter();
+            let renamed = references.filter(|reference| reference.account == *present);
+            self.former.extend(renamed.map(|reference| ResourceRef {
+                account: was.clone(),
+                id: reference.id.clone(),
+            }));
+        }
+        self
+    }
+
+    /// Whether a resource is wanted that is known by its record.
+    pub(crate) fn includes_record(&self, record: &Record) -> bool {
+        self.all || self.references.contains(&record.reference)
+    }
+
+    /// Whether a finished transition is of a wanted resource.
+    fn includes(&mut self, entry: &HistoryEntry) -> bool {
+        if self.all {
+            return true;
+        }
+        if self.references.contains(&entry.reference) {
+            self.found.insert(entry.reference.to_string());
+            return true;
+        }
+        if self.former.contains(&entry.reference) {
+            return true;
+        }
+        if self.names.contains(&entry.name) {
+            self.found.insert(entry.name.clone());
+            return true;
+        }
+        if !self.names.is_empty() && !self.other_names.contains(&entry.name) {
+            self.other_names.insert(entry.name.clone());
+        }
+        false
+    }
+
+    /// Refuses what neither a record nor the history that was read knows.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        let references = self.references.iter().map(ToString::to_string);
+        let mut targets = references.chain(self.names.iter().cloned());
+        let Some(unknown) = targets.find(|target| !self.found.contains(target)) else {
+            return Ok(());
+        };
+        let names = self.other_names.iter().map(String::as_str);
+        let advice = match nearest(&unknown, names) {
+            Some(name) => format!("did you mean `{name}`?"),
+            None => "`offhours status` lists those that are known".to_owned(),
+        };
+        let message = format!("no resource `{unknown}`, and history has none; {advice}");
+        Err(UsageError(message).into())
+    }
+
+    /// Reads the finished transitions of what is wanted, and says how many could not be read.
+    /// Those of one resource come together.
+    pub(crate) async fn read(
+        &mut self,
+        store: &Store,
+        finished: Finished,
+        mut take: impl FnMut(HistoryEntry) -> anyhow::Result<()>,
+    ) -> anyhow::Result<usize> {
+        let sources: Vec<HistoryPages> = if self.all || !self.names.is_empty() {
+            vec![store.history_between(finished)]
+        } else {
+            let of = |reference| store.history_of(reference, finished.clone());
+            let former = self.former.difference(&self.references);
+            self.references.iter().chain(former).map(of).collect()
+        };
+        let mut unreadable = 0;
+        for mut pages in sources {
+            while let Some(page) = pages.next().await.context("cannot read the store")? {
+                unreadable += page.unreadable;
+                for entry in page.entries {
+                    if self.includes(&entry) {
+                        take(entry)?;
+                    }
+                }
+            }
+        }
+        Ok(unreadable)
+    }
+}
+
+/// Which resources have which name: where a name says which is meant, a table does without the long
+/// reference.
+#[derive(Debug, Default)]
+pub(crate) struct NameIndex<'n>(BTreeMap<&'n str, BTreeSet<&'n ResourceRef>>);
+
+impl<'n> FromIterator<(&'n str, &'n ResourceRef)> for NameIndex<'n> {
+    fn from_iter<I: IntoIterator<Item = (&'n str, &'n ResourceRef)>>(named: I) -> Self {
+        let mut index = Self::default();
+        for (name, reference) in named {
+            index.0.entry(name).or_default().insert(reference);
+        }
+        index
+    }
+}
+
+impl NameIndex<'_> {
+    /// The account and the kind of the only one with a name; the whole reference of others.
+    pub(crate) fn short(&self, name: &str, reference: &ResourceRef) -> String {
+        if self.0.get(name).is_some_and(|index| index.len() > 1) {
+            return reference.to_string();
+        }
+        format!("{}/{}", reference.account, reference.kind())
+    }
+}
+
+/// Reports what of history could not be read.
+pub(crate) fn report_unreadable(unreadable: usize) {
+    if unreadable > 0 {
+        output::remark(&format!(
+            "warning: {unreadable} items of history cannot be read and are left out; \
+             is this program older than the one that wrote them?\n"
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reference_is_short_only_where_its_name_says_which() {
+        let [one, two, three] = [1, 2, 3].map(|number| {
+            let reference: ResourceRef = format!("hz-eu/server/{number}").parse().unwrap();
+            reference
+        });
+        let named = [("web", &one), ("web", &one), ("web", &two), ("db", &three)];
+        let index: NameIndex<'_> = named.into_iter().collect();
+        assert_eq!(index.short("web", &one), "hz-eu/server/1");
+        assert_eq!(index.short("db", &three), "hz-eu/server");
+    }
+}

@@ -1,0 +1,149 @@
+//! The time range of a look back.
+
+use jiff::{Timestamp, tz::TimeZone};
+use store::HISTORY_DAYS;
+
+use crate::{
+    exit::UsageError,
+    hours::{Period, kept_since},
+    output,
+    time::{Moment, Month, local},
+};
+
+/// A period as a person names it.
+#[derive(Debug, Clone, Copy)]
+pub enum Asked {
+    /// From a moment until another, or now.
+    Between(Moment, Option<Moment>),
+    /// A calendar month.
+    Month(Month),
+}
+
+impl Asked {
+    /// The period that is meant, up to now at most, and no longer than history is kept; what does
+    /// not reach is told. Days and local times are those of `zone`.
+    pub fn period(self, zone: &TimeZone, now: Timestamp) -> anyhow::Result<Period> {
+        let asked = match self {
+            Self::Month(month) => {
+                let [from, until] = month.bounds()?;
+                Period { from, until }
+            }
+            Self::Between(since, until) => {
+                let instant = |moment: Moment| {
+                    let instant = moment.instant(zone, now);
+                    instant.map_err(|_| UsageError("that is too long ago".to_owned()))
+                };
+                Period {
+                    from: instant(since)?,
+                    until: until.map_or(Ok(now), instant)?,
+                }
+            }
+        };
+        let usage = |text| Err(UsageError(text).into());
+        if asked.from >= now {
+            let from = local(asked.from, zone);
+            return usage(format!("{from} is yet to come: name an earlier --since"));
+        }
+        if asked.until <= asked.from {
+            let (from, until) = (local(asked.from, zone), local(asked.until, zone));
+            return usage(format!(
+                "the period ends, {until}, before it begins, {from}"
+            ));
+        }
+        let kept = kept_since(now);
+        if asked.until <= kept {
+            return usage(format!(
+                "history is kept for {HISTORY_DAYS} days: nothing is known before {}",
+                local(kept, zone)
+            ));
+        }
+        // What was ago a moment ago is no longer: the store's clock has gone on meanwhile.
+        if asked.from < kept {
+            output::remark(&format!(
+                "history is kept for {HISTORY_DAYS} days: nothing is known before {}\n",
+                local(kept, zone)
+            ));
+        }
+        Ok(Period {
+            from: asked.from.max(kept),
+            until: asked.until.min(now),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now() -> Timestamp {
+        "2026-11-21T12:00:00Z".parse().unwrap()
+    }
+
+    fn period(since: &str, until: Option<&str>) -> anyhow::Result<Period> {
+        let until = until.map(|text| text.parse().unwrap());
+        let zone = TimeZone::get("Europe/Berlin").unwrap();
+        Asked::Between(since.parse().unwrap(), until).period(&zone, now())
+    }
+
+    #[track_caller]
+    fn check(since: &str, until: Option<&str>, expected: &str) {
+        let Period { from, until } = period(since, until).unwrap();
+        assert_eq!(format!("{from} {until}"), expected);
+    }
+
+    #[test]
+    fn moments_are_ago_local_or_instants() {
+        check("7d", None, "2026-11-14T12:00:00Z 2026-11-21T12:00:00Z");
+        check(
+            "36h",
+            Some("1h"),
+            "2026-11-20T00:00:00Z 2026-11-21T11:00:00Z",
+        );
+        check(
+            "2026-10-25",
+            Some("2026-10-26"),
+            "2026-10-24T22:00:00Z 2026-10-25T23:00:00Z",
+        );
+        check(
+            "2026-11-01 09:00",
+            Some("2026-11-01T10:00:00+01:00"),
+            "2026-11-01T08:00:00Z 2026-11-01T09:00:00Z",
+        );
+    }
+
+    #[test]
+    fn a_month_is_whole_in_utc_and_the_present_one_ends_now() {
+        let month = |text: &str| {
+            let month = Asked::Month(text.parse().unwrap());
+            let Period { from, until } = month.period(&TimeZone::UTC, now()).unwrap();
+            format!("{from} {until}")
+        };
+        assert_eq!(
+            month("2026-10"),
+            "2026-10-01T00:00:00Z 2026-11-01T00:00:00Z"
+        );
+        assert_eq!(
+            month("2026-11"),
+            "2026-11-01T00:00:00Z 2026-11-21T12:00:00Z"
+        );
+    }
+
+    #[test]
+    fn a_period_is_some_time_of_the_kept_past() {
+        let refusal = |since, until| period(since, until).unwrap_err().to_string();
+        assert_eq!(
+            refusal("2026-11-22", None),
+            "Sun 2026-11-22 00:00 CET is yet to come: name an earlier --since"
+        );
+        assert!(refusal("1h", Some("2h")).contains("before it begins"));
+        assert_eq!(
+            refusal("2026-07-01", Some("2026-08-01")),
+            "history is kept for 90 days: nothing is known before Sun 2026-08-23 14:00 CEST"
+        );
+        check(
+            "2026-07-01",
+            Some("2026-12-24"),
+            "2026-08-23T12:00:00Z 2026-11-21T12:00:00Z",
+        );
+    }
+}
