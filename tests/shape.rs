@@ -207,6 +207,76 @@ fn occurs_only_in(allowed: &[&str], words: &[&str]) {
 }
 
 #[test]
+fn every_source_that_a_comment_cites_is_listed_and_no_other() {
+    let sources = fs::read_to_string(root().join("docs/sources.md")).unwrap();
+    let keys = |text: &str| -> BTreeSet<String> {
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let is_key = |word: &&str| {
+            let provider = ["DO", "TFDO", "HZ", "HG"];
+            let capitals = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit();
+            word.len() > 2
+                && word.chars().all(capitals)
+                && provider.iter().any(|prefix| word.starts_with(prefix))
+        };
+        words.filter(is_key).map(str::to_owned).collect()
+    };
+    let table = sources.lines().filter(|line| line.starts_with("| "));
+    let listed: BTreeSet<_> = table.flat_map(keys).collect();
+    let headings = sources.lines().filter(|line| line.starts_with("## "));
+    assert_eq!(headings.flat_map(keys).collect::<BTreeSet<_>>(), listed);
+    let mut files = Vec::new();
+    self::sources(&root().join("crates"), &mut files);
+    let code = files.iter().map(|file| fs::read_to_string(file).unwrap());
+    let comments = code.flat_map(|code| {
+        let comment = |line: &str| Some(line.split_once("//")?.1.to_owned());
+        code.lines().filter_map(comment).collect::<Vec<_>>()
+    });
+    let cited: BTreeSet<_> = comments.flat_map(|comment| keys(&comment)).collect();
+    assert_eq!(cited, listed);
+}
+
+/// The anchors of a page's headings, as GitHub makes them.
+fn anchors(page: &str) -> BTreeSet<String> {
+    let headings = page.lines().filter(|line| line.starts_with('#'));
+    let anchor = |heading: &str| -> String {
+        let words = heading.trim_start_matches('#').trim().to_lowercase();
+        let kept = words
+            .chars()
+            .filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+    };
+    headings.map(anchor).collect()
+}
+
+#[test]
+fn every_link_in_the_documentation_leads_somewhere() {
+    let docs = fs::read_dir(root().join("docs")).unwrap();
+    let pages = docs.map(|entry| entry.unwrap().path());
+    let more = ["README.md", "ARCHITECTURE.md"].map(|name| root().join(name));
+    let mut links = 0;
+    for page in pages.chain(more) {
+        let text = fs::read_to_string(&page).unwrap();
+        for link in text.split("](").skip(1) {
+            let (link, _) = link.split_once(')').unwrap();
+            if link.starts_with("http") {
+                continue;
+            }
+            links += 1;
+            let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = match path {
+                "" => page.clone(),
+                path => page.parent().unwrap().join(path),
+            };
+            let target = fs::read_to_string(&target);
+            let target = target.unwrap_or_else(|_| panic!("{}: {link}", page.display()));
+            let leads = anchor.is_empty() || anchors(&target).contains(anchor);
+            assert!(leads, "{}: {link}", page.display());
+        }
+    }
+    assert!(links > 10, "{links}");
+}
+
+#[test]
 fn only_environment_reads_the_clock() {
     let clocks = [
         "Timestamp::now",
