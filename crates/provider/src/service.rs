@@ -147,8 +147,8 @@ mod tests {
 
     #[test]
     fn the_documentation_has_the_same_table() {
-        let readme = include_str!("../../../README.md");
-        let (_, table) = readme.split_once("| service | reason |").unwrap();
+        let page = include_str!("../../../docs/stopping.md");
+        let (_, table) = page.split_once("| service | reason |").unwrap();
         let rows: Vec<_> = table.trim_start().lines().skip(1).collect();
         for (row, of) in rows.iter().zip(UNSUPPORTED_SERVICES) {
             assert_eq!(*row, format!("| {} | {} |", of.service, of.reason));
