@@ -77,7 +77,7 @@ pub async fn carry_out(
     let invocation = Invocation::Command(domain::invocation::Command {
         target: command.target.clone(),
         dry_run: command.dry_run,
-        by: Some(whoever()),
+        by: Some(author()),
         given_at: Some(session.now),
     });
     let report = functions.command(command.direction, invocation).await?;
@@ -102,7 +102,7 @@ pub async fn carry_out(
 
 /// Who gives commands, for history.
 #[must_use]
-pub fn whoever() -> String {
+pub fn author() -> String {
     std::env::var("USER").unwrap_or_else(|_| "somebody at a terminal".to_owned())
 }
 

@@ -20,8 +20,8 @@ pub enum Asked {
 }
 
 impl Asked {
-    /// The period that is meant, up to now at most, and no longer than history is kept; what does
-    /// not reach is told. Days and local times are those of `zone`.
+    /// The period that is meant, up to now at most, and no longer than history is kept; what is cut
+    /// off is reported. Days and local times are those of `zone`.
     pub fn period(self, zone: &TimeZone, now: Timestamp) -> anyhow::Result<Period> {
         let asked = match self {
             Self::Month(month) => {

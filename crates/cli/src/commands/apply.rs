@@ -24,7 +24,7 @@ use crate::{
         trials::{AccountTrial, try_accounts},
     },
     ask::confirm,
-    carry_out::{Command, Until, carry_out, whoever},
+    carry_out::{Command, Until, author, carry_out},
     configuration_file::{self, Listed, Parsed, Problem, count},
     connection::{Connection, Session, all_records},
     exit::UsageError,
@@ -519,7 +519,7 @@ impl Plan {
                 ends_at: self.now + RESTORED_WITHIN,
                 target,
                 wish: Wish::Running,
-                by: whoever(),
+                by: author(),
                 why: Some("apply --restore".to_owned()),
             };
             session
@@ -558,7 +558,7 @@ impl Plan {
 
     async fn apply(&self, session: &Session) -> anyhow::Result<Generation> {
         let replaces = self.in_force_generation;
-        let (store, author) = (&session.store, whoever());
+        let (store, author) = (&session.store, author());
         let applied = match self.repeats {
             Some(to) => store.roll_back(to, replaces, &author, self.now).await,
             None => store.apply(&self.wanted, &author, self.now).await,

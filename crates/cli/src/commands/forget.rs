@@ -18,7 +18,7 @@ use crate::{
     Exit,
     ask::confirm,
     candidates,
-    carry_out::whoever,
+    carry_out::author,
     configuration_file::count,
     connection::{Connection, Session},
     exit::UsageError,
@@ -135,7 +135,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
 
 async fn forget(session: &Session, records: &[Record], rows: &mut [Row]) -> anyhow::Result<()> {
     // The present instant: a person may have thought for long.
-    let (now, who) = (session.tell_time().await?, whoever());
+    let (now, who) = (session.tell_time().await?, author());
     for (record, row) in records.iter().zip(rows) {
         match session.store.forget(record, &who, now).await {
             Ok(()) => row.forgotten = true,

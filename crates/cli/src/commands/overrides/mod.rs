@@ -20,7 +20,7 @@ use crate::{
     Exit,
     ask::confirm,
     candidates,
-    carry_out::whoever,
+    carry_out::author,
     connection::{Connection, Session, all_records},
     exit::UsageError,
     output::{self, Style},
@@ -217,7 +217,7 @@ async fn planned(
         target: target(&word, &in_force.configuration, &records)?,
         wish,
         end: args.end()?,
-        by: whoever(),
+        by: author(),
         why: args.reason(),
     };
     let change = wanted.change(known, now, &here)?;
