@@ -120,7 +120,7 @@ fn instant(
     let local = match at {
         None => return Ok(Timestamp::from_second(now.as_second())?),
         Some(When::Instant(instant)) => return Ok(instant),
-        Some(When::Local(local)) => local,
+        Some(local @ When::Local(_)) => local,
     };
     let mut zones = chosen.iter().map(|(_, rule)| rule.schedule.timezone());
     let zone = zones.next();
@@ -129,7 +129,7 @@ fn instant(
                        such as 2026-06-15T07:00:00Z";
         return Err(UsageError(message.to_owned()).into());
     };
-    Ok(local.to_zoned(zone.clone())?.timestamp())
+    Ok(local.instant(zone)?)
 }
 
 /// What all chosen schedules want at one instant.

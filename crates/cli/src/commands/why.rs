@@ -100,9 +100,7 @@ fn instant(
     match (at, schedule_of(record, in_force)) {
         (None, _) => Ok(now),
         (Some(When::Instant(instant)), _) => Ok(instant),
-        (Some(When::Local(local)), Some(schedule)) => {
-            Ok(local.to_zoned(schedule.timezone().clone())?.timestamp())
-        }
+        (Some(local @ When::Local(_)), Some(schedule)) => Ok(local.instant(schedule.timezone())?),
         (Some(When::Local(_)), None) => {
             let message = "a local time needs the time zone of a schedule, and the resource \
                            follows none: write an instant such as 2026-06-15T07:00:00Z";

@@ -14,7 +14,7 @@ use jiff::{
 
 use crate::{
     resolve::nearest::nearest,
-    time::{Length, local},
+    time::{Length, When, local},
 };
 
 /// Words that name a day, with what they name; short weekdays are three letters of long ones.
@@ -96,8 +96,7 @@ impl FromStr for End {
         if let Some(time) = TimeOfDay::parse(text) {
             return Ok(Self::Clock(time));
         }
-        let instant = text.parse::<Timestamp>();
-        if let Ok(at) = instant.or_else(|_| text.parse::<Zoned>().map(|zoned| zoned.timestamp())) {
+        if let Ok(When::Instant(at)) = text.parse() {
             return Ok(Self::At(at));
         }
         let (day, time) = match text.split_once(char::is_whitespace) {
