@@ -16,7 +16,7 @@ use domain::{
     schedule::Wish,
 };
 use jiff::{SignedDuration, Timestamp};
-use lifecycle::{Event, approve};
+use lifecycle::{Event, act::approve};
 use offhours::local::clouds::Clouds;
 use secrecy::SecretString;
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! The inventory on request: the same one, when a person asks and not when a timer does.
 
 use domain::{AccountName, configuration::TokenReference, invocation::Question};
-use lifecycle::{Event, Outcome, outcome::Subject};
+use lifecycle::{Event, Outcome, event::Subject};
 use offhours::local::clouds::Clouds;
 use secrecy::SecretString;
 use serde_json::json;

@@ -12,7 +12,7 @@ use domain::{
 };
 use environment::{Clock, SteppedClock, Tokens, aws::local_config};
 use jiff::SignedDuration;
-use lifecycle::{Access, Context, Event, Providers, outcome::Subject};
+use lifecycle::{Access, Context, Event, Providers, event::Subject};
 use provider::{Endpoints, http_client};
 use serde_json::json;
 use store::{Store, Tables, item};

@@ -9,7 +9,9 @@ use domain::{
 };
 use environment::{Clock, Invoke, InvokeError, SteppedClock, Tokens};
 use jiff::Timestamp;
-use lifecycle::{Access, Context, Event, Outcome, Providers, Report, outcome::Subject, poll};
+use lifecycle::{
+    Access, Context, Event, Outcome, Providers, Report, event::Subject, observe::poll,
+};
 use provider::{Endpoints, http_client};
 use secrecy::SecretString;
 use serde_json::{Value, json};
@@ -78,7 +80,7 @@ impl Process {
     pub(crate) async fn act(&self, id: &str, direction: Direction, event: &Value) -> Report {
         let invocation = serde_json::from_value(event.clone()).unwrap();
         let handle = async |context: Context<'_>| {
-            lifecycle::by_hand::handle(context, direction, invocation)
+            lifecycle::act::command::handle(context, direction, invocation)
                 .await
                 .unwrap()
         };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use domain::{AccountName, configuration::Account, invocation::Question, record::Phase};
-use lifecycle::{Event, outcome::Answer, trial::Trial};
+use lifecycle::{Event, event::Answer, report::Trial};
 use offhours::local::clouds::Clouds;
 use secrecy::SecretString;
 

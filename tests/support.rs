@@ -29,7 +29,7 @@ use domain::{
 use environment::{Invoke, InvokeError, SteppedClock, aws::local_config};
 use jiff::{SignedDuration, Timestamp};
 use jsonschema::Validator;
-use lifecycle::{Event, Outcome, Report, outcome::Subject};
+use lifecycle::{Event, Outcome, Report, event::Subject};
 use offhours::{
     configuration_file,
     local::{Local, Options, clouds::Clouds, service::News},

@@ -21,7 +21,8 @@ use environment::{
 };
 use jsonschema::Validator;
 use lifecycle::{
-    Access, Context, Outcome, Providers, Report, Tell, census::Census, notice::Notice, telling,
+    Access, Context, Outcome, Providers, Report, Tell,
+    report::{bus_event::Notice, health::Census, telling},
 };
 use provider::Endpoints;
 use serde_json::{Value, json};

@@ -7,7 +7,7 @@ use domain::{
     resource::Power,
 };
 use jiff::{SignedDuration, Timestamp};
-use lifecycle::{Event, Outcome, outcome::Answer};
+use lifecycle::{Event, Outcome, event::Answer};
 use serde_json::json;
 use testing::{Fate, Sent};
 

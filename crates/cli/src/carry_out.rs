@@ -14,7 +14,7 @@ use domain::{
 use jiff::{SignedDuration, Timestamp};
 use lifecycle::{
     Outcome,
-    outcome::{Event, Subject},
+    event::{Event, Subject},
 };
 use tokio::sync::mpsc;
 

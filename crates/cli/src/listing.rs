@@ -14,7 +14,7 @@ use domain::{
 use environment::{Clock, in_words};
 use futures_util::future::join_all;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use lifecycle::{Providers, poll};
+use lifecycle::{Providers, observe::poll};
 use provider::Reading;
 
 use crate::{progress::bars, remedies};

@@ -9,7 +9,7 @@ use domain::{
     resource::Power,
 };
 use jiff::{Timestamp, tz::TimeZone};
-use lifecycle::outcome::watching;
+use lifecycle::event::watching;
 use store::AccountState;
 
 use crate::time::{length, short};

@@ -5,40 +5,26 @@
 //! leaves without a permit written just before it, and only the resource's own status ends a
 //! transition.
 
+mod account;
 pub mod act;
-pub mod approve;
 mod backoff;
 mod budget;
-pub mod by_hand;
-pub mod census;
-mod digest;
-mod ends;
+pub mod event;
+mod failure;
 #[cfg(feature = "lambda")]
-pub mod function;
-mod inventory;
-mod left_alone;
-mod looks;
-mod note;
-pub mod notice;
-pub mod outcome;
-mod plan;
-pub mod poll;
+pub mod lambda;
+pub mod observe;
 mod providers;
-mod set_back;
-mod settle;
-mod tell;
-mod telling;
-pub mod trial;
+pub mod report;
+mod transition;
 
 use domain::record::{Record, Writer};
 use environment::{Clock, in_words};
 use store::Store;
 
-pub use left_alone::LeftAlone;
-pub use outcome::{Event, Outcome, Report};
+pub use event::{Event, Outcome};
 pub use providers::{Access, Providers, ProvidersError};
-pub use tell::Tell;
-pub use telling::telling;
+pub use report::{Report, Tell};
 
 /// What a handler works with; lent to every step.
 #[derive(Clone, Copy)]
@@ -97,6 +83,19 @@ pub enum Error {
 }
 
 impl Error {
+    /// The configuration has no such thing; these it has.
+    pub(crate) fn unknown<N: ToString>(
+        what: &'static str,
+        name: &N,
+        known: impl IntoIterator<Item = impl ToString>,
+    ) -> Self {
+        Self::Unknown {
+            what,
+            name: name.to_string(),
+            known: known.into_iter().map(|name| name.to_string()).collect(),
+        }
+    }
+
     /// The kind of error, as AWS shows it of a failed invocation.
     #[must_use]
     pub fn kind(&self) -> &'static str {

@@ -4,7 +4,10 @@
 use aws_lambda_events::eventbridge::EventBridgeEvent;
 use domain::invocation::Question;
 use environment::Invoke;
-use lifecycle::{Context, Error, Report, poll, trial::trials};
+use lifecycle::{
+    Context, Error, Report,
+    observe::{poll, token_check::trials},
+};
 use serde::{Deserialize, de::Error as _};
 use serde_json::Value;
 

@@ -6,7 +6,7 @@
 use std::process::ExitCode;
 
 use environment::LambdaFunctions;
-use lifecycle::{Access, Context, function::serve};
+use lifecycle::{Access, Context, lambda::serve};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {

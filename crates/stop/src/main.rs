@@ -5,7 +5,7 @@
 
 use std::process::ExitCode;
 
-use lifecycle::{Access, Context, function::serve};
+use lifecycle::{Access, Context, lambda::serve};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {

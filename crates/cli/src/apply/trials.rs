@@ -8,7 +8,7 @@ use domain::{
     invocation::Question,
     record::Record,
 };
-use lifecycle::trial::Trial;
+use lifecycle::report::Trial;
 use schemars::JsonSchema;
 use serde::Serialize;
 

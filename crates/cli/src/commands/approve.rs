@@ -1,7 +1,7 @@
 //! `offhours approve`: let go of what was held because too much joined at once.
 
 use domain::{AccountName, record::Record};
-use lifecycle::approve::approve;
+use lifecycle::act::approve::approve;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -16,7 +16,7 @@ use environment::in_words;
 use jiff::Timestamp;
 use lifecycle::{
     Report,
-    outcome::{Event, Subject as About},
+    event::{Event, Subject as About},
 };
 use provider::{UNSUPPORTED_SERVICES, UnsupportedService};
 use schemars::JsonSchema;

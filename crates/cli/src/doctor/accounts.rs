@@ -12,7 +12,7 @@ use environment::{Clock, LambdaFunctions, in_words};
 use jiff::Timestamp;
 use lifecycle::{
     Providers, ProvidersError, Report,
-    outcome::{Event, Subject},
+    event::{Event, Subject},
 };
 use provider::{Client, ProviderError, Refusal};
 use store::AccountState;

@@ -187,7 +187,7 @@ impl Service {
     pub async fn poll_once(self: &Arc<Self>) -> Result<(), lifecycle::Error> {
         let writer = self.writer();
         let tell = |outcome: &Outcome| self.tell(outcome);
-        lifecycle::poll::look_once(self.looking(&writer, &tell), &Functions(self)).await?;
+        lifecycle::observe::poll::look_once(self.looking(&writer, &tell), &Functions(self)).await?;
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use domain::{
 use jiff::Timestamp;
 use lifecycle::{
     Outcome,
-    outcome::{Event, Subject},
+    event::{Event, Subject},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

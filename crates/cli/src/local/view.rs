@@ -7,7 +7,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use jiff::{SignedDuration, Timestamp};
 use lifecycle::{
     Outcome,
-    outcome::{Event, Subject},
+    event::{Event, Subject},
 };
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,7 +1,7 @@
 //! Following a transition until it is seen, or ends otherwise.
 
 use super::*;
-use crate::settle::needs_log;
+use crate::transition::follow::needs_log;
 
 fn stopping(case: Case) -> Case {
     case.asked(STOP, "19:00", accepted("19:00:10"))

@@ -4,7 +4,7 @@ use domain::record::{Last, LastEnding};
 use provider::{ChangeError, Refusal};
 
 use super::*;
-use crate::note::apply;
+use crate::transition::answer::apply;
 
 /// What the record of a stop or start at 19:00 keeps, ended at an instant.
 fn last(direction: Direction, ending: LastEnding, finished_at: &str) -> Last {

@@ -36,9 +36,13 @@ use provider::Change;
 use store::Ending;
 
 use crate::{
-    outcome::Event,
-    plan::{Cut, Seen, Send, Setting, Step, Write, plan},
-    settle::{Follow, follow, missing},
+    event::Event,
+    transition::{
+        Cut,
+        follow::{Follow, follow, missing},
+        plan::plan,
+        step::{Seen, Send, Setting, Step, Write},
+    },
 };
 
 const STOP: Direction = Direction::Stop;

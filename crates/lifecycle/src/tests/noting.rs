@@ -6,8 +6,8 @@ use provider::{Accepted, ChangeError, ProviderError, Refusal};
 
 use super::*;
 use crate::{
-    note::{Noted, apply, meaning},
-    outcome::Answer,
+    event::Answer,
+    transition::answer::{Noted, apply, meaning},
 };
 
 type Answered = Result<Accepted, ChangeError>;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use domain::{ResourceRef, invocation::Question};
-use lifecycle::{Report, outcome::Subject};
+use lifecycle::{Report, event::Subject};
 
 use super::Row;
 use crate::connection::Functions;

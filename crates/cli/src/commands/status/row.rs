@@ -13,7 +13,7 @@ use domain::{
     schedule::Wish,
 };
 use jiff::{Timestamp, tz::TimeZone};
-use lifecycle::outcome::watching;
+use lifecycle::event::watching;
 use schemars::JsonSchema;
 use serde::Serialize;
 use store::{AccountState, InForce};

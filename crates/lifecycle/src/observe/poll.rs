@@ -1,34 +1,34 @@
 //! Poll-status: follow what is in flight until it is seen, and take the inventory. Sends no change.
 
 use std::{
-    cell::RefCell,
     collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
 
 use domain::{
     AccountName, ResourceRef, ScheduleName,
-    invocation::Invocation,
-    record::{Direction, Observed, Record},
-    resource::{LoggedAction, Look, Resource},
+    record::{Observed, Record},
+    resource::{Look, Resource},
 };
 use environment::{Invoke, in_words};
 use futures_util::{StreamExt as _, stream};
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use provider::{AT_ONCE, Client};
-use store::{InForce, StoreError};
+use store::InForce;
 
 use crate::{
     Context, Error,
-    act::{by_account, save_rate},
+    account::{by_account, save_rate},
     budget::Budget,
-    digest,
-    inventory::{self, Accounts},
-    left_alone::reread,
-    looks::{self, ListRequests, Looked, Looks, NoLook},
-    outcome::{Event, Outcome, Report},
-    plan::{Seen, Setting, Write, log_since},
-    settle::{self, Follow},
+    event::{Event, Outcome},
+    observe::{
+        digest,
+        in_flight::{Complaints, Follower},
+        inventory::{self, Accounts},
+        look,
+    },
+    report::{Report, reread},
+    transition::step::{Seen, observation},
 };
 
 /// When an invocation looks again at what is in flight, counted from its beginning: the last time
@@ -45,9 +45,6 @@ const BEFORE_INVENTORIES: SignedDuration = SignedDuration::from_secs(20);
 
 /// How many accounts are looked at at once: a slow one does not hold up the others.
 const ACCOUNTS_AT_ONCE: usize = 8;
-
-/// As soon as so many are to be cut, stop is asked to: the rest may take longer than there is time.
-const FORCE_AT_ONCE: usize = 25;
 
 /// One tick: a look at what is in flight, inventories that are due, then more looks until nothing
 /// is in flight or nearly a minute has passed. With nothing due it ends at once.
@@ -97,39 +94,6 @@ pub async fn tick(context: Context<'_>, invoke: &impl Invoke) -> Result<Report, 
         }
     }
     Ok(report)
-}
-
-/// Why accounts could not be asked, as far as it was told: one reason is told once.
-#[derive(Debug, Default)]
-pub(crate) struct Complaints(RefCell<BTreeMap<AccountName, String>>);
-
-impl Complaints {
-    /// Notes a reason that was told before, or now.
-    pub(crate) fn note(&self, account: &AccountName, reason: &str) {
-        self.0
-            .borrow_mut()
-            .insert(account.clone(), reason.to_owned());
-    }
-
-    /// Whether a reason is another than the last one; notes it.
-    fn is_new(&self, account: &AccountName, reason: &str) -> bool {
-        let new = {
-            let told = self.0.borrow();
-            let told = told.get(account);
-            !told.is_some_and(|told| looks::is_same(told, reason))
-        };
-        self.note(account, reason);
-        new
-    }
-
-    /// Says why nothing is known of a resource, once per account and reason: the next look is
-    /// seconds away.
-    fn complain(&self, record: &Record, no_look: &NoLook) {
-        let (reference, words) = (&record.reference, &no_look.words);
-        if self.is_new(&reference.account, words) {
-            tracing::warn!(resource.id = %reference, "Could not look at {reference}: {words}");
-        }
-    }
 }
 
 /// One look at what is in flight, for somebody who waits for it.
@@ -182,7 +146,7 @@ async fn status_of(
         Err(error) => Event::Declined {
             reason: in_words(&error),
         },
-        Ok(client) => match looks::by_status(&client, budget, &reference.id).await {
+        Ok(client) => match look::by_status(&client, budget, &reference.id).await {
             Ok(Some(look)) => Event::Status {
                 state: in_a_line(&look.resource),
             },
@@ -194,7 +158,7 @@ async fn status_of(
     };
     Ok(Outcome {
         at: context.clock.now(),
-        subject: crate::outcome::Subject::Resource {
+        subject: crate::event::Subject::Resource {
             resource: reference.clone(),
             name: known.map(|record| record.name).unwrap_or_default(),
             follows: None,
@@ -213,7 +177,7 @@ pub fn observed(record: &Record, look: &Look) -> Observed {
         log: &[],
         target: None,
     };
-    settle::observation(record, seen)
+    observation(record, seen)
 }
 
 /// What a look shows, for people.
@@ -348,213 +312,4 @@ impl<'a> Watch<'a> {
         let share = client.rate().map_or(u64::MAX, |rate| rate.limit / 60);
         sent.saturating_sub(*before) >= share
     }
-}
-
-/// What one look at an account's transitions came to.
-#[derive(Debug, Default)]
-struct Round {
-    outcomes: Vec<Outcome>,
-    /// How many go on.
-    in_flight: usize,
-    /// Their schedules.
-    waiting: BTreeSet<ScheduleName>,
-}
-
-/// Follows transitions of one account.
-pub(crate) struct Follower<'a> {
-    pub context: Context<'a>,
-    pub budget: Budget<'a>,
-    pub client: &'a Client,
-    pub in_force: &'a InForce,
-    pub complaints: &'a Complaints,
-}
-
-impl Follower<'_> {
-    /// Looks at each.
-    async fn follow(
-        &self,
-        mut records: Vec<Record>,
-        requests: &ListRequests,
-        invoke: &impl Invoke,
-    ) -> Round {
-        let ids: BTreeSet<_> = records.iter().map(|r| r.reference.id.clone()).collect();
-        let looks = Looks::to_follow(self.client, self.budget, &ids, requests).await;
-        let first = turn(self.budget.now(), records.len());
-        records.rotate_left(first);
-        let mut round = Round::default();
-        let mut to_force = Vec::new();
-        let followed = stream::iter(looks.in_order(records))
-            .map(|record| self.follow_one(record, &looks))
-            .buffer_unordered(AT_ONCE);
-        let mut followed = std::pin::pin!(followed);
-        while let Some(one) = followed.next().await {
-            if !one.followed.ended {
-                round.in_flight += 1;
-                round.waiting.extend(one.schedule);
-            }
-            round.outcomes.extend(one.followed.outcomes);
-            to_force.extend(one.to_force);
-            if to_force.len() >= FORCE_AT_ONCE {
-                self.ask_to_force(std::mem::take(&mut to_force), invoke)
-                    .await;
-            }
-        }
-        self.ask_to_force(to_force, invoke).await;
-        round
-    }
-
-    async fn follow_one(&self, record: Record, looks: &Looks<'_>) -> One {
-        let looked = looks.of(&record.reference.id).await;
-        if let Err(no_look) = &looked {
-            self.complaints.complain(&record, no_look);
-        }
-        let (reference, schedule) = (record.reference.clone(), record.schedule.clone());
-        let follow = self.decide(&record, &looked).await;
-        let mut to_force = Vec::new();
-        let followed = self.carry_out(record, follow, &mut to_force).await;
-        tracing::debug!(resource.id = %reference, "Looked at {reference}");
-        One {
-            schedule,
-            followed,
-            to_force,
-        }
-    }
-
-    /// Judges one look.
-    pub(crate) async fn decide(&self, record: &Record, looked: &Looked) -> Follow {
-        let look = match looked {
-            Ok(Some(look)) => look,
-            Ok(None) => return settle::missing(record, self.setting()),
-            Err(no_look) => {
-                if no_look.token_refused {
-                    self.context.providers.forget(&record.reference.account);
-                }
-                return Follow::Wait;
-            }
-        };
-        match self.log(record, look).await {
-            Ok(log) => {
-                let seen = Seen {
-                    resource: &look.resource,
-                    requested_at: look.requested_at,
-                    log: &log,
-                    target: None,
-                };
-                settle::follow(record, seen, self.setting())
-            }
-            // Without the log nothing may be concluded from the status alone.
-            Err(no_look) => {
-                self.complaints.complain(record, &no_look);
-                Follow::Wait
-            }
-        }
-    }
-
-    /// The machine's log, if it can tell something that the look does not. A look that has become
-    /// too old meanwhile supports nothing.
-    async fn log(&self, record: &Record, look: &Look) -> Result<Vec<LoggedAction>, NoLook> {
-        let too_old = |now| NoLook::too_old(look, now).map_or(Ok(()), Err);
-        let now = self.context.clock.now();
-        too_old(now)?;
-        let Some(since) =
-            log_since(record).filter(|_| settle::needs_log(record, &look.resource, now))
-        else {
-            return Ok(Vec::new());
-        };
-        if self.budget.is_over() {
-            return Err(NoLook::of("there was no time left to read its log"));
-        }
-        let log = self.client.actions(&record.reference.id, since).await;
-        let log = log.map_err(|error| NoLook::from(&error))?;
-        too_old(self.context.clock.now())?;
-        Ok(log)
-    }
-
-    /// Writes what following led to.
-    pub(crate) async fn carry_out(
-        &self,
-        record: Record,
-        follow: Follow,
-        to_force: &mut Vec<ResourceRef>,
-    ) -> Followed {
-        match follow {
-            Follow::Wait => Followed::default(),
-            Follow::Force => {
-                to_force.push(record.reference);
-                Followed::default()
-            }
-            Follow::Write(write) => self.write(*write).await,
-        }
-    }
-
-    async fn write(&self, write: Write) -> Followed {
-        let now = self.context.clock.now();
-        let store = self.context.store;
-        let left = write.record.clone();
-        match store.commit(write.record, write.history.as_ref()).await {
-            Ok(record) => {
-                let events = write.events.into_iter();
-                let outcomes = events.map(|event| Outcome::of(&record, now, event));
-                Followed {
-                    ended: record.in_flight().is_none(),
-                    outcomes: self.context.told(outcomes.collect()),
-                    record: Some(record),
-                }
-            }
-            // Somebody else moved it: looked at again.
-            Err(StoreError::Stale { .. }) => Followed::default(),
-            Err(error) => Followed {
-                outcomes: self.context.failed(&left, &error),
-                ..Followed::default()
-            },
-        }
-    }
-
-    /// Stop looks again before it cuts; a lost invocation costs one tick.
-    pub(crate) async fn ask_to_force(&self, to_force: Vec<ResourceRef>, invoke: &impl Invoke) {
-        if to_force.is_empty() {
-            return;
-        }
-        let hint = Invocation::Due(to_force);
-        if let Err(error) = invoke.invoke(Direction::Stop, hint).await {
-            tracing::error!("{}", in_words(&error));
-        }
-    }
-
-    fn setting(&self) -> Setting<'_> {
-        Setting {
-            rules: self.in_force.rules(),
-            writer: self.context.writer,
-            now: self.context.clock.now(),
-        }
-    }
-}
-
-/// With which of so many a look begins: another each minute, so that where there is no time for all
-/// it is not always the same that are left out.
-fn turn(now: Timestamp, of: usize) -> usize {
-    let minute = usize::try_from(now.as_second() / 60).unwrap_or_default();
-    // A prime: the turns reach each of them.
-    minute
-        .wrapping_mul(7919)
-        .checked_rem(of)
-        .unwrap_or_default()
-}
-
-/// One record that was followed.
-struct One {
-    schedule: Option<ScheduleName>,
-    followed: Followed,
-    to_force: Vec<ResourceRef>,
-}
-
-/// What became of one record that was followed.
-#[derive(Debug, Default)]
-pub(crate) struct Followed {
-    /// Whether nothing is under way any more.
-    pub ended: bool,
-    /// What was told.
-    pub outcomes: Vec<Outcome>,
-    /// The record, if it was written.
-    pub record: Option<Record>,
 }

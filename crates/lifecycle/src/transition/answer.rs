@@ -1,24 +1,20 @@
 //! Noting a provider's answer: only by the permit's writer, on whatever the record has become.
 
-use domain::{
-    decision::{Rules, due_at},
-    record::{Ask, Direction, Forced, LastEnding, Phase, Record, Writer},
-};
+use domain::record::{Ask, Direction, Forced, LastEnding, Phase, Record};
 use environment::in_words;
 use jiff::Timestamp;
 use provider::{Accepted, ChangeError};
-use store::{Ending, HistoryEntry, Store, StoreError};
+use store::{Ending, HistoryEntry};
 
 use crate::{
     backoff,
-    left_alone::reread,
-    looks,
-    outcome::Answer,
-    plan::{Cut, history, last, note_accepted},
+    event::Answer,
+    failure,
+    transition::{
+        ending::{history, last},
+        forcing::Cut,
+    },
 };
-
-/// How often a note is re-applied to a record that others change meanwhile.
-const TRIES: usize = 5;
 
 /// What the answer means for the one who asked.
 #[derive(Debug)]
@@ -50,46 +46,7 @@ pub(crate) fn meaning(asked: &Record, answer: &Result<Accepted, ChangeError>) ->
 /// Whether the provider refused this very start before, in the same words.
 fn is_known(asked: &Record, reason: &str) -> bool {
     let problem = asked.request.as_ref().and_then(|r| r.problem.as_deref());
-    problem.is_some_and(|problem| looks::is_same(problem, reason))
-}
-
-/// Writes an answer into the record that `claimed` it, as long as the permit is still its
-/// writer's.
-pub(crate) async fn write(
-    store: &Store,
-    claimed: Record,
-    cut: Cut,
-    answer: &Result<Accepted, ChangeError>,
-    rules: Rules<'_>,
-    writer: &Writer,
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    if matches!(answer, Err(ChangeError::Unknown(_))) {
-        return Ok(());
-    }
-    let reference = claimed.reference.clone();
-    let mut base = Some(claimed);
-    for _ in 0..TRIES {
-        let Some(mut record) = base.filter(|record| permits(record, writer)) else {
-            return Ok(());
-        };
-        record.permit = None;
-        let ended = apply(&mut record, cut, answer, now);
-        record.due_at = due_at(&record, rules, now);
-        match store.commit(record, ended.as_ref()).await {
-            Ok(_) => return Ok(()),
-            Err(StoreError::Stale { .. }) => base = reread(store, &reference).await?,
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
-fn permits(record: &Record, writer: &Writer) -> bool {
-    record
-        .permit
-        .as_ref()
-        .is_some_and(|permit| permit.writer == *writer)
+    problem.is_some_and(|problem| failure::is_same(problem, reason))
 }
 
 /// Notes an answer in a record, and says what that ends.
@@ -198,4 +155,24 @@ fn note_refusal(record: &mut Record, reason: String, now: Timestamp) -> Option<H
     record.last = last;
     record.phase = Phase::Refused { transition, reason };
     Some(ended)
+}
+
+/// Notes that the provider took the request: from here on a shrink may have happened. Where an
+/// earlier ask was taken and its action ended in an error, this one proves nothing better.
+pub(crate) fn note_accepted(
+    record: &mut Record,
+    action: Option<domain::resource::ActionId>,
+    now: Timestamp,
+) {
+    let sized = record.kind().is_sized();
+    if let Some(request) = &mut record.request {
+        request.ask = Ask::Accepted { at: now, action };
+        record.used |= sized && request.direction == Direction::Stop;
+        if request.first_accepted_at.is_none() {
+            request.first_accepted_at = Some(now);
+            request.problem = None;
+            record.attempts = 0;
+            record.last_error = None;
+        }
+    }
 }

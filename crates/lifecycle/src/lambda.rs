@@ -14,7 +14,7 @@ use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 use serde::Deserialize;
 use store::{Store, Tables};
 
-use crate::{Access, Context, Error, Providers, Report, Tell, telling};
+use crate::{Access, Context, Error, Providers, Report, Tell, report::telling};
 
 /// Serves a function until AWS ends it. `access` says which tokens it uses; `with` makes what its handler needs besides the context.
 ///

@@ -10,27 +10,14 @@ use domain::{
     resource::Look,
 };
 use environment::in_words;
-use serde::{Deserialize, Serialize};
 
 use crate::{
     Access, Context,
     budget::Budget,
-    inventory::kinds,
-    looks::{self, NoLook},
+    failure::NoLook,
+    observe::{inventory::kinds, look},
+    report::Trial,
 };
-
-/// What one list call with an account's token, or with each of two, showed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trial {
-    /// Which account.
-    pub account: AccountName,
-    /// Why it could not be listed, and with which token if it has two.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-    /// All that was listed, in every location, as first seen.
-    #[serde(default)]
-    pub found: Vec<Record>,
-}
 
 /// Lists each account once, its datacenters left aside: who chooses some wants to see the others.
 pub async fn trials(context: Context<'_>, accounts: &BTreeMap<AccountName, Account>) -> Vec<Trial> {
@@ -96,7 +83,7 @@ async fn list(
 ) -> Result<Vec<Record>, String> {
     let client = context.providers.client_to(access, account, configuration);
     let client = client.await.map_err(|error| in_words(&error))?;
-    let listed = looks::list(&client, budget, kinds(account, configuration)).await;
+    let listed = look::list(&client, budget, kinds(account, configuration)).await;
     let listed = listed.map_err(|error| {
         if NoLook::from(&error).token_refused {
             // The next trial is of what is kept there then.

@@ -17,7 +17,7 @@ use domain::{
 use jiff::Timestamp;
 use store::{Digested, Store};
 
-use crate::{Context, Error, outcome::Report};
+use crate::{Context, Error, report::Report};
 
 /// Tells of every edge for which it is time. `waiting` are the schedules of which something is due
 /// or in flight: a hint.

@@ -8,10 +8,12 @@ use futures_util::{FutureExt as _, future::join};
 use tokio::sync::mpsc;
 
 use crate::{
-    Tell,
-    census::Census,
-    notice::{EdgeCompleted, Notice},
-    outcome::{Answer, Event, Outcome, Subject},
+    event::{Answer, Event, Outcome, Subject},
+    report::{
+        Tell,
+        bus_event::{EdgeCompleted, Notice},
+        health::Census,
+    },
 };
 
 /// Does a piece of work and tells of it: log lines at once, events as soon as the bus takes them,

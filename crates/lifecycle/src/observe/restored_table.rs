@@ -5,7 +5,7 @@
 use domain::record::Record;
 use store::InForce;
 
-use crate::outcome::Event;
+use crate::event::Event;
 
 /// What is published of an account where some of its records are so; read before what is in force.
 pub(crate) fn event(records: &[Record], in_force: &InForce) -> Option<Event> {

@@ -4,7 +4,7 @@ use domain::{decision::due_at, record::Record};
 use jiff::Timestamp;
 use store::{Store, StoreError};
 
-use crate::{Error, left_alone::reread};
+use crate::{Error, report::reread};
 
 /// Lets go of the held records that `which` names, and makes due what is due of them. Returns
 /// them as they are then.

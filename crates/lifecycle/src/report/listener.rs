@@ -2,7 +2,7 @@
 
 use domain::{AccountName, digest::Digest};
 
-use crate::{Outcome, census::Census};
+use crate::{Outcome, report::health::Census};
 
 /// Whoever hears of what an invocation does, each thing after the write that it tells of.
 pub trait Tell {

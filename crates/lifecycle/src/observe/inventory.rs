@@ -24,16 +24,18 @@ use store::{AccountState, AccountStates, InForce, ListCost, StoreError, Unreadab
 use crate::{
     Context, Error,
     budget::Budget,
-    by_hand::unknown,
-    census::Census,
-    ends,
-    left_alone::reread,
-    looks::{self, ListRequests, Looked, NoLook},
-    outcome::{Event, HeldResource, Outcome, Report},
-    plan::Seen,
-    poll::{Complaints, Follower},
-    set_back,
-    settle::{observation, shows_the_same},
+    event::{Event, HeldResource, Outcome},
+    failure::{self, NoLook},
+    observe::{
+        in_flight::{Complaints, Follower},
+        look::{self, ListRequests, Looked},
+        restored_table,
+    },
+    report::{Report, health::Census, reread},
+    transition::{
+        step::{Seen, observation, shows_the_same},
+        target,
+    },
 };
 
 /// Why a listing is not believed.
@@ -195,7 +197,7 @@ pub(crate) async fn take_now(
     for account in wanted {
         let known = Known::of(account, &in_force.configuration, &states);
         let declined = if !configured.contains_key(account) {
-            Some(unknown("account", account, configured.keys()).to_string())
+            Some(Error::unknown("account", account, configured.keys()).to_string())
         } else if newer.contains(account.as_str()) {
             Some("a newer program wrote what was learnt of it; update this one".to_owned())
         } else if budget.elapsed() > SignedDuration::ZERO && !known.fits(budget) {
@@ -294,7 +296,7 @@ async fn take(
     newer.extend(left);
     let records = report.readable(found);
     let in_force = context.store.in_force().await?;
-    if let Some(event) = set_back::event(&records, &in_force) {
+    if let Some(event) = restored_table::event(&records, &in_force) {
         report.add(context, [Outcome::of_account(account, requested_at, event)]);
     }
     let listed = list(context, budget, account, &in_force.configuration).await;
@@ -398,7 +400,7 @@ fn note_failure(
 ) {
     let reason = no_look.words;
     let told = state.error.as_deref();
-    let repeated = told.is_some_and(|told| looks::is_same(told, &reason));
+    let repeated = told.is_some_and(|told| failure::is_same(told, &reason));
     state.error = Some(reason.clone());
     if !repeated || asked == Asked::ByPerson {
         let event = Event::Postponed {
@@ -421,7 +423,7 @@ async fn list(
         .client(account, configuration)
         .await
         .map_err(|error| NoLook::from(&error))?;
-    match looks::list(&client, budget, kinds(account, configuration)).await {
+    match look::list(&client, budget, kinds(account, configuration)).await {
         Ok(listed) => Ok((client, listed)),
         Err(error) => {
             let no_look = NoLook::from(&error);
@@ -665,7 +667,7 @@ impl Inventory<'_> {
             record.opted_in = false;
             record.joined_at = None;
         }
-        let standing = ends::standing(resource, &record);
+        let standing = target::standing(resource, &record);
         if let (Phase::Settled { at }, Some(standing)) = (&mut record.phase, standing) {
             *at = standing;
         }
@@ -758,9 +760,9 @@ impl Inventory<'_> {
         }
         // What is stuck is looked at by every inventory, and no sooner.
         if matches!(record.phase, Phase::Stuck { .. }) {
-            let looked = if looks::is_old(&one.look, now) {
+            let looked = if look::is_old(&one.look, now) {
                 // Of a long list, or of a slow one.
-                looks::by_status(self.client, self.budget, &record.reference.id).await
+                look::by_status(self.client, self.budget, &record.reference.id).await
             } else {
                 Ok(Some(one.look))
             };
@@ -807,7 +809,7 @@ impl Inventory<'_> {
             tally.census.count(&record, self.in_force, now);
             return Ok(());
         }
-        match looks::by_status(self.client, self.budget, &record.reference.id).await {
+        match look::by_status(self.client, self.budget, &record.reference.id).await {
             Ok(None) => {
                 self.follow(record, Ok(None), invoke, tally).await;
                 Ok(())

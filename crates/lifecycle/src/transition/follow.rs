@@ -5,8 +5,7 @@ use domain::{
     decision::{Decision, LeaveReason, due_at, judge, mode},
     membership::Subject,
     record::{
-        Ask, Cause, Direction, LOOK_AGE, Last, LastEnding, Observed, Phase, Record, Transition,
-        deadline,
+        Ask, Cause, Direction, LOOK_AGE, Last, LastEnding, Phase, Record, Transition, deadline,
     },
     resource::{ActionState, Resource},
     schedule::Wish,
@@ -15,11 +14,15 @@ use jiff::{SignedDuration, Timestamp};
 use store::{Ending, HistoryEntry};
 
 use crate::{
-    backoff, ends,
-    outcome::Event,
-    plan::{
-        Seen, Setting, Write, history, last, last_power_action, log_since, manner, may_be_forced,
-        note_accepted, opposes, our_action,
+    backoff,
+    event::Event,
+    transition::{
+        answer::note_accepted,
+        ending::{history, last},
+        forcing::may_be_forced,
+        log::{last_power_action, log_since, opposes, our_action},
+        step::{Seen, Setting, Write, manner, observation, shows_the_same},
+        target,
     },
 };
 
@@ -74,7 +77,7 @@ pub(crate) fn follow(record: &Record, seen: Seen<'_>, setting: Setting<'_>) -> F
     };
     let resource = seen.resource;
     let target = record.request.as_ref().and_then(|r| r.target.as_ref());
-    if resource.busy.is_none() && ends::reached(transition.direction, resource, record, target) {
+    if resource.busy.is_none() && target::reached(transition.direction, resource, record, target) {
         let early = record
             .not_before
             .is_some_and(|until| seen.requested_at < until);
@@ -89,7 +92,7 @@ pub(crate) fn follow(record: &Record, seen: Seen<'_>, setting: Setting<'_>) -> F
     }
     if let Some(request) = &record.request
         && matches!(request.ask, Ask::Open)
-        && ends::is_moving(resource, target)
+        && target::is_moving(resource, target)
     {
         let mut record = follower.with_observation();
         note_accepted(&mut record, None, now);
@@ -143,27 +146,6 @@ pub(crate) fn missing(record: &Record, setting: Setting<'_>) -> Follow {
     write(next, ended, vec![Event::Gone { saved }], setting)
 }
 
-/// What a look shows, as a record keeps it.
-pub(crate) fn observation(record: &Record, seen: Seen<'_>) -> Observed {
-    Observed {
-        power: ends::standing(seen.resource, record).unwrap_or(seen.resource.power),
-        size: seen.resource.size.to_save(),
-        busy: seen.resource.busy.clone(),
-        at: seen.requested_at,
-    }
-}
-
-/// Whether two observations show the same, whenever they were made.
-pub(crate) fn shows_the_same(left: &Observed, right: &Observed) -> bool {
-    let Observed {
-        power,
-        size,
-        busy,
-        at: _,
-    } = left;
-    *power == right.power && *size == right.size && *busy == right.busy
-}
-
 struct Follower<'a> {
     record: &'a Record,
     transition: &'a Transition,
@@ -180,7 +162,7 @@ impl Follower<'_> {
         let since = log_since(self.record);
         let last = since.and_then(|since| last_power_action(self.seen.log, since));
         let opposed = last.is_some_and(|action| opposes(action.effect, direction));
-        if opposed || ends::is_resized(self.seen.resource, self.record) {
+        if opposed || target::is_resized(self.seen.resource, self.record) {
             let cause = Some(self.cause());
             return self.end(Ending::Overtaken, Event::Overtaken { direction, cause });
         }
@@ -356,7 +338,7 @@ impl Follower<'_> {
         let mut record = self.with_observation();
         record.last = last;
         record.phase = Phase::Settled {
-            at: ends::standing(self.seen.resource, &record).unwrap_or(self.seen.resource.power),
+            at: target::standing(self.seen.resource, &record).unwrap_or(self.seen.resource.power),
         };
         if let_go {
             record.drop_request();

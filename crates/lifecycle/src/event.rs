@@ -4,55 +4,11 @@ use std::fmt;
 
 use domain::{
     AccountName, ResourceRef, ScheduleName,
-    digest::Digest,
     record::{Cause, Direction, Record},
     resource::{LostStorage, SavedState},
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-
-use crate::{Context, LeftAlone, trial::Trial};
-
-/// All that one invocation did, or found worth saying.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Report {
-    /// In the order in which it happened.
-    pub outcomes: Vec<Outcome>,
-    /// Transitions looked at that are still under way.
-    #[serde(default)]
-    pub in_flight: usize,
-    /// What accounts showed that were tried.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub trials: Vec<Trial>,
-    /// What became of edges of schedules, each told once.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub digests: Vec<Digest>,
-    /// What a newer program wrote, and this one left alone.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub left_alone: Vec<LeftAlone>,
-}
-
-impl Report {
-    /// Adds what a part of the invocation did, and tells it.
-    pub fn add(&mut self, context: Context<'_>, outcomes: impl IntoIterator<Item = Outcome>) {
-        for outcome in outcomes {
-            context.tell.happened(&outcome);
-            self.outcomes.push(outcome);
-        }
-    }
-
-    /// Adds what somebody asked about and did not happen, and tells it.
-    pub(crate) fn answer(
-        &mut self,
-        context: Context<'_>,
-        outcomes: impl IntoIterator<Item = Outcome>,
-    ) {
-        for outcome in outcomes {
-            context.tell.answered(&outcome);
-            self.outcomes.push(outcome);
-        }
-    }
-}
 
 /// Something that happened to a resource, or to an account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use environment::in_words;
 use serde::{Deserialize, Serialize};
 use store::{Found, Store, StoreError, Unreadable};
 
-use crate::outcome::Report;
+use crate::report::Report;
 
 /// An item that this program cannot read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -15,11 +15,15 @@ use store::{Found, InForce, StoreError};
 
 use crate::{
     Context, Error,
-    act::{act, act_within, by_account, rehearse},
+    account::by_account,
+    act::{
+        dry_run::rehearse,
+        due::{act, act_within},
+    },
     budget::Budget,
-    left_alone::reread,
-    outcome::{Event, HeldResource, Outcome, Report},
-    plan::manner,
+    event::{Event, HeldResource, Outcome},
+    report::{Report, reread},
+    transition::step::manner,
 };
 
 /// A command older than this is not followed: whoever gave it has seen to it otherwise.
@@ -81,7 +85,7 @@ async fn command(
     for (resource, reason) in missing {
         let outcome = Outcome {
             at: now,
-            subject: crate::outcome::Subject::Resource {
+            subject: crate::event::Subject::Resource {
                 resource,
                 name: String::new(),
                 follows: None,
@@ -157,28 +161,15 @@ fn awaiting(direction: Direction, record: &Record, now: Timestamp) -> Event {
 fn check(target: &CommandTarget, in_force: &InForce) -> Result<(), Error> {
     let configuration = &in_force.configuration;
     match target {
-        CommandTarget::Schedule(name) if !configuration.schedules.contains_key(name) => {
-            Err(unknown("schedule", name, configuration.schedules.keys()))
-        }
-        CommandTarget::Account(name) if !configuration.accounts.contains_key(name) => {
-            Err(unknown("account", name, configuration.accounts.keys()))
-        }
+        CommandTarget::Schedule(name) if !configuration.schedules.contains_key(name) => Err(
+            Error::unknown("schedule", name, configuration.schedules.keys()),
+        ),
+        CommandTarget::Account(name) if !configuration.accounts.contains_key(name) => Err(
+            Error::unknown("account", name, configuration.accounts.keys()),
+        ),
         CommandTarget::Resources(_) | CommandTarget::Schedule(_) | CommandTarget::Account(_) => {
             Ok(())
         }
-    }
-}
-
-/// What is said of something that the configuration does not have.
-pub(crate) fn unknown<N: ToString>(
-    what: &'static str,
-    name: &N,
-    known: impl IntoIterator<Item = impl ToString>,
-) -> Error {
-    Error::Unknown {
-        what,
-        name: name.to_string(),
-        known: known.into_iter().map(|name| name.to_string()).collect(),
     }
 }
 

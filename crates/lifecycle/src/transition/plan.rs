@@ -5,104 +5,33 @@ use std::cmp::Ordering;
 use domain::{
     ResourceId, ResourceKind,
     configuration::{Manner, Mode},
-    decision::{Decision, Due, LeaveReason, Rules, Verdict, due_at, judge, mode},
+    decision::{Decision, Due, LeaveReason, due_at, judge, mode},
     membership::Subject,
     record::{
-        Ask, Cause, Direction, Forced, GRACE, LOOK_AGE, Last, LastEnding, PERMIT, Permit, Phase,
-        Record, Request, SKEW, Transition, Writer,
+        Ask, Cause, Direction, Forced, LOOK_AGE, Last, LastEnding, PERMIT, Permit, Phase, Record,
+        Request, Transition,
     },
-    resource::{ActionEffect, AutoscaleBounds, LoggedAction, Power, Resource, SavedState, Size},
+    resource::{AutoscaleBounds, Power, SavedState, Size},
     schedule::Wish,
 };
 use jiff::Timestamp;
 use provider::Change;
 use store::{Ending, HistoryEntry};
 
-use crate::{ends, outcome::Event};
+use crate::{
+    event::Event,
+    transition::{
+        answer::note_accepted,
+        ending::{history, last, request_of},
+        forcing::{Cut, may_be_forced},
+        log::{last_power_action, log_since, opposes, our_action},
+        step::{Seen, Send, Setting, Step, Write, manner},
+        target,
+    },
+};
 
 /// Why a running machine is not stopped at its end edge.
 const RETAINED: &str = "was running before its begin edge, left running";
-
-/// What is known of a resource when a step is planned.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Seen<'a> {
-    /// As the look showed it.
-    pub resource: &'a Resource,
-    /// When that look was requested.
-    pub requested_at: Timestamp,
-    /// The machine's action log since the request's look, where it was read.
-    pub log: &'a [LoggedAction],
-    /// For a database about to stop: the size to which that leads.
-    pub target: Option<&'a SavedState>,
-}
-
-/// The next step for one record.
-#[derive(Debug)]
-pub(crate) enum Step {
-    /// Nothing, and nothing to say.
-    Leave,
-    /// Not now: tried again after a while.
-    Postpone(String),
-    /// One write, and no request.
-    Write(Box<Write>),
-    /// One write that permits one request, and that request.
-    Send(Box<Send>),
-}
-
-/// A write without a request.
-#[derive(Debug)]
-pub(crate) struct Write {
-    /// The record as it is to be.
-    pub record: Record,
-    /// What this ends, if anything.
-    pub history: Option<HistoryEntry>,
-    /// What to tell.
-    pub events: Vec<Event>,
-}
-
-/// A write that permits a request.
-#[derive(Debug)]
-pub(crate) struct Send {
-    /// The record as it is to be, with the permit.
-    pub record: Record,
-    /// What this ends, if anything: the transition that is turned.
-    pub history: Option<HistoryEntry>,
-    /// What to tell besides the request.
-    pub events: Vec<Event>,
-    /// The request.
-    pub change: Change,
-    /// Whether it is the hard cut after a shutdown.
-    pub cut: Cut,
-}
-
-/// Whether a request is the hard cut after an unanswered shutdown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cut {
-    /// It is.
-    Yes,
-    /// It is a transition's own request.
-    No,
-}
-
-/// Who plans, under what, and when.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Setting<'a> {
-    /// The configuration and the overrides.
-    pub rules: Rules<'a>,
-    /// This invocation.
-    pub writer: &'a Writer,
-    /// The instant.
-    pub now: Timestamp,
-}
-
-/// How the schedule that a record follows is to be followed.
-pub(crate) fn manner(verdict: &Verdict, rules: Rules<'_>) -> Manner {
-    verdict
-        .membership
-        .rule(rules.configuration)
-        .map(|rule| rule.manner.clone())
-        .unwrap_or_default()
-}
 
 /// Plans the next step of stop or start for one record.
 pub(crate) fn plan(
@@ -137,140 +66,6 @@ pub(crate) fn plan(
             planner.force()
         }
         Decision::Leave(reason) => planner.leave(&reason),
-    }
-}
-
-/// Whether the hard cut may follow: the shutdown was accepted and the grace has passed, the
-/// machine is neither off nor locked, and nobody else has started it since.
-///
-/// That it is still wished and still opted in is for the caller to see to.
-pub(crate) fn may_be_forced(
-    record: &Record,
-    resource: &Resource,
-    log: &[LoggedAction],
-    now: Timestamp,
-) -> bool {
-    let stopping = record
-        .in_flight()
-        .is_some_and(|transition| transition.direction == Direction::Stop);
-    let Some(request) = record.request.as_ref().filter(|_| stopping) else {
-        return false;
-    };
-    let Ask::Accepted { at, .. } = request.ask else {
-        return false;
-    };
-    let cut = match request.forced {
-        Forced::No => false,
-        // Intended and never answered: the permit is over, or we would not be here.
-        Forced::Intended => record.permit_is_open(now),
-        Forced::Accepted => true,
-    };
-    let off = resource.power == Direction::Stop.end();
-    request.graceful
-        && !cut
-        && !off
-        && resource.busy.is_none()
-        && now.duration_since(at) >= GRACE
-        && !log.iter().any(|action| {
-            action.started_at > request.looked_at && opposes(action.effect, Direction::Stop)
-        })
-}
-
-/// Whether an action leads away from where a transition goes.
-pub(crate) fn opposes(effect: ActionEffect, direction: Direction) -> bool {
-    match (effect, direction) {
-        (ActionEffect::Start | ActionEffect::Reboot, Direction::Stop)
-        | (ActionEffect::Shutdown | ActionEffect::PowerOff, Direction::Start) => true,
-        (ActionEffect::Start | ActionEffect::Reboot, Direction::Start)
-        | (ActionEffect::Shutdown | ActionEffect::PowerOff, Direction::Stop)
-        | (ActionEffect::Other, _) => false,
-    }
-}
-
-/// Since when a machine's action log matters to its transition; none where nothing is under way,
-/// and for the kinds that keep no log.
-pub(crate) fn log_since(record: &Record) -> Option<Timestamp> {
-    let transition = record.in_flight().filter(|_| !record.kind().is_sized())?;
-    let request = record.request.as_ref();
-    // In a watch-out the opposite request is ours, and came earlier by clocks that may differ.
-    Some(request.map_or(transition.claimed_at + SKEW, |request| request.looked_at))
-}
-
-/// The latest action about power since a look: that of a person if it opposes.
-pub(crate) fn last_power_action(log: &[LoggedAction], since: Timestamp) -> Option<&LoggedAction> {
-    log.iter()
-        .filter(|action| action.started_at > since && action.effect != ActionEffect::Other)
-        .max_by_key(|action| (action.started_at, action.id))
-}
-
-/// Our own request's entry in the log, when its answer was lost.
-pub(crate) fn our_action<'a>(
-    log: &'a [LoggedAction],
-    request: &Request,
-) -> Option<&'a LoggedAction> {
-    log.iter().find(|action| {
-        action.started_at >= request.asked_at - SKEW
-            && action.effect != ActionEffect::Other
-            && action.effect != ActionEffect::Reboot
-            && !opposes(action.effect, request.direction)
-    })
-}
-
-/// What a transition was and how it ended, for history.
-pub(crate) fn history(
-    record: &Record,
-    transition: &Transition,
-    ending: Ending,
-    resource: Option<&Resource>,
-    now: Timestamp,
-) -> HistoryEntry {
-    let request = request_of(record, transition);
-    HistoryEntry {
-        reference: record.reference.clone(),
-        name: record.name.clone(),
-        direction: transition.direction,
-        cause: transition.cause.clone(),
-        schedule: transition.schedule.clone(),
-        claimed_at: transition.claimed_at,
-        asked_at: request.map(|request| request.asked_at),
-        accepted_at: request.and_then(accepted_at),
-        finished_at: now,
-        ending,
-        forced: request.is_some_and(|request| request.forced == Forced::Accepted),
-        saved: record.saved.clone(),
-        seen: resource.and_then(|resource| resource.size.to_save()),
-    }
-}
-
-/// [`history`] as the record itself keeps it, until the next edge ends; none for a transition that
-/// no edge has led to.
-pub(crate) fn last(
-    record: &Record,
-    transition: &Transition,
-    ending: LastEnding,
-    now: Timestamp,
-) -> Option<Last> {
-    let request = request_of(record, transition);
-    Some(Last {
-        key: record.handled.as_ref()?.key,
-        direction: transition.direction,
-        claimed_at: transition.claimed_at,
-        asked_at: request.map(|request| request.asked_at),
-        accepted_at: request.and_then(accepted_at),
-        finished_at: now,
-        ending,
-    })
-}
-
-fn request_of<'r>(record: &'r Record, transition: &Transition) -> Option<&'r Request> {
-    let request = record.request.as_ref();
-    request.filter(|request| request.direction == transition.direction)
-}
-
-fn accepted_at(request: &Request) -> Option<Timestamp> {
-    match request.ask {
-        Ask::Accepted { at, .. } => Some(at),
-        Ask::Open | Ask::Failed { .. } => None,
     }
 }
 
@@ -367,7 +162,7 @@ impl Planner<'_> {
         let certain = !request.unknown && request.forced != Forced::Intended;
         let resource = self.seen.resource;
         let target = request.target.as_ref();
-        accepted && certain && ends::reached(old.direction, resource, self.record, target)
+        accepted && certain && target::reached(old.direction, resource, self.record, target)
     }
 
     /// The transition under way has no request that could still succeed.
@@ -375,7 +170,7 @@ impl Planner<'_> {
         let request = self.record.request.as_ref();
         let open = request.filter(|request| matches!(request.ask, Ask::Open));
         let moving = open
-            .is_some_and(|request| ends::is_moving(self.seen.resource, request.target.as_ref()));
+            .is_some_and(|request| target::is_moving(self.seen.resource, request.target.as_ref()));
         if self.at_end() || self.busy().is_some() || moving {
             // For poll-status to see to.
             return Step::Leave;
@@ -384,7 +179,7 @@ impl Planner<'_> {
             let since = log_since(self.record);
             let last = since.and_then(|since| last_power_action(self.seen.log, since));
             let opposed = last.is_some_and(|action| opposes(action.effect, self.direction));
-            if opposed || ends::is_resized(self.seen.resource, self.record) {
+            if opposed || target::is_resized(self.seen.resource, self.record) {
                 return self.overtaken();
             }
         }
@@ -447,7 +242,7 @@ impl Planner<'_> {
         match self.direction {
             Direction::Start => {
                 let kept = record.saved.as_ref().filter(|saved| {
-                    ends::seen_against(self.seen.resource, saved) != Some(Ordering::Equal)
+                    target::seen_against(self.seen.resource, saved) != Some(Ordering::Equal)
                 });
                 if kept.is_some() {
                     // A person's larger size stays; what was saved goes to history.
@@ -623,7 +418,7 @@ impl Planner<'_> {
     }
 
     fn at_end(&self) -> bool {
-        ends::reached(
+        target::reached(
             self.direction,
             self.seen.resource,
             self.record,
@@ -743,7 +538,7 @@ impl Planner<'_> {
                 let target = self.seen.target?;
                 // What is not smaller in every respect would not be known again at the start as
                 // what has to be enlarged.
-                let against = ends::seen_against(self.seen.resource, target);
+                let against = target::seen_against(self.seen.resource, target);
                 (against == Some(Ordering::Greater)).then(|| self.resize(target))?
             }
             (Size::Database(_), Direction::Start) => self.resize(self.record.saved.as_ref()?),
@@ -888,25 +683,5 @@ impl Planner<'_> {
             change,
             cut: Cut::No,
         }))
-    }
-}
-
-/// Notes that the provider took the request: from here on a shrink may have happened. Where an
-/// earlier ask was taken and its action ended in an error, this one proves nothing better.
-pub(crate) fn note_accepted(
-    record: &mut Record,
-    action: Option<domain::resource::ActionId>,
-    now: Timestamp,
-) {
-    let sized = record.kind().is_sized();
-    if let Some(request) = &mut record.request {
-        request.ask = Ask::Accepted { at: now, action };
-        record.used |= sized && request.direction == Direction::Stop;
-        if request.first_accepted_at.is_none() {
-            request.first_accepted_at = Some(now);
-            request.problem = None;
-            record.attempts = 0;
-            record.last_error = None;
-        }
     }
 }

@@ -12,7 +12,7 @@ use domain::{
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::outcome::{Answer, Event, HeldResource, Outcome, Subject};
+use crate::event::{Answer, Event, HeldResource, Outcome, Subject};
 
 /// An event for the bus.
 #[derive(Debug, Clone, PartialEq, Serialize)]

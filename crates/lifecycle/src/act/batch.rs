@@ -1,0 +1,105 @@
+//! The records of one account on which stop or start work together.
+
+use std::collections::BTreeSet;
+
+use domain::{
+    AccountName,
+    decision::judge,
+    membership::Subject,
+    record::{Direction, Record},
+    resource::Look,
+};
+use jiff::Timestamp;
+use provider::Client;
+
+use crate::{
+    Context,
+    account::list_requests,
+    budget::Budget,
+    event::{Event, Outcome},
+    failure::NoLook,
+    observe::look::{ListRequests, Looks, Plans},
+    transition::{
+        log::log_since,
+        plan::plan,
+        step::{Seen, Setting, Step, manner},
+    },
+};
+
+/// The records of one account, worked on together.
+pub(super) struct Batch<'a> {
+    pub(super) context: Context<'a>,
+    pub(super) budget: Budget<'a>,
+    pub(super) direction: Direction,
+    pub(super) in_force: &'a store::InForce,
+    pub(super) account: &'a AccountName,
+    pub(super) plans: Plans,
+}
+
+impl Batch<'_> {
+    /// Looks at these records' resources, by a list if that is the cheaper way.
+    pub(super) async fn looks<'c>(&'c self, client: &'c Client, records: &[Record]) -> Looks<'c> {
+        let ids: BTreeSet<_> = records.iter().map(|r| r.reference.id.clone()).collect();
+        // One alone is never worth a list.
+        let requests = if ids.len() > 1 {
+            list_requests(self.context, self.account).await
+        } else {
+            ListRequests::new()
+        };
+        Looks::to_act(client, self.budget, &ids, &requests).await
+    }
+
+    /// Reads what the plan needs besides the look, and plans.
+    pub(super) async fn step(
+        &self,
+        client: &Client,
+        record: &Record,
+        look: &Look,
+    ) -> Result<Step, NoLook> {
+        let rules = self.in_force.rules();
+        let resource = &look.resource;
+        let log = match log_since(record) {
+            Some(since) => client
+                .actions(&record.reference.id, since)
+                .await
+                .map_err(|error| NoLook::from(&error))?,
+            None => Vec::new(),
+        };
+        let verdict = judge(
+            record,
+            Subject::seen(record, resource),
+            rules,
+            self.context.clock.now(),
+        );
+        let target = match self.direction {
+            Direction::Stop => {
+                let manner = manner(&verdict, rules);
+                self.plans.stop_target(client, resource, &manner).await?
+            }
+            Direction::Start => None,
+        };
+        let seen = Seen {
+            resource,
+            requested_at: look.requested_at,
+            log: &log,
+            target: target.as_ref(),
+        };
+        let setting = Setting {
+            rules,
+            writer: self.context.writer,
+            now: self.context.clock.now(),
+        };
+        // The log and the plans took longer than a look lasts.
+        match NoLook::too_old(look, setting.now) {
+            Some(too_old) => Err(too_old),
+            None => Ok(plan(self.direction, record, seen, setting)),
+        }
+    }
+}
+
+pub(super) fn outcomes(record: &Record, now: Timestamp, events: Vec<Event>) -> Vec<Outcome> {
+    events
+        .into_iter()
+        .map(|event| Outcome::of(record, now, event))
+        .collect()
+}

@@ -1,0 +1,99 @@
+//! What a command would send, without sending it.
+
+use domain::record::{Direction, Record};
+use environment::in_words;
+use futures_util::{StreamExt as _, stream};
+use provider::{AT_ONCE, Client};
+
+use crate::{
+    Context,
+    account::by_account,
+    act::batch::{Batch, outcomes},
+    budget::Budget,
+    event::{Event, Outcome},
+    observe::look::{Looks, Plans},
+    transition::step::Step,
+};
+
+/// Says what acting on these records would send, from a fresh look at each, and sends nothing.
+pub(crate) async fn rehearse(
+    budget: Budget<'_>,
+    context: Context<'_>,
+    direction: Direction,
+    records: Vec<Record>,
+    in_force: &store::InForce,
+) -> Vec<Outcome> {
+    let mut outcomes = Vec::new();
+    for (account, records) in by_account(records) {
+        let batch = Batch {
+            context,
+            budget,
+            direction,
+            in_force,
+            account: &account,
+            plans: Plans::default(),
+        };
+        outcomes.extend(batch.rehearse(records).await);
+    }
+    outcomes
+}
+
+impl Batch<'_> {
+    async fn rehearse(&self, records: Vec<Record>) -> Vec<Outcome> {
+        let configuration = &self.in_force.configuration;
+        let client = self.context.providers.client(self.account, configuration);
+        let client = match client.await {
+            Ok(client) => client,
+            Err(error) => {
+                let reason = in_words(&error);
+                let now = self.context.clock.now();
+                let later = |record| outcomes(record, now, vec![later(&reason)]);
+                return records.iter().flat_map(later).collect();
+            }
+        };
+        let looks = self.looks(&client, &records).await;
+        let told = stream::iter(records)
+            .map(|record| self.rehearse_one(&client, record, &looks))
+            .buffered(AT_ONCE)
+            .collect::<Vec<_>>();
+        told.await.into_iter().flatten().collect()
+    }
+
+    async fn rehearse_one(
+        &self,
+        client: &Client,
+        record: Record,
+        looks: &Looks<'_>,
+    ) -> Vec<Outcome> {
+        let events = match looks.of(&record.reference.id).await {
+            Ok(Some(look)) => match self.step(client, &record, &look).await {
+                Ok(step) => would(self.direction, step),
+                Err(no_look) => vec![later(&no_look.words)],
+            },
+            Ok(None) => vec![later("the provider answers 404")],
+            Err(no_look) => vec![later(&no_look.words)],
+        };
+        outcomes(&record, self.context.clock.now(), events)
+    }
+}
+
+/// What a step would lead to, in events that promise nothing.
+fn would(direction: Direction, step: Step) -> Vec<Event> {
+    match step {
+        Step::Leave => vec![later("something is under way already")],
+        Step::Postpone(words) => vec![later(&words)],
+        Step::Write(write) => write.events,
+        Step::Send(send) => {
+            let would = Event::WouldAsk {
+                direction,
+                request: send.change.to_string(),
+                saved: send.record.saved,
+            };
+            send.events.into_iter().chain([would]).collect()
+        }
+    }
+}
+
+fn later(reason: &str) -> Event {
+    Event::postponed(reason)
+}

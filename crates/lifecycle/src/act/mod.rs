@@ -1,0 +1,10 @@
+//! Stop and start: what is due is claimed, sent, and the answer recorded.
+
+pub mod approve;
+mod batch;
+pub mod command;
+mod dry_run;
+mod due;
+mod send;
+
+pub use due::act;

@@ -1,0 +1,209 @@
+//! The writes of stop and start, and the requests that they permit: claim, send, record the answer.
+
+use domain::{
+    decision::{Rules, due_at, judge},
+    membership::Subject,
+    record::{Record, SEND_WINDOW, Writer},
+};
+use jiff::Timestamp;
+use provider::{Accepted, ChangeError, Client};
+use store::{Store, StoreError};
+
+use crate::{
+    Error,
+    act::batch::{Batch, outcomes},
+    backoff,
+    event::{Answer, Event, Outcome},
+    failure::{self, NoLook},
+    report::reread,
+    transition::{
+        Cut,
+        answer::{Noted, apply, meaning},
+        step::{Send, Write},
+    },
+};
+
+/// How often a note is re-applied to a record that others change meanwhile.
+const TRIES: usize = 5;
+
+impl Batch<'_> {
+    pub(super) async fn write(&self, write: Write, now: Timestamp) -> Result<Vec<Outcome>, Error> {
+        let store = self.context.store;
+        match store.commit(write.record, write.history.as_ref()).await {
+            Ok(record) => Ok(self.context.told(outcomes(&record, now, write.events))),
+            // Somebody else has it: what is still due is decided again at the next tick.
+            Err(StoreError::Stale { .. }) => Ok(Vec::new()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The claim, the request, the note: in this order, each only after the one before.
+    pub(super) async fn send(&self, client: &Client, send: Send) -> Result<Vec<Outcome>, Error> {
+        let Some(record) = self.claim(send.record, send.history.as_ref()).await? else {
+            return Ok(Vec::new());
+        };
+        let now = self.context.clock.now();
+        let permitted_at = record
+            .permit
+            .as_ref()
+            .map_or(now, |permit| permit.until - domain::record::PERMIT);
+        if now.duration_since(permitted_at) > SEND_WINDOW {
+            return Ok(Vec::new());
+        }
+        let mut told = self.context.told(outcomes(&record, now, send.events));
+        let answer = client.send(&send.change).await;
+        let now = self.context.clock.now();
+        if answer.as_ref().is_err_and(ChangeError::is_refused_token) {
+            self.context.providers.forget(self.account);
+        }
+        let event = match meaning(&record, &answer) {
+            Noted::Refused(reason) => Event::Refused {
+                direction: self.direction,
+                cause: record
+                    .in_flight()
+                    .map(|transition| transition.cause.clone()),
+                reason,
+            },
+            Noted::Answer(answer) => self.asked(&record, &send.change, send.cut, answer),
+        };
+        let answered = Outcome::of(&record, now, event);
+        let claimed = record.clone();
+        let noted = write(
+            self.context.store,
+            record,
+            send.cut,
+            &answer,
+            self.in_force.rules(),
+            self.context.writer,
+            now,
+        );
+        let noted = noted.await;
+        told.extend(self.context.told(vec![answered]));
+        if let Err(error) = noted {
+            told.extend(self.context.failed(&claimed, &error));
+        }
+        Ok(told)
+    }
+
+    fn asked(&self, record: &Record, change: &provider::Change, cut: Cut, answer: Answer) -> Event {
+        let request = change.to_string();
+        match (cut, record.in_flight()) {
+            (Cut::No, Some(transition)) => Event::Asked {
+                direction: self.direction,
+                cause: transition.cause.clone(),
+                request,
+                answer,
+                saved: record.saved.clone(),
+            },
+            (Cut::Yes, _) | (Cut::No, None) => Event::Forced { request, answer },
+        }
+    }
+
+    /// Writes the permit; none if another writer was there first.
+    async fn claim(
+        &self,
+        record: Record,
+        ended: Option<&store::HistoryEntry>,
+    ) -> Result<Option<Record>, Error> {
+        match self.context.store.commit(record, ended).await {
+            Ok(record) => Ok(Some(record)),
+            Err(StoreError::Stale { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(super) async fn postpone_all(&self, records: Vec<Record>, reason: &NoLook) -> Vec<Outcome> {
+        let mut outcomes = Vec::new();
+        for record in records {
+            let left = record.clone();
+            let done = self.postpone(record, reason).await;
+            outcomes.extend(done.unwrap_or_else(|error| self.context.failed(&left, &error)));
+        }
+        outcomes
+    }
+
+    /// A failure before any claim: due again later. A transition under way is looked at anyway.
+    pub(super) async fn postpone(
+        &self,
+        mut record: Record,
+        reason: &NoLook,
+    ) -> Result<Vec<Outcome>, Error> {
+        let now = self.context.clock.now();
+        if record.in_flight().is_some() {
+            let (reference, words) = (&record.reference, &reason.words);
+            tracing::warn!(resource.id = %reference, "Did nothing about {reference}: {words}");
+            return Ok(Vec::new());
+        }
+        let repeated = record
+            .last_error
+            .as_deref()
+            .is_some_and(|last| failure::is_same(last, &reason.words));
+        let rules = self.in_force.rules();
+        let edge = judge(&record, Subject::recorded(&record), rules, now).edge;
+        let edge = edge.map(|edge| edge.key);
+        if record.failing != edge {
+            record.failing = edge;
+            record.attempts = 0;
+        }
+        record.attempts += 1;
+        // A token may be replaced at any minute.
+        let attempts = if reason.token_refused || reason.no_token {
+            1
+        } else {
+            record.attempts
+        };
+        record.retry_at = Some(backoff::retry_at(now, attempts, reason.retry_after));
+        record.last_error = Some(reason.words.clone());
+        record.due_at = due_at(&record, self.in_force.rules(), now);
+        let event = Event::Postponed {
+            reason: reason.words.clone(),
+            token_refused: reason.token_refused,
+            repeated,
+        };
+        let write = Write {
+            record,
+            history: None,
+            events: vec![event],
+        };
+        self.write(write, now).await
+    }
+}
+
+/// Writes an answer into the record that `claimed` it, as long as the permit is still its
+/// writer's.
+pub(crate) async fn write(
+    store: &Store,
+    claimed: Record,
+    cut: Cut,
+    answer: &Result<Accepted, ChangeError>,
+    rules: Rules<'_>,
+    writer: &Writer,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    if matches!(answer, Err(ChangeError::Unknown(_))) {
+        return Ok(());
+    }
+    let reference = claimed.reference.clone();
+    let mut base = Some(claimed);
+    for _ in 0..TRIES {
+        let Some(mut record) = base.filter(|record| permits(record, writer)) else {
+            return Ok(());
+        };
+        record.permit = None;
+        let ended = apply(&mut record, cut, answer, now);
+        record.due_at = due_at(&record, rules, now);
+        match store.commit(record, ended.as_ref()).await {
+            Ok(_) => return Ok(()),
+            Err(StoreError::Stale { .. }) => base = reread(store, &reference).await?,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn permits(record: &Record, writer: &Writer) -> bool {
+    record
+        .permit
+        .as_ref()
+        .is_some_and(|permit| permit.writer == *writer)
+}

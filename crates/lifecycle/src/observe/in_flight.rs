@@ -1,0 +1,276 @@
+//! Following what is in flight in one account, one observation of each resource at a time.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+};
+
+use domain::{
+    AccountName, ResourceRef, ScheduleName,
+    invocation::Invocation,
+    record::{Direction, Record},
+    resource::{LoggedAction, Look},
+};
+use environment::{Invoke, in_words};
+use futures_util::{StreamExt as _, stream};
+use jiff::Timestamp;
+use provider::{AT_ONCE, Client};
+use store::{InForce, StoreError};
+
+use crate::{
+    Context,
+    budget::Budget,
+    event::Outcome,
+    failure::{self, NoLook},
+    observe::look::{ListRequests, Looked, Looks},
+    transition::{
+        follow::{self, Follow},
+        log::log_since,
+        step::{Seen, Setting, Write},
+    },
+};
+
+/// As soon as so many are to be cut, stop is asked to: the rest may take longer than there is time.
+const FORCE_AT_ONCE: usize = 25;
+
+/// Why accounts could not be asked, as far as it was told: one reason is told once.
+#[derive(Debug, Default)]
+pub(crate) struct Complaints(RefCell<BTreeMap<AccountName, String>>);
+
+impl Complaints {
+    /// Notes a reason that was told before, or now.
+    pub(crate) fn note(&self, account: &AccountName, reason: &str) {
+        self.0
+            .borrow_mut()
+            .insert(account.clone(), reason.to_owned());
+    }
+
+    /// Whether a reason is another than the last one; notes it.
+    pub(crate) fn is_new(&self, account: &AccountName, reason: &str) -> bool {
+        let new = {
+            let told = self.0.borrow();
+            let told = told.get(account);
+            !told.is_some_and(|told| failure::is_same(told, reason))
+        };
+        self.note(account, reason);
+        new
+    }
+
+    /// Says why nothing is known of a resource, once per account and reason: the next look is
+    /// seconds away.
+    fn complain(&self, record: &Record, no_look: &NoLook) {
+        let (reference, words) = (&record.reference, &no_look.words);
+        if self.is_new(&reference.account, words) {
+            tracing::warn!(resource.id = %reference, "Could not look at {reference}: {words}");
+        }
+    }
+}
+
+/// What one look at an account's transitions came to.
+#[derive(Debug, Default)]
+pub(crate) struct Round {
+    pub outcomes: Vec<Outcome>,
+    /// How many go on.
+    pub in_flight: usize,
+    /// Their schedules.
+    pub waiting: BTreeSet<ScheduleName>,
+}
+
+/// Follows transitions of one account.
+pub(crate) struct Follower<'a> {
+    pub context: Context<'a>,
+    pub budget: Budget<'a>,
+    pub client: &'a Client,
+    pub in_force: &'a InForce,
+    pub complaints: &'a Complaints,
+}
+
+impl Follower<'_> {
+    /// Looks at each.
+    pub(crate) async fn follow(
+        &self,
+        mut records: Vec<Record>,
+        requests: &ListRequests,
+        invoke: &impl Invoke,
+    ) -> Round {
+        let ids: BTreeSet<_> = records.iter().map(|r| r.reference.id.clone()).collect();
+        let looks = Looks::to_follow(self.client, self.budget, &ids, requests).await;
+        let first = turn(self.budget.now(), records.len());
+        records.rotate_left(first);
+        let mut round = Round::default();
+        let mut to_force = Vec::new();
+        let followed = stream::iter(looks.in_order(records))
+            .map(|record| self.follow_one(record, &looks))
+            .buffer_unordered(AT_ONCE);
+        let mut followed = std::pin::pin!(followed);
+        while let Some(one) = followed.next().await {
+            if !one.followed.ended {
+                round.in_flight += 1;
+                round.waiting.extend(one.schedule);
+            }
+            round.outcomes.extend(one.followed.outcomes);
+            to_force.extend(one.to_force);
+            if to_force.len() >= FORCE_AT_ONCE {
+                self.ask_to_force(std::mem::take(&mut to_force), invoke)
+                    .await;
+            }
+        }
+        self.ask_to_force(to_force, invoke).await;
+        round
+    }
+
+    async fn follow_one(&self, record: Record, looks: &Looks<'_>) -> One {
+        let looked = looks.of(&record.reference.id).await;
+        if let Err(no_look) = &looked {
+            self.complaints.complain(&record, no_look);
+        }
+        let (reference, schedule) = (record.reference.clone(), record.schedule.clone());
+        let follow = self.decide(&record, &looked).await;
+        let mut to_force = Vec::new();
+        let followed = self.carry_out(record, follow, &mut to_force).await;
+        tracing::debug!(resource.id = %reference, "Looked at {reference}");
+        One {
+            schedule,
+            followed,
+            to_force,
+        }
+    }
+
+    /// Judges one look.
+    pub(crate) async fn decide(&self, record: &Record, looked: &Looked) -> Follow {
+        let look = match looked {
+            Ok(Some(look)) => look,
+            Ok(None) => return follow::missing(record, self.setting()),
+            Err(no_look) => {
+                if no_look.token_refused {
+                    self.context.providers.forget(&record.reference.account);
+                }
+                return Follow::Wait;
+            }
+        };
+        match self.log(record, look).await {
+            Ok(log) => {
+                let seen = Seen {
+                    resource: &look.resource,
+                    requested_at: look.requested_at,
+                    log: &log,
+                    target: None,
+                };
+                follow::follow(record, seen, self.setting())
+            }
+            // Without the log nothing may be concluded from the status alone.
+            Err(no_look) => {
+                self.complaints.complain(record, &no_look);
+                Follow::Wait
+            }
+        }
+    }
+
+    /// The machine's log, if it can tell something that the look does not. A look that has become
+    /// too old meanwhile supports nothing.
+    async fn log(&self, record: &Record, look: &Look) -> Result<Vec<LoggedAction>, NoLook> {
+        let too_old = |now| NoLook::too_old(look, now).map_or(Ok(()), Err);
+        let now = self.context.clock.now();
+        too_old(now)?;
+        let Some(since) =
+            log_since(record).filter(|_| follow::needs_log(record, &look.resource, now))
+        else {
+            return Ok(Vec::new());
+        };
+        if self.budget.is_over() {
+            return Err(NoLook::of("there was no time left to read its log"));
+        }
+        let log = self.client.actions(&record.reference.id, since).await;
+        let log = log.map_err(|error| NoLook::from(&error))?;
+        too_old(self.context.clock.now())?;
+        Ok(log)
+    }
+
+    /// Writes what following led to.
+    pub(crate) async fn carry_out(
+        &self,
+        record: Record,
+        follow: Follow,
+        to_force: &mut Vec<ResourceRef>,
+    ) -> Followed {
+        match follow {
+            Follow::Wait => Followed::default(),
+            Follow::Force => {
+                to_force.push(record.reference);
+                Followed::default()
+            }
+            Follow::Write(write) => self.write(*write).await,
+        }
+    }
+
+    async fn write(&self, write: Write) -> Followed {
+        let now = self.context.clock.now();
+        let store = self.context.store;
+        let left = write.record.clone();
+        match store.commit(write.record, write.history.as_ref()).await {
+            Ok(record) => {
+                let events = write.events.into_iter();
+                let outcomes = events.map(|event| Outcome::of(&record, now, event));
+                Followed {
+                    ended: record.in_flight().is_none(),
+                    outcomes: self.context.told(outcomes.collect()),
+                    record: Some(record),
+                }
+            }
+            // Somebody else moved it: looked at again.
+            Err(StoreError::Stale { .. }) => Followed::default(),
+            Err(error) => Followed {
+                outcomes: self.context.failed(&left, &error),
+                ..Followed::default()
+            },
+        }
+    }
+
+    /// Stop looks again before it cuts; a lost invocation costs one tick.
+    pub(crate) async fn ask_to_force(&self, to_force: Vec<ResourceRef>, invoke: &impl Invoke) {
+        if to_force.is_empty() {
+            return;
+        }
+        let hint = Invocation::Due(to_force);
+        if let Err(error) = invoke.invoke(Direction::Stop, hint).await {
+            tracing::error!("{}", in_words(&error));
+        }
+    }
+
+    fn setting(&self) -> Setting<'_> {
+        Setting {
+            rules: self.in_force.rules(),
+            writer: self.context.writer,
+            now: self.context.clock.now(),
+        }
+    }
+}
+
+/// With which of so many a look begins: another each minute, so that where there is no time for all
+/// it is not always the same that are left out.
+fn turn(now: Timestamp, of: usize) -> usize {
+    let minute = usize::try_from(now.as_second() / 60).unwrap_or_default();
+    // A prime: the turns reach each of them.
+    minute
+        .wrapping_mul(7919)
+        .checked_rem(of)
+        .unwrap_or_default()
+}
+
+/// One record that was followed.
+struct One {
+    schedule: Option<ScheduleName>,
+    followed: Followed,
+    to_force: Vec<ResourceRef>,
+}
+
+/// What became of one record that was followed.
+#[derive(Debug, Default)]
+pub(crate) struct Followed {
+    /// Whether nothing is under way any more.
+    pub ended: bool,
+    /// What was told.
+    pub outcomes: Vec<Outcome>,
+    /// The record, if it was written.
+    pub record: Option<Record>,
+}

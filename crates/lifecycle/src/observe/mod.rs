@@ -1,0 +1,9 @@
+//! Poll-status: follows what is in flight until it is seen, and takes inventories. Sends no change.
+
+mod digest;
+mod in_flight;
+mod inventory;
+pub(crate) mod look;
+pub mod poll;
+mod restored_table;
+pub mod token_check;

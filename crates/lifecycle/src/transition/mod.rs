@@ -1,0 +1,13 @@
+//! What to do next about one record, and what an observation or an answer means for it: pure
+//! functions, so that each guard has a test.
+
+pub(crate) mod answer;
+mod ending;
+pub(crate) mod follow;
+mod forcing;
+pub(crate) mod log;
+pub(crate) mod plan;
+pub(crate) mod step;
+pub(crate) mod target;
+
+pub(crate) use forcing::Cut;

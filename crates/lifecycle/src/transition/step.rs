@@ -1,0 +1,109 @@
+//! What a step of a transition is planned from, and what it is.
+
+use domain::{
+    configuration::Manner,
+    decision::{Rules, Verdict},
+    record::{Observed, Record, Writer},
+    resource::{LoggedAction, Resource, SavedState},
+};
+use jiff::Timestamp;
+use provider::Change;
+use store::HistoryEntry;
+
+use crate::{
+    event::Event,
+    transition::{forcing::Cut, target},
+};
+
+/// What is known of a resource when a step is planned.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seen<'a> {
+    /// As the look showed it.
+    pub resource: &'a Resource,
+    /// When that look was requested.
+    pub requested_at: Timestamp,
+    /// The machine's action log since the request's look, where it was read.
+    pub log: &'a [LoggedAction],
+    /// For a database about to stop: the size to which that leads.
+    pub target: Option<&'a SavedState>,
+}
+
+/// Who plans, under what, and when.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Setting<'a> {
+    /// The configuration and the overrides.
+    pub rules: Rules<'a>,
+    /// This invocation.
+    pub writer: &'a Writer,
+    /// The instant.
+    pub now: Timestamp,
+}
+
+/// The next step for one record.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// Nothing, and nothing to say.
+    Leave,
+    /// Not now: tried again after a while.
+    Postpone(String),
+    /// One write, and no request.
+    Write(Box<Write>),
+    /// One write that permits one request, and that request.
+    Send(Box<Send>),
+}
+
+/// A write without a request.
+#[derive(Debug)]
+pub(crate) struct Write {
+    /// The record as it is to be.
+    pub record: Record,
+    /// What this ends, if anything.
+    pub history: Option<HistoryEntry>,
+    /// What to tell.
+    pub events: Vec<Event>,
+}
+
+/// A write that permits a request.
+#[derive(Debug)]
+pub(crate) struct Send {
+    /// The record as it is to be, with the permit.
+    pub record: Record,
+    /// What this ends, if anything: the transition that is turned.
+    pub history: Option<HistoryEntry>,
+    /// What to tell besides the request.
+    pub events: Vec<Event>,
+    /// The request.
+    pub change: Change,
+    /// Whether it is the hard cut after a shutdown.
+    pub cut: Cut,
+}
+
+/// How the schedule that a record follows is to be followed.
+pub(crate) fn manner(verdict: &Verdict, rules: Rules<'_>) -> Manner {
+    verdict
+        .membership
+        .rule(rules.configuration)
+        .map(|rule| rule.manner.clone())
+        .unwrap_or_default()
+}
+
+/// What a look shows, as a record keeps it.
+pub(crate) fn observation(record: &Record, seen: Seen<'_>) -> Observed {
+    Observed {
+        power: target::standing(seen.resource, record).unwrap_or(seen.resource.power),
+        size: seen.resource.size.to_save(),
+        busy: seen.resource.busy.clone(),
+        at: seen.requested_at,
+    }
+}
+
+/// Whether two observations show the same, whenever they were made.
+pub(crate) fn shows_the_same(left: &Observed, right: &Observed) -> bool {
+    let Observed {
+        power,
+        size,
+        busy,
+        at: _,
+    } = left;
+    *power == right.power && *size == right.size && *busy == right.busy
+}
