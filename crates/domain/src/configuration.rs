@@ -7,9 +7,13 @@ use std::{
 };
 
 use jiff::Timestamp;
+#[cfg(feature = "schema")]
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wildmatch::WildMatch;
 
+#[cfg(feature = "schema")]
+use crate::schema::{self, OneOrMore, OneOrSeveral};
 use crate::{
     reference::{AccountName, ResourceKind, ResourceRef, ScheduleName},
     schedule::{self, Schedule, Wish},
@@ -26,6 +30,7 @@ pub const DEFAULT_MAX_NEW: u32 = 25;
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Generation(pub u64);
 
@@ -72,15 +77,42 @@ impl Configuration {
 
 /// What holds for the whole service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(default)]
 pub struct Settings {
-    /// Whether changes are sent at all.
+    /// "act" (the default), or "observe" to decide, record and report what would be stopped and
+    /// started, and send nothing.
+    #[serde(skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "act")))]
     pub mode: Mode,
-    /// What is never touched.
+    /// What is never touched, by schedule, override or hand: references, names or tags, with * for
+    /// any text.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(with = "OneOrSeveral<Pattern>", extend("examples" = [["do-main/droplet/*", "name:*prod*", "tag:production"]])))]
     pub protect: Vec<Pattern>,
-    /// Most stops handed out per account and tick.
+    /// Most stops per account and minute.
+    #[serde(skip_serializing_if = "is_default_max_stops")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1), extend("maximum" = u32::MAX, "default" = DEFAULT_MAX_STOPS)))]
     pub max_stops: u32,
-    /// Most resources that may join schedules in one inventory without approval.
+    /// Most resources that may join schedules in one inventory; more are held, untouched, until
+    /// `offhours approve`.
+    #[serde(skip_serializing_if = "is_default_max_new")]
+    #[cfg_attr(feature = "schema", schemars(extend("maximum" = u32::MAX, "default" = DEFAULT_MAX_NEW)))]
     pub max_new: u32,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_default_max_stops(most: &u32) -> bool {
+    *most == DEFAULT_MAX_STOPS
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_default_max_new(most: &u32) -> bool {
+    *most == DEFAULT_MAX_NEW
 }
 
 impl Default for Settings {
@@ -96,6 +128,7 @@ impl Default for Settings {
 
 /// Whether decisions lead to requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// Decide and send.
@@ -107,6 +140,7 @@ pub enum Mode {
 
 /// A cloud that Offhours looks after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Provider {
     /// DigitalOcean: Droplets, managed databases, Kubernetes node pools.
@@ -141,25 +175,46 @@ impl fmt::Display for Provider {
 
 /// One login at one provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(JsonSchema),
+    schemars(
+        rename = "account",
+        deny_unknown_fields,
+        extend(
+            "if" = { "required": ["provider"], "properties": { "provider": { "const": "digitalocean" } } },
+            "then" = { "properties": { "datacenters": false } },
+        )
+    )
+)]
 pub struct Account {
-    /// Which cloud.
+    /// The cloud: "digitalocean" or "hetzner".
     pub provider: Provider,
-    /// The name that it had before: what is known of its resources under that is carried over.
+    /// The name that the account had before: records, saved sizes and overrides of its resources
+    /// are carried over. May stay for good.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "AccountName", extend("examples" = ["do-main"])))]
     pub was: Option<AccountName>,
-    /// Where its token is kept.
+    /// Where the token is kept, never the token itself: `ssm:/PATH/NAME` (an SSM parameter of type
+    /// `SecureString`) or, for local use, `env:VARIABLE`.
+    #[cfg_attr(feature = "schema", schemars(extend("examples" = ["ssm:/offhours/do-main", "env:HCLOUD_TOKEN"])))]
     pub token: TokenReference,
-    /// Where a token is kept that may only read, for whatever only reads; without it, `token`.
+    /// Where a token is kept that may only read. Offhours looks with it, and needs the other one
+    /// only to stop and start. Without it, it looks with the other one, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "TokenReference", extend("examples" = ["ssm:/offhours/do-main-read"])))]
     pub read_token: Option<TokenReference>,
-    /// For Hetzner: the datacenters to scan, by their old names; empty means all locations.
+    /// Hetzner: the datacenters to look after, by their old names; without it, all locations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(with = "OneOrMore<Datacenter>"))]
     pub datacenters: Vec<Datacenter>,
-    /// Whether changes are sent for this account.
-    #[serde(default)]
+    /// "observe" sends nothing for this account.
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "act")))]
     pub mode: Mode,
-    /// A base address other than the provider's public one.
+    /// A base address other than the provider's own: `https://HOST`, or `http://` on loopback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "schema::Url"))]
     pub url: Option<String>,
 }
 
@@ -168,6 +223,7 @@ pub struct Account {
 /// The API has returned no datacenters since 2026-07-01, so a name matches the location before its
 /// dash (HGO changelog v2.45; hcloud CLI v1.67.0 release note).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[expect(missing_docs, reason = "the names say all there is")]
 pub enum Datacenter {
     #[serde(rename = "fsn1-dc14")]
@@ -233,6 +289,11 @@ impl FromStr for Datacenter {
 /// Where a token is kept; never the token itself.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(inline, extend("pattern" = "^(ssm:[A-Za-z0-9/_.-]+|env:[A-Za-z0-9_]+)$"))
+)]
 pub enum TokenReference {
     /// `ssm:NAME`: an SSM parameter of type `SecureString`.
     Ssm(String),
@@ -304,28 +365,45 @@ pub struct Rule {
 
 /// How a schedule is followed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(default)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a switch that the user sets by this name"
 )]
 pub struct Manner {
-    /// Whether changes are sent.
+    /// "observe" sends nothing for this schedule.
+    #[serde(skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "act")))]
     pub mode: Mode,
-    /// Droplets: ask the guest to shut down, and cut the power 60 s later.
+    /// Droplets: ask the guest to shut down, and cut the power 60 s later. Without it a Droplet's
+    /// stop is a hard cut.
+    #[serde(skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     pub graceful: bool,
-    /// Whether power is cut at all when a guest does not react within 60 s.
+    /// false: never cut the power; after 60 s the machine is stuck, and a person decides.
+    #[serde(skip_serializing_if = "Clone::clone")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = true)))]
     pub force: bool,
-    /// Put the wish back at every inventory, whoever changed it.
+    /// Put the wish back at every inventory, whoever changed it. Excludes `retain_running`.
+    #[serde(skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     pub enforce: bool,
-    /// Leave running at the end edge what was found running at the begin edge.
+    /// Leave running at the end what was found running at the begin. Excludes enforce.
+    #[serde(skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     pub retain_running: bool,
-    /// When a resource that joins begins to follow.
+    /// When a resource that joins begins to follow: "at-once", or from its "next-edge" on.
+    #[serde(skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "at-once")))]
     pub adopt: Adopt,
-    /// The plan to shrink databases to, instead of the smallest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Databases: the plan to shrink to, by its slug, instead of the smallest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "schema::Plan", extend("examples" = ["db-s-1vcpu-1gb"])))]
     pub stop_size: Option<String>,
-    /// The node count to shrink databases to, instead of the present one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Databases: the number of nodes to shrink to, instead of the present one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "u32", range(min = 1, max = 3)))]
     pub stop_nodes: Option<u32>,
 }
 
@@ -346,6 +424,7 @@ impl Default for Manner {
 
 /// When a resource that joins a schedule begins to follow it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Adopt {
     /// At once.
@@ -382,6 +461,11 @@ mod stored_schedule {
 /// What `protect` names: references, names or tags, each with `*` for any text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(inline, extend("pattern" = r"^((name|tag):[\s\S]*\S[\s\S]*|[\s\S]*/[\s\S]*|\*)$"))
+)]
 pub struct Pattern {
     subject: PatternSubject,
     glob: String,
@@ -471,6 +555,7 @@ impl Pattern {
 
 /// A person's wish for a time: it wins over schedules until it ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Override {
     /// What it is about.
     pub target: Target,
@@ -497,6 +582,7 @@ impl Override {
 
 /// What an override is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Target {
     /// One resource.

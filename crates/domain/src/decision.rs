@@ -79,6 +79,7 @@ pub struct Due {
 
 /// Why something is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Why {
     /// An edge later than the handled one.
@@ -288,6 +289,7 @@ pub fn mode(record: &Record, manner: &Manner, configuration: &Configuration) -> 
 
 /// Who only observes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Observer {
     /// The whole service.

@@ -28,6 +28,7 @@ const BEFORE_NEXT: SignedDuration = SignedDuration::from_secs(90);
 /// Whoever followed the edge is in just one of `seen`, `already`, `would`, `refused`, `stuck`,
 /// `overtaken` and `unfinished`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Digest {
     /// Which schedule.
     pub schedule: ScheduleName,
@@ -68,6 +69,7 @@ pub struct Digest {
 
 /// A resource, and how long it took.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Slowest {
     /// Which.
     pub resource: ResourceRef,
@@ -79,6 +81,7 @@ pub struct Slowest {
 
 /// A resource, for people.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Named {
     /// Its name at the provider.
     pub name: String,

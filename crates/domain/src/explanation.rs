@@ -20,6 +20,7 @@ use crate::{
 
 /// Why a resource is, or will be, what it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Explanation {
     /// The instant that is explained.
     pub at: Timestamp,
@@ -53,6 +54,7 @@ pub struct Explanation {
 
 /// One rule of the order of precedence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Level {
     /// Which rule, and what it says.
     #[serde(flatten)]
@@ -63,6 +65,7 @@ pub struct Level {
 
 /// A rule, and what it says of the resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "level", rename_all = "kebab-case")]
 pub enum Says {
     /// The account is not configured.
@@ -124,6 +127,7 @@ pub enum Says {
 
 /// Whether what a rule says counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Standing {
     /// It is the first that applies.
@@ -136,6 +140,7 @@ pub enum Standing {
 
 /// An edge of the wish.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EdgeExplanation {
     /// When; none if the wish has always been so.
     pub at: Option<Timestamp>,
@@ -147,6 +152,7 @@ pub struct EdgeExplanation {
 
 /// What is done, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "what", rename_all = "kebab-case")]
 pub enum DecisionExplanation {
     /// A stop or a start is due.
@@ -174,6 +180,7 @@ pub enum DecisionExplanation {
 
 /// What comes next, as far as anybody can know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Next {
     /// The next edge that wants something.
     pub edge: Option<EdgeExplanation>,

@@ -17,6 +17,8 @@ pub mod reference;
 pub mod renaming;
 pub mod resource;
 pub mod schedule;
+#[cfg(feature = "schema")]
+pub mod schema;
 #[cfg(test)]
 mod tests;
 

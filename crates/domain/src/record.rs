@@ -301,6 +301,7 @@ pub enum LastEnding {
 
 /// Towards which end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
     /// Towards stopped.
@@ -350,6 +351,7 @@ impl fmt::Display for Direction {
 
 /// What asked for a transition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// An edge of the schedule.
@@ -411,6 +413,7 @@ impl fmt::Display for Cause {
 
 /// Breaks ties between edges at one instant; the later variant wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Rank {
     /// The schedule's own.
@@ -425,6 +428,7 @@ pub enum Rank {
 
 /// What identifies an edge within a generation: its instant, and its rank among equals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EdgeKey {
     /// When.
     pub instant: Timestamp,
@@ -434,6 +438,7 @@ pub struct EdgeKey {
 
 /// The edge that was acted on, or acknowledged, last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Handled {
     /// The configuration under which it was judged.
     pub generation: Generation,
@@ -449,6 +454,7 @@ pub struct Handled {
 
 /// A person's stop or start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ByHand {
     /// When, at the earliest just after the handled edge.
     pub instant: Timestamp,

@@ -7,6 +7,14 @@ use serde::{Deserialize, Serialize};
 /// Words that mean something else where a schedule's or account's name may stand.
 const RESERVED: [&str; 3] = ["off", "none", "all"];
 
+/// What every name matches, as a regular expression.
+pub const NAME_PATTERN: &str = "^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$";
+
+/// What every reference matches, as a regular expression.
+#[cfg(feature = "schema")]
+const REFERENCE_PATTERN: &str = "^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?/((droplet|server)/[0-9]+\
+    |database/[A-Za-z0-9-]{1,64}|node-pool/[A-Za-z0-9-]{1,64}/[A-Za-z0-9-]{1,64})$";
+
 /// A name that is not one: what was given, and what a name looks like.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
@@ -41,6 +49,11 @@ macro_rules! name {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
+        #[cfg_attr(
+            feature = "schema",
+            derive(schemars::JsonSchema),
+            schemars(inline, extend("pattern" = NAME_PATTERN))
+        )]
         pub struct $name(String);
 
         impl $name {
@@ -127,6 +140,7 @@ id! {
 
 /// The kinds of resource that Offhours stops and starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ResourceKind {
     /// A DigitalOcean Droplet: powered off and on.
@@ -282,6 +296,11 @@ pub enum ReferenceError {
 /// A resource anywhere: `ACCOUNT/KIND/ID`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(inline, extend("pattern" = REFERENCE_PATTERN))
+)]
 pub struct ResourceRef {
     /// The account that reaches the resource.
     pub account: AccountName,

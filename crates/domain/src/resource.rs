@@ -52,6 +52,7 @@ pub struct Cluster {
 ///
 /// For a database this is always `Running`: its stop is a smaller plan, seen in its [`Size`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Power {
     /// On; a node pool with nodes.
@@ -120,6 +121,7 @@ pub struct NodePoolSize {
 
 /// The bounds between which a node pool scales itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AutoscaleBounds {
     /// Fewest nodes.
     pub min: u32,
@@ -129,6 +131,7 @@ pub struct AutoscaleBounds {
 
 /// What must be put back after a stop: stored before the request that shrinks anything leaves.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum SavedState {
     /// A database cluster's plan, nodes and storage.
@@ -158,6 +161,7 @@ pub enum SavedState {
 
 /// Storage that a database had before a stop, and did not have again after the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LostStorage {
     /// Before the stop, in MiB.
     pub before_mib: u64,

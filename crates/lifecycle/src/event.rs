@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 /// Something that happened to a resource, or to an account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Outcome {
     /// When.
     pub at: Timestamp,
@@ -25,6 +26,7 @@ pub struct Outcome {
 
 /// What an outcome is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Subject {
     /// A resource.
@@ -46,6 +48,7 @@ pub enum Subject {
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "event")]
 pub enum Event {
     /// A request left.
@@ -222,6 +225,7 @@ pub enum Event {
 
 /// One of the resources that are held.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HeldResource {
     /// Which.
     pub resource: ResourceRef,
@@ -261,6 +265,7 @@ impl Event {
 
 /// What a provider said at once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
     /// Taken; that proves nothing yet.

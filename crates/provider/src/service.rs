@@ -6,6 +6,7 @@ use serde::Serialize;
 
 /// A service that people ask for and that Offhours does not stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UnsupportedService {
     /// What it is called.
     pub service: &'static str,

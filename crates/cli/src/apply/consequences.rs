@@ -18,8 +18,6 @@ use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::shape;
-
 /// How far ahead stops and starts are foretold.
 pub const SOON: SignedDuration = SignedDuration::from_mins(15);
 
@@ -36,7 +34,6 @@ pub struct Consequences {
     /// a person approves them.
     pub held: Vec<HeldBack>,
     /// Schedules whose Droplets are cut off hard.
-    #[schemars(with = "Vec<shape::Name>")]
     pub hard_cuts: Vec<ScheduleName>,
 }
 
@@ -46,12 +43,10 @@ pub struct Soon {
     /// When; the instant of applying for what is due at once.
     pub at: Timestamp,
     /// Stop or start.
-    #[schemars(with = "shape::Direction")]
     pub direction: Direction,
     /// Its name.
     pub name: String,
     /// Which resource.
-    #[schemars(with = "shape::Reference")]
     pub resource: ResourceRef,
     /// Whether it is only reported, in observe mode.
     pub observed_only: bool,
@@ -61,15 +56,12 @@ pub struct Soon {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Move {
     /// Which.
-    #[schemars(with = "shape::Reference")]
     pub resource: ResourceRef,
     /// Its name.
     pub name: String,
     /// The schedule that it follows now.
-    #[schemars(with = "Option<shape::Name>")]
     pub from: Option<ScheduleName>,
     /// The schedule that it would follow.
-    #[schemars(with = "Option<shape::Name>")]
     pub to: Option<ScheduleName>,
 }
 
@@ -77,12 +69,10 @@ pub struct Move {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Stranded {
     /// Which.
-    #[schemars(with = "shape::Reference")]
     pub resource: ResourceRef,
     /// Its name.
     pub name: String,
     /// What is kept to be put back.
-    #[schemars(with = "Option<shape::SavedState>")]
     pub saved: Option<SavedState>,
     /// Why nothing would cover it.
     pub reason: String,
@@ -97,12 +87,10 @@ pub struct Stranded {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HeldBack {
     /// Which account.
-    #[schemars(with = "shape::Name")]
     pub account: AccountName,
     /// The limit.
     pub max_new: u32,
     /// The resources that would be held.
-    #[schemars(with = "Vec<shape::Reference>")]
     pub resources: Vec<ResourceRef>,
 }
 

@@ -7,14 +7,14 @@ use std::{
 
 use domain::{
     ScheduleName,
-    configuration::{Configuration, Manner, Mode, Rule},
+    configuration::{Configuration, Rule},
 };
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::time::NextEdge;
+use crate::{configuration_file::written::File, shape, time::NextEdge};
 
 /// How many coming edges of a changed schedule are shown.
 const EDGES: usize = 2;
@@ -90,7 +90,9 @@ impl Difference {
                 .map(|(name, account)| (name.to_string(), object(account)))
                 .collect()
         };
-        let mut schedules = entries(&rules(old), &rules(new), &object(&Manner::default()));
+        let schema = shape::of::<File>().to_value();
+        let tables = &schema["$defs"];
+        let mut schedules = entries(&rules(old), &rules(new), &defaults(&tables["schedule"]));
         for entry in &mut schedules {
             let rule = |configuration: &Configuration| {
                 let name: ScheduleName = entry.name.parse().ok()?;
@@ -104,8 +106,16 @@ impl Difference {
                 .map(|rule| rule.schedule.timezone().clone());
         }
         Self {
-            settings: keys(&object(&old.settings), &object(&new.settings)),
-            accounts: entries(&accounts(old), &accounts(new), &mode_alone()),
+            settings: keys(
+                &object(&old.settings),
+                &object(&new.settings),
+                &defaults(&schema),
+            ),
+            accounts: entries(
+                &accounts(old),
+                &accounts(new),
+                &defaults(&tables["account"]),
+            ),
             schedules,
         }
     }
@@ -122,10 +132,12 @@ fn next_edges(rule: Option<&Rule>, now: Timestamp) -> Vec<NextEdge> {
     edges.take(EDGES).map(NextEdge::from).collect()
 }
 
-/// What an account says that says nothing: only its mode has a default.
-fn mode_alone() -> Map<String, Value> {
-    let mode = ("mode".to_owned(), serde_json::json!(Mode::default()));
-    Map::from_iter([mode])
+/// What counts where a key of a table is not written, by the table's schema.
+fn defaults(table: &Value) -> Map<String, Value> {
+    let properties = table["properties"].as_object().into_iter().flatten();
+    properties
+        .filter_map(|(key, property)| Some((key.clone(), property.get("default")?.clone())))
+        .collect()
 }
 
 fn entries(
@@ -136,8 +148,8 @@ fn entries(
     let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();
     let change = |name: &String| {
         let (change, keys) = match (old.get(name), new.get(name)) {
-            (Some(old), Some(new)) => (Change::Changed, keys(old, new)),
-            (None, Some(new)) => (Change::Added, said(new, defaults)),
+            (Some(old), Some(new)) => (Change::Changed, keys(old, new, defaults)),
+            (None, Some(new)) => (Change::Added, keys(&Map::new(), new, &Map::new())),
             (_, None) => (Change::Removed, Vec::new()),
         };
         EntryChange {
@@ -155,27 +167,21 @@ fn entries(
         .collect()
 }
 
-/// All that a new entry says besides defaults.
-fn said(new: &Map<String, Value>, defaults: &Map<String, Value>) -> Vec<KeyChange> {
-    new.iter()
-        .filter(|(key, value)| defaults.get(*key) != Some(value))
-        .map(|(key, value)| KeyChange {
-            key: key.clone(),
-            before: None,
-            after: Some(value.clone()),
-        })
-        .collect()
-}
-
-fn keys(old: &Map<String, Value>, new: &Map<String, Value>) -> Vec<KeyChange> {
+/// The keys that differ, or have come or gone; a key with a default has that where it is not set.
+fn keys(
+    old: &Map<String, Value>,
+    new: &Map<String, Value>,
+    defaults: &Map<String, Value>,
+) -> Vec<KeyChange> {
     let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();
+    let value = |map: &Map<String, Value>, name| map.get(name).or(defaults.get(name)).cloned();
     names
         .into_iter()
         .filter(|name| old.get(*name) != new.get(*name))
         .map(|name| KeyChange {
             key: name.clone(),
-            before: old.get(name).cloned(),
-            after: new.get(name).cloned(),
+            before: value(old, name),
+            after: value(new, name),
         })
         .collect()
 }

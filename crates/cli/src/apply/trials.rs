@@ -12,16 +12,12 @@ use lifecycle::report::Trial;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{
-    connection::{Functions, Session},
-    shape,
-};
+use crate::connection::{Functions, Session};
 
 /// What one account's list showed.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct AccountTrial {
     /// Which account.
-    #[schemars(with = "shape::Name")]
     pub account: AccountName,
     /// Why it could not be listed.
     pub error: Option<String>,

@@ -29,7 +29,6 @@ use crate::{
     connection::{Connection, Session, all_records},
     exit::UsageError,
     output::{self, Paint, Style},
-    shape,
     time::{NextEdge, local, screen_zone, short},
 };
 
@@ -244,7 +243,6 @@ pub(super) struct Plan {
     /// The file, or the earlier generation.
     source: String,
     /// The generation in force; 0 if nothing was ever applied.
-    #[schemars(with = "shape::Generation")]
     in_force_generation: Generation,
     /// What differs.
     difference: Difference,
@@ -261,7 +259,6 @@ pub(super) struct Plan {
     /// the schedules was restored from a backup, and applying takes a later number.
     ahead: usize,
     /// The generation as which it was applied.
-    #[schemars(with = "Option<shape::Generation>")]
     applied: Option<Generation>,
     #[serde(skip)]
     wanted: Configuration,

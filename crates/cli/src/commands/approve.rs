@@ -12,7 +12,6 @@ use crate::{
     exit::UsageError,
     output,
     resolve::{self, nearest::exists},
-    shape,
 };
 
 /// Lets go of resources that were held because too many joined schedules at once.
@@ -46,7 +45,6 @@ pub struct Args {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Approved {
     /// Which.
-    #[schemars(with = "shape::Reference")]
     resource: String,
     /// Its name.
     name: String,

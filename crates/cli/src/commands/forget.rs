@@ -23,7 +23,7 @@ use crate::{
     connection::{Connection, Session},
     exit::UsageError,
     output::{self, Style},
-    resolve, shape,
+    resolve,
     state::{State, sentence},
     table::{Cell, Column, Table},
 };
@@ -67,7 +67,6 @@ pub struct Args {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Row {
     /// Which.
-    #[schemars(with = "shape::Reference")]
     resource: ResourceRef,
     /// Its name at the provider.
     name: String,
@@ -78,7 +77,6 @@ pub(super) struct Row {
     /// In a word or two: `running`, `stopping`, `stop stuck`.
     state: String,
     /// The size that is owed; from now on only in history.
-    #[schemars(with = "Option<shape::SavedState>")]
     saved: Option<SavedState>,
     /// Whether its record is deleted.
     forgotten: bool,

@@ -20,7 +20,6 @@ use crate::{
     connection::{Connection, Session, all_records},
     output::{self, Style},
     resolve::history::{NameIndex, Wanted, check_schedule, report_unreadable},
-    shape,
     table::{Cell, Column, Table},
     time::{Moment, length, local, screen_zone},
     time_range::Asked,
@@ -211,19 +210,16 @@ impl Newest {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Row<'h> {
     /// Which resource.
-    #[schemars(with = "shape::Reference")]
     resource: &'h ResourceRef,
     /// Its name then.
     name: &'h str,
     /// What it was: a stop or a start.
-    #[schemars(with = "shape::Direction")]
     direction: Direction,
     /// `schedule`, `override-set`, `override-ended` or `by-hand`.
     cause: &'static str,
     /// Who, if by hand.
     by: Option<&'h str>,
     /// The schedule that was followed then.
-    #[schemars(with = "Option<shape::Name>")]
     schedule: Option<&'h ScheduleName>,
     /// When it began.
     claimed_at: Timestamp,
@@ -244,10 +240,8 @@ pub(super) struct Row<'h> {
     /// Whether the power was cut after an unanswered shutdown.
     forced: bool,
     /// What was saved before a stop, or put back by a start.
-    #[schemars(with = "Option<shape::SavedState>")]
     saved: Option<&'h SavedState>,
     /// What was seen at the end.
-    #[schemars(with = "Option<shape::SavedState>")]
     seen: Option<&'h SavedState>,
 }
 

@@ -35,7 +35,6 @@ use crate::{
         fits,
         nearest::{advice, exists},
     },
-    shape,
     table::{Cell, Column, Table},
     time::ago,
 };
@@ -266,13 +265,10 @@ fn nothing(what: &str, word: &str, known: &BTreeSet<&str>) -> UsageError {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(super) struct Row {
     /// `ACCOUNT/KIND/ID`.
-    #[schemars(with = "shape::Reference")]
     resource: ResourceRef,
     /// The account that reaches it.
-    #[schemars(with = "shape::Name")]
     account: AccountName,
     /// What it is.
-    #[schemars(with = "shape::Kind")]
     kind: ResourceKind,
     /// Its name at the provider; not unique.
     name: String,
@@ -283,12 +279,10 @@ pub(super) struct Row {
     /// A database's nodes, or the count of a pool; null for machines.
     nodes: Option<u32>,
     /// The pool's autoscaler, where it is on.
-    #[schemars(with = "Option<shape::Bounds>")]
     autoscale: Option<AutoscaleBounds>,
     /// Region or location.
     region: String,
     /// `running`, `stopped` or `between`; a database at the size of its stop is `stopped`.
-    #[schemars(with = "Option<shape::Power>")]
     status: Option<Power>,
     /// Why no change may be sent now, in the provider's words.
     busy: Option<String>,
@@ -297,7 +291,6 @@ pub(super) struct Row {
     /// The tags of a pool's cluster.
     cluster_tags: BTreeSet<String>,
     /// The schedule that it follows.
-    #[schemars(with = "Option<shape::Name>")]
     schedule: Option<ScheduleName>,
     /// By which rule: `list`, `tag` or `cluster-tag`.
     via: Option<&'static str>,
@@ -484,7 +477,6 @@ fn attached(
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Unsupported {
     /// The services of which Offhours stops nothing, and why.
-    #[schemars(with = "Vec<shape::UnsupportedService>")]
     services: [UnsupportedService; UNSUPPORTED_SERVICES.len()],
     /// What was found of them.
     resources: Vec<Row>,

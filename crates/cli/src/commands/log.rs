@@ -11,7 +11,6 @@ use crate::{
     Exit,
     connection::Connection,
     output::{self, Style},
-    shape,
     table::{Cell, Column, Table},
 };
 
@@ -43,7 +42,6 @@ pub struct Args {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Row {
     /// Its generation.
-    #[schemars(with = "shape::Generation")]
     generation: Generation,
     /// Whether it is in force now.
     in_force: bool,
@@ -52,7 +50,6 @@ pub(super) struct Row {
     /// Who applied it.
     author: String,
     /// For a rollback: the generation whose content it has.
-    #[schemars(with = "Option<shape::Generation>")]
     repeats: Option<Generation>,
 }
 

@@ -21,7 +21,6 @@ use crate::{
     local::clouds::Clouds,
     output::{self, Style},
     resolve::nearest::exists,
-    shape,
     table::{Cell, Column, Table},
     time::{Length, NextEdge, When, local},
 };
@@ -145,12 +144,10 @@ pub(super) struct Preview<'p> {
 #[derive(Debug, Serialize, JsonSchema)]
 struct Outlook<'p> {
     /// Its name.
-    #[schemars(with = "shape::Name")]
     name: &'p ScheduleName,
     /// The zone in which it is judged.
     timezone: &'p str,
     /// What it wants at the instant.
-    #[schemars(with = "shape::Wish")]
     state: Wish,
     /// Since when; null if always.
     since: Option<Timestamp>,

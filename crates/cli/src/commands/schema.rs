@@ -1,5 +1,6 @@
 //! `offhours schema`: the shapes of the configuration and of what commands print as JSON.
 
+use lifecycle::Outcome;
 use schemars::Schema;
 
 use super::{
@@ -93,7 +94,7 @@ fn schema(what: What) -> Schema {
         What::ListUnsupported => shape::of::<list::Unsupported>(),
         What::Local => shape::of::<Line>(),
         What::Log => shape::of::<Vec<log::Row>>(),
-        What::Outcome => shape::of::<shape::Outcome>(),
+        What::Outcome => shape::of::<Outcome>(),
         What::Override => shape::of::<overrides::Told>(),
         What::OverrideList => shape::of::<Vec<overrides::Row>>(),
         What::Preview => shape::of::<Preview>(),

@@ -15,7 +15,7 @@ use super::Format;
 use crate::{
     Exit,
     configuration_file::{self, Listed, LoadError, Parsed, Problem, count},
-    output, shape,
+    output,
     time::{NextEdge, local},
 };
 
@@ -87,10 +87,8 @@ pub(super) struct Report<'r> {
 #[derive(Debug, Serialize, JsonSchema)]
 struct AccountReport<'r> {
     /// Its name.
-    #[schemars(with = "shape::Name")]
     name: &'r AccountName,
     /// The cloud.
-    #[schemars(with = "shape::Provider")]
     provider: Provider,
 }
 
@@ -98,12 +96,10 @@ struct AccountReport<'r> {
 #[derive(Debug, Serialize, JsonSchema)]
 struct ScheduleReport<'r> {
     /// Its name.
-    #[schemars(with = "shape::Name")]
     name: &'r ScheduleName,
     /// The zone in which it is judged.
     timezone: &'r str,
     /// What it wants now.
-    #[schemars(with = "shape::Wish")]
     state: Wish,
     /// When that changes; null if never.
     next: Option<NextEdge>,

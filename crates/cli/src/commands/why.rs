@@ -25,7 +25,6 @@ use crate::{
     exit::UsageError,
     output,
     resolve::find,
-    shape,
     state::{State, is_overdue, needs_person, sentence},
     time::When,
 };
@@ -125,7 +124,6 @@ fn schedule_of<'a>(record: &Record, in_force: &'a InForce) -> Option<&'a Schedul
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Why {
     /// Which.
-    #[schemars(with = "shape::Reference")]
     pub resource: ResourceRef,
     /// Its name at the provider.
     pub name: String,
@@ -140,10 +138,8 @@ pub struct Why {
     /// When the phase began, as far as the record tells.
     pub since: Option<Timestamp>,
     /// What will be put back.
-    #[schemars(with = "Option<shape::SavedState>")]
     pub saved: Option<SavedState>,
     /// Storage that the latest start could not put back.
-    #[schemars(with = "Option<shape::LostStorage>")]
     pub lost_storage: Option<LostStorage>,
     /// Failures in a row.
     pub attempts: u32,
@@ -153,7 +149,6 @@ pub struct Why {
     pub needs_person: Option<String>,
     /// The chain.
     #[serde(flatten)]
-    #[schemars(with = "shape::Explanation")]
     pub explanation: Explanation,
     #[serde(skip)]
     zone: TimeZone,

@@ -9,7 +9,7 @@ use std::{
 
 use toml::de::{DeTable, DeValue};
 
-use super::Problem;
+use super::{Problem, TABLES};
 use crate::resolve::nearest::advice;
 
 /// Where something stands: the path of its key, and its bytes in the text.
@@ -114,8 +114,14 @@ fn redacted(message: &str) -> String {
 
 /// The keys that a table may have, and how a table with them is written.
 pub(super) struct Keys {
-    pub(super) known: &'static [&'static str],
+    pub(super) known: Vec<String>,
     pub(super) belong: &'static str,
+}
+
+impl Keys {
+    fn has(&self, name: &str) -> bool {
+        self.known.iter().any(|key| key == name)
+    }
 }
 
 /// A table, and where it stands.
@@ -197,16 +203,15 @@ impl<'t> Table<'t> {
     }
 
     /// Refuses keys that are not among `keys`; those that belong elsewhere are sent there.
-    pub(super) fn refuse_unknown(&self, keys: &Keys, elsewhere: &[Keys], problems: &mut Problems) {
+    pub(super) fn refuse_unknown(&self, keys: &Keys, problems: &mut Problems) {
         for entry in self.entries() {
             let name = entry.name;
-            if keys.known.contains(&name) {
+            if keys.has(name) {
                 continue;
             }
-            let home = elsewhere.iter().find(|other| other.known.contains(&name));
-            let advice = match home {
+            let advice = match TABLES.all().into_iter().find(|other| other.has(name)) {
                 Some(home) => format!("it belongs {}", home.belong),
-                None => advice(name, "keys here", keys.known.iter().copied()),
+                None => advice(name, "keys here", keys.known.iter().map(String::as_str)),
             };
             problems.error(&entry.place, format!("unknown key; {advice}"));
         }

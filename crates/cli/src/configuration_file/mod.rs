@@ -7,21 +7,26 @@ mod document;
 pub(crate) mod random;
 mod resources;
 mod schedules;
+#[cfg(test)]
 mod schema;
 #[cfg(test)]
 mod tests;
 mod write;
 pub(crate) mod written;
 
-use std::{fmt, fs, io, path::Path};
+use std::{fmt, fs, io, path::Path, sync::LazyLock};
 
 use domain::configuration::{
     Configuration, DEFAULT_MAX_NEW, DEFAULT_MAX_STOPS, Generation, Mode, Pattern, Settings,
 };
+use serde_json::Value;
 use toml::de::DeTable;
 
 use accounts::Accounts;
 use document::{Field, Keys, Place, Problems, Table};
+use written::File;
+
+use crate::shape;
 
 pub(crate) use write::commented;
 pub use write::write;
@@ -113,56 +118,38 @@ pub fn parse(text: &str, file_name: &str) -> Result<Parsed, Vec<Problem>> {
     read(text, file_name, Listed::NeedAccounts)
 }
 
-/// The tables of the file and their keys, each to be told of the others' keys.
-const TOP: Keys = Keys {
-    known: &[
-        "timezone",
-        "mode",
-        "protect",
-        "max_stops",
-        "max_new",
-        "accounts",
-        "schedules",
-    ],
-    belong: "at the top of the file, before the first [table]",
-};
-const ACCOUNT: Keys = Keys {
-    known: &[
-        "provider",
-        "was",
-        "token",
-        "read_token",
-        "datacenters",
-        "mode",
-        "url",
-    ],
-    belong: "in an account, [accounts.NAME]",
-};
-const SCHEDULE: Keys = Keys {
-    known: &[
-        "timezone",
-        "periods",
-        "holidays",
-        "start",
-        "stop",
-        "resources",
-        "mode",
-        "graceful",
-        "force",
-        "enforce",
-        "retain_running",
-        "adopt",
-        "stop_size",
-        "stop_nodes",
-    ],
-    belong: "in a schedule, [schedules.NAME]",
-};
-const PERIOD: Keys = Keys {
-    known: &["weekdays", "monthdays", "months", "begin", "end"],
-    belong: "in one of a schedule's periods",
-};
-/// A key that several tables have is sent to the first of them.
-const ALL_KEYS: [Keys; 4] = [SCHEDULE, TOP, ACCOUNT, PERIOD];
+/// The tables of the file and their keys.
+struct Tables {
+    top: Keys,
+    account: Keys,
+    schedule: Keys,
+    period: Keys,
+}
+
+impl Tables {
+    /// All of them; a key that several have is advised for the first of these.
+    fn all(&self) -> [&Keys; 4] {
+        [&self.schedule, &self.top, &self.account, &self.period]
+    }
+}
+
+/// The keys as the schema of the file has them: each is declared once, by the type that holds it.
+static TABLES: LazyLock<Tables> = LazyLock::new(|| {
+    let schema = shape::of::<File>().to_value();
+    let keys = |table: &Value, belong| Keys {
+        known: table["properties"]
+            .as_object()
+            .map_or_else(Vec::new, |properties| properties.keys().cloned().collect()),
+        belong,
+    };
+    let tables = &schema["$defs"];
+    Tables {
+        top: keys(&schema, "at the top of the file, before the first [table]"),
+        account: keys(&tables["account"], "in an account, [accounts.NAME]"),
+        schedule: keys(&tables["schedule"], "in a schedule, [schedules.NAME]"),
+        period: keys(&tables["period"], "in one of a schedule's periods"),
+    }
+});
 
 fn read(text: &str, file_name: &str, listed: Listed) -> Result<Parsed, Vec<Problem>> {
     let mut problems = Problems::new(text, file_name);
@@ -171,7 +158,7 @@ fn read(text: &str, file_name: &str, listed: Listed) -> Result<Parsed, Vec<Probl
         Err(error) => return Err(vec![not_toml(text, &error, &problems)]),
     };
     let root = Table::root(document.get_ref());
-    root.refuse_unknown(&TOP, &ALL_KEYS, &mut problems);
+    root.refuse_unknown(&TABLES.top, &mut problems);
     let accounts = accounts::read(&root, &mut problems);
     let settings = settings(&root, &accounts, &mut problems);
     let schedules = schedules::read(&root, &accounts, listed, &mut problems);

@@ -10,7 +10,7 @@ use domain::{
 use toml::de::DeValue;
 
 use super::{
-    ALL_KEYS, Listed, PERIOD, SCHEDULE,
+    Listed, TABLES,
     accounts::Accounts,
     document::{Entry, Field, Problems, Table},
     elements_of, mode,
@@ -100,7 +100,7 @@ fn timing(
     problems: &mut Problems,
 ) -> Option<Schedule> {
     let before = problems.errors();
-    table.refuse_unknown(&SCHEDULE, &ALL_KEYS, problems);
+    table.refuse_unknown(&TABLES.schedule, problems);
     let timezone = timezone(entry, table, default_zone, problems);
     let periods = periods(table, problems);
     let holidays = holidays(table, problems);
@@ -205,7 +205,7 @@ fn period<'t>(field: Field<'t>, problems: &mut Problems) -> Option<Period<'t>> {
     let before = problems.errors();
     let example = "a period as a table, { weekdays = \"mon-fri\", begin = \"08:00\" }";
     let table = field.table(example, problems)?;
-    table.refuse_unknown(&PERIOD, &ALL_KEYS, problems);
+    table.refuse_unknown(&TABLES.period, problems);
     let begin = time(&table, "begin", problems);
     let end = time(&table, "end", problems);
     let times_in_order = problems.errors() == before;

@@ -232,12 +232,12 @@ periods = [{ week-days = "mon", timezone = "UTC", "od\nd" = 1 }]
 "#), @r#"
     x.toml:2: timezoen: unknown key; did you mean `timezone`?
     x.toml:3: graceful: unknown key; it belongs in a schedule, [schedules.NAME]
-    x.toml:4: colour: unknown key; the keys here are timezone, mode, protect, max_stops, max_new, accounts, schedules
+    x.toml:4: colour: unknown key; the keys here are accounts, max_new, max_stops, mode, protect, schedules, timezone
     x.toml:8: accounts.a.tokens: unknown key; did you mean `token`?
     x.toml:9: accounts.a.protect: unknown key; it belongs at the top of the file, before the first [table]
     x.toml:12: schedules.s.perods: unknown key; did you mean `periods`?
     x.toml:13: schedules.s.weekdays: unknown key; it belongs in one of a schedule's periods
-    x.toml:16: schedules.t.periods[0]."od\nd": unknown key; the keys here are weekdays, monthdays, months, begin, end
+    x.toml:16: schedules.t.periods[0]."od\nd": unknown key; the keys here are begin, end, monthdays, months, weekdays
     x.toml:16: schedules.t.periods[0].timezone: unknown key; it belongs in a schedule, [schedules.NAME]
     x.toml:16: schedules.t.periods[0].week-days: unknown key; did you mean `weekdays`?
     "#);
@@ -491,6 +491,25 @@ resources = [
 }
 
 #[test]
+fn an_address_that_the_parser_reads_otherwise_is_refused() {
+    for (url, read) in [
+        ("https:///api.example.com", "https://api.example.com"),
+        ("HTTPS:example.com", "https://example.com"),
+        (
+            r"http://localhost\\@example.com",
+            "http://localhost/@example.com",
+        ),
+        ("https://example.com:443/do/", "https://example.com/do"),
+    ] {
+        let account = "provider = \"hetzner\"\ntoken = \"env:T\"";
+        let text = format!("[accounts.a]\n{account}\nurl = \"{url}\"\n");
+        let message = format!("accounts.a.url: is read as {read}; write that");
+        let problems = parse(&text, "x.toml").expect_err(url);
+        assert_eq!(problems[0].message, message);
+    }
+}
+
+#[test]
 fn an_account_is_complete_and_of_one_kind() {
     insta::assert_snapshot!(problems(r#"
 [accounts.empty]
@@ -513,7 +532,7 @@ periods = [{}]
     x.toml:6: accounts.off.datacenters: only Hetzner accounts have datacenters; remove the key
     x.toml:7: accounts.Main: `Main` is not a name: 1 to 63 of a-z, 0-9, `-` and `_`, with a letter or digit at both ends
     x.toml:10: accounts.Main.datacenters: is empty; leave the key out to scan all locations
-    x.toml:11: accounts.Main.url: is no base address; write https://HOST, with :PORT and /PATH if need be, and no user, query or fragment (http is for loopback alone, such as http://127.0.0.1:8080)
+    x.toml:11: accounts.Main.url: not a base address; write https://HOST, with :PORT and /PATH if need be, and no user, query or fragment (http is for loopback alone, such as http://127.0.0.1:8080)
     x.toml:12: schedules.all: `all` is reserved and cannot be a name
     "#);
 }

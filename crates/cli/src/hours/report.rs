@@ -14,7 +14,6 @@ use store::HistoryEntry;
 use super::{
     Kind, Known, Money, Period, Prices, Schedules, Stretch, known_since, saved, stretches,
 };
-use crate::shape;
 
 /// By what rows are grouped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema, clap::ValueEnum)]
@@ -51,10 +50,8 @@ pub struct Row {
     /// Since when all is known about it: the period's begin, or when it was first seen, or later.
     pub since: Timestamp,
     /// The schedule that was followed at the stops; null for those without one.
-    #[schemars(with = "Option<shape::Name>")]
     pub schedule: Option<ScheduleName>,
     /// Which resource; null by schedule.
-    #[schemars(with = "Option<shape::Reference>")]
     pub resource: Option<ResourceRef>,
     /// Its name; null by schedule.
     pub name: Option<String>,

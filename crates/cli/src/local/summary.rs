@@ -21,7 +21,6 @@ use store::Store;
 use crate::{
     connection::readable,
     output::Style,
-    shape,
     table::{Cell, Column, Table},
 };
 
@@ -35,7 +34,6 @@ pub struct Tally {
     /// Starts seen.
     pub started: u32,
     /// The size that the latest stop saved.
-    #[schemars(with = "Option<shape::SavedState>")]
     pub saved: Option<SavedState>,
     /// Starts that put a saved size back.
     pub restored: u32,

@@ -16,7 +16,6 @@ use super::summary::Summary;
 use crate::{
     output,
     progress::{bars, forget_echo},
-    shape,
 };
 
 /// How wide the columns before the text are.
@@ -85,8 +84,11 @@ impl View {
         match self {
             Self::None => {}
             Self::Json => {
-                let event = "edge-completed";
-                let mut line = serde_json::to_string(&DigestLine { event, digest })?;
+                let line = DigestLine {
+                    event: EDGE_COMPLETED,
+                    digest: digest.clone(),
+                };
+                let mut line = serde_json::to_string(&line)?;
                 line.push('\n');
                 output::print(&line)?;
             }
@@ -125,20 +127,24 @@ impl View {
 #[serde(untagged)]
 pub enum Line {
     /// What happened to a resource or an account.
-    Outcome(#[schemars(with = "shape::Outcome")] ()),
+    Outcome(Outcome),
     /// What became of an edge of a schedule.
-    EdgeCompleted(#[schemars(with = "shape::EdgeCompleted")] ()),
+    EdgeCompleted(DigestLine),
     /// What became of each resource: the last line.
     Summary(Summary),
 }
 
 /// A digest among the lines for programs, each of which names its event.
-#[derive(Serialize)]
-struct DigestLine<'a> {
+#[derive(Serialize, JsonSchema)]
+pub struct DigestLine {
+    /// What this line is.
+    #[schemars(extend("const" = EDGE_COMPLETED))]
     event: &'static str,
     #[serde(flatten)]
-    digest: &'a Digest,
+    digest: Digest,
 }
+
+const EDGE_COMPLETED: &str = "edge-completed";
 
 impl Bars {
     fn show(&mut self, outcome: &Outcome) -> io::Result<()> {

@@ -16,15 +16,12 @@ use serde::Serialize;
 pub use length::{Length, NotALength};
 pub use when::{Moment, Month, NotAMoment, NotAMonth, NotAnInstant, When};
 
-use crate::shape;
-
 /// An edge to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NextEdge {
     /// When.
     pub at: Timestamp,
     /// The wish from then on.
-    #[schemars(with = "shape::Wish")]
     pub to: Wish,
 }
 

@@ -2,48 +2,113 @@
 
 use std::fmt;
 
+#[cfg(feature = "schema")]
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+#[cfg(feature = "schema")]
+use crate::schema::{self, OneOrMore, OneOrSeveral};
 
 /// A schedule as its author wrote it; what is stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Definition {
-    /// The zone in which days and times are judged, by its IANA name.
+    /// The time zone in which its days and times are judged, by its IANA name.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(with = "schema::TimeZone", extend("examples" = ["Europe/Berlin", "UTC"])))]
     pub timezone: String,
-    /// When to run. Excludes `start` and `stop`.
+    /// When to run: in any of these windows. Excludes start and stop.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub periods: Vec<PeriodDefinition>,
-    /// Days on which nothing begins: `2026-12-24`, `2026-12-24..2026-12-26`, `01-01` (every year),
-    /// `12-24..01-02`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub holidays: Vec<String>,
-    /// When to start: a five-field cron expression.
+    /// When to start, as a cron expression of five fields in the schedule's zone: minute, hour, day
+    /// of month, month, day of week. Goes with stop, instead of periods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "schema::Cron", extend("examples" = ["0 8 * * mon-fri"])))]
     pub start: Option<String>,
-    /// When to stop: a five-field cron expression.
+    /// When to stop, as a cron expression of five fields in the schedule's zone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "schema::Cron", extend("examples" = ["0 19 * * *"])))]
     pub stop: Option<String>,
+    /// Days on which nothing starts, of one year or, without it, of every year; .. for ranges.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(with = "OneOrSeveral<schema::Holidays>", extend("examples" = [["2026-12-24..2026-12-26", "01-01"]])))]
+    pub holidays: Vec<String>,
 }
 
-/// One period of a schedule. All given fields must match; an empty one matches every day.
-///
-/// Each text of a list may itself be a list, separated by commas.
+/// A window of time that begins on the days that all given fields match; {} is every whole day.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(JsonSchema),
+    schemars(rename = "period", deny_unknown_fields)
+)]
 pub struct PeriodDefinition {
-    /// `mon-fri`, `sat#1`, `friL`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// mon to sun, ranges that wrap (fri-mon), mon#1 (the first Monday of the month), friL (the
+    /// last Friday); several with commas, or as a list.
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        with = "one_or_several"
+    )]
+    #[cfg_attr(feature = "schema", schemars(with = "OneOrMore<schema::Weekdays>", extend("examples" = ["mon-fri"])))]
     pub weekdays: Vec<String>,
-    /// `1-7`, `1/10`, `15W`, `L`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// 1 to 31, ranges that wrap (25-31, 28-L), steps (1/10), L (the last day), 15W (the weekday
+    /// nearest to the 15th); several with commas, or as a list.
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        with = "one_or_several"
+    )]
+    #[cfg_attr(feature = "schema", schemars(with = "OneOrMore<schema::Monthdays>", extend("examples" = ["1-7", "L"])))]
     pub monthdays: Vec<String>,
-    /// `nov-feb`, `1/3`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// jan to dec or 1 to 12, ranges that wrap (nov-feb), steps (1/3); several with commas, or as a
+    /// list.
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        with = "one_or_several"
+    )]
+    #[cfg_attr(feature = "schema", schemars(with = "OneOrMore<schema::Months>", extend("examples" = ["nov-feb"])))]
     pub months: Vec<String>,
-    /// The time at which it begins, `HH:MM`.
+    /// When it begins, HH:MM. Alone: running from then until midnight, any before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "schema::Begin", extend("examples" = ["08:00"])))]
     pub begin: Option<String>,
-    /// The time at which it ends, `HH:MM`; at or before `begin`: on the next day.
+    /// When it ends, HH:MM up to 24:00; not after begin: on the next day. Alone: stopped from then
+    /// until midnight, any before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "schema::End", extend("examples" = ["19:00"])))]
     pub end: Option<String>,
+}
+
+/// One text as it is, several as a list.
+mod one_or_several {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        texts: &[String],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match texts {
+            [one] => one.serialize(serializer),
+            several => several.serialize(serializer),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<String>, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Texts {
+            One(String),
+            Several(Vec<String>),
+        }
+        Ok(match Texts::deserialize(deserializer)? {
+            Texts::One(one) => vec![one],
+            Texts::Several(several) => several,
+        })
+    }
 }
 
 /// Something wrong with a definition.

@@ -20,6 +20,7 @@ use super::{
 
 /// What a schedule says at an instant, and how each of its parts comes to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Evaluation {
     /// The wish.
     pub wish: Wish,
@@ -39,6 +40,7 @@ pub struct Evaluation {
 
 /// What one period says by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PeriodExplanation {
     /// Its place in the schedule, counted from zero.
     pub index: usize,
@@ -57,6 +59,7 @@ pub struct PeriodExplanation {
 
 /// What of a period does not match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Miss {
     /// The day's weekday.
@@ -75,6 +78,7 @@ pub enum Miss {
 
 /// What one cron expression did, and will do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FiringExplanation {
     /// What it asks for: running for `start`, stopped for `stop`.
     pub wish: Wish,
@@ -90,6 +94,7 @@ pub struct FiringExplanation {
 
 /// A reading of the zone's clock at which something begins or ends, and the instant of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Turn {
     /// What the author wrote, on that day.
     pub reading: DateTime,
@@ -101,6 +106,7 @@ pub struct Turn {
 
 /// What a change of the clock does to a reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Moved {
     /// The clock skips it: it happens at the jump.
@@ -111,6 +117,7 @@ pub enum Moved {
 
 /// A change of a zone's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClockChange {
     /// When.
     pub at: Timestamp,

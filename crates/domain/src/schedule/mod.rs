@@ -42,6 +42,7 @@ use period::{Period, Periods};
 
 /// What a schedule or an override wants of a resource at an instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Wish {
     /// It should run.

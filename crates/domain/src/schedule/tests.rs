@@ -1266,7 +1266,7 @@ fn all_problems_are_reported_at_once() {
 fn a_definition_is_stored_as_it_was_written() {
     let stored = json!({
         "timezone": "Europe/Berlin",
-        "periods": [{"weekdays": ["mon-fri, sat#1"], "begin": "08:00"}, {"end": "19:00"}, {}],
+        "periods": [{"weekdays": ["mon-fri", "sat#1"], "begin": "08:00"}, {"end": "19:00"}, {}],
         "holidays": ["01-01"],
     });
     let schedule = schedule(stored.clone());

@@ -163,7 +163,7 @@ fn programs_read_rows_of_one_shape() {
 
 #[test]
 fn every_row_has_the_shape_that_its_schema_says() {
-    let schema = shape::of::<Row>();
+    let schema = crate::shape::of::<Row>();
     let schema = jsonschema::validator_for(schema.as_value()).unwrap();
     for row in rows() {
         let row = serde_json::to_value(row).unwrap();

@@ -13,7 +13,7 @@ use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{shape, time::local};
+use crate::time::local;
 
 /// What is stored, as far as an override may concern it.
 #[derive(Debug, Clone, Copy)]
@@ -31,19 +31,15 @@ pub(super) enum Governor {
     /// The schedule that it follows, or is.
     Schedule {
         /// Which.
-        #[schemars(with = "shape::Name")]
         schedule: ScheduleName,
         /// What it wants at that instant.
-        #[schemars(with = "shape::Wish")]
         wish: Wish,
     },
     /// For a resource: an override of the schedule that it follows.
     Override {
         /// Of which schedule.
-        #[schemars(with = "shape::Name")]
         schedule: ScheduleName,
         /// What it wants.
-        #[schemars(with = "shape::Wish")]
         wish: Wish,
         /// Until when.
         until: Timestamp,
@@ -80,7 +76,6 @@ pub(super) enum Effect {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(super) struct Concerned {
     /// Which.
-    #[schemars(with = "shape::Reference")]
     pub(super) resource: ResourceRef,
     /// Its name.
     pub(super) name: String,

@@ -15,7 +15,6 @@ use super::{
 };
 use crate::{
     output::Style,
-    shape,
     table::{Cell, Column, Table},
     time::local,
 };
@@ -53,15 +52,12 @@ impl Places {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(in crate::commands) struct Row {
     /// The resource that it is about; none if it is about a schedule.
-    #[schemars(with = "Option<shape::Reference>")]
     resource: Option<ResourceRef>,
     /// The resource's name, where that is known.
     name: Option<String>,
     /// The schedule that it is about; none if it is about a resource.
-    #[schemars(with = "Option<shape::Name>")]
     schedule: Option<ScheduleName>,
     /// What is wanted.
-    #[schemars(with = "shape::Wish")]
     wish: Wish,
     /// From when.
     set_at: Timestamp,

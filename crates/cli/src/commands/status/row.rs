@@ -20,7 +20,6 @@ use store::{AccountState, InForce};
 
 use crate::{
     output::shortened,
-    shape,
     state::{AccountFailure, State, is_overdue, needs_person},
     table::{Cell, Column},
     time::{NextEdge, length, short},
@@ -30,15 +29,12 @@ use crate::{
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Row {
     /// Which.
-    #[schemars(with = "shape::Reference")]
     pub resource: ResourceRef,
     /// Its name at the provider.
     pub name: String,
     /// The schedule that it follows.
-    #[schemars(with = "Option<shape::Name>")]
     pub schedule: Option<String>,
     /// What is wanted now.
-    #[schemars(with = "shape::Wish")]
     pub wish: Wish,
     /// `settled`, `in-flight`, `refused`, `stuck` or `gone`.
     pub phase: &'static str,
@@ -52,7 +48,6 @@ pub struct Row {
     #[serde(rename = "override")]
     pub overridden: Option<Overriding>,
     /// What will be put back.
-    #[schemars(with = "Option<shape::SavedState>")]
     pub saved: Option<SavedState>,
     /// Since when it should have been as wanted, where that is longer than its kind usually takes.
     pub overdue_since: Option<Timestamp>,
@@ -73,7 +68,6 @@ pub struct Overriding {
     /// What it was set for: `resource` or `schedule`.
     pub of: &'static str,
     /// What it wants.
-    #[schemars(with = "shape::Wish")]
     pub wish: Wish,
     /// Until when, exclusively.
     pub until: Timestamp,
@@ -240,10 +234,8 @@ impl Columns {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct AccountRow {
     /// Which.
-    #[schemars(with = "shape::Name")]
     pub account: AccountName,
     /// Which cloud; none if it is configured no more.
-    #[schemars(with = "Option<shape::Provider>")]
     pub provider: Option<Provider>,
     /// When its resources were last listed whole.
     pub listed_at: Option<Timestamp>,
