@@ -5,16 +5,17 @@
 //! and which is *over* and will not be shown again? A skipped reading is reached, and over, at the
 //! jump; a repeated one is reached at its first occurrence and over at its last.
 //!
-//! Readings and instants are whole seconds: a reading counts them from 1970-01-01 00:00 on the
-//! clock, an instant from the same moment in UTC.
+//! A [`Reading`] is what the clock shows, an [`Instant`] is a moment; only this module turns one into
+//! the other. Both are whole seconds.
+
+use std::ops::{Add, Sub};
 
 use jiff::{
     SignedDuration, Timestamp,
     civil::DateTime,
     tz::{AmbiguousOffset, Offset, TimeZone},
 };
-
-use super::explain::Moved;
+use serde::Serialize;
 
 pub(super) const MINUTE: i64 = 60;
 pub(super) const DAY: i64 = 24 * 60 * MINUTE;
@@ -23,6 +24,55 @@ pub(super) const DAY: i64 = 24 * 60 * MINUTE;
 /// than a day, and an hour is left for looking at neighbouring minutes.
 const REACH: i64 = DAY + 60 * MINUTE;
 
+/// What a clock shows, in seconds since it showed 1970-01-01 00:00.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Reading(i64);
+
+/// A moment, in seconds since 1970-01-01 00:00 UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Instant(i64);
+
+/// Both move by seconds, and differ from their like by seconds.
+macro_rules! seconds_apart {
+    ($($name:ident),*) => {$(
+        impl Add<i64> for $name {
+            type Output = Self;
+
+            fn add(self, seconds: i64) -> Self {
+                Self(self.0 + seconds)
+            }
+        }
+
+        impl Sub<i64> for $name {
+            type Output = Self;
+
+            fn sub(self, seconds: i64) -> Self {
+                Self(self.0 - seconds)
+            }
+        }
+
+        impl Sub for $name {
+            type Output = i64;
+
+            fn sub(self, other: Self) -> i64 {
+                self.0 - other.0
+            }
+        }
+    )*};
+}
+seconds_apart!(Reading, Instant);
+
+/// What a change of the clock does to a reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Moved {
+    /// The clock skips it: it happens at the jump.
+    Skipped,
+    /// The clock shows it twice: a begin happens at the first, an end at the last.
+    Repeated,
+}
+
 /// A zone's clock at an instant.
 ///
 /// Something that begins at the reading `b` and ends at `e` is under way if `b <= reached` and
@@ -30,19 +80,19 @@ const REACH: i64 = DAY + 60 * MINUTE;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Clock {
     /// The furthest reading that has been shown or skipped.
-    pub(super) reached: i64,
+    pub(super) reached: Reading,
     /// The furthest reading that will not be shown after this instant.
-    pub(super) over: i64,
+    pub(super) over: Reading,
     /// Whether the clock runs evenly through the neighbouring hours, so that both are equal.
     pub(super) even: bool,
 }
 
 impl Clock {
-    pub(super) fn at(zone: &TimeZone, instant: i64) -> Self {
+    pub(super) fn at(zone: &TimeZone, instant: Instant) -> Self {
         let before = offset(zone, instant - REACH);
         if before == offset(zone, instant + REACH) {
             // No zone moves its clock and moves it back within so short a time, see the tests.
-            let reading = instant + before;
+            let reading = Reading(instant.0 + before);
             return Self {
                 reached: reading,
                 over: reading,
@@ -53,21 +103,21 @@ impl Clock {
     }
 
     /// The same as `at`, for any instant, by looking at every change within reach.
-    pub(super) fn near_change(zone: &TimeZone, instant: i64) -> Self {
-        let reading = instant + offset(zone, instant);
+    pub(super) fn near_change(zone: &TimeZone, instant: Instant) -> Self {
+        let reading = shown(zone, instant);
         let reached = zone
-            .preceding(timestamp(instant + 1))
-            .map(|change| change.timestamp().as_second())
-            .take_while(|change| instant - change <= REACH)
-            .map(|change| change + offset(zone, change - 1) - 1);
+            .preceding((instant + 1).timestamp())
+            .map(|change| Instant::of(change.timestamp()))
+            .take_while(|change| instant - *change <= REACH)
+            .map(|change| shown(zone, change - 1));
         let over = zone
-            .following(timestamp(instant))
-            .map(|change| change.timestamp().as_second())
-            .take_while(|change| change - instant <= REACH)
-            .map(|change| change + offset(zone, change) - 1);
+            .following(instant.timestamp())
+            .map(|change| Instant::of(change.timestamp()))
+            .take_while(|change| *change - instant <= REACH)
+            .map(|change| shown(zone, change) - 1);
         Self {
-            reached: reached.fold(reading, i64::max),
-            over: over.fold(reading, i64::min),
+            reached: reached.fold(reading, Reading::max),
+            over: over.fold(reading, Reading::min),
             even: false,
         }
     }
@@ -83,37 +133,42 @@ impl Clock {
 }
 
 /// The first instant at which a reading is shown, or the jump that skips it.
-pub(super) fn reached_at(zone: &TimeZone, reading: i64) -> i64 {
-    match zone.to_ambiguous_timestamp(civil(reading)).offset() {
+pub(super) fn reached_at(zone: &TimeZone, reading: Reading) -> Instant {
+    match zone.to_ambiguous_timestamp(reading.civil()).offset() {
         AmbiguousOffset::Unambiguous { offset } | AmbiguousOffset::Fold { before: offset, .. } => {
-            reading - seconds(offset)
+            shown_at(reading, offset)
         }
         AmbiguousOffset::Gap { after, .. } => jump(zone, reading, after),
     }
 }
 
 /// The last instant at which a reading is shown, or the jump that skips it.
-pub(super) fn over_at(zone: &TimeZone, reading: i64) -> i64 {
-    match zone.to_ambiguous_timestamp(civil(reading)).offset() {
+pub(super) fn over_at(zone: &TimeZone, reading: Reading) -> Instant {
+    match zone.to_ambiguous_timestamp(reading.civil()).offset() {
         AmbiguousOffset::Unambiguous { offset } | AmbiguousOffset::Fold { after: offset, .. } => {
-            reading - seconds(offset)
+            shown_at(reading, offset)
         }
         AmbiguousOffset::Gap { after, .. } => jump(zone, reading, after),
     }
 }
 
 /// The instant at which the clock is set forward over a reading, to the offset `after`.
-fn jump(zone: &TimeZone, reading: i64, after: Offset) -> i64 {
-    zone.following(timestamp(reading - seconds(after)))
+fn jump(zone: &TimeZone, reading: Reading, after: Offset) -> Instant {
+    let change = zone
+        .following(shown_at(reading, after).timestamp())
         .find(|change| change.offset() == after)
-        .expect("a reading is skipped only by a change of the clock")
-        .timestamp()
-        .as_second()
+        .expect("a reading is skipped only by a change of the clock");
+    Instant::of(change.timestamp())
+}
+
+/// When a clock that is ahead of UTC by an offset shows a reading.
+fn shown_at(reading: Reading, offset: Offset) -> Instant {
+    Instant(reading.0 - i64::from(offset.seconds()))
 }
 
 /// What a change of the clock does to a reading, if anything.
-pub(super) fn moved(zone: &TimeZone, reading: i64) -> Option<Moved> {
-    match zone.to_ambiguous_timestamp(civil(reading)).offset() {
+pub(super) fn moved(zone: &TimeZone, reading: Reading) -> Option<Moved> {
+    match zone.to_ambiguous_timestamp(reading.civil()).offset() {
         AmbiguousOffset::Unambiguous { .. } => None,
         AmbiguousOffset::Gap { .. } => Some(Moved::Skipped),
         AmbiguousOffset::Fold { .. } => Some(Moved::Repeated),
@@ -121,54 +176,64 @@ pub(super) fn moved(zone: &TimeZone, reading: i64) -> Option<Moved> {
 }
 
 /// What the clock shows.
-pub(super) fn shown(zone: &TimeZone, instant: i64) -> i64 {
-    instant + offset(zone, instant)
+pub(super) fn shown(zone: &TimeZone, instant: Instant) -> Reading {
+    Reading(instant.0 + offset(zone, instant))
 }
 
 /// The instant of the change of the clock within a day of another instant; the nearest of several.
-pub(super) fn change_near(zone: &TimeZone, instant: i64) -> Option<i64> {
-    let changes = |at: &i64| offset(zone, at - 1) != offset(zone, *at);
-    let before = zone.preceding(timestamp(instant + 1));
-    let after = zone.following(timestamp(instant));
-    let near = |at: &i64| (at - instant).abs() <= DAY;
-    let at = |transition: jiff::tz::TimeZoneTransition<'_>| transition.timestamp().as_second();
+pub(super) fn change_near(zone: &TimeZone, instant: Instant) -> Option<Instant> {
+    let changes = |at: &Instant| offset(zone, *at - 1) != offset(zone, *at);
+    let before = zone.preceding((instant + 1).timestamp());
+    let after = zone.following(instant.timestamp());
+    let near = |at: &Instant| (*at - instant).abs() <= DAY;
+    let at = |change: jiff::tz::TimeZoneTransition<'_>| Instant::of(change.timestamp());
     (before.map(at).take_while(near))
         .chain(after.map(at).take_while(near))
         .filter(changes)
-        .min_by_key(|at| (at - instant).abs())
+        .min_by_key(|at| (*at - instant).abs())
 }
 
 /// The seconds by which the clock is ahead of UTC.
-fn offset(zone: &TimeZone, instant: i64) -> i64 {
-    seconds(zone.to_offset(timestamp(instant)))
+fn offset(zone: &TimeZone, instant: Instant) -> i64 {
+    i64::from(zone.to_offset(instant.timestamp()).seconds())
 }
 
-fn seconds(offset: Offset) -> i64 {
-    i64::from(offset.seconds())
+impl Reading {
+    /// Of a date and time; below a second is cut off.
+    pub(super) fn of(civil: DateTime) -> Self {
+        let epoch = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
+        Self(civil.duration_since(epoch).as_secs())
+    }
+
+    /// The begin of a day, by its number since 1970-01-01.
+    pub(super) fn midnight(day: i64) -> Self {
+        Self(day * DAY)
+    }
+
+    /// The number of its day since 1970-01-01.
+    pub(super) fn day(self) -> i64 {
+        self.0.div_euclid(DAY)
+    }
+
+    /// As date and time; beyond jiff's years it is their first or last.
+    pub(super) fn civil(self) -> DateTime {
+        Offset::UTC.to_datetime(Instant(self.0).timestamp())
+    }
 }
 
-/// A reading as date and time.
-pub(super) fn civil(reading: i64) -> DateTime {
-    Offset::UTC.to_datetime(timestamp(reading))
-}
+impl Instant {
+    /// The last whole second at or before a timestamp.
+    pub(super) fn of(at: Timestamp) -> Self {
+        let second = at.as_second();
+        let below = at.duration_since(Timestamp::constant(second, 0)) < SignedDuration::ZERO;
+        Self(second - i64::from(below))
+    }
 
-/// A date and time as reading; below a second is cut off.
-pub(super) fn reading(civil: DateTime) -> i64 {
-    let epoch = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
-    civil.duration_since(epoch).as_secs()
-}
-
-/// An instant as timestamp; beyond jiff's years it is their first or last.
-pub(super) fn timestamp(instant: i64) -> Timestamp {
-    let instant = instant.clamp(Timestamp::MIN.as_second(), Timestamp::MAX.as_second());
-    Timestamp::from_second(instant).expect("it was just brought into range")
-}
-
-/// The last whole second at or before a timestamp.
-pub(super) fn instant(at: Timestamp) -> i64 {
-    let second = at.as_second();
-    let below = at.duration_since(Timestamp::constant(second, 0)) < SignedDuration::ZERO;
-    second - i64::from(below)
+    /// As timestamp; beyond jiff's years it is their first or last.
+    pub(super) fn timestamp(self) -> Timestamp {
+        let seconds = (self.0).clamp(Timestamp::MIN.as_second(), Timestamp::MAX.as_second());
+        Timestamp::from_second(seconds).expect("it was just brought into range")
+    }
 }
 
 /// The IANA zone of this name.

@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 
 use super::{
     Wish,
-    clock::{self, Clock, DAY},
+    clock::{self, Clock, DAY, Instant, Reading},
     days::Day,
     holidays::Holidays,
 };
@@ -40,7 +40,7 @@ impl Kind {
 
     /// The furthest reading whose firing has come: a start comes like the begin of a window and a
     /// stop like its end.
-    fn reading(self, clock: Clock) -> i64 {
+    fn reading(self, clock: Clock) -> Reading {
         match self {
             Self::Start => clock.reached,
             Self::Stop => clock.over,
@@ -48,7 +48,7 @@ impl Kind {
     }
 
     /// The instant at which a firing comes.
-    pub(super) fn instant(self, zone: &TimeZone, reading: i64) -> i64 {
+    pub(super) fn instant(self, zone: &TimeZone, reading: Reading) -> Instant {
         match self {
             Self::Start => clock::reached_at(zone, reading),
             Self::Stop => clock::over_at(zone, reading),
@@ -60,11 +60,11 @@ impl Kind {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Around {
     /// The last one that has come.
-    pub(super) last: Option<i64>,
+    pub(super) last: Option<Reading>,
     /// The first one to come.
-    pub(super) next: Option<i64>,
+    pub(super) next: Option<Reading>,
     /// One after the last that did not come, for its day is a holiday.
-    pub(super) passed_over: Option<i64>,
+    pub(super) passed_over: Option<Reading>,
 }
 
 /// A schedule's cron expressions: one of them at least.
@@ -98,7 +98,7 @@ impl Firings {
     }
 
     /// The first instant after `after` at which the wish, by then known, changes.
-    pub(super) fn next_turn(&self, zone: &TimeZone, after: i64) -> Option<i64> {
+    pub(super) fn next_turn(&self, zone: &TimeZone, after: Instant) -> Option<Instant> {
         let wish_at = |instant| self.wish(Clock::at(zone, instant));
         let wish = wish_at(after);
         let first = |kind| {
@@ -113,7 +113,7 @@ impl Firings {
     }
 
     /// The last instant up to `until` at which the wish changed.
-    pub(super) fn latest_turn(&self, zone: &TimeZone, until: i64) -> Option<i64> {
+    pub(super) fn latest_turn(&self, zone: &TimeZone, until: Instant) -> Option<Instant> {
         let wish_at = |instant| self.wish(Clock::at(zone, instant));
         let wish = wish_at(until);
         let (kind, opposite) = match wish {
@@ -129,19 +129,29 @@ impl Firings {
     }
 
     /// The instants after another one at which firings of a kind come.
-    fn after(&self, zone: &TimeZone, kind: Kind, instant: i64) -> impl Iterator<Item = i64> {
+    fn after(
+        &self,
+        zone: &TimeZone,
+        kind: Kind,
+        instant: Instant,
+    ) -> impl Iterator<Item = Instant> {
         let reading = kind.reading(Clock::at(zone, instant));
-        let next = move |reading: &i64| self.find(kind, reading + 1, Direction::Forward);
+        let next = move |reading: &Reading| self.find(kind, *reading + 1, Direction::Forward);
         iter::successors(next(&reading), next)
             .take(MOST_FIRINGS)
             .map(move |reading| kind.instant(zone, reading))
     }
 
     /// The instants up to another one at which firings of a kind came, the latest first.
-    fn up_to(&self, zone: &TimeZone, kind: Kind, instant: i64) -> impl Iterator<Item = i64> {
+    fn up_to(
+        &self,
+        zone: &TimeZone,
+        kind: Kind,
+        instant: Instant,
+    ) -> impl Iterator<Item = Instant> {
         let reading = kind.reading(Clock::at(zone, instant));
         let latest = self.find(kind, reading, Direction::Backward);
-        let previous = move |reading: &i64| self.find(kind, reading - 1, Direction::Backward);
+        let previous = move |reading: &Reading| self.find(kind, *reading - 1, Direction::Backward);
         iter::successors(latest, previous)
             .take(MOST_FIRINGS)
             .map(move |reading| kind.instant(zone, reading))
@@ -170,33 +180,33 @@ impl Firings {
     }
 
     /// The nearest reading, `from` included, at which a kind fires.
-    fn find(&self, kind: Kind, mut from: i64, direction: Direction) -> Option<i64> {
+    fn find(&self, kind: Kind, mut from: Reading, direction: Direction) -> Option<Reading> {
         let (cron, passes_holidays) = match kind {
             Kind::Start => (self.start.as_ref()?, true),
             Kind::Stop => (self.stop.as_ref()?, false),
         };
         for _ in 0..MOST_HOLIDAYS {
             let found = nearest(cron, from, direction)?;
-            let day = Day::new(Day::number_of(found));
+            let day = Day::of(found);
             if !(passes_holidays && self.holidays.contains(day)) {
                 return Some(found);
             }
             from = match direction {
-                Direction::Forward => (day.number + 1) * DAY,
-                Direction::Backward => day.number * DAY - 1,
+                Direction::Forward => day.midnight() + DAY,
+                Direction::Backward => day.midnight() - 1,
             };
         }
         None
     }
 }
 
-fn nearest(cron: &Cron, from: i64, direction: Direction) -> Option<i64> {
-    let from = clock::civil(from);
+fn nearest(cron: &Cron, from: Reading, direction: Direction) -> Option<Reading> {
+    let from = from.civil();
     let found = match direction {
         Direction::Forward => cron.find_next_occurrence(&from, true),
         Direction::Backward => cron.find_previous_occurrence(&from, true),
     };
-    found.ok().map(clock::reading)
+    found.ok().map(Reading::of)
 }
 
 /// Reads a five-field expression, or a nickname such as `@daily`.
@@ -215,7 +225,7 @@ pub(super) fn parse(text: &str) -> Result<Cron, String> {
     let cron = parser
         .parse(text)
         .map_err(|error| format!("`{text}` is no cron expression ({error}); write {FIELDS}"))?;
-    if nearest(&cron, 0, Direction::Forward).is_none() {
+    if nearest(&cron, Reading::midnight(0), Direction::Forward).is_none() {
         return Err(format!(
             "`{text}` never fires, for there is no such day; check day of month and month"
         ));

@@ -1,12 +1,9 @@
 //! The days on which a period's windows begin: weekdays, days of the month and months.
 
 use jiff::civil::Date;
+use serde::Serialize;
 
-use super::{
-    clock::{self, DAY},
-    definition::each,
-    explain::Miss,
-};
+use super::{clock::Reading, definition::each};
 
 const WEEKDAYS: [&str; 7] = [
     "monday",
@@ -53,7 +50,7 @@ pub(super) struct Day {
 
 impl Day {
     pub(super) fn new(number: i64) -> Self {
-        let date = clock::civil(number * DAY).date();
+        let date = Reading::midnight(number).civil().date();
         Self {
             number,
             month: date.month().unsigned_abs().into(),
@@ -65,13 +62,37 @@ impl Day {
 
     /// The day as a date.
     pub(super) fn date(self) -> Date {
-        clock::civil(self.number * DAY).date()
+        self.midnight().civil().date()
     }
 
     /// The day on which the clock shows a reading.
-    pub(super) fn number_of(reading: i64) -> i64 {
-        reading.div_euclid(DAY)
+    pub(super) fn of(reading: Reading) -> Self {
+        Self::new(reading.day())
     }
+
+    /// Its begin.
+    pub(super) fn midnight(self) -> Reading {
+        Reading::midnight(self.number)
+    }
+}
+
+/// What of a period does not match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Miss {
+    /// The day's weekday.
+    Weekday,
+    /// The day of the month.
+    Monthday,
+    /// The month.
+    Month,
+    /// Nothing begins on a holiday.
+    Holiday,
+    /// The time of the day has not come.
+    NotBegun,
+    /// The time of the day has passed.
+    Over,
 }
 
 /// A set of days: those that all three fields contain.

@@ -9,8 +9,7 @@ use jiff::Timestamp;
 
 use super::{
     Edge, Schedule, Wish,
-    clock::{self, Clock, DAY},
-    days::Day,
+    clock::{self, Clock, DAY, Instant},
     period::Periods,
 };
 
@@ -29,16 +28,16 @@ pub(super) struct Edges<'a> {
     /// The wish before the next edge.
     wish: Wish,
     /// Instants that are laid out and not yet looked at.
-    pending: vec::IntoIter<i64>,
+    pending: vec::IntoIter<Instant>,
     /// The end of the stretch that is laid out.
-    until: i64,
+    until: Instant,
     stretch: i64,
     /// The instant at which the search for the next edge ends.
-    horizon: i64,
+    horizon: Instant,
 }
 
 impl<'a> Edges<'a> {
-    pub(super) fn new(schedule: &'a Schedule, periods: &'a Periods, after: i64) -> Self {
+    pub(super) fn new(schedule: &'a Schedule, periods: &'a Periods, after: Instant) -> Self {
         Self {
             schedule,
             periods,
@@ -66,7 +65,7 @@ impl Iterator for Edges<'_> {
                     self.wish = wish;
                     self.horizon = horizon(at);
                     return Some(Edge {
-                        at: clock::timestamp(at),
+                        at: at.timestamp(),
                         wish,
                     });
                 }
@@ -82,12 +81,16 @@ impl Iterator for Edges<'_> {
     }
 }
 
-fn horizon(instant: i64) -> i64 {
-    (instant + HORIZON).min(Timestamp::MAX.as_second())
+fn horizon(instant: Instant) -> Instant {
+    (instant + HORIZON).min(Instant::of(Timestamp::MAX))
 }
 
 /// The last instant up to `until` at which the wish changed.
-pub(super) fn latest_turn(schedule: &Schedule, periods: &Periods, until: i64) -> Option<i64> {
+pub(super) fn latest_turn(
+    schedule: &Schedule,
+    periods: &Periods,
+    until: Instant,
+) -> Option<Instant> {
     if periods.always_run() {
         return None;
     }
@@ -96,7 +99,7 @@ pub(super) fn latest_turn(schedule: &Schedule, periods: &Periods, until: i64) ->
     while until - end < HORIZON {
         let begin = end - stretch;
         let turns = turns(schedule, periods, begin, end);
-        let changed = |turn: &i64| schedule.wish(turn - 1) != wish;
+        let changed = |turn: &Instant| schedule.wish(*turn - 1) != wish;
         if let Some(turn) = turns.into_iter().rev().find(changed) {
             return Some(turn);
         }
@@ -106,11 +109,11 @@ pub(super) fn latest_turn(schedule: &Schedule, periods: &Periods, until: i64) ->
 }
 
 /// The instants after `after`, up to `until`, at which a window begins or ends; sorted.
-fn turns(schedule: &Schedule, periods: &Periods, after: i64, until: i64) -> Vec<i64> {
+fn turns(schedule: &Schedule, periods: &Periods, after: Instant, until: Instant) -> Vec<Instant> {
     let zone = &schedule.timezone;
     let (from, to) = (Clock::at(zone, after), Clock::at(zone, until));
     // A window that ends within the stretch may have begun the day before.
-    let days = Day::number_of(from.over) - 1..=Day::number_of(to.reached);
+    let days = from.over.day() - 1..=to.reached.day();
     let turns = periods.turns(days);
     let mut instants = Vec::new();
     for reading in turns.begins {

@@ -12,9 +12,9 @@ use serde::Serialize;
 
 use super::{
     Rule, Schedule, Wish,
-    clock::{self, Clock},
+    clock::{self, Clock, Instant, Moved, Reading},
     cron::{Firings, Kind},
-    days::Day,
+    days::{Day, Miss},
     period::Periods,
 };
 
@@ -57,25 +57,6 @@ pub struct PeriodExplanation {
     pub misses: Vec<Miss>,
 }
 
-/// What of a period does not match.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Miss {
-    /// The day's weekday.
-    Weekday,
-    /// The day of the month.
-    Monthday,
-    /// The month.
-    Month,
-    /// Nothing begins on a holiday.
-    Holiday,
-    /// The time of the day has not come.
-    NotBegun,
-    /// The time of the day has passed.
-    Over,
-}
-
 /// What one cron expression did, and will do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -104,17 +85,6 @@ pub struct Turn {
     pub moved: Option<Moved>,
 }
 
-/// What a change of the clock does to a reading.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Moved {
-    /// The clock skips it: it happens at the jump.
-    Skipped,
-    /// The clock shows it twice: a begin happens at the first, an end at the last.
-    Repeated,
-}
-
 /// A change of a zone's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -135,9 +105,9 @@ impl Schedule {
         until: Timestamp,
     ) -> impl Iterator<Item = ClockChange> {
         let zone = &self.timezone;
-        let until = clock::instant(until);
-        zone.following(clock::timestamp(clock::instant(from) - 1))
-            .map(|transition| transition.timestamp().as_second())
+        let until = Instant::of(until);
+        zone.following((Instant::of(from) - 1).timestamp())
+            .map(|change| Instant::of(change.timestamp()))
             .take_while(move |at| *at < until)
             .map(|at| change(zone, at))
             .filter(|change| change.from != change.to)
@@ -147,9 +117,9 @@ impl Schedule {
     #[must_use]
     pub fn explain(&self, at: Timestamp) -> Evaluation {
         let zone = &self.timezone;
-        let instant = clock::instant(at);
+        let instant = Instant::of(at);
         let clock = Clock::at(zone, instant);
-        let today = Day::new(Day::number_of(clock::shown(zone, instant)));
+        let today = Day::of(clock::shown(zone, instant));
         let (holiday, bridged, periods, firings) = match &self.rule {
             Rule::Periods(periods) => (
                 periods.is_holiday(today),
@@ -166,7 +136,7 @@ impl Schedule {
         };
         Evaluation {
             wish: self.wish(instant),
-            reading: clock::civil(clock::shown(zone, instant)),
+            reading: clock::shown(zone, instant).civil(),
             clock_change: clock::change_near(zone, instant).map(|at| change(zone, at)),
             holiday,
             bridged,
@@ -215,25 +185,29 @@ impl Schedule {
                     expression: expression.clone(),
                     last: around.last.map(|reading| turn(zone, reading, instant)),
                     next: around.next.map(|reading| turn(zone, reading, instant)),
-                    passed_over: around.passed_over.map(clock::civil),
+                    passed_over: around.passed_over.map(Reading::civil),
                 }
             })
             .collect()
     }
 }
 
-fn turn(zone: &TimeZone, reading: i64, instant: impl Fn(&TimeZone, i64) -> i64) -> Turn {
+fn turn(
+    zone: &TimeZone,
+    reading: Reading,
+    instant: impl Fn(&TimeZone, Reading) -> Instant,
+) -> Turn {
     Turn {
-        reading: clock::civil(reading),
-        at: clock::timestamp(instant(zone, reading)),
+        reading: reading.civil(),
+        at: instant(zone, reading).timestamp(),
         moved: clock::moved(zone, reading),
     }
 }
 
-fn change(zone: &TimeZone, at: i64) -> ClockChange {
+fn change(zone: &TimeZone, at: Instant) -> ClockChange {
     ClockChange {
-        at: clock::timestamp(at),
-        from: clock::civil(clock::shown(zone, at - 1) + 1),
-        to: clock::civil(clock::shown(zone, at)),
+        at: at.timestamp(),
+        from: (clock::shown(zone, at - 1) + 1).civil(),
+        to: clock::shown(zone, at).civil(),
     }
 }

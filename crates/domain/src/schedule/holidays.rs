@@ -2,7 +2,7 @@
 
 use jiff::civil::Date;
 
-use super::{clock, days::Day, definition::each};
+use super::{clock::Reading, days::Day, definition::each};
 
 /// Holidays of certain years, and of every year.
 #[derive(Debug, Clone, Default)]
@@ -82,7 +82,7 @@ impl Holidays {
 }
 
 fn number(date: Date) -> i64 {
-    Day::number_of(clock::reading(date.at(0, 0, 0, 0)))
+    Reading::of(date.at(0, 0, 0, 0)).day()
 }
 
 fn parse(entry: &str) -> Result<Entry, String> {

@@ -27,12 +27,12 @@ use jiff::{
 };
 use serde::{Deserialize, Serialize};
 
+pub use clock::Moved;
+pub use days::Miss;
 pub use definition::{Definition, PeriodDefinition, PeriodField, Place, Problem};
-pub use explain::{
-    ClockChange, Evaluation, FiringExplanation, Miss, Moved, PeriodExplanation, Turn,
-};
+pub use explain::{ClockChange, Evaluation, FiringExplanation, PeriodExplanation, Turn};
 
-use clock::{Clock, MINUTE};
+use clock::{Clock, Instant, MINUTE, Reading};
 use cron::Firings;
 use days::Day;
 use definition::Problems;
@@ -130,7 +130,7 @@ impl Schedule {
     /// Whether a day of its zone is one of its holidays.
     #[must_use]
     pub fn is_holiday(&self, date: Date) -> bool {
-        let day = Day::new(Day::number_of(clock::reading(date.at(0, 0, 0, 0))));
+        let day = Day::of(Reading::of(date.at(0, 0, 0, 0)));
         match &self.rule {
             Rule::Periods(periods) => periods.is_holiday(day),
             Rule::Cron(firings) => firings.is_holiday(day),
@@ -140,19 +140,19 @@ impl Schedule {
     /// What is wished at an instant.
     #[must_use]
     pub fn wish_at(&self, at: Timestamp) -> Wish {
-        self.wish(clock::instant(at))
+        self.wish(Instant::of(at))
     }
 
     /// The latest edge at or before an instant.
     #[must_use]
     pub fn latest_edge(&self, at: Timestamp) -> LatestEdge {
-        let until = clock::instant(at);
+        let until = Instant::of(at);
         let since = match &self.rule {
             Rule::Periods(periods) => edges::latest_turn(self, periods, until),
             Rule::Cron(firings) => firings.latest_turn(&self.timezone, until),
         };
         LatestEdge {
-            since: since.map(clock::timestamp),
+            since: since.map(Instant::timestamp),
             wish: self.wish(until),
         }
     }
@@ -165,7 +165,7 @@ impl Schedule {
 
     /// All edges after an instant, in their order. For most schedules there is no last one.
     pub fn edges(&self, after: Timestamp) -> impl Iterator<Item = Edge> {
-        let after = clock::instant(after);
+        let after = Instant::of(after);
         let (periods, firings) = match &self.rule {
             Rule::Periods(periods) => (Some(Edges::new(self, periods, after)), None),
             Rule::Cron(firings) => (None, Some(self.cron_edges(firings, after))),
@@ -174,16 +174,15 @@ impl Schedule {
         of_periods.chain(firings.into_iter().flatten())
     }
 
-    fn cron_edges(&self, firings: &Firings, after: i64) -> impl Iterator<Item = Edge> {
-        let next = |after: &i64| firings.next_turn(&self.timezone, *after);
+    fn cron_edges(&self, firings: &Firings, after: Instant) -> impl Iterator<Item = Edge> {
+        let next = |after: &Instant| firings.next_turn(&self.timezone, *after);
         iter::successors(next(&after), next).map(|at| Edge {
-            at: clock::timestamp(at),
+            at: at.timestamp(),
             wish: self.wish(at),
         })
     }
 
-    /// The wish at an instant in seconds.
-    fn wish(&self, instant: i64) -> Wish {
+    fn wish(&self, instant: Instant) -> Wish {
         let clock = Clock::at(&self.timezone, instant);
         match &self.rule {
             Rule::Cron(firings) => firings.wish(clock),
@@ -201,7 +200,7 @@ impl Schedule {
 
     /// Whether an instant at which nothing runs lies in a gap of one minute. Windows begin and end
     /// at whole minutes, so that is so if both the minute before and the minute after run.
-    fn is_bridged(&self, periods: &Periods, clock: Clock, instant: i64) -> bool {
+    fn is_bridged(&self, periods: &Periods, clock: Clock, instant: Instant) -> bool {
         let runs = |distance: i64| {
             periods.say_running(if clock.even {
                 clock.later(distance)
@@ -218,7 +217,7 @@ impl Schedule {
 /// it repeats it.
 #[must_use]
 pub fn ends_at(zone: &TimeZone, reading: DateTime) -> Timestamp {
-    clock::timestamp(clock::over_at(zone, clock::reading(reading)))
+    clock::over_at(zone, Reading::of(reading)).timestamp()
 }
 
 fn parse_rule(definition: &Definition, problems: &mut Problems) -> Option<Rule> {

@@ -4,10 +4,9 @@ use std::ops::RangeInclusive;
 
 use super::{
     Wish,
-    clock::{Clock, DAY, MINUTE},
-    days::{Day, Days, Monthdays, Months, Weekdays},
+    clock::{Clock, DAY, MINUTE, Reading},
+    days::{Day, Days, Miss, Monthdays, Months, Weekdays},
     definition::{PeriodDefinition, PeriodField, Place, Problems},
-    explain::Miss,
     holidays::Holidays,
 };
 
@@ -41,7 +40,7 @@ impl Shape {
     }
 
     /// How far the clock has come within what it says of the day after a midnight.
-    fn progress(self, clock: Clock, midnight: i64) -> Progress {
+    fn progress(self, clock: Clock, midnight: Reading) -> Progress {
         let (begun, end) = match self {
             Self::Window { begin, end } => (midnight + begin <= clock.reached, end),
             Self::From { begin } => (midnight + begin <= clock.reached, DAY),
@@ -219,30 +218,30 @@ impl Periods {
 
     /// Whether any period says running.
     pub(super) fn say_running(&self, clock: Clock) -> bool {
-        let first = Day::number_of(clock.over) - 1;
-        let last = Day::number_of(clock.reached);
-        (first..=last).rev().any(|number| {
-            let midnight = number * DAY;
-            let mut day = None;
-            self.list.iter().any(|period| {
-                period.shape.running().is_some()
-                    && period.shape.progress(clock, midnight) == Progress::UnderWay
-                    && self.begins(period, *day.get_or_insert_with(|| Day::new(number)))
+        (clock.over.day() - 1..=clock.reached.day())
+            .rev()
+            .any(|number| {
+                let midnight = Reading::midnight(number);
+                let mut day = None;
+                self.list.iter().any(|period| {
+                    period.shape.running().is_some()
+                        && period.shape.progress(clock, midnight) == Progress::UnderWay
+                        && self.begins(period, *day.get_or_insert_with(|| Day::new(number)))
+                })
             })
-        })
     }
 
     /// Whether there is no wish while no period says running: one of them has none, or none of
     /// them says anything.
     pub(super) fn leave_open(&self, clock: Clock) -> bool {
-        let day = Day::new(Day::number_of(clock.over));
+        let day = Day::of(clock.over);
         let mut silent = true;
         for period in &self.list {
             let stops = match period.shape {
                 Shape::Window { .. } => true,
                 Shape::From { .. } if self.speaks(period, day) => false,
                 Shape::Until { .. } if self.speaks(period, day) => {
-                    period.shape.progress(clock, day.number * DAY) == Progress::UnderWay
+                    period.shape.progress(clock, day.midnight()) == Progress::UnderWay
                 }
                 Shape::From { .. } | Shape::Until { .. } => continue,
             };
@@ -270,7 +269,7 @@ impl Periods {
 
     fn said(&self, period: &Period, clock: Clock, today: Day) -> Said {
         let day = self.judged_day(period, clock, today);
-        let midnight = day.number * DAY;
+        let midnight = day.midnight();
         let mut misses: Vec<_> = period.days.missing(day).collect();
         if period.shape.running().is_some() && self.holidays.contains(day) {
             misses.push(Miss::Holiday);
@@ -304,15 +303,14 @@ impl Periods {
     /// The day whose window is under way, if need be by its times alone; else today. Of a one-sided
     /// period the day that is not over.
     fn judged_day(&self, period: &Period, clock: Clock, today: Day) -> Day {
-        let last = Day::number_of(clock.over);
-        let present = Day::new(last);
+        let present = Day::of(clock.over);
         if period.shape.running().is_none() {
             return present;
         }
-        let mut under_way = (last - 1..=Day::number_of(clock.reached))
+        let mut under_way = (present.number - 1..=clock.reached.day())
             .rev()
-            .filter(|day| period.shape.progress(clock, day * DAY) == Progress::UnderWay)
-            .map(Day::new);
+            .map(Day::new)
+            .filter(|day| period.shape.progress(clock, day.midnight()) == Progress::UnderWay);
         let begun = under_way.clone().find(|day| self.begins(period, *day));
         if period.shape.is_one_sided() {
             return begun.unwrap_or(present);
@@ -332,7 +330,7 @@ impl Periods {
     pub(super) fn turns(&self, days: RangeInclusive<i64>) -> Turns {
         let mut turns = Turns::default();
         for number in days {
-            let (day, midnight) = (Day::new(number), number * DAY);
+            let (day, midnight) = (Day::new(number), Reading::midnight(number));
             for period in &self.list {
                 if !self.speaks(period, day) {
                     continue;
@@ -343,7 +341,9 @@ impl Periods {
                     Shape::Until { end } => (None, vec![0, end, DAY]),
                 };
                 turns.begins.extend(begin.map(|time| midnight + time));
-                turns.ends.extend(ends.iter().map(|time| midnight + time));
+                turns
+                    .ends
+                    .extend(ends.into_iter().map(|time| midnight + time));
             }
         }
         turns
@@ -357,8 +357,8 @@ pub(super) struct Said {
     /// The day that was judged.
     pub(super) day: Day,
     /// The readings at which its window of that day begins and ends, where it has such.
-    pub(super) begin: Option<i64>,
-    pub(super) end: Option<i64>,
+    pub(super) begin: Option<Reading>,
+    pub(super) end: Option<Reading>,
     /// What does not match.
     pub(super) misses: Vec<Miss>,
 }
@@ -367,7 +367,7 @@ pub(super) struct Said {
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     /// It may change when one of these is reached.
-    pub(super) begins: Vec<i64>,
+    pub(super) begins: Vec<Reading>,
     /// It may change when one of these is over.
-    pub(super) ends: Vec<i64>,
+    pub(super) ends: Vec<Reading>,
 }

@@ -11,7 +11,7 @@ use proptest::{prelude::*, sample::select};
 use crate::schedule::{
     Definition, Edge, Evaluation, FiringExplanation, LatestEdge, PeriodDefinition, Schedule, Wish,
     clock,
-    clock::{Clock, DAY},
+    clock::{Clock, DAY, Instant, Reading},
 };
 
 const ZONES: [&str; 12] = [
@@ -434,7 +434,7 @@ proptest! {
         (zone, at) in zone().prop_flat_map(|zone| (Just(zone.clone()), instant(&zone))),
         second in 0..60_i64,
     ) {
-        let instant = clock::instant(at) + second;
+        let instant = Instant::of(at) + second;
         let (clock, exact) = (Clock::at(&zone, instant), Clock::near_change(&zone, instant));
         prop_assert_eq!((clock.reached, clock.over), (exact.reached, exact.over));
         // Neighbouring minutes of an even clock need no second look.
@@ -449,9 +449,9 @@ proptest! {
         (zone, at) in zone().prop_flat_map(|zone| (Just(zone.clone()), instant(&zone))),
         distance in -DAY..DAY,
     ) {
-        let instant = clock::instant(at);
+        let instant = Instant::of(at);
         let clock = Clock::at(&zone, instant);
-        let reading = clock::reading(zone.to_datetime(at)) + distance;
+        let reading = Reading::of(zone.to_datetime(at)) + distance;
         prop_assert_eq!(reading <= clock.reached, clock::reached_at(&zone, reading) <= instant);
         prop_assert_eq!(reading <= clock.over, clock::over_at(&zone, reading) <= instant);
     }
