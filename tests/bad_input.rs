@@ -9,7 +9,7 @@ use domain::{
 };
 use jiff::Timestamp;
 use lifecycle::Event;
-use offhours::local::clouds::Clouds;
+use local::clouds::Clouds;
 use secrecy::SecretString;
 use serde_json::{Value, json};
 

@@ -14,7 +14,7 @@ use domain::{
 };
 use jiff::{SignedDuration, Timestamp};
 use lifecycle::{Event, Outcome};
-use offhours::local::summary::{Summary, Tally};
+use offhours::view::summary::{Summary, Tally};
 use serde_json::Value;
 
 use crate::{

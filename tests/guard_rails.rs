@@ -17,7 +17,7 @@ use domain::{
 };
 use jiff::{SignedDuration, Timestamp};
 use lifecycle::{Event, act::approve};
-use offhours::local::clouds::Clouds;
+use local::clouds::Clouds;
 use secrecy::SecretString;
 use serde_json::json;
 

@@ -2,7 +2,7 @@
 
 use domain::{AccountName, configuration::TokenReference, invocation::Question};
 use lifecycle::{Event, Outcome, event::Subject};
-use offhours::local::clouds::Clouds;
+use local::clouds::Clouds;
 use secrecy::SecretString;
 use serde_json::json;
 

@@ -19,7 +19,7 @@ use domain::{
 };
 use environment::aws::local_config;
 use jiff::Timestamp;
-use offhours::local::engine;
+use local::engine;
 use serde_json::{Value, json};
 use store::{Store, Tables};
 use tempfile::TempDir;

@@ -5,7 +5,7 @@ use cloud_simulator::Act;
 use domain::{configuration::Generation, record::Phase};
 use environment::aws::local_config;
 use lifecycle::Event;
-use offhours::local::engine;
+use local::engine;
 use serde_json::json;
 use store::{
     Store, Tables,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use domain::{AccountName, configuration::Account, invocation::Question, record::Phase};
 use lifecycle::{Event, event::Answer, report::Trial};
-use offhours::local::clouds::Clouds;
+use local::clouds::Clouds;
 use secrecy::SecretString;
 
 use crate::support::{

@@ -5,7 +5,7 @@ use aws_sdk_dynamodb::Client;
 use domain::{configuration::Generation, resource::Power};
 use environment::aws::local_config;
 use lifecycle::{Event, event::Subject};
-use offhours::local::engine;
+use local::engine;
 use serde_json::{Value, json};
 use store::{Store, Tables};
 

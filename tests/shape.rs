@@ -88,6 +88,21 @@ fn arrows_lead_from_verbs_to_nouns() {
         ("poll-status", &lambda),
         ("dispatch", &["domain", "environment", "store"]),
         ("cloud-simulator", &["domain", "environment"]),
+        (
+            "local",
+            &[
+                "cloud-simulator",
+                "dispatch",
+                "domain",
+                "environment",
+                "lifecycle",
+                "poll-status",
+                "provider",
+                "start",
+                "stop",
+                "store",
+            ],
+        ),
     ] {
         let not_allowed: Vec<_> = ours(name)
             .difference(&allowed.iter().copied().collect())
@@ -122,6 +137,35 @@ fn dispatch_cannot_reach_a_machine() {
             !dependencies[name].contains("reqwest"),
             "{name} links an HTTP client"
         );
+    }
+}
+
+#[test]
+fn the_command_without_local_stores_links_no_engine_and_no_simulator() {
+    let linked = |features: &[&str]| {
+        let output = Command::new(env!("CARGO"))
+            .args(["tree", "--offline", "--package", "offhours"])
+            .args(["--edges", "normal", "--prefix", "none"])
+            .args(features)
+            .current_dir(root())
+            .output()
+            .unwrap();
+        assert!(output.status.success());
+        let tree = String::from_utf8(output.stdout).unwrap();
+        let names = tree.lines().filter_map(|line| line.split(' ').next());
+        names.map(str::to_owned).collect::<BTreeSet<_>>()
+    };
+    let (whole, lean) = (linked(&[]), linked(&["--no-default-features"]));
+    for name in [
+        "local",
+        "cloud-simulator",
+        "dynoxide-rs",
+        "libsqlite3-sys",
+        "rusqlite",
+        "stop",
+    ] {
+        assert!(whole.contains(name), "{name}: is the test still right?");
+        assert!(!lean.contains(name), "{name} is linked");
     }
 }
 
@@ -324,5 +368,5 @@ fn an_invocation_ends_in_one_process_when_it_would_end_at_aws() {
         let timeout = lines.find_map(|line| line.strip_prefix("Timeout: "));
         timeouts.push((name, timeout.unwrap().parse().unwrap()));
     }
-    assert_eq!(timeouts, offhours::local::service::TIMEOUTS);
+    assert_eq!(timeouts, local::service::TIMEOUTS);
 }

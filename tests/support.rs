@@ -30,10 +30,8 @@ use environment::{Invoke, InvokeError, SteppedClock, aws::local_config};
 use jiff::{SignedDuration, Timestamp};
 use jsonschema::Validator;
 use lifecycle::{Event, Outcome, Report, event::Subject};
-use offhours::{
-    configuration_file,
-    local::{Local, Options, clouds::Clouds, service::News},
-};
+use local::{Local, Options, clouds::Clouds, service::News};
+use offhours::configuration_file;
 use serde_json::{Value, json};
 use store::{Store, Tables};
 use tokio::sync::mpsc;
@@ -221,15 +219,17 @@ impl World {
     ) -> Self {
         let (sender, news) = mpsc::unbounded_channel();
         let options = Options {
-            configuration: Some(configuration),
             clouds,
             data: None,
             engine_address: any_port(),
             from: Some(from),
             speed: None,
         };
+        let local = Local::start(options, sender).await.unwrap();
+        let applied = local.store().apply(&configuration, "test", from).await;
+        applied.unwrap();
         Self {
-            local: Local::start(options, sender).await.unwrap(),
+            local,
             news,
             heard: Vec::new(),
             digests: Vec::new(),

@@ -19,7 +19,8 @@ use domain::{
     record::Record,
     resource::{Power, Resource, Size},
 };
-use offhours::{configuration_file, local::engine};
+use local::engine;
+use offhours::configuration_file;
 use store::{Store, Tables};
 
 /// How many schedules the file has.

@@ -16,14 +16,13 @@ use lifecycle::{
     Outcome,
     event::{Event, Subject},
 };
-use tokio::sync::mpsc;
 
 use crate::{
     Exit,
     commands::Format,
     connection::{Functions, Session},
-    local::{service::News, view::View},
     output,
+    view::View,
 };
 
 /// Between two looks while waiting.
@@ -63,11 +62,9 @@ pub async fn carry_out(
     command: &Command,
     format: Option<Format>,
 ) -> anyhow::Result<Exit> {
-    let (sender, mut news) = mpsc::unbounded_channel();
-    let functions = session.functions(Some(sender))?;
     let mut waiting = Waiting {
         session,
-        functions: &functions,
+        functions: session.functions()?,
         direction: command.direction,
         view: format.map_or(View::None, view),
         asked: BTreeSet::new(),
@@ -80,9 +77,8 @@ pub async fn carry_out(
         by: Some(author()),
         given_at: Some(session.now),
     });
-    let report = functions.command(command.direction, invocation).await?;
-    // The report has it all: what was told on the way is in it.
-    while news.try_recv().is_ok() {}
+    let report = waiting.functions.command(command.direction, invocation);
+    let report = report.await?;
     for outcome in &report.outcomes {
         waiting.hear(outcome)?;
     }
@@ -90,7 +86,7 @@ pub async fn carry_out(
         output::remark("Nothing to do.\n");
     }
     if command.until == Until::Seen && !command.dry_run {
-        waiting.until_seen(&mut news).await?;
+        waiting.until_seen().await?;
     }
     waiting.view.finish();
     Ok(match (waiting.failed, waiting.needs_person) {
@@ -117,7 +113,7 @@ fn view(format: Format) -> View {
 /// What is waited for, and what was heard.
 struct Waiting<'a> {
     session: &'a Session,
-    functions: &'a Functions,
+    functions: Functions,
     direction: Direction,
     view: View,
     asked: BTreeSet<ResourceRef>,
@@ -164,7 +160,7 @@ impl Waiting<'_> {
 
     /// Looks until nothing that was asked for is under way any more, or Ctrl-C is pressed: what
     /// was asked for goes on without us.
-    async fn until_seen(&mut self, news: &mut mpsc::UnboundedReceiver<News>) -> anyhow::Result<()> {
+    async fn until_seen(&mut self) -> anyhow::Result<()> {
         let interrupt = tokio::signal::ctrl_c();
         tokio::pin!(interrupt);
         let began = self.session.now;
@@ -178,14 +174,8 @@ impl Waiting<'_> {
                 }
             }
             self.view.passed(self.session.clock().now());
-            if let Functions::Here(service) = self.functions {
-                service.poll_once().await?;
-            }
-            while let Ok(news) = news.try_recv() {
-                match news {
-                    News::Outcome(outcome) => self.hear(&outcome)?,
-                    News::Digest(_) => {}
-                }
+            for outcome in self.functions.look().await? {
+                self.hear(&outcome)?;
             }
             self.forget_ended(began).await?;
         }

@@ -1,6 +1,11 @@
 //! Where the commands find the service: a local store's file, or AWS.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+#[cfg(feature = "local")]
+use std::sync::Arc;
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::Context as _;
 use domain::{
@@ -8,24 +13,23 @@ use domain::{
     record::{Direction, Record},
 };
 use environment::{
-    Clock, LambdaFunctions, SteppedClock,
+    Clock, LambdaFunctions,
     aws::{self, SdkConfig},
     settings,
 };
 use jiff::Timestamp;
-use lifecycle::{Access, Providers, Report};
+use lifecycle::{Outcome, Providers, Report};
+#[cfg(feature = "local")]
+use local::{
+    file::Purpose,
+    opened::Opened,
+    service::{News, Service},
+};
 use store::{Found, Store, StoreError, Tables};
+#[cfg(feature = "local")]
 use tokio::sync::mpsc;
 
-use crate::{
-    local::{
-        clouds::Clouds,
-        engine,
-        file::{DataFile, Purpose},
-        service::{Clients, News, Service},
-    },
-    output,
-};
+use crate::output;
 
 /// Where the service's store is.
 #[derive(Debug, Clone, clap::Args)]
@@ -33,15 +37,22 @@ use crate::{
 pub struct Connection {
     /// The file of a local store, as given to `offhours local --data`; without it, AWS, found as
     /// the AWS tools find it (`AWS_PROFILE`, `AWS_REGION`, `AWS_ENDPOINT_URL`).
-    #[arg(long, value_name = "FILE", env = "OFFHOURS_DATA")]
+    #[cfg(feature = "local")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "OFFHOURS_DATA",
+        conflicts_with_all = ["profile", "region"]
+    )]
     data: Option<PathBuf>,
     /// The profile of the AWS tools' configuration to use.
-    #[arg(long, value_name = "NAME", conflicts_with = "data")]
+    #[arg(long, value_name = "NAME")]
     profile: Option<String>,
     /// The AWS region of the stack.
-    #[arg(long, value_name = "NAME", conflicts_with = "data")]
+    #[arg(long, value_name = "NAME")]
     region: Option<String>,
     /// The clouds are a cloud-simulator at this address, whose clock tells the time.
+    #[cfg(feature = "local")]
     #[arg(
         long,
         value_name = "URL",
@@ -60,21 +71,33 @@ pub struct Session {
     /// The instant at which the command was given: by the store's clock, or the simulator's.
     pub now: Timestamp,
     clock: Clock,
-    clouds: Clouds,
-    /// The clock of a simulator that is moved.
-    stepped: Option<SteppedClock>,
-    /// AWS, where the store is there.
-    aws: Option<SdkConfig>,
-    prefix: String,
-    /// A local store's file, or its copy, which is there for as long as this is.
-    _file: Option<DataFile>,
+    place: Place,
+}
+
+/// Where the store is.
+#[derive(Debug)]
+enum Place {
+    /// In a file of this machine.
+    #[cfg(feature = "local")]
+    Here(Box<Opened>),
+    /// At AWS.
+    Aws {
+        config: Box<SdkConfig>,
+        prefix: String,
+    },
 }
 
 /// The functions that carry out commands.
 #[derive(Debug)]
 pub enum Functions {
     /// In this process, on a local store.
-    Here(Arc<Service>),
+    #[cfg(feature = "local")]
+    Here {
+        /// The functions.
+        service: Arc<Service>,
+        /// What happens while they work.
+        news: mpsc::UnboundedReceiver<News>,
+    },
     /// At AWS Lambda.
     Lambda(LambdaFunctions),
 }
@@ -82,12 +105,18 @@ pub enum Functions {
 impl Functions {
     /// Invokes stop or start and waits for its report.
     pub async fn command(
-        &self,
+        &mut self,
         direction: Direction,
         invocation: Invocation,
     ) -> anyhow::Result<Report> {
         Ok(match self {
-            Self::Here(service) => service.command(direction, invocation).await?,
+            #[cfg(feature = "local")]
+            Self::Here { service, news } => {
+                let report = service.command(direction, invocation).await?;
+                // What was said on the way is in the report.
+                while news.try_recv().is_ok() {}
+                report
+            }
             Self::Lambda(lambda) => lambda.command(direction, &invocation).await?,
         })
     }
@@ -95,19 +124,69 @@ impl Functions {
     /// Asks poll-status and waits for its report.
     pub async fn ask(&self, question: Question) -> anyhow::Result<Report> {
         Ok(match self {
-            Self::Here(service) => service.ask(question).await?,
+            #[cfg(feature = "local")]
+            Self::Here { service, .. } => {
+                let report = service.ask(question).await;
+                // What poll-status invoked is done before this process ends.
+                service.finish().await;
+                report?
+            }
             Self::Lambda(lambda) => lambda.ask(&question).await?,
         })
     }
+
+    /// Looks once at what is in flight, and says what has happened since the command. Functions at
+    /// AWS look by themselves, and say nothing here.
+    pub async fn look(&mut self) -> anyhow::Result<Vec<Outcome>> {
+        match self {
+            #[cfg(feature = "local")]
+            Self::Here { service, news } => {
+                service.poll_once().await?;
+                let news = std::iter::from_fn(|| news.try_recv().ok());
+                Ok(news
+                    .filter_map(|news| match news {
+                        News::Outcome(outcome) => Some(outcome),
+                        News::Digest(_) => None,
+                    })
+                    .collect())
+            }
+            Self::Lambda(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// The functions at AWS; none for those of this process.
+    #[must_use]
+    pub fn lambda(&self) -> Option<&LambdaFunctions> {
+        match self {
+            #[cfg(feature = "local")]
+            Self::Here { .. } => None,
+            Self::Lambda(lambda) => Some(lambda),
+        }
+    }
+}
+
+/// What a command does with the store: a local one is made, if need be, or only looked at.
+#[cfg(not(feature = "local"))]
+#[derive(Debug, Clone, Copy)]
+enum Purpose {
+    Look,
+    Change,
+    Create,
 }
 
 impl Connection {
     /// To a local store's file, or to AWS as the environment has it.
+    #[cfg_attr(
+        not(feature = "local"),
+        expect(unused_variables, reason = "without local stores there is no file")
+    )]
     pub(crate) fn at(data: Option<PathBuf>) -> Self {
         Self {
+            #[cfg(feature = "local")]
             data,
             profile: None,
             region: None,
+            #[cfg(feature = "local")]
             simulate: None,
         }
     }
@@ -130,65 +209,68 @@ impl Connection {
     /// Whether a local store exists; one at AWS is taken to be there.
     #[must_use]
     pub fn is_there(&self) -> bool {
-        self.data.as_ref().is_none_or(|file| file.exists())
+        self.file().is_none_or(Path::exists)
     }
 
     /// Whether the store is a file of this machine.
     #[must_use]
     pub fn is_local(&self) -> bool {
-        self.data.is_some()
+        self.file().is_some()
     }
 
-    /// The file of a local store; nothing for AWS.
+    /// The file of a local store; none for AWS.
     #[must_use]
-    pub fn file(&self) -> String {
-        let file = self.data.as_ref();
-        file.map(|path| path.display().to_string())
-            .unwrap_or_default()
+    pub fn file(&self) -> Option<&Path> {
+        #[cfg(feature = "local")]
+        return self.data.as_deref();
+        #[cfg(not(feature = "local"))]
+        None
     }
 
     async fn session(&self, purpose: Purpose) -> anyhow::Result<Session> {
         let prefix = settings::table_prefix()?;
-        let (clouds, simulated) = match &self.simulate {
-            Some(url) => Clouds::elsewhere(url).await?,
-            None => (Clouds::Real, None),
-        };
-        let stepped = simulated.map(SteppedClock::at);
-        let clock = stepped.clone().map_or_else(Clock::machine, Clock::from);
-        let tables = Tables::prefixed(&prefix);
-        let (store, aws, file) = if let Some(path) = &self.data {
-            let file = DataFile::open(path, purpose)?;
-            (local_store(&file, tables).await?, None, Some(file))
-        } else {
-            let (profile, region) = (self.profile.as_deref(), self.region.as_deref());
-            let config = aws::config_of(profile, region).await;
-            (Store::connect(&config, tables), Some(config), None)
-        };
-        let told = store.clock().await;
-        let told = told.map_err(|error| unreachable(error, &prefix))?;
-        let now = match (&stepped, told) {
-            (None, Some(told)) => told,
-            (Some(_), _) | (None, None) => clock.now(),
-        };
+        #[cfg(feature = "local")]
+        if let Some(path) = &self.data {
+            return self.here(path, purpose, &prefix).await;
+        }
+        #[cfg(not(feature = "local"))]
+        let _ = purpose;
+        let (profile, region) = (self.profile.as_deref(), self.region.as_deref());
+        let config = aws::config_of(profile, region).await;
+        let store = Store::connect(&config, Tables::prefixed(&prefix));
+        let clock = Clock::machine();
+        let theirs = store.clock().await;
+        let theirs = theirs.map_err(|error| unreachable(error, &prefix))?;
         Ok(Session {
             store,
-            now,
+            now: theirs.unwrap_or_else(|| clock.now()),
             clock,
-            clouds,
-            stepped,
-            aws,
-            prefix,
-            _file: file,
+            place: Place::Aws {
+                config: Box::new(config),
+                prefix,
+            },
         })
     }
-}
 
-async fn local_store(file: &DataFile, tables: Tables) -> anyhow::Result<Store> {
-    let address = engine::serve(Some(&file.path()), ([127, 0, 0, 1], 0).into()).await?;
-    let store = Store::connect(&aws::local_config(&format!("http://{address}")), tables);
-    let made = store.create_tables().await;
-    made.with_context(|| format!("cannot use the store at {}", file.path().display()))?;
-    Ok(store)
+    #[cfg(feature = "local")]
+    async fn here(&self, path: &Path, purpose: Purpose, prefix: &str) -> anyhow::Result<Session> {
+        let simulator = self.simulate.as_deref();
+        let opened = Opened::open(path, purpose, simulator, Tables::prefixed(prefix)).await?;
+        if opened.is_copy() {
+            output::remark(&format!(
+                "note: {} may only be read: this shows a copy of it as it is now\n",
+                path.display()
+            ));
+        }
+        let mut session = Session {
+            store: opened.store().clone(),
+            now: opened.clock().now(),
+            clock: opened.clock().clone(),
+            place: Place::Here(Box::new(opened)),
+        };
+        session.now = session.tell_time().await?;
+        Ok(session)
+    }
 }
 
 /// Why the store does not answer, and what to do about it.
@@ -216,53 +298,47 @@ impl Session {
     /// Whether a simulator's clock tells the time.
     #[must_use]
     pub fn is_simulated(&self) -> bool {
-        self.stepped.is_some()
-    }
-
-    /// AWS, where the store is there.
-    #[must_use]
-    pub fn aws(&self) -> Option<&SdkConfig> {
-        self.aws.as_ref()
-    }
-
-    /// The functions. In this process they send what happens to `news`.
-    pub fn functions(
-        &self,
-        news: Option<mpsc::UnboundedSender<News>>,
-    ) -> anyhow::Result<Functions> {
-        if let Some(config) = &self.aws {
-            return Ok(Functions::Lambda(LambdaFunctions::of_stack(
-                config,
-                &self.prefix,
-            )));
+        match &self.place {
+            #[cfg(feature = "local")]
+            Place::Here(opened) => opened.is_simulated(),
+            Place::Aws { .. } => false,
         }
-        Ok(Functions::Here(Service::new(
-            self.store.clone(),
-            Clients::of(&self.clouds)?,
-            self.clock.clone(),
-            self.stepped.clone(),
-            news,
-        )))
     }
 
-    /// Clients for the accounts, to look alone; only a local store's commands hold tokens.
-    pub fn providers(&self) -> anyhow::Result<Providers> {
-        Ok(Providers::new(
-            Access::Read,
-            self.clouds.tokens()?,
-            self.clouds.endpoints()?,
-            provider::http_client()?,
-        ))
+    /// The functions, here or at AWS.
+    pub fn functions(&self) -> anyhow::Result<Functions> {
+        Ok(match &self.place {
+            #[cfg(feature = "local")]
+            Place::Here(opened) => {
+                let (service, news) = opened.functions()?;
+                Functions::Here { service, news }
+            }
+            Place::Aws { config, prefix } => {
+                Functions::Lambda(LambdaFunctions::of_stack(config, prefix))
+            }
+        })
+    }
+
+    /// Clients for the accounts, which only read; none for a store at AWS, for only a local
+    /// store's commands hold tokens.
+    pub fn providers(&self) -> anyhow::Result<Option<Providers>> {
+        match &self.place {
+            #[cfg(feature = "local")]
+            Place::Here(opened) => Ok(Some(opened.providers()?)),
+            Place::Aws { .. } => Ok(None),
+        }
     }
 
     /// The present instant, told anew: by the store's clock, or the simulator's.
     pub async fn tell_time(&self) -> anyhow::Result<Timestamp> {
-        if let (Some(stepped), Some(now)) = (&self.stepped, self.clouds.clock().await?) {
-            stepped.advance_to(now);
-            return Ok(stepped.now());
+        #[cfg(feature = "local")]
+        if let Place::Here(opened) = &self.place
+            && let Some(now) = opened.simulated_now().await?
+        {
+            return Ok(now);
         }
-        let told = self.store.clock().await?;
-        Ok(told.unwrap_or_else(|| self.clock.now()))
+        let theirs = self.store.clock().await?;
+        Ok(theirs.unwrap_or_else(|| self.clock.now()))
     }
 
     /// Lets real time pass, for a person who reads: a simulator's clock is not moved by it.
@@ -272,15 +348,14 @@ impl Session {
 
     /// Lets time pass: real time, or that of a simulator whose clock is moved.
     pub async fn wait(&self, duration: Duration) -> anyhow::Result<()> {
-        match &self.stepped {
-            None => self.clock.sleep(duration).await,
-            Some(stepped) => {
-                let to = self.clock.now() + duration;
-                self.clouds.advance_to(to).await?;
-                stepped.advance_to(to);
+        match &self.place {
+            #[cfg(feature = "local")]
+            Place::Here(opened) => opened.wait(duration).await,
+            Place::Aws { .. } => {
+                self.clock.sleep(duration).await;
+                Ok(())
             }
         }
-        Ok(())
     }
 }
 

@@ -22,10 +22,14 @@ impl Exit {
     /// How a command ends that failed with this error.
     #[must_use]
     pub fn of(error: &anyhow::Error) -> Self {
-        let is_usage = error
-            .chain()
-            .any(|cause| cause.is::<UsageError>() || cause.is::<LoadError>());
-        if is_usage {
+        let is_usage = |cause: &(dyn std::error::Error + 'static)| {
+            #[cfg(feature = "local")]
+            if cause.is::<local::Unusable>() {
+                return true;
+            }
+            cause.is::<UsageError>() || cause.is::<LoadError>()
+        };
+        if error.chain().any(is_usage) {
             Self::BadUsage
         } else {
             Self::Failed

@@ -9,9 +9,10 @@ use domain::{
 };
 use environment::aws;
 use jiff::Timestamp;
+use local::engine;
 use store::{Ending, HistoryEntry, Store, Tables};
 
-use crate::{configuration_file, local::engine};
+use crate::configuration_file;
 
 /// `15 19:00`: a day of June and a time.
 pub(crate) fn at(text: &str) -> Timestamp {

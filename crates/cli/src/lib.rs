@@ -14,7 +14,6 @@ mod fixtures;
 pub mod hours;
 mod import;
 mod listing;
-pub mod local;
 pub mod output;
 mod progress;
 mod remedies;
@@ -26,6 +25,7 @@ mod state;
 mod table;
 pub mod time;
 pub mod time_range;
+pub mod view;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clap_complete::CompleteEnv;
@@ -35,8 +35,8 @@ pub use exit::Exit;
 
 use commands::{
     apply as apply_command, approve, by_hand, completions, doctor as doctor_command, export,
-    forget, history, hours as hours_command, import as import_command, list,
-    local as local_command, log, overrides, preview, schema, status, validate, why,
+    forget, history, hours as hours_command, import as import_command, list, log, overrides,
+    preview, schema, status, validate, why,
 };
 use domain::record::Direction;
 
@@ -85,7 +85,8 @@ enum Command {
     Forget(forget::Args),
     History(history::Args),
     Hours(hours_command::Args),
-    Local(Box<local_command::Args>),
+    #[cfg(feature = "local")]
+    Local(Box<commands::local::Args>),
     Completions(completions::Args),
     Doctor(doctor_command::Args),
 }
@@ -126,7 +127,8 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::Preview(args) => wait_for(preview::run(args, clock.now())),
         Command::Apply(args) => wait_for(apply_command::run(args)),
         Command::Log(args) => wait_for(log::run(args)),
-        Command::Local(args) => wait_for_own_end(local_command::run(args)),
+        #[cfg(feature = "local")]
+        Command::Local(args) => wait_for_own_end(commands::local::run(args)),
         Command::List(args) => wait_for(list::run(args)),
         Command::Status(args) if args.watches() => wait_for_own_end(status::run(args)),
         Command::Status(args) => wait_for(status::run(args)),

@@ -11,7 +11,7 @@ use anstyle::AnsiColor;
 use domain::schedule::Wish;
 use serde::Serialize;
 
-use crate::{configuration_file::LoadError, local::file::advice, table::wrap};
+use crate::{configuration_file::LoadError, table::wrap};
 
 /// Writes a result to standard output. A reader that has gone away is a quiet end.
 pub fn print(text: &str) -> io::Result<()> {
@@ -52,7 +52,8 @@ pub fn report(error: &anyhow::Error) {
     }
     let words = environment::in_words(error.as_ref());
     remark(&format!("error: {words}\n"));
-    if let Some(advice) = advice(&words) {
+    #[cfg(feature = "local")]
+    if let Some(advice) = local::file::advice(&words) {
         remark(&format!("  {advice}\n"));
     }
 }

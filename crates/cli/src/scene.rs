@@ -22,9 +22,10 @@ use domain::{
 use environment::{Clock, SteppedClock};
 use jiff::Timestamp;
 use lifecycle::{Access, Providers};
+use local::clouds::Clouds;
 use store::{Head, InForce};
 
-use crate::{configuration_file, doctor::store::Known, local::clouds::Clouds};
+use crate::{configuration_file, doctor::store::Known};
 
 /// Two accounts, and the schedule `office`: Monday to Friday, 08:00 to 18:00 UTC.
 pub(crate) const OFFICE: &str = r#"

@@ -12,7 +12,7 @@ use lifecycle::report::Trial;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::connection::{Functions, Session};
+use crate::connection::Session;
 
 /// What one account's list showed.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -56,11 +56,11 @@ pub async fn try_accounts(
     if accounts.is_empty() {
         return Ok(Vec::new());
     }
-    let functions = session.functions(None)?;
-    let (elsewhere, tried): (BTreeMap<_, _>, BTreeMap<_, _>) =
-        accounts.clone().into_iter().partition(|(_, account)| {
-            matches!(functions, Functions::Lambda(_)) && account.url.is_some()
-        });
+    let functions = session.functions()?;
+    let (elsewhere, tried): (BTreeMap<_, _>, BTreeMap<_, _>) = accounts
+        .clone()
+        .into_iter()
+        .partition(|(_, account)| functions.lambda().is_some() && account.url.is_some());
     let report = functions.ask(Question::Try(tried)).await?;
     let untried = elsewhere.into_keys().map(|account| Trial {
         account,

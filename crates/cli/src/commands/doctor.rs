@@ -5,7 +5,7 @@ use anstyle::{AnsiColor, Effects};
 use super::Format;
 use crate::{
     Exit,
-    connection::{Connection, Functions, Session},
+    connection::{Connection, Session},
     doctor::{
         Check, Finding, Verdict, accounts, clock, functions, records, rules,
         store::{self, Known},
@@ -67,14 +67,13 @@ async fn examine(session: &Session, args: &Args, telling: &mut Telling) -> anyho
     telling.tell(store::unreadable(&known))?;
     telling.tell(store::configuration(&known, now))?;
     telling.tell([store_clock(session).await])?;
-    if let Some(lambda) = functions(session)? {
-        telling.tell(functions::at_aws(&lambda).await)?;
-        telling.tell(accounts::at_aws(&lambda, &known).await)?;
+    if let Some(lambda) = session.functions()?.lambda() {
+        telling.tell(functions::at_aws(lambda).await)?;
+        telling.tell(accounts::at_aws(lambda, &known).await)?;
         telling.tell(accounts::noted_rates(&known, now))?;
-    } else {
-        let file = args.connection.file();
-        telling.tell([functions::here(&known.states, &file, now)])?;
-        let providers = session.providers()?;
+    }
+    if let (Some(file), Some(providers)) = (args.connection.file(), session.providers()?) {
+        telling.tell([functions::here(&known.states, file, now)])?;
         for name in known.in_force.configuration.accounts.keys() {
             telling.tell(accounts::here(&providers, name, &known, session.clock()).await)?;
         }
@@ -82,17 +81,6 @@ async fn examine(session: &Session, args: &Args, telling: &mut Telling) -> anyho
     telling.tell(accounts::inventories(&known, now))?;
     telling.tell(records::check(&known, now))?;
     telling.tell(rules::check(&known, now))
-}
-
-/// The functions at AWS; none on a local store.
-fn functions(session: &Session) -> anyhow::Result<Option<environment::LambdaFunctions>> {
-    if session.aws().is_none() {
-        return Ok(None);
-    }
-    Ok(match session.functions(None)? {
-        Functions::Lambda(lambda) => Some(lambda),
-        Functions::Here(_) => None,
-    })
 }
 
 async fn store_clock(session: &Session) -> Finding {

@@ -27,7 +27,7 @@ use wildmatch::WildMatch;
 use super::Format;
 use crate::{
     Exit, candidates,
-    connection::{Connection, Functions, Session, all_records, readable},
+    connection::{Connection, Session, all_records, readable},
     exit::UsageError,
     listing::{Failure, Listing, Spinners, at_providers},
     output::{self, Style},
@@ -165,10 +165,9 @@ async fn listing(
     };
     let mut records = all_records(&session.store).await?;
     records.retain(|record| accounts.contains(&record.reference.account));
-    if args.connection.is_local() && !args.refresh {
+    if let Some(providers) = session.providers()?.filter(|_| !args.refresh) {
         let spinners = Spinners::of(accounts);
         let read = |account: &AccountName, more| spinners.read(account, more);
-        let providers = session.providers()?;
         let configuration = &in_force.configuration;
         let clock = session.clock();
         let listing = at_providers(&providers, configuration, records, clock, accounts, &read);
@@ -187,12 +186,8 @@ async fn refresh(session: &Session, accounts: &[AccountName]) -> anyhow::Result<
         return Ok(Vec::new());
     }
     let spinners = Spinners::waiting(accounts);
-    let functions = session.functions(None)?;
+    let functions = session.functions()?;
     let report = functions.ask(Question::Inventory(accounts.to_vec())).await;
-    if let Functions::Here(service) = functions {
-        // What was found to be forced is asked of stop before this process ends.
-        service.finish().await;
-    }
     spinners.finish();
     Ok(failures(&report?))
 }

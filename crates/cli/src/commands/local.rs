@@ -10,23 +10,26 @@ use std::{
 };
 
 use anyhow::Context as _;
-use cloud_simulator::Fleet;
-use domain::configuration::Configuration;
+use domain::{
+    configuration::{Configuration, Generation},
+    decision::Rules,
+};
 use futures_util::poll;
 use jiff::{SignedDuration, Timestamp};
+use local::{Fleet, Local, Options, clouds::Clouds, file::Lock, service::News};
 use store::Store;
 use tokio::sync::mpsc;
 
 use super::Format;
 use crate::{
     Exit,
-    configuration_file::{self, Listed},
+    apply::consequences::Consequences,
+    configuration_file::{self, Listed, count},
+    connection::all_records,
     exit::UsageError,
-    local::{
-        Local, Options, clouds::Clouds, file::Lock, service::News, summary::Summary, view::View,
-    },
     output::{self, Style},
     time::Length,
+    view::{View, summary::Summary},
 };
 
 /// The configuration of the demonstration, for who has none yet.
@@ -122,7 +125,6 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let (clouds, from) = clouds(args, configuration.as_ref()).await?;
     let (sender, mut news) = mpsc::unbounded_channel();
     let options = Options {
-        configuration,
         clouds,
         data: args.data.clone(),
         engine_address: args.store_address,
@@ -135,6 +137,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         Some(address) => Local::start_on(address, options, sender).await?,
         None => Local::start(options, sender).await?,
     };
+    put_into_force(local.store(), configuration, local.now()).await?;
     point_out_difference(args, local.store()).await?;
     if args.no_timers {
         return serve(&local).await;
@@ -190,6 +193,53 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     view.finish();
     conclude(args, &local, summary).await?;
     Ok(Exit::Done)
+}
+
+/// Applies a configuration unless the stored one says the same, or it would leave resources
+/// behind that are held stopped: `offhours apply` asks what becomes of those.
+async fn put_into_force(
+    store: &Store,
+    wanted: Option<Configuration>,
+    now: Timestamp,
+) -> anyhow::Result<()> {
+    let in_force = store.in_force().await?;
+    let stored = &in_force.configuration;
+    let is_stored = stored.generation.0 > 0;
+    let Some(mut wanted) = wanted else {
+        anyhow::ensure!(is_stored, nothing_to_run());
+        return Ok(());
+    };
+    if is_stored && stored.says_the_same(&wanted) {
+        return Ok(());
+    }
+    wanted.generation = Generation(stored.generation.0 + 1);
+    let overrides = in_force.overrides.renamed(&wanted);
+    let new = Rules {
+        configuration: &wanted,
+        overrides: &overrides,
+    };
+    let records = all_records(store).await?;
+    let stranded = Consequences::of(&records, in_force.rules(), new, now).stranded;
+    if let Some(first) = stranded.first() {
+        return Err(UsageError(format!(
+            "this configuration would leave {} behind, held stopped, {} for one: `offhours apply` \
+             with --restore or --leave decides what becomes of them",
+            count(stranded.len(), "resource"),
+            first.resource,
+        ))
+        .into());
+    }
+    wanted.generation = stored.generation;
+    store.apply(&wanted, "offhours local", now).await?;
+    Ok(())
+}
+
+fn nothing_to_run() -> UsageError {
+    UsageError(
+        "no configuration was ever applied to this store: `offhours apply` puts one into force, \
+         and --config FILE does so here"
+            .to_owned(),
+    )
 }
 
 /// What only one process may work on at a time: the store's file, and a simulator's clock.

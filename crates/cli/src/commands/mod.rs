@@ -11,6 +11,7 @@ pub mod history;
 pub mod hours;
 pub mod import;
 pub mod list;
+#[cfg(feature = "local")]
 pub mod local;
 pub mod log;
 pub mod overrides;

@@ -10,6 +10,8 @@ use domain::{
     schedule::{Schedule, Wish},
 };
 use jiff::{Timestamp, tz::TimeZone};
+#[cfg(feature = "local")]
+use local::clouds::Clouds;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -18,7 +20,6 @@ use crate::{
     Exit, candidates,
     configuration_file::{self, Listed},
     exit::UsageError,
-    local::clouds::Clouds,
     output::{self, Style},
     resolve::nearest::exists,
     table::{Cell, Column, Table},
@@ -55,6 +56,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["ahead", "format"])]
     week: bool,
     /// Take the current time from the cloud-simulator at this address.
+    #[cfg(feature = "local")]
     #[arg(
         long,
         value_name = "URL",
@@ -80,11 +82,12 @@ pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
             schedules.iter().filter(is_wanted).collect()
         }
     };
-    let simulated = match &args.simulate {
-        Some(url) if args.at.is_none() => Clouds::elsewhere(url).await?.1,
-        Some(_) | None => None,
+    #[cfg(feature = "local")]
+    let now = match &args.simulate {
+        Some(url) if args.at.is_none() => Clouds::elsewhere(url).await?.1.unwrap_or(now),
+        Some(_) | None => now,
     };
-    let at = instant(args.at, &chosen, simulated.unwrap_or(now))?;
+    let at = instant(args.at, &chosen, now)?;
     if args.week {
         for (number, (name, rule)) in chosen.into_iter().enumerate() {
             let drawn = week::draw(name, &rule.schedule, at, Style::of_stdout())?;

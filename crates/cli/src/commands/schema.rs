@@ -8,8 +8,8 @@ use super::{
     validate, why,
 };
 use crate::{
-    Exit, configuration_file::written::File, doctor::Finding, hours::Report, local::view::Line,
-    output, shape,
+    Exit, configuration_file::written::File, doctor::Finding, hours::Report, output, shape,
+    view::Line,
 };
 
 /// Prints the JSON schema of the configuration, or of what a command prints as JSON.

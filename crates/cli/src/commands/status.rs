@@ -109,7 +109,7 @@ impl Args {
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let session = args.connection.open().await?;
     let functions = if args.live {
-        Some(session.functions(None)?)
+        Some(session.functions()?)
     } else {
         None
     };

@@ -1,6 +1,6 @@
 //! The functions that do the work: at AWS, or as one process on a local store.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path};
 
 use domain::{
     AccountName,
@@ -18,12 +18,13 @@ use crate::time::ago;
 /// On a local store nothing runs by itself: the last inventory tells whether something does.
 pub(crate) fn here(
     states: &BTreeMap<AccountName, AccountState>,
-    file: &str,
+    file: &Path,
     now: Timestamp,
 ) -> Finding {
     let run = format!(
-        "`offhours local --data {file}` must run: commands look and act once, and no edge is \
-         handled without it"
+        "`offhours local --data {}` must run: commands look and act once, and no edge is \
+         handled without it",
+        file.display()
     );
     match states.values().filter_map(|state| state.tried_at).max() {
         Some(at) if now.duration_since(at) <= INVENTORY_INTERVAL * 2 => Finding::ok(
@@ -137,7 +138,7 @@ mod tests {
             (Some(now - minutes(11)), Verdict::Problem),
             (None, Verdict::Problem),
         ] {
-            let finding = here(&tried(at), "my.db", now);
+            let finding = here(&tried(at), Path::new("my.db"), now);
             assert_eq!(finding.verdict, verdict, "{finding:?}");
             let remedy = finding.remedy.unwrap_or_default();
             let names_it = remedy.contains("offhours local --data my.db");

@@ -190,12 +190,12 @@ mod tests {
         schedule::Wish,
     };
     use environment::aws::local_config;
+    use local::engine;
     use store::Tables;
 
     use super::*;
     use crate::{
         doctor::Verdict,
-        local::engine,
         scene::{OFFICE, configuration as configured, monday, web},
     };
 

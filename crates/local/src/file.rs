@@ -12,7 +12,7 @@ use anyhow::Context as _;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tempfile::TempDir;
 
-use crate::{exit::UsageError, output};
+use crate::Unusable;
 
 /// The tables in which the engine keeps the names of all others.
 const ENGINE_TABLES: [&str; 2] = ["_config", "_tables"];
@@ -50,7 +50,7 @@ impl DataFile {
         if is_new(path)? {
             return match purpose {
                 Purpose::Create => Ok(writable),
-                Purpose::Look | Purpose::Change => Err(UsageError(format!(
+                Purpose::Look | Purpose::Change => Err(Unusable(format!(
                     "there is no store at {}: `offhours apply --data {0}` makes one",
                     path.display()
                 ))
@@ -80,6 +80,12 @@ impl DataFile {
         }
     }
 
+    /// Whether a copy stands in for a file that may only be read.
+    #[must_use]
+    pub fn is_copy(&self) -> bool {
+        self.copy.is_some()
+    }
+
     fn copied(path: &Path) -> anyhow::Result<Self> {
         let directory = tempfile::tempdir()?;
         let copied = Self {
@@ -103,10 +109,6 @@ impl DataFile {
         let connection = Connection::open(copied.path())?;
         let tables = try_to_write(&connection).map_err(|error| refusal(path, error))?;
         check_tables(path, &tables)?;
-        output::remark(&format!(
-            "note: {} may only be read: this shows a copy of it as it is now\n",
-            path.display()
-        ));
         Ok(copied)
     }
 }
@@ -129,7 +131,7 @@ fn is_new(path: &Path) -> anyhow::Result<bool> {
     match fs::metadata(path) {
         Ok(found) if found.is_dir() => {
             let message = format!("{} is a folder: name the file of a store", path.display());
-            Err(UsageError(message).into())
+            Err(Unusable(message).into())
         }
         Ok(found) => Ok(found.len() == 0),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -139,7 +141,7 @@ fn is_new(path: &Path) -> anyhow::Result<bool> {
             match folder.filter(|folder| !folder.is_dir()) {
                 Some(folder) => {
                     let message = format!("there is no folder {}", folder.display());
-                    Err(UsageError(message).into())
+                    Err(Unusable(message).into())
                 }
                 None => Ok(true),
             }
@@ -171,12 +173,12 @@ fn may_not_write(error: &rusqlite::Error) -> bool {
 }
 
 /// Refuses a database that holds something else than a store.
-fn check_tables(path: &Path, tables: &BTreeSet<String>) -> Result<(), UsageError> {
+fn check_tables(path: &Path, tables: &BTreeSet<String>) -> Result<(), Unusable> {
     let is_store = ENGINE_TABLES.iter().any(|table| tables.contains(*table));
     let Some(foreign) = tables.iter().find(|_| !is_store) else {
         return Ok(());
     };
-    Err(UsageError(format!(
+    Err(Unusable(format!(
         "{} is a database of something else (it has a table `{foreign}`), and was left as it is: \
          name another file",
         path.display()
@@ -190,7 +192,7 @@ fn refusal(path: &Path, error: rusqlite::Error) -> anyhow::Error {
         Some(ErrorCode::NotADatabase) => {
             let message =
                 format!("{file} is not a store, and was left as it is: name another file");
-            return UsageError(message).into();
+            return Unusable(message).into();
         }
         Some(ErrorCode::DatabaseCorrupt) => format!(
             "the store at {file} is damaged: put a copy of it in its place, or move it away and \
@@ -267,7 +269,7 @@ impl Lock {
                 file,
                 path: path.to_owned(),
             })),
-            Err(TryLockError::WouldBlock) => Err(UsageError(has_it.to_owned()).into()),
+            Err(TryLockError::WouldBlock) => Err(Unusable(has_it.to_owned()).into()),
             Err(TryLockError::Error(_)) => Ok(None),
         }
     }

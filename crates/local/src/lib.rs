@@ -1,5 +1,5 @@
 //! The whole service in one process: the four handlers on a timer, the store on an embedded
-//! engine, the clouds real or simulated, the clock real or stepped.
+//! engine, the clouds real or simulated, the clock real or stepped. Prints nothing.
 //!
 //! The handlers get the same JSON events as at AWS, the store is spoken to over DynamoDB's
 //! protocol and the clouds over HTTP: what runs here is what runs there.
@@ -7,17 +7,12 @@
 pub mod clouds;
 pub mod engine;
 pub mod file;
+pub mod opened;
 pub mod service;
-pub mod summary;
-pub mod view;
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use domain::{
-    configuration::{Configuration, Generation},
-    decision::Rules,
-};
 use environment::{Clock, SteppedClock, Tokens, aws};
 use jiff::{SignedDuration, Timestamp};
 use provider::Endpoints;
@@ -28,16 +23,16 @@ use clouds::Clouds;
 use file::{DataFile, Purpose};
 use service::{Clients, News, Service};
 
-use crate::{
-    apply::consequences::Consequences, configuration_file::count, connection::all_records,
-    exit::UsageError,
-};
+pub use cloud_simulator::Fleet;
+
+/// A file or an address that cannot be used as it was named: what is wrong, and what to do instead.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unusable(pub String);
 
 /// What the service in one process is made of.
 #[derive(Debug)]
 pub struct Options {
-    /// The configuration to apply before the first tick; none for the one that is stored.
-    pub configuration: Option<Configuration>,
     /// The clouds.
     pub clouds: Clouds,
     /// Where the store keeps its data; in memory if nowhere.
@@ -70,8 +65,7 @@ struct Began {
 }
 
 impl Local {
-    /// Starts the engine and the simulated clouds, and applies the configuration, if there is one
-    /// and it differs from what is stored. What happens later goes into `news`.
+    /// Starts the engine and the simulated clouds. What happens later goes into `news`.
     pub async fn start(
         options: Options,
         news: mpsc::UnboundedSender<News>,
@@ -102,7 +96,6 @@ impl Local {
             .create_tables()
             .await
             .context("cannot make the tables")?;
-        apply(&store, options.configuration, clock.now()).await?;
         let clients = Clients::of(&clouds)?;
         Ok(Self {
             service: Service::new(store, clients, clock, stepped.clone(), Some(news)),
@@ -234,51 +227,8 @@ fn next_tick(now: Timestamp) -> Timestamp {
     Timestamp::from_second(seconds).unwrap_or(now)
 }
 
-/// Applies a configuration unless the stored one says the same, or it would leave resources
-/// behind that are held stopped: `offhours apply` asks what becomes of those.
-async fn apply(store: &Store, wanted: Option<Configuration>, now: Timestamp) -> anyhow::Result<()> {
-    let in_force = store.in_force().await?;
-    let stored = &in_force.configuration;
-    let is_stored = stored.generation.0 > 0;
-    let Some(mut wanted) = wanted else {
-        anyhow::ensure!(is_stored, nothing_to_run());
-        return Ok(());
-    };
-    if is_stored && stored.says_the_same(&wanted) {
-        return Ok(());
-    }
-    wanted.generation = Generation(stored.generation.0 + 1);
-    let overrides = in_force.overrides.renamed(&wanted);
-    let new = Rules {
-        configuration: &wanted,
-        overrides: &overrides,
-    };
-    let records = all_records(store).await?;
-    let stranded = Consequences::of(&records, in_force.rules(), new, now).stranded;
-    if let Some(first) = stranded.first() {
-        return Err(UsageError(format!(
-            "this configuration would leave {} behind, held stopped, {} for one: `offhours apply` \
-             with --restore or --leave decides what becomes of them",
-            count(stranded.len(), "resource"),
-            first.resource,
-        ))
-        .into());
-    }
-    wanted.generation = stored.generation;
-    store.apply(&wanted, "offhours local", now).await?;
-    Ok(())
-}
-
-fn nothing_to_run() -> UsageError {
-    UsageError(
-        "no configuration was ever applied to this store: `offhours apply` puts one into force, \
-         and --config FILE does so here"
-            .to_owned(),
-    )
-}
-
 /// Tokens and addresses where the clouds are real.
-pub(crate) fn real_clouds() -> anyhow::Result<(Tokens, Endpoints)> {
+fn real_clouds() -> anyhow::Result<(Tokens, Endpoints)> {
     use environment::settings::{DIGITALOCEAN_URL, HETZNER_URL, optional};
     let endpoints = Endpoints::checked(
         optional(DIGITALOCEAN_URL).as_deref(),

@@ -98,7 +98,7 @@ impl Clouds {
     }
 
     /// Lets simulated clouds in this process listen.
-    pub(crate) async fn start(self, clock: &Clock) -> anyhow::Result<Self> {
+    pub async fn start(self, clock: &Clock) -> anyhow::Result<Self> {
         let Self::Simulated {
             fleet,
             address,
@@ -143,7 +143,8 @@ impl Clouds {
         }
     }
 
-    pub(crate) fn endpoints(&self) -> anyhow::Result<Endpoints> {
+    /// Where they are asked.
+    pub fn endpoints(&self) -> anyhow::Result<Endpoints> {
         match self.url() {
             Some(url) => Ok(Endpoints {
                 digitalocean: url.clone(),
@@ -153,7 +154,8 @@ impl Clouds {
         }
     }
 
-    pub(crate) fn tokens(&self) -> anyhow::Result<Tokens> {
+    /// The accounts' tokens: the fleet's, or the environment's.
+    pub fn tokens(&self) -> anyhow::Result<Tokens> {
         match self {
             Self::Listening { tokens, .. } => Ok(Tokens::known(tokens.iter().cloned())),
             Self::Real | Self::Simulated { .. } | Self::Elsewhere { .. } => {

@@ -1,5 +1,7 @@
 //! Showing what happens as it happens: lines and bars for people, JSON lines for programs.
 
+pub mod summary;
+
 use std::{collections::HashMap, io};
 
 use domain::{ResourceRef, digest::Digest, record::Direction};
@@ -12,7 +14,8 @@ use lifecycle::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::summary::Summary;
+use summary::Summary;
+
 use crate::{
     output,
     progress::{bars, forget_echo},
