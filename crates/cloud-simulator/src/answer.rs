@@ -147,7 +147,7 @@ fn digitalocean_words(status: u16) -> (&'static str, &'static str) {
 /// The codes of HZSPEC2's table; 415 is an assumption.
 fn hetzner_words(status: u16) -> (&'static str, &'static str) {
     match status {
-        400 => ("json_error", "the body is no valid JSON"),
+        400 => ("json_error", "the body is not valid JSON"),
         401 => ("unauthorized", "unable to authenticate"),
         403 => ("forbidden", "insufficient permissions for this request"),
         404 => ("not_found", "resource not found"),

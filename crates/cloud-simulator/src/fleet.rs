@@ -472,7 +472,7 @@ fn default_server_type() -> String {
 /// A fleet that cannot be.
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
-    /// The text is no TOML, or does not describe a fleet. The message shows the line.
+    /// The text is not TOML, or does not describe a fleet. The message shows the line.
     #[error("{0}")]
     Syntax(toml::de::Error),
     /// What it describes cannot be.

@@ -151,7 +151,7 @@ fn index_of(world: &World, name: &AccountName) -> Option<usize> {
 fn status<T: DeserializeOwned>(word: &str) -> Result<T, PersonError> {
     serde_json::from_value(Value::from(word)).map_err(|_| PersonError::Refused {
         status: 422,
-        message: format!("`{word}` is no status"),
+        message: format!("unknown status `{word}`"),
     })
 }
 

@@ -270,9 +270,7 @@ impl Datacenter {
 
 /// A datacenter's name that is not among the allowed ones.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{0}` is no datacenter that can be scanned: write fsn1-dc14, nbg1-dc3, hel1-dc2, ash-dc1 or hil-dc1"
-)]
+#[error("unknown datacenter `{0}`: expected fsn1-dc14, nbg1-dc3, hel1-dc2, ash-dc1 or hil-dc1")]
 pub struct UnknownDatacenter(pub String);
 
 impl FromStr for Datacenter {
@@ -301,7 +299,7 @@ pub enum TokenReference {
     Env(String),
 }
 
-/// A token reference that is none. The text is not repeated, for it may be a token.
+/// Not a valid token reference. The text is not repeated, for it may be a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a token is named by where it is kept, ssm:/PATH/NAME or env:VARIABLE, and never written here"
@@ -478,10 +476,10 @@ enum PatternSubject {
     Tag,
 }
 
-/// A pattern that is none.
+/// Not a valid pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no pattern: write a reference such as do-main/droplet/*, name:*prod* or tag:production"
+    "invalid pattern `{0}`: write a reference such as do-main/droplet/*, name:*prod* or tag:production"
 )]
 pub struct PatternError(pub String);
 

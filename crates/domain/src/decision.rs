@@ -118,7 +118,7 @@ pub enum LeaveReason {
     #[error("the latest edge has been handled")]
     Handled,
     /// The schedule has no wish now.
-    #[error("the schedule has no wish now")]
+    #[error("its schedule wants nothing now")]
     NoWish,
 }
 

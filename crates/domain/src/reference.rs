@@ -20,7 +20,7 @@ const REFERENCE_PATTERN: &str = "^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?/((droplet|
 pub enum NameError {
     /// The text breaks the grammar of names.
     #[error(
-        "`{0}` is not a name: 1 to 63 of a-z, 0-9, `-` and `_`, with a letter or digit at both ends"
+        "invalid name `{0}`: expected 1 to 63 of a-z, 0-9, `-` and `_`, with a letter or digit at both ends"
     )]
     Malformed(String),
     /// The word is taken: `offhours:off` is the opt-out tag.
@@ -282,7 +282,7 @@ pub enum ReferenceError {
         /// The word in the place of the kind.
         kind: String,
     },
-    /// The account's part is no name.
+    /// The account's part is not a valid name.
     #[error("`{reference}` does not begin with an account's name")]
     Account {
         /// The whole text.

@@ -480,7 +480,7 @@ fn pool_update(change: &Change) -> Option<schema::PoolUpdate<'_>> {
     })
 }
 
-/// A word that we do not know is no proof of an end: the action counts as under way.
+/// An unknown word proves no end: the action counts as under way.
 fn logged(action: &schema::Action) -> LoggedAction {
     LoggedAction {
         id: ActionId(action.id),

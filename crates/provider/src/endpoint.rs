@@ -21,7 +21,7 @@ pub struct Base(Url);
 /// password.
 #[derive(Debug, thiserror::Error)]
 pub enum EndpointError {
-    /// The text is no address.
+    /// The text is not an address.
     #[error("base address is not a URL")]
     NotAUrl(#[source] <Url as FromStr>::Err),
     /// Anybody on the way could read the token.

@@ -219,7 +219,7 @@ fn server_id(id: &ResourceId) -> Result<&ServerId, ProviderError> {
     }
 }
 
-/// A word that we do not know is no proof of an end: the action counts as under way.
+/// An unknown word proves no end: the action counts as under way.
 fn logged(action: &schema::Action) -> LoggedAction {
     LoggedAction {
         id: ActionId(action.id),

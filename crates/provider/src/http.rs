@@ -294,7 +294,7 @@ impl Http {
     }
 }
 
-/// What an answer that is no success asks of us.
+/// What an unsuccessful answer asks of us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Disposition {
     RateLimited,
@@ -383,7 +383,7 @@ impl Disposition {
             401 => return Self::TokenRefused,
             429 => return Self::RateLimited,
             500.. => return Self::Unavailable,
-            // A gateway's page is no refusal, and a wrong address's 404 makes nothing disappear.
+            // A gateway's page is not a refusal, and a wrong address's 404 makes nothing disappear.
             400..=499 if is_worded => {}
             _ => return Self::NotUnderstood,
         }

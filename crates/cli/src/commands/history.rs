@@ -525,7 +525,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
             assert!(error.is::<UsageError>(), "{error:?}");
             assert!(error.to_string().contains(expected), "{error}");
         }
-        // A known name of which nothing was done is no mistake.
+        // A known name with no history is not a mistake.
         assert_eq!(lines(&found("web --since 1h").await.unwrap()), [""; 0]);
     }
 

@@ -341,7 +341,7 @@ impl<'t> Field<'t> {
         number
     }
 
-    /// The elements of a list; a value that is no list is its own only element.
+    /// The elements of a list; a single value is its own only element.
     pub(super) fn elements(&self) -> Vec<Self> {
         let Some(array) = self.value.as_array() else {
             return vec![self.clone()];

@@ -349,7 +349,7 @@ fn stop_size(table: &Table, problems: &mut Problems) -> Option<String> {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
     if text.is_empty() || !text.chars().all(fits) {
         let advice = "write a database plan's slug, such as \"db-s-1vcpu-1gb\"";
-        problems.error(&field.place, format!("`{text}` is no plan; {advice}"));
+        problems.error(&field.place, format!("invalid plan `{text}`; {advice}"));
         return None;
     }
     Some(text.to_owned())

@@ -274,11 +274,11 @@ stop_nodes = 4
     x.toml:3: mode: `watch` is not known; the choices are act, observe
     x.toml:4: max_stops: 0 is out of bounds; write a whole number, 1 or more
     x.toml:5: max_new: -1 is out of bounds; write a whole number, 0 or more
-    x.toml:6: protect[0]: `prod` is no pattern: write a reference such as do-main/droplet/*, name:*prod* or tag:production
+    x.toml:6: protect[0]: invalid pattern `prod`: write a reference such as do-main/droplet/*, name:*prod* or tag:production
     x.toml:6: protect[1]: is a number; write a text, such as "name:*prod*"
     x.toml:8: accounts.a.provider: `hetzer` is not known; did you mean `hetzner`?
     x.toml:9: accounts.a.token: is true or false; write a text, such as "ssm:/offhours/NAME"
-    x.toml:10: accounts.a.datacenters[0]: `fsn1` is no datacenter that can be scanned: write fsn1-dc14, nbg1-dc3, hel1-dc2, ash-dc1 or hil-dc1
+    x.toml:10: accounts.a.datacenters[0]: unknown datacenter `fsn1`: expected fsn1-dc14, nbg1-dc3, hel1-dc2, ash-dc1 or hil-dc1
     x.toml:10: accounts.a.datacenters[1]: is a number; write a text, such as "fsn1-dc14"
     x.toml:11: accounts.a.mode: `obsrve` is not known; did you mean `observe`?
     x.toml:12: accounts.a.url: is a list; write a text, such as "https://api.example.com"
@@ -293,7 +293,7 @@ stop_nodes = 4
     x.toml:20: schedules.s.enforce: is a number; write true or false, without quotes
     x.toml:21: schedules.s.retain_running: is a list; write true or false, without quotes
     x.toml:22: schedules.s.adopt: `now` is not known; the choices are at-once, next-edge
-    x.toml:23: schedules.s.stop_size: `Big One` is no plan; write a database plan's slug, such as "db-s-1vcpu-1gb"
+    x.toml:23: schedules.s.stop_size: invalid plan `Big One`; write a database plan's slug, such as "db-s-1vcpu-1gb"
     x.toml:24: schedules.s.stop_nodes: 4 is out of bounds; write a whole number from 1 to 3
     "#);
     insta::assert_snapshot!(problems("accounts = 1\nschedules = []"), @"
@@ -318,17 +318,17 @@ periods = [
 ]
 holidays = [2026-12-24, "2026-02-30"]"#), @r#"
     x.toml:4: schedules.s.periods[0].begin: is a number; write a time of day, such as "08:00"
-    x.toml:4: schedules.s.periods[0].weekdays: `mon-fry`: `fry` is no weekday; write mon, tue, wed, thu, fri, sat or sun, a range such as mon-fri, sat#1 for the first of the month or friL for the last
+    x.toml:4: schedules.s.periods[0].weekdays: `mon-fry`: unknown weekday `fry`: expected mon, tue, wed, thu, fri, sat or sun, a range such as mon-fri, sat#1 for the first of the month or friL for the last
     x.toml:5: schedules.s.periods[1].begin: has seconds; write a time of day, such as "08:00"
     x.toml:5: schedules.s.periods[1].end: has a date or an offset; write a time of day, such as "08:00"
     x.toml:5: schedules.s.periods[1].weekdays: `1`: weekdays are written as names (mon, tue, …), because tools disagree on which day the number 0 or 1 is; days of the month belong into monthdays
     x.toml:6: schedules.s.periods[2].monthdays[2]: is a number; write a text, such as "1-7"
     x.toml:6: schedules.s.periods[2].months: is empty; write "nov-feb", or leave the key out for all
-    x.toml:6: schedules.s.periods[2].monthdays: `40`: `40` is no day of the month; write 1 to 31, a range such as 25-31 or 28-L, steps such as 1/10, L for the last day or 15W for the weekday nearest to the 15th
-    x.toml:6: schedules.s.periods[2].begin: `25:00` is no time; write HH:MM, from 00:00 to 24:00, as in 08:30
+    x.toml:6: schedules.s.periods[2].monthdays: `40`: invalid day of the month `40`: expected 1 to 31, a range such as 25-31 or 28-L, steps such as 1/10, L for the last day or 15W for the weekday nearest to the 15th
+    x.toml:6: schedules.s.periods[2].begin: invalid time `25:00`: expected HH:MM, from 00:00 to 24:00
     x.toml:7: schedules.s.periods[3].end: the period ends when it begins; write another end, or 00:00 and 24:00 for the whole day
     x.toml:8: schedules.s.periods[4]: is a number; write a period as a table, { weekdays = "mon-fri", begin = "08:00" }
-    x.toml:10: schedules.s.holidays[1]: `2026-02-30`: there is no day 2026-02-30; check month and day
+    x.toml:10: schedules.s.holidays[1]: `2026-02-30`: no such day: 2026-02-30; check month and day
     "#);
     insta::assert_snapshot!(schedule_problems(r#"timezone = "UTC"
 [[schedules.s.periods]]
@@ -340,7 +340,7 @@ months = "feb"
 
 [schedules.t.periods]
 begin = "08:00""#), @r#"
-    x.toml:6: schedules.s.periods[1]: there is no day on which all of weekdays, monthdays and months match; widen one of them, or write two periods
+    x.toml:6: schedules.s.periods[1]: no day matches all of weekdays, monthdays and months; widen one of them, or write two periods
     x.toml:10: schedules.t: has no time zone; write timezone = "Europe/Berlin" here or at the top of the file
     x.toml:10: schedules.t.periods: is a table; write a list of tables, periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
     "#);
@@ -357,8 +357,8 @@ periods = [{ begin = "x" }]
 "#), @r#"
     x.toml:2: schedules.none: `none` is reserved and cannot be a name
     x.toml:2: schedules.none: has no time zone; write timezone = "Europe/Berlin" here or at the top of the file
-    x.toml:5: schedules.wrong.timezone: no time zone is called `Europe/Brelin`; did you mean Europe/Berlin, Europe/Dublin, Europe/Lisbon?
-    x.toml:6: schedules.wrong.periods[0].begin: `x` is no time; write HH:MM, from 00:00 to 24:00, as in 08:30
+    x.toml:5: schedules.wrong.timezone: unknown time zone `Europe/Brelin`; did you mean Europe/Berlin, Europe/Dublin, Europe/Lisbon?
+    x.toml:6: schedules.wrong.periods[0].begin: invalid time `x`: expected HH:MM, from 00:00 to 24:00
     "#);
     // A wrong default is told once, and what else is wrong with its schedules as well.
     insta::assert_snapshot!(problems(r#"
@@ -368,8 +368,8 @@ periods = [{}]
 [schedules.b]
 periods = [{ begin = "x" }]
 "#), @"
-    x.toml:2: timezone: no time zone is called `CEST`; did you mean CET, EST, America/Creston?
-    x.toml:6: schedules.b.periods[0].begin: `x` is no time; write HH:MM, from 00:00 to 24:00, as in 08:30
+    x.toml:2: timezone: unknown time zone `CEST`; did you mean CET, EST, America/Creston?
+    x.toml:6: schedules.b.periods[0].begin: invalid time `x`: expected HH:MM, from 00:00 to 24:00
     ");
 }
 
@@ -387,11 +387,11 @@ start = "0 8 * * *"
 start = "8 o'clock"
 stop = "30 2 30 2 *"
 "#), @"
-    x.toml:3: schedules.empty: the schedule says nothing; give it periods, or start and stop
-    x.toml:4: schedules.no-periods: the schedule says nothing; give it periods, or start and stop
+    x.toml:3: schedules.empty: the schedule has no times; give it periods, or start and stop
+    x.toml:4: schedules.no-periods: the schedule has no times; give it periods, or start and stop
     x.toml:6: schedules.both: a schedule has either periods or start and stop; remove one of the two
     x.toml:10: schedules.bad-cron.start: `8 o'clock` has 2 fields; a cron expression here has five: minute, hour, day of month, month and day of week, as in 0 8 * * mon-fri
-    x.toml:11: schedules.bad-cron.stop: `30 2 30 2 *` never fires, for there is no such day; check day of month and month
+    x.toml:11: schedules.bad-cron.stop: `30 2 30 2 *` never fires because no such day exists; check day of month and month
     ");
 }
 
@@ -530,7 +530,7 @@ periods = [{}]
     x.toml:2: accounts.empty: has no token; write token = "ssm:/offhours/NAME" or "env:VARIABLE"
     x.toml:3: accounts.off: `off` is reserved and cannot be a name
     x.toml:6: accounts.off.datacenters: only Hetzner accounts have datacenters; remove the key
-    x.toml:7: accounts.Main: `Main` is not a name: 1 to 63 of a-z, 0-9, `-` and `_`, with a letter or digit at both ends
+    x.toml:7: accounts.Main: invalid name `Main`: expected 1 to 63 of a-z, 0-9, `-` and `_`, with a letter or digit at both ends
     x.toml:10: accounts.Main.datacenters: is empty; leave the key out to scan all locations
     x.toml:11: accounts.Main.url: not a base address; write https://HOST, with :PORT and /PATH if need be, and no user, query or fragment (http is for loopback alone, such as http://127.0.0.1:8080)
     x.toml:12: schedules.all: `all` is reserved and cannot be a name
@@ -670,7 +670,7 @@ resources = ["gone/droplet/1"]
     x.toml:10: accounts.one.was: `two` is an account of this file as well (line 11), whose records stay its own; remove [accounts.two], or this key
     x.toml:14: accounts.two.was: `one` is an account of this file as well (line 7), whose records stay its own; remove [accounts.one], or this key
     x.toml:22: accounts.second.was: `gone` is what account `first` was, too (line 18); its records go to one account alone, so remove one of the two keys
-    x.toml:26: accounts.third.was: `Gone` is not a name: 1 to 63 of a-z, 0-9, `-` and `_`, with a letter or digit at both ends
+    x.toml:26: accounts.third.was: invalid name `Gone`: expected 1 to 63 of a-z, 0-9, `-` and `_`, with a letter or digit at both ends
     x.toml:30: schedules.s.resources[0]: `gone/droplet/1`: account `gone` is called `first` here; write first/droplet/1
     ");
 }

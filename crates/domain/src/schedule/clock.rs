@@ -245,7 +245,7 @@ pub(super) fn zone(name: &str) -> Result<TimeZone, String> {
                 [] => "write an IANA name such as Europe/Berlin".to_owned(),
                 names => format!("did you mean {}?", names.join(", ")),
             };
-            Err(format!("no time zone is called `{name}`; {advice}"))
+            Err(format!("unknown time zone `{name}`; {advice}"))
         }
     }
 }

@@ -222,12 +222,12 @@ pub(super) fn parse(text: &str) -> Result<Cron, String> {
         .seconds(Seconds::Disallowed)
         .year(Year::Disallowed)
         .build();
-    let cron = parser
-        .parse(text)
-        .map_err(|error| format!("`{text}` is no cron expression ({error}); write {FIELDS}"))?;
+    let cron = parser.parse(text).map_err(|error| {
+        format!("invalid cron expression `{text}` ({error}): expected {FIELDS}")
+    })?;
     if nearest(&cron, Reading::midnight(0), Direction::Forward).is_none() {
         return Err(format!(
-            "`{text}` never fires, for there is no such day; check day of month and month"
+            "`{text}` never fires because no such day exists; check day of month and month"
         ));
     }
     Ok(cron)

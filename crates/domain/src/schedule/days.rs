@@ -177,7 +177,7 @@ fn weekdays_entry(entry: &str) -> Result<u64, String> {
         return match nth.parse::<u32>() {
             Ok(nth @ 1..=5) if !name.is_empty() => Ok(1 << (7 * (nth - 1) + weekday)),
             Ok(_) | Err(_) => Err(format!(
-                "`{entry}`: after # comes 1 to 5, as in mon#1; the last of the month is monL"
+                "`{entry}`: expected 1 to 5 after #, as in mon#1; the last of the month is monL"
             )),
         };
     }
@@ -197,7 +197,7 @@ fn weekdays_entry(entry: &str) -> Result<u64, String> {
 fn weekday(entry: &str, name: &str) -> Result<u32, String> {
     position(&WEEKDAYS, name).ok_or_else(|| {
         format!(
-            "`{entry}`: `{name}` is no weekday; write mon, tue, wed, thu, fri, sat or sun, a range \
+            "`{entry}`: unknown weekday `{name}`: expected mon, tue, wed, thu, fri, sat or sun, a range \
              such as mon-fri, sat#1 for the first of the month or friL for the last"
         )
     })
@@ -283,7 +283,7 @@ fn monthdays_entry(entry: &str) -> Result<Monthdays, String> {
     let day = |text: &str| {
         number(text, 31).ok_or_else(|| {
             format!(
-                "`{entry}`: `{text}` is no day of the month; write 1 to 31, a range such as 25-31 \
+                "`{entry}`: invalid day of the month `{text}`: expected 1 to 31, a range such as 25-31 \
                  or 28-L, steps such as 1/10, L for the last day or 15W for the weekday nearest to \
                  the 15th"
             )
@@ -335,7 +335,7 @@ fn months_entry(entry: &str) -> Result<u32, String> {
         let named = position(&MONTHS, text).map(|index| index + 1);
         named.or_else(|| number(text, 12)).ok_or_else(|| {
             format!(
-                "`{entry}`: `{text}` is no month; write jan to dec or 1 to 12, a range such as \
+                "`{entry}`: unknown month `{text}`: expected jan to dec or 1 to 12, a range such as \
                  nov-feb, or steps such as jan/3"
             )
         })
@@ -356,7 +356,7 @@ fn stepped<'a>(entry: &str, text: &'a str) -> Result<(&'a str, Option<u32>), Str
         Some((range, step)) => match number(step, 31) {
             Some(step) => Ok((range, Some(step))),
             None => Err(format!(
-                "`{entry}`: `{step}` is no step; after / comes a number from 1, as in 1/10"
+                "`{entry}`: invalid step `{step}`: expected a number from 1, as in 1/10"
             )),
         },
     }

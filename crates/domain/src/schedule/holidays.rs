@@ -104,11 +104,11 @@ fn one_day(entry: &str, text: &str) -> Result<Entry, String> {
     const ANY_LEAP_YEAR: i16 = 2000;
     let malformed = || {
         format!(
-            "`{entry}`: `{text}` is no day; write 2026-12-24, or 12-24 for every year, or two of a \
+            "`{entry}`: invalid day `{text}`: expected 2026-12-24, or 12-24 for every year, or two of a \
              kind with .. between them"
         )
     };
-    let no_such_day = || format!("`{entry}`: there is no day {text}; check month and day");
+    let no_such_day = || format!("`{entry}`: no such day: {text}; check month and day");
     let text = text.trim();
     let digits = |part: &str, length: usize| {
         let plain = part.len() == length && part.bytes().all(|c| c.is_ascii_digit());

@@ -276,7 +276,7 @@ fn parse_rule(definition: &Definition, problems: &mut Problems) -> Option<Rule> 
         (true, false) => {
             problems.note(
                 Place::Schedule,
-                "the schedule says nothing; give it periods, or start and stop",
+                "the schedule has no times; give it periods, or start and stop",
             );
             None
         }

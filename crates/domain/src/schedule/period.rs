@@ -95,8 +95,8 @@ impl Period {
         if !days.ever_occur() {
             problems.note(
                 Place::Period(index),
-                "there is no day on which all of weekdays, monthdays and months match; widen one \
-                 of them, or write two periods",
+                "no day matches all of weekdays, monthdays and months; widen one of them, or \
+                 write two periods",
             );
             return None;
         }
@@ -177,9 +177,7 @@ fn parse_time(text: &str) -> Result<i64, String> {
         .and_then(|(hour, minute)| Some((two_digits(hour)?, two_digits(minute)?)))
         .filter(|&(hour, minute)| hour < 24 && minute < 60 || (hour, minute) == (24, 0))
         .map(|(hour, minute)| (hour * 60 + minute) * MINUTE)
-        .ok_or_else(|| {
-            format!("`{text}` is no time; write HH:MM, from 00:00 to 24:00, as in 08:30")
-        })
+        .ok_or_else(|| format!("invalid time `{text}`: expected HH:MM, from 00:00 to 24:00"))
 }
 
 /// A schedule's periods together.

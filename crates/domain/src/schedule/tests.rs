@@ -1051,22 +1051,22 @@ fn refuse_period(period: Value, expected: &[(&str, &str)]) {
 }
 
 #[test]
-fn weekdays_that_are_none_are_refused() {
+fn weekdays_that_are_not_valid_are_refused() {
     for (weekdays, words) in [
         ("1", "tools disagree"),
         ("0-4", "tools disagree"),
-        ("mo", "`mo` is no weekday"),
-        ("montag", "write mon, tue"),
-        ("mon-", "`` is no weekday"),
-        ("mon-fri-sun", "`fri-sun` is no weekday"),
+        ("mo", "unknown weekday `mo`"),
+        ("montag", "expected mon, tue"),
+        ("mon-", "unknown weekday ``"),
+        ("mon-fri-sun", "unknown weekday `fri-sun`"),
         ("mon#0", "1 to 5"),
         ("mon#6", "1 to 5"),
         ("mon#", "1 to 5"),
-        ("#1", "no weekday"),
-        ("mon-fri#1", "no weekday"),
-        ("L", "no weekday"),
+        ("#1", "unknown weekday"),
+        ("mon-fri#1", "unknown weekday"),
+        ("L", "unknown weekday"),
         ("mon/2", "no steps"),
-        ("*", "no weekday"),
+        ("*", "unknown weekday"),
         ("mon,,tue", "an entry is empty"),
         ("", "an entry is empty"),
     ] {
@@ -1078,7 +1078,7 @@ fn weekdays_that_are_none_are_refused() {
 }
 
 #[test]
-fn monthdays_that_are_none_are_refused() {
+fn monthdays_that_are_not_valid_are_refused() {
     for (monthdays, words) in [
         ("0", "1 to 31"),
         ("32", "1 to 31"),
@@ -1092,10 +1092,10 @@ fn monthdays_that_are_none_are_refused() {
         ("LW", "1 to 31"),
         ("1-5W", "1 to 31"),
         ("*/2", "1 to 31"),
-        ("1/0", "no step"),
-        ("1/", "no step"),
-        ("1/x", "no step"),
-        ("1/2/3", "no step"),
+        ("1/0", "invalid step"),
+        ("1/", "invalid step"),
+        ("1/x", "invalid step"),
+        ("1/2/3", "invalid step"),
     ] {
         refuse_period(
             json!({"monthdays": [monthdays]}),
@@ -1105,14 +1105,14 @@ fn monthdays_that_are_none_are_refused() {
 }
 
 #[test]
-fn months_that_are_none_are_refused() {
+fn months_that_are_not_valid_are_refused() {
     for (months, words) in [
         ("0", "jan to dec or 1 to 12"),
         ("13", "jan to dec or 1 to 12"),
         ("januar", "jan to dec or 1 to 12"),
         ("jan-", "jan to dec or 1 to 12"),
         ("*", "jan to dec or 1 to 12"),
-        ("jan/0", "no step"),
+        ("jan/0", "invalid step"),
     ] {
         refuse_period(json!({"months": [months]}), &[("periods[0].months", words)]);
     }
@@ -1127,7 +1127,7 @@ fn days_that_never_come_are_refused() {
         json!({"weekdays": ["mon#5"], "monthdays": ["1-28"]}),
         json!({"weekdays": ["sat"], "monthdays": ["15W"]}),
     ] {
-        refuse_period(period, &[("periods[0]", "there is no day")]);
+        refuse_period(period, &[("periods[0]", "no day matches")]);
     }
     // The fifth Monday of a February is rare, and comes.
     schedule(json!({
@@ -1137,15 +1137,15 @@ fn days_that_never_come_are_refused() {
 }
 
 #[test]
-fn times_that_are_none_are_refused() {
+fn times_that_are_not_valid_are_refused() {
     for time in [
         "8:00", "08:0", "0800", "08:60", "25:00", "24:01", "08:00:00", "8am", "", " 08:00", "+8:00",
     ] {
         refuse_period(
             json!({"begin": time}),
-            &[("periods[0].begin", "write HH:MM")],
+            &[("periods[0].begin", "expected HH:MM")],
         );
-        refuse_period(json!({"end": time}), &[("periods[0].end", "write HH:MM")]);
+        refuse_period(json!({"end": time}), &[("periods[0].end", "expected HH:MM")]);
     }
 }
 
@@ -1181,20 +1181,20 @@ fn a_schedule_has_either_periods_or_cron() {
         json!({"timezone": "UTC", "periods": periods, "stop": "0 8 * * *"}),
         &[("schedule", words)],
     );
-    refuse(json!({"timezone": "UTC"}), &[("schedule", "says nothing")]);
+    refuse(json!({"timezone": "UTC"}), &[("schedule", "has no times")]);
 }
 
 #[test]
-fn cron_expressions_that_are_none_are_refused() {
+fn cron_expressions_that_are_not_valid_are_refused() {
     for (text, words) in [
         ("", "has 0 fields"),
         ("0 8 * *", "has 4 fields"),
         ("0 0 8 * * *", "has 6 fields"),
         ("0 0 8 * * * 2026", "has 7 fields"),
-        ("60 8 * * *", "no cron expression"),
-        ("0 24 * * *", "no cron expression"),
-        ("0 8 * * someday", "no cron expression"),
-        ("@reboot", "no cron expression"),
+        ("60 8 * * *", "invalid cron expression"),
+        ("0 24 * * *", "invalid cron expression"),
+        ("0 8 * * someday", "invalid cron expression"),
+        ("@reboot", "invalid cron expression"),
         ("30 2 30 2 *", "never fires"),
     ] {
         refuse(
@@ -1220,7 +1220,7 @@ fn an_unknown_zone_is_refused_with_the_nearest_names() {
         ("europe/new york", "America/New_York"),
         ("", "write an IANA name"),
         ("!!", "write an IANA name"),
-        ("Etc/Unknown", "no time zone"),
+        ("Etc/Unknown", "unknown time zone"),
     ] {
         refuse(
             json!({"timezone": zone, "periods": [{}]}),

@@ -43,7 +43,7 @@ impl Wanted {
     /// What is to be written, for somebody in the zone `here`.
     ///
     /// # Errors
-    /// [`UsageError`] for a resource that is never touched, and for an end that is none.
+    /// [`UsageError`] for a resource that is never touched, and for an invalid end.
     pub(super) fn change(
         self,
         known: Known<'_>,

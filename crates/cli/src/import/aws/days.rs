@@ -4,7 +4,7 @@ const WEEKDAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
 /// `9:00` as `09:00`.
 pub(super) fn time(text: &str) -> Result<String, String> {
-    let malformed = || format!("`{text}` is no time");
+    let malformed = || format!("invalid time `{text}`");
     let (hour, minute) = text.split_once(':').ok_or_else(malformed)?;
     let number = |text: &str, most: u32| {
         let plain = (1..=2).contains(&text.len()) && text.bytes().all(|c| c.is_ascii_digit());
@@ -73,7 +73,7 @@ fn weekday(entry: &str, text: &str) -> Result<usize, String> {
     let numbered = text.parse().ok().filter(|day| *day < WEEKDAYS.len());
     named
         .or(numbered)
-        .ok_or_else(|| format!("`{entry}` is no weekday"))
+        .ok_or_else(|| format!("unknown weekday `{entry}`"))
 }
 
 /// Days of the month are written alike, but that ranges do not wrap there.

@@ -129,7 +129,7 @@ impl Item {
         match self.value(key) {
             None => Ok(None),
             Some((_, Value::String(text))) => Ok(Some(text.trim().to_owned())),
-            Some((name, _)) => Err(format!("`{name}` is no text")),
+            Some((name, _)) => Err(format!("`{name}` is not a text")),
         }
     }
 
@@ -161,7 +161,7 @@ impl Item {
                 Value::String(text) => entries.extend(text.split(',').map(|e| e.trim().to_owned())),
                 Value::Number(number) => entries.push(number.to_string()),
                 Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
-                    return Err(format!("`{name}` is no list of texts"));
+                    return Err(format!("`{name}` is not a list of texts"));
                 }
             }
         }

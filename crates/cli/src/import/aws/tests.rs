@@ -143,7 +143,7 @@ fn what_the_command_line_describes_may_come_in_two_files() {
     insta::assert_snapshot!(remarks, @"
     warning: schedule LondonOfficeHours: `use_metrics` has no counterpart
     warning: schedule LondonOfficeHours: is called `londonofficehours` here, and in tags
-    left out: schedule broken: timezone: no time zone is called `Mars/Olympus`; write an IANA name such as Europe/Berlin
+    left out: schedule broken: timezone: unknown time zone `Mars/Olympus`; write an IANA name such as Europe/Berlin
     left out: schedule lost: its period `nowhere` is in none of the files
     ");
     assert_eq!(
@@ -244,21 +244,21 @@ fn a_schedule_whose_fields_cannot_be_read_is_left_out_alone() {
         r#""Enforced": "maybe""#,
         "`Enforced` is neither true nor false",
     );
-    check(r#""OverrideStatus": 1"#, "`OverrideStatus` is no text");
+    check(r#""OverrideStatus": 1"#, "`OverrideStatus` is not a text");
     check(
         r#""SsmMaintenanceWindow": [{}]"#,
-        "`SsmMaintenanceWindow` is no list of texts",
+        "`SsmMaintenanceWindow` is not a list of texts",
     );
     for (field, expected) in [
-        (r#""Weekdays": ["7"]"#, "period `p`: `7` is no weekday"),
-        (r#""Begintime": "9 am""#, "period `p`: `9 am` is no time"),
+        (r#""Weekdays": ["7"]"#, "period `p`: unknown weekday `7`"),
+        (r#""Begintime": "9 am""#, "period `p`: invalid time `9 am`"),
         (
             r#""Monthdays": "25-5""#,
             "period `p`: `25-5` ends before it begins",
         ),
         (
             r#""Monthdays": "0-5""#,
-            "periods[0].monthdays: `0-5`: `0` is no day of the month",
+            "periods[0].monthdays: `0-5`: invalid day of the month `0`",
         ),
         (
             r#""Begintime": "8:00", "Weekdays": "mon-fri""#,
