@@ -1,6 +1,6 @@
 """Deploys the stack with the stock sam: asks what it must know the first time, and remembers it.
 
-What is remembered is in infra/samconfig.toml, which sam reads; the webhook is not, for whoever
+What is remembered is in infra/samconfig.toml, which sam reads; the webhook is not, for anyone who
 knows its address may post there. It never appears on a command line either.
 """
 
@@ -140,13 +140,13 @@ def guide(built: str) -> str | None:
     )
     overrides["Architecture"] = built
     overrides["AlertEmail"] = ask(
-        "E-mail address for trouble",
+        "E-mail address for alerts",
         overrides.get("AlertEmail", ""),
         optional(parameters["AlertEmail"]),
     )
     again = "stack_name" in given
     webhook = ask(
-        "Webhook for trouble (not shown)",
+        "Webhook for alerts (not shown)",
         "as it is" if again else "",
         optional(parameters["WebhookUrl"], "as it is"),
         secret=True,

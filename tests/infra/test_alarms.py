@@ -56,7 +56,7 @@ def test_every_gauge_has_an_alarm_on_the_metric_that_the_functions_write(plain):
         assert alarm["TreatMissingData"] == "notBreaching"
 
 
-def test_trouble_rings_at_once_but_a_failure_that_is_tried_again_does_not(plain):
+def test_a_problem_rings_at_once_but_a_failure_that_is_tried_again_does_not(plain):
     for alarm in alarms(plain, "Offhours"):
         needed = (alarm["DatapointsToAlarm"], alarm["EvaluationPeriods"])
         assert needed == ((3, 3) if alarm["MetricName"] == "Failed" else (1, 2))

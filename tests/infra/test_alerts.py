@@ -1,11 +1,11 @@
-"""Who is told what: the bus, the topic, the webhook and the queue of what failed."""
+"""Where events go: the bus, the topic, the webhook and the queue of what failed."""
 
 import json
 
 import pytest
 from template import ACCOUNT, EVERYTHING, NAME, REGION, Stack, source
 
-TROUBLE = {
+ALERTS = {
     "source": ["offhours"],
     "detail-type": [
         "Transition Refused",
@@ -26,10 +26,10 @@ def rules_of_the_bus(stack: Stack) -> dict[str, dict]:
     return {one["Name"]: one for one in rules if "EventPattern" in one}
 
 
-def test_trouble_and_digests_go_to_the_topic(plain):
+def test_alerts_and_digests_go_to_the_topic(plain):
     rules = rules_of_the_bus(plain)
     patterns = {name: one["EventPattern"] for name, one in rules.items()}
-    assert patterns == {f"{NAME}-trouble": TROUBLE, f"{NAME}-digest": DIGEST}
+    assert patterns == {f"{NAME}-alerts": ALERTS, f"{NAME}-digest": DIGEST}
     for rule in rules.values():
         assert rule["EventBusName"] == NAME
         (target,) = rule["Targets"]
@@ -44,8 +44,8 @@ def test_trouble_and_digests_go_to_the_topic(plain):
 
 def test_the_webhook_is_posted_the_same_as_json(full):
     rules = rules_of_the_bus(full)
-    posted = {name: rules[f"{NAME}-webhook-{name}"] for name in ("trouble", "digest")}
-    assert posted["trouble"]["EventPattern"] == TROUBLE
+    posted = {name: rules[f"{NAME}-webhook-{name}"] for name in ("alerts", "digest")}
+    assert posted["alerts"]["EventPattern"] == ALERTS
     assert posted["digest"]["EventPattern"] == DIGEST
     for rule in posted.values():
         assert rule["EventBusName"] == NAME

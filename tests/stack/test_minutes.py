@@ -103,7 +103,7 @@ def test_one_digest_came_for_each_edge_by_bus_and_by_mail(came_round: Deployed) 
         assert any(digest["text"] in mail for mail in mails), (digest["text"], mails)
 
 
-def test_trouble_was_mailed_at_once_and_success_was_not(came_round: Deployed) -> None:
+def test_alerts_were_mailed_at_once_and_success_was_not(came_round: Deployed) -> None:
     mails = [message["Message"] for message in came_round.mails.all()]
     assert any("archive" in mail and "refused" in mail for mail in mails), mails
     assert not any(", seen after " in mail for mail in mails), mails

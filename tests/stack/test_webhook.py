@@ -54,7 +54,7 @@ def webhook() -> Iterator[Webhook]:
     webhook.server.shutdown()
 
 
-def test_trouble_and_digests_are_posted_as_slack_reads_them(
+def test_alerts_and_digests_are_posted_as_slack_reads_them(
     came_round: Deployed, packaged: Path, webhook: Webhook
 ) -> None:
     stack = came_round.stack
@@ -110,7 +110,7 @@ def test_a_stack_with_a_webhook_deploys(emulator: Emulator, sam: Path) -> None:
     events = emulator.client("events")
     (destination,) = events.list_api_destinations(NamePrefix="hooked-")["ApiDestinations"]
     assert destination["InvocationEndpoint"] == url
-    for rule in ("hooked-webhook-trouble", "hooked-webhook-digest"):
+    for rule in ("hooked-webhook-alerts", "hooked-webhook-digest"):
         (target,) = events.list_targets_by_rule(Rule=rule, EventBusName="hooked")["Targets"]
         assert target["Arn"] == destination["ApiDestinationArn"]
 
