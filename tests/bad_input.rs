@@ -358,8 +358,7 @@ fn resources_that_are_deleted_while_they_stop() {
             assert!(matches!(record.phase, Phase::Gone { .. }), "{record:#?}");
             assert!(!world.was_seen(resource));
         }
-        let database = reference("do-main/database/d1");
-        let history = world.local.store().history(&database).await.unwrap();
+        let history = world.history("do-main/database/d1").await;
         assert!(
             history[0].saved.is_some(),
             "what it was owed goes to history"

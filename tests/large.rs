@@ -15,7 +15,7 @@ use jiff::SignedDuration;
 use lifecycle::{Access, Context, Event, Providers, event::Subject};
 use provider::{Endpoints, http_client};
 use serde_json::json;
-use store::{Store, Tables, item};
+use store::{Store, Tables, item::Stored as _};
 
 use crate::support::{
     ACCOUNTS, CountingProxy, Noted, World, droplet, fault, instant, monday, office_hours,
@@ -89,7 +89,7 @@ async fn record_all(world: &World) {
         .map(|id| {
             let mut record = first_seen(id);
             record.revision.0 = 1;
-            let put = PutRequest::builder().set_item(Some(item::of_record(&record).unwrap()));
+            let put = PutRequest::builder().set_item(Some(record.to_item().unwrap()));
             let put = put.build().unwrap();
             WriteRequest::builder().put_request(put).build()
         })

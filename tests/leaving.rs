@@ -274,7 +274,7 @@ fn what_a_removed_account_has_left_is_forgotten_and_what_it_is_owed_goes_to_hist
         for gone in [ORDERS, DROPLET, POOL] {
             assert_eq!(store.record(&reference(gone)).await.unwrap(), None);
         }
-        let history = store.history(&reference(ORDERS)).await.unwrap();
+        let history = world.history(ORDERS).await;
         let given_up = history
             .iter()
             .find(|entry| entry.ending == Ending::Forgotten);

@@ -33,7 +33,7 @@ use lifecycle::{Event, Outcome, Report, event::Subject};
 use local::{Local, Options, clouds::Clouds, service::News};
 use offhours::configuration_file;
 use serde_json::{Value, json};
-use store::{Store, Tables};
+use store::{Finished, HistoryEntry, Store, Tables};
 use tokio::sync::mpsc;
 
 use crate::telling::{check_notice, schemas};
@@ -309,6 +309,21 @@ impl World {
     /// Invokes start with an event.
     pub(crate) async fn start_now(&self, event: &Value) -> Report {
         self.command(Direction::Start, event).await.unwrap()
+    }
+
+    /// A resource's finished transitions, newest first.
+    pub(crate) async fn history(&self, resource: &str) -> Vec<HistoryEntry> {
+        let all = Finished {
+            since: Timestamp::MIN,
+            until: Timestamp::MAX,
+            schedule: None,
+        };
+        let mut pages = self.local.store().history_of(&reference(resource), all);
+        let mut entries = Vec::new();
+        while let Some(page) = pages.next().await.unwrap() {
+            entries.extend(page.entries);
+        }
+        entries
     }
 
     /// Invokes stop or start with an event.

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use aws_sdk_dynamodb::{
-    operation::put_item::PutItemError,
-    types::{AttributeValue, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem},
-};
+use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{
     AccountName,
     configuration::{Configuration, Generation, Override, Settings},
@@ -15,10 +12,10 @@ use domain::{
 use jiff::Timestamp;
 
 use crate::{
-    Store, StoreError, failed,
-    item::{self, ConfigurationItem, Head, Item, LogEntry},
+    Store, StoreError,
+    item::{self, AccountPart, ConfigurationItem, Head, Item, LogEntry, Stored as _},
     read::InForce,
-    transaction::Refused,
+    write::Expected,
 };
 
 /// A configuration that was not applied.
@@ -159,14 +156,25 @@ impl Store {
                 schedule: name.clone(),
                 rule: Box::new(rule.clone()),
             };
-            let item = item::of_configuration_item(generation, &schedule)?;
-            self.put(&self.tables.schedules, item).await?;
+            let item = schedule.of(generation).to_item()?;
+            self.write_part(&self.tables.schedules, item).await?;
         }
         for (name, account) in &configuration.accounts {
-            let item = item::of_account(generation, name, account)?;
-            self.put(&self.tables.accounts, item).await?;
+            let account = AccountPart {
+                generation,
+                name: name.clone(),
+                body: account.clone(),
+            };
+            self.write_part(&self.tables.accounts, account.to_item()?)
+                .await?;
         }
         Ok(generation)
+    }
+
+    /// Nobody else writes into a generation that was taken.
+    async fn write_part(&self, table: &str, item: Item) -> Result<(), StoreError> {
+        let put = Expected::anything().put(table, item);
+        self.write("write the configuration", put).await.map(drop)
     }
 
     /// Takes the first free number after `last` by writing the settings under it, where there are
@@ -176,71 +184,52 @@ impl Store {
         last: Generation,
         settings: &Settings,
     ) -> Result<Generation, StoreError> {
-        let settings = ConfigurationItem::Settings(settings.clone());
         let mut generation = last;
         loop {
             generation.0 += 1;
             // Accounts that nothing names any more: of a generation whose schedules were set back.
             let key = item::generation_key(generation);
-            if !self
-                .partition(&self.tables.accounts, &key)
-                .await?
-                .is_empty()
-            {
+            let accounts = self.partition(&self.tables.accounts, &key).await?;
+            if !accounts.is_empty() {
                 continue;
             }
-            let put = self
-                .client
-                .put_item()
-                .table_name(&self.tables.schedules)
-                .set_item(Some(item::of_configuration_item(generation, &settings)?))
-                .condition_expression("attribute_not_exists(generation_key)");
-            match put.send().await {
-                Ok(_) => return Ok(generation),
-                Err(error) => match error.as_service_error() {
-                    Some(PutItemError::ConditionalCheckFailedException(_)) => {}
-                    Some(_) | None => return Err(failed("write the configuration")(error)),
-                },
+            let settings = ConfigurationItem::Settings(settings.clone());
+            let item = settings.of(generation).to_item()?;
+            let put = Expected::nothing().put(&self.tables.schedules, item);
+            if self.write("write the configuration", put).await?.is_none() {
+                return Ok(generation);
             }
         }
     }
 
     /// The only commit point: the head, and its line in the log.
     async fn move_head(&self, entry: &LogEntry, replaces: Generation) -> Result<(), ApplyError> {
-        let what = "move the configuration's head";
-        let head = item::of_head(&Head {
+        let head = Head {
             generation: entry.generation,
             author: entry.author.clone(),
             applied_at: Some(entry.applied_at),
-        })?;
-        let put = Put::builder()
-            .table_name(&self.tables.schedules)
-            .set_item(Some(head.clone()))
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        let put = if replaces == Generation::default() {
-            put.condition_expression("attribute_not_exists(generation_key)")
-        } else {
-            put.condition_expression("generation = :replaces")
-                .expression_attribute_values(":replaces", AttributeValue::N(replaces.0.to_string()))
         };
-        let log = Put::builder()
-            .table_name(&self.tables.schedules)
-            .set_item(Some(item::of_log_entry(entry)?));
-        let mut request = self.client.transact_write_items();
-        for put in [put, log] {
-            let put = put
-                .build()
-                .map_err(|error| StoreError::Dynamo(what, Box::new(error.into())))?;
-            request = request.transact_items(TransactWriteItem::builder().put(put).build());
-        }
-        match request.send().await {
-            Ok(_) => Ok(()),
-            Err(error) => match error.as_service_error().and_then(Refused::of_transaction) {
-                // The answer to an earlier try of this very write may have been lost.
-                Some(Refused::Replaced(Some(standing))) if standing == head => Ok(()),
-                Some(Refused::Replaced(_) | Refused::Conflict) => Err(ApplyError::Overtaken),
-                None => Err(failed(what)(error).into()),
-            },
+        let head = head.to_item()?;
+        let expected = if replaces == Generation::default() {
+            Expected::nothing()
+        } else {
+            let replaces = AttributeValue::N(replaces.0.to_string());
+            Expected::item(
+                "generation = :replaces",
+                Item::from([(":replaces".to_owned(), replaces)]),
+            )
+        };
+        let table = &self.tables.schedules;
+        let both = vec![
+            expected.put(table, head.clone()),
+            Expected::anything().put(table, entry.to_item()?),
+        ];
+        let what = "move the configuration's head";
+        match self.write_all(what, both, None).await? {
+            None => Ok(()),
+            // The answer to an earlier try of this very write may have been lost.
+            Some(refused) if refused.is_for(&head) => Ok(()),
+            Some(_) => Err(ApplyError::Overtaken),
         }
     }
 
@@ -256,68 +245,31 @@ impl Store {
             let in_force = self.in_force().await?;
             let mut records = known.clone();
             joining::join_all(&mut records, in_force.rules(), now);
-            for (mut record, known) in records.into_iter().zip(known) {
-                record.due_at = decision::due_at(&record, in_force.rules(), now);
-                if record != known {
-                    self.save_unless_stale(record).await?;
-                }
+            for (record, known) in records.into_iter().zip(known) {
+                self.make_due(record, &known, &in_force, now).await?;
             }
         }
         Ok(())
     }
 
-    /// Recomputes when each record of these accounts is due that `concerns` chooses.
-    pub(crate) async fn touch(
-        &self,
-        accounts: impl Iterator<Item = &AccountName>,
-        concerns: impl Fn(&Record, &Configuration) -> bool,
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
-        for account in accounts {
-            let mut records = self.records_of(account).await?.read;
-            let in_force = self.in_force().await?;
-            records.retain(|record| concerns(record, &in_force.configuration));
-            self.make_due(records, &in_force, now).await?;
-        }
-        Ok(())
-    }
-
-    /// Recomputes when these records are due, under what holds now; they were read before it was.
-    ///
+    /// Writes a record that was read before what is in force with the instant at which it is due
+    /// by it, if that is not how it is `known`.
     pub(crate) async fn make_due(
         &self,
-        records: impl IntoIterator<Item = Record>,
+        mut record: Record,
+        known: &Record,
         in_force: &InForce,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        for mut record in records {
-            let due_at = decision::due_at(&record, in_force.rules(), now);
-            if due_at == record.due_at {
-                continue;
-            }
-            record.due_at = due_at;
-            self.save_unless_stale(record).await?;
+        record.due_at = decision::due_at(&record, in_force.rules(), now);
+        if record == *known {
+            return Ok(());
         }
-        Ok(())
-    }
-
-    /// Writes a record, unless another writer was there first: that one reads the new configuration,
-    /// and the inventory mends what it did not.
-    async fn save_unless_stale(&self, record: Record) -> Result<(), StoreError> {
         match self.save(record).await {
+            // Another writer was there first: that one reads the new configuration, and the
+            // inventory mends what it did not.
             Ok(_) | Err(StoreError::Stale { .. }) => Ok(()),
             Err(error) => Err(error),
         }
-    }
-
-    async fn put(&self, table: &str, item: Item) -> Result<(), StoreError> {
-        self.client
-            .put_item()
-            .table_name(table)
-            .set_item(Some(item))
-            .send()
-            .await
-            .map_err(failed("write the configuration"))?;
-        Ok(())
     }
 }

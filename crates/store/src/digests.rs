@@ -6,16 +6,13 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use aws_sdk_dynamodb::{
-    operation::update_item::UpdateItemError, types::ReturnValuesOnConditionCheckFailure,
-};
 use domain::ScheduleName;
 use jiff::Timestamp;
 
 use crate::{
-    Found, Reader, Store, StoreError, Unreadable, failed,
-    item::{self, Digested},
-    write::KNOWN_FORMAT,
+    Found, Reader, Store, StoreError,
+    item::{self, Digested, Stored as _},
+    write::Refused,
 };
 
 /// What this process knows of the latest edge of each schedule: it saves requests, and nothing
@@ -33,17 +30,8 @@ pub(crate) struct Known {
 impl Reader {
     /// Which edge of each schedule was told of last.
     pub async fn digested(&self) -> Result<Found<BTreeMap<ScheduleName, Digested>>, StoreError> {
-        let mut found = Found::<BTreeMap<_, _>>::default();
-        for item in self.partition(&self.tables.accounts, item::DIGEST).await? {
-            let reference = item::name(&item);
-            match item::to_digested(item) {
-                Ok(one) => {
-                    found.read.insert(one.schedule.clone(), one);
-                }
-                Err(source) => found.unreadable.push(Unreadable { reference, source }),
-            }
-        }
-        Ok(found)
+        self.by_name(item::DIGEST, |one: &Digested| one.schedule.clone())
+            .await
     }
 }
 
@@ -53,35 +41,20 @@ impl Store {
     ///
     /// When an earlier answer to this very write was lost, the claim is ours by its `by`.
     pub async fn claim_digest(&self, claim: &Digested) -> Result<bool, StoreError> {
-        let mut update = self
-            .client
-            .update_item()
-            .table_name(&self.tables.accounts)
-            .set_key(Some(item::digest_key(&claim.schedule)))
-            .condition_expression(format!(
-                "{KNOWN_FORMAT} AND (attribute_not_exists(#edge_ms) OR #edge_ms < :edge_ms)"
-            ))
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        let keys = item::digest_key(&claim.schedule);
-        let mut fields: Vec<_> = item::of_digested(claim)?.into_iter().collect();
-        fields.retain(|(field, _)| !keys.contains_key(field));
-        let mut set = Vec::new();
-        for (field, value) in fields {
-            set.push(format!("#{field} = :{field}"));
-            update = update
-                .expression_attribute_values(format!(":{field}"), value)
-                .expression_attribute_names(format!("#{field}"), field);
-        }
-        let update = update.update_expression(format!("SET {}", set.join(", ")));
-        let claimed = match update.send().await {
-            Ok(_) => true,
-            Err(error) => match error.as_service_error() {
-                Some(UpdateItemError::ConditionalCheckFailedException(refused)) => {
-                    let stored = refused.item.clone().map(item::to_digested);
-                    matches!(stored, Some(Ok(stored)) if stored == *claim)
-                }
-                Some(_) | None => return Err(failed("write which edge was told of")(error)),
-            },
+        let key = claim.key();
+        let mut item = claim.to_item()?;
+        item.retain(|name, _| !key.contains_key(name) && name != "format");
+        let attributes = item
+            .iter()
+            .map(|(name, value)| (name.as_str(), Some(value.clone())));
+        let later = "(attribute_not_exists(#edge_ms) OR #edge_ms < :edge_ms)";
+        let what = "write which edge was told of";
+        let claimed = match self.update(what, key, attributes, Some(later)).await? {
+            None => true,
+            Some(Refused::Replaced(Some(standing))) => {
+                Digested::of_item(standing).is_ok_and(|standing| standing == *claim)
+            }
+            Some(Refused::Replaced(None) | Refused::Conflict) => false,
         };
         self.leave_digest(&claim.schedule, claim.edge, Timestamp::MAX);
         Ok(claimed)

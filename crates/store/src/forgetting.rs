@@ -17,11 +17,10 @@ impl Store {
         who: &str,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let both = self
-            .transaction("delete a record")
-            .delete_record(&record.reference, record.revision)?
-            .put_history(&given_up(record, who, now))?;
-        if both.commit().await?.is_none() {
+        let entry = self.put_history(&given_up(record, who, now))?;
+        let record_gone = Some(self.delete_record(record));
+        let refused = self.write_all("delete a record", vec![entry], record_gone);
+        if refused.await?.is_none() {
             return Ok(());
         }
         match self.record(&record.reference).await? {

@@ -4,7 +4,7 @@
 //! read what a newer one wrote, and the reverse. New fields are optional, and a change that an
 //! older reader must not touch raises [`FORMAT`].
 
-use std::collections::HashMap;
+use std::{collections::HashMap, fmt};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{
@@ -14,7 +14,6 @@ use domain::{
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_dynamo::{from_item, to_item};
 
 use crate::{AccountState, HistoryEntry, StoreError};
 
@@ -46,30 +45,55 @@ pub const HISTORY_DAYS: i64 = 90;
 /// An item as DynamoDB has it.
 pub type Item = HashMap<String, AttributeValue>;
 
+/// What is stored as an item of its own.
+pub trait Stored: Serialize + DeserializeOwned {
+    /// Its key.
+    fn key(&self) -> Item;
+
+    /// What stands beside the value itself, for indexes and conditions: numbers that order as
+    /// instants do.
+    fn index(&self) -> Item {
+        Item::new()
+    }
+
+    /// The item as it is stored.
+    fn to_item(&self) -> Result<Item, StoreError> {
+        let mut item: Item = serde_dynamo::to_item(self)?;
+        item.extend(self.key());
+        item.extend(self.index());
+        item.insert("format".to_owned(), format());
+        Ok(item)
+    }
+
+    /// What a stored item says, if its format is one that this code knows.
+    fn of_item(item: Item) -> Result<Self, StoreError> {
+        check_format(&item)?;
+        Ok(serde_dynamo::from_item(item)?)
+    }
+}
+
+impl Stored for Record {
+    fn key(&self) -> Item {
+        record_key(&self.reference)
+    }
+
+    fn index(&self) -> Item {
+        self.due_at.map_or_else(Item::new, |due_at| {
+            Item::from([
+                ("due".to_owned(), text(DUE_INDEX)),
+                ("due_ms".to_owned(), milliseconds(due_at)),
+            ])
+        })
+    }
+}
+
 /// The key of a record.
 #[must_use]
 pub fn record_key(reference: &ResourceRef) -> Item {
-    key([
-        ("account", reference.account.to_string()),
-        ("resource", reference.id.to_string()),
+    Item::from([
+        ("account".to_owned(), text(reference.account.as_str())),
+        ("resource".to_owned(), text(&reference.id.to_string())),
     ])
-}
-
-/// A record as it is stored.
-pub fn of_record(record: &Record) -> Result<Item, StoreError> {
-    let mut item: Item = to_item(record)?;
-    item.extend(record_key(&record.reference));
-    stamp(&mut item);
-    if let Some(due_at) = record.due_at {
-        item.insert("due".to_owned(), text(DUE_INDEX));
-        item.insert("due_ms".to_owned(), milliseconds(due_at));
-    }
-    Ok(item)
-}
-
-/// A stored record.
-pub fn to_record(item: Item) -> Result<Record, StoreError> {
-    read(item)
 }
 
 /// The partition of one generation's items.
@@ -90,15 +114,10 @@ pub struct Head {
     pub applied_at: Option<Timestamp>,
 }
 
-/// The head as it is stored.
-pub fn of_head(head: &Head) -> Result<Item, StoreError> {
-    keyed(
-        head,
-        [
-            ("generation_key", HEAD.to_owned()),
-            ("name", HEAD.to_owned()),
-        ],
-    )
+impl Stored for Head {
+    fn key(&self) -> Item {
+        named(HEAD, HEAD)
+    }
 }
 
 /// A configuration that came into force.
@@ -115,35 +134,18 @@ pub struct LogEntry {
     pub repeats: Option<Generation>,
 }
 
-/// A log entry as it is stored; entries sort by generation.
-pub fn of_log_entry(entry: &LogEntry) -> Result<Item, StoreError> {
-    keyed(
-        entry,
-        [
-            ("generation_key", LOG.to_owned()),
-            ("name", generation_key(entry.generation)),
-        ],
-    )
+/// Entries sort by generation.
+impl Stored for LogEntry {
+    fn key(&self) -> Item {
+        named(LOG, &generation_key(self.generation))
+    }
 }
 
-/// A stored log entry.
-pub fn to_log_entry(item: Item) -> Result<LogEntry, StoreError> {
-    read(item)
-}
-
-/// An override as it is stored, beside the head: one query reads both.
-pub fn of_override(one: &Override) -> Result<Item, StoreError> {
-    keyed(
-        one,
-        [
-            ("generation_key", HEAD.to_owned()),
-            ("name", override_name(one)),
-        ],
-    )
-}
-
-fn override_name(one: &Override) -> String {
-    format!("override#{}", one.target)
+/// Beside the head: one query reads both.
+impl Stored for Override {
+    fn key(&self) -> Item {
+        named(HEAD, &format!("override#{}", self.target))
+    }
 }
 
 /// What stands in the partition of the head.
@@ -155,12 +157,43 @@ pub enum HeadItem {
     Override(Override),
 }
 
-/// An item of the head's partition.
-pub fn to_head_item(item: Item) -> Result<HeadItem, StoreError> {
-    if item.get("name") == Some(&text(HEAD)) {
-        Ok(HeadItem::Head(read(item)?))
-    } else {
-        Ok(HeadItem::Override(read(item)?))
+impl HeadItem {
+    /// What a stored item of the head's partition says.
+    pub fn of_item(item: Item) -> Result<Self, StoreError> {
+        if name(&item) == HEAD {
+            Ok(Self::Head(Head::of_item(item)?))
+        } else {
+            Ok(Self::Override(Override::of_item(item)?))
+        }
+    }
+}
+
+/// What one generation says under one name. The body is apart from the keys, whose names it may
+/// share.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part<N, B> {
+    /// Which generation.
+    #[serde(skip)]
+    pub generation: Generation,
+    /// The name within its table.
+    pub name: N,
+    /// What it says.
+    pub body: B,
+}
+
+/// An account of one generation.
+pub type AccountPart = Part<AccountName, Account>;
+
+/// A schedule of one generation, or its settings.
+pub type ConfigurationPart = Part<String, ConfigurationItem>;
+
+impl<N, B> Stored for Part<N, B>
+where
+    N: fmt::Display + Serialize + DeserializeOwned,
+    B: Serialize + DeserializeOwned,
+{
+    fn key(&self) -> Item {
+        named(&generation_key(self.generation), &self.name.to_string())
     }
 }
 
@@ -179,83 +212,32 @@ pub enum ConfigurationItem {
     },
 }
 
-/// A schedule or the settings as they are stored.
-pub fn of_configuration_item(
-    generation: Generation,
-    one: &ConfigurationItem,
-) -> Result<Item, StoreError> {
-    let name = match one {
-        ConfigurationItem::Settings(_) => "settings".to_owned(),
-        ConfigurationItem::Schedule { schedule, .. } => format!("schedule#{schedule}"),
-    };
-    keyed(
-        &Body { body: one },
-        [
-            ("generation_key", generation_key(generation)),
-            ("name", name),
-        ],
-    )
-}
-
-/// A stored schedule, or the settings.
-pub fn to_configuration_item(item: Item) -> Result<ConfigurationItem, StoreError> {
-    read::<Body<ConfigurationItem>>(item).map(|one| one.body)
-}
-
-/// An account of one generation as it is stored.
-pub fn of_account(
-    generation: Generation,
-    name: &AccountName,
-    account: &Account,
-) -> Result<Item, StoreError> {
-    keyed(
-        &Body { body: account },
-        [
-            ("generation_key", generation_key(generation)),
-            ("name", name.to_string()),
-        ],
-    )
-}
-
-/// A stored account.
-pub fn to_account(item: Item) -> Result<(AccountName, Account), StoreError> {
-    #[derive(Deserialize)]
-    struct Named {
-        name: AccountName,
-        body: Account,
+impl ConfigurationItem {
+    /// This, as part of a generation.
+    #[must_use]
+    pub fn of(self, generation: Generation) -> ConfigurationPart {
+        let name = match &self {
+            Self::Settings(_) => "settings".to_owned(),
+            Self::Schedule { schedule, .. } => format!("schedule#{schedule}"),
+        };
+        Part {
+            generation,
+            name,
+            body: self,
+        }
     }
-    read::<Named>(item).map(|one| (one.name, one.body))
+}
+
+impl Stored for AccountState {
+    fn key(&self) -> Item {
+        account_state_key(&self.account)
+    }
 }
 
 /// The key of an account's state.
 #[must_use]
 pub fn account_state_key(account: &AccountName) -> Item {
-    key([
-        ("generation_key", STATE.to_owned()),
-        ("name", account.to_string()),
-    ])
-}
-
-/// The format's version, as every item carries it.
-#[must_use]
-pub fn format() -> AttributeValue {
-    AttributeValue::N(FORMAT.to_string())
-}
-
-/// An account's state as it is stored.
-pub fn of_account_state(state: &AccountState) -> Result<Item, StoreError> {
-    keyed(
-        state,
-        [
-            ("generation_key", STATE.to_owned()),
-            ("name", state.account.to_string()),
-        ],
-    )
-}
-
-/// A stored account's state.
-pub fn to_account_state(item: Item) -> Result<AccountState, StoreError> {
-    read(item)
+    named(STATE, account.as_str())
 }
 
 /// Which edge of a schedule was told of last.
@@ -269,44 +251,34 @@ pub struct Digested {
     pub by: String,
 }
 
+impl Stored for Digested {
+    fn key(&self) -> Item {
+        digest_key(&self.schedule)
+    }
+
+    fn index(&self) -> Item {
+        Item::from([("edge_ms".to_owned(), milliseconds(self.edge))])
+    }
+}
+
 /// The key of what was told of a schedule.
 #[must_use]
 pub fn digest_key(schedule: &ScheduleName) -> Item {
-    key([
-        ("generation_key", DIGEST.to_owned()),
-        ("name", schedule.to_string()),
-    ])
+    named(DIGEST, schedule.as_str())
 }
 
-/// What was told of a schedule, as it is stored. Edges are compared by `edge_ms`.
-pub fn of_digested(one: &Digested) -> Result<Item, StoreError> {
-    let mut item = keyed(
-        one,
-        [
-            ("generation_key", DIGEST.to_owned()),
-            ("name", one.schedule.to_string()),
-        ],
-    )?;
-    item.insert("edge_ms".to_owned(), milliseconds(one.edge));
-    Ok(item)
-}
+/// Its key makes writing it twice the same as once.
+impl Stored for HistoryEntry {
+    fn key(&self) -> Item {
+        Item::from([
+            ("reference".to_owned(), text(&self.reference.to_string())),
+            ("transition".to_owned(), text(&self.transition_key())),
+        ])
+    }
 
-/// What is stored of what was told of a schedule.
-pub fn to_digested(item: Item) -> Result<Digested, StoreError> {
-    read(item)
-}
-
-/// A finished transition as it is stored. Its key makes writing it twice the same as once.
-pub fn of_history(entry: &HistoryEntry) -> Result<Item, StoreError> {
-    let mut item = keyed(
-        entry,
-        [
-            ("reference", entry.reference.to_string()),
-            ("transition", entry.transition_key()),
-        ],
-    )?;
-    item.insert("expires_at".to_owned(), expires_at(entry.finished_at));
-    Ok(item)
+    fn index(&self) -> Item {
+        Item::from([("expires_at".to_owned(), expires_at(self.finished_at))])
+    }
 }
 
 /// When a history item expires whose transition ended at an instant: seconds since 1970.
@@ -316,15 +288,10 @@ pub fn expires_at(finished_at: Timestamp) -> AttributeValue {
     AttributeValue::N(seconds.to_string())
 }
 
-/// A stored history item.
-pub fn to_history(item: Item) -> Result<HistoryEntry, StoreError> {
-    read(item)
-}
-
-/// A body apart from the keys, whose names it may share.
-#[derive(Serialize, Deserialize)]
-struct Body<T> {
-    body: T,
+/// The format's version, as every item carries it.
+#[must_use]
+pub fn format() -> AttributeValue {
+    AttributeValue::N(FORMAT.to_string())
 }
 
 /// A string attribute.
@@ -346,31 +313,12 @@ pub fn milliseconds(at: Timestamp) -> AttributeValue {
     AttributeValue::N(at.as_millisecond().to_string())
 }
 
-fn key<const N: usize>(parts: [(&str, String); N]) -> Item {
-    parts
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), AttributeValue::S(value)))
-        .collect()
-}
-
-fn stamp(item: &mut Item) {
-    item.insert("format".to_owned(), format());
-}
-
-fn keyed<const N: usize>(
-    value: &impl Serialize,
-    parts: [(&str, String); N],
-) -> Result<Item, StoreError> {
-    let mut item: Item = to_item(value)?;
-    item.extend(key(parts));
-    stamp(&mut item);
-    Ok(item)
-}
-
-/// Reads an item of a format that this code knows.
-fn read<T: DeserializeOwned>(item: Item) -> Result<T, StoreError> {
-    check_format(&item)?;
-    Ok(from_item(item)?)
+/// A key of the tables `schedules` and `accounts`.
+fn named(partition: &str, name: &str) -> Item {
+    Item::from([
+        ("generation_key".to_owned(), text(partition)),
+        ("name".to_owned(), text(name)),
+    ])
 }
 
 /// Refuses an item of a format that this code does not know.

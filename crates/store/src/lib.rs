@@ -9,14 +9,13 @@ mod condition;
 mod configure;
 mod digests;
 mod forgetting;
-mod history;
 pub mod item;
 mod overrides;
+mod pages;
 mod read;
 mod records;
 mod renaming;
 mod tables;
-mod transaction;
 mod write;
 
 use std::{collections::BTreeMap, fmt, ops::Deref};
@@ -33,11 +32,11 @@ use serde::{Deserialize, Serialize};
 
 pub use condition::{TableCondition, TableTrouble};
 pub use configure::ApplyError;
-pub use history::{Finished, HistoryPage, HistoryPages};
 pub use item::{Digested, HISTORY_DAYS, Head, LogEntry};
 pub use overrides::OverrideError;
+pub use pages::{Finished, HistoryPage, HistoryPages, RecordPages};
 pub use read::{AccountStates, InForce, Present, Reader};
-pub use records::{Found, RecordPages, Unreadable};
+pub use records::{Found, Unreadable};
 
 /// What went wrong with the store; variants differ in what the caller does next.
 #[derive(Debug, thiserror::Error)]

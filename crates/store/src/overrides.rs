@@ -1,17 +1,13 @@
 //! Overrides: one item per target beside the head, kept after its end until it is replaced.
 
-use aws_sdk_dynamodb::{
-    operation::put_item::PutItemError, types::ReturnValuesOnConditionCheckFailure,
-};
 use domain::{
     ResourceRef, ScheduleName,
-    configuration::{Configuration, Override, Target},
+    configuration::{Override, Target},
     membership::{Membership, Subject},
-    record::Record,
 };
 use jiff::Timestamp;
 
-use crate::{Store, StoreError, failed, item};
+use crate::{Store, StoreError, item::Stored as _, write::Expected};
 
 /// An override that was not set, or not wholly.
 #[derive(Debug, thiserror::Error)]
@@ -58,40 +54,27 @@ impl Store {
         one: &Override,
         replaces: Option<&Override>,
     ) -> Result<(), OverrideError> {
-        let item = item::of_override(one)?;
-        let put = self
-            .client
-            .put_item()
-            .table_name(&self.tables.schedules)
-            .set_item(Some(item.clone()))
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        let put = match replaces {
-            None => put.condition_expression("attribute_not_exists(generation_key)"),
+        let item = one.to_item()?;
+        let expected = match replaces {
+            None => Expected::nothing(),
             Some(known) => {
-                let mut known = item::of_override(known)?;
-                let mut put = put.condition_expression("set_at = :set_at AND ends_at = :ends_at");
-                for name in ["set_at", "ends_at"] {
-                    if let Some(value) = known.remove(name) {
-                        put = put.expression_attribute_values(format!(":{name}"), value);
-                    }
-                }
-                put
+                let mut known = known.to_item()?;
+                let instants =
+                    ["set_at", "ends_at"].map(|name| (format!(":{name}"), known.remove(name)));
+                let instants = instants
+                    .into_iter()
+                    .filter_map(|(name, at)| Some((name, at?)));
+                Expected::item(
+                    "set_at = :set_at AND ends_at = :ends_at",
+                    instants.collect(),
+                )
             }
         };
-        match put.send().await {
-            Ok(_) => Ok(()),
-            Err(error) => match error.as_service_error() {
-                // The answer to an earlier try of this very write may have been lost.
-                Some(PutItemError::ConditionalCheckFailedException(refused))
-                    if refused.item.as_ref() == Some(&item) =>
-                {
-                    Ok(())
-                }
-                Some(PutItemError::ConditionalCheckFailedException(_)) => {
-                    Err(OverrideError::Overtaken(one.target.clone()))
-                }
-                Some(_) | None => Err(failed("write an override")(error).into()),
-            },
+        let put = expected.put(&self.tables.schedules, item.clone());
+        match self.write("write an override", put).await? {
+            None => Ok(()),
+            Some(refused) if refused.is_for(&item) => Ok(()),
+            Some(_) => Err(OverrideError::Overtaken(one.target.clone())),
         }
     }
 
@@ -101,8 +84,9 @@ impl Store {
             Err(error) if error.is_unreadable() => None,
             read => read?,
         };
+        let Some(record) = record else { return Ok(()) };
         let in_force = self.in_force().await?;
-        self.make_due(record, &in_force, now).await
+        self.make_due(record.clone(), &record, &in_force, now).await
     }
 
     async fn touch_members(
@@ -110,11 +94,17 @@ impl Store {
         schedule: &ScheduleName,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let accounts = &self.in_force().await?.configuration.accounts;
-        let concerns = |record: &Record, configuration: &Configuration| {
-            let membership = Membership::of(Subject::recorded(record), configuration);
-            [record.schedule.as_ref(), membership.schedule()].contains(&Some(schedule))
-        };
-        self.touch(accounts.keys(), concerns, now).await
+        for account in self.in_force().await?.configuration.accounts.keys() {
+            let records = self.records_of(account).await?.read;
+            let in_force = self.in_force().await?;
+            for record in records {
+                let of = Membership::of(Subject::recorded(&record), &in_force.configuration);
+                if [record.schedule.as_ref(), of.schedule()].contains(&Some(schedule)) {
+                    self.make_due(record.clone(), &record, &in_force, now)
+                        .await?;
+                }
+            }
+        }
+        Ok(())
     }
 }

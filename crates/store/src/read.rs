@@ -7,9 +7,8 @@ use std::{
 
 use aws_config::SdkConfig;
 use aws_sdk_dynamodb::{
-    Client,
-    config::AsyncSleep as _,
-    types::{AttributeValue, KeysAndAttributes},
+    Client, config::AsyncSleep as _, operation::query::builders::QueryFluentBuilder,
+    types::KeysAndAttributes,
 };
 use domain::{
     AccountName, ResourceRef,
@@ -20,8 +19,11 @@ use domain::{
 use jiff::Timestamp;
 
 use crate::{
-    AccountState, Found, HistoryEntry, StoreError, Tables, Unreadable, failed,
-    item::{self, ConfigurationItem, Head, HeadItem, Item, LogEntry},
+    AccountState, Found, StoreError, Tables, Unreadable, failed,
+    item::{
+        self, AccountPart, ConfigurationItem, ConfigurationPart, Head, HeadItem, Item, LogEntry,
+        Stored,
+    },
 };
 
 /// DynamoDB's limit on the keys of one `BatchGetItem`.
@@ -78,7 +80,7 @@ impl Reader {
         let mut present = Present::default();
         let mut overrides = Vec::new();
         for item in self.partition(&self.tables.schedules, item::HEAD).await? {
-            match whole(item, item::to_head_item)? {
+            match whole(item, HeadItem::of_item)? {
                 HeadItem::Head(head) => present.head = head,
                 HeadItem::Override(one) => overrides.push(one),
             }
@@ -104,7 +106,7 @@ impl Reader {
         let mut configuration = says_nothing(generation);
         let key = item::generation_key(generation);
         for item in self.partition(&self.tables.schedules, &key).await? {
-            match whole(item, item::to_configuration_item)? {
+            match whole(item, ConfigurationPart::of_item)?.body {
                 ConfigurationItem::Settings(settings) => configuration.settings = settings,
                 ConfigurationItem::Schedule { schedule, rule } => {
                     configuration.schedules.insert(schedule, *rule);
@@ -112,8 +114,8 @@ impl Reader {
             }
         }
         for item in self.partition(&self.tables.accounts, &key).await? {
-            let (name, account) = whole(item, item::to_account)?;
-            configuration.accounts.insert(name, account);
+            let account = whole(item, AccountPart::of_item)?;
+            configuration.accounts.insert(account.name, account.body);
         }
         Ok(configuration)
     }
@@ -151,7 +153,7 @@ impl Reader {
 
     /// The records that the index says are due, earliest first. Hints: the index lags.
     pub async fn due(&self, now: Timestamp) -> Result<Found<Vec<Record>>, StoreError> {
-        let mut pages = self
+        let due = self
             .client
             .query()
             .table_name(&self.tables.resources)
@@ -159,21 +161,16 @@ impl Reader {
             .key_condition_expression("#due = :due AND due_ms <= :now")
             .expression_attribute_names("#due", "due")
             .expression_attribute_values(":due", item::text(item::DUE_INDEX))
-            .expression_attribute_values(":now", item::milliseconds(now))
-            .into_paginator()
-            .items()
-            .send();
+            .expression_attribute_values(":now", item::milliseconds(now));
         let mut found = Found::default();
-        while let Some(item) = pages.next().await {
-            found.add(item.map_err(failed("read what is due"))?);
-        }
+        each(due, "read what is due", |item| found.add(item)).await?;
         Ok(found)
     }
 
     /// One record.
     pub async fn record(&self, reference: &ResourceRef) -> Result<Option<Record>, StoreError> {
         let item = self.record_item(item::record_key(reference)).await?;
-        item.map(item::to_record).transpose()
+        item.map(Record::of_item).transpose()
     }
 
     /// What is stored under a record's key.
@@ -204,36 +201,9 @@ impl Reader {
             let mut futile = 0;
             // What one answer had no room for, or no time, comes back as unprocessed.
             while !keys.is_empty() {
-                let wanted_keys = keys.len();
-                let wanted = KeysAndAttributes::builder()
-                    .set_keys(Some(keys))
-                    .consistent_read(true)
-                    .build()
-                    .map_err(|error| StoreError::Dynamo("read records", Box::new(error.into())))?;
-                let mut answer = self
-                    .client
-                    .batch_get_item()
-                    .request_items(&self.tables.resources, wanted)
-                    .send()
-                    .await
-                    .map_err(failed("read records"))?;
-                let items = answer
-                    .responses
-                    .as_mut()
-                    .and_then(|tables| tables.remove(&self.tables.resources));
-                for item in items.unwrap_or_default() {
-                    found.add(item);
-                }
-                keys = answer
-                    .unprocessed_keys
-                    .and_then(|mut tables| tables.remove(&self.tables.resources))
-                    .map(|rest| rest.keys)
-                    .unwrap_or_default();
-                futile = if keys.len() < wanted_keys {
-                    0
-                } else {
-                    futile + 1
-                };
+                let wanted = keys.len();
+                keys = self.read_batch(keys, &mut found).await?;
+                futile = if keys.len() < wanted { 0 } else { futile + 1 };
                 if futile == FUTILE_READS {
                     return Err(StoreError::Throttled { left: keys.len() });
                 }
@@ -245,85 +215,77 @@ impl Reader {
         Ok(found)
     }
 
+    /// Reads the records of these keys; returns those that were left unread.
+    async fn read_batch(
+        &self,
+        keys: Vec<Item>,
+        found: &mut Found<Vec<Record>>,
+    ) -> Result<Vec<Item>, StoreError> {
+        let table = &self.tables.resources;
+        let wanted = KeysAndAttributes::builder()
+            .set_keys(Some(keys))
+            .consistent_read(true)
+            .build()
+            .expect("a batch has keys");
+        let request = self.client.batch_get_item().request_items(table, wanted);
+        let answer = request.send().await.map_err(failed("read records"))?;
+        let items = answer.responses.and_then(|mut read| read.remove(table));
+        items.into_iter().flatten().for_each(|item| found.add(item));
+        let left = answer
+            .unprocessed_keys
+            .and_then(|mut left| left.remove(table));
+        Ok(left.map(|left| left.keys).unwrap_or_default())
+    }
+
     /// All records of an account, from the table itself.
     pub async fn records_of(
         &self,
         account: &AccountName,
     ) -> Result<Found<Vec<Record>>, StoreError> {
-        let mut pages = self
-            .client
-            .query()
-            .table_name(&self.tables.resources)
-            .key_condition_expression("account = :account")
-            .expression_attribute_values(":account", item::text(account.as_str()))
-            .consistent_read(true)
-            .into_paginator()
-            .items()
-            .send();
+        let records = self.query(&self.tables.resources, "account", account.as_str());
         let mut found = Found::default();
-        while let Some(item) = pages.next().await {
-            found.add(item.map_err(failed("read an account's records"))?);
-        }
+        each(records, "read an account's records", |item| found.add(item)).await?;
         Ok(found)
     }
 
     /// What came into force, newest first.
     pub async fn log(&self, most: usize) -> Result<Vec<LogEntry>, StoreError> {
-        let mut items = self
-            .client
-            .query()
-            .table_name(&self.tables.schedules)
-            .key_condition_expression("generation_key = :key")
-            .expression_attribute_values(":key", item::text(item::LOG))
-            .consistent_read(true)
-            .scan_index_forward(false)
-            .into_paginator()
-            .items()
-            .send();
+        let log = self.query(&self.tables.schedules, "generation_key", item::LOG);
+        let log = log.scan_index_forward(false);
+        let mut items = log.into_paginator().items().send();
         let mut entries = Vec::new();
         while entries.len() < most
             && let Some(item) = items.next().await
         {
             let item = item.map_err(failed("read what was applied"))?;
-            entries.push(item::to_log_entry(item)?);
+            entries.push(LogEntry::of_item(item)?);
         }
         Ok(entries)
     }
 
     /// What was learnt of the accounts.
     pub async fn account_states(&self) -> Result<Found<AccountStates>, StoreError> {
-        let mut found = Found::<AccountStates>::default();
-        for item in self.partition(&self.tables.accounts, item::STATE).await? {
+        self.by_name(item::STATE, |state: &AccountState| state.account.clone())
+            .await
+    }
+
+    /// What stands in a partition of the table `accounts`.
+    pub(crate) async fn by_name<N: Ord, T: Stored>(
+        &self,
+        partition: &str,
+        name: impl Fn(&T) -> N,
+    ) -> Result<Found<BTreeMap<N, T>>, StoreError> {
+        let mut found = Found::<BTreeMap<N, T>>::default();
+        for item in self.partition(&self.tables.accounts, partition).await? {
             let reference = item::name(&item);
-            match item::to_account_state(item) {
-                Ok(state) => {
-                    found.read.insert(state.account.clone(), state);
+            match T::of_item(item) {
+                Ok(one) => {
+                    found.read.insert(name(&one), one);
                 }
                 Err(source) => found.unreadable.push(Unreadable { reference, source }),
             }
         }
         Ok(found)
-    }
-
-    /// A resource's finished transitions, newest first.
-    pub async fn history(&self, reference: &ResourceRef) -> Result<Vec<HistoryEntry>, StoreError> {
-        let mut pages = self
-            .client
-            .query()
-            .table_name(&self.tables.history)
-            .key_condition_expression("#reference = :reference")
-            .expression_attribute_names("#reference", "reference")
-            .expression_attribute_values(":reference", item::text(&reference.to_string()))
-            .consistent_read(true)
-            .scan_index_forward(false)
-            .into_paginator()
-            .items()
-            .send();
-        let mut entries = Vec::new();
-        while let Some(item) = pages.next().await {
-            entries.push(item::to_history(item.map_err(failed("read history"))?)?);
-        }
-        Ok(entries)
     }
 
     /// Waits before what was left unread is asked for again: at first a small part of what the client
@@ -338,26 +300,39 @@ impl Reader {
     }
 
     pub(crate) async fn partition(&self, table: &str, key: &str) -> Result<Vec<Item>, StoreError> {
-        let mut pages = self
-            .client
+        let mut items = Vec::new();
+        let query = self.query(table, "generation_key", key);
+        each(query, "read the configuration", |item| items.push(item)).await?;
+        Ok(items)
+    }
+
+    /// A query of all that a table has under one key, strongly consistent.
+    pub(crate) fn query(&self, table: &str, key: &str, value: &str) -> QueryFluentBuilder {
+        self.client
             .query()
             .table_name(table)
-            .key_condition_expression("generation_key = :key")
-            .expression_attribute_values(":key", AttributeValue::S(key.to_owned()))
+            .key_condition_expression("#key = :key")
+            .expression_attribute_names("#key", key)
+            .expression_attribute_values(":key", item::text(value))
             .consistent_read(true)
-            .into_paginator()
-            .items()
-            .send();
-        let mut items = Vec::new();
-        while let Some(item) = pages.next().await {
-            items.push(item.map_err(failed("read the configuration"))?);
-        }
-        Ok(items)
     }
 
     fn lock_cached(&self) -> MutexGuard<'_, Option<Cached>> {
         self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Gives each item that a query finds to `take`, however many pages they fill.
+async fn each(
+    query: QueryFluentBuilder,
+    what: &'static str,
+    mut take: impl FnMut(Item),
+) -> Result<(), StoreError> {
+    let mut items = query.into_paginator().items().send();
+    while let Some(item) = items.next().await {
+        take(item.map_err(failed(what))?);
+    }
+    Ok(())
 }
 
 /// Reads an item without which the configuration would be half of one.

@@ -1,17 +1,13 @@
-//! Records by the page: for people who look at very many, in as little memory as a page takes.
+//! What readings find: items that can be read, and those that a newer program wrote.
 
 use std::collections::BTreeSet;
 
 use domain::{AccountName, record::Record};
 
 use crate::{
-    Reader, StoreError, failed,
-    item::{self, Item},
+    Reader, StoreError,
+    item::{Item, Stored as _},
 };
-
-/// Most records on a page. DynamoDB would end one at 1 MB, some 2,500 records; the embedded engine
-/// has all that it might answer in memory.
-const PAGE: i32 = 1_000;
 
 impl Reader {
     /// All accounts that may have records: the configured ones, and those that once were. Of a
@@ -32,31 +28,6 @@ impl Reader {
             .chain(newer)
             .collect())
     }
-
-    /// An account's records, page by page, in the order of their references.
-    #[must_use]
-    pub fn record_pages(&self, account: &AccountName) -> RecordPages {
-        RecordPages {
-            reader: self.clone(),
-            account: account.clone(),
-            next: Next::First,
-        }
-    }
-}
-
-/// The pages of one account's records; each is read when it is asked for.
-#[derive(Debug)]
-pub struct RecordPages {
-    reader: Reader,
-    account: AccountName,
-    next: Next,
-}
-
-#[derive(Debug)]
-enum Next {
-    First,
-    After(Item),
-    None,
 }
 
 /// An item that this program cannot read: a newer one wrote it. It is left alone.
@@ -96,40 +67,11 @@ impl Found<Vec<Record>> {
     }
 }
 
-impl RecordPages {
-    /// The next page; none after the last.
-    pub async fn next(&mut self) -> Result<Option<Vec<Result<Record, Unreadable>>>, StoreError> {
-        let after = match std::mem::replace(&mut self.next, Next::None) {
-            Next::First => None,
-            Next::After(key) => Some(key),
-            Next::None => return Ok(None),
-        };
-        let page = self
-            .reader
-            .client
-            .query()
-            .table_name(&self.reader.tables.resources)
-            .key_condition_expression("account = :account")
-            .expression_attribute_values(":account", item::text(self.account.as_str()))
-            .consistent_read(true)
-            .limit(PAGE)
-            .set_exclusive_start_key(after)
-            .send()
-            .await
-            .map_err(failed("read an account's records"))?;
-        if let Some(key) = page.last_evaluated_key {
-            self.next = Next::After(key);
-        }
-        let items = page.items.unwrap_or_default();
-        Ok(Some(items.into_iter().map(readable).collect()))
-    }
-}
-
-fn readable(item: Item) -> Result<Record, Unreadable> {
+pub(crate) fn readable(item: Item) -> Result<Record, Unreadable> {
     let part = |name: &str| {
         let text = item.get(name).and_then(|value| value.as_s().ok());
         text.cloned().unwrap_or_default()
     };
     let reference = format!("{}/{}", part("account"), part("resource"));
-    item::to_record(item).map_err(|source| Unreadable { reference, source })
+    Record::of_item(item).map_err(|source| Unreadable { reference, source })
 }

@@ -18,7 +18,7 @@ use domain::{
 use jiff::Timestamp;
 
 use crate::{
-    Ending, HistoryEntry, InForce, Store, StoreError, Unreadable, item, overrides::OverrideError,
+    Ending, HistoryEntry, InForce, Store, StoreError, Unreadable, overrides::OverrideError,
 };
 
 /// How often a record is read again that others change meanwhile.
@@ -128,14 +128,12 @@ impl Store {
         entry: Option<&HistoryEntry>,
     ) -> Result<(), StoreError> {
         let replaces = there.map_or(Revision(0), |there| there.revision);
-        let mut all = self
-            .transaction("carry a record over")
-            .put_record(item::of_record(&record)?, replaces)?
-            .delete_record(&old.reference, old.revision)?;
+        let mut puts = vec![self.put_record(&record, replaces)?];
         if let Some(entry) = entry {
-            all = all.put_history(entry)?;
+            puts.push(self.put_history(entry)?);
         }
-        match all.commit().await? {
+        let old = Some(self.delete_record(old));
+        match self.write_all("carry a record over", puts, old).await? {
             None => Ok(()),
             // Another writer was first, or is at it: both are read again.
             Some(_) => Err(StoreError::Stale { current: None }),

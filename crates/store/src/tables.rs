@@ -30,56 +30,49 @@ impl Store {
     }
 
     async fn create_table(&self, (name, partition, sort): Layout<'_>) -> Result<(), StoreError> {
-        let what = "create a table";
-        let build = |error: aws_sdk_dynamodb::error::BuildError| {
-            StoreError::Dynamo(what, Box::new(error.into()))
-        };
-        let string = |name| {
+        let attribute = |name: &str, of_type| {
             AttributeDefinition::builder()
                 .attribute_name(name)
-                .attribute_type(ScalarAttributeType::S)
+                .attribute_type(of_type)
                 .build()
+                .expect("an attribute has a name and a type")
         };
+        let string = |name| attribute(name, ScalarAttributeType::S);
         let key = |name, key_type| {
             KeySchemaElement::builder()
                 .attribute_name(name)
                 .key_type(key_type)
                 .build()
+                .expect("a key has a name and a type")
         };
         let mut request = self
             .client
             .create_table()
             .table_name(name)
             .billing_mode(BillingMode::PayPerRequest)
-            .attribute_definitions(string(partition).map_err(build)?)
-            .attribute_definitions(string(sort).map_err(build)?)
-            .key_schema(key(partition, KeyType::Hash).map_err(build)?)
-            .key_schema(key(sort, KeyType::Range).map_err(build)?);
+            .attribute_definitions(string(partition))
+            .attribute_definitions(string(sort))
+            .key_schema(key(partition, KeyType::Hash))
+            .key_schema(key(sort, KeyType::Range));
         if *name == self.tables.resources {
-            let number = AttributeDefinition::builder()
-                .attribute_name("due_ms")
-                .attribute_type(ScalarAttributeType::N)
-                .build();
+            let all = Projection::builder().projection_type(ProjectionType::All);
             let index = GlobalSecondaryIndex::builder()
                 .index_name(item::DUE_INDEX)
-                .key_schema(key("due", KeyType::Hash).map_err(build)?)
-                .key_schema(key("due_ms", KeyType::Range).map_err(build)?)
-                .projection(
-                    Projection::builder()
-                        .projection_type(ProjectionType::All)
-                        .build(),
-                )
-                .build();
+                .key_schema(key("due", KeyType::Hash))
+                .key_schema(key("due_ms", KeyType::Range))
+                .projection(all.build())
+                .build()
+                .expect("an index has a name, keys and a projection");
             request = request
-                .attribute_definitions(string("due").map_err(build)?)
-                .attribute_definitions(number.map_err(build)?)
-                .global_secondary_indexes(index.map_err(build)?);
+                .attribute_definitions(string("due"))
+                .attribute_definitions(attribute("due_ms", ScalarAttributeType::N))
+                .global_secondary_indexes(index);
         }
         match request.send().await {
             Ok(_) => Ok(()),
             Err(error) => match error.as_service_error() {
                 Some(CreateTableError::ResourceInUseException(_)) => Ok(()),
-                Some(_) | None => Err(failed(what)(error)),
+                Some(_) | None => Err(failed("create a table")(error)),
             },
         }
     }

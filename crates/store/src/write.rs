@@ -1,11 +1,11 @@
-//! Writing records: each write names the revision it replaces, and raises it.
+//! Writing: each write names what it replaces, and says which other writer was in its way.
 
 use aws_sdk_dynamodb::{
     operation::{
-        put_item::PutItemError,
-        update_item::{UpdateItemError, builders::UpdateItemFluentBuilder},
+        put_item::PutItemError, transact_write_items::TransactWriteItemsError,
+        update_item::UpdateItemError,
     },
-    types::ReturnValuesOnConditionCheckFailure,
+    types::{AttributeValue, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem},
 };
 use domain::{
     AccountName,
@@ -14,15 +14,99 @@ use domain::{
 
 use crate::{
     AccountState, HistoryEntry, Rate, Store, StoreError, failed,
-    item::{self, Item},
-    transaction::{ABSENT, Refused, UNCHANGED, revision},
+    item::{self, Item, Stored},
 };
 
-/// What every update of an account's state sets.
-const SET_ACCOUNT: &str = "SET account = :account, #format = :format";
+/// What a write expects to find where it writes.
+#[derive(Debug)]
+pub(crate) struct Expected {
+    condition: Option<&'static str>,
+    values: Option<Item>,
+}
 
-/// The condition that no newer program wrote an item, for updates of a part of it.
-pub(crate) const KNOWN_FORMAT: &str = "(attribute_not_exists(#format) OR #format <= :format)";
+impl Expected {
+    /// Whatever is there.
+    pub(crate) fn anything() -> Self {
+        Self {
+            condition: None,
+            values: None,
+        }
+    }
+
+    /// No item of the configuration.
+    pub(crate) fn nothing() -> Self {
+        Self {
+            condition: Some("attribute_not_exists(generation_key)"),
+            values: None,
+        }
+    }
+
+    /// An item of which this is true; `values` are those that the condition names.
+    pub(crate) fn item(condition: &'static str, values: Item) -> Self {
+        Self {
+            condition: Some(condition),
+            values: Some(values),
+        }
+    }
+
+    /// The record with this revision; zero: no record.
+    fn record(revision: Revision) -> Self {
+        match revision {
+            Revision(0) => Self {
+                condition: Some("attribute_not_exists(account)"),
+                values: None,
+            },
+            Revision(replaces) => {
+                let replaces = AttributeValue::N(replaces.to_string());
+                Self::item(
+                    "revision = :replaces",
+                    Item::from([(":replaces".to_owned(), replaces)]),
+                )
+            }
+        }
+    }
+
+    /// Writes an item in place of what is expected.
+    pub(crate) fn put(self, table: &str, item: Item) -> Put {
+        Put::builder()
+            .table_name(table)
+            .set_item(Some(item))
+            .set_return_values_on_condition_check_failure(
+                self.condition
+                    .map(|_| ReturnValuesOnConditionCheckFailure::AllOld),
+            )
+            .set_condition_expression(self.condition.map(str::to_owned))
+            .set_expression_attribute_values(self.values)
+            .build()
+            .expect("a put has a table and an item")
+    }
+
+    fn delete(self, table: &str, key: Item) -> Delete {
+        Delete::builder()
+            .table_name(table)
+            .set_key(Some(key))
+            .set_condition_expression(self.condition.map(str::to_owned))
+            .set_expression_attribute_values(self.values)
+            .build()
+            .expect("a deletion has a table and a key")
+    }
+}
+
+/// A write that was refused because of another writer.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// Another writer's item stands there: this one, where the answer carries it.
+    Replaced(Option<Item>),
+    /// Another writer's transaction was under way.
+    Conflict,
+}
+
+impl Refused {
+    /// Whether this very item stands there: then it was written, and the answer was lost.
+    pub(crate) fn is_for(&self, item: &Item) -> bool {
+        matches!(self, Self::Replaced(Some(standing)) if standing == item)
+    }
+}
 
 impl Store {
     /// [`Self::commit`] of a record with which nothing has ended.
@@ -44,62 +128,103 @@ impl Store {
         mut record: Record,
         ended: Option<&HistoryEntry>,
     ) -> Result<Record, StoreError> {
-        let replaces = next_revision(&mut record);
-        let item = item::of_record(&record)?;
+        let replaces = record.revision;
+        record.revision = Revision(replaces.0 + 1);
+        let item = record.to_item()?;
+        let put = Expected::record(replaces).put(&self.tables.resources, item.clone());
         // Boxed: a request's future is large, and every handler holds this one many times over.
         let refused = match ended {
             Some(entry) => {
-                let both = self.transaction("write a record and its history");
-                let both = both
-                    .put_record(item.clone(), replaces)?
-                    .put_history(entry)?;
-                Box::pin(both.commit()).await?
+                let both = vec![put, self.put_history(entry)?];
+                let both = self.write_all("write a record and its history", both, None);
+                Box::pin(both).await?
             }
-            None => Box::pin(self.put_record(&item, replaces)).await?,
+            None => Box::pin(self.write("write a record", put)).await?,
         };
         let current = match refused {
             None => return Ok(record),
             Some(Refused::Replaced(current)) => current,
             // The answer does not say what stands there.
-            Some(Refused::Conflict) => {
-                let key = item::record_key(&record.reference);
-                Box::pin(self.record_item(key)).await?
-            }
+            Some(Refused::Conflict) => Box::pin(self.record_item(record.key())).await?,
         };
         if current.as_ref() == Some(&item) {
             return Ok(record);
         }
-        let current = current.and_then(|item| item::to_record(item).ok());
+        let current = current.and_then(|item| Record::of_item(item).ok());
         Err(StoreError::Stale {
             current: current.map(Box::new),
         })
     }
 
-    async fn put_record(
+    /// A record, to be written in place of the one with a revision; zero: where there is none.
+    pub(crate) fn put_record(
         &self,
-        item: &Item,
+        record: &Record,
         replaces: Revision,
+    ) -> Result<Put, StoreError> {
+        let item = record.to_item()?;
+        Ok(Expected::record(replaces).put(&self.tables.resources, item))
+    }
+
+    /// A history item, to be written.
+    pub(crate) fn put_history(&self, entry: &HistoryEntry) -> Result<Put, StoreError> {
+        Ok(Expected::anything().put(&self.tables.history, entry.to_item()?))
+    }
+
+    /// A record, to be deleted as it was read.
+    pub(crate) fn delete_record(&self, read: &Record) -> Delete {
+        Expected::record(read.revision).delete(&self.tables.resources, read.key())
+    }
+
+    /// Writes one item; or says which other writer was in the way.
+    pub(crate) async fn write(
+        &self,
+        what: &'static str,
+        put: Put,
     ) -> Result<Option<Refused>, StoreError> {
-        let put = self
+        let sent = self
             .client
             .put_item()
-            .table_name(&self.tables.resources)
-            .set_item(Some(item.clone()))
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        let put = match replaces {
-            Revision(0) => put.condition_expression(ABSENT),
-            replaces => put
-                .condition_expression(UNCHANGED)
-                .expression_attribute_values(":replaces", revision(replaces)),
-        };
-        match put.send().await {
+            .table_name(put.table_name)
+            .set_item(Some(put.item))
+            .set_condition_expression(put.condition_expression)
+            .set_expression_attribute_values(put.expression_attribute_values)
+            .set_return_values_on_condition_check_failure(
+                put.return_values_on_condition_check_failure,
+            )
+            .send()
+            .await;
+        match sent {
             Ok(_) => Ok(None),
             Err(error) => match error.as_service_error() {
                 Some(PutItemError::ConditionalCheckFailedException(refused)) => {
                     Ok(Some(Refused::Replaced(refused.item.clone())))
                 }
                 Some(PutItemError::TransactionConflictException(_)) => Ok(Some(Refused::Conflict)),
-                Some(_) | None => Err(failed("write a record")(error)),
+                Some(_) | None => Err(failed(what)(error)),
+            },
+        }
+    }
+
+    /// Writes and deletes in one transaction; or says which other writer was in the way, and did
+    /// nothing of it.
+    pub(crate) async fn write_all(
+        &self,
+        what: &'static str,
+        puts: Vec<Put>,
+        delete: Option<Delete>,
+    ) -> Result<Option<Refused>, StoreError> {
+        let puts = puts
+            .into_iter()
+            .map(|put| TransactWriteItem::builder().put(put).build());
+        let delete = delete.map(|delete| TransactWriteItem::builder().delete(delete).build());
+        let request = self.client.transact_write_items();
+        let all = puts.chain(delete).collect();
+        match request.set_transact_items(Some(all)).send().await {
+            Ok(_) => Ok(None),
+            Err(error) => match error.as_service_error().and_then(cancelled) {
+                Some(refused) => Ok(Some(refused)),
+                None => Err(failed(what)(error)),
             },
         }
     }
@@ -107,77 +232,112 @@ impl Store {
     /// Notes what a provider said of an account's allowance, and nothing else of its state; unless
     /// something later is known.
     pub async fn save_rate(&self, account: &AccountName, rate: Rate) -> Result<(), StoreError> {
-        let later = format!("{KNOWN_FORMAT} AND (attribute_not_exists(rate_ms) OR rate_ms <= :at)");
-        let update = self
-            .update_account_state(account)
-            .update_expression(format!("{SET_ACCOUNT}, #rate = :rate, rate_ms = :at"))
-            .condition_expression(later)
-            .expression_attribute_names("#rate", "rate")
-            .expression_attribute_values(":rate", serde_dynamo::to_attribute_value(rate)?)
-            .expression_attribute_values(":at", item::milliseconds(rate.at));
-        send(update, "write an account's rate").await
+        let learnt = [
+            ("account", Some(item::text(account.as_str()))),
+            ("rate", Some(serde_dynamo::to_attribute_value(rate)?)),
+            ("rate_ms", Some(item::milliseconds(rate.at))),
+        ];
+        let later = "(attribute_not_exists(#rate_ms) OR #rate_ms <= :rate_ms)";
+        self.note_of_account(account, learnt, Some(later)).await
     }
 
     /// Notes what was learnt of an account. The latest writer wins, for it is a hint; but a rate
     /// does not replace a later one, and no rate replaces none.
     pub async fn save_account_state(&self, state: &AccountState) -> Result<(), StoreError> {
-        let mut learnt = item::of_account_state(state)?;
-        let mut update = self
-            .update_account_state(&state.account)
-            .condition_expression(KNOWN_FORMAT);
-        let (mut set, mut remove) = (vec![SET_ACCOUNT.to_owned()], Vec::new());
-        for name in ["listed_at", "tried_at", "error", "token_fails", "cost"] {
-            let placeholder = format!("#{name}");
-            match learnt.remove(name) {
-                Some(value) => {
-                    set.push(format!("{placeholder} = :{name}"));
-                    update = update.expression_attribute_values(format!(":{name}"), value);
-                }
-                None => remove.push(placeholder.clone()),
-            }
-            update = update.expression_attribute_names(placeholder, name);
-        }
-        let mut expression = set.join(", ");
-        if !remove.is_empty() {
-            expression += " REMOVE ";
-            expression += &remove.join(", ");
-        }
-        let update = update.update_expression(expression);
-        send(update, "write an account's state").await?;
+        let mut item = state.to_item()?;
+        let names = [
+            "account",
+            "listed_at",
+            "tried_at",
+            "error",
+            "token_fails",
+            "cost",
+        ];
+        let learnt = names.map(|name| (name, item.remove(name)));
+        self.note_of_account(&state.account, learnt, None).await?;
         match state.rate {
             Some(rate) => self.save_rate(&state.account, rate).await,
             None => Ok(()),
         }
     }
 
-    fn update_account_state(&self, account: &AccountName) -> UpdateItemFluentBuilder {
-        self.client
+    /// Sets these attributes of an account's state. What a condition refuses is left alone: what
+    /// stands there is newer.
+    async fn note_of_account<const N: usize>(
+        &self,
+        account: &AccountName,
+        learnt: [(&str, Option<AttributeValue>); N],
+        unless: Option<&str>,
+    ) -> Result<(), StoreError> {
+        let what = "write an account's state";
+        let key = item::account_state_key(account);
+        match self.update(what, key, learnt, unless).await? {
+            Some(Refused::Replaced(Some(standing))) => item::check_format(&standing),
+            Some(Refused::Replaced(None) | Refused::Conflict) | None => Ok(()),
+        }
+    }
+
+    /// Sets these attributes of an item of the table `accounts`, and removes those without a value;
+    /// on the `condition` that is given, and that no newer program wrote the item.
+    pub(crate) async fn update<'n>(
+        &self,
+        what: &'static str,
+        key: Item,
+        attributes: impl IntoIterator<Item = (&'n str, Option<AttributeValue>)>,
+        condition: Option<&str>,
+    ) -> Result<Option<Refused>, StoreError> {
+        let known = "(attribute_not_exists(#format) OR #format <= :format)";
+        let mut update = self
+            .client
             .update_item()
             .table_name(&self.tables.accounts)
-            .set_key(Some(item::account_state_key(account)))
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-            .expression_attribute_names("#format", "format")
-            .expression_attribute_values(":account", item::text(account.as_str()))
-            .expression_attribute_values(":format", item::format())
-    }
-}
-
-/// Sends an update of a hint. One that a condition refuses is left alone: what stands there is
-/// newer.
-async fn send(update: UpdateItemFluentBuilder, what: &'static str) -> Result<(), StoreError> {
-    match update.send().await {
-        Ok(_) => Ok(()),
-        Err(error) => match error.as_service_error() {
-            Some(UpdateItemError::ConditionalCheckFailedException(refused)) => {
-                refused.item.as_ref().map_or(Ok(()), item::check_format)
+            .set_key(Some(key))
+            .condition_expression(
+                [known]
+                    .into_iter()
+                    .chain(condition)
+                    .collect::<Vec<_>>()
+                    .join(" AND "),
+            )
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+        let (mut set, mut remove) = (Vec::new(), Vec::new());
+        let format = [("format", Some(item::format()))];
+        for (name, value) in attributes.into_iter().chain(format) {
+            update = update.expression_attribute_names(format!("#{name}"), name);
+            match value {
+                Some(value) => {
+                    set.push(format!("#{name} = :{name}"));
+                    update = update.expression_attribute_values(format!(":{name}"), value);
+                }
+                None => remove.push(format!("#{name}")),
             }
-            Some(_) | None => Err(failed(what)(error)),
-        },
+        }
+        let set = format!("SET {}", set.join(", "));
+        let remove = (!remove.is_empty()).then(|| format!(" REMOVE {}", remove.join(", ")));
+        let expression = set + &remove.unwrap_or_default();
+        match update.update_expression(expression).send().await {
+            Ok(_) => Ok(None),
+            Err(error) => match error.as_service_error() {
+                Some(UpdateItemError::ConditionalCheckFailedException(refused)) => {
+                    Ok(Some(Refused::Replaced(refused.item.clone())))
+                }
+                Some(_) | None => Err(failed(what)(error)),
+            },
+        }
     }
 }
 
-fn next_revision(record: &mut Record) -> Revision {
-    let replaces = record.revision;
-    record.revision = Revision(replaces.0 + 1);
-    replaces
+/// Why a transaction was cancelled, where another writer is the reason.
+fn cancelled(error: &TransactWriteItemsError) -> Option<Refused> {
+    let TransactWriteItemsError::TransactionCanceledException(cancelled) = error else {
+        return None;
+    };
+    let because = |code| {
+        let mut reasons = cancelled.cancellation_reasons().iter();
+        reasons.find(|reason| reason.code() == Some(code))
+    };
+    if let Some(reason) = because("ConditionalCheckFailed") {
+        return Some(Refused::Replaced(reason.item.clone()));
+    }
+    because("TransactionConflict").map(|_| Refused::Conflict)
 }

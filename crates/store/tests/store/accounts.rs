@@ -1,7 +1,7 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::AccountName;
 use jiff::SignedDuration;
-use store::{AccountState, Rate, Store, StoreError, item};
+use store::{AccountState, Rate, Store, StoreError, item::Stored as _};
 
 use crate::{fixtures::monday, world::World};
 
@@ -105,7 +105,7 @@ async fn a_state_in_a_newer_format_is_left_alone() {
     let world = World::new().await;
     let store = world.store();
     let accounts = World::tables().accounts;
-    let mut newer = item::of_account_state(&listed(None)).unwrap();
+    let mut newer = listed(None).to_item().unwrap();
     newer.insert("format".to_owned(), AttributeValue::N("2".to_owned()));
     world.put(&accounts, newer.clone()).await;
     for result in [

@@ -2,7 +2,7 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::{SignedDuration, Timestamp};
-use store::{Digested, Store, item};
+use store::{Digested, Store, item::Stored as _};
 
 use crate::{
     fixtures::{monday, office_hours_name},
@@ -73,7 +73,7 @@ async fn a_claim_whose_answer_was_lost_is_known_by_its_writer() {
 #[tokio::test]
 async fn what_a_newer_program_wrote_is_left_alone() {
     let world = World::new().await;
-    let mut newer = item::of_digested(&claim(monday(), "a")).unwrap();
+    let mut newer = claim(monday(), "a").to_item().unwrap();
     newer.insert("format".to_owned(), AttributeValue::N("2".to_owned()));
     let accounts = World::tables().accounts;
     world.put(&accounts, newer.clone()).await;

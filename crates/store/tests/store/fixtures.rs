@@ -13,7 +13,7 @@ use domain::{
     schedule::{Definition, PeriodDefinition, Schedule, Wish},
 };
 use jiff::Timestamp;
-use store::{Ending, HistoryEntry};
+use store::{Ending, Finished, HistoryEntry, Store};
 
 pub(crate) fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
@@ -240,4 +240,20 @@ pub(crate) fn by(author: &str) -> Configuration {
             .map(|number| (named(number).parse().unwrap(), office_hours()))
             .collect(),
     }
+}
+
+/// All finished transitions of a resource, newest first.
+pub(crate) async fn history(store: &Store, reference: &ResourceRef) -> Vec<HistoryEntry> {
+    let all = Finished {
+        since: Timestamp::MIN,
+        until: Timestamp::MAX,
+        schedule: None,
+    };
+    let mut pages = store.history_of(reference, all);
+    let mut entries = Vec::new();
+    while let Some(page) = pages.next().await.unwrap() {
+        assert_eq!(page.unreadable, 0);
+        entries.extend(page.entries);
+    }
+    entries
 }

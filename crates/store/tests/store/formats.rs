@@ -11,8 +11,8 @@ use domain::{
 };
 use serde_json::Value;
 use store::{
-    AccountState, Digested, Head, LogEntry, Rate,
-    item::{self, ConfigurationItem, HeadItem, Item},
+    AccountState, Digested, Head, HistoryEntry, LogEntry, Rate,
+    item::{self, AccountPart, ConfigurationItem, ConfigurationPart, HeadItem, Item, Stored as _},
 };
 
 use crate::fixtures::{
@@ -25,33 +25,33 @@ type Kind = (&'static str, fn(Item));
 
 const KINDS: [Kind; 13] = [
     ("record-settled", |item| {
-        assert_eq!(item::to_record(item).unwrap(), settled());
+        assert_eq!(Record::of_item(item).unwrap(), settled());
     }),
     ("record-in-flight", |item| {
-        assert_eq!(item::to_record(item).unwrap(), pool_in_flight());
+        assert_eq!(Record::of_item(item).unwrap(), pool_in_flight());
     }),
     ("record-refused", |item| {
-        assert_eq!(item::to_record(item).unwrap(), refused());
+        assert_eq!(Record::of_item(item).unwrap(), refused());
     }),
-    ("head", |item| match item::to_head_item(item).unwrap() {
+    ("head", |item| match HeadItem::of_item(item).unwrap() {
         HeadItem::Head(read) => assert_eq!(read, head()),
         HeadItem::Override(other) => panic!("{other:?} is no head"),
     }),
-    ("override", |item| match item::to_head_item(item).unwrap() {
+    ("override", |item| match HeadItem::of_item(item).unwrap() {
         HeadItem::Override(read) => assert_eq!(read, an_override()),
         HeadItem::Head(other) => panic!("{other:?} is no override"),
     }),
     ("log-entry", |item| {
-        assert_eq!(item::to_log_entry(item).unwrap(), log_entry());
+        assert_eq!(LogEntry::of_item(item).unwrap(), log_entry());
     }),
     ("settings", |item| {
-        match item::to_configuration_item(item).unwrap() {
+        match ConfigurationPart::of_item(item).unwrap().body {
             ConfigurationItem::Settings(read) => assert_eq!(read, settings()),
             ConfigurationItem::Schedule { schedule, .. } => panic!("{schedule} is no settings"),
         }
     }),
     ("schedule", |item| {
-        match item::to_configuration_item(item).unwrap() {
+        match ConfigurationPart::of_item(item).unwrap().body {
             ConfigurationItem::Schedule { schedule, rule } => {
                 let wanted = office_hours();
                 assert_eq!(schedule, office_hours_name());
@@ -64,21 +64,23 @@ const KINDS: [Kind; 13] = [
     }),
     ("account", |item| {
         let name = "hz-eu".parse().unwrap();
-        assert_eq!(item::to_account(item).unwrap(), (name, hetzner()));
+        let read = AccountPart::of_item(item).unwrap();
+        assert_eq!((read.name, read.body), (name, hetzner()));
     }),
     ("account-with-read-token", |item| {
         let name = "hz-eu".parse().unwrap();
-        assert_eq!(item::to_account(item).unwrap(), (name, with_read_token()));
+        let read = AccountPart::of_item(item).unwrap();
+        assert_eq!((read.name, read.body), (name, with_read_token()));
     }),
     ("account-state", |item| {
-        assert_eq!(item::to_account_state(item).unwrap(), account_state());
+        assert_eq!(AccountState::of_item(item).unwrap(), account_state());
     }),
     ("history", |item| {
         let entry = ended(&reference("hz-eu/server/1"), 0);
-        assert_eq!(item::to_history(item).unwrap(), entry);
+        assert_eq!(HistoryEntry::of_item(item).unwrap(), entry);
     }),
     ("digest", |item| {
-        assert_eq!(item::to_digested(item).unwrap(), digested());
+        assert_eq!(Digested::of_item(item).unwrap(), digested());
     }),
 ];
 

@@ -8,11 +8,11 @@ use domain::{
 use jiff::{SignedDuration, Timestamp};
 use store::{
     Ending, Finished, HistoryEntry, HistoryPage, HistoryPages, StoreError,
-    item::{self, FORMAT},
+    item::{self, FORMAT, Stored as _},
 };
 
 use crate::{
-    fixtures::{at, ended, office_hours_name, server},
+    fixtures::{at, ended, history, office_hours_name, server},
     world::World,
 };
 
@@ -42,7 +42,7 @@ async fn whole(mut pages: HistoryPages) -> (HistoryPage, usize) {
 /// Writes entries past the store, and so without records.
 async fn put(world: &World, entries: &[HistoryEntry]) {
     for entry in entries {
-        let item = item::of_history(entry).unwrap();
+        let item = entry.to_item().unwrap();
         world.put(&World::tables().history, item).await;
     }
 }
@@ -61,7 +61,7 @@ async fn a_stale_write_leaves_no_history() {
         Err(StoreError::Stale { current }) => assert_eq!(current.as_deref(), Some(&present)),
         other => panic!("not stale, but {other:?}"),
     }
-    assert_eq!(store.history(&present.reference).await.unwrap(), []);
+    assert_eq!(history(&store, &present.reference).await, []);
     assert_eq!(
         store.record(&present.reference).await.unwrap(),
         Some(present)
@@ -86,7 +86,7 @@ async fn a_new_record_may_come_with_history() {
     let store = World::new().await.store();
     let entry = ended(&server(1).reference, 0);
     let record = store.commit(server(1), Some(&entry)).await.unwrap();
-    assert_eq!(store.history(&record.reference).await.unwrap(), [entry]);
+    assert_eq!(history(&store, &record.reference).await, [entry]);
     assert_eq!(store.record(&record.reference).await.unwrap(), Some(record));
 }
 
@@ -101,7 +101,7 @@ async fn a_transition_that_is_written_twice_stands_there_once() {
         ..entry
     };
     let record = store.commit(record, Some(&again)).await.unwrap();
-    assert_eq!(store.history(&record.reference).await.unwrap(), [again]);
+    assert_eq!(history(&store, &record.reference).await, [again]);
 }
 
 #[tokio::test]
@@ -134,7 +134,7 @@ async fn history_is_read_newest_first_and_of_one_resource() {
         };
         other = store.commit(other, Some(&of_other)).await.unwrap();
     }
-    let read = store.history(&record.reference).await.unwrap();
+    let read = history(&store, &record.reference).await;
     assert_eq!(read, [late, stop, start, early]);
 }
 
@@ -151,7 +151,7 @@ async fn history_of_many_pages_is_read_whole() {
         record = store.commit(record, Some(&entry)).await.unwrap();
     }
     wire.sent();
-    assert_eq!(store.history(&record.reference).await.unwrap().len(), 5);
+    assert_eq!(history(&store, &record.reference).await.len(), 5);
     assert!(wire.operations().len() > 1);
 }
 
@@ -267,14 +267,14 @@ async fn what_cannot_be_read_of_history_is_counted_and_passed_over() {
     let world = World::new().await;
     let good = ended(&server(1).reference, 0);
     put(&world, std::slice::from_ref(&good)).await;
-    let newer = item::of_history(&ended(&server(1).reference, 1)).unwrap();
+    let newer = ended(&server(1).reference, 1).to_item().unwrap();
     let format = AttributeValue::N((FORMAT + 1).to_string());
     let newer = newer.into_iter().chain([("format".to_owned(), format)]);
     world.put(&World::tables().history, newer.collect()).await;
-    let mut malformed = item::of_history(&ended(&server(2).reference, 2)).unwrap();
+    let mut malformed = ended(&server(2).reference, 2).to_item().unwrap();
     malformed.remove("direction");
     world.put(&World::tables().history, malformed).await;
-    let mut old = item::of_history(&ended(&server(3).reference, 3)).unwrap();
+    let mut old = ended(&server(3).reference, 3).to_item().unwrap();
     old.insert("expires_at".to_owned(), item::expires_at(Timestamp::MIN));
     old.remove("direction");
     world.put(&World::tables().history, old).await;

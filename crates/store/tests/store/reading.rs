@@ -6,7 +6,7 @@ use store::StoreError;
 use testing::Fate;
 
 use crate::{
-    fixtures::{due_server, large, monday, record, reference, server},
+    fixtures::{due_server, history, large, monday, record, reference, server},
     world::World,
 };
 
@@ -152,7 +152,7 @@ async fn every_read_but_the_indexs_is_strongly_consistent() {
         .await
         .unwrap();
     store.records_of(&saved.reference.account).await.unwrap();
-    store.history(&saved.reference).await.unwrap();
+    history(&store, &saved.reference).await;
     store.in_force().await.unwrap();
     store.account_states().await.unwrap();
     let sent = wire.sent();

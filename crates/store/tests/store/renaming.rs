@@ -12,12 +12,13 @@ use domain::{
 use jiff::SignedDuration;
 use store::{
     Ending, Store, StoreError,
-    item::{self, FORMAT},
+    item::{FORMAT, Stored as _},
 };
 
 use crate::{
     fixtures::{
-        hetzner, monday, pool_in_flight, reference, server, stopped_on_friday, with_office_hours,
+        hetzner, history, monday, pool_in_flight, reference, server, stopped_on_friday,
+        with_office_hours,
     },
     world::World,
 };
@@ -312,7 +313,7 @@ async fn what_is_known_under_both_names_is_joined_and_no_size_is_lost() {
         assert_eq!(joined.name, "hz-us");
         assert_eq!(joined.saved, kept.map(pool));
         assert_eq!(joined.used, old.is_some());
-        let history = store.history(&joined.reference).await.unwrap();
+        let history = history(&store, &joined.reference).await;
         let told = history.into_iter().map(|entry| (entry.ending, entry.saved));
         let expected = dropped.map(|count| (Ending::Kept, Some(pool(count))));
         assert!(told.eq(expected), "{old:?} {new:?}");
@@ -331,7 +332,7 @@ async fn what_a_newer_program_wrote_stays_and_is_named() {
             reference: reference.clone(),
             ..server(1)
         };
-        let mut stored = item::of_record(&newer).unwrap();
+        let mut stored = newer.to_item().unwrap();
         let format = AttributeValue::N((FORMAT + 1).to_string());
         stored.insert("format".to_owned(), format);
         world.put(&World::tables().resources, stored).await;

@@ -4,7 +4,7 @@ use testing::{Fate, Sent};
 use tokio::task::JoinSet;
 
 use crate::{
-    fixtures::{ended, pool_in_flight, server},
+    fixtures::{ended, history, pool_in_flight, server},
     world::World,
 };
 
@@ -171,7 +171,7 @@ async fn a_transaction_that_meets_another_is_stale_and_leaves_nothing() {
         let refused = store.commit(present.clone(), Some(&entry)).await;
         assert_eq!(stale(refused), Some(present.clone()), "{codes:?}");
     }
-    assert_eq!(store.history(&present.reference).await.unwrap(), []);
+    assert_eq!(history(&store, &present.reference).await, []);
 }
 
 #[tokio::test]

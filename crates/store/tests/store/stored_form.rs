@@ -23,7 +23,7 @@ use jiff::SignedDuration;
 use serde_json::Value;
 use store::{
     AccountState, Digested, Ending, Head, HistoryEntry, ListCost, LogEntry, Rate, StoreError,
-    item::{self, ConfigurationItem, HeadItem, Item},
+    item::{self, AccountPart, ConfigurationItem, ConfigurationPart, HeadItem, Item, Stored as _},
 };
 
 use crate::{
@@ -54,8 +54,8 @@ fn shown(item: &Item) -> String {
 /// A record as it is stored, after it has been read back.
 #[track_caller]
 fn stored(record: &Record) -> String {
-    let item = item::of_record(record).unwrap();
-    assert_eq!(&item::to_record(item.clone()).unwrap(), record);
+    let item = record.to_item().unwrap();
+    assert_eq!(&Record::of_item(item.clone()).unwrap(), record);
     shown(&item)
 }
 
@@ -447,8 +447,8 @@ fn the_form_of_a_finished_transition() {
         }),
         ..ended(&reference("hz-eu/server/1"), 0)
     };
-    let item = item::of_history(&entry).unwrap();
-    assert_eq!(item::to_history(item.clone()).unwrap(), entry);
+    let item = entry.to_item().unwrap();
+    assert_eq!(HistoryEntry::of_item(item.clone()).unwrap(), entry);
     assert_snapshot!(shown(&item), @r#"
     {
       "accepted_at": "2026-06-15T07:00:00Z",
@@ -496,7 +496,7 @@ fn the_forms_of_the_endings() {
             ending,
             ..ended(&reference("hz-eu/server/1"), 0)
         };
-        let item = item::of_history(&entry).unwrap();
+        let item = entry.to_item().unwrap();
         item["ending"].as_s().unwrap().clone()
     });
     assert_snapshot!(stored.join(" "), @"seen would-have overtaken let-go turned kept gone forgotten");
@@ -518,7 +518,7 @@ fn the_forms_of_the_causes() {
                 cause,
                 ..ended(&reference("hz-eu/server/1"), 0)
             };
-            let mut item = item::of_history(&entry).unwrap();
+            let mut item = entry.to_item().unwrap();
             (format!("{key:?}"), item.remove("cause").unwrap())
         })
         .into();
@@ -543,8 +543,8 @@ fn the_form_of_the_head() {
         author: "ada".to_owned(),
         applied_at: Some(monday()),
     };
-    let item = item::of_head(&head).unwrap();
-    match item::to_head_item(item.clone()).unwrap() {
+    let item = head.to_item().unwrap();
+    match HeadItem::of_item(item.clone()).unwrap() {
         HeadItem::Head(read) => assert_eq!(read, head),
         HeadItem::Override(other) => panic!("{other:?} is no head"),
     }
@@ -568,8 +568,8 @@ fn the_form_of_a_line_in_the_log() {
         applied_at: monday(),
         repeats: Some(Generation(1)),
     };
-    let item = item::of_log_entry(&entry).unwrap();
-    assert_eq!(item::to_log_entry(item.clone()).unwrap(), entry);
+    let item = entry.to_item().unwrap();
+    assert_eq!(LogEntry::of_item(item.clone()).unwrap(), entry);
     assert_snapshot!(shown(&item), @r#"
     {
       "applied_at": "2026-06-15T07:00:00Z",
@@ -598,8 +598,8 @@ fn the_forms_of_overrides() {
             by: "ada".to_owned(),
             why: Some("a demonstration".to_owned()),
         };
-        let item = item::of_override(&one).unwrap();
-        match item::to_head_item(item.clone()).unwrap() {
+        let item = one.to_item().unwrap();
+        match HeadItem::of_item(item.clone()).unwrap() {
             HeadItem::Override(read) => assert_eq!(read, one),
             HeadItem::Head(other) => panic!("{other:?} is no override"),
         }
@@ -642,8 +642,8 @@ fn the_form_of_the_settings() {
         ..Settings::default()
     };
     let one = ConfigurationItem::Settings(settings.clone());
-    let item = item::of_configuration_item(Generation(3), &one).unwrap();
-    match item::to_configuration_item(item.clone()).unwrap() {
+    let item = one.of(Generation(3)).to_item().unwrap();
+    match ConfigurationPart::of_item(item.clone()).unwrap().body {
         ConfigurationItem::Settings(read) => assert_eq!(read, settings),
         ConfigurationItem::Schedule { schedule, .. } => panic!("{schedule} is not the settings"),
     }
@@ -675,7 +675,7 @@ fn the_form_of_a_schedule() {
         schedule: office_hours_name(),
         rule: Box::new(rule),
     };
-    let item = item::of_configuration_item(Generation(3), &one).unwrap();
+    let item = one.of(Generation(3)).to_item().unwrap();
     assert_snapshot!(shown(&item), @r#"
     {
       "body": {
@@ -724,8 +724,14 @@ fn the_form_of_an_account() {
         ..hetzner()
     };
     let name: AccountName = "hz-eu".parse().unwrap();
-    let item = item::of_account(Generation(3), &name, &account).unwrap();
-    assert_eq!(item::to_account(item.clone()).unwrap(), (name, account));
+    let part = AccountPart {
+        generation: Generation(3),
+        name: name.clone(),
+        body: account.clone(),
+    };
+    let item = part.to_item().unwrap();
+    let read = AccountPart::of_item(item.clone()).unwrap();
+    assert_eq!((read.name, read.body), (name, account));
     assert_snapshot!(shown(&item), @r#"
     {
       "body": {
@@ -765,7 +771,7 @@ async fn the_form_of_what_was_learnt_of_an_account() {
     };
     world.store().save_account_state(&state).await.unwrap();
     let items = world.items(&World::tables().accounts).await;
-    assert_eq!(item::to_account_state(items[0].clone()).unwrap(), state);
+    assert_eq!(AccountState::of_item(items[0].clone()).unwrap(), state);
     assert_snapshot!(shown(&items[0]), @r#"
     {
       "account": "hz-eu",
@@ -801,8 +807,8 @@ async fn the_form_of_what_was_told_of_a_schedule() {
     };
     assert!(world.store().claim_digest(&digested).await.unwrap());
     let stored = world.items(&World::tables().accounts).await.remove(0);
-    assert_eq!(item::of_digested(&digested).unwrap(), stored);
-    assert_eq!(item::to_digested(stored.clone()).unwrap(), digested);
+    assert_eq!(digested.to_item().unwrap(), stored);
+    assert_eq!(Digested::of_item(stored.clone()).unwrap(), digested);
     assert_snapshot!(shown(&stored), @r#"
     {
       "by": "poll-status-7 at 2026-06-15T07:08:00Z",

@@ -1,0 +1,224 @@
+//! Reading records and history page by page, so that very many need no more memory than a few.
+
+use std::{collections::HashMap, mem};
+
+use aws_sdk_dynamodb::operation::{
+    query::builders::QueryFluentBuilder, scan::builders::ScanFluentBuilder,
+};
+use domain::{AccountName, ResourceRef, ScheduleName, record::Record};
+use jiff::Timestamp;
+
+use crate::{
+    HistoryEntry, Reader, StoreError, Unreadable, failed,
+    item::{self, Item, Stored as _},
+    records::readable,
+};
+
+/// Most records on a page. DynamoDB would end one at 1 MB, some 2,500 records; the embedded engine
+/// has all that it might answer in memory.
+const PAGE: i32 = 1_000;
+
+/// Which finished transitions are wanted: those that ended in [`since`, `until`).
+///
+/// [`since`]: Self::since
+/// [`until`]: Self::until
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finished {
+    /// Ended then or later.
+    pub since: Timestamp,
+    /// Ended earlier.
+    pub until: Timestamp,
+    /// Only those under this schedule.
+    pub schedule: Option<ScheduleName>,
+}
+
+/// Some of the finished transitions that are wanted; it may be empty though others follow.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct HistoryPage {
+    /// Those that can be read.
+    pub entries: Vec<HistoryEntry>,
+    /// How many cannot: of a newer format, or malformed.
+    pub unreadable: usize,
+}
+
+/// Finished transitions, a page at a time.
+#[derive(Debug)]
+pub struct HistoryPages {
+    pages: Pages,
+    wanted: Finished,
+}
+
+/// One account's records, a page at a time.
+#[derive(Debug)]
+pub struct RecordPages(Pages);
+
+/// What a query or a scan finds, a page at a time; each is read when it is asked for.
+#[derive(Debug)]
+struct Pages {
+    source: Source,
+    next: Next,
+}
+
+#[derive(Debug)]
+enum Source {
+    Query(QueryFluentBuilder),
+    Scan(ScanFluentBuilder),
+}
+
+/// Where the next page begins.
+#[derive(Debug)]
+enum Next {
+    First,
+    After(Item),
+    End,
+}
+
+impl Reader {
+    /// An account's records, page by page, in the order of their references.
+    #[must_use]
+    pub fn record_pages(&self, account: &AccountName) -> RecordPages {
+        let query = self.query(&self.tables.resources, "account", account.as_str());
+        RecordPages(Pages::new(Source::Query(query.limit(PAGE))))
+    }
+
+    /// The finished transitions of all resources: those of one resource come together, oldest
+    /// first. Reads the whole table, whatever is wanted of it.
+    #[must_use]
+    pub fn history_between(&self, wanted: Finished) -> HistoryPages {
+        let Filter {
+            expression,
+            names,
+            values,
+        } = wanted.filter();
+        let scan = self
+            .client
+            .scan()
+            .table_name(&self.tables.history)
+            .filter_expression(expression)
+            .set_expression_attribute_names(names)
+            .set_expression_attribute_values(Some(values))
+            .consistent_read(true);
+        HistoryPages {
+            pages: Pages::new(Source::Scan(scan)),
+            wanted,
+        }
+    }
+
+    /// One resource's finished transitions, newest first.
+    #[must_use]
+    pub fn history_of(&self, reference: &ResourceRef, wanted: Finished) -> HistoryPages {
+        let filter = wanted.filter();
+        let mut query = self
+            .query(&self.tables.history, "reference", &reference.to_string())
+            .filter_expression(filter.expression)
+            .scan_index_forward(false);
+        for (placeholder, name) in filter.names.into_iter().flatten() {
+            query = query.expression_attribute_names(placeholder, name);
+        }
+        for (placeholder, value) in filter.values {
+            query = query.expression_attribute_values(placeholder, value);
+        }
+        HistoryPages {
+            pages: Pages::new(Source::Query(query)),
+            wanted,
+        }
+    }
+}
+
+impl RecordPages {
+    /// The next page; none after the last.
+    pub async fn next(&mut self) -> Result<Option<Vec<Result<Record, Unreadable>>>, StoreError> {
+        let page = self.0.next("read an account's records").await?;
+        Ok(page.map(|items| items.into_iter().map(readable).collect()))
+    }
+}
+
+impl HistoryPages {
+    /// The next page; none after the last.
+    pub async fn next(&mut self) -> Result<Option<HistoryPage>, StoreError> {
+        let Some(items) = self.pages.next("read history").await? else {
+            return Ok(None);
+        };
+        let mut page = HistoryPage::default();
+        for item in items {
+            match HistoryEntry::of_item(item) {
+                Ok(entry) if self.wanted.includes(&entry) => page.entries.push(entry),
+                Ok(_) => {}
+                Err(_) => page.unreadable += 1,
+            }
+        }
+        Ok(Some(page))
+    }
+}
+
+impl Pages {
+    fn new(source: Source) -> Self {
+        Self {
+            source,
+            next: Next::First,
+        }
+    }
+
+    async fn next(&mut self, what: &'static str) -> Result<Option<Vec<Item>>, StoreError> {
+        let start = match mem::replace(&mut self.next, Next::End) {
+            Next::First => None,
+            Next::After(key) => Some(key),
+            Next::End => return Ok(None),
+        };
+        let (items, last) = match &self.source {
+            Source::Query(query) => {
+                let query = query.clone().set_exclusive_start_key(start);
+                let answer = query.send().await.map_err(failed(what))?;
+                (answer.items, answer.last_evaluated_key)
+            }
+            Source::Scan(scan) => {
+                let scan = scan.clone().set_exclusive_start_key(start);
+                let answer = scan.send().await.map_err(failed(what))?;
+                (answer.items, answer.last_evaluated_key)
+            }
+        };
+        if let Some(key) = last {
+            self.next = Next::After(key);
+        }
+        Ok(Some(items.unwrap_or_default()))
+    }
+}
+
+/// What the engine is to leave out, to the second.
+struct Filter {
+    expression: &'static str,
+    names: Option<HashMap<String, String>>,
+    values: Item,
+}
+
+impl Finished {
+    fn includes(&self, entry: &HistoryEntry) -> bool {
+        let schedule = self.schedule.is_none() || self.schedule == entry.schedule;
+        schedule && (self.since..self.until).contains(&entry.finished_at)
+    }
+
+    /// By what an item expires at: a number, and as long after the end for all of them. The text
+    /// of an instant has as many digits as it needs, so that texts do not compare as instants do.
+    fn filter(&self) -> Filter {
+        let mut values = Item::from([
+            (":since".to_owned(), item::expires_at(self.since)),
+            (":until".to_owned(), item::expires_at(self.until)),
+        ]);
+        let Some(schedule) = &self.schedule else {
+            return Filter {
+                expression: "expires_at BETWEEN :since AND :until",
+                names: None,
+                values,
+            };
+        };
+        values.insert(":schedule".to_owned(), item::text(schedule.as_str()));
+        Filter {
+            expression: "expires_at BETWEEN :since AND :until AND #schedule = :schedule",
+            names: Some(HashMap::from([(
+                "#schedule".to_owned(),
+                "schedule".to_owned(),
+            )])),
+            values,
+        }
+    }
+}
