@@ -651,9 +651,6 @@ fn the_form_of_the_settings() {
     {
       "body": {
         "settings": {
-          "max_new": 25,
-          "max_stops": 100,
-          "mode": "act",
           "protect": [
             "name:*prod*"
           ]
@@ -681,23 +678,15 @@ fn the_form_of_a_schedule() {
       "body": {
         "schedule": {
           "rule": {
-            "adopt": "at-once",
-            "enforce": false,
-            "force": true,
-            "graceful": false,
-            "mode": "act",
             "resources": [
               "hz-eu/server/1"
             ],
-            "retain_running": false,
             "schedule": {
               "periods": [
                 {
                   "begin": "08:00",
                   "end": "19:00",
-                  "weekdays": [
-                    "mon-fri"
-                  ]
+                  "weekdays": "mon-fri"
                 }
               ],
               "timezone": "UTC"
