@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use crate::{
     answer::{Refusal, timestamp},
-    catalog::{self, Engine},
+    catalog,
     fleet::{self, DatabaseStatus, StorageAutoscale},
     request::given,
-    world::{Account, Effect, Timeline, uuid_of},
+    world::{Account, Effect, Timeline},
 };
 
 /// A database cluster as it is.
@@ -101,12 +101,12 @@ impl Database {
             let message = "the database cluster is being changed; try again when it is online";
             return Err(Refusal::new(409, "conflict", message));
         }
-        let engine = Engine::of_slug(engine)
+        let offer = catalog::engine(engine)
             .ok_or_else(|| Refusal::unprocessable("this engine cannot be resized"))?;
-        if !engine.offers(wanted.nodes, &wanted.plan) {
+        if !catalog::offers(offer, wanted.nodes, &wanted.plan) {
             return Err(Refusal::unprocessable(format!(
                 "invalid size: {} is not available for {} with {} nodes",
-                wanted.plan, engine.slug, wanted.nodes
+                wanted.plan, engine, wanted.nodes
             )));
         }
         let capacity = PlanCapacity::of_plan;
@@ -122,7 +122,7 @@ impl Database {
         let target = Target {
             plan: wanted.plan.clone(),
             nodes: wanted.nodes,
-            disk_mib: self.disk_after(engine, wanted)?,
+            disk_mib: self.disk_after(wanted)?,
         };
         let same = target.plan == *plan && target.nodes == *nodes;
         if same && target.disk_mib == self.disk_mib {
@@ -134,7 +134,7 @@ impl Database {
     }
 
     /// The disk after a resize. Left out of a change of plan, it is the new plan's own (TFDO).
-    fn disk_after(&self, engine: &Engine, wanted: &Wanted) -> Result<u64, Refusal> {
+    fn disk_after(&self, wanted: &Wanted) -> Result<u64, Refusal> {
         let same_plan = wanted.plan == self.description.plan;
         let Some(storage_mib) = wanted.storage_mib else {
             let own = catalog::plan_storage_mib(&wanted.plan);
@@ -147,8 +147,9 @@ impl Database {
                 "invalid storage_size_mib: {why}"
             )))
         };
-        if !engine.extra_storage {
-            return refuse(format!("storage of {} cannot be adjusted", engine.slug));
+        let engine = &self.description.engine;
+        if !catalog::has_extra_storage(engine) {
+            return refuse(format!("storage of {engine} cannot be adjusted"));
         }
         if !(least..=most).contains(&storage_mib) {
             return refuse(format!("{} needs {least} to {most}", wanted.plan));
@@ -174,41 +175,22 @@ impl Database {
             status,
             ..
         } = &self.description;
-        let known = Engine::of_slug(engine);
-        let newest = known.and_then(|engine| engine.versions.first().copied());
-        let port = known.map(|engine| engine.port);
-        let connection = |prefix: &str| {
-            json!({
-                "host": format!("{prefix}{name}-do-user-1000-0.db.example.com"),
-                "port": port,
-                "database": "defaultdb",
-                "ssl": true,
-            })
-        };
-        let mut cluster = json!({
+        let newest = catalog::engine(engine).map(|engine| &engine["default_version"]);
+        let fields = json!({
             "id": id,
             "name": name,
             "engine": engine,
-            "version": version.as_deref().or(newest),
-            "connection": connection(""),
-            "private_connection": connection("private-"),
-            "db_names": ["defaultdb"],
+            "version": version.as_ref().map(|version| json!(version)).or(newest.cloned()),
             "num_nodes": nodes,
             "region": region,
             "status": status,
             "created_at": timestamp(self.created),
-            "maintenance_window": {"day": "sunday", "hour": "03:00:00", "pending": false},
             "size": plan,
-            "tags": tags,
-            "private_network_uuid": "760e09ef-dc84-41e8-981e-3cfdfeaae000",
-            "project_id": uuid_of(7),
+            // The service says null where there is no tag.
+            "tags": if tags.is_empty() { Value::Null } else { json!(tags) },
             "storage_size_mib": self.disk_mib,
         });
-        // The service says null where there is no tag.
-        if tags.is_empty() {
-            cluster["tags"] = Value::Null;
-        }
-        cluster
+        catalog::with(&catalog::DATABASE, fields)
     }
 
     pub(crate) fn replicas_json(&self) -> Value {

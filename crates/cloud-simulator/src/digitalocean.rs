@@ -5,14 +5,14 @@ use domain::configuration::Provider;
 use serde_json::{Value, json};
 
 use crate::{
-    answer::{Answer, Refusal, timestamp},
-    catalog::{self, DropletSize, KUBERNETES_VERSIONS},
+    answer::{Answer, Refusal},
+    catalog,
     databases::{self, Database, Wanted},
     droplets::{self, Droplet, Order},
     kubernetes::{self, Cluster, Update},
     page::Page,
     request::Incoming,
-    world::{Account, Action, Timeline, uuid_of},
+    world::{Account, Action, Timeline},
 };
 
 /// An operation of the API, with the ids in its path.
@@ -36,14 +36,12 @@ pub(crate) enum Operation<'a> {
     Autoscale(&'a str),
     SetAutoscale(&'a str),
     Replicas(&'a str),
-    Events(&'a str),
     Clusters,
     Cluster(&'a str),
     NodePools(&'a str),
     NodePool(&'a str, &'a str),
     UpdateNodePool(&'a str, &'a str),
     StatusMessages(&'a str),
-    KubernetesOptions,
 }
 
 impl<'a> Operation<'a> {
@@ -81,8 +79,6 @@ impl<'a> Operation<'a> {
             ("GET", ["databases", id, "autoscale"]) => Self::Autoscale(id),
             ("PUT", ["databases", id, "autoscale"]) => Self::SetAutoscale(id),
             ("GET", ["databases", id, "replicas"]) => Self::Replicas(id),
-            ("GET", ["databases", id, "events"]) => Self::Events(id),
-            ("GET", ["kubernetes", "options"]) => Self::KubernetesOptions,
             ("GET", ["kubernetes", "clusters"]) => Self::Clusters,
             ("GET", ["kubernetes", "clusters", id]) => Self::Cluster(id),
             ("GET", ["kubernetes", "clusters", id, "node_pools"]) => Self::NodePools(id),
@@ -147,13 +143,11 @@ pub(crate) fn perform(
         | Operation::Database(_)
         | Operation::Autoscale(_)
         | Operation::Replicas(_)
-        | Operation::Events(_)
         | Operation::Clusters
         | Operation::Cluster(_)
         | Operation::NodePools(_)
         | Operation::NodePool(..)
-        | Operation::StatusMessages(_)
-        | Operation::KubernetesOptions => {
+        | Operation::StatusMessages(_) => {
             read(operation, account, incoming).map(|body| Answer::json(200, &body))
         }
     }
@@ -192,19 +186,14 @@ fn read(
             json!({"action": action_json(action.ok_or_else(Refusal::not_found)?)})
         }
         Operation::Sizes => {
-            let sizes = DropletSize::all().collect();
-            paged("sizes", sizes, DropletSize::to_json, incoming)
+            let sizes = catalog::entries(&catalog::DROPLET_SIZES).collect();
+            paged("sizes", sizes, Value::clone, incoming)
         }
         Operation::Regions => {
-            let slugs = catalog::region_slugs();
-            paged(
-                "regions",
-                slugs,
-                |slug| json!(catalog::region(slug)),
-                incoming,
-            )
+            let regions = catalog::entries(&catalog::REGIONS).collect();
+            paged("regions", regions, Value::clone, incoming)
         }
-        Operation::DatabaseOptions => catalog::database_options(),
+        Operation::DatabaseOptions => catalog::DATABASE_OPTIONS.clone(),
         // Neither links nor meta (DOSPEC).
         Operation::Databases => {
             let tag = incoming.parameter("tag_name");
@@ -217,15 +206,6 @@ fn read(
         Operation::Database(id) => json!({"database": database(id)?.to_json()}),
         Operation::Autoscale(id) => database(id)?.autoscale_json(),
         Operation::Replicas(id) => database(id)?.replicas_json(),
-        Operation::Events(id) => {
-            let database = database(id)?;
-            json!({"events": [{
-                "id": uuid_of(11),
-                "cluster_name": database.description.name,
-                "event_type": "cluster_create",
-                "create_time": timestamp(database.created),
-            }]})
-        }
         Operation::Clusters => {
             let clusters = account.clusters.values().collect();
             paged("kubernetes_clusters", clusters, Cluster::to_json, incoming)
@@ -240,7 +220,6 @@ fn read(
             cluster(id)?;
             json!({"messages": []})
         }
-        Operation::KubernetesOptions => kubernetes_options(),
         Operation::ActOnDroplet(_)
         | Operation::ActOnTagged
         | Operation::ResizeDatabase(_)
@@ -341,28 +320,7 @@ fn act_on_tagged(
 }
 
 fn account_json(account: &Account) -> Value {
-    json!({"account": {
-        "droplet_limit": 100,
-        "floating_ip_limit": 5,
-        "email": format!("{}@example.com", account.name),
-        "name": account.name,
-        "uuid": uuid_of(3),
-        "email_verified": true,
-        "status": "active",
-        "status_message": "",
-    }})
-}
-
-fn kubernetes_options() -> Value {
-    let named = |slug: &&str| json!({"name": slug, "slug": slug});
-    let version = |slug: &&str| {
-        let version = slug.split('-').next();
-        json!({"slug": slug, "kubernetes_version": version, "supported_features": ["token-authentication"]})
-    };
-    let sizes: Vec<_> = DropletSize::all().map(|size| named(&size.slug)).collect();
-    json!({"options": {
-        "regions": catalog::region_slugs().iter().map(named).collect::<Vec<_>>(),
-        "versions": KUBERNETES_VERSIONS.iter().map(version).collect::<Vec<_>>(),
-        "sizes": sizes,
-    }})
+    let email = format!("{}@example.com", account.name);
+    let fields = json!({"name": account.name, "email": email});
+    json!({"account": catalog::with(&catalog::ACCOUNT, fields)})
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     answer::{Refusal, timestamp},
-    catalog::{self, DropletSize},
+    catalog,
     fleet::{self, DropletStatus},
     world::{Account, Action, Effect, Timeline},
 };
@@ -146,7 +146,7 @@ impl Droplet {
                 "Droplet is currently powered off. Please power it on to run this event."
             }
             (Order::Resize(_), true) => "Droplet must be powered off to run this event.",
-            (Order::Resize(size), false) if DropletSize::of_slug(size).is_none() => {
+            (Order::Resize(size), false) if catalog::droplet_size(size).is_none() => {
                 "The size you specified is invalid."
             }
             (
@@ -174,65 +174,23 @@ impl Droplet {
             size: slug,
             ..
         } = &self.description;
-        let size = DropletSize::of_slug(slug);
-        let (memory, vcpus, disk) = size.map_or((0, 0, 0), |size| {
-            (size.memory_mib, size.vcpus, size.disk_gib)
-        });
-        let [host, subnet] = [id % 253 + 1, id / 253 % 256];
-        json!({
+        let facts = catalog::droplet_size(slug).unwrap_or(&Value::Null);
+        let fields = json!({
             "id": id,
             "name": name,
-            "memory": memory,
-            "vcpus": vcpus,
-            "disk": disk,
-            "disk_info": catalog::disk_info(disk),
+            "memory": facts["memory"],
+            "vcpus": facts["vcpus"],
+            "disk": facts["disk"],
+            "disk_info": facts["disk_info"],
             "locked": self.action.is_some(),
             "status": self.status,
-            "kernel": null,
             "created_at": timestamp(self.created),
-            "features": ["private_networking"],
-            "backup_ids": [],
-            "next_backup_window": null,
-            "snapshot_ids": [],
-            "image": {
-                "id": 159_651_797,
-                "name": "12 x64",
-                "type": "base",
-                "distribution": "Debian",
-                "slug": "debian-12-x64",
-                "public": true,
-                "regions": [region],
-                "created_at": "2026-01-15T08:00:00Z",
-                "min_disk_size": 7,
-                "size_gigabytes": 0.55,
-                "description": "Debian 12 x64",
-                "tags": [],
-                "status": "available",
-            },
-            "volume_ids": [],
-            "size": size.map(DropletSize::to_json),
+            "size": facts,
             "size_slug": slug,
-            "networks": {
-                "v4": [
-                    {
-                        "ip_address": format!("10.114.{subnet}.{host}"),
-                        "netmask": "255.255.240.0",
-                        "gateway": "10.114.0.1",
-                        "type": "private",
-                    },
-                    {
-                        "ip_address": format!("203.0.113.{host}"),
-                        "netmask": "255.255.255.0",
-                        "gateway": "203.0.113.254",
-                        "type": "public",
-                    },
-                ],
-                "v6": [],
-            },
             "region": catalog::region(region),
             "tags": tags,
-            "vpc_uuid": "760e09ef-dc84-41e8-981e-3cfdfeaae000",
-        })
+        });
+        catalog::with(&catalog::DROPLET, fields)
     }
 }
 

@@ -10,10 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use toml::Spanned;
 
-use crate::{
-    catalog::{self, DropletSize, Engine, Location, ServerType},
-    world::World,
-};
+use crate::{catalog, world::World};
 
 /// Everything that the simulated clouds hold, to begin with. Read it from TOML with `parse`.
 #[derive(Debug, Clone)]
@@ -583,12 +580,14 @@ impl Description {
         })?;
         each("servers", &self.servers, |server| {
             let (location, server_type) = (&server.location, &server.server_type);
-            ensure(Location::of_name(location).is_some(), || {
-                format!("no location `{location}`")
-            })?;
-            ensure(ServerType::of_name(server_type).is_some(), || {
-                format!("no server type `{server_type}`")
-            })
+            ensure(
+                catalog::entry(&catalog::LOCATIONS, "name", location).is_some(),
+                || format!("no location `{location}`"),
+            )?;
+            ensure(
+                catalog::entry(&catalog::SERVER_TYPES, "name", server_type).is_some(),
+                || format!("no server type `{server_type}`"),
+            )
         })
     }
 }
@@ -618,18 +617,22 @@ fn known_region(slug: &str) -> Result<(), String> {
 }
 
 fn known_size(slug: &str) -> Result<(), String> {
-    ensure(DropletSize::of_slug(slug).is_some(), || {
+    ensure(catalog::droplet_size(slug).is_some(), || {
         format!("no size `{slug}`")
     })
 }
 
 fn check_database(database: &Database) -> Result<(), String> {
     known_region(&database.region)?;
-    let engine = Engine::of_slug(&database.engine)
-        .ok_or_else(|| format!("no engine `{}`", database.engine))?;
-    ensure(engine.offers(database.nodes, &database.plan), || {
-        let Database { nodes, plan, .. } = database;
-        format!("{} has no plan `{plan}` with {nodes} nodes", engine.slug)
+    let Database {
+        engine,
+        nodes,
+        plan,
+        ..
+    } = database;
+    let offer = catalog::engine(engine).ok_or_else(|| format!("no engine `{engine}`"))?;
+    ensure(catalog::offers(offer, *nodes, plan), || {
+        format!("{engine} has no plan `{plan}` with {nodes} nodes")
     })
 }
 

@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     answer::{Answer, Refusal, timestamp},
-    catalog::{self, Location, ServerType},
-    labels,
+    catalog, labels,
     page::Page,
     request::Incoming,
     servers::{self, Command, Server},
@@ -31,7 +30,6 @@ pub(crate) enum Operation {
     Location(u64),
     /// Taken away since 2026-10-01 (HZSPEC, HGO).
     Datacenters,
-    Pricing,
     ServerTypes,
     ServerType(u64),
 }
@@ -64,7 +62,6 @@ impl Operation {
             ("GET", ["locations"]) => Self::Locations,
             ("GET", ["locations", id]) => Self::Location(number(id)?),
             ("GET", ["datacenters"] | ["datacenters", _]) => Self::Datacenters,
-            ("GET", ["pricing"]) => Self::Pricing,
             ("GET", ["server_types"]) => Self::ServerTypes,
             ("GET", ["server_types", id]) => Self::ServerType(number(id)?),
             _ => return None,
@@ -192,16 +189,16 @@ fn list<'a>(
         Operation::Locations => (
             "locations",
             named(
-                Location::all()
-                    .map(|known| Row::Plain(known.to_json()))
+                catalog::entries(&catalog::LOCATIONS)
+                    .map(|known| Row::Plain(known.clone()))
                     .collect(),
             ),
         ),
         Operation::ServerTypes => (
             "server_types",
             named(
-                ServerType::all()
-                    .map(|known| Row::Plain(known.to_json()))
+                catalog::entries(&catalog::SERVER_TYPES)
+                    .map(|known| Row::Plain(known.clone()))
                     .collect(),
             ),
         ),
@@ -212,7 +209,6 @@ fn list<'a>(
         | Operation::Action(_)
         | Operation::Location(_)
         | Operation::Datacenters
-        | Operation::Pricing
         | Operation::ServerType(_) => return Ok(None),
     }))
 }
@@ -235,14 +231,14 @@ fn one(operation: Operation, account: &Account, incoming: &Incoming) -> Result<V
         Operation::Action(id) => json!({"action": servers::action_json(action(id)?)}),
         Operation::Actions => json!({"actions": chosen_actions(account, incoming)?}),
         Operation::Location(id) => {
-            let location = Location::all().find(|location| location.id() == id);
-            json!({"location": location.ok_or_else(servers::not_found)?.to_json()})
+            let location = catalog::entries(&catalog::LOCATIONS).find(|known| known["id"] == id);
+            json!({"location": location.ok_or_else(servers::not_found)?})
         }
         Operation::ServerType(id) => {
-            let server_type = ServerType::all().find(|server_type| server_type.id() == id);
-            json!({"server_type": server_type.ok_or_else(servers::not_found)?.to_json()})
+            let types = &catalog::SERVER_TYPES;
+            let server_type = catalog::entries(types).find(|known| known["id"] == id);
+            json!({"server_type": server_type.ok_or_else(servers::not_found)?})
         }
-        Operation::Pricing => catalog::pricing(),
         Operation::Datacenters => {
             let mut gone = Refusal::of_status(Provider::Hetzner, 410);
             gone.details = json!({"announcement": "https://docs.hetzner.cloud/changelog"});

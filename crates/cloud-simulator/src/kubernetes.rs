@@ -249,30 +249,21 @@ impl Cluster {
         } = &self.description;
         let service = ["k8s".to_owned(), format!("k8s:{id}")];
         let tags: Vec<_> = tags.iter().cloned().chain(service).collect();
-        let version = version
-            .as_deref()
-            .unwrap_or(catalog::KUBERNETES_VERSIONS[0]);
-        json!({
+        let mut fields = json!({
             "id": id,
             "name": name,
             "region": region,
-            "version": version,
-            "cluster_subnet": "10.108.0.0/19",
-            "service_subnet": "10.108.32.0/19",
-            "vpc_uuid": "760e09ef-dc84-41e8-981e-3cfdfeaae000",
-            "ipv4": "203.0.113.250",
-            "endpoint": format!("https://{id}.k8s.example.com"),
             "tags": tags,
             "node_pools": self.pools.iter().map(|pool| pool.to_json(id)).collect::<Vec<_>>(),
-            "maintenance_policy": {"start_time": "00:00", "duration": "4h0m0s", "day": "any"},
-            "auto_upgrade": false,
             "status": {"state": status, "message": ""},
             "created_at": timestamp(self.created),
             "updated_at": timestamp(self.created),
-            "surge_upgrade": true,
             "ha": ha,
-            "registry_enabled": false,
-        })
+        });
+        if let Some(version) = version {
+            fields["version"] = json!(version);
+        }
+        catalog::with(&catalog::CLUSTER, fields)
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     answer::{Refusal, timestamp},
-    catalog::{Location, ServerType},
+    catalog,
     fleet::{self, ServerStatus},
     world::{Account, Action, Effect, Timeline},
 };
@@ -124,43 +124,19 @@ impl Server {
             status,
             ..
         } = &self.description;
-        let server_type = ServerType::of_name(server_type);
-        let disk_gb = server_type.map_or(0, |server_type| server_type.disk_gb);
-        let ip = format!("198.51.100.{}", id % 253 + 1);
-        json!({
+        let server_type = catalog::entry(&catalog::SERVER_TYPES, "name", server_type);
+        let fields = json!({
             "id": id,
             "name": name,
             "status": status,
             "created": timestamp(self.created),
-            "public_net": {
-                "ipv4": {
-                    "id": id,
-                    "ip": ip,
-                    "blocked": false,
-                    "dns_ptr": format!("static.{ip}.example.com"),
-                },
-                "ipv6": null,
-                "floating_ips": [],
-                "firewalls": [],
-            },
-            "private_net": [],
-            "server_type": server_type.map(ServerType::to_json),
-            "location": Location::of_name(location).map(Location::to_json),
-            "image": null,
-            "iso": null,
-            "rescue_enabled": false,
+            "server_type": server_type,
+            "location": catalog::entry(&catalog::LOCATIONS, "name", location),
             "locked": self.locked(),
-            "backup_window": null,
-            "outgoing_traffic": 0,
-            "ingoing_traffic": 0,
-            "included_traffic": 21_990_232_555_520_u64,
-            "protection": {"delete": false, "rebuild": false},
             "labels": labels,
-            "volumes": [],
-            "load_balancers": [],
-            "primary_disk_size": disk_gb,
-            "placement_group": null,
-        })
+            "primary_disk_size": server_type.map(|server_type| &server_type["disk"]),
+        });
+        catalog::with(&catalog::SERVER, fields)
     }
 }
 
