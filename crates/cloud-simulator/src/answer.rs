@@ -2,6 +2,7 @@
 
 use domain::configuration::Provider;
 use jiff::Timestamp;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 /// An instant as both clouds write it: to the second.
@@ -71,6 +72,12 @@ impl Refusal {
     /// `DigitalOcean`'s answer to what it understands and will not do.
     pub(crate) fn unprocessable(message: impl Into<String>) -> Self {
         Self::new(422, "unprocessable_entity", message)
+    }
+
+    /// A body or part of it, as `DigitalOcean` understands it; what it refuses and how is an
+    /// assumption.
+    pub(crate) fn parse<T: DeserializeOwned>(body: &Value) -> Result<T, Self> {
+        T::deserialize(body).map_err(|error| Self::unprocessable(error.to_string()))
     }
 
     /// `DigitalOcean`'s answer to an id that it does not know.

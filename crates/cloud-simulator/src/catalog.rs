@@ -67,8 +67,9 @@ pub(crate) fn engine(slug: &str) -> Option<&'static Value> {
 }
 
 /// Whether an engine offers this plan with so many nodes.
-pub(crate) fn offers(engine: &'static Value, nodes: u32, plan: &str) -> bool {
-    entries(&engine["layouts"]).any(|layout| {
+pub(crate) fn offers(engine_slug: &str, nodes: u32, plan: &str) -> bool {
+    let layouts = engine(engine_slug).map(|engine| entries(&engine["layouts"]));
+    layouts.into_iter().flatten().any(|layout| {
         layout["num_nodes"] == nodes && entries(&layout["sizes"]).any(|size| size == plan)
     })
 }
@@ -79,7 +80,7 @@ pub(crate) fn has_extra_storage(engine: &str) -> bool {
     matches!(engine, "pg" | "mysql")
 }
 
-/// The storage, in MiB, that comes with a database plan, which is also the least that it may have.
+/// The storage, in MiB, that comes with a database plan.
 pub(crate) fn plan_storage_mib(plan: &str) -> u64 {
     let memory = PlanCapacity::of_plan(plan).map_or(1, |capacity| capacity.memory_gib);
     let gib = match memory {
@@ -93,8 +94,9 @@ pub(crate) fn plan_storage_mib(plan: &str) -> u64 {
     gib * 1024
 }
 
-/// The most storage, in MiB, that a database plan may have. The factor is an assumption; that a
-/// small plan refuses a large disk is not.
-pub(crate) fn plan_storage_limit_mib(plan: &str) -> u64 {
-    plan_storage_mib(plan) * 4
+/// The least and the most storage, in MiB, that a database plan may have. The factor is an
+/// assumption; that a small plan refuses a large disk is not.
+pub(crate) fn plan_storage_range_mib(plan: &str) -> (u64, u64) {
+    let own = plan_storage_mib(plan);
+    (own, own * 4)
 }

@@ -1,207 +1,213 @@
 //! Database clusters: what a resize needs, refuses and does.
 
-use domain::{configuration::Provider, resource::PlanCapacity};
-use jiff::Timestamp;
-use serde::Serialize;
+use domain::{AccountName, resource::PlanCapacity};
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
     answer::{Refusal, timestamp},
-    catalog,
-    fleet::{self, DatabaseStatus, StorageAutoscale},
-    request::given,
-    world::{Account, Effect, Timeline},
+    catalog, defaults,
+    world::{Account, Timeline},
 };
 
-/// A database cluster as it is.
-#[derive(Debug, Serialize)]
+/// A database cluster: what a fleet says of it, then its state.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Database {
-    #[serde(flatten)]
-    pub(crate) description: fleet::Database,
-    /// Disk, in MiB.
-    pub(crate) disk_mib: u64,
+    /// May be left out where only one account is of its cloud.
+    #[serde(skip_serializing)]
+    pub(crate) account: Option<AccountName>,
+    pub(crate) id: String,
+    pub(crate) name: String,
+    /// The engine's slug: `pg`, `mysql`, `redis`, `valkey`, `mongodb`, `kafka`, `opensearch`.
+    pub(crate) engine: String,
+    /// The newest when left out.
+    pub(crate) version: Option<String>,
+    pub(crate) plan: String,
+    /// Primary and standby nodes together.
+    #[serde(default = "defaults::one")]
+    pub(crate) nodes: u32,
+    /// Disk; left out, the plan's own.
+    #[serde(default)]
+    pub(crate) storage_mib: u64,
+    #[serde(default = "defaults::region")]
+    pub(crate) region: String,
+    #[serde(default)]
+    pub(crate) tags: Vec<String>,
+    #[serde(default)]
+    pub(crate) status: DatabaseStatus,
+    /// Whether a plan with less memory or fewer vCPUs is refused.
+    #[serde(default)]
+    pub(crate) refuses_shrink: bool,
+    /// How long a resize takes.
+    #[serde(default = "defaults::seconds::<480>", skip_serializing)]
+    pub(crate) resize: SignedDuration,
+    /// How long after an accepted resize the status still reads `online`.
+    #[serde(default, skip_serializing)]
+    pub(crate) resizing_shows_after: SignedDuration,
+    /// When the disk grows by itself.
+    #[serde(default)]
+    pub(crate) storage_autoscale: StorageAutoscale,
+    #[serde(default)]
+    pub(crate) replicas: Vec<Replica>,
+
     /// What it is being resized to.
-    pub(crate) resizing_to: Option<Target>,
+    #[serde(skip_deserializing)]
+    pub(crate) resizing_to: Option<Resize>,
+    #[serde(skip_deserializing)]
     pub(crate) created: Timestamp,
 }
 
-/// What a resize leads to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Target {
-    pub(crate) plan: String,
-    pub(crate) nodes: u32,
-    /// Disk, in MiB.
-    pub(crate) disk_mib: u64,
+/// A database's status, in the provider's words (DOSPEC).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum DatabaseStatus {
+    Creating,
+    #[default]
+    Online,
+    Resizing,
+    Migrating,
+    Forking,
 }
 
-/// What a resize asks for.
-#[derive(Debug, Clone)]
-pub(crate) struct Wanted {
-    pub(crate) plan: String,
-    pub(crate) nodes: u32,
-    pub(crate) storage_mib: Option<u64>,
+/// When a database's disk grows by itself.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StorageAutoscale {
+    enabled: bool,
+    /// How full the disk must be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    threshold_percent: Option<u64>,
+    /// By how much it grows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    increment_gib: Option<u64>,
 }
 
-impl Wanted {
-    /// Both `size` and `num_nodes` must be there (DOSPEC).
-    pub(crate) fn from_json(body: &Value) -> Result<Self, Refusal> {
-        let plan = body["size"].as_str().filter(|plan| !plan.is_empty());
-        let nodes = body["num_nodes"]
-            .as_u64()
-            .and_then(|nodes| u32::try_from(nodes).ok());
-        let storage = given(body, "storage_size_mib").map(|value| {
-            let refused = || Refusal::unprocessable("invalid storage_size_mib: must be a number");
-            value.as_u64().ok_or_else(refused)
-        });
-        let storage_mib = storage.transpose()?;
-        match (plan, nodes) {
-            (Some(plan), Some(nodes)) => Ok(Self {
-                plan: plan.to_owned(),
-                nodes,
-                storage_mib,
-            }),
-            (None, _) => Err(Refusal::unprocessable("invalid size: size is required")),
-            (_, None) => Err(Refusal::unprocessable(
-                "invalid num_nodes: num_nodes is required",
-            )),
-        }
-    }
+/// A read-only node of a database.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Replica {
+    id: String,
+    name: String,
+    size: String,
+}
+
+/// What a resize asks for: the body of its request. `size` and `num_nodes` are required (DOSPEC).
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Resize {
+    /// The plan.
+    pub(crate) size: String,
+    pub(crate) num_nodes: u32,
+    /// Disk. Left out of a change of plan, it is the new plan's own (TFDO).
+    pub(crate) storage_size_mib: Option<u64>,
 }
 
 impl Database {
-    pub(crate) fn new(description: fleet::Database, now: Timestamp) -> Self {
-        let own = || catalog::plan_storage_mib(&description.plan);
-        Self {
-            disk_mib: description.storage_mib.unwrap_or_else(own),
-            resizing_to: None,
-            created: now,
-            description,
+    /// Begins its life with what the fleet says.
+    pub(crate) fn created_at(mut self, now: Timestamp) -> Self {
+        self.created = now;
+        if self.storage_mib == 0 {
+            self.storage_mib = catalog::plan_storage_mib(&self.plan);
         }
+        self
     }
 
+    /// Tags are compared without regard to case.
     pub(crate) fn has_tag(&self, tag: &str) -> bool {
-        self.description
-            .tags
-            .iter()
-            .any(|own| own.eq_ignore_ascii_case(tag))
+        self.tags.iter().any(|own| own.eq_ignore_ascii_case(tag))
     }
 
-    /// What a resize would lead to, or why not. The texts, and that a second resize and one to
-    /// the same size are refused, are assumptions (PROVIDERS.md, section 6).
-    fn target(&self, wanted: &Wanted) -> Result<Target, Refusal> {
-        let fleet::Database {
-            engine,
-            plan,
-            nodes,
-            status,
-            refuses_shrink,
-            ..
-        } = &self.description;
-        if self.resizing_to.is_some() || *status != DatabaseStatus::Online {
+    /// Whether a resize can be carried out, and with which disk. The messages, and that a second
+    /// resize and one to the same size are refused, are assumptions.
+    fn disk_after(&self, resize: &Resize) -> Result<u64, Refusal> {
+        let refuse = |message: String| Err(Refusal::unprocessable(message));
+        let Self { engine, plan, .. } = self;
+        let Resize {
+            size, num_nodes, ..
+        } = resize;
+        if self.resizing_to.is_some() || self.status != DatabaseStatus::Online {
             let message = "the database cluster is being changed; try again when it is online";
             return Err(Refusal::new(409, "conflict", message));
         }
-        let offer = catalog::engine(engine)
-            .ok_or_else(|| Refusal::unprocessable("this engine cannot be resized"))?;
-        if !catalog::offers(offer, wanted.nodes, &wanted.plan) {
-            return Err(Refusal::unprocessable(format!(
-                "invalid size: {} is not available for {} with {} nodes",
-                wanted.plan, engine, wanted.nodes
-            )));
-        }
-        let capacity = PlanCapacity::of_plan;
-        let shrinks = match (capacity(plan), capacity(&wanted.plan)) {
-            (Some(old), Some(new)) => new.memory_gib < old.memory_gib || new.vcpus < old.vcpus,
-            (_, None) | (None, _) => false,
-        };
-        // Standby nodes may go even where a smaller plan is refused.
-        if *refuses_shrink && shrinks {
-            let message = "downsizing a database cluster is not supported";
-            return Err(Refusal::unprocessable(message));
-        }
-        let target = Target {
-            plan: wanted.plan.clone(),
-            nodes: wanted.nodes,
-            disk_mib: self.disk_after(wanted)?,
-        };
-        let same = target.plan == *plan && target.nodes == *nodes;
-        if same && target.disk_mib == self.disk_mib {
-            return Err(Refusal::unprocessable(
-                "the database cluster already has this size",
+        if !catalog::offers(engine, *num_nodes, size) {
+            return refuse(format!(
+                "invalid size: {size} is not available for {engine} with {num_nodes} nodes"
             ));
         }
-        Ok(target)
+        // Standby nodes may go even where a smaller plan is refused.
+        if self.refuses_shrink && shrinks(plan, size) {
+            return refuse("downsizing a database cluster is not supported".to_owned());
+        }
+        let own = catalog::plan_storage_mib(size);
+        let disk_mib = match resize.storage_size_mib {
+            Some(asked) => {
+                self.check_storage(size, asked)?;
+                asked
+            }
+            None if size == plan => self.storage_mib,
+            None => own,
+        };
+        if size == plan && *num_nodes == self.nodes && disk_mib == self.storage_mib {
+            return refuse("the database cluster already has this size".to_owned());
+        }
+        Ok(disk_mib)
     }
 
-    /// The disk after a resize. Left out of a change of plan, it is the new plan's own (TFDO).
-    fn disk_after(&self, wanted: &Wanted) -> Result<u64, Refusal> {
-        let same_plan = wanted.plan == self.description.plan;
-        let Some(storage_mib) = wanted.storage_mib else {
-            let own = catalog::plan_storage_mib(&wanted.plan);
-            return Ok(if same_plan { self.disk_mib } else { own });
+    /// Whether a resize to a plan may ask for so much disk.
+    fn check_storage(&self, plan: &str, asked_mib: u64) -> Result<(), Refusal> {
+        let (least, most) = catalog::plan_storage_range_mib(plan);
+        let why = if !catalog::has_extra_storage(&self.engine) {
+            format!("storage of {} cannot be adjusted", self.engine)
+        } else if !(least..=most).contains(&asked_mib) {
+            format!("{plan} needs {least} to {most}")
+        } else if *plan == self.plan && asked_mib < self.storage_mib {
+            "storage cannot be reduced".to_owned()
+        } else {
+            return Ok(());
         };
-        let least = catalog::plan_storage_mib(&wanted.plan);
-        let most = catalog::plan_storage_limit_mib(&wanted.plan);
-        let refuse = |why: String| {
-            Err(Refusal::unprocessable(format!(
-                "invalid storage_size_mib: {why}"
-            )))
-        };
-        let engine = &self.description.engine;
-        if !catalog::has_extra_storage(engine) {
-            return refuse(format!("storage of {engine} cannot be adjusted"));
-        }
-        if !(least..=most).contains(&storage_mib) {
-            return refuse(format!("{} needs {least} to {most}", wanted.plan));
-        }
-        if same_plan && storage_mib < self.disk_mib {
-            return refuse("storage cannot be reduced".to_owned());
-        }
-        Ok(storage_mib)
+        let message = format!("invalid storage_size_mib: {why}");
+        Err(Refusal::unprocessable(message))
     }
 
     /// The cluster as the API shows it, without user and password: these need a scope of their
     /// own (DOSPEC).
     pub(crate) fn to_json(&self) -> Value {
-        let fleet::Database {
-            id,
-            name,
-            engine,
-            version,
-            plan,
-            nodes,
-            region,
-            tags,
-            status,
-            ..
-        } = &self.description;
-        let newest = catalog::engine(engine).map(|engine| &engine["default_version"]);
+        let newest = catalog::engine(&self.engine).map(|engine| &engine["default_version"]);
+        let version = self.version.as_ref().map(|version| json!(version));
         let fields = json!({
-            "id": id,
-            "name": name,
-            "engine": engine,
-            "version": version.as_ref().map(|version| json!(version)).or(newest.cloned()),
-            "num_nodes": nodes,
-            "region": region,
-            "status": status,
+            "id": self.id,
+            "name": self.name,
+            "engine": self.engine,
+            "version": version.or(newest.cloned()),
+            "num_nodes": self.nodes,
+            "region": self.region,
+            "status": self.status,
             "created_at": timestamp(self.created),
-            "size": plan,
+            "size": self.plan,
             // The service says null where there is no tag.
-            "tags": if tags.is_empty() { Value::Null } else { json!(tags) },
-            "storage_size_mib": self.disk_mib,
+            "tags": if self.tags.is_empty() { Value::Null } else { json!(self.tags) },
+            "storage_size_mib": self.storage_mib,
         });
         catalog::with(&catalog::DATABASE, fields)
     }
 
+    /// The resize is done: only now does the cluster show its new size.
+    fn end_resize(&mut self) {
+        if let Some(resize) = self.resizing_to.take() {
+            self.plan = resize.size;
+            self.nodes = resize.num_nodes;
+            self.storage_mib = resize.storage_size_mib.unwrap_or(self.storage_mib);
+            self.status = DatabaseStatus::Online;
+        }
+    }
+
     pub(crate) fn replicas_json(&self) -> Value {
-        let fleet::Database {
-            region, replicas, ..
-        } = &self.description;
-        let of_replica = |replica: &fleet::Replica| {
+        let replica = |replica: &Replica| {
             json!({
                 "id": replica.id,
                 "name": replica.name,
-                "region": region,
+                "region": self.region,
                 "size": replica.size,
                 "status": "online",
                 "tags": [],
@@ -209,31 +215,31 @@ impl Database {
                 "storage_size_mib": catalog::plan_storage_mib(&replica.size),
             })
         };
-        json!({"replicas": replicas.iter().map(of_replica).collect::<Vec<_>>()})
+        json!({"replicas": self.replicas.iter().map(replica).collect::<Vec<_>>()})
     }
 
     pub(crate) fn autoscale_json(&self) -> Value {
-        let off = StorageAutoscale {
-            enabled: false,
-            threshold_percent: None,
-            increment_gib: None,
-        };
-        json!({"autoscale": {"storage": self.description.storage_autoscale.unwrap_or(off)}})
+        json!({"autoscale": {"storage": self.storage_autoscale}})
     }
 
     /// Sets when the disk grows; the bounds are DOSPEC's.
     pub(crate) fn set_autoscale(&mut self, body: &Value) -> Result<(), Refusal> {
-        let refused = || Refusal::of_status(Provider::DigitalOcean, 422);
-        let wanted: StorageAutoscale =
-            serde_json::from_value(body["storage"].clone()).map_err(|_| refused())?;
+        let wanted: StorageAutoscale = Refusal::parse(&body["storage"])?;
         let within = |value: Option<u64>, range: std::ops::RangeInclusive<u64>| {
             value.map_or(!wanted.enabled, |value| range.contains(&value))
         };
         if !within(wanted.threshold_percent, 15..=95) || !within(wanted.increment_gib, 10..=500) {
-            return Err(refused());
+            return Err(Refusal::unprocessable("request payload validation failed"));
         }
-        self.description.storage_autoscale = Some(wanted);
+        self.storage_autoscale = wanted;
         Ok(())
+    }
+}
+
+fn shrinks(old: &str, new: &str) -> bool {
+    match (PlanCapacity::of_plan(old), PlanCapacity::of_plan(new)) {
+        (Some(old), Some(new)) => new.memory_gib < old.memory_gib || new.vcpus < old.vcpus,
+        (_, None) | (None, _) => false,
     }
 }
 
@@ -242,44 +248,31 @@ pub(crate) fn resize(
     account: &mut Account,
     timeline: &mut Timeline,
     id: &str,
-    wanted: &Wanted,
+    mut resize: Resize,
 ) -> Result<(), Refusal> {
-    let database = account
-        .databases
-        .get_mut(id)
-        .ok_or_else(Refusal::not_found)?;
-    database.resizing_to = Some(database.target(wanted)?);
-    let fleet::Database {
-        resize,
-        resizing_shows_after,
-        ..
-    } = database.description;
-    if resizing_shows_after.is_zero() && timeline.slowness.is_zero() {
-        database.description.status = DatabaseStatus::Resizing;
+    let owner = account.index;
+    let database = account.databases.get_mut(id);
+    let database = database.ok_or_else(Refusal::not_found)?;
+    resize.storage_size_mib = Some(database.disk_after(&resize)?);
+    database.resizing_to = Some(resize);
+    let (takes, shows_after) = (database.resize, database.resizing_shows_after);
+    if shows_after.is_zero() && timeline.slowness.is_zero() {
+        database.status = DatabaseStatus::Resizing;
     } else {
-        let shows = Effect::DatabaseShowsResizing(id.to_owned());
-        timeline.after(account, resizing_shows_after, shows);
+        let id = id.to_owned();
+        timeline.after(owner, shows_after, move |account, _| {
+            if let Some(database) = account.databases.get_mut(&id)
+                && database.resizing_to.is_some()
+            {
+                database.status = DatabaseStatus::Resizing;
+            }
+        });
     }
-    timeline.after(account, resize, Effect::DatabaseResized(id.to_owned()));
+    let id = id.to_owned();
+    timeline.after(owner, takes, move |account, _| {
+        if let Some(database) = account.databases.get_mut(&id) {
+            database.end_resize();
+        }
+    });
     Ok(())
-}
-
-pub(crate) fn shows_resizing(account: &mut Account, id: &str) {
-    if let Some(database) = account.databases.get_mut(id)
-        && database.resizing_to.is_some()
-    {
-        database.description.status = DatabaseStatus::Resizing;
-    }
-}
-
-/// The resize is done: only now does the cluster show its new size.
-pub(crate) fn resized(account: &mut Account, id: &str) {
-    if let Some(database) = account.databases.get_mut(id)
-        && let Some(target) = database.resizing_to.take()
-    {
-        database.description.plan = target.plan;
-        database.description.nodes = target.nodes;
-        database.disk_mib = target.disk_mib;
-        database.description.status = DatabaseStatus::Online;
-    }
 }

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use crate::{
     answer::{Answer, Refusal},
     catalog,
-    databases::{self, Database, Wanted},
-    droplets::{self, Droplet, Order},
-    kubernetes::{self, Cluster, Update},
+    databases::{self, Database},
+    droplets::{self, ActionKind, Droplet, Order},
+    kubernetes::{self, Cluster},
     page::Page,
     request::Incoming,
     world::{Account, Action, Timeline},
@@ -101,7 +101,7 @@ pub(crate) fn perform(
 ) -> Result<Answer, Refusal> {
     match operation {
         Operation::ActOnDroplet(id) => {
-            let order = Order::from_json(&body(incoming)?)?;
+            let order: Order = Refusal::parse(&body(incoming)?)?;
             let action = droplets::begin(account, timeline, id, order)?;
             Ok(Answer::json(
                 201,
@@ -112,8 +112,8 @@ pub(crate) fn perform(
         Operation::ResizeDatabase(id) => {
             // An unknown cluster is told before a malformed body.
             account.databases.get(id).ok_or_else(Refusal::not_found)?;
-            let wanted = Wanted::from_json(&body(incoming)?)?;
-            databases::resize(account, timeline, id, &wanted)?;
+            let resize = Refusal::parse(&body(incoming)?)?;
+            databases::resize(account, timeline, id, resize)?;
             Ok(Answer::empty(202))
         }
         Operation::SetAutoscale(id) => {
@@ -125,7 +125,7 @@ pub(crate) fn perform(
             Ok(Answer::empty(204))
         }
         Operation::UpdateNodePool(cluster, pool) => {
-            let update = Update::from_json(&body(incoming)?)?;
+            let update = Refusal::parse(&body(incoming)?)?;
             let pool = kubernetes::update(account, timeline, (cluster, pool), update)?;
             Ok(Answer::json(202, &json!({"node_pool": pool})))
         }
@@ -271,7 +271,7 @@ fn matching_droplets<'a>(
         return Ok(Vec::new());
     }
     let wanted = |droplet: &&Droplet| {
-        let own = &droplet.description.name;
+        let own = &droplet.name;
         tag.as_ref().is_none_or(|tag| droplet.has_tag(tag))
             && name
                 .as_ref()
@@ -281,15 +281,15 @@ fn matching_droplets<'a>(
 }
 
 /// The types that can be asked for by tag (DOSPEC).
-const BY_TAG: [&str; 8] = [
-    "power_cycle",
-    "power_on",
-    "power_off",
-    "shutdown",
-    "enable_ipv6",
-    "enable_backups",
-    "disable_backups",
-    "snapshot",
+const BY_TAG: [ActionKind; 8] = [
+    ActionKind::PowerCycle,
+    ActionKind::PowerOn,
+    ActionKind::PowerOff,
+    ActionKind::Shutdown,
+    ActionKind::EnableIpv6,
+    ActionKind::EnableBackups,
+    ActionKind::DisableBackups,
+    ActionKind::Snapshot,
 ];
 
 /// Acts on every Droplet with a tag. That those which refuse are left out is an assumption.
@@ -298,10 +298,10 @@ fn act_on_tagged(
     timeline: &mut Timeline,
     incoming: &Incoming,
 ) -> Result<Answer, Refusal> {
-    let order = Order::from_json(&body(incoming)?)?;
+    let order: Order = Refusal::parse(&body(incoming)?)?;
     let tag = incoming
         .parameter("tag_name")
-        .filter(|_| BY_TAG.contains(&order.word()));
+        .filter(|_| BY_TAG.contains(&order.kind));
     let tag = tag.ok_or_else(|| Refusal::of_status(Provider::DigitalOcean, 422))?;
     let tagged = account
         .droplets
@@ -320,7 +320,7 @@ fn act_on_tagged(
 }
 
 fn account_json(account: &Account) -> Value {
-    let email = format!("{}@example.com", account.name);
-    let fields = json!({"name": account.name, "email": email});
+    let email = format!("{}@example.com", account.login.name);
+    let fields = json!({"name": account.login.name, "email": email});
     json!({"account": catalog::with(&catalog::ACCOUNT, fields)})
 }

@@ -1,125 +1,152 @@
 //! Droplets: power, actions, and what the API shows of them.
 
+use domain::AccountName;
 use jiff::{SignedDuration, Timestamp};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
     answer::{Refusal, timestamp},
-    catalog,
-    fleet::{self, DropletStatus},
-    world::{Account, Action, Effect, Timeline},
+    catalog, defaults,
+    world::{Account, Action, Timeline},
 };
 
 /// How long it takes to hand the shutdown signal to the guest.
 const SIGNAL: SignedDuration = SignedDuration::from_secs(3);
-/// How long the status lags behind the end of an action.
+/// How long the status lags behind the end of an action (`droplet_kit` #50).
 const LAG: SignedDuration = SignedDuration::from_secs(2);
 
-/// A Droplet as it is.
-#[derive(Debug, Serialize)]
+/// A Droplet: what a fleet says of it, then its state.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Droplet {
-    #[serde(flatten)]
-    pub(crate) description: fleet::Droplet,
+    /// May be left out where only one account is of its cloud.
+    #[serde(skip_serializing)]
+    pub(crate) account: Option<AccountName>,
+    pub(crate) id: u64,
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) tags: Vec<String>,
+    #[serde(default = "defaults::region")]
+    pub(crate) region: String,
+    #[serde(default = "defaults::droplet_size")]
+    pub(crate) size: String,
     /// As the API shows it, a little late.
+    #[serde(default)]
     pub(crate) status: DropletStatus,
+    #[serde(default)]
+    pub(crate) ignores_shutdown: bool,
+    /// How long a power action takes.
+    #[serde(default = "defaults::seconds::<10>", skip_serializing)]
+    pub(crate) power_action: SignedDuration,
+    /// How long the guest needs from the shutdown request until it is off.
+    #[serde(default = "defaults::seconds::<20>", skip_serializing)]
+    pub(crate) shutdown: SignedDuration,
+
     /// Whether it really has power.
+    #[serde(skip_deserializing)]
     pub(crate) powered: bool,
     /// Counts the times that power came, went or was cycled, so that an old shutdown signal
     /// cannot switch off a later boot.
     #[serde(skip)]
-    boot: u64,
+    pub(crate) boot: u64,
     /// The action that runs, during which the Droplet is locked.
+    #[serde(skip_deserializing)]
     pub(crate) action: Option<u64>,
+    #[serde(skip_deserializing)]
     pub(crate) created: Timestamp,
     /// For a Kubernetes node: its cluster and pool.
+    #[serde(skip_deserializing)]
     pub(crate) worker_of: Option<(String, String)>,
 }
 
-/// What an action is to do. The cloud's words for the others end without an effect.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Order {
+/// A Droplet's status, in the provider's words (DOSPEC).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum DropletStatus {
+    /// Being created.
+    New,
+    /// Powered on.
+    #[default]
+    Active,
+    Off,
+    Archive,
+}
+
+/// What an action is to do: the body of its request.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Order {
+    #[serde(rename = "type")]
+    pub(crate) kind: ActionKind,
+    /// What a rename sets.
+    pub(crate) name: Option<String>,
+    /// What a resize sets.
+    pub(crate) size: Option<String>,
+}
+
+/// The types of actions (DOSPEC). Those after [`Self::Resize`] have no effect here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ActionKind {
     PowerOn,
     PowerOff,
     Shutdown,
     Reboot,
     PowerCycle,
-    Rename(String),
-    Resize(String),
-    Other(&'static str),
+    Rename,
+    Resize,
+    EnableBackups,
+    DisableBackups,
+    ChangeBackupPolicy,
+    Restore,
+    PasswordReset,
+    Rebuild,
+    EnableIpv6,
+    Snapshot,
 }
 
-/// The types without an effect here (DOSPEC).
-const OTHERS: [&str; 8] = [
-    "enable_backups",
-    "disable_backups",
-    "change_backup_policy",
-    "restore",
-    "password_reset",
-    "rebuild",
-    "enable_ipv6",
-    "snapshot",
-];
-
 impl Order {
-    pub(crate) fn from_json(body: &Value) -> Result<Self, Refusal> {
-        let kind = body["type"]
-            .as_str()
-            .ok_or_else(|| Refusal::unprocessable("You must specify a type of action."))?;
-        let text = |field: &str| {
-            let missing = || Refusal::unprocessable(format!("You must specify a {field}."));
-            body[field].as_str().map(str::to_owned).ok_or_else(missing)
-        };
-        match kind {
-            "power_on" => Ok(Self::PowerOn),
-            "power_off" => Ok(Self::PowerOff),
-            "shutdown" => Ok(Self::Shutdown),
-            "reboot" => Ok(Self::Reboot),
-            "power_cycle" => Ok(Self::PowerCycle),
-            "rename" => Ok(Self::Rename(text("name")?)),
-            "resize" => Ok(Self::Resize(text("size")?)),
-            other => {
-                let known = OTHERS.iter().find(|known| **known == other);
-                let unknown = || Refusal::unprocessable(format!("{other} is not a valid action."));
-                known.map(|known| Self::Other(known)).ok_or_else(unknown)
-            }
-        }
-    }
-
-    /// The cloud's word for it.
-    pub(crate) fn word(&self) -> &'static str {
-        match self {
-            Self::PowerOn => "power_on",
-            Self::PowerOff => "power_off",
-            Self::Shutdown => "shutdown",
-            Self::Reboot => "reboot",
-            Self::PowerCycle => "power_cycle",
-            Self::Rename(_) => "rename",
-            Self::Resize(_) => "resize",
-            Self::Other(word) => word,
+    pub(crate) fn of(kind: ActionKind) -> Self {
+        Self {
+            kind,
+            name: None,
+            size: None,
         }
     }
 }
 
 impl Droplet {
-    pub(crate) fn new(description: fleet::Droplet, now: Timestamp) -> Self {
+    /// A Droplet of which a fleet says nothing but its name.
+    pub(crate) fn named(id: u64, name: String) -> Self {
         Self {
-            status: description.status,
-            powered: description.status == DropletStatus::Active,
+            account: None,
+            id,
+            name,
+            tags: Vec::new(),
+            region: defaults::region(),
+            size: defaults::droplet_size(),
+            status: DropletStatus::default(),
+            ignores_shutdown: false,
+            power_action: defaults::seconds::<10>(),
+            shutdown: defaults::seconds::<20>(),
+            powered: false,
             boot: 0,
             action: None,
-            created: now,
+            created: Timestamp::default(),
             worker_of: None,
-            description,
         }
     }
 
+    /// Begins its life with what the fleet says.
+    pub(crate) fn created_at(mut self, now: Timestamp) -> Self {
+        self.created = now;
+        self.powered = self.status == DropletStatus::Active;
+        self
+    }
+
+    /// Tags are compared without regard to case.
     pub(crate) fn has_tag(&self, tag: &str) -> bool {
-        // Tags are compared without regard to case.
-        self.description
-            .tags
-            .iter()
-            .any(|own| own.eq_ignore_ascii_case(tag))
+        self.tags.iter().any(|own| own.eq_ignore_ascii_case(tag))
     }
 
     /// Sets the status that the API shows, and the power that goes with it.
@@ -129,66 +156,50 @@ impl Droplet {
         self.boot += 1;
     }
 
-    fn refuses(&self, order: &Order) -> Option<Refusal> {
-        let pending = self.action.is_some()
-            || matches!(self.status, DropletStatus::New | DropletStatus::Archive);
-        if pending {
-            return Some(Refusal::unprocessable(
-                "Droplet already has a pending event.",
-            ));
+    /// Why an order is refused. The messages for a Droplet in the wrong power state, other than
+    /// those for `power_on` and `power_off`, are assumptions.
+    fn refusal(&self, order: &Order) -> Option<&'static str> {
+        use ActionKind::{PowerCycle, PowerOff, PowerOn, Reboot, Rename, Resize, Shutdown};
+        let kind = order.kind;
+        let size = order.size.as_deref();
+        if self.action.is_some()
+            || matches!(self.status, DropletStatus::New | DropletStatus::Archive)
+        {
+            Some("Droplet already has a pending event.")
+        } else if kind == PowerOn && self.powered {
+            Some("Droplet is already powered on.")
+        } else if kind == PowerOff && !self.powered {
+            Some("Droplet is already powered off.")
+        } else if matches!(kind, Shutdown | Reboot | PowerCycle) && !self.powered {
+            Some("Droplet is currently powered off. Please power it on to run this event.")
+        } else if kind == Rename && order.name.is_none() {
+            Some("You must specify a name.")
+        } else if kind == Resize && self.powered {
+            Some("Droplet must be powered off to run this event.")
+        } else if kind == Resize && size.and_then(catalog::droplet_size).is_none() {
+            Some("The size you specified is invalid.")
+        } else {
+            None
         }
-        let message = match (order, self.powered) {
-            (Order::PowerOn, true) => "Droplet is already powered on.",
-            (Order::PowerOff, false) => "Droplet is already powered off.",
-            // What these say of a Droplet that is off (and a resize of one that is on) is an
-            // assumption.
-            (Order::Shutdown | Order::Reboot | Order::PowerCycle, false) => {
-                "Droplet is currently powered off. Please power it on to run this event."
-            }
-            (Order::Resize(_), true) => "Droplet must be powered off to run this event.",
-            (Order::Resize(size), false) if catalog::droplet_size(size).is_none() => {
-                "The size you specified is invalid."
-            }
-            (
-                Order::PowerOn
-                | Order::PowerOff
-                | Order::Shutdown
-                | Order::Reboot
-                | Order::PowerCycle
-                | Order::Rename(_)
-                | Order::Resize(_)
-                | Order::Other(_),
-                _,
-            ) => return None,
-        };
-        Some(Refusal::unprocessable(message))
     }
 
     /// The Droplet as the API shows it.
     pub(crate) fn to_json(&self) -> Value {
-        let fleet::Droplet {
-            id,
-            name,
-            tags,
-            region,
-            size: slug,
-            ..
-        } = &self.description;
-        let facts = catalog::droplet_size(slug).unwrap_or(&Value::Null);
+        let size = catalog::droplet_size(&self.size).unwrap_or(&Value::Null);
         let fields = json!({
-            "id": id,
-            "name": name,
-            "memory": facts["memory"],
-            "vcpus": facts["vcpus"],
-            "disk": facts["disk"],
-            "disk_info": facts["disk_info"],
+            "id": self.id,
+            "name": self.name,
+            "memory": size["memory"],
+            "vcpus": size["vcpus"],
+            "disk": size["disk"],
+            "disk_info": size["disk_info"],
             "locked": self.action.is_some(),
             "status": self.status,
             "created_at": timestamp(self.created),
-            "size": facts,
-            "size_slug": slug,
-            "region": catalog::region(region),
-            "tags": tags,
+            "size": size,
+            "size_slug": self.size,
+            "region": catalog::region(&self.region),
+            "tags": self.tags,
         });
         catalog::with(&catalog::DROPLET, fields)
     }
@@ -202,72 +213,52 @@ pub(crate) fn begin(
     order: Order,
 ) -> Result<u64, Refusal> {
     let droplet = account.droplets.get(&id).ok_or_else(Refusal::not_found)?;
-    if let Some(refusal) = droplet.refuses(&order) {
-        return Err(refusal);
+    if let Some(message) = droplet.refusal(&order) {
+        return Err(Refusal::unprocessable(message));
     }
-    let fleet::Droplet {
-        power_action,
-        shutdown,
-        ignores_shutdown,
-        ..
-    } = droplet.description;
-    let boot = droplet.boot;
-    let kind = order.word();
-    let takes = if order == Order::Shutdown {
-        SIGNAL
-    } else {
-        power_action
-    };
-    if order == Order::Shutdown && !ignores_shutdown {
-        let guest_off = Effect::DropletGuestOff { droplet: id, boot };
-        timeline.after(account, shutdown, guest_off);
+    let (boot, mut takes) = (droplet.boot, droplet.power_action);
+    if order.kind == ActionKind::Shutdown {
+        takes = SIGNAL;
+        if !droplet.ignores_shutdown {
+            timeline.after(account.index, droplet.shutdown, move |account, _| {
+                guest_off(account, id, boot);
+            });
+        }
     }
-    let value = match order {
-        Order::Rename(value) | Order::Resize(value) => Some(value),
-        Order::PowerOn
-        | Order::PowerOff
-        | Order::Shutdown
-        | Order::Reboot
-        | Order::PowerCycle
-        | Order::Other(_) => None,
-    };
-    let action = account.begin_action(timeline, id, kind, value);
-    timeline.after(account, takes, Effect::DropletActionEnds(action));
+    let action = account.begin_action(timeline, id, json!(order.kind));
+    timeline.after(account.index, takes, move |account, timeline| {
+        end(account, timeline, action, order);
+    });
     if let Some(droplet) = account.droplets.get_mut(&id) {
         droplet.action = Some(action);
     }
     Ok(action)
 }
 
-/// An action is completed. What it did shows a little later.
-pub(crate) fn action_ends(account: &mut Account, timeline: &mut Timeline, action: u64) {
-    let Some(action) = account.actions.get_mut(&action) else {
-        return;
-    };
-    action.finished = Some(timeline.now());
-    let Some(droplet) = account.droplets.get_mut(&action.machine) else {
+/// An action is completed. What it did to the power shows a little later.
+fn end(account: &mut Account, timeline: &mut Timeline, action: u64, order: Order) {
+    use ActionKind::{PowerCycle, PowerOff, PowerOn, Reboot};
+    let id = account.finish_action(timeline, action);
+    let Some(droplet) = id.and_then(|id| account.droplets.get_mut(&id)) else {
         return;
     };
     droplet.action = None;
-    let powered = match action.kind {
-        "power_on" | "reboot" | "power_cycle" => Some(true),
-        "power_off" => Some(false),
-        _ => None,
-    };
-    match (action.kind, &action.value) {
-        ("rename", Some(name)) => droplet.description.name.clone_from(name),
-        ("resize", Some(size)) => droplet.description.size.clone_from(size),
+    match (order.kind, order.name, order.size) {
+        (ActionKind::Rename, Some(name), _) => droplet.name = name,
+        (ActionKind::Resize, _, Some(size)) => droplet.size = size,
         _ => {}
     }
-    if let Some(powered) = powered {
-        droplet.powered = powered;
+    if matches!(order.kind, PowerOn | PowerOff | Reboot | PowerCycle) {
+        droplet.powered = order.kind != PowerOff;
         droplet.boot += 1;
-        let id = action.machine;
-        timeline.after(account, LAG, Effect::DropletShows(id));
+        let id = droplet.id;
+        timeline.after(account.index, LAG, move |account, _| {
+            show_power(account, id);
+        });
     }
 }
 
-pub(crate) fn shows(account: &mut Account, id: u64) {
+fn show_power(account: &mut Account, id: u64) {
     if let Some(droplet) = account.droplets.get_mut(&id) {
         droplet.status = if droplet.powered {
             DropletStatus::Active
@@ -278,7 +269,7 @@ pub(crate) fn shows(account: &mut Account, id: u64) {
 }
 
 /// The guest has shut itself down, unless power came or went in between.
-pub(crate) fn guest_off(account: &mut Account, id: u64, boot: u64) {
+fn guest_off(account: &mut Account, id: u64, boot: u64) {
     if let Some(droplet) = account.droplets.get_mut(&id)
         && droplet.boot == boot
         && droplet.powered
@@ -289,10 +280,8 @@ pub(crate) fn guest_off(account: &mut Account, id: u64, boot: u64) {
 
 /// An action as the API shows it.
 pub(crate) fn action_json(account: &Account, action: &Action) -> Value {
-    let region = account
-        .droplets
-        .get(&action.machine)
-        .map(|droplet| &droplet.description.region);
+    let droplet = account.droplets.get(&action.machine);
+    let region = droplet.map(|droplet| &droplet.region);
     json!({
         "id": action.id,
         "status": if action.finished.is_some() { "completed" } else { "in-progress" },

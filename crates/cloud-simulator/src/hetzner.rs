@@ -55,9 +55,7 @@ impl Operation {
             ("GET", ["servers", id, "actions", action]) => {
                 Self::ServerAction(number(id)?, number(action)?)
             }
-            ("POST", ["servers", id, "actions", word]) => {
-                Self::Act(number(id)?, Command::of_path(word)?)
-            }
+            ("POST", ["servers", id, "actions", word]) => Self::Act(number(id)?, of_path(word)?),
             ("GET", ["actions"]) => Self::Actions,
             ("GET", ["locations"]) => Self::Locations,
             ("GET", ["locations", id]) => Self::Location(number(id)?),
@@ -67,6 +65,16 @@ impl Operation {
             _ => return None,
         })
     }
+}
+
+fn of_path(word: &str) -> Option<Command> {
+    Some(match word {
+        "shutdown" => Command::Shutdown,
+        "poweroff" => Command::PowerOff,
+        "poweron" => Command::PowerOn,
+        "reboot" => Command::Reboot,
+        _ => return None,
+    })
 }
 
 /// Does what a request asks for.
@@ -127,10 +135,10 @@ impl Row<'_> {
             Self::Plain(facts) => return (&facts[field]).into(),
         };
         match field {
-            "id" => Fact::Number(server.description.id),
-            "name" => Fact::Text((&server.description.name).into()),
+            "id" => Fact::Number(server.id),
+            "name" => Fact::Text((&server.name).into()),
             "status" => {
-                let status = json!(server.description.status);
+                let status = json!(server.status);
                 Fact::Text(status.as_str().unwrap_or_default().to_owned().into())
             }
             "created" => Fact::Text(timestamp(server.created).into()),
@@ -144,7 +152,7 @@ impl Row<'_> {
 
     fn to_text(&self) -> Arc<str> {
         match self {
-            Self::Server(server) => server.to_text(),
+            Self::Server(server) => server.to_text().into(),
             Self::Plain(facts) => facts.to_string().into(),
         }
     }
@@ -262,7 +270,7 @@ fn matching_servers<'a>(
     let selector = labels::Selector::parse(&selector)
         .ok_or_else(|| Refusal::new(422, "invalid_input", "invalid label selector"))?;
     let servers = account.servers.values();
-    let chosen = servers.filter(|server| selector.chooses(&server.description.labels));
+    let chosen = servers.filter(|server| selector.chooses(&server.labels));
     Ok(chosen
         .map(Row::Server)
         .filter(|row| row.has_status(&status))

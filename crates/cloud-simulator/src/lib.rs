@@ -52,6 +52,7 @@ mod catalog;
 mod clock;
 mod control;
 mod databases;
+mod defaults;
 mod digitalocean;
 mod droplets;
 mod faults;
@@ -70,7 +71,7 @@ mod world;
 
 pub use clock::{BackwardsError, HeldClock, Now, Pass};
 pub use faults::{Fault, Hold, HoldId, HoldView, Matching, Misbehavior, Stage, UnknownHoldError};
-pub use fleet::{Fleet, FleetError, Problem};
+pub use fleet::{Fleet, FleetError};
 pub use log::{Entry, LoggedAnswer, LoggedRequest};
 pub use people::{Act, PersonError};
 pub use simulator::Simulator;

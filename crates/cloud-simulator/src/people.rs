@@ -7,16 +7,16 @@
 
 use std::collections::BTreeMap;
 
-use domain::{AccountName, ResourceId, ResourceRef};
+use domain::{ResourceId, ResourceRef};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
     answer::Refusal,
-    databases::{self, Wanted},
-    droplets::{self, Order},
-    kubernetes::{self, Autoscale, Update},
-    servers::{self, Command},
+    databases::{self, Resize},
+    droplets::{self, ActionKind, Order},
+    kubernetes,
+    servers::{self, Command, Server},
     world::{Account, Timeline, World},
 };
 
@@ -110,42 +110,28 @@ impl From<Refusal> for PersonError {
 
 /// Does what a person asks for.
 pub(crate) fn act(world: &mut World, resource: &ResourceRef, act: Act) -> Result<(), PersonError> {
-    let unknown = || PersonError::Unknown(resource.clone());
-    let misfit = |act: &Act| PersonError::DoesNotFit {
-        act: format!("{act:?}"),
-        resource: resource.clone(),
-    };
-    let index = index_of(world, &resource.account).ok_or_else(unknown)?;
-    let (account, timeline) = world.account(index);
-    match &resource.id {
-        ResourceId::Droplet(id) => {
-            account.droplets.get(&id.0).ok_or_else(unknown)?;
-            on_droplet(account, timeline, id.0, act, misfit)
-        }
-        ResourceId::Database(id) => {
-            account.databases.get(&id.0).ok_or_else(unknown)?;
-            on_database(account, timeline, &id.0, act, misfit)
-        }
+    let mut accounts = world.accounts.iter_mut();
+    let account = accounts
+        .find(|account| account.login.name == resource.account && account.holds(&resource.id))
+        .ok_or_else(|| PersonError::Unknown(resource.clone()))?;
+    let timeline = &mut world.timeline;
+    let described = format!("{act:?}");
+    let fits = match &resource.id {
+        ResourceId::Droplet(id) => on_droplet(account, timeline, id.0, act),
+        ResourceId::Database(id) => on_database(account, timeline, &id.0, act),
         ResourceId::NodePool(cluster, pool) => {
-            let found = account.clusters.get(&cluster.0);
-            found
-                .and_then(|found| found.pool(&pool.0))
-                .ok_or_else(unknown)?;
-            on_node_pool(account, timeline, (&cluster.0, &pool.0), act, misfit)
+            on_node_pool(account, timeline, (&cluster.0, &pool.0), act)
         }
-        ResourceId::Server(id) => {
-            account.servers.get(&id.0).ok_or_else(unknown)?;
-            on_server(account, timeline, id.0, act, misfit)
-        }
-    }
+        ResourceId::Server(id) => on_server(account, timeline, id.0, act),
+    }?;
+    fits.ok_or_else(|| PersonError::DoesNotFit {
+        act: described,
+        resource: resource.clone(),
+    })
 }
 
-fn index_of(world: &World, name: &AccountName) -> Option<usize> {
-    world
-        .accounts
-        .iter()
-        .position(|account| account.name == *name)
-}
+/// None if the act does not fit the kind of resource.
+type Done = Result<Option<()>, PersonError>;
 
 /// A provider's word for a status.
 fn status<T: DeserializeOwned>(word: &str) -> Result<T, PersonError> {
@@ -155,166 +141,133 @@ fn status<T: DeserializeOwned>(word: &str) -> Result<T, PersonError> {
     })
 }
 
-fn on_droplet(
-    account: &mut Account,
-    timeline: &mut Timeline,
-    id: u64,
-    act: Act,
-    misfit: impl Fn(&Act) -> PersonError,
-) -> Result<(), PersonError> {
-    let order = match &act {
-        Act::PowerOn => Some(Order::PowerOn),
-        Act::PowerOff => Some(Order::PowerOff),
-        Act::Shutdown => Some(Order::Shutdown),
-        Act::Reboot => Some(Order::Reboot),
-        Act::Rename { name } => Some(Order::Rename(name.clone())),
-        _ => None,
-    };
-    if let Some(order) = order {
-        droplets::begin(account, timeline, id, order)?;
-        return Ok(());
-    }
+fn on_droplet(account: &mut Account, timeline: &mut Timeline, id: u64, act: Act) -> Done {
     let Some(droplet) = account.droplets.get_mut(&id) else {
-        return Ok(());
+        return Ok(None);
     };
-    match act {
-        Act::Retag { tags } => droplet.description.tags = tags,
-        Act::SetStatus { status: word } => droplet.set_status(status(&word)?),
+    let order = match act {
+        Act::PowerOn => Order::of(ActionKind::PowerOn),
+        Act::PowerOff => Order::of(ActionKind::PowerOff),
+        Act::Shutdown => Order::of(ActionKind::Shutdown),
+        Act::Reboot => Order::of(ActionKind::Reboot),
+        Act::Rename { name } => Order {
+            name: Some(name),
+            ..Order::of(ActionKind::Rename)
+        },
+        Act::Retag { tags } => {
+            droplet.tags = tags;
+            return Ok(Some(()));
+        }
+        Act::SetStatus { status: word } => {
+            droplet.set_status(status(&word)?);
+            return Ok(Some(()));
+        }
         // A worker goes with its node.
         Act::Delete if droplet.worker_of.is_none() => {
-            account.droplets.remove(&id);
+            return Ok(account.droplets.remove(&id).map(|_| ()));
         }
-        other => return Err(misfit(&other)),
-    }
-    Ok(())
+        _ => return Ok(None),
+    };
+    droplets::begin(account, timeline, id, order)?;
+    Ok(Some(()))
 }
 
-fn on_database(
-    account: &mut Account,
-    timeline: &mut Timeline,
-    id: &str,
-    act: Act,
-    misfit: impl Fn(&Act) -> PersonError,
-) -> Result<(), PersonError> {
-    if let Act::Resize {
-        plan,
-        nodes,
-        storage_mib,
-    } = act
-    {
-        databases::resize(
-            account,
-            timeline,
-            id,
-            &Wanted {
-                plan,
-                nodes,
-                storage_mib,
-            },
-        )?;
-        return Ok(());
-    }
+fn on_database(account: &mut Account, timeline: &mut Timeline, id: &str, act: Act) -> Done {
     let Some(database) = account.databases.get_mut(id) else {
-        return Ok(());
+        return Ok(None);
     };
     match act {
-        Act::Retag { tags } => database.description.tags = tags,
-        Act::Rename { name } => database.description.name = name,
-        Act::SetStatus { status: word } => database.description.status = status(&word)?,
+        Act::Resize {
+            plan,
+            nodes,
+            storage_mib,
+        } => {
+            let resize = Resize {
+                size: plan,
+                num_nodes: nodes,
+                storage_size_mib: storage_mib,
+            };
+            databases::resize(account, timeline, id, resize)?;
+        }
+        Act::Retag { tags } => database.tags = tags,
+        Act::Rename { name } => database.name = name,
+        Act::SetStatus { status: word } => database.status = status(&word)?,
         Act::Delete => {
             account.databases.remove(id);
         }
-        other => return Err(misfit(&other)),
+        _ => return Ok(None),
     }
-    Ok(())
+    Ok(Some(()))
 }
 
 fn on_node_pool(
     account: &mut Account,
     timeline: &mut Timeline,
-    (cluster_id, pool_id): (&str, &str),
+    path: (&str, &str),
     act: Act,
-    misfit: impl Fn(&Act) -> PersonError,
-) -> Result<(), PersonError> {
-    let Account {
-        clusters, droplets, ..
-    } = account;
-    let Some(cluster) = clusters.get_mut(cluster_id) else {
-        return Ok(());
+) -> Done {
+    let Some(cluster) = account.clusters.get_mut(path.0) else {
+        return Ok(None);
     };
-    let Some(pool) = cluster.pool_mut(pool_id) else {
-        return Ok(());
+    let Some(pool) = cluster.pool_mut(path.1) else {
+        return Ok(None);
     };
-    let mut update = Update {
-        name: pool.description.name.clone(),
-        count: pool.description.count,
-        autoscale: Autoscale::Keep,
-        tags: pool.description.tags.clone(),
-        labels: pool.description.labels.clone(),
-        taints: pool.description.taints.clone(),
-    };
+    let mut update = pool.as_update();
     match act {
         Act::Scale { count, autoscale } => {
             update.count = count;
-            update.autoscale = autoscale.map_or(Autoscale::Off, |(min, max)| Autoscale::On {
-                min: Some(min),
-                max: Some(max),
-            });
+            update.auto_scale = Some(autoscale.is_some());
+            (update.min_nodes, update.max_nodes) = autoscale.unzip();
         }
-        Act::Retag { tags } => update.tags = tags,
+        Act::Retag { tags } => update.tags = Some(tags),
         Act::Rename { name } => update.name = name,
         Act::RetagCluster { tags } => {
-            cluster.description.tags = tags;
-            return Ok(());
+            cluster.tags = tags;
+            return Ok(Some(()));
         }
         Act::SetStatus { status: word } => {
-            cluster.description.status = status(&word)?;
-            return Ok(());
+            cluster.status = status(&word)?;
+            return Ok(Some(()));
         }
         Act::Delete => {
             for node in &pool.nodes {
-                droplets.remove(&node.droplet);
+                account.droplets.remove(&node.droplet);
             }
-            cluster.pools.retain(|pool| pool.description.id != pool_id);
-            return Ok(());
+            cluster.pools.retain(|pool| pool.id != path.1);
+            return Ok(Some(()));
         }
-        other => return Err(misfit(&other)),
+        _ => return Ok(None),
     }
-    kubernetes::update(account, timeline, (cluster_id, pool_id), update)?;
-    Ok(())
+    kubernetes::update(account, timeline, path, update)?;
+    Ok(Some(()))
 }
 
-fn on_server(
-    account: &mut Account,
-    timeline: &mut Timeline,
-    id: u64,
-    act: Act,
-    misfit: impl Fn(&Act) -> PersonError,
-) -> Result<(), PersonError> {
+fn on_server(account: &mut Account, timeline: &mut Timeline, id: u64, act: Act) -> Done {
+    let Some(server) = Server::of(account, id) else {
+        return Ok(None);
+    };
     let command = match act {
-        Act::PowerOn => Some(Command::PowerOn),
-        Act::PowerOff => Some(Command::PowerOff),
-        Act::Shutdown => Some(Command::Shutdown),
-        Act::Reboot => Some(Command::Reboot),
-        _ => None,
-    };
-    if let Some(command) = command {
-        servers::begin(account, timeline, id, command)?;
-        return Ok(());
-    }
-    let Some(server) = account.servers.get_mut(&id) else {
-        return Ok(());
-    };
-    match act {
-        Act::Retag { tags } => server.description.labels = labels(&tags),
-        Act::Rename { name } => server.description.name = name,
-        Act::SetStatus { status: word } => server.set_status(status(&word)?),
-        Act::Delete => {
-            account.servers.remove(&id);
+        Act::PowerOn => Command::PowerOn,
+        Act::PowerOff => Command::PowerOff,
+        Act::Shutdown => Command::Shutdown,
+        Act::Reboot => Command::Reboot,
+        Act::Retag { tags } => {
+            server.labels = labels(&tags);
+            return Ok(Some(()));
         }
-        other => return Err(misfit(&other)),
-    }
-    Ok(())
+        Act::Rename { name } => {
+            server.name = name;
+            return Ok(Some(()));
+        }
+        Act::SetStatus { status: word } => {
+            server.set_status(status(&word)?);
+            return Ok(Some(()));
+        }
+        Act::Delete => return Ok(account.servers.remove(&id).map(|_| ())),
+        _ => return Ok(None),
+    };
+    servers::begin(account, timeline, id, command)?;
+    Ok(Some(()))
 }
 
 fn labels(tags: &[String]) -> BTreeMap<String, String> {

@@ -4,14 +4,22 @@ use std::collections::VecDeque;
 
 use domain::configuration::Provider;
 use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
 
-use crate::{
-    answer::{Answer, Refusal},
-    fleet::RateLimit,
-};
+use crate::answer::{Answer, Refusal};
+
+/// How many requests an account may make, as a fleet describes it.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RateLimit {
+    /// A Hetzner account regains its requests evenly.
+    pub(crate) per_hour: u32,
+    /// At `DigitalOcean` only.
+    pub(crate) per_minute: Option<u32>,
+}
 
 /// One account's count.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Rate {
     /// `DigitalOcean`: every request counts for an hour (and for a minute) from its own instant.
     Sliding(Sliding),
@@ -19,7 +27,7 @@ pub(crate) enum Rate {
     Bucket(Bucket),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Sliding {
     per_hour: usize,
     per_minute: usize,
@@ -27,7 +35,7 @@ pub(crate) struct Sliding {
     counted: VecDeque<Timestamp>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Bucket {
     per_hour: u32,
     /// How much is used, in milliseconds of recovery.

@@ -105,8 +105,3 @@ impl Incoming {
 fn text_of(headers: &HeaderMap, name: header::HeaderName) -> Option<String> {
     headers.get(name)?.to_str().ok().map(str::to_owned)
 }
-
-/// A field of a body; none where it is left out or null.
-pub(crate) fn given<'a>(body: &'a Value, field: &str) -> Option<&'a Value> {
-    body.get(field).filter(|value| !value.is_null())
-}

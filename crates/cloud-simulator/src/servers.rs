@@ -1,48 +1,85 @@
 //! Hetzner servers: power, actions, and what the API shows of them.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{collections::BTreeMap, sync::OnceLock};
 
-use domain::configuration::Provider;
+use domain::{AccountName, configuration::Provider};
 use jiff::{SignedDuration, Timestamp};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
     answer::{Refusal, timestamp},
-    catalog,
-    fleet::{self, ServerStatus},
-    world::{Account, Action, Effect, Timeline},
+    catalog, defaults,
+    world::{Account, Action, Timeline},
 };
 
 /// How long it takes to send a signal, or to find that there is nothing to do.
 const SIGNAL: SignedDuration = SignedDuration::from_secs(1);
 
-/// A server as it is.
-#[derive(Debug, Serialize)]
+/// A server: what a fleet says of it, then its state.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "`server_type` is the provider's word"
+)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Server {
-    #[serde(flatten)]
-    pub(crate) description: fleet::Server,
+    /// May be left out where only one account is of its cloud.
+    #[serde(skip_serializing)]
+    pub(crate) account: Option<AccountName>,
+    pub(crate) id: u64,
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) labels: BTreeMap<String, String>,
+    #[serde(default = "defaults::location")]
+    pub(crate) location: String,
+    #[serde(default = "defaults::server_type")]
+    pub(crate) server_type: String,
+    #[serde(default)]
+    pub(crate) status: ServerStatus,
+    #[serde(default)]
+    pub(crate) ignores_shutdown: bool,
+    /// How long the guest needs from the shutdown request until it is off.
+    #[serde(default = "defaults::seconds::<15>", skip_serializing)]
+    pub(crate) shutdown: SignedDuration,
+    /// How long it takes to cut the power.
+    #[serde(default = "defaults::seconds::<4>", skip_serializing)]
+    pub(crate) poweroff: SignedDuration,
+    /// How long it takes to power on.
+    #[serde(default = "defaults::seconds::<10>", skip_serializing)]
+    pub(crate) poweron: SignedDuration,
+
     /// Counts the times that power came, went or was cycled, so that an old shutdown signal
     /// cannot switch off a later boot.
     #[serde(skip)]
     boot: u64,
     /// The action that runs, during which the server is locked.
-    pub(crate) action: Option<u64>,
+    #[serde(skip_deserializing)]
+    action: Option<u64>,
+    #[serde(skip_deserializing)]
     pub(crate) created: Timestamp,
-    /// The server as it was written out last: of thousands in a list few have changed since.
+    /// The answer of [`Self::to_text`]: of thousands in a list few have changed since the last.
     #[serde(skip)]
-    written: Mutex<Option<Written>>,
+    text: OnceLock<String>,
 }
 
-/// A server's JSON, and what it was made of.
-#[derive(Debug)]
-struct Written {
-    description: fleet::Server,
-    locked: bool,
-    json: Arc<str>,
+/// A server's status, in the provider's words (HZSPEC).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ServerStatus {
+    #[default]
+    Running,
+    Initializing,
+    Starting,
+    Stopping,
+    Off,
+    Deleting,
+    Migrating,
+    Rebuilding,
+    Unknown,
 }
 
-/// What an action is to do.
+/// What an action is to do; the name in the request's path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Command {
     Shutdown,
@@ -52,19 +89,8 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// By the last part of the path that asks for it.
-    pub(crate) fn of_path(word: &str) -> Option<Self> {
-        match word {
-            "shutdown" => Some(Self::Shutdown),
-            "poweroff" => Some(Self::PowerOff),
-            "poweron" => Some(Self::PowerOn),
-            "reboot" => Some(Self::Reboot),
-            _ => None,
-        }
-    }
-
-    /// The cloud's word for it (HZSPEC).
-    fn word(self) -> &'static str {
+    /// The action's name (HZSPEC).
+    fn name(self) -> &'static str {
         match self {
             Self::Shutdown => "shutdown_server",
             Self::PowerOff => "stop_server",
@@ -75,65 +101,42 @@ impl Command {
 }
 
 impl Server {
-    pub(crate) fn new(description: fleet::Server, now: Timestamp) -> Self {
-        Self {
-            boot: 0,
-            action: None,
-            created: now,
-            description,
-            written: Mutex::default(),
-        }
+    /// Begins its life with what the fleet says.
+    pub(crate) fn created_at(mut self, now: Timestamp) -> Self {
+        self.created = now;
+        self
+    }
+
+    /// The server, to be changed.
+    pub(crate) fn of(account: &mut Account, id: u64) -> Option<&mut Self> {
+        let server = account.servers.get_mut(&id)?;
+        server.text.take();
+        Some(server)
     }
 
     /// Sets the status that the API shows.
     pub(crate) fn set_status(&mut self, status: ServerStatus) {
-        self.description.status = status;
+        self.status = status;
         self.boot += 1;
     }
 
-    fn locked(&self) -> bool {
-        self.action.is_some()
-    }
-
-    /// [`Self::to_json`], as text.
-    pub(crate) fn to_text(&self) -> Arc<str> {
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_true = |written: &&Written| {
-            written.locked == self.locked() && written.description == self.description
-        };
-        if let Some(written) = written.as_ref().filter(is_true) {
-            return Arc::clone(&written.json);
-        }
-        let json = Arc::from(self.to_json().to_string());
-        *written = Some(Written {
-            description: self.description.clone(),
-            locked: self.locked(),
-            json: Arc::clone(&json),
-        });
-        json
+    /// [`Self::to_json`] as text.
+    pub(crate) fn to_text(&self) -> &str {
+        self.text.get_or_init(|| self.to_json().to_string())
     }
 
     /// The server as the API shows it: with a location, and without a datacenter.
     pub(crate) fn to_json(&self) -> Value {
-        let fleet::Server {
-            id,
-            name,
-            labels,
-            location,
-            server_type,
-            status,
-            ..
-        } = &self.description;
-        let server_type = catalog::entry(&catalog::SERVER_TYPES, "name", server_type);
+        let server_type = catalog::entry(&catalog::SERVER_TYPES, "name", &self.server_type);
         let fields = json!({
-            "id": id,
-            "name": name,
-            "status": status,
+            "id": self.id,
+            "name": self.name,
+            "status": self.status,
             "created": timestamp(self.created),
             "server_type": server_type,
-            "location": catalog::entry(&catalog::LOCATIONS, "name", location),
-            "locked": self.locked(),
-            "labels": labels,
+            "location": catalog::entry(&catalog::LOCATIONS, "name", &self.location),
+            "locked": self.action.is_some(),
+            "labels": self.labels,
             "primary_disk_size": server_type.map(|server_type| &server_type["disk"]),
         });
         catalog::with(&catalog::SERVER, fields)
@@ -150,85 +153,61 @@ pub(crate) fn begin(
     id: u64,
     command: Command,
 ) -> Result<u64, Refusal> {
-    let server = account.servers.get_mut(&id).ok_or_else(not_found)?;
-    let fleet::Server {
-        status,
-        ignores_shutdown,
-        shutdown,
-        poweroff,
-        poweron,
-        ..
-    } = server.description;
-    let busy = matches!(
-        status,
-        ServerStatus::Initializing
-            | ServerStatus::Deleting
-            | ServerStatus::Migrating
-            | ServerStatus::Rebuilding
-    );
-    if server.locked() || busy {
+    use ServerStatus::{Deleting, Initializing, Migrating, Off, Rebuilding, Starting, Stopping};
+    let owner = account.index;
+    let server = Server::of(account, id).ok_or_else(not_found)?;
+    let (status, boot) = (server.status, server.boot);
+    let is_busy = matches!(status, Initializing | Deleting | Migrating | Rebuilding);
+    if server.action.is_some() || is_busy {
         return Err(Refusal::of_status(Provider::Hetzner, 423));
     }
-    let boot = server.boot;
-    let is_off = status == ServerStatus::Off;
-    let takes = match command {
-        Command::PowerOff if !is_off => {
-            server.set_status(ServerStatus::Stopping);
-            poweroff
+    let mut takes = SIGNAL;
+    match (command, status == Off) {
+        (Command::PowerOff, false) => {
+            server.set_status(Stopping);
+            takes = server.poweroff;
         }
-        Command::PowerOn if is_off => {
-            server.set_status(ServerStatus::Starting);
-            poweron
+        (Command::PowerOn, true) => {
+            server.set_status(Starting);
+            takes = server.poweron;
         }
-        Command::Reboot if !is_off => {
-            server.set_status(status);
-            SIGNAL
+        (Command::Reboot, false) => server.set_status(status),
+        (Command::Shutdown, false) if !server.ignores_shutdown => {
+            timeline.after(owner, server.shutdown, move |account, _| {
+                guest_off(account, id, boot);
+            });
         }
-        Command::PowerOff | Command::PowerOn | Command::Reboot | Command::Shutdown => SIGNAL,
-    };
-    if command == Command::Shutdown && !is_off && !ignores_shutdown {
-        timeline.after(
-            account,
-            shutdown,
-            Effect::ServerGuestOff { server: id, boot },
-        );
+        (Command::PowerOff | Command::PowerOn | Command::Reboot | Command::Shutdown, _) => {}
     }
-    let action = account.begin_action(timeline, id, command.word(), None);
-    timeline.after(account, takes, Effect::ServerActionEnds(action));
-    if let Some(server) = account.servers.get_mut(&id) {
+    let action = account.begin_action(timeline, id, json!(command.name()));
+    timeline.after(owner, takes, move |account, timeline| {
+        end(account, timeline, action);
+    });
+    if let Some(server) = Server::of(account, id) {
         server.action = Some(action);
     }
     Ok(action)
 }
 
 /// An action has succeeded. For a shutdown this says only that the signal was sent (HZSPEC).
-pub(crate) fn action_ends(account: &mut Account, timeline: &Timeline, action: u64) {
-    let Some(action) = account.actions.get_mut(&action) else {
-        return;
-    };
-    action.finished = Some(timeline.now());
-    let Some(server) = account.servers.get_mut(&action.machine) else {
+fn end(account: &mut Account, timeline: &Timeline, action: u64) {
+    let id = account.finish_action(timeline, action);
+    let Some(server) = id.and_then(|id| Server::of(account, id)) else {
         return;
     };
     server.action = None;
-    match server.description.status {
-        ServerStatus::Stopping => server.set_status(ServerStatus::Off),
-        ServerStatus::Starting => server.set_status(ServerStatus::Running),
-        ServerStatus::Running
-        | ServerStatus::Initializing
-        | ServerStatus::Off
-        | ServerStatus::Deleting
-        | ServerStatus::Migrating
-        | ServerStatus::Rebuilding
-        | ServerStatus::Unknown => {}
+    if server.status == ServerStatus::Stopping {
+        server.set_status(ServerStatus::Off);
+    } else if server.status == ServerStatus::Starting {
+        server.set_status(ServerStatus::Running);
     }
 }
 
 /// The guest has shut itself down, unless power came or went in between.
-pub(crate) fn guest_off(account: &mut Account, id: u64, boot: u64) {
-    if let Some(server) = account.servers.get_mut(&id)
+fn guest_off(account: &mut Account, id: u64, boot: u64) {
+    if let Some(server) = Server::of(account, id)
         && server.boot == boot
-        && server.description.status == ServerStatus::Running
+        && server.status == ServerStatus::Running
     {
         server.set_status(ServerStatus::Off);
     }

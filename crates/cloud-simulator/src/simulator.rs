@@ -90,9 +90,9 @@ impl Simulator {
     #[must_use]
     pub fn new(fleet: &Fleet, now: Now) -> Self {
         let mut world = World::new(now());
-        world
-            .admit(&fleet.0)
-            .expect("a fleet is admitted once already when it is read");
+        fleet
+            .admit(&mut world)
+            .expect("a fleet was admitted once when it was read");
         let state = State {
             world,
             log: Log::default(),
@@ -183,8 +183,7 @@ impl Simulator {
 
     /// A person creates what a fleet's TOML describes.
     pub fn create(&self, description: &str) -> Result<(), FleetError> {
-        fleet::admit(description, &mut self.up_to_date().world)?;
-        Ok(())
+        fleet::create(description, &mut self.up_to_date().world)
     }
 
     /// Sets a fault.
@@ -367,7 +366,7 @@ impl State {
         let place = incoming
             .token()
             .and_then(|token| self.world.opened_by(incoming.provider(), token));
-        let account = place.map(|place| self.world.accounts[place].name.clone());
+        let account = place.map(|place| self.world.accounts[place].login.name.clone());
         let resource = account
             .as_ref()
             .zip(named(incoming))
@@ -514,7 +513,9 @@ impl State {
         let counted = account.rate.count(timeline.now());
         counted.map_err(|exceeded| (exceeded.refusal, exceeded.retry_after))?;
         let segments = incoming.segments();
-        let reads = incoming.token().is_none_or(|t| account.may_only_read(t));
+        let reads = incoming
+            .token()
+            .is_none_or(|t| account.login.may_only_read(t));
         let allowed = if reads && incoming.is_change() {
             Err(plain(read_only(provider)))
         } else {
