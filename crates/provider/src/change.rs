@@ -58,6 +58,14 @@ pub struct Accepted {
     pub action: Option<ActionId>,
 }
 
+impl Accepted {
+    pub(crate) fn action(id: u64) -> Self {
+        Self {
+            action: Some(ActionId(id)),
+        }
+    }
+}
+
 impl Change {
     /// The resource that the change is about.
     #[must_use]

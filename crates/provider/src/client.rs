@@ -1,6 +1,6 @@
 //! One client for either cloud: which one it is, is data.
 
-use std::cmp::Reverse;
+use std::{cmp::Reverse, sync::Arc};
 
 use domain::{
     ResourceId, ResourceKind,
@@ -16,24 +16,31 @@ use crate::{
     endpoint::Base,
     error::{ChangeError, ProviderError},
     hetzner,
+    http::Http,
     pacing::RateLimit,
     pages::{Listed, Reading},
 };
 
 /// A client for one account. Clones share the token's allowance and cost nothing.
 #[derive(Debug, Clone)]
-pub enum Client {
-    /// A `DigitalOcean` account.
-    DigitalOcean(digitalocean::Client),
-    /// A Hetzner Cloud project.
-    Hetzner(hetzner::Client),
+pub struct Client {
+    http: Arc<Http>,
+    cloud: Cloud,
+}
+
+#[derive(Debug, Clone)]
+enum Cloud {
+    DigitalOcean(digitalocean::Api),
+    Hetzner(hetzner::Api),
 }
 
 impl Client {
     /// A client for the `DigitalOcean` account that the token belongs to.
     #[must_use]
     pub fn digitalocean(base: Base, token: SecretString, http: reqwest::Client) -> Self {
-        Self::DigitalOcean(digitalocean::Client::new(base, token, http))
+        let http = Arc::new(Http::new(http, base, token, digitalocean::read_error));
+        let cloud = Cloud::DigitalOcean(digitalocean::Api(http.clone()));
+        Self { http, cloud }
     }
 
     /// A client for the Hetzner Cloud project that the token belongs to, and of it for the
@@ -45,15 +52,17 @@ impl Client {
         http: reqwest::Client,
         locations: Vec<String>,
     ) -> Self {
-        Self::Hetzner(hetzner::Client::new(base, token, http, locations))
+        let http = Arc::new(Http::new(http, base, token, hetzner::read_error));
+        let cloud = Cloud::Hetzner(hetzner::Api::new(http.clone(), locations));
+        Self { http, cloud }
     }
 
     /// Which cloud.
     #[must_use]
     pub fn provider(&self) -> Provider {
-        match self {
-            Self::DigitalOcean(_) => Provider::DigitalOcean,
-            Self::Hetzner(_) => Provider::Hetzner,
+        match self.cloud {
+            Cloud::DigitalOcean(_) => Provider::DigitalOcean,
+            Cloud::Hetzner(_) => Provider::Hetzner,
         }
     }
 
@@ -64,9 +73,9 @@ impl Client {
         kinds: &[ResourceKind],
         reading: Reading<'_>,
     ) -> Result<Listed, ProviderError> {
-        let listed = match self {
-            Self::DigitalOcean(client) => client.list(kinds, reading).await?,
-            Self::Hetzner(client) => client.list(kinds, reading).await?,
+        let listed = match &self.cloud {
+            Cloud::DigitalOcean(api) => api.list(kinds, reading).await?,
+            Cloud::Hetzner(api) => api.list(kinds, reading).await?,
         };
         Ok(listed.sorted())
     }
@@ -74,21 +83,25 @@ impl Client {
     /// Tries whether the token may read a kind of resource, by one small request; kinds of the
     /// other provider need none.
     pub async fn try_reading(&self, kind: ResourceKind) -> Result<(), ProviderError> {
-        match self {
-            Self::DigitalOcean(client) => client.try_reading(kind).await,
-            Self::Hetzner(client) => client.try_reading(kind).await,
+        match &self.cloud {
+            Cloud::DigitalOcean(api) => api.try_reading(kind).await,
+            Cloud::Hetzner(api) => api.try_reading(kind).await,
         }
     }
 
     /// What the resource's own Status operation says; none if there is no such resource.
     pub async fn status(&self, id: &ResourceId) -> Result<Option<Resource>, ProviderError> {
-        let found = match self {
-            Self::DigitalOcean(client) => client.status(id).await,
-            Self::Hetzner(client) => client.status(id).await,
-        };
-        match found {
+        match self.look(id).await {
             Err(ProviderError::NotFound(_)) => Ok(None),
             found => found,
+        }
+    }
+
+    /// [`Self::status`], with what the provider says where there is no such resource.
+    pub(crate) async fn look(&self, id: &ResourceId) -> Result<Option<Resource>, ProviderError> {
+        match &self.cloud {
+            Cloud::DigitalOcean(api) => api.status(id).await,
+            Cloud::Hetzner(api) => api.status(id).await,
         }
     }
 
@@ -99,9 +112,9 @@ impl Client {
         id: &ResourceId,
         since: Timestamp,
     ) -> Result<Vec<LoggedAction>, ProviderError> {
-        let mut actions = match self {
-            Self::DigitalOcean(client) => client.actions(id, since).await?,
-            Self::Hetzner(client) => client.actions(id, since).await?,
+        let mut actions = match &self.cloud {
+            Cloud::DigitalOcean(api) => api.actions(id, since).await?,
+            Cloud::Hetzner(api) => api.actions(id, since).await?,
         };
         actions.retain(|action| action.started_at.as_second() >= since.as_second());
         actions.sort_by_key(|action| Reverse((action.started_at, action.id)));
@@ -112,17 +125,17 @@ impl Client {
     /// The plans that the provider offers for databases: one request, however many databases are
     /// asked about afterwards.
     pub async fn database_plans(&self) -> Result<DatabasePlans, ProviderError> {
-        match self {
-            Self::DigitalOcean(client) => client.database_plans().await,
-            Self::Hetzner(_) => Ok(DatabasePlans::default()),
+        match &self.cloud {
+            Cloud::DigitalOcean(api) => api.database_plans().await,
+            Cloud::Hetzner(_) => Ok(DatabasePlans::default()),
         }
     }
 
     /// Sends one change as one request, and never repeats it.
     pub async fn send(&self, change: &Change) -> Result<Accepted, ChangeError> {
-        let sent = match self {
-            Self::DigitalOcean(client) => client.send(change).await,
-            Self::Hetzner(client) => client.send(change).await,
+        let sent = match &self.cloud {
+            Cloud::DigitalOcean(api) => api.send(change).await,
+            Cloud::Hetzner(api) => api.send(change).await,
         };
         sent.map_err(ChangeError::from)
     }
@@ -130,27 +143,18 @@ impl Client {
     /// What the provider's headers said last; none before the first answer.
     #[must_use]
     pub fn rate(&self) -> Option<RateLimit> {
-        match self {
-            Self::DigitalOcean(client) => client.rate(),
-            Self::Hetzner(client) => client.rate(),
-        }
+        self.http.rate()
     }
 
     /// How many requests have left so far.
     #[must_use]
     pub fn requests(&self) -> u64 {
-        match self {
-            Self::DigitalOcean(client) => client.requests(),
-            Self::Hetzner(client) => client.requests(),
-        }
+        self.http.requests()
     }
 
     /// The provider's clock, to the second: the `Date` of its latest answer.
     #[must_use]
     pub fn date(&self) -> Option<Timestamp> {
-        match self {
-            Self::DigitalOcean(client) => client.date(),
-            Self::Hetzner(client) => client.date(),
-        }
+        self.http.date()
     }
 }

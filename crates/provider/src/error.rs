@@ -88,39 +88,26 @@ pub enum ProviderError {
 }
 
 impl ProviderError {
+    pub(crate) fn foreign(resource: &ResourceId) -> Self {
+        Self::Foreign {
+            resource: resource.clone(),
+        }
+    }
+
     /// How long the provider asked to wait.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::RateLimited { retry_after } => *retry_after,
-            Self::TokenRefused(_)
-            | Self::NotFound(_)
-            | Self::Busy(_)
-            | Self::Refused(_)
-            | Self::Unavailable(_)
-            | Self::NotUnderstood { .. }
-            | Self::Transport { .. }
-            | Self::OutOfTime { .. }
-            | Self::Foreign { .. } => None,
+        if let Self::RateLimited { retry_after } = self {
+            *retry_after
+        } else {
+            None
         }
     }
 
     /// Whether an established connection broke: a read may be repeated at once.
     pub(crate) fn is_broken_connection(&self) -> bool {
-        match self {
-            Self::Transport { source, .. } => {
-                !source.is_timeout() && !source.is_connect() && !source.is_builder()
-            }
-            Self::RateLimited { .. }
-            | Self::TokenRefused(_)
-            | Self::NotFound(_)
-            | Self::Busy(_)
-            | Self::Refused(_)
-            | Self::Unavailable(_)
-            | Self::NotUnderstood { .. }
-            | Self::OutOfTime { .. }
-            | Self::Foreign { .. } => false,
-        }
+        matches!(self, Self::Transport { source, .. }
+            if !source.is_timeout() && !source.is_connect() && !source.is_builder())
     }
 }
 

@@ -85,35 +85,27 @@ pub(crate) struct Request {
 
 impl Request {
     pub(crate) fn get(path: impl Into<String>) -> Self {
-        Self {
-            method: Method::GET,
-            path: path.into(),
-            body: None,
-        }
+        Self::new(Method::GET, path, None)
     }
 
     /// A POST without a body.
     pub(crate) fn post(path: impl Into<String>) -> Self {
-        Self {
-            method: Method::POST,
-            path: path.into(),
-            body: None,
-        }
+        Self::new(Method::POST, path, None)
     }
 
     pub(crate) fn post_json(path: impl Into<String>, body: &impl Serialize) -> Self {
-        Self {
-            method: Method::POST,
-            path: path.into(),
-            body: Some(json(body)),
-        }
+        Self::new(Method::POST, path, Some(json(body)))
     }
 
     pub(crate) fn put(path: impl Into<String>, body: &impl Serialize) -> Self {
+        Self::new(Method::PUT, path, Some(json(body)))
+    }
+
+    fn new(method: Method, path: impl Into<String>, body: Option<String>) -> Self {
         Self {
-            method: Method::PUT,
+            method,
             path: path.into(),
-            body: Some(json(body)),
+            body,
         }
     }
 
@@ -306,40 +298,12 @@ enum Disposition {
     NotUnderstood,
 }
 
-/// One row of the table: all that it names must fit.
-struct Row {
-    status: Option<u16>,
-    code: Option<&'static str>,
+/// By what an answer is known.
+enum Sign {
+    Status(u16),
+    Code(&'static str),
     /// Within the message, in lower case.
-    message: Option<&'static str>,
-    disposition: Disposition,
-}
-
-const fn status(status: u16, disposition: Disposition) -> Row {
-    Row {
-        status: Some(status),
-        code: None,
-        message: None,
-        disposition,
-    }
-}
-
-const fn code(code: &'static str, disposition: Disposition) -> Row {
-    Row {
-        status: None,
-        code: Some(code),
-        message: None,
-        disposition,
-    }
-}
-
-const fn message(message: &'static str, disposition: Disposition) -> Row {
-    Row {
-        status: None,
-        code: None,
-        message: Some(message),
-        disposition,
-    }
+    Message(&'static str),
 }
 
 /// 4xx answers in the provider's own words; the first row that fits decides, none means refused.
@@ -347,34 +311,34 @@ const fn message(message: &'static str, disposition: Disposition) -> Row {
 /// Statuses and codes: DOSPEC, HZSPEC2, HGO. Busy is what was certainly not accepted and may be
 /// later. An action that finds the machine already there is busy too, and not refused: the next
 /// look sees the end state and settles it.
-const TABLE: &[Row] = &[
-    code("rate_limit_exceeded", Disposition::RateLimited),
-    code("too_many_requests", Disposition::RateLimited),
-    code("token_readonly", Disposition::TokenRefused),
-    code("maintenance", Disposition::Busy),
-    code("resource_limit_exceeded", Disposition::Refused),
-    status(403, Disposition::TokenRefused),
-    status(404, Disposition::NotFound),
-    code("protected", Disposition::Refused),
-    code("uniqueness_error", Disposition::Refused),
-    status(423, Disposition::Busy),
-    code("locked", Disposition::Busy),
-    status(409, Disposition::Busy),
-    code("conflict", Disposition::Busy),
-    status(412, Disposition::Busy),
+const TABLE: &[(Sign, Disposition)] = &[
+    (Sign::Code("rate_limit_exceeded"), Disposition::RateLimited),
+    (Sign::Code("too_many_requests"), Disposition::RateLimited),
+    (Sign::Code("token_readonly"), Disposition::TokenRefused),
+    (Sign::Code("maintenance"), Disposition::Busy),
+    (Sign::Code("resource_limit_exceeded"), Disposition::Refused),
+    (Sign::Status(403), Disposition::TokenRefused),
+    (Sign::Status(404), Disposition::NotFound),
+    (Sign::Code("protected"), Disposition::Refused),
+    (Sign::Code("uniqueness_error"), Disposition::Refused),
+    (Sign::Status(423), Disposition::Busy),
+    (Sign::Code("locked"), Disposition::Busy),
+    (Sign::Status(409), Disposition::Busy),
+    (Sign::Code("conflict"), Disposition::Busy),
+    (Sign::Status(412), Disposition::Busy),
     // The service behind failed: it may have begun.
-    status(408, Disposition::Unavailable),
-    code("service_error", Disposition::Unavailable),
+    (Sign::Status(408), Disposition::Unavailable),
+    (Sign::Code("service_error"), Disposition::Unavailable),
     // DigitalOcean has one code for all 422; its sentences (TFDO, issues) are hints.
-    message("pending event", Disposition::Busy),
-    message("already powered", Disposition::Busy),
-    message("being resized", Disposition::Busy),
-    message("currently resizing", Disposition::Busy),
-    message("already resizing", Disposition::Busy),
-    message("resize in progress", Disposition::Busy),
-    message("already in progress", Disposition::Busy),
-    message("is not online", Disposition::Busy),
-    message("must be online", Disposition::Busy),
+    (Sign::Message("pending event"), Disposition::Busy),
+    (Sign::Message("already powered"), Disposition::Busy),
+    (Sign::Message("being resized"), Disposition::Busy),
+    (Sign::Message("currently resizing"), Disposition::Busy),
+    (Sign::Message("already resizing"), Disposition::Busy),
+    (Sign::Message("resize in progress"), Disposition::Busy),
+    (Sign::Message("already in progress"), Disposition::Busy),
+    (Sign::Message("is not online"), Disposition::Busy),
+    (Sign::Message("must be online"), Disposition::Busy),
 ];
 
 impl Disposition {
@@ -390,12 +354,12 @@ impl Disposition {
         let message = message.to_lowercase();
         TABLE
             .iter()
-            .find(|row| {
-                row.status.is_none_or(|of_row| of_row == status)
-                    && row.code.is_none_or(|of_row| of_row == code)
-                    && row.message.is_none_or(|part| message.contains(part))
+            .find(|(sign, _)| match *sign {
+                Sign::Status(of_row) => of_row == status,
+                Sign::Code(of_row) => of_row == code,
+                Sign::Message(part) => message.contains(part),
             })
-            .map_or(Self::Refused, |row| row.disposition)
+            .map_or(Self::Refused, |(_, disposition)| *disposition)
     }
 }
 

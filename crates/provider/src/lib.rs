@@ -7,10 +7,10 @@
 
 mod change;
 mod client;
-pub mod digitalocean;
+mod digitalocean;
 mod endpoint;
 mod error;
-pub mod hetzner;
+mod hetzner;
 mod http;
 mod pacing;
 mod pages;

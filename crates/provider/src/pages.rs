@@ -3,11 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use domain::{ResourceKind, resource::Look};
+use domain::{
+    ResourceKind,
+    resource::{LoggedAction, Look, Resource},
+};
 use futures_util::{StreamExt as _, stream};
 use jiff::Timestamp;
 
-use crate::error::ProviderError;
+use crate::{error::ProviderError, http::Request};
 
 /// How many requests for one account are under way at once.
 pub const AT_ONCE: usize = 8;
@@ -45,9 +48,18 @@ pub struct Listed {
 }
 
 impl Listed {
-    pub(crate) fn add(&mut self, kind: ResourceKind, looks: Vec<Look>, requests: u32) {
+    pub(crate) fn add<T>(
+        &mut self,
+        kind: ResourceKind,
+        read: Read<T>,
+        resource: impl Fn(T) -> Resource,
+    ) {
+        *self.requests.entry(kind).or_default() += read.requests;
+        let looks = read.items.into_iter().map(|(requested_at, item)| Look {
+            requested_at,
+            resource: resource(item),
+        });
         self.looks.extend(looks);
-        *self.requests.entry(kind).or_default() += requests;
     }
 
     /// Each resource once, as the latest of its pages showed it.
@@ -72,6 +84,29 @@ pub(crate) struct Page<T> {
     pub(crate) last: Option<u32>,
 }
 
+impl<T> Page<T> {
+    /// The page with a number. A next one whose number does not grow would never end.
+    pub(crate) fn new(
+        request: &Request,
+        number: u32,
+        items: Vec<T>,
+        (next, last): (Option<u32>, Option<u32>),
+    ) -> Result<Self, ProviderError> {
+        if next.is_some_and(|next| next <= number) {
+            return Err(request.not_understood("a next page that does not follow"));
+        }
+        Ok(Self { items, next, last })
+    }
+
+    pub(crate) fn map<U>(&self, of: impl FnMut(&T) -> U) -> Page<U> {
+        Page {
+            items: self.items.iter().map(of).collect(),
+            next: self.next,
+            last: self.last,
+        }
+    }
+}
+
 /// What a number of requests brought, each item with the instant at which it was asked for.
 #[derive(Debug)]
 pub(crate) struct Read<T> {
@@ -80,45 +115,41 @@ pub(crate) struct Read<T> {
 }
 
 impl<T> Read<T> {
-    pub(crate) fn looks(self, look: impl Fn(T) -> domain::resource::Resource) -> Vec<Look> {
-        let look = |(requested_at, item)| Look {
-            requested_at,
-            resource: look(item),
-        };
-        self.items.into_iter().map(look).collect()
+    pub(crate) fn nothing() -> Self {
+        Self {
+            items: Vec::new(),
+            requests: 0,
+        }
+    }
+
+    /// Adds what one request brought at an instant.
+    pub(crate) fn add(&mut self, reading: Reading<'_>, at: Timestamp, items: Vec<T>) {
+        (reading.read)(items.len());
+        self.requests += 1;
+        self.items.extend(items.into_iter().map(|item| (at, item)));
     }
 }
 
 /// Reads all pages; `page` reads the one with a number.
-pub(crate) async fn all<T, F>(
+pub(crate) async fn all<T>(
     reading: Reading<'_>,
-    page: impl Fn(u32) -> F,
-) -> Result<Read<T>, ProviderError>
-where
-    F: Future<Output = Result<Page<T>, ProviderError>>,
-{
-    let page = &page;
-    let mut whole = Read {
-        items: Vec::new(),
-        requests: 0,
-    };
+    page: impl AsyncFn(u32) -> Result<Page<T>, ProviderError>,
+) -> Result<Read<T>, ProviderError> {
+    let mut whole = Read::nothing();
     let (mut next, mut last) = (Some(1), None);
     while let Some(from) = next {
         // What has come to be since the last page was told is read one page after the other.
         let to = last.filter(|&last| last > from).unwrap_or(from);
-        let pages = (from..=to).map(|number| one(reading, number, page));
+        let pages = (from..=to).map(|number| in_time(reading, page(number)));
         let mut pages = stream::iter(pages).buffered(AT_ONCE);
         while let Some(read) = pages.next().await {
-            let Some((requested_at, read)) = read? else {
+            let Some((at, read)) = read? else {
                 return Err(ProviderError::OutOfTime {
                     read: whole.requests,
                     of: last,
                 });
             };
-            (reading.read)(read.items.len());
-            whole.requests += 1;
-            let items = read.items.into_iter().map(|item| (requested_at, item));
-            whole.items.extend(items);
+            whole.add(reading, at, read.items);
             (next, last) = (read.next, read.last);
             if next.is_none() {
                 break;
@@ -128,56 +159,57 @@ where
     Ok(whole)
 }
 
-/// One page and when it was asked for; none if the time is over.
-async fn one<T, F>(
-    reading: Reading<'_>,
-    number: u32,
-    page: &impl Fn(u32) -> F,
-) -> Result<Option<(Timestamp, Page<T>)>, ProviderError>
-where
-    F: Future<Output = Result<Page<T>, ProviderError>>,
-{
-    match reading.begin() {
-        Some(now) => Ok(Some((now, page(number).await?))),
-        None => Ok(None),
-    }
-}
-
 /// Reads what has no pages, each by a request of its own, several at a time.
-pub(crate) async fn each<I, T, F>(
+pub(crate) async fn each<I, T>(
     reading: Reading<'_>,
     of: impl IntoIterator<Item = I>,
-    request: impl Fn(I) -> F,
-) -> Result<Read<T>, ProviderError>
-where
-    F: Future<Output = Result<Vec<T>, ProviderError>>,
-{
-    let request = &request;
-    let requests = of.into_iter().map(|one| async move {
-        match reading.begin() {
-            Some(now) => Ok(Some((now, request(one).await?))),
-            None => Ok(None),
-        }
-    });
+    request: impl AsyncFn(I) -> Result<Vec<T>, ProviderError>,
+) -> Result<Read<T>, ProviderError> {
+    let requests = of.into_iter().map(|one| in_time(reading, request(one)));
     let mut answers = stream::iter(requests).buffered(AT_ONCE);
-    let mut whole = Read {
-        items: Vec::new(),
-        requests: 0,
-    };
+    let mut whole = Read::nothing();
     while let Some(answer) = answers.next().await {
-        let Some((requested_at, items)) = answer? else {
+        let Some((at, items)) = answer? else {
             return Err(ProviderError::OutOfTime {
                 read: whole.requests,
                 of: None,
             });
         };
-        (reading.read)(items.len());
-        whole.requests += 1;
-        whole
-            .items
-            .extend(items.into_iter().map(|item| (requested_at, item)));
+        whole.add(reading, at, items);
     }
     Ok(whole)
+}
+
+/// What a request brought and when it was made; none if the time was over before.
+async fn in_time<T>(
+    reading: Reading<'_>,
+    request: impl Future<Output = Result<T, ProviderError>>,
+) -> Result<Option<(Timestamp, T)>, ProviderError> {
+    match reading.begin() {
+        Some(now) => Ok(Some((now, request.await?))),
+        None => Ok(None),
+    }
+}
+
+/// Reads a log until its last page, or until one that is older than `since` at its end. No order
+/// is relied on: reading stops early only on a page that is newest first.
+pub(crate) async fn log(
+    since: Timestamp,
+    page: impl AsyncFn(u32) -> Result<Page<LoggedAction>, ProviderError>,
+) -> Result<Vec<LoggedAction>, ProviderError> {
+    let mut actions = Vec::new();
+    let mut next = Some(1);
+    while let Some(number) = next {
+        let page = page(number).await?;
+        let falls = page
+            .items
+            .is_sorted_by(|one, next| one.started_at >= next.started_at);
+        let last = page.items.last();
+        let is_older = last.is_some_and(|last| last.started_at.as_second() < since.as_second());
+        next = page.next.filter(|_| !(falls && is_older));
+        actions.extend(page.items);
+    }
+    Ok(actions)
 }
 
 #[cfg(test)]
@@ -320,9 +352,10 @@ mod tests {
                 unsupported: None,
             },
         };
-        let mut listed = Listed::default();
-        let looks = vec![look(1, Power::Running), look(2, Power::Stopped)];
-        listed.add(ResourceKind::Server, looks, 2);
+        let listed = Listed {
+            looks: vec![look(1, Power::Running), look(2, Power::Stopped)],
+            ..Listed::default()
+        };
         assert_eq!(listed.sorted().looks, [look(2, Power::Stopped)]);
     }
 }

@@ -1,0 +1,440 @@
+//! `DigitalOcean`: Droplets, managed databases and Kubernetes node pools.
+
+mod schema;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use domain::{
+    ClusterId, DatabaseId, DropletId, PoolId, ResourceId, ResourceKind,
+    resource::{
+        ActionEffect, ActionId, ActionState, Cluster, DatabaseSize, LoggedAction, NodePoolSize,
+        PlanCapacity, Power, Resource, Size,
+    },
+};
+use jiff::Timestamp;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::{Value, json};
+
+use crate::{
+    change::{Accepted, Change},
+    error::ProviderError,
+    http::{Http, Request, parse},
+    pages::{self, Listed, Page, Read, Reading},
+    service::{KUBERNETES_WORKER, unsupported_engine},
+};
+
+pub(crate) use schema::read_error;
+
+/// The most that one page holds (DODESC).
+const PER_PAGE: u32 = 200;
+
+/// Where the plans for databases are listed.
+const OPTIONS: &str = "/v2/databases/options";
+
+/// The plans that are offered for databases, by engine; only an engine that is asked about is read
+/// further.
+#[derive(Debug, Clone, Default)]
+pub struct DatabasePlans(BTreeMap<String, Value>);
+
+impl DatabasePlans {
+    /// The slug of the smallest plan for a database's engine and number of nodes in a region:
+    /// least memory, then fewest vCPUs. None where none is offered.
+    pub fn smallest(
+        &self,
+        size: &DatabaseSize,
+        region: &str,
+    ) -> Result<Option<String>, ProviderError> {
+        let Some(engine) = self.0.get(&size.engine) else {
+            return Ok(None);
+        };
+        let engine: schema::EngineOptions =
+            serde_json::from_value(engine.clone()).map_err(|_| {
+                let reason = format!("unexpected {} options", size.engine);
+                Request::get(OPTIONS).not_understood(reason)
+            })?;
+        if !engine.regions.iter().any(|offered| offered == region) {
+            return Ok(None);
+        }
+        Ok(engine
+            .layouts
+            .into_iter()
+            .filter(|layout| layout.num_nodes == size.nodes)
+            .flat_map(|layout| layout.sizes)
+            .filter_map(|plan| Some((PlanCapacity::of_plan(&plan)?, plan.len(), plan)))
+            // Of equal plans the one with the plainest name: `db-s-…` before `db-amd-…`.
+            .min()
+            .map(|(_, _, plan)| plan))
+    }
+}
+
+/// One account.
+#[derive(Debug, Clone)]
+pub(crate) struct Api(pub(crate) Arc<Http>);
+
+impl Api {
+    pub(crate) async fn list(
+        &self,
+        kinds: &[ResourceKind],
+        reading: Reading<'_>,
+    ) -> Result<Listed, ProviderError> {
+        let mut listed = Listed::default();
+        if kinds.contains(&ResourceKind::Droplet) {
+            let droplets = self.all("/v2/droplets", reading).await?;
+            listed.add(ResourceKind::Droplet, droplets, droplet);
+        }
+        if kinds.contains(&ResourceKind::Database) {
+            let databases = self.databases(reading).await?;
+            listed.add(ResourceKind::Database, databases, database);
+        }
+        if kinds.contains(&ResourceKind::NodePool) {
+            let pools = self.node_pools(reading).await?;
+            listed.add(ResourceKind::NodePool, pools, |pool| pool);
+        }
+        Ok(listed)
+    }
+
+    pub(crate) async fn try_reading(&self, kind: ResourceKind) -> Result<(), ProviderError> {
+        let path = match kind {
+            ResourceKind::Droplet => "/v2/droplets?per_page=1",
+            // The list takes no page (DOSPEC), and its rows are few.
+            ResourceKind::Database => "/v2/databases",
+            ResourceKind::NodePool => "/v2/kubernetes/clusters?per_page=1",
+            ResourceKind::Server => return Ok(()),
+        };
+        self.0.read::<IgnoredAny>(&Request::get(path)).await?;
+        Ok(())
+    }
+
+    /// The list comes whole and takes no page (DOSPEC). One that has pages all the same is read
+    /// page by page.
+    async fn databases(
+        &self,
+        reading: Reading<'_>,
+    ) -> Result<Read<schema::Database>, ProviderError> {
+        let path = "/v2/databases";
+        let requested_at = reading
+            .begin()
+            .ok_or(ProviderError::OutOfTime { read: 0, of: None })?;
+        let whole: schema::Page<_> = self.0.read(&Request::get(path)).await?;
+        let mut databases = Read::nothing();
+        if whole.next_and_last().0.is_some() {
+            databases = self.all(path, reading).await?;
+            databases.requests += 1;
+        } else {
+            databases.add(reading, requested_at, whole.items);
+        }
+        Ok(databases)
+    }
+
+    /// A cluster that is deleted between its list and its pools has no pools.
+    async fn node_pools(&self, reading: Reading<'_>) -> Result<Read<Resource>, ProviderError> {
+        let of_clusters = Reading {
+            read: &|_| (),
+            ..reading
+        };
+        let clusters = self.all("/v2/kubernetes/clusters", of_clusters).await?;
+        let requests = clusters.requests;
+        let clusters = clusters.items.into_iter().map(|(_, cluster)| cluster);
+        let pools = pages::each(reading, clusters, async |cluster: schema::Cluster| {
+            let path = format!("/v2/kubernetes/clusters/{}/node_pools", cluster.id.0);
+            match self.0.read(&Request::get(path)).await {
+                Ok(schema::NodePools { node_pools }) => {
+                    let pools = node_pools.into_iter();
+                    Ok(pools.map(|pool| node_pool(&cluster, pool)).collect())
+                }
+                Err(ProviderError::NotFound(_)) => Ok(Vec::new()),
+                Err(error) => Err(error),
+            }
+        });
+        let mut pools = pools.await?;
+        pools.requests += requests;
+        Ok(pools)
+    }
+
+    pub(crate) async fn status(&self, id: &ResourceId) -> Result<Option<Resource>, ProviderError> {
+        match id {
+            ResourceId::Droplet(id) => {
+                let found = self.one(&format!("/v2/droplets/{id}")).await?;
+                Ok(Some(droplet(found)))
+            }
+            ResourceId::Database(id) => {
+                let found = self.one(&format!("/v2/databases/{id}")).await?;
+                Ok(Some(database(found)))
+            }
+            ResourceId::NodePool(cluster, pool) => {
+                let path = format!("/v2/kubernetes/clusters/{cluster}");
+                let mut cluster: schema::Cluster = self.one(&path).await?;
+                let pools = cluster.node_pools.take().ok_or_else(|| {
+                    Request::get(path).not_understood("a cluster without its node pools")
+                })?;
+                let pool = pools.into_iter().find(|one| one.id.0 == pool.0);
+                Ok(pool.map(|pool| node_pool(&cluster, pool)))
+            }
+            ResourceId::Server(_) => Err(ProviderError::foreign(id)),
+        }
+    }
+
+    pub(crate) async fn actions(
+        &self,
+        id: &ResourceId,
+        since: Timestamp,
+    ) -> Result<Vec<LoggedAction>, ProviderError> {
+        let ResourceId::Droplet(droplet) = id else {
+            return Err(ProviderError::foreign(id));
+        };
+        let path = format!("/v2/droplets/{droplet}/actions");
+        pages::log(since, async |number| {
+            let page = self.page::<schema::Action>(&path, number).await?;
+            Ok(page.map(logged))
+        })
+        .await
+    }
+
+    pub(crate) async fn database_plans(&self) -> Result<DatabasePlans, ProviderError> {
+        let request = Request::get(OPTIONS);
+        let schema::Options { options } = self.0.read(&request).await?;
+        Ok(DatabasePlans(options))
+    }
+
+    pub(crate) async fn send(&self, change: &Change) -> Result<Accepted, ProviderError> {
+        match change {
+            Change::PowerOn(id) => self.act(id, "power_on").await,
+            Change::Shutdown(id) => self.act(id, "shutdown").await,
+            Change::PowerOff(id) => self.act(id, "power_off").await,
+            Change::ResizeDatabase {
+                id,
+                plan,
+                nodes,
+                storage_mib,
+            } => {
+                let body = schema::Resize {
+                    size: plan,
+                    num_nodes: *nodes,
+                    storage_size_mib: *storage_mib,
+                };
+                let request = Request::put(format!("/v2/databases/{id}/resize"), &body);
+                let answer = self.0.send(&request).await?;
+                // 202 without a body (DOSPEC); a page of HTML would be somebody else's answer.
+                if !answer.is_empty() {
+                    parse::<Value>(&request, &answer)?;
+                }
+                Ok(Accepted { action: None })
+            }
+            Change::ScaleNodePool { cluster, pool, .. } => {
+                let path = format!("/v2/kubernetes/clusters/{cluster}/node_pools/{pool}");
+                let body = pool_update(change)
+                    .ok_or_else(|| ProviderError::foreign(&change.resource()))?;
+                let request = Request::put(path, &body);
+                let answer = self.0.send(&request).await?;
+                parse::<schema::UpdatedPool>(&request, &answer)?;
+                Ok(Accepted { action: None })
+            }
+        }
+    }
+
+    async fn act(&self, id: &ResourceId, word: &str) -> Result<Accepted, ProviderError> {
+        let ResourceId::Droplet(droplet) = id else {
+            return Err(ProviderError::foreign(id));
+        };
+        let path = format!("/v2/droplets/{droplet}/actions");
+        let request = Request::post_json(path, &schema::Act { kind: word });
+        let answer = self.0.send(&request).await?;
+        let schema::Begun { action } = parse(&request, &answer)?;
+        Ok(Accepted::action(action.id))
+    }
+
+    async fn one<T: DeserializeOwned>(&self, path: &str) -> Result<T, ProviderError> {
+        let found: schema::Found<_> = self.0.read(&Request::get(path)).await?;
+        Ok(found.item)
+    }
+
+    async fn all<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        reading: Reading<'_>,
+    ) -> Result<Read<T>, ProviderError> {
+        pages::all(reading, async |number| self.page(path, number).await).await
+    }
+
+    async fn page<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        number: u32,
+    ) -> Result<Page<T>, ProviderError> {
+        let request = Request::get(format!("{path}?per_page={PER_PAGE}&page={number}"));
+        let page: schema::Page<T> = self.0.read(&request).await?;
+        let (next, last) = page.next_and_last();
+        // The links are whole addresses; only the numbers are taken, for the token goes nowhere
+        // else. One without a number is page 0, which follows no other.
+        let next = next.map(|link| page_number(link).unwrap_or_default());
+        let last = last.and_then(page_number);
+        Page::new(&request, number, page.items, (next, last))
+    }
+}
+
+fn page_number(link: &str) -> Option<u32> {
+    let (_, query) = link.split_once('?')?;
+    query
+        .split('&')
+        .find_map(|pair| pair.strip_prefix("page="))?
+        .parse()
+        .ok()
+}
+
+fn droplet(droplet: schema::Droplet) -> Resource {
+    let (power, busy) = match droplet.status.as_str() {
+        "active" => (Power::Running, None),
+        "off" => (Power::Stopped, None),
+        other => (Power::Between, Some(format!("status is {other}"))),
+    };
+    let is_worker = droplet.tags.iter().any(|tag| tag.starts_with("k8s"));
+    Resource {
+        id: ResourceId::Droplet(DropletId(droplet.id)),
+        name: droplet.name,
+        cluster: None,
+        tags: droplet.tags,
+        region: droplet.region.slug,
+        power,
+        busy: busy.or_else(|| droplet.locked.then(|| "locked".to_owned())),
+        size: Size::Machine {
+            plan: droplet.size_slug,
+        },
+        unsupported: is_worker.then(|| KUBERNETES_WORKER.to_owned()),
+    }
+}
+
+fn database(database: schema::Database) -> Resource {
+    let is_idle = database.status == "online";
+    Resource {
+        id: ResourceId::Database(DatabaseId(database.id.0)),
+        name: database.name,
+        cluster: None,
+        tags: database.tags,
+        region: database.region,
+        power: Power::Running,
+        busy: (!is_idle).then(|| format!("status is {}", database.status)),
+        unsupported: unsupported_engine(&database.engine),
+        size: Size::Database(DatabaseSize {
+            engine: database.engine,
+            plan: database.size,
+            nodes: database.num_nodes,
+            storage_mib: database.storage_size_mib,
+        }),
+    }
+}
+
+fn node_pool(cluster: &schema::Cluster, pool: schema::NodePool) -> Resource {
+    let busy = match cluster.status.state.as_str() {
+        "running" | "degraded" | "error" => None,
+        other => Some(format!("cluster is {other}")),
+    };
+    // An update replaces all tags: those that the token cannot read would be lost.
+    let unreadable = pool.tags.is_none().then(|| {
+        "the token may not read the pool's tags (scope tag:read), and an update would remove them"
+            .to_owned()
+    });
+    let count = pool.count;
+    let nodes = |fits: fn(&schema::Node) -> bool| {
+        let counted = pool.nodes.iter().filter(|node| fits(node)).count();
+        u32::try_from(counted).unwrap_or(u32::MAX)
+    };
+    let present = nodes(|_| true);
+    let ready = nodes(|node| node.status.state == "running");
+    let power = if present == 0 && count == 0 {
+        Power::Stopped
+    } else if present == count && ready == count {
+        Power::Running
+    } else {
+        Power::Between
+    };
+    let cluster_id = ClusterId(cluster.id.0.clone());
+    let mut tags = pool.tags.unwrap_or_default();
+    tags.retain(|tag| !is_service_tag(tag, &cluster_id));
+    Resource {
+        id: ResourceId::NodePool(cluster_id, PoolId(pool.id.0)),
+        name: pool.name,
+        cluster: Some(Cluster {
+            name: cluster.name.clone(),
+            tags: cluster.tags.clone(),
+        }),
+        tags,
+        region: cluster.region.clone(),
+        power,
+        busy,
+        size: Size::NodePool(NodePoolSize {
+            plan: pool.size,
+            count,
+            autoscale: pool.autoscale.0,
+            present,
+            ready,
+            labels: or_empty(pool.labels, json!({})),
+            taints: or_empty(pool.taints, json!([])),
+        }),
+        unsupported: unreadable,
+    }
+}
+
+fn or_empty(value: Value, empty: Value) -> String {
+    if value.is_null() { empty } else { value }.to_string()
+}
+
+/// The tags that the service gives every pool of the cluster by itself (DOSPEC).
+fn is_service_tag(tag: &str, cluster: &ClusterId) -> bool {
+    matches!(tag, "k8s" | "k8s-worker" | "k8s:worker")
+        || tag.strip_prefix("k8s:") == Some(cluster.0.as_str())
+}
+
+/// A pool's update, whole: what it leaves out would be removed (DOCTL), and a count of 0 or an
+/// autoscaler that is off must be written to be understood (TFDO). None for other changes, and
+/// for labels and taints that are not JSON.
+fn pool_update(change: &Change) -> Option<schema::PoolUpdate<'_>> {
+    let Change::ScaleNodePool {
+        cluster,
+        name,
+        count,
+        autoscale,
+        tags,
+        labels,
+        taints,
+        ..
+    } = change
+    else {
+        return None;
+    };
+    Some(schema::PoolUpdate {
+        name,
+        count: *count,
+        auto_scale: autoscale.is_some(),
+        min_nodes: autoscale.map(|bounds| bounds.min),
+        max_nodes: autoscale.map(|bounds| bounds.max),
+        tags: tags
+            .iter()
+            .map(String::as_str)
+            .filter(|tag| !is_service_tag(tag, cluster))
+            .collect(),
+        labels: serde_json::from_str(labels).ok()?,
+        taints: serde_json::from_str(taints).ok()?,
+    })
+}
+
+/// An unknown word proves no end: the action counts as under way.
+fn logged(action: &schema::Action) -> LoggedAction {
+    LoggedAction {
+        id: ActionId(action.id),
+        effect: match action.kind.as_str() {
+            "power_on" => ActionEffect::Start,
+            "shutdown" => ActionEffect::Shutdown,
+            "power_off" => ActionEffect::PowerOff,
+            "reboot" | "power_cycle" => ActionEffect::Reboot,
+            _ => ActionEffect::Other,
+        },
+        state: match action.status {
+            schema::ActionStatus::InProgress | schema::ActionStatus::Unknown => {
+                ActionState::Running
+            }
+            schema::ActionStatus::Completed => ActionState::Done,
+            schema::ActionStatus::Errored => ActionState::Failed,
+        },
+        started_at: action.started_at,
+    }
+}

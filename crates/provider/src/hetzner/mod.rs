@@ -1,0 +1,184 @@
+//! Hetzner Cloud: servers.
+
+mod schema;
+
+use std::sync::Arc;
+
+use domain::{
+    ResourceId, ResourceKind, ServerId,
+    resource::{ActionEffect, ActionId, ActionState, LoggedAction, Power, Resource, Size},
+};
+use jiff::Timestamp;
+use serde::de::{DeserializeOwned, IgnoredAny};
+
+use crate::{
+    change::{Accepted, Change},
+    error::ProviderError,
+    http::{Http, Request, parse},
+    pages::{self, Listed, Page, Read, Reading},
+};
+
+pub(crate) use schema::read_error;
+
+/// The most that one page holds (HZSPEC).
+const PER_PAGE: u32 = 50;
+
+/// One project, or some locations of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Api {
+    http: Arc<Http>,
+    /// None named means all.
+    locations: Arc<[String]>,
+}
+
+impl Api {
+    /// A datacenter's name stands for its location: the API tells no datacenters any more (HGO).
+    pub(crate) fn new(http: Arc<Http>, locations: Vec<String>) -> Self {
+        let location = |name: String| match name.split_once('-') {
+            Some((location, _)) => location.to_owned(),
+            None => name,
+        };
+        Self {
+            http,
+            locations: locations.into_iter().map(location).collect(),
+        }
+    }
+
+    pub(crate) async fn list(
+        &self,
+        kinds: &[ResourceKind],
+        reading: Reading<'_>,
+    ) -> Result<Listed, ProviderError> {
+        let mut listed = Listed::default();
+        if kinds.contains(&ResourceKind::Server) {
+            let page = async |number| self.page("/v1/servers?sort=id:asc", number).await;
+            let mut servers: Read<schema::Server> = pages::all(reading, page).await?;
+            servers
+                .items
+                .retain(|(_, server)| self.covers(&server.location.name));
+            listed.add(ResourceKind::Server, servers, |server| self.server(server));
+        }
+        Ok(listed)
+    }
+
+    pub(crate) async fn try_reading(&self, kind: ResourceKind) -> Result<(), ProviderError> {
+        if kind == ResourceKind::Server {
+            let request = Request::get("/v1/servers?per_page=1");
+            self.http.read::<IgnoredAny>(&request).await?;
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn status(&self, id: &ResourceId) -> Result<Option<Resource>, ProviderError> {
+        let number = server_id(id)?;
+        let request = Request::get(format!("/v1/servers/{number}"));
+        let schema::Found { server } = self.http.read(&request).await?;
+        Ok(Some(self.server(server)))
+    }
+
+    pub(crate) async fn actions(
+        &self,
+        id: &ResourceId,
+        since: Timestamp,
+    ) -> Result<Vec<LoggedAction>, ProviderError> {
+        let number = server_id(id)?;
+        let path = format!("/v1/servers/{number}/actions?sort=started:desc");
+        pages::log(since, async |number| {
+            let page = self.page::<schema::Action>(&path, number).await?;
+            Ok(page.map(logged))
+        })
+        .await
+    }
+
+    pub(crate) async fn send(&self, change: &Change) -> Result<Accepted, ProviderError> {
+        let (id, word) = match change {
+            Change::PowerOn(id) => (id, "poweron"),
+            Change::Shutdown(id) => (id, "shutdown"),
+            Change::PowerOff(id) => (id, "poweroff"),
+            Change::ResizeDatabase { .. } | Change::ScaleNodePool { .. } => {
+                return Err(ProviderError::foreign(&change.resource()));
+            }
+        };
+        let number = server_id(id)?;
+        // With a body, or a type for one, the answer would be 415.
+        let request = Request::post(format!("/v1/servers/{number}/actions/{word}"));
+        let answer = self.http.send(&request).await?;
+        let schema::Begun { action } = parse(&request, &answer)?;
+        Ok(Accepted::action(action.id))
+    }
+
+    async fn page<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        number: u32,
+    ) -> Result<Page<T>, ProviderError> {
+        let request = Request::get(format!("{path}&per_page={PER_PAGE}&page={number}"));
+        let page: schema::Page<T> = self.http.read(&request).await?;
+        let schema::Pagination {
+            next_page,
+            last_page,
+        } = page.meta.pagination;
+        Page::new(&request, number, page.items, (next_page, last_page))
+    }
+
+    fn covers(&self, location: &str) -> bool {
+        self.locations.is_empty() || self.locations.iter().any(|named| named == location)
+    }
+
+    fn server(&self, server: schema::Server) -> Resource {
+        let (power, busy) = match server.status.as_str() {
+            "running" => (Power::Running, None),
+            "off" => (Power::Stopped, None),
+            other => (Power::Between, Some(format!("status is {other}"))),
+        };
+        let location = server.location.name;
+        let is_elsewhere = !self.covers(&location);
+        Resource {
+            id: ResourceId::Server(ServerId(server.id)),
+            name: server.name,
+            cluster: None,
+            tags: server
+                .labels
+                .into_iter()
+                .map(|(key, value)| format!("{key}={value}"))
+                .collect(),
+            power,
+            busy: busy.or_else(|| server.locked.then(|| "locked".to_owned())),
+            size: Size::Machine {
+                plan: server.plan.name,
+            },
+            unsupported: is_elsewhere
+                .then(|| format!("location {location} is not among the account's datacenters")),
+            region: location,
+        }
+    }
+}
+
+fn server_id(id: &ResourceId) -> Result<&ServerId, ProviderError> {
+    match id {
+        ResourceId::Server(number) => Ok(number),
+        ResourceId::Droplet(_) | ResourceId::Database(_) | ResourceId::NodePool(..) => {
+            Err(ProviderError::foreign(id))
+        }
+    }
+}
+
+/// An unknown word proves no end: the action counts as under way.
+fn logged(action: &schema::Action) -> LoggedAction {
+    LoggedAction {
+        id: ActionId(action.id),
+        effect: match action.command.as_str() {
+            "start_server" => ActionEffect::Start,
+            "shutdown_server" => ActionEffect::Shutdown,
+            "stop_server" => ActionEffect::PowerOff,
+            "reboot_server" | "reset_server" => ActionEffect::Reboot,
+            _ => ActionEffect::Other,
+        },
+        state: match action.status {
+            schema::ActionStatus::Running | schema::ActionStatus::Unknown => ActionState::Running,
+            schema::ActionStatus::Success => ActionState::Done,
+            schema::ActionStatus::Error => ActionState::Failed,
+        },
+        started_at: action.started,
+    }
+}

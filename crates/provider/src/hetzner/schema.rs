@@ -1,0 +1,95 @@
+//! What Hetzner Cloud writes (HZSPEC), as far as we read it.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use crate::http::{ErrorWords, null_is_empty};
+
+pub(crate) fn read_error(body: &[u8]) -> Option<ErrorWords> {
+    #[derive(Deserialize)]
+    struct Wrapped {
+        error: Error,
+    }
+    #[derive(Deserialize)]
+    struct Error {
+        code: String,
+        message: String,
+    }
+    let Wrapped { error } = serde_json::from_slice(body).ok()?;
+    Some(ErrorWords {
+        code: error.code,
+        message: error.message,
+        request_id: None,
+    })
+}
+
+#[derive(Deserialize)]
+pub(super) struct Page<T> {
+    #[serde(alias = "servers", alias = "actions")]
+    pub(super) items: Vec<T>,
+    pub(super) meta: Meta,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Meta {
+    pub(super) pagination: Pagination,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Pagination {
+    pub(super) next_page: Option<u32>,
+    pub(super) last_page: Option<u32>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Found {
+    pub(super) server: Server,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Server {
+    pub(super) id: u64,
+    pub(super) name: String,
+    pub(super) status: String,
+    pub(super) locked: bool,
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub(super) labels: BTreeMap<String, String>,
+    pub(super) location: Named,
+    #[serde(rename = "server_type")]
+    pub(super) plan: Named,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Named {
+    pub(super) name: String,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Begun {
+    pub(super) action: BegunAction,
+}
+
+#[derive(Deserialize)]
+pub(super) struct BegunAction {
+    pub(super) id: u64,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Action {
+    pub(super) id: u64,
+    pub(super) command: String,
+    pub(super) status: ActionStatus,
+    pub(super) started: Timestamp,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum ActionStatus {
+    Running,
+    Success,
+    Error,
+    #[serde(other)]
+    Unknown,
+}
