@@ -199,11 +199,7 @@ fn poll_status_with_nothing_due_ends_after_few_requests_and_asks_no_cloud() {
         let asked = world.simulator().log().len();
         assert!(asked > 0, "the inventory of 17:30");
         let (proxy, store) = CountingProxy::before(world.local.engine_address).await;
-        let clouds = world.local.clouds_url().unwrap().clone();
-        let endpoints = Endpoints {
-            digitalocean: clouds.clone(),
-            hetzner: clouds,
-        };
+        let endpoints = Endpoints::all_at(world.local.clouds_url().unwrap());
         let tokens = environment::Tokens::from_variables();
         let providers = Providers::new(Access::Read, tokens, endpoints, http_client().unwrap());
         let clock = Clock::from(SteppedClock::at(monday("17:32:00")));

@@ -35,11 +35,7 @@ async fn after_the_edge() -> World {
 
 /// One tick of another process, which holds no token: nothing is in flight.
 async fn tick(world: &World, store: &Store, writer: &str, at: Timestamp) -> Report {
-    let clouds = world.local.clouds_url().unwrap().clone();
-    let endpoints = Endpoints {
-        digitalocean: clouds.clone(),
-        hetzner: clouds,
-    };
+    let endpoints = Endpoints::all_at(world.local.clouds_url().unwrap());
     let tokens = Tokens::from_variables();
     let providers = Providers::new(Access::Read, tokens, endpoints, http_client().unwrap());
     let clock = Clock::from(SteppedClock::at(at));

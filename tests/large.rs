@@ -315,11 +315,7 @@ fn an_inventory_that_is_not_written_in_time_goes_on_with_the_next_tick_and_holds
         let clock = Clock::from(stepped.clone());
         let takes = Some((stepped.clone(), SignedDuration::from_secs(1)));
         let (_, store) = CountingProxy::taking(world.local.engine_address, takes).await;
-        let clouds = world.local.clouds_url().unwrap().clone();
-        let endpoints = Endpoints {
-            digitalocean: clouds.clone(),
-            hetzner: clouds,
-        };
+        let endpoints = Endpoints::all_at(world.local.clouds_url().unwrap());
         let token = ("env:DO_TOKEN".parse().unwrap(), "secret-do-token".into());
         let tokens = Tokens::known([token]);
         let providers = Providers::new(Access::Read, tokens, endpoints, http_client().unwrap());

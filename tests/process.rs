@@ -48,10 +48,7 @@ impl Process {
         let endpoint = format!("http://{}", world.local.engine_address);
         let (store, wire) = Wire::to(&endpoint, Tables::prefixed("offhours-"));
         let clouds = world.local.clouds_url().unwrap();
-        let endpoints = Endpoints {
-            digitalocean: clouds.clone(),
-            hetzner: clouds.clone(),
-        };
+        let endpoints = Endpoints::all_at(clouds);
         let http = http_client().unwrap();
         Self {
             store,

@@ -431,11 +431,7 @@ struct PollStatus<'a> {
 
 impl<'a> PollStatus<'a> {
     fn new(world: &'a World, tokens: [&str; 2]) -> Self {
-        let clouds = world.local.clouds_url().unwrap().clone();
-        let endpoints = Endpoints {
-            digitalocean: clouds.clone(),
-            hetzner: clouds,
-        };
+        let endpoints = Endpoints::all_at(world.local.clouds_url().unwrap());
         let references = ["env:DO_TOKEN", "env:HZ_TOKEN"].map(|text| text.parse().unwrap());
         let tokens = references.into_iter().zip(tokens.map(Into::into));
         let http = provider::http_client().unwrap();

@@ -33,7 +33,7 @@ fn of_token(error: &TokenError) -> String {
 /// What to do where a provider could not be read.
 pub(crate) fn of_provider(error: &ProviderError, provider: Provider) -> &'static str {
     match error {
-        ProviderError::TokenRefused(_) => of_refused_token(provider),
+        ProviderError::TokenRefused(_) => provider.facts().token_remedy,
         ProviderError::RateLimited { .. } => {
             "wait: the allowance comes back within the hour; see which other tools use the token"
         }
@@ -49,21 +49,6 @@ pub(crate) fn of_provider(error: &ProviderError, provider: Provider) -> &'static
         }
         ProviderError::NotFound(_) | ProviderError::Refused(_) | ProviderError::Foreign { .. } => {
             "see that the account's `url` is that of its provider"
-        }
-    }
-}
-
-/// What to do where a token is wrong, or lacks a right.
-pub(crate) fn of_refused_token(provider: Provider) -> &'static str {
-    match provider {
-        Provider::DigitalOcean => {
-            "give the account a valid token with the scopes droplet:read, database:read, \
-             kubernetes:read and tag:read, and to stop and start droplet:update, database:update \
-             and kubernetes:update"
-        }
-        Provider::Hetzner => {
-            "give the account a valid token of its project, which may read, and to stop and start \
-             also write"
         }
     }
 }

@@ -15,7 +15,7 @@ use wildmatch::WildMatch;
 #[cfg(feature = "schema")]
 use crate::schema::{self, OneOrMore, OneOrSeveral};
 use crate::{
-    reference::{AccountName, ResourceKind, ResourceRef, ScheduleName},
+    reference::{AccountName, ResourceRef, ScheduleName},
     schedule::{self, Schedule, Wish},
 };
 
@@ -147,30 +147,6 @@ pub enum Provider {
     DigitalOcean,
     /// Hetzner Cloud: servers.
     Hetzner,
-}
-
-impl Provider {
-    /// The kinds of resource that this cloud has.
-    #[must_use]
-    pub fn kinds(self) -> &'static [ResourceKind] {
-        match self {
-            Self::DigitalOcean => &[
-                ResourceKind::Droplet,
-                ResourceKind::Database,
-                ResourceKind::NodePool,
-            ],
-            Self::Hetzner => &[ResourceKind::Server],
-        }
-    }
-}
-
-impl fmt::Display for Provider {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::DigitalOcean => "digitalocean",
-            Self::Hetzner => "hetzner",
-        })
-    }
 }
 
 /// One login at one provider.

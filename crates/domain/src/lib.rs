@@ -12,6 +12,7 @@ pub mod joining;
 pub mod left_behind;
 pub mod membership;
 pub mod overdue;
+pub mod provider;
 pub mod record;
 pub mod reference;
 pub mod renaming;

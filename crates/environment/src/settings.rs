@@ -24,12 +24,6 @@ impl SettingError {
 /// The prefix of the tables' names.
 pub const TABLE_PREFIX: &str = "OFFHOURS_TABLE_PREFIX";
 
-/// DigitalOcean's base address, if not the public one.
-pub const DIGITALOCEAN_URL: &str = "OFFHOURS_DIGITALOCEAN_URL";
-
-/// Hetzner's base address, if not the public one.
-pub const HETZNER_URL: &str = "OFFHOURS_HETZNER_URL";
-
 /// The event bus that is told, or `none` to tell nobody.
 pub const EVENT_BUS: &str = "OFFHOURS_EVENT_BUS";
 

@@ -122,13 +122,12 @@ impl Providers {
                 account: name.clone(),
                 source,
             })?;
-        let base = match (&account.url, account.provider) {
-            (Some(url), _) => url.parse().map_err(|source| ProvidersError::Endpoint {
+        let base = match &account.url {
+            Some(url) => url.parse().map_err(|source| ProvidersError::Endpoint {
                 account: name.clone(),
                 source,
             })?,
-            (None, Provider::DigitalOcean) => self.endpoints.digitalocean.clone(),
-            (None, Provider::Hetzner) => self.endpoints.hetzner.clone(),
+            None => self.endpoints.of(account.provider),
         };
         let http = self.http.clone();
         let client = match account.provider {
@@ -162,21 +161,19 @@ impl Providers {
 impl Providers {
     /// The addresses that the environment names, or the public ones.
     pub fn endpoints_from_settings() -> Result<Endpoints, SettingError> {
-        use environment::settings::{DIGITALOCEAN_URL, HETZNER_URL, PLAIN_HTTP_HOST, optional};
-        let public = Endpoints::default();
+        use environment::settings::{PLAIN_HTTP_HOST, optional};
         let plain_host = optional(PLAIN_HTTP_HOST);
-        let address = |name, public| match optional(name) {
-            Some(text) => match &plain_host {
+        Endpoints::given(|provider| {
+            let setting = provider.facts().endpoint_setting;
+            let address = optional(setting).map(|text| match &plain_host {
                 Some(host) => Base::trusting(&text, host),
                 None => text.parse(),
-            }
+            });
             // The address itself is not repeated: it may hold a password.
-            .map_err(|error| SettingError::new(name, format!("is wrong: {}", in_words(&error)))),
-            None => Ok(public),
-        };
-        Ok(Endpoints {
-            digitalocean: address(DIGITALOCEAN_URL, public.digitalocean)?,
-            hetzner: address(HETZNER_URL, public.hetzner)?,
+            let wrong = |error: EndpointError| {
+                SettingError::new(setting, format!("is wrong: {}", in_words(&error)))
+            };
+            address.transpose().map_err(wrong)
         })
     }
 }

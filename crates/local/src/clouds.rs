@@ -146,10 +146,7 @@ impl Clouds {
     /// Where they are asked.
     pub fn endpoints(&self) -> anyhow::Result<Endpoints> {
         match self.url() {
-            Some(url) => Ok(Endpoints {
-                digitalocean: url.clone(),
-                hetzner: url.clone(),
-            }),
+            Some(url) => Ok(Endpoints::all_at(url)),
             None => Ok(super::real_clouds()?.1),
         }
     }

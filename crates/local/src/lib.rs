@@ -229,11 +229,10 @@ fn next_tick(now: Timestamp) -> Timestamp {
 
 /// Tokens and addresses where the clouds are real.
 fn real_clouds() -> anyhow::Result<(Tokens, Endpoints)> {
-    use environment::settings::{DIGITALOCEAN_URL, HETZNER_URL, optional};
-    let endpoints = Endpoints::checked(
-        optional(DIGITALOCEAN_URL).as_deref(),
-        optional(HETZNER_URL).as_deref(),
-    )?;
+    let endpoints = Endpoints::given(|provider| {
+        let address = environment::settings::optional(provider.facts().endpoint_setting);
+        address.map(|text| text.parse()).transpose()
+    })?;
     Ok((Tokens::from_variables(), endpoints))
 }
 

@@ -1,17 +1,13 @@
 //! Where the providers are, and to which addresses a token may be shown.
 
-use std::{fmt, net::IpAddr, ops::Deref, str::FromStr};
+use std::{collections::BTreeMap, fmt, net::IpAddr, ops::Deref, str::FromStr};
 
+use domain::configuration::Provider;
 use reqwest::Url;
 
-/// The base addresses of both providers.
+/// The base address of each provider, before the version of its API.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Endpoints {
-    /// `DigitalOcean`'s, before `/v2`.
-    pub digitalocean: Base,
-    /// Hetzner Cloud's, before `/v1`.
-    pub hetzner: Base,
-}
+pub struct Endpoints(BTreeMap<Provider, Base>);
 
 /// An address to which a token may be sent: https, or anything that HTTP runs over on loopback.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,28 +28,38 @@ pub enum EndpointError {
     NotABase,
 }
 
-impl Default for Endpoints {
-    fn default() -> Self {
-        let public = |text: &str| text.parse().expect("the public addresses are https");
-        Self {
-            digitalocean: public("https://api.digitalocean.com"),
-            hetzner: public("https://api.hetzner.cloud"),
-        }
+impl Endpoints {
+    /// The given base addresses where there are some, the public ones otherwise.
+    pub fn given<E>(given: impl Fn(Provider) -> Result<Option<Base>, E>) -> Result<Self, E> {
+        let of = |provider| {
+            let public = || public(provider);
+            Ok((provider, given(provider)?.unwrap_or_else(public)))
+        };
+        Provider::ALL
+            .into_iter()
+            .map(of)
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+
+    /// One address for all: a simulator's.
+    #[must_use]
+    pub fn all_at(base: &Base) -> Self {
+        let all = Provider::ALL.into_iter();
+        Self(all.map(|provider| (provider, base.clone())).collect())
+    }
+
+    /// A provider's address.
+    #[must_use]
+    pub fn of(&self, provider: Provider) -> Base {
+        let given = self.0.get(&provider).cloned();
+        given.unwrap_or_else(|| public(provider))
     }
 }
 
-impl Endpoints {
-    /// The given base addresses where there are some, the public ones otherwise.
-    pub fn checked(
-        digitalocean: Option<&str>,
-        hetzner: Option<&str>,
-    ) -> Result<Self, EndpointError> {
-        let public = Self::default();
-        Ok(Self {
-            digitalocean: digitalocean.map_or(Ok(public.digitalocean), str::parse)?,
-            hetzner: hetzner.map_or(Ok(public.hetzner), str::parse)?,
-        })
-    }
+fn public(provider: Provider) -> Base {
+    let public = provider.facts().endpoint.parse();
+    public.expect("the public addresses are https")
 }
 
 impl Base {
@@ -179,9 +185,19 @@ mod tests {
 
     #[test]
     fn what_is_not_given_is_the_public_address() {
-        let endpoints = Endpoints::checked(None, Some("http://localhost:1")).unwrap();
-        assert_eq!(endpoints.digitalocean, Endpoints::default().digitalocean);
-        assert_eq!(endpoints.hetzner.as_str(), "http://localhost:1/");
-        assert!(Endpoints::checked(Some("http://example.com"), None).is_err());
+        let given = |text: &'static str| {
+            move |provider| match provider {
+                Provider::DigitalOcean => Ok(None),
+                Provider::Hetzner => text.parse().map(Some),
+            }
+        };
+        let endpoints = Endpoints::given(given("http://localhost:1")).unwrap();
+        let public = endpoints.of(Provider::DigitalOcean);
+        assert_eq!(public.as_str(), "https://api.digitalocean.com/");
+        assert_eq!(
+            endpoints.of(Provider::Hetzner).as_str(),
+            "http://localhost:1/"
+        );
+        assert!(Endpoints::given(given("http://example.com")).is_err());
     }
 }

@@ -168,10 +168,7 @@ fn account(
         return (None, None);
     };
     table.refuse_unknown(&TABLES.account, problems);
-    let providers = [
-        ("digitalocean", Provider::DigitalOcean),
-        ("hetzner", Provider::Hetzner),
-    ];
+    let providers = Provider::ALL.map(|provider| (provider.facts().word, provider));
     let advice = "write provider = \"digitalocean\" or \"hetzner\"";
     let provider = table
         .required("provider", (&entry.place, advice), problems)
@@ -217,13 +214,10 @@ fn datacenters(
     let Some(field) = table.field("datacenters") else {
         return Vec::new();
     };
-    match provider {
-        Some(Provider::DigitalOcean) => {
-            let message = "only Hetzner accounts have datacenters; remove the key";
-            problems.error(&field.place, message);
-            return Vec::new();
-        }
-        Some(Provider::Hetzner) | None => {}
+    if provider.is_some_and(|provider| !provider.facts().has_datacenters) {
+        let message = "only Hetzner accounts have datacenters; remove the key";
+        problems.error(&field.place, message);
+        return Vec::new();
     }
     if field.elements().is_empty() {
         problems.error(

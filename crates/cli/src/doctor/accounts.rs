@@ -85,7 +85,7 @@ fn token(provider: Provider, refused: &[(ResourceKind, Refusal)], tagged: bool) 
         } else {
             format!("the token may not read {}", kinds.join(", "))
         };
-        let remedy = remedies::of_refused_token(provider);
+        let remedy = provider.facts().token_remedy;
         return Finding::problem(Check::Token, format!("{what}: {refusal}"), remedy);
     }
     let found = match (provider, tagged) {
@@ -129,21 +129,14 @@ fn rate_limit(remaining: u64, limit: u64) -> Finding {
     Finding::ok(Check::RateLimit, found)
 }
 
-/// What each provider allows an hour (`DigitalOcean` per token, Hetzner per project).
-fn hourly_limit(provider: Provider) -> u64 {
-    match provider {
-        Provider::DigitalOcean => 5000,
-        Provider::Hetzner => 3600,
-    }
-}
-
 /// Against AWS, where this machine holds no token: what the inventory noted of the rate limits.
 pub(crate) fn noted_rates(known: &Known, now: Timestamp) -> Vec<Finding> {
     let accounts = known.in_force.configuration.accounts.iter();
     accounts
         .filter_map(|(name, account)| {
             let rate = known.states.get(name)?.rate?;
-            let finding = rate_limit(rate.remaining, hourly_limit(account.provider)).of(name);
+            let finding =
+                rate_limit(rate.remaining, account.provider.facts().requests_per_hour).of(name);
             Some(Finding {
                 found: format!("{} (as of {})", finding.found, ago(rate.at, now)),
                 ..finding

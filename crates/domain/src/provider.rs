@@ -1,0 +1,77 @@
+//! What is known of each provider: one table, for whoever needs a fact of it.
+
+use std::fmt;
+
+use crate::{ResourceKind, configuration::Provider};
+
+/// What is so of a provider, whoever asks.
+#[derive(Debug)]
+pub struct Facts {
+    /// The word for it in a configuration.
+    pub word: &'static str,
+    /// The kinds of resource that it has.
+    pub kinds: &'static [ResourceKind],
+    /// Its public address, before the version of the API.
+    pub endpoint: &'static str,
+    /// The setting that names another address.
+    pub endpoint_setting: &'static str,
+    /// How many requests it allows an hour (DODESC: per token; HZSPEC: per project).
+    pub requests_per_hour: u64,
+    /// Whether an account may be narrowed down to datacenters.
+    pub has_datacenters: bool,
+    /// What to do where a token is wrong, or lacks a right.
+    pub token_remedy: &'static str,
+}
+
+const DIGITALOCEAN: Facts = Facts {
+    word: "digitalocean",
+    kinds: &[
+        ResourceKind::Droplet,
+        ResourceKind::Database,
+        ResourceKind::NodePool,
+    ],
+    endpoint: "https://api.digitalocean.com",
+    endpoint_setting: "OFFHOURS_DIGITALOCEAN_URL",
+    requests_per_hour: 5000,
+    has_datacenters: false,
+    token_remedy: "give the account a valid token with the scopes droplet:read, database:read, \
+                   kubernetes:read and tag:read, and to stop and start droplet:update, \
+                   database:update and kubernetes:update",
+};
+
+const HETZNER: Facts = Facts {
+    word: "hetzner",
+    kinds: &[ResourceKind::Server],
+    endpoint: "https://api.hetzner.cloud",
+    endpoint_setting: "OFFHOURS_HETZNER_URL",
+    requests_per_hour: 3600,
+    has_datacenters: true,
+    token_remedy: "give the account a valid token of its project, which may read, and to stop and \
+                   start also write",
+};
+
+impl Provider {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::DigitalOcean, Self::Hetzner];
+
+    /// What is so of this one.
+    #[must_use]
+    pub fn facts(self) -> &'static Facts {
+        match self {
+            Self::DigitalOcean => &DIGITALOCEAN,
+            Self::Hetzner => &HETZNER,
+        }
+    }
+
+    /// The kinds of resource that this cloud has.
+    #[must_use]
+    pub fn kinds(self) -> &'static [ResourceKind] {
+        self.facts().kinds
+    }
+}
+
+impl fmt::Display for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.facts().word)
+    }
+}
