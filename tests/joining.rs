@@ -3,7 +3,7 @@
 
 use domain::{record::Phase, resource::Power};
 use lifecycle::Event;
-use offhours::apply::consequences::Consequences;
+use report::consequences::Consequences;
 use serde_json::json;
 
 use crate::support::{ACCOUNTS, World, droplet, monday, office_hours, parse, run};

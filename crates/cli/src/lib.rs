@@ -11,7 +11,6 @@ mod doctor;
 pub mod exit;
 #[cfg(test)]
 mod fixtures;
-pub mod hours;
 mod import;
 mod listing;
 pub mod output;

@@ -1,11 +1,11 @@
 //! The time range of a look back.
 
 use jiff::{Timestamp, tz::TimeZone};
+use report::hours::{Period, kept_since};
 use store::HISTORY_DAYS;
 
 use crate::{
     exit::UsageError,
-    hours::{Period, kept_since},
     output,
     time::{Moment, Month, local},
 };

@@ -1,5 +1,4 @@
 //! What applying a configuration would change: computed as data, printed, and only then done.
 
-pub mod consequences;
 pub mod difference;
 pub mod trials;

@@ -11,6 +11,7 @@ use domain::{
     schedule::Wish,
 };
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+use report::consequences::{Consequences, Move, SOON, Soon};
 use schemars::JsonSchema;
 use serde::Serialize;
 use store::{ApplyError, InForce, LogEntry};
@@ -19,7 +20,6 @@ use super::Format;
 use crate::{
     Exit,
     apply::{
-        consequences::{Consequences, Move, SOON, Soon},
         difference::{Change, Difference, EntryChange},
         trials::{AccountTrial, try_accounts},
     },

@@ -2,22 +2,25 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    path::PathBuf,
+    fs,
+    path::{Path, PathBuf},
 };
 
 use anyhow::bail;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser as _};
 use domain::{
     AccountName, ResourceRef, ScheduleName,
     record::{INVENTORY_INTERVAL, Record},
 };
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+use report::hours::{Collector, Grouping, Period, Prices, Report, Row};
 use store::{Finished, HistoryEntry, InForce, Store};
 
 use super::Format;
 use crate::{
     Exit, candidates,
     connection::{Connection, Session, all_records, readable},
-    hours::{Collector, Grouping, Period, Prices, Report, Row},
+    exit::UsageError,
     output::{self, Style},
     resolve::history::{NameIndex, Wanted, check_schedule, report_unreadable},
     table::{Cell, Column, Table},
@@ -76,7 +79,7 @@ pub struct Args {
     #[arg(long, value_name = "YYYY-MM", conflicts_with_all = ["since", "until"])]
     month: Option<Month>,
     /// A row for each of what.
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, default_value = "resource", value_parser = grouping())]
     by: Grouping,
     /// What things cost, in TOML.
     #[arg(long, value_name = "FILE")]
@@ -88,10 +91,29 @@ pub struct Args {
     connection: Connection,
 }
 
+/// By what rows may be grouped.
+fn grouping() -> impl clap::builder::TypedValueParser<Value = Grouping> {
+    let schedule = PossibleValue::new("schedule").help("A row for each schedule");
+    let resource = PossibleValue::new("resource");
+    let resource = resource.help("A row for each resource under each schedule");
+    PossibleValuesParser::new([schedule, resource]).map(|word| match word.as_str() {
+        "schedule" => Grouping::Schedule,
+        _ => Grouping::Resource,
+    })
+}
+
+/// The prices in a file.
+fn prices(path: &Path) -> anyhow::Result<Prices> {
+    let file = path.display();
+    let text = fs::read_to_string(path)
+        .map_err(|error| UsageError(format!("cannot read the prices in {file}: {error}")))?;
+    Ok(Prices::parse(&text).map_err(|error| UsageError(format!("{file}: {error}")))?)
+}
+
 /// Shows the hours of the period.
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     // What is wrong with the prices is told before anything is asked.
-    let prices = args.prices.as_deref().map(Prices::load).transpose()?;
+    let prices = args.prices.as_deref().map(prices).transpose()?;
     let Session { store, now, .. } = args.connection.open().await?;
     let in_force = store.in_force().await?;
     let report = report(args, &store, &in_force, prices.as_ref(), now).await?;
@@ -394,7 +416,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
 
     fn prices() -> Prices {
         let text = "currency = \"USD\"\nnode-hour.s-2vcpu-4gb = 0.5";
-        Prices::parse(text, "prices.toml").unwrap()
+        Prices::parse(text).unwrap()
     }
 
     fn shown(report: &Report) -> String {
@@ -504,7 +526,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
 
     #[test]
     fn a_history_in_pieces_is_refused() {
-        let schedules = crate::hours::Schedules::new();
+        let schedules = report::hours::Schedules::new();
         let period = Period {
             from: at("15 00:00"),
             until: at("16 00:00"),

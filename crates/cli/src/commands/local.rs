@@ -17,13 +17,13 @@ use domain::{
 use futures_util::poll;
 use jiff::{SignedDuration, Timestamp};
 use local::{Fleet, Local, Options, clouds::Clouds, file::Lock, service::News};
+use report::consequences::Consequences;
 use store::Store;
 use tokio::sync::mpsc;
 
 use super::Format;
 use crate::{
     Exit,
-    apply::consequences::Consequences,
     configuration_file::{self, Listed, count},
     connection::all_records,
     exit::UsageError,

@@ -1,16 +1,14 @@
 //! `offhours schema`: the shapes of the configuration and of what commands print as JSON.
 
 use lifecycle::Outcome;
+use report::hours::Report;
 use schemars::Schema;
 
 use super::{
     apply, approve, forget, history, import, list, log, overrides, preview::Preview, status,
     validate, why,
 };
-use crate::{
-    Exit, configuration_file::written::File, doctor::Finding, hours::Report, output, shape,
-    view::Line,
-};
+use crate::{Exit, configuration_file::written::File, doctor::Finding, output, shape, view::Line};
 
 /// Prints the JSON schema of the configuration, or of what a command prints as JSON.
 ///

@@ -1145,7 +1145,10 @@ fn times_that_are_not_valid_are_refused() {
             json!({"begin": time}),
             &[("periods[0].begin", "expected HH:MM")],
         );
-        refuse_period(json!({"end": time}), &[("periods[0].end", "expected HH:MM")]);
+        refuse_period(
+            json!({"end": time}),
+            &[("periods[0].end", "expected HH:MM")],
+        );
     }
 }
 

@@ -18,7 +18,7 @@ fn nodes(count: u32) -> SavedState {
 fn fleet(by: Grouping) -> Report {
     let schedules = schedules();
     let text = "currency = \"EUR\"\nnode-hour.s-1 = 1.0";
-    let prices = Prices::parse(text, "prices.toml").unwrap();
+    let prices = Prices::parse(text).unwrap();
     let june = Period {
         from: "2026-06-01T00:00:00Z".parse().unwrap(),
         until: "2026-07-01T00:00:00Z".parse().unwrap(),

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use store::{Ending, HistoryEntry};
 
 use super::{Kind, Period, Schedules, Stretch};
-use crate::{configuration_file, fixtures::*};
+use testing::history::*;
 
 fn period(from: &str, until: &str) -> Period {
     Period {
@@ -24,15 +24,15 @@ fn period(from: &str, until: &str) -> Period {
 
 fn schedules() -> Schedules {
     let text = r#"
+[office.schedule]
 timezone = "UTC"
-[schedules.office]
 periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
-[schedules.never]
+[never.schedule]
+timezone = "UTC"
 start = "0 8 1 1 *"
 stop = "0 19 * * *"
 "#;
-    let parsed = configuration_file::parse(text, "test").unwrap();
-    parsed.configuration.schedules
+    toml::from_str(text).unwrap()
 }
 
 /// `Stopped 15 19:01 to 16 08:00`, a line each.

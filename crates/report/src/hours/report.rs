@@ -16,7 +16,7 @@ use super::{
 };
 
 /// By what rows are grouped.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Grouping {
     /// A row for each schedule.

@@ -15,7 +15,7 @@ fn prices() -> Prices {
         "db-s-1vcpu-1gb" = 15.0
         "2 x db-s-4vcpu-8gb" = 200.0
     "#;
-    Prices::parse(text, "prices.toml").unwrap()
+    Prices::parse(text).unwrap()
 }
 
 fn nodes(count: u32) -> SavedState {
@@ -249,7 +249,7 @@ fn a_smaller_database_saves_the_difference_of_both_plans() {
 #[test]
 fn a_database_that_costs_more_when_small_has_no_figure() {
     let text = "currency = \"USD\"\n[database-month]\n\"a-2vcpu-4gb\" = 10\n\"a-1vcpu-1gb\" = 11";
-    let prices = Prices::parse(text, "prices.toml").unwrap();
+    let prices = Prices::parse(text).unwrap();
     let stretch = stopped(
         period("15 00:00", "18 00:00"),
         database("a-2vcpu-4gb", 1),

@@ -1,0 +1,150 @@
+//! An operator's prices: no provider's API tells them all, and contracts differ.
+
+use std::collections::BTreeMap;
+
+use domain::resource::SavedState;
+use serde::{Deserialize, Deserializer, de::Error as _};
+
+/// What things cost, in one currency.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Prices {
+    /// The currency of all prices, such as `USD`.
+    #[serde(deserialize_with = "currency")]
+    pub currency: String,
+    /// What a node of a pool costs for an hour, by its plan.
+    #[serde(default)]
+    node_hour: BTreeMap<String, Price>,
+    /// What a database costs for a month, by its plan and number of nodes.
+    #[serde(default)]
+    database_month: BTreeMap<String, Price>,
+}
+
+/// An amount of money.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(try_from = "f64")]
+struct Price(f64);
+
+impl TryFrom<f64> for Price {
+    type Error = &'static str;
+
+    fn try_from(amount: f64) -> Result<Self, Self::Error> {
+        let is_price = amount.is_finite() && amount >= 0.0;
+        is_price
+            .then_some(Self(amount))
+            .ok_or("a price is a number, not below 0")
+    }
+}
+
+impl Prices {
+    /// The prices in a TOML document.
+    pub fn parse(text: &str) -> Result<Self, toml::de::Error> {
+        toml::from_str(text)
+    }
+
+    /// What one node of this plan costs for an hour, or which key is missing.
+    pub fn node_hour(&self, plan: &str) -> Result<f64, String> {
+        found(&self.node_hour, "node-hour", plan)
+    }
+
+    /// What a database of this size costs for a month, or which key is missing: the plan alone for
+    /// one node, `2 x PLAN` for two, for standby nodes have prices of their own.
+    pub fn database_month(&self, size: &SavedState) -> Result<f64, String> {
+        let key = match size {
+            SavedState::Database { plan, nodes: 1, .. } => plan.clone(),
+            SavedState::Database { .. }
+            | SavedState::NodePool { .. }
+            | SavedState::Machine { .. } => size.to_string(),
+        };
+        found(&self.database_month, "database-month", &key)
+    }
+}
+
+fn currency<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    if name.trim().is_empty() {
+        return Err(D::Error::custom(
+            "name the currency of all prices, such as \"USD\"",
+        ));
+    }
+    Ok(name)
+}
+
+fn found(prices: &BTreeMap<String, Price>, table: &str, key: &str) -> Result<f64, String> {
+    let price = prices.get(key).map(|price| price.0);
+    price.ok_or_else(|| format!("no price \"{key}\" under [{table}]"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(text: &str) -> String {
+        Prices::parse(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn prices_are_found_by_plan_and_number_of_nodes() {
+        let text = r#"
+            currency = "USD"
+            [node-hour]
+            "s-2vcpu-4gb" = 0.03571
+            [database-month]
+            "db-s-1vcpu-1gb" = 15
+            "2 x db-s-1vcpu-1gb" = 32.5
+        "#;
+        let prices = Prices::parse(text).unwrap();
+        let size = |nodes| SavedState::Database {
+            plan: "db-s-1vcpu-1gb".to_owned(),
+            nodes,
+            storage_mib: Some(10_240),
+        };
+        assert_eq!(prices.currency, "USD");
+        assert_eq!(prices.node_hour("s-2vcpu-4gb"), Ok(0.03571));
+        assert_eq!(prices.database_month(&size(1)), Ok(15.0));
+        assert_eq!(prices.database_month(&size(2)), Ok(32.5));
+        assert_eq!(
+            prices.database_month(&size(3)).unwrap_err(),
+            "no price \"3 x db-s-1vcpu-1gb\" under [database-month]"
+        );
+        assert_eq!(
+            prices.node_hour("s-4vcpu-8gb").unwrap_err(),
+            "no price \"s-4vcpu-8gb\" under [node-hour]"
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line_and_key() {
+        for (text, expected) in [
+            ("", &["missing field `currency`"][..]),
+            ("currency = 1", &["line 1", "expected a string"]),
+            ("currency = ' '", &["line 1", "such as \"USD\""]),
+            (
+                "curency = \"USD\"",
+                &["line 1", "unknown field `curency`", "`currency`"],
+            ),
+            (
+                "currency = \"USD\"\nnode-hour = 1",
+                &["line 2", "node-hour", "expected a map"],
+            ),
+            (
+                "currency = \"USD\"\nnode-hour.\"s-1\" = \"1\"",
+                &["line 2", "\"s-1\"", "expected f64"],
+            ),
+            (
+                "currency = \"USD\"\ndatabase-month.\"db\" = -0.5",
+                &["line 2", "\"db\"", "a price is a number, not below 0"],
+            ),
+            (
+                "currency = \"USD\"\nnode-hour.a = nan",
+                &["line 2", "a price is a number, not below 0"],
+            ),
+            ("currency =", &["line 1"]),
+        ] {
+            let refusal = refusal(text);
+            for words in expected {
+                assert!(refusal.contains(words), "{words}: {refusal}");
+            }
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! History and records that read as sentences, for tests. All happens in June 2026, in UTC.
+
+use std::collections::BTreeSet;
+
+use domain::{
+    ResourceRef,
+    record::{Ask, Cause, Direction, Forced, Observed, Phase, Record, Request, Transition},
+    resource::{Power, Resource, SavedState, Size},
+};
+use jiff::Timestamp;
+use store::{Ending, HistoryEntry};
+
+/// `15 19:00`: a day of June and a time.
+#[must_use]
+pub fn at(text: &str) -> Timestamp {
+    let (day, time) = text.split_once(' ').unwrap();
+    format!("2026-06-{day}T{time}:00Z").parse().unwrap()
+}
+
+/// A reference that is known to be one.
+#[must_use]
+pub fn reference(text: &str) -> ResourceRef {
+    text.parse().unwrap()
+}
+
+/// The server `web`.
+#[must_use]
+pub fn web() -> ResourceRef {
+    reference("hz-eu/server/1")
+}
+
+/// A transition of the server `web` under `office`, claimed and asked for at one instant, and
+/// seen at another.
+#[must_use]
+pub fn entry(direction: Direction, claimed: &str, finished: &str) -> HistoryEntry {
+    HistoryEntry {
+        reference: web(),
+        name: "web".to_owned(),
+        direction,
+        cause: Cause::Schedule,
+        schedule: Some("office".parse().unwrap()),
+        claimed_at: at(claimed),
+        asked_at: Some(at(claimed)),
+        accepted_at: Some(at(claimed)),
+        finished_at: at(finished),
+        ending: Ending::Seen,
+        forced: false,
+        saved: None,
+        seen: None,
+    }
+}
+
+/// A stop of `web`: [`entry`].
+#[must_use]
+pub fn stop(claimed: &str, finished: &str) -> HistoryEntry {
+    entry(Direction::Stop, claimed, finished)
+}
+
+/// A start of `web`: [`entry`].
+#[must_use]
+pub fn start(claimed: &str, finished: &str) -> HistoryEntry {
+    entry(Direction::Start, claimed, finished)
+}
+
+/// What others add to an entry.
+pub trait But {
+    /// That ended otherwise.
+    #[must_use]
+    fn ending(self, ending: Ending) -> Self;
+    /// For which nothing was sent.
+    #[must_use]
+    fn unasked(self) -> Self;
+    /// Of another resource.
+    #[must_use]
+    fn of(self, reference: &str) -> Self;
+    /// From one size to another.
+    #[must_use]
+    fn sized(self, before: SavedState, after: SavedState) -> Self;
+}
+
+impl But for HistoryEntry {
+    fn ending(self, ending: Ending) -> Self {
+        Self { ending, ..self }
+    }
+
+    fn unasked(self) -> Self {
+        Self {
+            asked_at: None,
+            accepted_at: None,
+            ..self
+        }
+    }
+
+    fn of(self, reference: &str) -> Self {
+        Self {
+            reference: reference.parse().unwrap(),
+            ..self
+        }
+    }
+
+    fn sized(self, before: SavedState, after: SavedState) -> Self {
+        Self {
+            saved: Some(before),
+            seen: Some(after),
+            ..self
+        }
+    }
+}
+
+/// The record of a resource that follows `office` and was seen at an end since an instant.
+#[must_use]
+pub fn record(of: &str, power: Power, since: &str) -> Record {
+    let reference = reference(of);
+    let resource = Resource {
+        id: reference.id.clone(),
+        name: "web".to_owned(),
+        cluster: None,
+        tags: BTreeSet::new(),
+        region: "fsn1".to_owned(),
+        power,
+        busy: None,
+        size: Size::Machine {
+            plan: "cx22".to_owned(),
+        },
+        unsupported: None,
+    };
+    Record {
+        schedule: Some("office".parse().unwrap()),
+        opted_in: true,
+        observed: Some(Observed {
+            power,
+            size: None,
+            busy: None,
+            at: at(since),
+        }),
+        ..Record::first_seen(reference, &resource)
+    }
+}
+
+/// [`record`] of the server `web`.
+#[must_use]
+pub fn web_record(power: Power, since: &str) -> Record {
+    record("hz-eu/server/1", power, since)
+}
+
+/// A transition by `office`.
+#[must_use]
+pub fn transition(direction: Direction, claimed: &str) -> Transition {
+    Transition {
+        direction,
+        claimed_at: at(claimed),
+        cause: Cause::Schedule,
+        schedule: Some("office".parse().unwrap()),
+    }
+}
+
+/// A request that was sent at an instant and not answered so far.
+#[must_use]
+pub fn request(direction: Direction, asked: &str) -> Request {
+    Request {
+        direction,
+        asked_at: at(asked),
+        looked_at: at(asked),
+        ask: Ask::Open,
+        unknown: false,
+        forced: Forced::No,
+        graceful: true,
+        target: None,
+        first_accepted_at: None,
+        problem: None,
+    }
+}
+
+/// The server in flight, its request sent.
+#[must_use]
+pub fn in_flight(direction: Direction, claimed: &str) -> Record {
+    Record {
+        phase: Phase::InFlight {
+            transition: transition(direction, claimed),
+        },
+        request: Some(request(direction, claimed)),
+        ..web_record(Power::Stopped, claimed)
+    }
+}
