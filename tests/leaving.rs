@@ -1,11 +1,11 @@
 //! Accounts that are removed, or called something else: what is owed is lost with none of them.
 
 use aws_sdk_dynamodb::Client;
-use domain::record::{Cause, Record, Revision};
+use domain::record::{Cause, Ending, Record, Revision};
 use environment::aws::local_config;
 use lifecycle::{Event, Outcome};
 use serde_json::{Value, json};
-use store::{Ending, Tables, item};
+use store::{Tables, item};
 
 use crate::support::{
     World, instant, monday, office_hours, one_of_each_kind, program, reference, run,

@@ -22,6 +22,7 @@ use domain::{
     ResourceRef,
     configuration::{Configuration, Override, Target},
     digest::Digest,
+    history::HistoryEntry,
     invocation::Invocation,
     record::{Direction, Record},
     schedule::Wish,
@@ -33,7 +34,7 @@ use lifecycle::{Event, Outcome, Report, event::Subject};
 use local::{Local, Options, clouds::Clouds, service::News};
 use offhours::configuration_file;
 use serde_json::{Value, json};
-use store::{Finished, HistoryEntry, Store, Tables};
+use store::{Finished, Store, Tables};
 use tokio::sync::mpsc;
 
 use crate::telling::{check_notice, schemas};

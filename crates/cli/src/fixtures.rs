@@ -1,9 +1,9 @@
 //! Stores of their own, for tests; what they hold is made by [`testing::history`].
 
-use domain::record::Record;
+use domain::{history::HistoryEntry, record::Record};
 use environment::aws;
 use local::engine;
-use store::{HistoryEntry, Store, Tables};
+use store::{Store, Tables};
 
 use crate::configuration_file;
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     decision::{Decision, Rules, judge},
     membership::Subject,
-    record::{EdgeKey, Last, LastEnding, Phase, Rank, Record},
+    record::{EdgeKey, Ending, Last, Phase, Rank, Record},
     reference::{ResourceRef, ScheduleName},
     schedule::{Edge, Schedule, Wish},
 };
@@ -179,15 +179,17 @@ impl Digest {
             State::Refused { accepted: false } => (&mut self.refused, false),
             State::Refused { accepted: true } => (&mut self.stuck, false),
             State::Ended(last) => match last.ending {
-                LastEnding::Seen => (&mut self.seen, true),
-                LastEnding::AlreadyThere => (&mut self.already, true),
-                LastEnding::WouldHave => (&mut self.would, true),
-                LastEnding::Refused => (&mut self.refused, false),
-                LastEnding::Stuck => (&mut self.stuck, false),
-                LastEnding::Overtaken
-                | LastEnding::LetGo
-                | LastEnding::Turned
-                | LastEnding::Gone => (&mut self.overtaken, false),
+                Ending::Seen => (&mut self.seen, true),
+                Ending::AlreadyThere => (&mut self.already, true),
+                Ending::WouldHave => (&mut self.would, true),
+                Ending::Refused => (&mut self.refused, false),
+                Ending::Stuck => (&mut self.stuck, false),
+                Ending::Overtaken
+                | Ending::LetGo
+                | Ending::Turned
+                | Ending::Kept
+                | Ending::Gone
+                | Ending::Forgotten => (&mut self.overtaken, false),
             },
         };
         *bucket += 1;
@@ -198,7 +200,7 @@ impl Digest {
             });
         }
         if let State::Ended(last) = state
-            && last.ending == LastEnding::Seen
+            && last.ending == Ending::Seen
         {
             self.time(record, last);
         }

@@ -259,26 +259,21 @@ pub struct Transition {
 pub struct Last {
     /// Which edge was the handled one when it ended.
     pub key: EdgeKey,
-    /// Stop or start.
-    pub direction: Direction,
     /// When it was claimed, or acknowledged.
     pub claimed_at: Timestamp,
     /// When the latest request was permitted; absent if none was needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<Timestamp>,
-    /// When the provider's acceptance was noted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub accepted_at: Option<Timestamp>,
     /// When it ended.
     pub finished_at: Timestamp,
     /// How it ended.
-    pub ending: LastEnding,
+    pub ending: Ending,
 }
 
-/// How an edge ended for one record. Reasons are in history and in the phase.
+/// How a transition, or an edge for one record, ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum LastEnding {
+pub enum Ending {
     /// The end state was seen.
     Seen,
     /// Nothing had to be sent.
@@ -295,8 +290,51 @@ pub enum LastEnding {
     LetGo,
     /// A newer, opposite edge took over.
     Turned,
-    /// The resource is gone.
+    /// A person's size was kept at the start; the saved one is in this entry alone.
+    Kept,
+    /// The resource is gone; its saved state is in this entry alone.
     Gone,
+    /// A person had its record deleted; its saved state is in this entry alone.
+    Forgotten,
+}
+
+impl Ending {
+    /// The name that programs read.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Seen => "seen",
+            Self::AlreadyThere => "already-there",
+            Self::WouldHave => "would-have",
+            Self::Refused => "refused",
+            Self::Stuck => "stuck",
+            Self::Overtaken => "overtaken",
+            Self::LetGo => "let-go",
+            Self::Turned => "turned",
+            Self::Kept => "kept",
+            Self::Gone => "gone",
+            Self::Forgotten => "forgotten",
+        }
+    }
+}
+
+/// For people.
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Overtaken => "overtaken by a person",
+            Self::Kept => "kept as a person left it",
+            Self::LetGo => "let go",
+            Self::WouldHave => "would have",
+            Self::AlreadyThere => "already there",
+            Self::Seen
+            | Self::Refused
+            | Self::Stuck
+            | Self::Turned
+            | Self::Gone
+            | Self::Forgotten => self.name(),
+        })
+    }
 }
 
 /// Towards which end.
@@ -716,5 +754,12 @@ impl Record {
             | Phase::Stuck { .. }
             | Phase::Gone { .. } => None,
         }
+    }
+
+    /// The latest request, if it is one in this direction.
+    #[must_use]
+    pub fn request_towards(&self, direction: Direction) -> Option<&Request> {
+        let request = self.request.as_ref();
+        request.filter(|request| request.direction == direction)
     }
 }

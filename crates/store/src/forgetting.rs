@@ -1,9 +1,12 @@
 //! Deleting a record that a person wants forgotten; what it is owed goes to history first.
 
-use domain::record::{Cause, Direction, Record};
+use domain::{
+    history::HistoryEntry,
+    record::{Cause, Ending, Record},
+};
 use jiff::Timestamp;
 
-use crate::{Ending, HistoryEntry, Store, StoreError};
+use crate::{Store, StoreError};
 
 impl Store {
     /// Deletes a record that nothing has written since it was read, and writes to history what it
@@ -34,19 +37,9 @@ impl Store {
 }
 
 fn given_up(record: &Record, who: &str, now: Timestamp) -> HistoryEntry {
+    let cause = Cause::ByHand { by: who.to_owned() };
     HistoryEntry {
-        reference: record.reference.clone(),
-        name: record.name.clone(),
-        direction: Direction::Start,
-        cause: Cause::ByHand { by: who.to_owned() },
         schedule: None,
-        claimed_at: now,
-        asked_at: None,
-        accepted_at: None,
-        finished_at: now,
-        ending: Ending::Forgotten,
-        forced: false,
-        saved: record.saved.clone(),
-        seen: None,
+        ..HistoryEntry::unasked(record, cause, Ending::Forgotten, now)
     }
 }

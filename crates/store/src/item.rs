@@ -10,12 +10,13 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{
     AccountName, ResourceRef, ScheduleName,
     configuration::{Account, Generation, Override, Rule, Settings},
+    history::HistoryEntry,
     record::Record,
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{AccountState, HistoryEntry, StoreError};
+use crate::{AccountState, StoreError};
 
 /// The version of the format that this code writes, and the latest that it reads.
 pub const FORMAT: u32 = 1;

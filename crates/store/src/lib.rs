@@ -18,15 +18,11 @@ mod renaming;
 mod tables;
 mod write;
 
-use std::{collections::BTreeMap, fmt, ops::Deref};
+use std::{collections::BTreeMap, ops::Deref};
 
 use aws_config::SdkConfig;
 use aws_sdk_dynamodb::Client;
-use domain::{
-    AccountName, ResourceKind, ResourceRef, ScheduleName,
-    record::{Cause, Direction, Record},
-    resource::SavedState,
-};
+use domain::{AccountName, ResourceKind, record::Record};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -231,92 +227,4 @@ pub struct Rate {
     pub remaining: u64,
     /// When that was said.
     pub at: Timestamp,
-}
-
-/// One finished transition.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HistoryEntry {
-    /// Which resource.
-    pub reference: ResourceRef,
-    /// Its name then.
-    pub name: String,
-    /// Stop or start.
-    pub direction: Direction,
-    /// What asked for it.
-    pub cause: Cause,
-    /// The schedule followed then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub schedule: Option<ScheduleName>,
-    /// When it was claimed.
-    pub claimed_at: Timestamp,
-    /// When the request was permitted; absent if none was needed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked_at: Option<Timestamp>,
-    /// When the provider's acceptance was noted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub accepted_at: Option<Timestamp>,
-    /// When it ended.
-    pub finished_at: Timestamp,
-    /// How it ended.
-    pub ending: Ending,
-    /// Whether the power was cut after an unanswered shutdown.
-    pub forced: bool,
-    /// The saved state at the end, or what was put back.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub saved: Option<SavedState>,
-    /// What was seen at the end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seen: Option<SavedState>,
-}
-
-impl HistoryEntry {
-    /// The transition's identity within its resource.
-    #[must_use]
-    pub fn transition_key(&self) -> String {
-        format!(
-            "{:020}#{}",
-            self.claimed_at.as_millisecond(),
-            self.direction
-        )
-    }
-}
-
-/// How a transition ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Ending {
-    /// The end state was seen.
-    Seen,
-    /// Observe mode: it would have been asked for.
-    WouldHave,
-    /// The provider refused, in these words.
-    Refused(String),
-    /// A person did the opposite meanwhile.
-    Overtaken,
-    /// The resource opted out meanwhile.
-    LetGo,
-    /// A newer, opposite edge took over.
-    Turned,
-    /// A person's size was kept at the start; the saved one is in this entry alone.
-    Kept,
-    /// The resource is gone; its saved state is in this entry alone.
-    Gone,
-    /// A person had its record deleted; its saved state is in this entry alone.
-    Forgotten,
-}
-
-impl fmt::Display for Ending {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Seen => f.write_str("seen"),
-            Self::WouldHave => f.write_str("would have"),
-            Self::Refused(reason) => write!(f, "refused: {reason}"),
-            Self::Overtaken => f.write_str("overtaken by a person"),
-            Self::LetGo => f.write_str("let go"),
-            Self::Turned => f.write_str("turned"),
-            Self::Kept => f.write_str("kept as a person left it"),
-            Self::Gone => f.write_str("gone"),
-            Self::Forgotten => f.write_str("forgotten"),
-        }
-    }
 }

@@ -5,11 +5,11 @@ use std::{collections::HashMap, mem};
 use aws_sdk_dynamodb::operation::{
     query::builders::QueryFluentBuilder, scan::builders::ScanFluentBuilder,
 };
-use domain::{AccountName, ResourceRef, ScheduleName, record::Record};
+use domain::{AccountName, ResourceRef, ScheduleName, history::HistoryEntry, record::Record};
 use jiff::Timestamp;
 
 use crate::{
-    HistoryEntry, Reader, StoreError, Unreadable, failed,
+    Reader, StoreError, Unreadable, failed,
     item::{self, Item, Stored as _},
     records::readable,
 };

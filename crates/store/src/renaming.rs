@@ -11,15 +11,14 @@ use domain::{
     AccountName, ResourceRef,
     configuration::{Configuration, Override, Overrides, Target},
     decision,
-    record::{Cause, Direction, Record, Revision},
+    history::HistoryEntry,
+    record::{Cause, Ending, Record, Revision},
     renaming::joined,
     resource::SavedState,
 };
 use jiff::Timestamp;
 
-use crate::{
-    Ending, HistoryEntry, InForce, Store, StoreError, Unreadable, overrides::OverrideError,
-};
+use crate::{InForce, Store, StoreError, Unreadable, overrides::OverrideError};
 
 /// How often a record is read again that others change meanwhile.
 const TRIES: usize = 5;
@@ -229,19 +228,8 @@ fn written(result: Result<(), OverrideError>) -> Result<(), StoreError> {
 /// History of a size of which two records knew differently.
 fn no_longer_kept(record: &Record, saved: SavedState, now: Timestamp) -> HistoryEntry {
     HistoryEntry {
-        reference: record.reference.clone(),
-        name: record.name.clone(),
-        direction: Direction::Start,
-        cause: Cause::Schedule,
-        schedule: record.schedule.clone(),
-        claimed_at: now,
-        asked_at: None,
-        accepted_at: None,
-        finished_at: now,
-        ending: Ending::Kept,
-        forced: false,
         saved: Some(saved),
-        seen: None,
+        ..HistoryEntry::unasked(record, Cause::Schedule, Ending::Kept, now)
     }
 }
 

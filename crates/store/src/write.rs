@@ -9,11 +9,12 @@ use aws_sdk_dynamodb::{
 };
 use domain::{
     AccountName,
+    history::HistoryEntry,
     record::{Record, Revision},
 };
 
 use crate::{
-    AccountState, HistoryEntry, Rate, Store, StoreError, failed,
+    AccountState, Rate, Store, StoreError, failed,
     item::{self, Item, Stored},
 };
 

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use domain::{
     ResourceRef,
-    record::{Ask, Cause, Direction, Forced, Observed, Phase, Record, Request, Transition},
+    history::HistoryEntry,
+    record::{Ask, Cause, Direction, Ending, Forced, Observed, Phase, Record, Request, Transition},
     resource::{Power, Resource, SavedState, Size},
 };
 use jiff::Timestamp;
-use store::{Ending, HistoryEntry};
 
 /// `15 19:00`: a day of June and a time.
 #[must_use]
@@ -44,6 +44,7 @@ pub fn entry(direction: Direction, claimed: &str, finished: &str) -> HistoryEntr
         accepted_at: Some(at(claimed)),
         finished_at: at(finished),
         ending: Ending::Seen,
+        reason: None,
         forced: false,
         saved: None,
         seen: None,
@@ -67,6 +68,9 @@ pub trait But {
     /// That ended otherwise.
     #[must_use]
     fn ending(self, ending: Ending) -> Self;
+    /// That the provider refused, in these words.
+    #[must_use]
+    fn refused(self, reason: &str) -> Self;
     /// For which nothing was sent.
     #[must_use]
     fn unasked(self) -> Self;
@@ -79,6 +83,13 @@ pub trait But {
 }
 
 impl But for HistoryEntry {
+    fn refused(self, reason: &str) -> Self {
+        Self {
+            reason: Some(reason.to_owned()),
+            ..self.ending(Ending::Refused)
+        }
+    }
+
     fn ending(self, ending: Ending) -> Self {
         Self { ending, ..self }
     }

@@ -5,13 +5,14 @@ use std::cmp::Reverse;
 use domain::{
     ResourceRef, ScheduleName,
     configuration::Configuration,
-    record::{Cause, Direction},
+    history::HistoryEntry,
+    record::{Cause, Direction, Ending},
     resource::SavedState,
 };
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use schemars::JsonSchema;
 use serde::Serialize;
-use store::{Ending, Finished, HistoryEntry, Store};
+use store::{Finished, Store};
 
 use super::Format;
 
@@ -37,7 +38,7 @@ Examples:
   offhours history web-1 --since 30d
   offhours history --schedule office-hours --since 2026-10-01 --until 2026-11-01
   offhours history --direction stop --limit 20
-  offhours history --format json | jq '.[] | select(.ending == \"refused\") | .refusal'
+  offhours history --format json | jq '.[] | select(.ending == \"refused\") | .reason'
 
 Endings: seen (done, and seen to be), would have (observe mode: nothing was sent), refused,
 overtaken (a person did the opposite meanwhile), let go (opted out meanwhile), turned (the opposite
@@ -236,7 +237,7 @@ pub(super) struct Row<'h> {
     /// `seen`, `would-have`, `refused`, `overtaken`, `let-go`, `turned`, `kept`, `gone` or `forgotten`.
     ending: &'static str,
     /// The provider's words, if it refused.
-    refusal: Option<&'h str>,
+    reason: Option<&'h str>,
     /// Whether the power was cut after an unanswered shutdown.
     forced: bool,
     /// What was saved before a stop, or put back by a start.
@@ -247,17 +248,6 @@ pub(super) struct Row<'h> {
 
 impl<'h> Row<'h> {
     fn of(entry: &'h HistoryEntry) -> Self {
-        let (ending, refusal) = match &entry.ending {
-            Ending::Seen => ("seen", None),
-            Ending::WouldHave => ("would-have", None),
-            Ending::Refused(words) => ("refused", Some(words.as_str())),
-            Ending::Overtaken => ("overtaken", None),
-            Ending::LetGo => ("let-go", None),
-            Ending::Turned => ("turned", None),
-            Ending::Kept => ("kept", None),
-            Ending::Gone => ("gone", None),
-            Ending::Forgotten => ("forgotten", None),
-        };
         let after = |at: Timestamp| at.duration_since(entry.claimed_at).as_secs();
         Self {
             resource: &entry.reference,
@@ -272,8 +262,8 @@ impl<'h> Row<'h> {
             finished_at: entry.finished_at,
             accepted_after_seconds: entry.accepted_at.map(after),
             took_seconds: after(entry.finished_at),
-            ending,
-            refusal,
+            ending: entry.ending.name(),
+            reason: entry.reason.as_deref(),
             forced: entry.forced,
             saved: entry.saved.as_ref(),
             seen: entry.seen.as_ref(),
@@ -309,7 +299,7 @@ fn table(entries: &[HistoryEntry], zone: &TimeZone, style: Style) -> String {
             Cell::new(cause(entry)),
             Cell::new(row.accepted_after_seconds.map(seconds).unwrap_or_default()),
             Cell::new(seconds(row.took_seconds)),
-            Cell::new(&entry.ending),
+            Cell::new(entry.ended()),
             Cell::new(size(entry)),
         ]
     };
@@ -332,13 +322,15 @@ fn seconds(seconds: i64) -> String {
 
 /// What was saved or put back, and what was seen where that differs.
 fn size(entry: &HistoryEntry) -> String {
-    let done = match (entry.direction, &entry.ending) {
+    let done = match (entry.direction, entry.ending) {
         (Direction::Start, Ending::Seen) => "restored",
         (Direction::Start, Ending::Kept | Ending::Gone | Ending::Forgotten) => "not restored:",
         (
             Direction::Start,
-            Ending::WouldHave
-            | Ending::Refused(_)
+            Ending::AlreadyThere
+            | Ending::WouldHave
+            | Ending::Refused
+            | Ending::Stuck
             | Ending::Overtaken
             | Ending::LetGo
             | Ending::Turned,
@@ -400,7 +392,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
             .sized(saved, database("db-s-1vcpu-2gb", 2));
         let refused = start("16 06:00", "16 06:00")
             .of(DATABASE)
-            .ending(Ending::Refused("no capacity".to_owned()));
+            .refused("no capacity");
         let by_hand = HistoryEntry {
             cause: Cause::ByHand {
                 by: "ada".to_owned(),
@@ -564,7 +556,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
             "accepted_after_seconds": 0,
             "took_seconds": 120,
             "ending": "seen",
-            "refusal": null,
+            "reason": null,
             "forced": true,
             "saved": null,
             "seen": null
@@ -583,7 +575,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
             "accepted_after_seconds": 0,
             "took_seconds": 480,
             "ending": "seen",
-            "refusal": null,
+            "reason": null,
             "forced": false,
             "saved": {
               "kind": "database",
@@ -610,7 +602,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
             "accepted_after_seconds": 0,
             "took_seconds": 0,
             "ending": "refused",
-            "refusal": "no capacity",
+            "reason": "no capacity",
             "forced": false,
             "saved": null,
             "seen": null

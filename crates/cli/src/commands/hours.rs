@@ -10,11 +10,12 @@ use anyhow::bail;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser as _};
 use domain::{
     AccountName, ResourceRef, ScheduleName,
+    history::HistoryEntry,
     record::{INVENTORY_INTERVAL, Record},
 };
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use report::hours::{Collector, Grouping, Period, Prices, Report, Row};
-use store::{Finished, HistoryEntry, InForce, Store};
+use store::{Finished, InForce, Store};
 
 use super::Format;
 use crate::{
@@ -393,7 +394,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
             name: "gone".to_owned(),
             ..stop("18 19:00", "18 19:00")
                 .of("hz-eu/server/9")
-                .ending(store::Ending::WouldHave)
+                .ending(domain::record::Ending::WouldHave)
         };
         let entries: Vec<_> = pool.into_iter().chain([gone]).collect();
         remember(&store, record, &entries).await;

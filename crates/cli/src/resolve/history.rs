@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context as _;
 use domain::{
-    ResourceRef, ScheduleName, configuration::Configuration, left_behind::is_ghost, record::Record,
+    ResourceRef, ScheduleName, configuration::Configuration, history::HistoryEntry,
+    left_behind::is_ghost, record::Record,
 };
-use store::{Finished, HistoryEntry, HistoryPages, Store};
+use store::{Finished, HistoryPages, Store};
 
 use super::{
     named,

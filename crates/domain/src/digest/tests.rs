@@ -36,17 +36,15 @@ fn numbered(number: usize) -> Record {
 }
 
 /// The evening's edge ended like this so many seconds after its claim.
-fn ended(record: Record, ending: LastEnding, seconds: i64) -> Record {
-    let sent = !matches!(ending, LastEnding::AlreadyThere | LastEnding::WouldHave);
+fn ended(record: Record, ending: Ending, seconds: i64) -> Record {
+    let sent = !matches!(ending, Ending::AlreadyThere | Ending::WouldHave);
     let claimed_at = at("mon 19:00:05");
     let asked_at = sent.then_some(claimed_at);
     Record {
         last: Some(Last {
             key: key("mon 19:00"),
-            direction: crate::record::Direction::Stop,
             claimed_at,
             asked_at,
-            accepted_at: asked_at,
             finished_at: claimed_at + SignedDuration::from_secs(seconds),
             ending,
         }),
@@ -96,12 +94,12 @@ fn is_left_out(world: &World, record: Record) {
 #[test]
 fn each_record_counts_as_what_became_of_it() {
     let records = [
-        ended(numbered(1), LastEnding::Seen, 40),
-        ended(numbered(2), LastEnding::Seen, 480),
-        ended(numbered(3), LastEnding::AlreadyThere, 0),
-        ended(numbered(4), LastEnding::Refused, 2),
-        ended(numbered(5), LastEnding::Stuck, 900),
-        ended(numbered(6), LastEnding::Overtaken, 30),
+        ended(numbered(1), Ending::Seen, 40),
+        ended(numbered(2), Ending::Seen, 480),
+        ended(numbered(3), Ending::AlreadyThere, 0),
+        ended(numbered(4), Ending::Refused, 2),
+        ended(numbered(5), Ending::Stuck, 900),
+        ended(numbered(6), Ending::Overtaken, 30),
         under_way(numbered(7)),
         due(numbered(8)),
     ];
@@ -130,7 +128,7 @@ fn each_record_counts_as_what_became_of_it() {
 #[test]
 fn observing_says_what_would_have_been() {
     let world = world().following("office", |manner| manner.mode = Mode::Observe);
-    let mut record = ended(numbered(1), LastEnding::WouldHave, 0);
+    let mut record = ended(numbered(1), Ending::WouldHave, 0);
     record.handled.as_mut().unwrap().wish = Wish::Any;
     let digest = count(&world, &[record], "mon 19:01").unwrap();
     assert_eq!((digest.would, digest.asked), (1, 0));
@@ -144,7 +142,7 @@ fn observing_says_what_would_have_been() {
 
 #[test]
 fn a_record_whose_latest_edge_is_another_one_is_left_out() {
-    let seen = || ended(numbered(1), LastEnding::Seen, 40);
+    let seen = || ended(numbered(1), Ending::Seen, 40);
     assert!(count(&world(), &[seen()], "mon 19:10").is_some());
     let overriding = |target| world().overriding(target, Wish::Running, "mon 18:00", "mon 22:00");
     is_left_out(&overriding("do-main/droplet/1"), seen());
@@ -188,14 +186,14 @@ fn a_record_that_joined_to_follow_from_its_next_edge_on_is_left_out() {
     let adopted = numbered(1).having_handled("mon 19:00", STOPPED);
     is_left_out(&world(), adopted.clone());
     // What it keeps is of an edge before.
-    let mut earlier = ended(numbered(1), LastEnding::Seen, 40);
+    let mut earlier = ended(numbered(1), Ending::Seen, 40);
     earlier.last.as_mut().unwrap().key = key("mon 08:00");
     is_left_out(&world(), earlier);
 }
 
 #[test]
 fn a_configuration_that_wishes_something_else_makes_it_due_again() {
-    let mut seen = ended(numbered(1), LastEnding::Seen, 40);
+    let mut seen = ended(numbered(1), Ending::Seen, 40);
     seen.handled.as_mut().unwrap().wish = Wish::Running;
     let newer = world().in_generation(2);
     let digest = count(&newer, &[seen], "mon 19:10").unwrap();
@@ -244,13 +242,13 @@ fn the_longest_transition_ends_before_the_deadline() {
 /// What became of a record, one way or another.
 fn any_record(number: usize) -> impl Strategy<Value = Record> {
     let endings = vec![
-        LastEnding::Seen,
-        LastEnding::AlreadyThere,
-        LastEnding::WouldHave,
-        LastEnding::Refused,
-        LastEnding::Stuck,
-        LastEnding::Overtaken,
-        LastEnding::LetGo,
+        Ending::Seen,
+        Ending::AlreadyThere,
+        Ending::WouldHave,
+        Ending::Refused,
+        Ending::Stuck,
+        Ending::Overtaken,
+        Ending::LetGo,
     ];
     prop_oneof![
         (prop::sample::select(endings), 0..2000_i64).prop_map(move |(ending, seconds)| ended(

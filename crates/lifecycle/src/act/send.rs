@@ -103,7 +103,7 @@ impl Batch<'_> {
     async fn claim(
         &self,
         record: Record,
-        ended: Option<&store::HistoryEntry>,
+        ended: Option<&domain::history::HistoryEntry>,
     ) -> Result<Option<Record>, Error> {
         match self.context.store.commit(record, ended).await {
             Ok(record) => Ok(Some(record)),

@@ -5,7 +5,7 @@
 use domain::{
     AccountName, ResourceKind, ResourceRef, ScheduleName,
     digest::{Digest, Slowest},
-    record::{Cause, Direction},
+    record::{Cause, Direction, Ending},
     resource::SavedState,
     schedule::Wish,
 };
@@ -59,20 +59,6 @@ pub struct About<T> {
     /// What is particular to this kind of event.
     #[serde(flatten)]
     pub more: T,
-}
-
-/// How a transition ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Ending {
-    /// Its end state was seen.
-    Seen,
-    /// A person did the opposite meanwhile.
-    Overtaken,
-    /// The resource opted out meanwhile.
-    LetGo,
-    /// The resource is gone at the provider.
-    Gone,
 }
 
 /// What wanted a transition.

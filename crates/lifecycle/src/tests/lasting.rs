@@ -1,22 +1,20 @@
 //! What a record keeps of how its latest edge ended.
 
-use domain::record::{Last, LastEnding};
+use domain::record::Last;
 use provider::{ChangeError, Refusal};
 
 use super::*;
 use crate::transition::answer::apply;
 
 /// What the record of a stop or start at 19:00 keeps, ended at an instant.
-fn last(direction: Direction, ending: LastEnding, finished_at: &str) -> Last {
+fn last(ending: Ending, finished_at: &str) -> Last {
     Last {
         key: EdgeKey {
             instant: at("19:00"),
             rank: Rank::Schedule,
         },
-        direction,
         claimed_at: at("19:00"),
         asked_at: Some(at("19:00")),
-        accepted_at: Some(at("19:00:10")),
         finished_at: at(finished_at),
         ending,
     }
@@ -29,16 +27,16 @@ fn stopping() -> Case {
 #[test]
 fn a_transition_that_is_seen_leaves_its_edge_and_its_instants() {
     let record = stopping().off().at("19:00:40").records().record;
-    assert_eq!(record.last, Some(last(STOP, LastEnding::Seen, "19:00:40")));
+    assert_eq!(record.last, Some(last(Ending::Seen, "19:00:40")));
 }
 
 #[test]
 fn a_transition_that_is_not_seen_says_how_it_ended() {
     let overtaken = stopping().logged(ActionEffect::Start, "19:01");
     let cases = [
-        (overtaken.at("19:02"), LastEnding::Overtaken),
-        (stopping().untagged().at("19:10:15"), LastEnding::LetGo),
-        (stopping().observing().at("19:10:10"), LastEnding::Stuck),
+        (overtaken.at("19:02"), Ending::Overtaken),
+        (stopping().untagged().at("19:10:15"), Ending::LetGo),
+        (stopping().observing().at("19:10:10"), Ending::Stuck),
     ];
     for (case, ending) in cases {
         let kept = case.records().record.last.unwrap();
@@ -53,10 +51,7 @@ fn a_transition_that_is_not_seen_says_how_it_ended() {
         request_id: None,
     }));
     apply(&mut record, Cut::No, &refused, at("19:00:10"));
-    let expected = Last {
-        accepted_at: None,
-        ..last(STOP, LastEnding::Refused, "19:00:10")
-    };
+    let expected = last(Ending::Refused, "19:00:10");
     assert_eq!(record.last, Some(expected));
 }
 
@@ -65,7 +60,7 @@ fn what_is_stuck_and_then_seen_was_seen() {
     let stuck = stopping().observing().at("19:10:10").records().record;
     let case = stopping().record(|record| *record = stuck).off();
     let record = case.at("19:15").records().record;
-    assert_eq!(record.last, Some(last(STOP, LastEnding::Seen, "19:15")));
+    assert_eq!(record.last, Some(last(Ending::Seen, "19:15")));
 }
 
 #[test]
@@ -73,8 +68,7 @@ fn an_edge_for_which_nothing_is_sent_is_kept_without_a_request() {
     let nothing_sent = |ending| Last {
         claimed_at: at("19:00:30"),
         asked_at: None,
-        accepted_at: None,
-        ..last(STOP, ending, "19:00:30")
+        ..last(ending, "19:00:30")
     };
     // What was asked before, for another edge, does not count.
     let asked_before = || {
@@ -86,15 +80,15 @@ fn an_edge_for_which_nothing_is_sent_is_kept_without_a_request() {
     };
     let there = asked_before().off().settled(Power::Stopped);
     let record = there.writes(STOP).record;
-    assert_eq!(record.last, Some(nothing_sent(LastEnding::AlreadyThere)));
+    assert_eq!(record.last, Some(nothing_sent(Ending::AlreadyThere)));
     let record = asked_before().observing().writes(STOP).record;
-    assert_eq!(record.last, Some(nothing_sent(LastEnding::WouldHave)));
+    assert_eq!(record.last, Some(nothing_sent(Ending::WouldHave)));
 }
 
 #[test]
 fn a_turn_ends_the_edge_before_and_a_claim_after_rest_keeps_it() {
     let turned = stopping().overridden(RUNNING, "19:02", "22:00").at("19:03");
-    let expected = Some(last(STOP, LastEnding::Turned, "19:03"));
+    let expected = Some(last(Ending::Turned, "19:03"));
     assert_eq!(turned.clone().off().sends(START).record.last, expected);
     assert_eq!(turned.writes(START).record.last, expected);
 

@@ -22,8 +22,8 @@ use domain::{
     },
     decision::Rules,
     record::{
-        Ask, ByHand, Cause, Direction, EdgeKey, Forced, Handled, LOOK_AGE, Observed, Permit, Phase,
-        Rank, Record, Request, Transition, Writer,
+        Ask, ByHand, Cause, Direction, EdgeKey, Ending, Forced, Handled, LOOK_AGE, Observed,
+        Permit, Phase, Rank, Record, Request, Transition, Writer,
     },
     resource::{
         ActionEffect, ActionId, ActionState, AutoscaleBounds, Cluster, DatabaseSize, LoggedAction,
@@ -33,7 +33,6 @@ use domain::{
 };
 use jiff::{SignedDuration, Timestamp};
 use provider::Change;
-use store::Ending;
 
 use crate::{
     event::Event,

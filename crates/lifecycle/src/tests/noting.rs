@@ -45,7 +45,11 @@ fn asked(case: Case, direction: Direction) -> Record {
     case.asked(direction, "19:00", Ask::Open).record
 }
 
-fn noted(record: &Record, cut: Cut, answer: &Answered) -> (Record, Option<store::HistoryEntry>) {
+fn noted(
+    record: &Record,
+    cut: Cut,
+    answer: &Answered,
+) -> (Record, Option<domain::history::HistoryEntry>) {
     let mut record = record.clone();
     let ended = apply(&mut record, cut, answer, at("19:00:10"));
     (record, ended)
@@ -92,7 +96,8 @@ fn a_refused_stop_keeps_nothing_saved_if_nothing_can_have_shrunk_it() {
     assert_eq!((&record.saved, &record.request), (&None, &None));
     assert!(record.last_error.unwrap().contains("cannot shrink"));
     let ended = ended.unwrap();
-    assert!(matches!(ended.ending, Ending::Refused(_)));
+    assert_eq!(ended.ending, Ending::Refused);
+    assert!(ended.reason.unwrap().contains("cannot shrink"));
     assert_eq!(ended.saved, Some(pool_of(3)));
 }
 
@@ -260,7 +265,7 @@ fn a_cut_that_was_not_taken_is_intended_anew() {
 fn a_refused_cut_ends_the_stop_whose_shutdown_may_still_act() {
     let (record, ended) = noted(&cut(), Cut::Yes, &refused());
     assert!(matches!(record.phase, Phase::Refused { .. }));
-    assert!(matches!(ended.unwrap().ending, Ending::Refused(_)));
+    assert_eq!(ended.unwrap().ending, Ending::Refused);
     let request = record.request.unwrap();
     assert_eq!((request.forced, request.may_act()), (Forced::No, true));
 }

@@ -121,7 +121,7 @@ fn of_two_sizes_that_do_not_compare_the_seen_one_is_kept_and_the_other_goes_to_h
     let entry = send.history.unwrap();
     assert_eq!((&entry.ending, &entry.saved), (&Ending::Kept, &Some(other)));
     let transition = send.record.in_flight().unwrap();
-    let stop = store::HistoryEntry {
+    let stop = domain::history::HistoryEntry {
         claimed_at: transition.claimed_at,
         direction: transition.direction,
         ..entry.clone()

@@ -1,20 +1,14 @@
 //! Noting a provider's answer: only by the permit's writer, on whatever the record has become.
 
-use domain::record::{Ask, Direction, Forced, LastEnding, Phase, Record};
+use domain::{
+    history::HistoryEntry,
+    record::{Ask, Direction, Ending, Forced, Phase, Record},
+};
 use environment::in_words;
 use jiff::Timestamp;
 use provider::{Accepted, ChangeError};
-use store::{Ending, HistoryEntry};
 
-use crate::{
-    backoff,
-    event::Answer,
-    failure,
-    transition::{
-        ending::{history, last},
-        forcing::Cut,
-    },
-};
+use crate::{backoff, event::Answer, failure, transition::forcing::Cut};
 
 /// What the answer means for the one who asked.
 #[derive(Debug)]
@@ -131,14 +125,10 @@ fn note_refused_start(record: &mut Record, reason: String, now: Timestamp) {
 /// Ends a stop. What is saved goes only if nothing can have shrunk the resource.
 fn note_refusal(record: &mut Record, reason: String, now: Timestamp) -> Option<HistoryEntry> {
     let transition = record.in_flight()?.clone();
-    let ended = history(
-        record,
-        &transition,
-        Ending::Refused(reason.clone()),
-        None,
-        now,
-    );
-    let last = last(record, &transition, LastEnding::Refused, now);
+    let ended = HistoryEntry {
+        reason: Some(reason.clone()),
+        ..HistoryEntry::of(record, &transition, Ending::Refused, now)
+    };
     // An unanswered ask, or the accepted shutdown whose cut was refused.
     let may_act = record
         .request
@@ -152,7 +142,7 @@ fn note_refusal(record: &mut Record, reason: String, now: Timestamp) -> Option<H
         request.forced = Forced::No;
     }
     record.last_error = Some(reason.clone());
-    record.last = last;
+    record.last = ended.last(record);
     record.phase = Phase::Refused { transition, reason };
     Some(ended)
 }

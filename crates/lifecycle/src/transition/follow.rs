@@ -3,22 +3,19 @@
 use domain::{
     configuration::Mode,
     decision::{Decision, LeaveReason, due_at, judge, mode},
+    history::HistoryEntry,
     membership::Subject,
-    record::{
-        Ask, Cause, Direction, LOOK_AGE, Last, LastEnding, Phase, Record, Transition, deadline,
-    },
+    record::{Ask, Cause, Direction, Ending, LOOK_AGE, Phase, Record, Transition, deadline},
     resource::{ActionState, Resource},
     schedule::Wish,
 };
 use jiff::{SignedDuration, Timestamp};
-use store::{Ending, HistoryEntry};
 
 use crate::{
     backoff,
     event::Event,
     transition::{
         answer::note_accepted,
-        ending::{history, last},
         forcing::may_be_forced,
         log::{last_power_action, log_since, opposes, our_action},
         step::{Seen, Setting, Write, manner, observation, shows_the_same},
@@ -122,22 +119,17 @@ pub(crate) fn missing(record: &Record, setting: Setting<'_>) -> Follow {
         Phase::InFlight { transition }
         | Phase::Stuck { transition, .. }
         | Phase::Refused { transition, .. } => {
-            Some(history(record, transition, Ending::Gone, None, now))
+            Some(HistoryEntry::of(record, transition, Ending::Gone, now))
         }
         // What was owed is known from history, though no transition is under way.
         Phase::Settled { .. } if record.saved.is_some() => {
-            let owed = Transition {
-                direction: Direction::Start,
-                claimed_at: now,
-                cause: Cause::Schedule,
-                schedule: record.schedule.clone(),
-            };
-            Some(history(record, &owed, Ending::Gone, None, now))
+            let cause = Cause::Schedule;
+            Some(HistoryEntry::unasked(record, cause, Ending::Gone, now))
         }
         Phase::Settled { .. } | Phase::Gone { .. } => None,
     };
-    if let Phase::InFlight { transition } | Phase::Stuck { transition, .. } = &record.phase {
-        next.last = last(record, transition, LastEnding::Gone, now);
+    if matches!(record.phase, Phase::InFlight { .. } | Phase::Stuck { .. }) {
+        next.last = ended.as_ref().and_then(|ended| ended.last(record));
     }
     next.phase = Phase::Gone { since: now };
     next.drop_request();
@@ -277,13 +269,7 @@ impl Follower<'_> {
     fn settle(&self) -> Follow {
         let now = self.setting.now;
         let direction = self.transition.direction;
-        let ended = history(
-            self.record,
-            self.transition,
-            Ending::Seen,
-            Some(self.seen.resource),
-            now,
-        );
+        let ended = self.ended(Ending::Seen);
         let saved = self.record.saved.as_ref();
         let saved = saved.filter(|_| direction == Direction::Start);
         let seen = self.seen.resource.size.to_save();
@@ -299,7 +285,7 @@ impl Follower<'_> {
             lost_storage,
         };
         let mut record = self.with_observation();
-        record.last = self.last(LastEnding::Seen);
+        record.last = ended.last(self.record);
         record.phase = Phase::Settled {
             at: direction.end(),
         };
@@ -322,25 +308,13 @@ impl Follower<'_> {
 
     /// Ends the transition where the resource stands. What was asked, and what is saved, stays.
     fn end(&self, ending: Ending, event: Event) -> Follow {
-        let let_go = ending == Ending::LetGo;
-        let last = self.last(if let_go {
-            LastEnding::LetGo
-        } else {
-            LastEnding::Overtaken
-        });
-        let ended = history(
-            self.record,
-            self.transition,
-            ending,
-            Some(self.seen.resource),
-            self.setting.now,
-        );
+        let ended = self.ended(ending);
         let mut record = self.with_observation();
-        record.last = last;
+        record.last = ended.last(self.record);
         record.phase = Phase::Settled {
             at: target::standing(self.seen.resource, &record).unwrap_or(self.seen.resource.power),
         };
-        if let_go {
+        if ending == Ending::LetGo {
             record.drop_request();
         }
         self.write(record, Some(ended), vec![event])
@@ -348,7 +322,7 @@ impl Follower<'_> {
 
     fn stuck(&self, mut record: Record, reason: String) -> Follow {
         record.last_error = Some(reason.clone());
-        record.last = self.last(LastEnding::Stuck);
+        record.last = self.ended(Ending::Stuck).last(self.record);
         record.phase = Phase::Stuck {
             transition: self.transition.clone(),
             since: self.setting.now,
@@ -366,8 +340,11 @@ impl Follower<'_> {
         self.transition.cause.clone()
     }
 
-    fn last(&self, ending: LastEnding) -> Option<Last> {
-        last(self.record, self.transition, ending, self.setting.now)
+    fn ended(&self, ending: Ending) -> HistoryEntry {
+        HistoryEntry {
+            seen: self.seen.resource.size.to_save(),
+            ..HistoryEntry::of(self.record, self.transition, ending, self.setting.now)
+        }
     }
 
     /// At the end, but too early to settle: reported when the look is the first to show it.

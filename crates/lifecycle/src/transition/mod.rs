@@ -2,7 +2,6 @@
 //! functions, so that each guard has a test.
 
 pub(crate) mod answer;
-mod ending;
 pub(crate) mod follow;
 mod forcing;
 pub(crate) mod log;

@@ -6,23 +6,22 @@ use domain::{
     ResourceId, ResourceKind,
     configuration::{Manner, Mode},
     decision::{Decision, Due, LeaveReason, due_at, judge, mode},
+    history::HistoryEntry,
     membership::Subject,
     record::{
-        Ask, Cause, Direction, Forced, LOOK_AGE, Last, LastEnding, PERMIT, Permit, Phase, Record,
-        Request, Transition,
+        Ask, Cause, Direction, Ending, Forced, LOOK_AGE, PERMIT, Permit, Phase, Record, Request,
+        Transition,
     },
     resource::{AutoscaleBounds, Power, SavedState, Size},
     schedule::Wish,
 };
 use jiff::Timestamp;
 use provider::Change;
-use store::{Ending, HistoryEntry};
 
 use crate::{
     event::Event,
     transition::{
         answer::note_accepted,
-        ending::{history, last, request_of},
         forcing::{Cut, may_be_forced},
         log::{last_power_action, log_since, opposes, our_action},
         step::{Seen, Send, Setting, Step, Write, manner},
@@ -132,13 +131,7 @@ impl Planner<'_> {
         if self.busy().is_some() || due.mode == Mode::Observe {
             return Step::Leave;
         }
-        let ended = history(
-            self.record,
-            old,
-            Ending::Turned,
-            Some(self.seen.resource),
-            self.setting.now,
-        );
+        let ended = self.ended(old, Ending::Turned);
         let quiet_at = if self.has_acted(old) {
             None
         } else {
@@ -155,7 +148,7 @@ impl Planner<'_> {
     /// Whether the transition that is turned has come to its own end: its only request was accepted,
     /// and this look shows what that led to. Nothing of it can act any more.
     fn has_acted(&self, old: &Transition) -> bool {
-        let Some(request) = request_of(self.record, old) else {
+        let Some(request) = self.record.request_towards(old.direction) else {
             return false;
         };
         let accepted = matches!(request.ask, Ask::Accepted { .. });
@@ -215,15 +208,9 @@ impl Planner<'_> {
         let Some(transition) = self.record.in_flight() else {
             return Step::Leave;
         };
-        let ended = history(
-            self.record,
-            transition,
-            Ending::Overtaken,
-            Some(self.seen.resource),
-            self.setting.now,
-        );
+        let ended = self.ended(transition, Ending::Overtaken);
         let mut record = self.record.clone();
-        record.last = last(&record, transition, LastEnding::Overtaken, self.setting.now);
+        record.last = ended.last(&record);
         record.phase = Phase::Settled {
             at: self.seen.resource.power,
         };
@@ -246,13 +233,7 @@ impl Planner<'_> {
                 });
                 if kept.is_some() {
                     // A person's larger size stays; what was saved goes to history.
-                    ended = Some(history(
-                        &record,
-                        &self.transition(due),
-                        Ending::Kept,
-                        Some(self.seen.resource),
-                        self.setting.now,
-                    ));
+                    ended = Some(self.unasked(due, &record, Ending::Kept));
                 }
                 record.saved = None;
                 record.used = false;
@@ -266,7 +247,9 @@ impl Planner<'_> {
         record.phase = Phase::Settled { at };
         record.drop_request();
         record.used &= record.saved.is_some();
-        record.last = self.last(&record, due, LastEnding::AlreadyThere);
+        record.last = self
+            .unasked(due, &record, Ending::AlreadyThere)
+            .last(&record);
         let direction = self.direction;
         self.write(
             record,
@@ -278,7 +261,8 @@ impl Planner<'_> {
     /// Already at the new end while an opposite request may still act: wait it out, ask nothing.
     fn watch_out(&self, due: &Due, until: Timestamp, ended: Option<HistoryEntry>) -> Step {
         let mut record = self.record.clone();
-        record.last = self.turned().or(record.last);
+        let turned = ended.as_ref().and_then(|ended| ended.last(&record));
+        record.last = turned.or(record.last);
         record.used = self.record.may_have_shrunk();
         record.phase = Phase::InFlight {
             transition: self.transition(due),
@@ -306,15 +290,9 @@ impl Planner<'_> {
         // Nothing was done about the wish: acting begins with it as soon as it is allowed.
         handled.wish = Wish::Any;
         record.handled = Some(handled);
-        record.last = self.last(&record, due, LastEnding::WouldHave);
+        let ended = self.unasked(due, &record, Ending::WouldHave);
+        record.last = ended.last(&record);
         let direction = self.direction;
-        let ended = history(
-            &record,
-            &self.transition(due),
-            Ending::WouldHave,
-            Some(self.seen.resource),
-            self.setting.now,
-        );
         let request = change.to_string();
         let saved = match direction {
             Direction::Stop => self.seen.resource.size.to_save(),
@@ -334,7 +312,8 @@ impl Planner<'_> {
             return self.no_plan();
         };
         let mut record = self.record.clone();
-        record.last = self.turned().or(record.last);
+        let turned = ended.as_ref().and_then(|ended| ended.last(&record));
+        record.last = turned.or(record.last);
         record.used = self.record.may_have_shrunk();
         let (replaced, events) = self.save_before_shrink(&mut record);
         record.phase = Phase::InFlight {
@@ -455,22 +434,23 @@ impl Planner<'_> {
             .filter(|&quiet_at| quiet_at > self.setting.now)
     }
 
-    /// What an edge comes to that ends at once. An earlier request in the same direction is not
-    /// its own.
-    fn last(&self, record: &Record, due: &Due, ending: LastEnding) -> Option<Last> {
-        let ended = last(record, &self.transition(due), ending, self.setting.now)?;
-        Some(Last {
-            asked_at: None,
-            accepted_at: None,
-            ..ended
-        })
+    /// How a transition of the record ends now.
+    fn ended(&self, transition: &Transition, ending: Ending) -> HistoryEntry {
+        HistoryEntry {
+            seen: self.seen.resource.size.to_save(),
+            ..HistoryEntry::of(self.record, transition, ending, self.setting.now)
+        }
     }
 
-    /// The end of the transition in the other direction, if one is under way.
-    fn turned(&self) -> Option<Last> {
-        let old = self.record.in_flight()?;
-        let turned = old.direction != self.direction;
-        turned.then(|| last(self.record, old, LastEnding::Turned, self.setting.now))?
+    /// What an edge comes to that ends at once. An earlier request in the same direction is not
+    /// its own.
+    fn unasked(&self, due: &Due, record: &Record, ending: Ending) -> HistoryEntry {
+        HistoryEntry {
+            direction: self.direction,
+            schedule: due.handled.schedule.clone(),
+            seen: self.seen.resource.size.to_save(),
+            ..HistoryEntry::unasked(record, due.cause.clone(), ending, self.setting.now)
+        }
     }
 
     fn transition(&self, due: &Due) -> Transition {
@@ -640,15 +620,11 @@ impl Planner<'_> {
     /// The saved state as the start that will not put it back. The stop now claimed writes an
     /// entry of its own.
     fn not_put_back(&self) -> HistoryEntry {
-        let now = self.setting.now;
-        let never = Transition {
-            direction: Direction::Start,
-            claimed_at: now,
-            cause: Cause::Schedule,
-            schedule: self.record.schedule.clone(),
-        };
-        let seen = Some(self.seen.resource);
-        history(self.record, &never, Ending::Kept, seen, now)
+        let (cause, now) = (Cause::Schedule, self.setting.now);
+        HistoryEntry {
+            seen: self.seen.resource.size.to_save(),
+            ..HistoryEntry::unasked(self.record, cause, Ending::Kept, now)
+        }
     }
 
     fn dated(&self, mut record: Record) -> Record {

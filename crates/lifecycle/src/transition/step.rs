@@ -3,12 +3,12 @@
 use domain::{
     configuration::Manner,
     decision::{Rules, Verdict},
+    history::HistoryEntry,
     record::{Observed, Record, Writer},
     resource::{LoggedAction, Resource, SavedState},
 };
 use jiff::Timestamp;
 use provider::Change;
-use store::HistoryEntry;
 
 use crate::{
     event::Event,

@@ -26,14 +26,15 @@ use std::collections::BTreeMap;
 use domain::{
     ScheduleName,
     configuration::Rule,
-    record::{Direction, Phase, Record},
+    history::HistoryEntry,
+    record::{Direction, Ending, Phase, Record},
     resource::{Power, SavedState},
     schedule::Wish,
 };
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
-use store::{Ending, HISTORY_DAYS, HistoryEntry};
+use store::HISTORY_DAYS;
 
 pub use money::{Money, saved};
 pub use prices::Prices;
@@ -208,7 +209,9 @@ impl Walk<'_> {
             (
                 Direction::Start,
                 Ending::Seen
-                | Ending::Refused(_)
+                | Ending::AlreadyThere
+                | Ending::Refused
+                | Ending::Stuck
                 | Ending::Overtaken
                 | Ending::LetGo
                 | Ending::Turned,
@@ -230,7 +233,9 @@ impl Walk<'_> {
             }
             (
                 Direction::Stop,
-                Ending::Refused(_)
+                Ending::AlreadyThere
+                | Ending::Refused
+                | Ending::Stuck
                 | Ending::Overtaken
                 | Ending::LetGo
                 | Ending::Turned

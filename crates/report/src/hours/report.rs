@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{
     AccountName, ResourceRef, ScheduleName,
+    history::HistoryEntry,
     record::{Phase, Record},
 };
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
-use store::HistoryEntry;
 
 use super::{
     Kind, Known, Money, Period, Prices, Schedules, Stretch, known_since, saved, stretches,

@@ -10,7 +10,6 @@ use domain::{
     resource::{Power, SavedState},
 };
 use jiff::Timestamp;
-use store::{Ending, HistoryEntry};
 
 use super::{Kind, Period, Schedules, Stretch};
 use testing::history::*;

@@ -5,15 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::{
     ResourceRef, ScheduleName,
     configuration::{Account, Configuration, Generation, Manner, Mode, Provider, Rule, Settings},
+    history::HistoryEntry,
     record::{
-        Ask, Cause, Direction, EdgeKey, Forced, Handled, Observed, Permit, Phase, Rank, Record,
-        Request, Transition, Writer,
+        Ask, Cause, Direction, EdgeKey, Ending, Forced, Handled, Observed, Permit, Phase, Rank,
+        Record, Request, Transition, Writer,
     },
     resource::{ActionId, AutoscaleBounds, Cluster, Power, Resource, SavedState, Size},
     schedule::{Definition, PeriodDefinition, Schedule, Wish},
 };
 use jiff::Timestamp;
-use store::{Ending, Finished, HistoryEntry, Store};
+use store::{Finished, Store};
 
 pub(crate) fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
@@ -167,6 +168,7 @@ pub(crate) fn ended(reference: &ResourceRef, number: i32) -> HistoryEntry {
         accepted_at: None,
         finished_at: claimed_at + jiff::SignedDuration::from_secs(90),
         ending: Ending::Seen,
+        reason: None,
         forced: true,
         saved: None,
         seen: None,

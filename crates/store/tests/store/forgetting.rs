@@ -1,10 +1,10 @@
 //! A person has a record deleted.
 
 use domain::{
-    record::{Cause, Record},
+    record::{Cause, Ending, Record},
     resource::SavedState,
 };
-use store::{Ending, StoreError};
+use store::StoreError;
 
 use crate::{
     fixtures::{history, monday, pool_in_flight},

@@ -6,12 +6,13 @@ use std::{collections::HashMap, fs, path::PathBuf};
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{
     configuration::{Account, Generation, Override, Settings, Target},
-    record::{Direction, EdgeKey, Last, LastEnding, Phase, Rank, Record, Revision},
+    history::HistoryEntry,
+    record::{Direction, EdgeKey, Ending, Last, Phase, Rank, Record, Revision},
     schedule::Wish,
 };
 use serde_json::Value;
 use store::{
-    AccountState, Digested, Head, HistoryEntry, LogEntry, Rate,
+    AccountState, Digested, Head, LogEntry, Rate,
     item::{self, AccountPart, ConfigurationItem, ConfigurationPart, HeadItem, Item, Stored as _},
 };
 
@@ -103,12 +104,10 @@ fn refused() -> Record {
                 instant: at("2026-06-15T19:00:00Z"),
                 rank: Rank::Schedule,
             },
-            direction: Direction::Stop,
             claimed_at: at("2026-06-15T19:00:01.5Z"),
             asked_at: Some(at("2026-06-15T19:00:01.5Z")),
-            accepted_at: None,
             finished_at: at("2026-06-15T19:00:02Z"),
-            ending: LastEnding::Refused,
+            ending: Ending::Refused,
         }),
         ..server(1)
     }

@@ -3,11 +3,12 @@ use std::collections::BTreeSet;
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{
     ResourceRef, ScheduleName,
-    record::{Direction, Record},
+    history::HistoryEntry,
+    record::{Direction, Ending, Record},
 };
 use jiff::{SignedDuration, Timestamp};
 use store::{
-    Ending, Finished, HistoryEntry, HistoryPage, HistoryPages, StoreError,
+    Finished, HistoryPage, HistoryPages, StoreError,
     item::{self, FORMAT, Stored as _},
 };
 

@@ -5,13 +5,13 @@ use domain::{
     AccountName, ResourceRef,
     configuration::{Account, Configuration, Generation, Override, Target},
     decision::due_at,
-    record::Record,
+    record::{Ending, Record},
     resource::SavedState,
     schedule::Wish,
 };
 use jiff::SignedDuration;
 use store::{
-    Ending, Store, StoreError,
+    Store, StoreError,
     item::{FORMAT, Stored as _},
 };
 

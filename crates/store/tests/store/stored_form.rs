@@ -11,9 +11,10 @@ use domain::{
     configuration::{
         Account, Configuration, Datacenter, Generation, Mode, Override, Settings, Target,
     },
+    history::HistoryEntry,
     record::{
-        Ask, ByHand, Cause, Direction, EdgeKey, Forced, Handled, Last, LastEnding, Permit, Phase,
-        Rank, Record, Request, Revision, Writer,
+        Ask, ByHand, Cause, Direction, EdgeKey, Ending, Forced, Handled, Last, Permit, Phase, Rank,
+        Record, Request, Revision, Writer,
     },
     resource::SavedState,
     schedule::Wish,
@@ -22,7 +23,7 @@ use insta::assert_snapshot;
 use jiff::SignedDuration;
 use serde_json::Value;
 use store::{
-    AccountState, Digested, Ending, Head, HistoryEntry, ListCost, LogEntry, Rate, StoreError,
+    AccountState, Digested, Head, ListCost, LogEntry, Rate, StoreError,
     item::{self, AccountPart, ConfigurationItem, ConfigurationPart, HeadItem, Item, Stored as _},
 };
 
@@ -242,12 +243,10 @@ fn the_form_of_a_refused_record() {
                 instant: monday(),
                 rank: Rank::Schedule,
             },
-            direction: Direction::Start,
             claimed_at: at("2026-06-15T19:00:01.5Z"),
             asked_at: Some(at("2026-06-15T19:00:01.5Z")),
-            accepted_at: None,
             finished_at: at("2026-06-15T19:00:02Z"),
-            ending: LastEnding::Refused,
+            ending: Ending::Refused,
         }),
         request: Some(Request {
             direction: Direction::Start,
@@ -270,7 +269,6 @@ fn the_form_of_a_refused_record() {
       "last": {
         "asked_at": "2026-06-15T19:00:01.5Z",
         "claimed_at": "2026-06-15T19:00:01.5Z",
-        "direction": "start",
         "ending": "refused",
         "finished_at": "2026-06-15T19:00:02Z",
         "key": {
@@ -439,7 +437,8 @@ fn the_form_of_a_gone_record() {
 #[test]
 fn the_form_of_a_finished_transition() {
     let entry = HistoryEntry {
-        ending: Ending::Refused("no".to_owned()),
+        ending: Ending::Refused,
+        reason: Some("no".to_owned()),
         schedule: Some(office_hours_name()),
         accepted_at: Some(monday()),
         saved: Some(SavedState::Machine {
@@ -460,14 +459,13 @@ fn the_form_of_a_finished_transition() {
       },
       "claimed_at": "2026-06-15T07:00:00Z",
       "direction": "stop",
-      "ending": {
-        "refused": "no"
-      },
+      "ending": "refused",
       "expires_at": 1789282890,
       "finished_at": "2026-06-15T07:01:30Z",
       "forced": true,
       "format": 1,
       "name": "web",
+      "reason": "no",
       "reference": "hz-eu/server/1",
       "saved": {
         "kind": "machine",
@@ -483,7 +481,10 @@ fn the_form_of_a_finished_transition() {
 fn the_forms_of_the_endings() {
     let endings = [
         Ending::Seen,
+        Ending::AlreadyThere,
         Ending::WouldHave,
+        Ending::Refused,
+        Ending::Stuck,
         Ending::Overtaken,
         Ending::LetGo,
         Ending::Turned,
@@ -497,9 +498,10 @@ fn the_forms_of_the_endings() {
             ..ended(&reference("hz-eu/server/1"), 0)
         };
         let item = entry.to_item().unwrap();
-        item["ending"].as_s().unwrap().clone()
+        assert_eq!(item["ending"].as_s().unwrap(), ending.name());
+        ending.name()
     });
-    assert_snapshot!(stored.join(" "), @"seen would-have overtaken let-go turned kept gone forgotten");
+    assert_snapshot!(stored.join(" "), @"seen already-there would-have refused stuck overtaken let-go turned kept gone forgotten");
 }
 
 #[test]

@@ -3,10 +3,10 @@
 use std::slice;
 
 use domain::{
-    record::{Direction, Observed, Phase},
+    history::HistoryEntry,
+    record::{Direction, Ending, Observed, Phase},
     resource::Power,
 };
-use store::Ending;
 
 use super::*;
 use crate::hours::{Known, known_since, stretches};
@@ -44,7 +44,7 @@ fn a_stop_counts_from_its_end_to_the_claim_of_the_next_start() {
 #[test]
 fn a_stop_whose_end_was_not_seen_counts_for_nothing() {
     for ending in [
-        Ending::Refused("no".to_owned()),
+        Ending::Refused,
         Ending::Overtaken,
         Ending::LetGo,
         Ending::Turned,
@@ -59,7 +59,7 @@ fn a_stop_whose_end_was_not_seen_counts_for_nothing() {
 fn any_start_that_was_asked_for_ends_what_counts() {
     for ending in [
         Ending::Seen,
-        Ending::Refused("no".to_owned()),
+        Ending::Refused,
         Ending::Overtaken,
         Ending::LetGo,
         Ending::Turned,
@@ -100,7 +100,7 @@ fn a_second_stop_without_a_start_shows_that_somebody_started_it() {
         ],
     );
     // One that was refused shows it as well.
-    let refused = stop("16 19:00", "16 19:01").ending(Ending::Refused("no".to_owned()));
+    let refused = stop("16 19:00", "16 19:01").ending(Ending::Refused);
     check(
         &[stop("15 19:00", "15 19:02"), refused],
         &["unclear 15 19:02 to 16 19:00"],

@@ -2,7 +2,8 @@
 
 use domain::{
     configuration::Generation,
-    record::{EdgeKey, Handled, Rank, Transition},
+    history::HistoryEntry,
+    record::{EdgeKey, Ending, Handled, Rank, Transition},
     schedule::Wish,
 };
 use jiff::{SignedDuration, ToSpan as _};
@@ -27,7 +28,7 @@ fn ending() -> impl Strategy<Value = Ending> {
         Ending::Seen,
         Ending::Seen,
         Ending::WouldHave,
-        Ending::Refused("no".to_owned()),
+        Ending::Refused,
         Ending::Overtaken,
         Ending::LetGo,
         Ending::Turned,

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::hours::{Collector, Grouping, Prices, Report};
+use domain::history::HistoryEntry;
 
 const WEB: &str = "hz-eu/server/1";
 const POOL: &str = "do-main/node-pool/c/p";

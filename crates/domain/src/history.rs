@@ -1,0 +1,121 @@
+//! What stops and starts came to, as history keeps it.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    record::{Ask, Cause, Direction, Ending, Forced, Last, Record, Transition},
+    reference::{ResourceRef, ScheduleName},
+    resource::SavedState,
+};
+
+/// One finished transition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HistoryEntry {
+    /// Which resource.
+    pub reference: ResourceRef,
+    /// Its name then.
+    pub name: String,
+    /// Stop or start.
+    pub direction: Direction,
+    /// What asked for it.
+    pub cause: Cause,
+    /// The schedule followed then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<ScheduleName>,
+    /// When it was claimed.
+    pub claimed_at: Timestamp,
+    /// When the request was permitted; absent if none was needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_at: Option<Timestamp>,
+    /// When the provider's acceptance was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted_at: Option<Timestamp>,
+    /// When it ended.
+    pub finished_at: Timestamp,
+    /// How it ended.
+    pub ending: Ending,
+    /// Why, in the provider's words, if it refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Whether the power was cut after an unanswered shutdown.
+    pub forced: bool,
+    /// The saved state at the end, or what was put back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saved: Option<SavedState>,
+    /// What was seen at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<SavedState>,
+}
+
+impl HistoryEntry {
+    /// A transition of a record that ends now, with the record's request in its direction.
+    #[must_use]
+    pub fn of(record: &Record, transition: &Transition, ending: Ending, now: Timestamp) -> Self {
+        let request = record.request_towards(transition.direction);
+        Self {
+            asked_at: request.map(|request| request.asked_at),
+            accepted_at: request.and_then(|request| match request.ask {
+                Ask::Accepted { at, .. } => Some(at),
+                Ask::Open | Ask::Failed { .. } => None,
+            }),
+            forced: request.is_some_and(|request| request.forced == Forced::Accepted),
+            claimed_at: transition.claimed_at,
+            direction: transition.direction,
+            schedule: transition.schedule.clone(),
+            ..Self::unasked(record, transition.cause.clone(), ending, now)
+        }
+    }
+
+    /// A start that will never be asked for: it names the saved state that is not put back.
+    #[must_use]
+    pub fn unasked(record: &Record, cause: Cause, ending: Ending, now: Timestamp) -> Self {
+        Self {
+            reference: record.reference.clone(),
+            name: record.name.clone(),
+            direction: Direction::Start,
+            cause,
+            schedule: record.schedule.clone(),
+            claimed_at: now,
+            asked_at: None,
+            accepted_at: None,
+            finished_at: now,
+            ending,
+            reason: None,
+            forced: false,
+            saved: record.saved.clone(),
+            seen: None,
+        }
+    }
+
+    /// The transition's identity within its resource.
+    #[must_use]
+    pub fn transition_key(&self) -> String {
+        format!(
+            "{:020}#{}",
+            self.claimed_at.as_millisecond(),
+            self.direction
+        )
+    }
+
+    /// What the record keeps of it; none for a transition that no edge has led to.
+    #[must_use]
+    pub fn last(&self, record: &Record) -> Option<Last> {
+        Some(Last {
+            key: record.handled.as_ref()?.key,
+            claimed_at: self.claimed_at,
+            asked_at: self.asked_at,
+            finished_at: self.finished_at,
+            ending: self.ending,
+        })
+    }
+
+    /// How it ended, and why, for people.
+    #[must_use]
+    pub fn ended(&self) -> String {
+        match &self.reason {
+            Some(reason) => format!("{}: {reason}", self.ending),
+            None => self.ending.to_string(),
+        }
+    }
+}
