@@ -209,7 +209,7 @@ fn poll_status_with_nothing_due_ends_after_few_requests_and_asks_no_cloud() {
             providers: &providers,
             clock: &clock,
             writer: &writer,
-            tell: &|_: &lifecycle::Outcome| (),
+            listener: &|_: &lifecycle::Outcome| (),
         };
         for (temperature, most) in [("cold", 5), ("warm", 3)] {
             let event = serde_json::from_value(timer()).unwrap();

@@ -45,7 +45,7 @@ async fn tick(world: &World, store: &Store, writer: &str, at: Timestamp) -> Repo
         providers: &providers,
         clock: &clock,
         writer: &writer,
-        tell: &|_: &lifecycle::Outcome| (),
+        listener: &|_: &lifecycle::Outcome| (),
     };
     let timer = json!({
         "version": "0", "id": "1", "detail-type": "Scheduled Event", "source": "aws.events",

@@ -325,7 +325,7 @@ fn an_inventory_that_is_not_written_in_time_goes_on_with_the_next_tick_and_holds
             providers: &providers,
             clock: &clock,
             writer: &writer,
-            tell: &|_: &lifecycle::Outcome| (),
+            listener: &|_: &lifecycle::Outcome| (),
         };
         let mut recorded = Vec::new();
         for minute in 1..=4 {

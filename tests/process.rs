@@ -107,7 +107,7 @@ impl Process {
             providers: &self.providers,
             clock: &clock,
             writer: &writer,
-            tell: &tell,
+            listener: &tell,
         })
         .await
     }

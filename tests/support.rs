@@ -37,7 +37,7 @@ use serde_json::{Value, json};
 use store::{Finished, Store, Tables};
 use tokio::sync::mpsc;
 
-use crate::telling::{check_notice, schemas};
+use crate::telling::{check_bus_event, schemas};
 
 /// Both accounts of the small fleets; each test adds what they hold.
 pub(crate) const ACCOUNTS: &str = r#"
@@ -277,7 +277,7 @@ impl World {
         while let Ok(news) = self.news.try_recv() {
             match news {
                 News::Outcome(outcome) => {
-                    check_notice(&self.schemas, &outcome);
+                    check_bus_event(&self.schemas, &outcome);
                     self.heard.push(outcome);
                 }
                 News::Digest(digest) => self.digests.push(digest),

@@ -16,13 +16,13 @@ use domain::{
     record::{Direction, Writer},
 };
 use environment::{
-    BusEvent, Clock, EventBus, Invoke, InvokeError, Metrics, Publish, SteppedClock,
+    BusEvent, Clock, EventBus, Invoke, InvokeError, Metric, Metrics, Publish, SteppedClock,
     aws::local_config, bus, bus::BusName,
 };
 use jsonschema::Validator;
 use lifecycle::{
-    Access, Context, Outcome, Providers, Report, Tell,
-    report::{bus_event::Notice, health::Census, telling},
+    Access, Context, Listener, Outcome, Providers, Report,
+    report::{bus_event, health::Health, publishing},
 };
 use provider::Endpoints;
 use serde_json::{Value, json};
@@ -52,12 +52,12 @@ pub(crate) fn schemas() -> BTreeMap<String, Validator> {
 
 /// Fails if what is told of an outcome has not the shape that its schema promises.
 #[track_caller]
-pub(crate) fn check_notice(schemas: &BTreeMap<String, Validator>, outcome: &Outcome) {
-    let Some(notice) = Notice::of("offhours", outcome) else {
+pub(crate) fn check_bus_event(schemas: &BTreeMap<String, Validator>, outcome: &Outcome) {
+    let Some(event) = bus_event::of_outcome("offhours", outcome) else {
         return;
     };
-    let detail = serde_json::to_value(&notice).unwrap();
-    if let Err(error) = schemas[notice.detail_type()].validate(&detail) {
+    let detail = serde_json::from_str(&event.detail).unwrap();
+    if let Err(error) = schemas[event.detail_type].validate(&detail) {
         panic!("{detail:#} at {}: {error}", error.instance_path());
     }
 }
@@ -141,11 +141,11 @@ fn every_kind_of_event_has_the_shape_of_its_schema() {
     run(async {
         let schemas = schemas();
         let kept = Kept::default();
-        let ((), _) = telling(&kept, "offhours", async |tell: &dyn Tell| {
+        let ((), _) = publishing(&kept, "offhours", async |listener: &dyn Listener| {
             for outcome in outcomes() {
-                tell.happened(&outcome);
+                listener.happened(&outcome);
             }
-            tell.edge_completed(&digest());
+            listener.edge_completed(&digest());
         })
         .await;
         let mut sent: Vec<_> = schemas.keys().cloned().collect();
@@ -189,17 +189,18 @@ fn check_metrics(metrics: &Metrics) -> Value {
 fn what_is_counted_has_the_form_that_cloudwatch_reads() {
     run(async {
         let account = "do-main".parse().unwrap();
-        let ((), metrics) = telling(&Kept::default(), "offhours", async |tell: &dyn Tell| {
-            let census = Census {
-                stuck: 3,
-                ..Census::default()
-            };
-            tell.counted(&account, census);
-            tell.counted(&account, Census::default());
-            for outcome in outcomes() {
-                tell.happened(&outcome);
-            }
-        })
+        let ((), metrics) = publishing(
+            &Kept::default(),
+            "offhours",
+            async |listener: &dyn Listener| {
+                let stuck = Health::from_iter([Metric::Stuck; 3]);
+                listener.counted(&account, &stuck);
+                listener.counted(&account, &Health::default());
+                for outcome in outcomes() {
+                    listener.happened(&outcome);
+                }
+            },
+        )
         .await;
         let line = check_metrics(&metrics);
         assert_eq!(line["Seen"], 1);
@@ -213,9 +214,9 @@ fn what_is_counted_has_the_form_that_cloudwatch_reads() {
 fn what_somebody_only_asks_about_is_no_event_and_no_metric() {
     run(async {
         let kept = Kept::default();
-        let ((), metrics) = telling(&kept, "offhours", async |tell: &dyn Tell| {
+        let ((), metrics) = publishing(&kept, "offhours", async |listener: &dyn Listener| {
             for outcome in outcomes() {
-                tell.answered(&outcome);
+                listener.answered(&outcome);
             }
         })
         .await;
@@ -228,8 +229,8 @@ fn what_somebody_only_asks_about_is_no_event_and_no_metric() {
 fn what_was_told_before_the_work_failed_is_delivered() {
     run(async {
         let kept = Kept::default();
-        let (result, _) = telling(&kept, "offhours", async |tell: &dyn Tell| {
-            tell.happened(&outcomes()[3]);
+        let (result, _) = publishing(&kept, "offhours", async |listener: &dyn Listener| {
+            listener.happened(&outcomes()[3]);
             Err::<(), _>("the store failed")
         })
         .await;
@@ -244,8 +245,8 @@ fn what_was_told_before_the_work_failed_is_delivered() {
 fn trouble_does_not_wait_for_the_end_of_the_work() {
     run(async {
         let kept = Kept::default();
-        telling(&kept, "offhours", async |tell: &dyn Tell| {
-            tell.happened(&outcomes()[4]);
+        publishing(&kept, "offhours", async |listener: &dyn Listener| {
+            listener.happened(&outcomes()[4]);
             // As long as a look takes, or the wait for the next one.
             tokio::task::yield_now().await;
             let kept = kept.0.lock().unwrap();
@@ -450,18 +451,18 @@ impl<'a> PollStatus<'a> {
     async fn invoke(&self, bus: &impl Publish, event: Value) -> (Report, Metrics) {
         let clock = Clock::from(self.clock.clone());
         let writer = Writer("a test".to_owned());
-        let work = async |tell: &dyn Tell| {
+        let work = async |listener: &dyn Listener| {
             let context = Context {
                 store: self.world.local.store(),
                 providers: &self.providers,
                 clock: &clock,
                 writer: &writer,
-                tell,
+                listener,
             };
             let event = serde_json::from_value(event).unwrap();
             poll_status::handle(context, &Nobody, event).await
         };
-        let (report, metrics) = telling(bus, "offhours", work).await;
+        let (report, metrics) = publishing(bus, "offhours", work).await;
         (report.unwrap(), metrics)
     }
 

@@ -97,7 +97,7 @@ def test_one_digest_came_for_each_edge_by_bus_and_by_mail(came_round: Deployed) 
     assert len(edges) == len(set(edges)), edges
     stopped = next(one for one in digests() if one["wish"] == "stopped")
     assert stopped["schedule"] == "minutes"
-    assert (stopped["resources"], stopped["seen"], stopped["refused"]) == (6, 5, 1)
+    assert (stopped["followed"], stopped["seen"], stopped["refused"]) == (6, 5, 1)
     mails = [message["Message"] for message in came_round.mails.all()]
     for digest in digests():
         assert any(digest["text"] in mail for mail in mails), (digest["text"], mails)

@@ -14,7 +14,7 @@ use domain::{
 use jiff::{SignedDuration, Timestamp};
 use lifecycle::{
     Outcome,
-    event::{Event, Subject},
+    event::{Course, Event, Subject},
 };
 
 use crate::{
@@ -124,36 +124,20 @@ struct Waiting<'a> {
 impl Waiting<'_> {
     fn hear(&mut self, outcome: &Outcome) -> anyhow::Result<()> {
         self.view.show(outcome)?;
-        self.needs_person |= matches!(outcome.event, Event::Held { .. });
+        let course = outcome.event.class().course;
+        self.needs_person |= course == Course::NeedsPerson;
         let Subject::Resource { resource, .. } = &outcome.subject else {
             return Ok(());
         };
-        match &outcome.event {
-            Event::Asked { .. } | Event::Awaiting { .. } => {
+        match course {
+            Course::UnderWay => {
                 self.asked.insert(resource.clone());
             }
-            Event::Declined { .. } | Event::Postponed { .. } => self.failed = true,
-            Event::Refused { .. } | Event::Stuck { .. } => {
-                self.needs_person = true;
+            Course::Ended | Course::NeedsPerson => {
                 self.asked.remove(resource);
             }
-            Event::Seen { .. }
-            | Event::Watching { .. }
-            | Event::Overtaken { .. }
-            | Event::LetGo { .. }
-            | Event::Gone { .. } => {
-                self.asked.remove(resource);
-            }
-            Event::Forced { .. }
-            | Event::AlreadyThere { .. }
-            | Event::WouldAsk { .. }
-            | Event::Joined { .. }
-            | Event::Orphaned
-            | Event::Conflict { .. }
-            | Event::Held { .. }
-            | Event::UnknownSchedule { .. }
-            | Event::Replaced { .. }
-            | Event::Status { .. } => {}
+            Course::NotDone => self.failed = true,
+            Course::Beside => {}
         }
         Ok(())
     }

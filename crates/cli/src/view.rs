@@ -9,7 +9,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use jiff::{SignedDuration, Timestamp};
 use lifecycle::{
     Outcome,
-    event::{Event, Subject},
+    event::{Course, Event, Severity, Subject},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -75,7 +75,8 @@ impl View {
                 output::print(&line)?;
             }
             // People have read the reason: `status` and `why` have it, too.
-            Self::Plain | Self::Terminal(_) if is_repeated(&outcome.event) => {}
+            Self::Plain | Self::Terminal(_)
+                if outcome.event.class().severity == Severity::Repeated => {}
             Self::Plain => output::print(&format!("{}\n", line(outcome)))?,
             Self::Terminal(bars) => bars.show(outcome)?,
         }
@@ -155,49 +156,28 @@ impl Bars {
         let Subject::Resource { resource, name, .. } = &outcome.subject else {
             return Ok(());
         };
-        match &outcome.event {
-            Event::Asked { direction, .. } => {
-                let what = match direction {
-                    Direction::Stop => "stopping",
-                    Direction::Start => "starting",
-                };
-                let expected = expected(resource).as_secs().unsigned_abs();
-                let bar = self
-                    .all
-                    .insert_before(&self.time, ProgressBar::new(expected));
-                bar.set_style(style("  {msg:34!} {bar:30.cyan/blue} {pos:>4} s"));
-                let message = format!("{what} {name}");
-                bar.set_message(output::printable(&message).into_owned());
-                let since = outcome.at;
-                if let Some(old) = self.under_way.insert(resource.clone(), Bar { bar, since }) {
-                    old.bar.finish_and_clear();
-                }
+        if let Event::Asked { direction, .. } = &outcome.event {
+            let what = match direction {
+                Direction::Stop => "stopping",
+                Direction::Start => "starting",
+            };
+            let expected = expected(resource).as_secs().unsigned_abs();
+            let bar = ProgressBar::new(expected);
+            let bar = self.all.insert_before(&self.time, bar);
+            bar.set_style(style("  {msg:34!} {bar:30.cyan/blue} {pos:>4} s"));
+            let message = format!("{what} {name}");
+            bar.set_message(output::printable(&message).into_owned());
+            let since = outcome.at;
+            if let Some(old) = self.under_way.insert(resource.clone(), Bar { bar, since }) {
+                old.bar.finish_and_clear();
             }
-            Event::Seen { .. }
-            | Event::Watching { .. }
-            | Event::Refused { .. }
-            | Event::Stuck { .. }
-            | Event::Overtaken { .. }
-            | Event::LetGo { .. }
-            | Event::Gone { .. } => {
-                if let Some(Bar { bar, .. }) = self.under_way.remove(resource) {
-                    bar.finish_and_clear();
-                    self.all.remove(&bar);
-                }
-            }
-            Event::Forced { .. }
-            | Event::AlreadyThere { .. }
-            | Event::WouldAsk { .. }
-            | Event::Joined { .. }
-            | Event::Orphaned
-            | Event::Conflict { .. }
-            | Event::Held { .. }
-            | Event::UnknownSchedule { .. }
-            | Event::Replaced { .. }
-            | Event::Postponed { .. }
-            | Event::Awaiting { .. }
-            | Event::Declined { .. }
-            | Event::Status { .. } => {}
+        }
+        let course = outcome.event.class().course;
+        if matches!(course, Course::Ended | Course::NeedsPerson)
+            && let Some(Bar { bar, .. }) = self.under_way.remove(resource)
+        {
+            bar.finish_and_clear();
+            self.all.remove(&bar);
         }
         Ok(())
     }
@@ -212,11 +192,6 @@ impl Bars {
             .set_message(format!("{time}, {under_way} under way"));
         self.time.tick();
     }
-}
-
-/// Whether an event says what the one before it about the same resource said.
-fn is_repeated(event: &Event) -> bool {
-    matches!(event, Event::Postponed { repeated: true, .. })
 }
 
 /// How long a transition of this kind takes as a rule.

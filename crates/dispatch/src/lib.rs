@@ -13,7 +13,7 @@ use domain::{
     membership::Subject,
     record::{Direction, INVENTORY_INTERVAL, OBSERVATION_AGE, Record, SKEW},
 };
-use environment::{Invoke, in_words};
+use environment::{Invoke, left_alone};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use store::{AccountState, Found, Head, InForce, Reader, StoreError};
@@ -120,8 +120,7 @@ pub async fn handle(
 /// What could be read. What a newer program wrote is left alone, and said.
 fn readable<T>(found: Found<T>) -> T {
     for one in &found.unreadable {
-        let (reference, reason) = (&one.reference, in_words(&one.source));
-        tracing::warn!(resource.id = %reference, "Left {reference} alone: {reason}");
+        left_alone(&one.reference, &one.source);
     }
     found.read
 }

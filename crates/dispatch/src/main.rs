@@ -2,35 +2,50 @@
 
 use std::process::ExitCode;
 
-use dispatch::journal::Journal;
-use environment::{Clock, LambdaFunctions, aws, in_words, logging, settings};
-use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
+use aws_lambda_events::eventbridge::EventBridgeEvent;
+use dispatch::{Dispatched, journal::Journal};
+use domain::record::Writer;
+use environment::{
+    Clock, LambdaFunctions, aws,
+    lambda::{self, Diagnostic, Function},
+    settings,
+};
 use store::{Reader, Tables};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    let started = match logging::json() {
-        Ok(()) => serve().await,
-        Err(error) => Err(error.into()),
-    };
-    logging::ended(started)
+    lambda::serve(Dispatch::start()).await
 }
 
-async fn serve() -> anyhow::Result<()> {
-    let prefix = settings::table_prefix()?;
-    let config = aws::config().await;
-    let functions = LambdaFunctions::stop_and_start(&config)?;
-    let store = Reader::connect(&config, Tables::prefixed(&prefix));
-    let clock = Clock::machine();
-    let journal = Journal::default();
-    let served = lambda_runtime::run(service_fn(async |event: LambdaEvent<_>| {
-        let ticked = dispatch::handle(&store, &functions, event.payload, clock.now()).await;
-        let dispatched = ticked.map_err(|error| Diagnostic {
-            error_type: "StoreFailed".to_owned(),
-            error_message: in_words(&error),
-        })?;
-        journal.note(&dispatched);
-        Ok::<_, Diagnostic>(dispatched)
-    }));
-    served.await.map_err(anyhow::Error::from_boxed)
+struct Dispatch {
+    store: Reader,
+    functions: LambdaFunctions,
+    clock: Clock,
+    journal: Journal,
+}
+
+impl Dispatch {
+    async fn start() -> anyhow::Result<Self> {
+        let prefix = settings::table_prefix()?;
+        let config = aws::config().await;
+        Ok(Self {
+            functions: LambdaFunctions::stop_and_start(&config)?,
+            store: Reader::connect(&config, Tables::prefixed(&prefix)),
+            clock: Clock::machine(),
+            journal: Journal::default(),
+        })
+    }
+}
+
+impl Function for Dispatch {
+    type Event = EventBridgeEvent;
+    type Answer = Dispatched;
+
+    async fn invoke(&self, timer: EventBridgeEvent, _: Writer) -> Result<Dispatched, Diagnostic> {
+        let now = self.clock.now();
+        let ticked = dispatch::handle(&self.store, &self.functions, timer, now).await;
+        let dispatched = ticked.map_err(|error| lambda::failed("StoreFailed", &error))?;
+        self.journal.note(&dispatched);
+        Ok(dispatched)
+    }
 }

@@ -6,6 +6,8 @@ pub mod aws;
 pub mod bus;
 pub mod clock;
 pub mod functions;
+#[cfg(feature = "lambda")]
+pub mod lambda;
 pub mod logging;
 pub mod metrics;
 pub mod settings;
@@ -18,6 +20,6 @@ pub use clock::{Clock, SteppedClock};
 pub use functions::{Invoke, InvokeError};
 #[cfg(feature = "aws")]
 pub use functions::{InvokeFailure, LambdaFunctions};
-pub use logging::in_words;
+pub use logging::{in_words, left_alone};
 pub use metrics::{Metric, Metrics};
 pub use tokens::{TokenError, Tokens};

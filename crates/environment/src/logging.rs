@@ -75,6 +75,13 @@ fn known(levels: &str) -> Targets {
     levels.parse().expect("our own levels can be read")
 }
 
+/// Warns of an item that is left alone, and says why in words.
+pub fn left_alone(reference: &str, error: &dyn std::error::Error) -> String {
+    let reason = in_words(error);
+    tracing::warn!(resource.id = reference, "Left {reference} alone: {reason}");
+    reason
+}
+
 /// An error and its causes in one line, for a record, a report or an alarm.
 #[must_use]
 pub fn in_words(error: &dyn std::error::Error) -> String {

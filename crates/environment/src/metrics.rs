@@ -44,10 +44,8 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// All of them.
-    pub const ALL: [Self; 10] = [
-        Self::Asked,
-        Self::Seen,
+    /// Those that every inventory counts anew, for each account.
+    pub const GAUGES: [Self; 8] = [
         Self::Failed,
         Self::Overdue,
         Self::Refused,
@@ -81,8 +79,18 @@ impl Metric {
 pub struct Metrics(BTreeMap<Metric, Vec<u64>>);
 
 impl Metrics {
+    /// Counts one more that happened, or raises a gauge: an alarm does not wait for the next
+    /// inventory.
+    pub fn happened(&mut self, metric: Metric) {
+        if Metric::GAUGES.contains(&metric) {
+            self.raise(metric);
+        } else {
+            self.add(metric, 1);
+        }
+    }
+
     /// Counts `more` that happened; nothing for none.
-    pub fn add(&mut self, metric: Metric, more: u64) {
+    fn add(&mut self, metric: Metric, more: u64) {
         if more == 0 {
             return;
         }
@@ -100,7 +108,7 @@ impl Metrics {
     }
 
     /// Notes that there is one now, which is no count of all.
-    pub fn raise(&mut self, metric: Metric) {
+    fn raise(&mut self, metric: Metric) {
         let values = self.0.entry(metric).or_default();
         if !values.contains(&1) {
             values.push(1);

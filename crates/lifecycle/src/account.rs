@@ -49,6 +49,6 @@ pub(crate) async fn save_rate(context: &Context<'_>, account: &AccountName, clie
     };
     if let Err(error) = context.store.save_rate(account, rate).await {
         let reason = in_words(&error);
-        tracing::warn!(account = %account, "Left the rate of {account} alone: {reason}");
+        tracing::warn!(account = %account, "Could not keep the rate of {account}: {reason}");
     }
 }

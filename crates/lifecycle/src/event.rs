@@ -7,6 +7,7 @@ use domain::{
     record::{Cause, Direction, Record},
     resource::{LostStorage, SavedState},
 };
+use environment::Metric;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -338,35 +339,154 @@ impl fmt::Display for Answer {
     }
 }
 
+/// How much an event matters in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    /// Repeats what was reported before.
+    Repeated,
+    /// As expected.
+    Usual,
+    /// Something to look at.
+    Warning,
+}
+
+/// What an event means for a transition that is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Course {
+    /// It is under way, or will be.
+    UnderWay,
+    /// It has come to its end.
+    Ended,
+    /// It goes no further without a person.
+    NeedsPerson,
+    /// Nothing was done.
+    NotDone,
+    /// Nothing.
+    Beside,
+}
+
+/// All that is decided by an event's kind alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Class {
+    /// How much it matters in the log.
+    pub severity: Severity,
+    /// What it means for a transition that is waited for.
+    pub course: Course,
+    /// What it counts as.
+    pub metrics: &'static [Metric],
+    /// The detail type under which it is published to the bus; none for most, which are for the
+    /// log.
+    pub detail_type: Option<&'static str>,
+}
+
+impl Class {
+    const fn of(severity: Severity, course: Course, metrics: &'static [Metric]) -> Self {
+        Self {
+            severity,
+            course,
+            metrics,
+            detail_type: None,
+        }
+    }
+
+    const fn published(self, detail_type: &'static str) -> Self {
+        Self {
+            detail_type: Some(detail_type),
+            ..self
+        }
+    }
+}
+
+impl Event {
+    /// The one table of events.
+    #[must_use]
+    pub fn class(&self) -> Class {
+        use Course::{Beside, Ended, NeedsPerson, UnderWay};
+        use Severity::{Usual, Warning};
+        const FINISHED: &str = "Transition Finished";
+        let class = Class::of;
+        match self {
+            Self::Asked { answer, .. } => answer.class(),
+            Self::Forced { answer, .. } if *answer == Answer::Accepted => {
+                class(Usual, Beside, &[]).published("Transition Forced")
+            }
+            Self::Seen { .. } => class(Usual, Ended, &[Metric::Seen]).published(FINISHED),
+            Self::Overtaken { .. } | Self::LetGo { .. } | Self::Gone { saved: None } => {
+                class(Usual, Ended, &[]).published(FINISHED)
+            }
+            Self::Gone { saved: Some(_) } => class(Warning, Ended, &[]).published(FINISHED),
+            Self::Refused { .. } => {
+                class(Warning, NeedsPerson, &[Metric::Refused]).published("Transition Refused")
+            }
+            Self::Stuck { .. } => {
+                class(Warning, NeedsPerson, &[Metric::Stuck]).published("Transition Stuck")
+            }
+            Self::Held { .. } => {
+                class(Warning, NeedsPerson, &[Metric::Held]).published("Resources Held")
+            }
+            Self::Orphaned => {
+                class(Warning, Beside, &[Metric::Orphaned]).published("Resource Orphaned")
+            }
+            Self::Conflict { .. } => {
+                class(Warning, Beside, &[Metric::Conflicts]).published("Resource In Conflict")
+            }
+            Self::Postponed {
+                token_refused,
+                repeated,
+                ..
+            } => postponed(*token_refused, *repeated),
+            Self::UnknownSchedule { .. } | Self::Replaced { .. } => class(Warning, Beside, &[]),
+            Self::Awaiting { .. } => class(Usual, UnderWay, &[]),
+            Self::Watching { .. } => class(Usual, Ended, &[]),
+            Self::Declined { .. } => class(Usual, Course::NotDone, &[]),
+            Self::Forced { .. }
+            | Self::AlreadyThere { .. }
+            | Self::WouldAsk { .. }
+            | Self::Joined { .. }
+            | Self::Status { .. } => class(Usual, Beside, &[]),
+        }
+    }
+}
+
+impl Answer {
+    fn class(&self) -> Class {
+        let (severity, metrics): (_, &[_]) = match self {
+            Self::Accepted => (Severity::Usual, &[Metric::Asked]),
+            Self::Busy(_) | Self::NotAccepted(_) | Self::Unknown(_) => {
+                (Severity::Warning, &[Metric::Asked, Metric::Failed])
+            }
+            Self::TokenRefused(_) => {
+                let metrics = &[Metric::Asked, Metric::Failed, Metric::TokensRefused];
+                (Severity::Warning, metrics)
+            }
+        };
+        Class::of(severity, Course::UnderWay, metrics)
+    }
+}
+
+fn postponed(token_refused: bool, repeated: bool) -> Class {
+    let severity = if repeated {
+        Severity::Repeated
+    } else {
+        Severity::Warning
+    };
+    let metrics: &[_] = if token_refused {
+        &[Metric::Failed, Metric::TokensRefused]
+    } else {
+        &[Metric::Failed]
+    };
+    Class::of(severity, Course::NotDone, metrics)
+}
+
 /// One line for people.
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Asked {
-                direction,
-                cause,
-                request,
-                answer,
-                saved,
-            } => {
-                write!(f, "{direction} asked ({cause}): {request}")?;
-                if let (Direction::Stop, Some(saved)) = (direction, saved) {
-                    write!(f, ", saved {saved}")?;
-                }
-                match answer {
-                    Answer::Accepted => Ok(()),
-                    Answer::Busy(_)
-                    | Answer::NotAccepted(_)
-                    | Answer::TokenRefused(_)
-                    | Answer::Unknown(_) => write!(f, "; {answer}"),
-                }
-            }
-            Self::Forced { request, answer } => {
-                write!(
-                    f,
-                    "did not react within 60 s, power cut: {request}; {answer}"
-                )
-            }
+            Self::Asked { .. } => f.write_str(&asked(self)),
+            Self::Forced { request, answer } => write!(
+                f,
+                "did not react within 60 s, power cut: {request}; {answer}"
+            ),
             Self::AlreadyThere { direction, reason } => {
                 write!(f, "{direction}: nothing sent, {reason}")
             }
@@ -375,11 +495,13 @@ impl fmt::Display for Event {
                 request,
                 saved,
             } => {
-                write!(f, "would {direction}: {request}")?;
-                match (direction, saved) {
-                    (Direction::Stop, Some(saved)) => write!(f, ", saving {saved}"),
-                    (Direction::Start, _) | (Direction::Stop, None) => Ok(()),
-                }
+                let saved = saved.as_ref().filter(|_| *direction == Direction::Stop);
+                let saving = saved.map(|saved| format!(", saving {saved}"));
+                write!(
+                    f,
+                    "would {direction}: {request}{}",
+                    saving.unwrap_or_default()
+                )
             }
             Self::Seen { .. } => seen(f, self),
             Self::Refused {
@@ -399,16 +521,10 @@ impl fmt::Display for Event {
                 via,
                 held,
             } => {
-                let held = if *held {
-                    ", held until `offhours approve`"
-                } else {
-                    ""
-                };
+                let held = if *held { HELD } else { "" };
                 write!(f, "follows {schedule} (by {via}){held}")
             }
-            Self::Orphaned => {
-                f.write_str("orphaned: stopped, and no schedule covers it; `offhours start` it")
-            }
+            Self::Orphaned => f.write_str(ORPHANED),
             Self::Conflict { reason } | Self::Awaiting { reason, .. } => f.write_str(reason),
             Self::Held { count, resources } => held(f, *count, resources),
             Self::UnknownSchedule { word } => {
@@ -433,6 +549,28 @@ impl fmt::Display for Event {
             Self::Status { state } => f.write_str(state),
         }
     }
+}
+
+const HELD: &str = ", held until `offhours approve`";
+
+const ORPHANED: &str = "orphaned: stopped, and no schedule covers it; `offhours start` it";
+
+fn asked(event: &Event) -> String {
+    let Event::Asked {
+        direction,
+        cause,
+        request,
+        answer,
+        saved,
+    } = event
+    else {
+        return String::new();
+    };
+    let saved = saved.as_ref().filter(|_| *direction == Direction::Stop);
+    let saved = saved.map(|saved| format!(", saved {saved}"));
+    let answer = (*answer != Answer::Accepted).then(|| format!("; {answer}"));
+    let (saved, answer) = (saved.unwrap_or_default(), answer.unwrap_or_default());
+    format!("{direction} asked ({cause}): {request}{saved}{answer}")
 }
 
 /// That a resource is where it should be, and why it is watched all the same.

@@ -24,7 +24,7 @@ use store::Store;
 
 pub use event::{Event, Outcome};
 pub use providers::{Access, Providers, ProvidersError};
-pub use report::{Report, Tell};
+pub use report::{Listener, Report};
 
 /// What a handler works with; lent to every step.
 #[derive(Clone, Copy)]
@@ -38,14 +38,14 @@ pub struct Context<'a> {
     /// This invocation.
     pub writer: &'a Writer,
     /// Hears of everything as it happens; the report comes only at the end.
-    pub tell: &'a dyn Tell,
+    pub listener: &'a dyn Listener,
 }
 
 impl Context<'_> {
     /// Tells what has just happened, and hands it back for the report.
-    fn told(self, outcomes: Vec<Outcome>) -> Vec<Outcome> {
+    fn reported(self, outcomes: Vec<Outcome>) -> Vec<Outcome> {
         for outcome in &outcomes {
-            self.tell.happened(outcome);
+            self.listener.happened(outcome);
         }
         outcomes
     }
@@ -54,7 +54,7 @@ impl Context<'_> {
     /// record from its turn.
     fn failed(self, record: &Record, error: &dyn std::error::Error) -> Vec<Outcome> {
         let event = Event::postponed(in_words(error));
-        self.told(vec![Outcome::of(record, self.clock.now(), event)])
+        self.reported(vec![Outcome::of(record, self.clock.now(), event)])
     }
 }
 

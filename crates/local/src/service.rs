@@ -19,7 +19,7 @@ use domain::{
 };
 use environment::{Clock, Invoke, InvokeError, SteppedClock, in_words};
 use jiff::Timestamp;
-use lifecycle::{Access, Context, Outcome, Providers, Report, Tell};
+use lifecycle::{Access, Context, Listener, Outcome, Providers, Report};
 use store::Store;
 use tokio::{sync::mpsc, task::JoinSet};
 
@@ -163,8 +163,8 @@ impl Service {
         event: poll_status::Event,
     ) -> Result<Report, lifecycle::Error> {
         let writer = self.writer();
-        let tell = |outcome: &Outcome| self.tell(outcome);
-        let context = self.looking(&writer, &tell);
+        let listener = |outcome: &Outcome| self.hear(outcome);
+        let context = self.looking(&writer, &listener);
         poll_status::handle(context, &Functions(self), event).await
     }
 
@@ -175,8 +175,8 @@ impl Service {
         invocation: Invocation,
     ) -> Result<Report, lifecycle::Error> {
         let writer = self.writer();
-        let tell = |outcome: &Outcome| self.tell(outcome);
-        let context = self.acting(&writer, &tell);
+        let listener = |outcome: &Outcome| self.hear(outcome);
+        let context = self.acting(&writer, &listener);
         match direction {
             Direction::Stop => stop::handle(context, invocation).await,
             Direction::Start => start::handle(context, invocation).await,
@@ -186,8 +186,9 @@ impl Service {
     /// Looks once at what is in flight.
     pub async fn poll_once(self: &Arc<Self>) -> Result<(), lifecycle::Error> {
         let writer = self.writer();
-        let tell = |outcome: &Outcome| self.tell(outcome);
-        lifecycle::observe::poll::look_once(self.looking(&writer, &tell), &Functions(self)).await?;
+        let listener = |outcome: &Outcome| self.hear(outcome);
+        lifecycle::observe::poll::look_once(self.looking(&writer, &listener), &Functions(self))
+            .await?;
         Ok(())
     }
 
@@ -196,7 +197,7 @@ impl Service {
         self.observe(poll_status::Event::Question(question)).await
     }
 
-    fn tell(&self, outcome: &Outcome) {
+    fn hear(&self, outcome: &Outcome) {
         self.publish(News::Outcome(outcome.clone()));
     }
 
@@ -208,26 +209,26 @@ impl Service {
     }
 
     /// What poll-status works with; [`Self::acting`] for stop and start.
-    fn looking<'a>(&'a self, writer: &'a Writer, tell: &'a dyn Tell) -> Context<'a> {
-        self.context(&self.clients.reading, writer, tell)
+    fn looking<'a>(&'a self, writer: &'a Writer, listener: &'a dyn Listener) -> Context<'a> {
+        self.context(&self.clients.reading, writer, listener)
     }
 
-    fn acting<'a>(&'a self, writer: &'a Writer, tell: &'a dyn Tell) -> Context<'a> {
-        self.context(&self.clients.changing, writer, tell)
+    fn acting<'a>(&'a self, writer: &'a Writer, listener: &'a dyn Listener) -> Context<'a> {
+        self.context(&self.clients.changing, writer, listener)
     }
 
     fn context<'a>(
         &'a self,
         providers: &'a Providers,
         writer: &'a Writer,
-        tell: &'a dyn Tell,
+        listener: &'a dyn Listener,
     ) -> Context<'a> {
         Context {
             store: &self.store,
             providers,
             clock: &self.clock,
             writer,
-            tell,
+            listener,
         }
     }
 

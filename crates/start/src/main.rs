@@ -1,14 +1,15 @@
 //! The `start` Lambda: wiring only.
 
-// The layout of nested futures is deeper than the default limit.
-#![recursion_limit = "256"]
-
 use std::process::ExitCode;
 
-use lifecycle::{Access, Context, lambda::serve};
+use lifecycle::{Access, lambda::serve};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    let handle = async |context: Context<'_>, &(): &(), event| start::handle(context, event).await;
-    serve(Access::Change, |_| Ok(()), handle).await
+    serve(
+        Access::Change,
+        |_| Ok(()),
+        |context, (), event| Box::pin(start::handle(context, event)),
+    )
+    .await
 }

@@ -30,7 +30,7 @@ impl Batch<'_> {
     pub(super) async fn write(&self, write: Write, now: Timestamp) -> Result<Vec<Outcome>, Error> {
         let store = self.context.store;
         match store.commit(write.record, write.history.as_ref()).await {
-            Ok(record) => Ok(self.context.told(outcomes(&record, now, write.events))),
+            Ok(record) => Ok(self.context.reported(outcomes(&record, now, write.events))),
             // Somebody else has it: what is still due is decided again at the next tick.
             Err(StoreError::Stale { .. }) => Ok(Vec::new()),
             Err(error) => Err(error.into()),
@@ -50,7 +50,7 @@ impl Batch<'_> {
         if now.duration_since(permitted_at) > SEND_WINDOW {
             return Ok(Vec::new());
         }
-        let mut told = self.context.told(outcomes(&record, now, send.events));
+        let mut told = self.context.reported(outcomes(&record, now, send.events));
         let answer = client.send(&send.change).await;
         let now = self.context.clock.now();
         if answer.as_ref().is_err_and(ChangeError::is_refused_token) {
@@ -78,7 +78,7 @@ impl Batch<'_> {
             now,
         );
         let noted = noted.await;
-        told.extend(self.context.told(vec![answered]));
+        told.extend(self.context.reported(vec![answered]));
         if let Err(error) = noted {
             told.extend(self.context.failed(&claimed, &error));
         }

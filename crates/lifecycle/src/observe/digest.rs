@@ -63,7 +63,7 @@ pub(crate) async fn tell_due(
             by: format!("{} at {now}", context.writer.0),
         };
         if context.store.claim_digest(&claim).await? {
-            context.tell.edge_completed(&digest);
+            context.listener.edge_completed(&digest);
             report.digests.push(digest);
         }
     }

@@ -213,7 +213,7 @@ impl Follower<'_> {
                 let outcomes = events.map(|event| Outcome::of(&record, now, event));
                 Followed {
                     ended: record.in_flight().is_none(),
-                    outcomes: self.context.told(outcomes.collect()),
+                    outcomes: self.context.reported(outcomes.collect()),
                     record: Some(record),
                 }
             }

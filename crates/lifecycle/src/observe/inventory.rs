@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    iter,
     sync::Arc,
 };
 
@@ -15,7 +16,7 @@ use domain::{
     record::{INVENTORY_INTERVAL, Phase, Record, SKEW},
     resource::{Look, Resource},
 };
-use environment::Invoke;
+use environment::{Invoke, Metric};
 use futures_util::{StreamExt as _, stream};
 use jiff::{SignedDuration, Timestamp};
 use provider::{AT_ONCE, Client, Listed};
@@ -31,7 +32,7 @@ use crate::{
         look::{self, ListRequests, Looked},
         restored_table,
     },
-    report::{Report, health::Census, reread},
+    report::{Report, health::Health, reread},
     transition::{
         step::{Seen, observation, shows_the_same},
         target,
@@ -306,7 +307,7 @@ async fn take(
         }
         Ok((client, listed))
     });
-    let census = match listed {
+    let health = match listed {
         Ok((client, listed)) => {
             let requests = listed.requests;
             let shown = format!("listed whole: {} resources", listed.looks.len());
@@ -331,7 +332,7 @@ async fn take(
                 took: context.clock.now().duration_since(requested_at),
             });
             state.token_fails = false;
-            let Some(census) = reconciled else {
+            let Some(health) = reconciled else {
                 // Due again with the next tick, after those that wait longer.
                 state.tried_at = Some(requested_at - INVENTORY_INTERVAL);
                 let reason = NoLook::of(UNFINISHED);
@@ -346,7 +347,7 @@ async fn take(
                 let listed = Outcome::of_account(account, requested_at, event);
                 report.answer(context, [listed]);
             }
-            census
+            health
         }
         Err(no_look) => {
             let token_refused = no_look.token_refused;
@@ -356,17 +357,14 @@ async fn take(
                 ..state.cost.unwrap_or_default()
             });
             note_failure(context, &mut state, no_look, asked, requested_at, report);
-            let mut census = count_recorded(context, &in_force, records, report).await;
-            census += Census {
-                failed: 1,
-                tokens_refused: u64::from(token_refused),
-                ..Census::default()
-            };
-            census
+            let mut health = count_recorded(context, &in_force, records, report).await;
+            let refused = token_refused.then_some(Metric::TokensRefused);
+            health += iter::once(Metric::Failed).chain(refused).collect();
+            health
         }
     };
     context.store.save_account_state(&state).await?;
-    context.tell.counted(account, census);
+    context.listener.counted(account, &health);
     Ok(state.error)
 }
 
@@ -376,17 +374,17 @@ async fn count_recorded(
     in_force: &InForce,
     records: Vec<Record>,
     report: &mut Report,
-) -> Census {
-    let mut census = Census::default();
+) -> Health {
+    let mut health = Health::default();
     for record in records {
         let mended = mend(context, record.clone(), in_force).await;
         let record = mended.unwrap_or_else(|error| {
             report.outcomes.extend(context.failed(&record, &error));
             record
         });
-        census.count(&record, in_force, context.clock.now());
+        health.count(&record, in_force, context.clock.now());
     }
-    census
+    health
 }
 
 /// Notes why an inventory failed, and says so unless the timer has said it before.
@@ -552,7 +550,7 @@ impl Inventory<'_> {
         looks: Vec<Look>,
         invoke: &impl Invoke,
         report: &mut Report,
-    ) -> Option<Census> {
+    ) -> Option<Health> {
         let mut recorded: BTreeMap<ResourceId, Record> = records
             .into_iter()
             .map(|record| (record.reference.id.clone(), record))
@@ -582,7 +580,7 @@ impl Inventory<'_> {
                 [Outcome::of_account(self.account, now, event)],
             );
         }
-        whole.then_some(tally.census)
+        whole.then_some(tally.health)
     }
 
     /// Writes several at a time; false if there was no time for all.
@@ -630,7 +628,7 @@ impl Inventory<'_> {
         };
         if let Err(error) = written {
             let now = self.context.clock.now();
-            tally.census.count(&record, self.in_force, now);
+            tally.health.count(&record, self.in_force, now);
             tally.add(self.context.failed(&record, &error));
         }
         Some(tally)
@@ -745,14 +743,14 @@ impl Inventory<'_> {
                     record = saved;
                     let events = one.events().into_iter();
                     let outcomes = events.map(|event| Outcome::of(&record, now, event));
-                    tally.add(self.context.told(outcomes.collect()));
+                    tally.add(self.context.reported(outcomes.collect()));
                     tally.newly_held |= one.is_newly_held();
                     tally.note_held(&record);
                     tally.add(self.double(&record).await?);
                 }
                 // Somebody else wrote since the records were read: the next inventory compares.
                 Err(StoreError::Stale { .. }) => {
-                    tally.census.count(&record, self.in_force, now);
+                    tally.health.count(&record, self.in_force, now);
                     return Ok(());
                 }
                 Err(error) => return Err(error.into()),
@@ -769,7 +767,7 @@ impl Inventory<'_> {
             self.follow(record, looked, invoke, tally).await;
             return Ok(());
         }
-        tally.census.count(&record, self.in_force, now);
+        tally.health.count(&record, self.in_force, now);
         Ok(())
     }
 
@@ -790,7 +788,7 @@ impl Inventory<'_> {
             Ok(other) => {
                 let reason = Bar::TwoAccounts(record.reference.clone()).to_string();
                 let conflict = Outcome::of(&other, now, Event::Conflict { reason });
-                Ok(self.context.told(vec![conflict]))
+                Ok(self.context.reported(vec![conflict]))
             }
             Err(StoreError::Stale { .. }) => Ok(Vec::new()),
             Err(error) => Err(error.into()),
@@ -806,7 +804,7 @@ impl Inventory<'_> {
     ) -> Result<(), Error> {
         if matches!(record.phase, Phase::Gone { .. }) || record.in_flight().is_some() {
             let now = self.context.clock.now();
-            tally.census.count(&record, self.in_force, now);
+            tally.health.count(&record, self.in_force, now);
             return Ok(());
         }
         match look::by_status(self.client, self.budget, &record.reference.id).await {
@@ -821,7 +819,7 @@ impl Inventory<'_> {
             Err(_) => {
                 let record = mend(self.context, record, self.in_force).await?;
                 let now = self.context.clock.now();
-                tally.census.count(&record, self.in_force, now);
+                tally.health.count(&record, self.in_force, now);
                 Ok(())
             }
         }
@@ -849,7 +847,7 @@ impl Inventory<'_> {
         tally.add(done.outcomes);
         let now = self.context.clock.now();
         let record = done.record.unwrap_or(was);
-        tally.census.count(&record, self.in_force, now);
+        tally.health.count(&record, self.in_force, now);
     }
 }
 
@@ -860,7 +858,7 @@ const HELD_NAMED: usize = 400;
 #[derive(Debug, Default)]
 struct Tally {
     outcomes: Vec<Outcome>,
-    census: Census,
+    health: Health,
     held: Vec<HeldResource>,
     /// Whether some of them are held since this inventory.
     newly_held: bool,
@@ -870,7 +868,7 @@ impl Tally {
     /// Adds what one record came to.
     fn take_in(&mut self, one: Self) {
         self.outcomes.extend(one.outcomes);
-        self.census += one.census;
+        self.health += one.health;
         self.held.extend(one.held);
         self.newly_held |= one.newly_held;
     }

@@ -1,6 +1,6 @@
-//! How many records of an account need somebody, as an inventory leaves them.
+//! How many records of an account need a person, as an inventory leaves them.
 
-use std::ops::AddAssign;
+use std::{collections::BTreeMap, ops::AddAssign};
 
 use domain::{
     left_behind::{LeftBehind, left_behind},
@@ -8,74 +8,69 @@ use domain::{
     overdue::overdue,
     record::{Phase, Record},
 };
+use environment::Metric;
 use jiff::Timestamp;
 use store::InForce;
 
-/// How many records of one account are so now.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Census {
-    /// Their last try failed and another is to come; plus one if the listing failed.
-    pub failed: u64,
-    /// Not as wanted for longer than their kind's usual time.
-    pub overdue: u64,
-    /// Refused by the provider.
-    pub refused: u64,
-    /// Not seen by the deadline.
-    pub stuck: u64,
-    /// Held until a person approves.
-    pub held: u64,
-    /// Stopped, or owed a size, and under no schedule.
-    pub orphaned: u64,
-    /// Under two schedules, or reached through two accounts.
-    pub conflicts: u64,
-    /// One if the listing was refused for its token.
-    pub tokens_refused: u64,
-}
+/// How many records of one account each of [`Metric::GAUGES`] counts now.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Health(BTreeMap<Metric, u64>);
 
-impl AddAssign for Census {
-    fn add_assign(&mut self, other: Self) {
-        let Self {
-            failed,
-            overdue,
-            refused,
-            stuck,
-            held,
-            orphaned,
-            conflicts,
-            tokens_refused,
-        } = other;
-        self.failed += failed;
-        self.overdue += overdue;
-        self.refused += refused;
-        self.stuck += stuck;
-        self.held += held;
-        self.orphaned += orphaned;
-        self.conflicts += conflicts;
-        self.tokens_refused += tokens_refused;
+impl FromIterator<Metric> for Health {
+    fn from_iter<I: IntoIterator<Item = Metric>>(metrics: I) -> Self {
+        let mut health = Self::default();
+        for metric in metrics {
+            *health.0.entry(metric).or_default() += 1;
+        }
+        health
     }
 }
 
-impl Census {
+impl AddAssign for Health {
+    fn add_assign(&mut self, other: Self) {
+        for (metric, more) in other.0 {
+            *self.0.entry(metric).or_default() += more;
+        }
+    }
+}
+
+impl Health {
+    /// How many are so.
+    #[must_use]
+    pub fn of(&self, metric: Metric) -> u64 {
+        self.0.get(&metric).copied().unwrap_or_default()
+    }
+
     /// Counts one more record.
     pub fn count(&mut self, record: &Record, in_force: &InForce, now: Timestamp) {
         let membership = Membership::of(Subject::recorded(record), &in_force.configuration);
         let conflict = matches!(&membership, Membership::Barred(bar) if bar.is_conflict());
         let gone = matches!(record.phase, Phase::Gone { .. });
-        let overdue = overdue(record, in_force.rules(), in_force.since, now);
-        self.failed += u64::from(fails(record, now));
         // A start that goes on being asked for is refused, or ends in an error each time.
         let asked_again = record.in_flight().and(record.request.as_ref());
         let asked_again = asked_again.filter(|request| request.problem.is_some());
         let errored = asked_again.is_some_and(|request| request.first_accepted_at.is_some());
         let refused = matches!(record.phase, Phase::Refused { .. });
         let stuck = matches!(record.phase, Phase::Stuck { .. });
-        self.refused += u64::from(refused || asked_again.is_some() && !errored);
-        self.stuck += u64::from(stuck || errored);
-        self.overdue += u64::from(overdue.is_some());
-        self.held += u64::from(record.held && !gone);
         let orphaned = left_behind(record, in_force.rules(), now) == Some(LeftBehind::Orphaned);
-        self.orphaned += u64::from(orphaned);
-        self.conflicts += u64::from(conflict && !gone);
+        let overdue = overdue(record, in_force.rules(), in_force.since, now).is_some();
+        let facts = [
+            (Metric::Failed, fails(record, now)),
+            (Metric::Overdue, overdue),
+            (
+                Metric::Refused,
+                refused || asked_again.is_some() && !errored,
+            ),
+            (Metric::Stuck, stuck || errored),
+            (Metric::Held, record.held && !gone),
+            (Metric::Orphaned, orphaned),
+            (Metric::Conflicts, conflict && !gone),
+        ];
+        *self += facts
+            .into_iter()
+            .filter(|(_, is_so)| *is_so)
+            .map(|(metric, _)| metric)
+            .collect();
     }
 }
 
@@ -110,7 +105,7 @@ mod tests {
     use super::*;
     use crate::tests::{Case, at, database_of, droplet};
 
-    fn census(case: &Case, change: impl FnOnce(&mut Record)) -> Census {
+    fn health(case: &Case, change: impl FnOnce(&mut Record)) -> Health {
         let mut record = case.record.clone();
         change(&mut record);
         let in_force = InForce {
@@ -118,9 +113,9 @@ mod tests {
             overrides: case.overrides.clone(),
             since: None,
         };
-        let mut census = Census::default();
-        census.count(&record, &in_force, case.now);
-        census
+        let mut health = Health::default();
+        health.count(&record, &in_force, case.now);
+        health
     }
 
     fn transition() -> Transition {
@@ -134,27 +129,21 @@ mod tests {
 
     #[test]
     fn what_needs_nobody_counts_for_nothing() {
-        assert_eq!(census(&droplet(), |_| ()), Census::default());
+        assert_eq!(health(&droplet(), |_| ()), Health::default());
     }
 
     #[test]
     fn each_trouble_is_counted_under_its_name_alone() {
         let reason = || "why".to_owned();
-        let count = |change: fn(&mut Record)| census(&droplet(), change);
-        let refused = census(&droplet(), |record| {
+        let count = |change: fn(&mut Record)| health(&droplet(), change);
+        let refused = health(&droplet(), |record| {
             record.phase = Phase::Refused {
                 transition: transition(),
                 reason: reason(),
             };
         });
-        assert_eq!(
-            refused,
-            Census {
-                refused: 1,
-                ..Census::default()
-            }
-        );
-        let stuck = census(&droplet(), |record| {
+        assert_eq!(refused, Health::from_iter([Metric::Refused]));
+        let stuck = health(&droplet(), |record| {
             record.phase = Phase::Stuck {
                 transition: transition(),
                 since: at("19:10"),
@@ -162,61 +151,37 @@ mod tests {
             };
             record.last_error = Some(reason());
         });
-        assert_eq!(
-            stuck,
-            Census {
-                stuck: 1,
-                ..Census::default()
-            }
-        );
+        assert_eq!(stuck, Health::from_iter([Metric::Stuck]));
         let held = count(|record| record.held = true);
-        assert_eq!(
-            held,
-            Census {
-                held: 1,
-                ..Census::default()
-            }
-        );
+        assert_eq!(held, Health::from_iter([Metric::Held]));
         let orphaned = count(|record| {
             record.tags.clear();
             record.saved = Some(database_of("db-s-2vcpu-4gb", 1));
         });
-        assert_eq!(
-            orphaned,
-            Census {
-                orphaned: 1,
-                ..Census::default()
-            }
-        );
+        assert_eq!(orphaned, Health::from_iter([Metric::Orphaned]));
         let conflict = count(|record| {
             record.doubled_by = Some("do-other/droplet/1".parse().unwrap());
         });
-        assert_eq!(
-            conflict,
-            Census {
-                conflicts: 1,
-                ..Census::default()
-            }
-        );
+        assert_eq!(conflict, Health::from_iter([Metric::Conflicts]));
     }
 
     #[test]
     fn what_is_not_as_wanted_for_too_long_is_overdue_whatever_else_it_is() {
         // Wanted stopped since 19:00, and running.
-        let overdue = |case: &Case| census(case, |_| ());
-        assert_eq!(overdue(&droplet().at("19:15")), Census::default());
-        let late = Census {
-            overdue: 1,
-            ..Census::default()
-        };
+        let overdue = |case: &Case| health(case, |_| ());
+        assert_eq!(overdue(&droplet().at("19:15")), Health::default());
+        let late = Health::from_iter([Metric::Overdue]);
         assert_eq!(overdue(&droplet().at("19:16")), late);
         let retry_at = at("19:30");
-        let failing = census(&droplet().at("19:16"), |record| {
+        let failing = health(&droplet().at("19:16"), |record| {
             record.attempts = 4;
             record.retry_at = Some(retry_at);
             record.due_at = Some(retry_at);
         });
-        assert_eq!(failing, Census { failed: 1, ..late });
+        assert_eq!(
+            failing,
+            Health::from_iter([Metric::Failed, Metric::Overdue])
+        );
     }
 
     #[test]
@@ -224,33 +189,33 @@ mod tests {
         let case = droplet();
         let retry_at = case.now + SignedDuration::from_mins(2);
         let failed = |due_at| {
-            census(&case, |record| {
+            health(&case, |record| {
                 record.attempts = 2;
                 record.last_error = Some("busy".to_owned());
                 record.retry_at = Some(retry_at);
                 record.due_at = due_at;
             })
-            .failed
+            .of(Metric::Failed)
         };
         assert_eq!(failed(Some(retry_at)), 1);
         assert_eq!(failed(None), 0, "opted out");
         assert_eq!(failed(Some(at("tue 08:00"))), 0, "nothing is wished now");
-        let in_flight = census(&case, |record| {
+        let in_flight = health(&case, |record| {
             record.phase = Phase::InFlight {
                 transition: transition(),
             };
             record.last_error = Some("no answer".to_owned());
         });
-        assert_eq!(in_flight.failed, 1);
-        let gone = census(&case, |record| {
+        assert_eq!(in_flight.of(Metric::Failed), 1);
+        let gone = health(&case, |record| {
             record.phase = Phase::Gone { since: at("18:00") };
             record.held = true;
             record.attempts = 2;
         });
-        assert_eq!(gone, Census::default());
-        let settled = census(&case, |record| {
+        assert_eq!(gone, Health::default());
+        let settled = health(&case, |record| {
             record.phase = Phase::Settled { at: Power::Running };
         });
-        assert_eq!(settled, Census::default());
+        assert_eq!(settled, Health::default());
     }
 }

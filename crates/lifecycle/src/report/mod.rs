@@ -2,19 +2,40 @@
 
 pub mod bus_event;
 pub mod health;
-mod listener;
 mod publish;
-mod unreadable;
 
-use domain::{AccountName, digest::Digest, record::Record};
+use domain::{AccountName, ResourceRef, digest::Digest, record::Record};
+use environment::left_alone;
 use serde::{Deserialize, Serialize};
+use store::{Found, Store, StoreError, Unreadable};
 
-use crate::{Context, Outcome};
+use crate::{Context, Outcome, report::health::Health};
 
-pub use listener::Tell;
-pub use publish::telling;
-pub use unreadable::LeftAlone;
-pub(crate) use unreadable::reread;
+pub use publish::publishing;
+
+/// Hears of what an invocation does as it happens, each thing after the write that it is about; a
+/// report comes only at the end, and not if that fails.
+pub trait Listener {
+    /// Something happened.
+    fn happened(&self, outcome: &Outcome);
+
+    /// Nothing happened: this would, or this is so, for the caller who asked.
+    fn answered(&self, outcome: &Outcome) {
+        self.happened(outcome);
+    }
+
+    /// All that follow a schedule are through with an edge, or should be.
+    fn edge_completed(&self, _digest: &Digest) {}
+
+    /// An inventory ended: so many of an account's records need a person now.
+    fn counted(&self, _account: &AccountName, _health: &Health) {}
+}
+
+impl<F: Fn(&Outcome)> Listener for F {
+    fn happened(&self, outcome: &Outcome) {
+        self(outcome);
+    }
+}
 
 /// All that one invocation did, or found worth saying.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +60,7 @@ impl Report {
     /// Adds what a part of the invocation did, and tells it.
     pub fn add(&mut self, context: Context<'_>, outcomes: impl IntoIterator<Item = Outcome>) {
         for outcome in outcomes {
-            context.tell.happened(&outcome);
+            context.listener.happened(&outcome);
             self.outcomes.push(outcome);
         }
     }
@@ -51,7 +72,7 @@ impl Report {
         outcomes: impl IntoIterator<Item = Outcome>,
     ) {
         for outcome in outcomes {
-            context.tell.answered(&outcome);
+            context.listener.answered(&outcome);
             self.outcomes.push(outcome);
         }
     }
@@ -68,4 +89,41 @@ pub struct Trial {
     /// All that was listed, in every location, as first seen.
     #[serde(default)]
     pub found: Vec<Record>,
+}
+
+/// An item that this program cannot read: a newer program wrote it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftAlone {
+    /// Which resource's record, or which account's state.
+    pub reference: String,
+    /// Why not.
+    pub reason: String,
+}
+
+impl Report {
+    /// What could be read. What could not is said, unless this invocation has said so before.
+    pub(crate) fn readable<T>(&mut self, found: Found<T>) -> T {
+        for Unreadable { reference, source } in found.unreadable {
+            if self.left_alone.iter().any(|l| l.reference == reference) {
+                continue;
+            }
+            let reason = left_alone(&reference, &source);
+            self.left_alone.push(LeftAlone { reference, reason });
+        }
+        found.read
+    }
+}
+
+/// A record as it is now, after another writer; none where that is to be left alone.
+pub(crate) async fn reread(
+    store: &Store,
+    reference: &ResourceRef,
+) -> Result<Option<Record>, StoreError> {
+    match store.record(reference).await {
+        Err(error) if error.is_unreadable() => {
+            left_alone(&reference.to_string(), &error);
+            Ok(None)
+        }
+        read => read,
+    }
 }

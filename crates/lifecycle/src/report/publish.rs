@@ -1,75 +1,65 @@
-//! Who hears of an invocation of a function: the log, the metrics and the bus.
+//! Where a function's events go: the log, the metrics and the bus.
 
 use std::cell::RefCell;
 
 use domain::{AccountName, digest::Digest};
 use environment::{BusEvent, Metric, Metrics, Publish, bus};
-use futures_util::{FutureExt as _, future::join};
+use futures_util::future::join;
 use tokio::sync::mpsc;
 
 use crate::{
-    event::{Answer, Event, Outcome, Subject},
-    report::{
-        Tell,
-        bus_event::{EdgeCompleted, Notice},
-        health::Census,
-    },
+    event::{Outcome, Severity, Subject},
+    report::{Listener, bus_event, health::Health},
 };
 
-/// Does a piece of work and tells of it: log lines at once, events as soon as the bus takes them,
-/// beside the work. Returns when all is told, with what was counted.
+/// Does a piece of work and publishes its events: log lines at once, the bus as soon as it takes
+/// them, beside the work. Returns when all is delivered, with what was counted.
 ///
-/// Nothing that was told is lost when the work fails, and the work does not fail when nothing can
-/// be told.
-pub async fn telling<T>(
+/// Nothing that was published is lost when the work fails, and the work does not fail when nothing
+/// can be published.
+pub async fn publishing<T>(
     bus: &impl Publish,
     stack: &str,
-    work: impl AsyncFnOnce(&dyn Tell) -> T,
+    work: impl AsyncFnOnce(&dyn Listener) -> T,
 ) -> (T, Metrics) {
     let (events, received) = mpsc::unbounded_channel();
     let work = async move {
-        let teller = Teller {
+        let publisher = Publisher {
             stack,
             events,
             metrics: RefCell::default(),
         };
-        // Of a type without depth: a handler nests futures nearly as deep as a compiler looks.
-        let result = work(&teller).boxed_local().await;
-        // With the teller ends the channel, and with that what waits for events.
-        (result, teller.metrics.into_inner())
+        let result = work(&publisher).await;
+        // The channel ends with the publisher, and the delivery with the channel.
+        (result, publisher.metrics.into_inner())
     };
     let (ended, ()) = join(work, bus::deliver(received, bus)).await;
     ended
 }
 
-struct Teller<'a> {
+struct Publisher<'a> {
     stack: &'a str,
     events: mpsc::UnboundedSender<BusEvent>,
     metrics: RefCell<Metrics>,
 }
 
-impl Teller<'_> {
-    fn send(&self, notice: &Notice) {
-        let event = serde_json::to_string(notice).map(|detail| BusEvent {
-            at: notice.at(),
-            detail_type: notice.detail_type(),
-            detail,
-        });
-        match event {
-            // Whoever delivers outlives this.
-            Ok(event) => drop(self.events.send(event)),
-            Err(error) => tracing::error!("Could not write an event: {error}"),
+impl Publisher<'_> {
+    fn send(&self, event: Option<BusEvent>) {
+        if let Some(event) = event {
+            // The delivery outlives this.
+            drop(self.events.send(event));
         }
     }
 }
 
-impl Tell for Teller<'_> {
+impl Listener for Publisher<'_> {
     fn happened(&self, outcome: &Outcome) {
         log(outcome);
-        count(outcome, &mut self.metrics.borrow_mut());
-        if let Some(notice) = Notice::of(self.stack, outcome) {
-            self.send(&notice);
+        let mut metrics = self.metrics.borrow_mut();
+        for metric in outcome.event.class().metrics {
+            metrics.happened(*metric);
         }
+        self.send(bus_event::of_outcome(self.stack, outcome));
     }
 
     fn answered(&self, outcome: &Outcome) {
@@ -78,79 +68,14 @@ impl Tell for Teller<'_> {
 
     fn edge_completed(&self, digest: &Digest) {
         tracing::info!(schedule = %digest.schedule, "{digest}");
-        self.send(&Notice::EdgeCompleted(EdgeCompleted::of(
-            self.stack, digest,
-        )));
+        self.send(bus_event::of_digest(self.stack, digest));
     }
 
-    fn counted(&self, _account: &AccountName, census: Census) {
-        let Census {
-            failed,
-            overdue,
-            refused,
-            stuck,
-            held,
-            orphaned,
-            conflicts,
-            tokens_refused,
-        } = census;
+    fn counted(&self, _account: &AccountName, health: &Health) {
         let mut metrics = self.metrics.borrow_mut();
-        for (metric, value) in [
-            (Metric::Failed, failed),
-            (Metric::Overdue, overdue),
-            (Metric::Refused, refused),
-            (Metric::Stuck, stuck),
-            (Metric::Held, held),
-            (Metric::Orphaned, orphaned),
-            (Metric::Conflicts, conflicts),
-            (Metric::TokensRefused, tokens_refused),
-        ] {
-            metrics.measure(metric, value);
+        for metric in Metric::GAUGES {
+            metrics.measure(metric, health.of(metric));
         }
-    }
-}
-
-/// Counts what happened; trouble shows at once, and not only at the next inventory.
-fn count(outcome: &Outcome, metrics: &mut Metrics) {
-    match &outcome.event {
-        Event::Asked { answer, .. } => {
-            metrics.add(Metric::Asked, 1);
-            match answer {
-                Answer::Accepted => {}
-                Answer::TokenRefused(_) => {
-                    metrics.raise(Metric::Failed);
-                    metrics.raise(Metric::TokensRefused);
-                }
-                Answer::Busy(_) | Answer::NotAccepted(_) | Answer::Unknown(_) => {
-                    metrics.raise(Metric::Failed);
-                }
-            }
-        }
-        Event::Seen { .. } => metrics.add(Metric::Seen, 1),
-        Event::Refused { .. } => metrics.raise(Metric::Refused),
-        Event::Stuck { .. } => metrics.raise(Metric::Stuck),
-        Event::Held { .. } => metrics.raise(Metric::Held),
-        Event::Orphaned => metrics.raise(Metric::Orphaned),
-        Event::Conflict { .. } => metrics.raise(Metric::Conflicts),
-        Event::Postponed { token_refused, .. } => {
-            metrics.raise(Metric::Failed);
-            if *token_refused {
-                metrics.raise(Metric::TokensRefused);
-            }
-        }
-        Event::Forced { .. }
-        | Event::AlreadyThere { .. }
-        | Event::WouldAsk { .. }
-        | Event::Overtaken { .. }
-        | Event::LetGo { .. }
-        | Event::Joined { .. }
-        | Event::UnknownSchedule { .. }
-        | Event::Gone { .. }
-        | Event::Replaced { .. }
-        | Event::Awaiting { .. }
-        | Event::Watching { .. }
-        | Event::Declined { .. }
-        | Event::Status { .. } => {}
     }
 }
 
@@ -175,48 +100,11 @@ macro_rules! line {
     };
 }
 
-/// One line per thing that happened. What is repeated is for who looks for it.
+/// One line per event. Repetitions are for debugging.
 fn log(outcome: &Outcome) {
-    match gravity(&outcome.event) {
-        Gravity::Trouble => line!(WARN, outcome),
-        Gravity::Usual => line!(INFO, outcome),
-        Gravity::Repeated => line!(DEBUG, outcome),
-    }
-}
-
-/// How much a line matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Gravity {
-    Trouble,
-    Usual,
-    Repeated,
-}
-
-fn gravity(event: &Event) -> Gravity {
-    match event {
-        Event::Postponed { repeated: true, .. } => Gravity::Repeated,
-        Event::Asked { answer, .. } if *answer != Answer::Accepted => Gravity::Trouble,
-        Event::Postponed { .. }
-        | Event::Refused { .. }
-        | Event::Stuck { .. }
-        | Event::Held { .. }
-        | Event::Orphaned
-        | Event::Conflict { .. }
-        | Event::UnknownSchedule { .. }
-        | Event::Gone { saved: Some(_) }
-        | Event::Replaced { .. } => Gravity::Trouble,
-        Event::Asked { .. }
-        | Event::Forced { .. }
-        | Event::AlreadyThere { .. }
-        | Event::WouldAsk { .. }
-        | Event::Seen { .. }
-        | Event::Overtaken { .. }
-        | Event::LetGo { .. }
-        | Event::Joined { .. }
-        | Event::Gone { saved: None }
-        | Event::Awaiting { .. }
-        | Event::Watching { .. }
-        | Event::Declined { .. }
-        | Event::Status { .. } => Gravity::Usual,
+    match outcome.event.class().severity {
+        Severity::Warning => line!(WARN, outcome),
+        Severity::Usual => line!(INFO, outcome),
+        Severity::Repeated => line!(DEBUG, outcome),
     }
 }

@@ -53,7 +53,7 @@ fn inventory<T>(case: &Case, first: bool, todo: impl FnOnce(Inventory<'_>) -> T)
         providers: &providers,
         clock: &clock,
         writer: &writer,
-        tell: &|_: &Outcome| {},
+        listener: &|_: &Outcome| {},
     };
     let in_force = InForce {
         configuration: Arc::new(case.configuration.clone()),
