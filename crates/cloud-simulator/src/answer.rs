@@ -1,49 +1,57 @@
 //! Answers, and how each cloud words a refusal.
 
+use std::collections::BTreeMap;
+
 use domain::configuration::Provider;
 use jiff::Timestamp;
-use serde::de::DeserializeOwned;
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
+
+use crate::catalog;
 
 /// An instant as both clouds write it: to the second.
 pub(crate) fn timestamp(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// An answer before it is sent.
-#[derive(Debug, Clone)]
-pub(crate) struct Answer {
-    pub(crate) status: u16,
-    pub(crate) headers: Vec<(String, String)>,
-    pub(crate) body: Option<String>,
-    pub(crate) content_type: &'static str,
+/// What a cloud answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Answer {
+    /// The status.
+    pub status: u16,
+    /// Content type, rate limit and links, by name in lower case.
+    pub headers: BTreeMap<String, String>,
+    /// The body; empty if there was none.
+    pub body: String,
+    /// Whether the log has dropped the body to make room for newer ones.
+    pub forgotten: bool,
 }
 
 impl Answer {
-    pub(crate) fn json(status: u16, body: &Value) -> Self {
-        Self::text(status, body.to_string(), "application/json")
-    }
-
-    pub(crate) fn text(status: u16, body: String, content_type: &'static str) -> Self {
-        Self {
-            status,
-            headers: Vec::new(),
-            body: Some(body),
-            content_type,
-        }
-    }
-
     pub(crate) fn empty(status: u16) -> Self {
         Self {
             status,
-            headers: Vec::new(),
-            body: None,
-            content_type: "application/json",
+            headers: BTreeMap::new(),
+            body: String::new(),
+            forgotten: false,
+        }
+    }
+
+    pub(crate) fn json(status: u16, body: &Value) -> Self {
+        Self::text(status, body.to_string())
+    }
+
+    /// An answer whose body is JSON, or passes for it.
+    pub(crate) fn text(status: u16, body: String) -> Self {
+        Self {
+            body,
+            ..Self::empty(status).with("content-type", &"application/json")
         }
     }
 
     pub(crate) fn with(mut self, name: &str, value: &impl ToString) -> Self {
-        self.headers.push((name.to_owned(), value.to_string()));
+        let name = name.to_ascii_lowercase();
+        self.headers.insert(name, value.to_string());
         self
     }
 }
@@ -57,6 +65,8 @@ pub(crate) struct Refusal {
     pub(crate) message: String,
     /// Hetzner's `details`.
     pub(crate) details: Value,
+    /// `DigitalOcean`'s `retry-after`, in seconds.
+    pub(crate) retry_after: Option<i64>,
 }
 
 impl Refusal {
@@ -66,6 +76,7 @@ impl Refusal {
             code,
             message: message.into(),
             details: Value::Null,
+            retry_after: None,
         }
     }
 
@@ -74,8 +85,8 @@ impl Refusal {
         Self::new(422, "unprocessable_entity", message)
     }
 
-    /// A body or part of it, as `DigitalOcean` understands it; what it refuses and how is an
-    /// assumption.
+    /// A body or part of it, as `DigitalOcean` understands it. How it words that something is
+    /// missing or malformed is an assumption.
     pub(crate) fn parse<T: DeserializeOwned>(body: &Value) -> Result<T, Self> {
         T::deserialize(body).map_err(|error| Self::unprocessable(error.to_string()))
     }
@@ -87,11 +98,10 @@ impl Refusal {
 
     /// Each cloud's usual words for a status.
     pub(crate) fn of_status(provider: Provider, status: u16) -> Self {
-        let (code, message) = match provider {
-            Provider::DigitalOcean => digitalocean_words(status),
-            Provider::Hetzner => hetzner_words(status),
-        };
-        Self::new(status, code, message)
+        let words = &catalog::REFUSALS[provider.to_string()];
+        let words = words.get(status.to_string()).unwrap_or(&words["500"]);
+        let word = |index: usize| words[index].as_str().unwrap_or_default();
+        Self::new(status, word(0), word(1))
     }
 
     /// The answer in the cloud's form. `request_id` is `DigitalOcean`'s.
@@ -108,76 +118,10 @@ impl Refusal {
                 "details": self.details,
             }}),
         };
-        Answer::json(self.status, &body)
-    }
-}
-
-/// The `id`s of DOSPEC where it names them; the others are assumptions.
-fn digitalocean_words(status: u16) -> (&'static str, &'static str) {
-    match status {
-        400 => ("bad_request", "The request could not be understood."),
-        401 => ("unauthorized", "Unable to authenticate you."),
-        403 => (
-            "forbidden",
-            "You do not have access for the attempted action.",
-        ),
-        404 => (
-            "not_found",
-            "The resource you requested could not be found.",
-        ),
-        405 => (
-            "method_not_allowed",
-            "The method is not allowed for this resource.",
-        ),
-        409 => (
-            "conflict",
-            "The resource is being changed by another request.",
-        ),
-        412 => (
-            "precondition_failed",
-            "The resource is not in a state that allows this.",
-        ),
-        415 => (
-            "unsupported_media_type",
-            "The body must be sent as application/json.",
-        ),
-        422 => ("unprocessable_entity", "request payload validation failed"),
-        429 => ("too_many_requests", "API rate limit exceeded."),
-        503 => (
-            "service_unavailable",
-            "The service is temporarily unavailable.",
-        ),
-        _ => ("server_error", "Unexpected server-side error"),
-    }
-}
-
-/// The codes of HZSPEC2's table; 415 is an assumption.
-fn hetzner_words(status: u16) -> (&'static str, &'static str) {
-    match status {
-        400 => ("json_error", "the body is not valid JSON"),
-        401 => ("unauthorized", "unable to authenticate"),
-        403 => ("forbidden", "insufficient permissions for this request"),
-        404 => ("not_found", "resource not found"),
-        405 => ("method_not_allowed", "method not allowed"),
-        409 => (
-            "conflict",
-            "the resource has changed during the request, please retry",
-        ),
-        410 => ("deprecated_api_endpoint", "API functionality was removed"),
-        412 => (
-            "resource_unavailable",
-            "the requested resource is currently unavailable",
-        ),
-        415 => ("unsupported_media_type", "this request takes no body"),
-        422 => ("invalid_input", "invalid input"),
-        423 => (
-            "locked",
-            "cannot perform operation because resource is locked",
-        ),
-        429 => ("rate_limit_exceeded", "limit of requests per hour reached"),
-        502 => ("bad_gateway", "bad gateway"),
-        503 => ("unavailable", "service unavailable"),
-        504 => ("timeout", "request timeout"),
-        _ => ("server_error", "an error occurred"),
+        let answer = Answer::json(self.status, &body);
+        match self.retry_after {
+            Some(seconds) => answer.with("retry-after", &seconds),
+            None => answer,
+        }
     }
 }

@@ -23,6 +23,10 @@ pub(crate) static LOCATIONS: Kept = Kept::new(|| kept(include_str!("../answers/l
 pub(crate) static SERVER_TYPES: Kept =
     Kept::new(|| kept(include_str!("../answers/server_types.json")));
 
+/// The words for each status: `DigitalOcean`'s `id`s of DOSPEC where it names them, and the codes
+/// of HZSPEC2; the others are assumptions.
+pub(crate) static REFUSALS: Kept = Kept::new(|| kept(include_str!("../answers/refusals.json")));
+
 /// What all accounts, Droplets, databases, clusters and servers have in common.
 pub(crate) static ACCOUNT: Kept = Kept::new(|| kept(include_str!("../answers/account.json")));
 pub(crate) static DROPLET: Kept = Kept::new(|| kept(include_str!("../answers/droplet.json")));

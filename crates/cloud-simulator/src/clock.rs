@@ -4,24 +4,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 
-/// Tells the simulated instant. Every change that takes time is computed from it when something
-/// is read or changed, so that nothing in here waits.
+/// Returns the simulated instant. Every change that takes time is computed from it when something
+/// is read or changed, so nothing in here waits.
 pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// Lets simulated time pass until an instant, for an answer that takes its time. Never backwards.
+/// Lets simulated time pass until an instant, for a delayed answer. Never backwards.
 pub type Pass = Arc<dyn Fn(Timestamp) + Send + Sync>;
 
-/// A clock that stands still until somebody moves it. Cloning gives the same clock.
+/// A clock that stands still until it is moved. Cloning gives the same clock.
 #[derive(Debug, Clone)]
 pub struct HeldClock(Arc<Mutex<Timestamp>>);
 
-/// The clock was to go back.
+/// The clock was asked to go back.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the clock stands at {now} and does not go back to {to}")]
+#[error("the clock is at {now} and cannot go back to {to}")]
 pub struct BackwardsError {
     /// Where the clock stands.
     pub now: Timestamp,
-    /// Where it was to go.
+    /// Where it was asked to go.
     pub to: Timestamp,
 }
 
@@ -55,7 +55,7 @@ impl HeldClock {
         Arc::new(move || clock.now())
     }
 
-    /// Moves the clock as answers that take their time do.
+    /// Moves the clock as delayed answers do.
     pub(crate) fn as_pass(&self) -> Pass {
         let clock = self.clone();
         // Another answer has moved it further already.

@@ -1,12 +1,14 @@
-//! The control API under `/_simulator`, for tests that are no Rust program. The crate's
+//! The control API under `/_simulator`, for tests that are not Rust programs. The crate's
 //! documentation lists it.
+
+use std::fmt::Display;
 
 use axum::{
     Json, Router,
     extract::{FromRequest, Path, Query, Request, State as Shared},
     http::{StatusCode, header},
     response::{IntoResponse, Response},
-    routing::{delete, get, post},
+    routing::{get, post},
 };
 use domain::ResourceRef;
 use jiff::Timestamp;
@@ -14,36 +16,51 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use crate::{
-    faults::{Fault, Hold, HoldId},
+    faults::{Fault, Hold, HoldId, UnknownHoldError},
     people::{Act, PersonError},
     simulator::Simulator,
 };
 
 pub(crate) fn routes() -> Router<Simulator> {
+    let faults = get(faults).post(add_fault).delete(clear_faults);
+    let unknown = get(unknown).post(unknown).delete(unknown);
     Router::new()
         .route("/_simulator/log", get(log))
         .route("/_simulator/exchanges", get(exchanges))
         .route("/_simulator/resources", get(resources))
         .route("/_simulator/clock", get(clock).post(move_clock))
-        .route(
-            "/_simulator/faults",
-            get(faults).post(add_fault).delete(clear_faults),
-        )
+        .route("/_simulator/faults", faults)
         .route("/_simulator/holds", get(holds).post(add_hold))
-        .route("/_simulator/holds/{id}", get(hold).merge(delete(end_hold)))
+        .route("/_simulator/holds/{id}", get(hold).delete(end_hold))
         .route("/_simulator/people", post(people))
-        .route(
-            "/_simulator/{*unknown}",
-            get(unknown).post(unknown).delete(unknown),
-        )
+        .route("/_simulator/{*unknown}", unknown)
 }
 
-/// A control request that cannot be done.
+/// Why a control request is refused.
 struct Failure(StatusCode, String);
+
+type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
     fn of(status: StatusCode, error: &impl ToString) -> Self {
         Self(status, error.to_string())
+    }
+}
+
+impl From<UnknownHoldError> for Failure {
+    fn from(error: UnknownHoldError) -> Self {
+        Self::of(StatusCode::NOT_FOUND, &error)
+    }
+}
+
+impl From<PersonError> for Failure {
+    fn from(error: PersonError) -> Self {
+        let status = match error {
+            PersonError::Unknown(_) => StatusCode::NOT_FOUND,
+            PersonError::Refused { .. } => StatusCode::CONFLICT,
+            PersonError::DoesNotFit { .. } => StatusCode::BAD_REQUEST,
+        };
+        Self::of(status, &error)
     }
 }
 
@@ -53,17 +70,13 @@ impl IntoResponse for Failure {
     }
 }
 
-/// A JSON body; one that cannot be understood is a [`Failure`].
-struct Given<T>(T);
+/// A JSON body; a malformed one is a [`Failure`].
+struct Body<T>(T);
 
-impl<S, T> FromRequest<S> for Given<T>
-where
-    S: Send + Sync,
-    T: DeserializeOwned,
-{
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
+    async fn from_request(request: Request, state: &S) -> Result<Self> {
         match Json::from_request(request, state).await {
             Ok(Json(body)) => Ok(Self(body)),
             Err(rejection) => Err(Failure(rejection.status(), rejection.body_text())),
@@ -71,39 +84,37 @@ where
     }
 }
 
-#[derive(Deserialize)]
-struct After {
-    #[serde(default)]
+/// The parameters of the queries.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Parameters {
     after: u64,
+    wait: bool,
+    discard: bool,
 }
 
-async fn log(
-    Shared(simulator): Shared<Simulator>,
-    Query(After { after }): Query<After>,
-) -> Json<Value> {
-    Json(json!({"entries": simulator.log_after(after)}))
+type Simulated = Shared<Simulator>;
+
+async fn log(Shared(simulator): Simulated, Query(query): Query<Parameters>) -> Json<Value> {
+    Json(json!({"entries": simulator.log_after(query.after)}))
 }
 
-async fn exchanges(
-    Shared(simulator): Shared<Simulator>,
-    Query(After { after }): Query<After>,
-) -> Result<Response, Failure> {
+async fn exchanges(Shared(simulator): Simulated, Query(query): Query<Parameters>) -> Response {
     let mut lines = String::new();
-    for entry in simulator
-        .log_after(after)
-        .iter()
-        .filter(|entry| entry.answer.is_some())
-    {
-        let line = serde_json::to_string(entry)
-            .map_err(|error| Failure::of(StatusCode::INTERNAL_SERVER_ERROR, &error))?;
-        lines.push_str(&line);
+    let entries = simulator.log_after(query.after);
+    for entry in entries.iter().filter(|entry| entry.answer.is_some()) {
+        lines.push_str(&json!(entry).to_string());
         lines.push('\n');
     }
-    Ok(([(header::CONTENT_TYPE, "application/jsonl")], lines).into_response())
+    ([(header::CONTENT_TYPE, "application/jsonl")], lines).into_response()
 }
 
-async fn resources(Shared(simulator): Shared<Simulator>) -> Json<Value> {
+async fn resources(Shared(simulator): Simulated) -> Json<Value> {
     Json(json!({"now": simulator.now(), "resources": simulator.resources()}))
+}
+
+async fn clock(Shared(simulator): Simulated) -> Json<Value> {
+    Json(json!({"now": simulator.now(), "held": simulator.held_clock().is_some()}))
 }
 
 #[derive(Deserialize)]
@@ -112,90 +123,63 @@ struct Moved {
     now: Timestamp,
 }
 
-async fn clock(Shared(simulator): Shared<Simulator>) -> Json<Value> {
-    Json(json!({"now": simulator.now(), "held": simulator.held_clock().is_some()}))
-}
-
 async fn move_clock(
-    Shared(simulator): Shared<Simulator>,
-    Given(Moved { now }): Given<Moved>,
-) -> Result<Json<Value>, Failure> {
-    let held = simulator.held_clock().ok_or_else(|| {
-        Failure::of(
-            StatusCode::CONFLICT,
-            &"the clock is the machine's: start with --at to hold it",
-        )
-    })?;
-    held.move_to(now)
-        .map_err(|error| Failure::of(StatusCode::CONFLICT, &error))?;
+    Shared(simulator): Simulated,
+    Body(Moved { now }): Body<Moved>,
+) -> Result<Json<Value>> {
+    let conflict = |error: &dyn Display| Failure::of(StatusCode::CONFLICT, &error);
+    let held = simulator.held_clock();
+    let held =
+        held.ok_or_else(|| conflict(&"the clock is not held: start with --at to hold it"))?;
+    held.move_to(now).map_err(|error| conflict(&error))?;
     Ok(Json(json!({"now": simulator.now(), "held": true})))
 }
 
-async fn faults(Shared(simulator): Shared<Simulator>) -> Json<Value> {
+async fn faults(Shared(simulator): Simulated) -> Json<Value> {
     Json(json!({"faults": simulator.faults()}))
 }
 
-async fn add_fault(Shared(simulator): Shared<Simulator>, Given(fault): Given<Fault>) -> StatusCode {
+async fn add_fault(Shared(simulator): Simulated, Body(fault): Body<Fault>) -> StatusCode {
     simulator.add_fault(fault);
     StatusCode::CREATED
 }
 
-async fn clear_faults(Shared(simulator): Shared<Simulator>) -> StatusCode {
+async fn clear_faults(Shared(simulator): Simulated) -> StatusCode {
     simulator.clear_faults();
     StatusCode::NO_CONTENT
 }
 
-async fn holds(Shared(simulator): Shared<Simulator>) -> Json<Value> {
+async fn holds(Shared(simulator): Simulated) -> Json<Value> {
     Json(json!({"holds": simulator.holds()}))
 }
 
-async fn add_hold(
-    Shared(simulator): Shared<Simulator>,
-    Given(hold): Given<Hold>,
-) -> (StatusCode, Json<Value>) {
-    (
-        StatusCode::CREATED,
-        Json(json!({"id": simulator.add_hold(hold)})),
-    )
-}
-
-#[derive(Deserialize)]
-struct Wait {
-    #[serde(default)]
-    wait: bool,
+async fn add_hold(Shared(simulator): Simulated, Body(hold): Body<Hold>) -> impl IntoResponse {
+    let id = simulator.add_hold(hold);
+    (StatusCode::CREATED, Json(json!({"id": id})))
 }
 
 async fn hold(
-    Shared(simulator): Shared<Simulator>,
+    Shared(simulator): Simulated,
     Path(id): Path<HoldId>,
-    Query(Wait { wait }): Query<Wait>,
-) -> Result<Json<Value>, Failure> {
-    let gone = |error| Failure::of(StatusCode::NOT_FOUND, &error);
-    if wait {
-        simulator.wait_until_caught(id).await.map_err(gone)?;
+    Query(query): Query<Parameters>,
+) -> Result<Json<Value>> {
+    if query.wait {
+        simulator.wait_until_caught(id).await?;
     }
     let view = simulator.holds().into_iter().find(|view| view.id == id);
-    let view = view.ok_or_else(|| gone(crate::faults::UnknownHoldError(id)))?;
-    Ok(Json(json!(view)))
-}
-
-#[derive(Deserialize)]
-struct Ending {
-    #[serde(default)]
-    discard: bool,
+    Ok(Json(json!(view.ok_or(UnknownHoldError(id))?)))
 }
 
 async fn end_hold(
-    Shared(simulator): Shared<Simulator>,
+    Shared(simulator): Simulated,
     Path(id): Path<HoldId>,
-    Query(Ending { discard }): Query<Ending>,
-) -> Result<StatusCode, Failure> {
-    let ended = if discard {
-        simulator.discard(id)
+    Query(query): Query<Parameters>,
+) -> Result<StatusCode> {
+    if query.discard {
+        simulator.discard(id)?;
     } else {
-        simulator.release(id)
-    };
-    ended.map_err(|error| Failure::of(StatusCode::NOT_FOUND, &error))?;
+        simulator.release(id)?;
+    }
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -208,41 +192,22 @@ struct Person {
     create: Option<String>,
 }
 
-async fn people(
-    Shared(simulator): Shared<Simulator>,
-    Given(person): Given<Person>,
-) -> Result<StatusCode, Failure> {
-    match person {
-        Person {
-            resource: Some(resource),
-            act: Some(act),
-            create: None,
-        } => {
-            simulator.person(&resource, act).map_err(|error| {
-                let status = match error {
-                    PersonError::Unknown(_) => StatusCode::NOT_FOUND,
-                    PersonError::Refused { .. } => StatusCode::CONFLICT,
-                    PersonError::DoesNotFit { .. } => StatusCode::BAD_REQUEST,
-                };
-                Failure::of(status, &error)
-            })?;
+async fn people(Shared(simulator): Simulated, Body(person): Body<Person>) -> Result<StatusCode> {
+    let refused = |error: &dyn Display| Failure::of(StatusCode::BAD_REQUEST, &error);
+    match (person.resource, person.act, person.create) {
+        (Some(resource), Some(act), None) => simulator.person(&resource, act)?,
+        (None, None, Some(description)) => {
+            let created = simulator.create(&description);
+            created.map_err(|error| refused(&error))?;
         }
-        Person {
-            resource: None,
-            act: None,
-            create: Some(description),
-        } => {
-            let refused = |error| Failure::of(StatusCode::BAD_REQUEST, &error);
-            simulator.create(&description).map_err(refused)?;
-        }
-        Person { .. } => {
-            let message = "give `resource` and `act`, or `create`";
-            return Err(Failure::of(StatusCode::BAD_REQUEST, &message));
-        }
+        _ => return Err(refused(&"give `resource` and `act`, or `create`")),
     }
     Ok(StatusCode::NO_CONTENT)
 }
 
 async fn unknown() -> Failure {
-    Failure::of(StatusCode::NOT_FOUND, &"no such control operation")
+    Failure(
+        StatusCode::NOT_FOUND,
+        "no such control operation".to_owned(),
+    )
 }

@@ -1,4 +1,4 @@
-//! Clouds that misbehave: faults, and holds that stop a request at an exact point.
+//! Faults, which make a cloud misbehave, and holds, which stop a request at an exact point.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use crate::request::Incoming;
+use crate::{answer::Answer, request::Request};
 
-/// Which requests are meant; what is left out matches all.
+/// Which requests match. What is left out matches all.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Matching {
-    /// Those that carry this account's token.
+    /// The account whose token they carry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<AccountName>,
     /// The method, in capitals.
@@ -36,32 +36,30 @@ pub struct Matching {
 /// A request's account and resource, as far as they are known.
 #[derive(Debug, Clone)]
 pub(crate) struct Identity {
+    /// The account's index.
+    pub(crate) place: Option<usize>,
     pub(crate) account: Option<AccountName>,
     pub(crate) resource: Option<ResourceRef>,
 }
 
 impl Matching {
-    fn matches(&self, incoming: &Incoming, identity: &Identity) -> bool {
+    fn matches(&self, request: &Request, identity: &Identity) -> bool {
         fn all<T>(wanted: Option<&T>, holds: impl FnOnce(&T) -> bool) -> bool {
             wanted.is_none_or(holds)
         }
-        all(self.account.as_ref(), |wanted| {
-            identity.account.as_ref() == Some(wanted)
-        }) && all(self.resource.as_ref(), |wanted| {
-            identity.resource.as_ref() == Some(wanted)
-        }) && all(self.method.as_ref(), |wanted| {
-            incoming.method.as_str() == wanted
-        }) && all(self.path_prefix.as_ref(), |wanted| {
-            incoming.path.starts_with(wanted.as_str())
-        }) && all(self.path_suffix.as_ref(), |wanted| {
-            incoming.path.ends_with(wanted.as_str())
-        }) && all(self.body_contains.as_ref(), |wanted| {
-            incoming.text().contains(wanted.as_str())
-        })
+        let Request {
+            method, path, body, ..
+        } = request;
+        (self.account.is_none() || self.account == identity.account)
+            && (self.resource.is_none() || self.resource == identity.resource)
+            && all(self.method.as_ref(), |wanted| wanted == method)
+            && all(self.path_prefix.as_ref(), |prefix| path.starts_with(prefix))
+            && all(self.path_suffix.as_ref(), |suffix| path.ends_with(suffix))
+            && all(self.body_contains.as_ref(), |part| body.contains(part))
     }
 }
 
-/// A fault, for the next requests that match.
+/// A fault for the next requests that match.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
@@ -79,11 +77,11 @@ pub struct Fault {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Misbehavior {
-    /// Another answer than the cloud's.
+    /// An answer other than the cloud's.
     Answer {
         /// The status.
         status: u16,
-        /// The body, as it is; left out, the cloud's usual words for the status.
+        /// The body; left out, the cloud's usual words for the status.
         #[serde(default)]
         body: Option<String>,
         /// More headers: `retry-after`.
@@ -93,7 +91,7 @@ pub enum Misbehavior {
         #[serde(default)]
         after_effect: bool,
     },
-    /// The request takes effect; the answer's body ends in the middle.
+    /// The request takes effect; the answer's body breaks off in the middle.
     Truncate,
     /// The connection is closed without an answer.
     Drop {
@@ -106,13 +104,13 @@ pub enum Misbehavior {
         /// How much later.
         by: SignedDuration,
     },
-    /// The request is accepted as usual, and all that it leads to happens later than usual.
+    /// The request is accepted as usual, and everything that it leads to happens later.
     Slow {
         /// How much later.
         by: SignedDuration,
     },
-    /// The request is carried out at once, and its answer comes later. On a clock that can be
-    /// moved that time passes by itself: requests that are under way together share it.
+    /// The request is carried out at once, and its answer comes later. A clock that can be moved
+    /// moves by that much: concurrent requests share the time.
     Delay {
         /// How much later.
         by: SignedDuration,
@@ -121,11 +119,72 @@ pub enum Misbehavior {
     Unauthorized,
 }
 
+impl Misbehavior {
+    /// Whether the request takes effect.
+    pub(crate) fn takes_effect(&self) -> bool {
+        match self {
+            Self::Truncate | Self::Slow { .. } | Self::Delay { .. } => true,
+            Self::Answer { after_effect, .. } | Self::Drop { after_effect } => *after_effect,
+            Self::Late { .. } | Self::Unauthorized => false,
+        }
+    }
+
+    /// By how much later everything happens that the request leads to.
+    pub(crate) fn slowness(&self) -> SignedDuration {
+        if let Self::Slow { by } = self {
+            *by
+        } else {
+            SignedDuration::ZERO
+        }
+    }
+
+    /// How much later the answer leaves.
+    pub(crate) fn delay(&self) -> Option<SignedDuration> {
+        if let Self::Delay { by } = self {
+            Some(*by)
+        } else {
+            None
+        }
+    }
+
+    /// What becomes of the cloud's own answer, if there is one. `usual` is the cloud's answer
+    /// with a status.
+    pub(crate) fn distort(
+        self,
+        own: Option<Answer>,
+        usual: impl FnOnce(u16) -> Answer,
+    ) -> Option<Answer> {
+        match self {
+            Self::Slow { .. } | Self::Delay { .. } => own,
+            Self::Truncate => own.map(|mut answer| {
+                answer.body.truncate(answer.body.len() / 2);
+                answer
+            }),
+            Self::Drop { .. } => None,
+            Self::Answer {
+                status,
+                body,
+                headers,
+                ..
+            } => {
+                let mut answer = usual(status);
+                answer.body = body.unwrap_or(answer.body);
+                for (name, value) in headers {
+                    answer = answer.with(&name, &value);
+                }
+                Some(answer)
+            }
+            // A late request has no other fault.
+            Self::Unauthorized | Self::Late { .. } => Some(usual(401)),
+        }
+    }
+}
+
 fn once() -> u32 {
     1
 }
 
-/// A hold, for the next requests that match.
+/// A hold for the next requests that match.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hold {
@@ -137,8 +196,8 @@ pub struct Hold {
     pub times: u32,
     /// Where they are held.
     pub at: Stage,
-    /// Whether a request that is held on arrival takes effect when it is released though its
-    /// client has gone meanwhile.
+    /// Whether a request that is held on arrival takes effect once it is released, even if its
+    /// client has disconnected.
     #[serde(default)]
     pub late: bool,
 }
@@ -153,30 +212,30 @@ pub enum Stage {
     Answer,
 }
 
-/// Names a hold.
+/// A hold's id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct HoldId(pub(crate) u64);
 
-/// There is no such hold, or not any more.
+/// There is no such hold, or it has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("no hold {}", .0.0)]
 pub struct UnknownHoldError(pub HoldId);
 
-/// A hold and how far it is.
+/// A hold and the requests in it.
 #[derive(Debug, Clone, Serialize)]
 pub struct HoldView {
-    /// Its name.
+    /// Its id.
     pub id: HoldId,
     /// The hold.
     pub hold: Hold,
     /// What it has caught so far: method and path.
     pub caught: Vec<String>,
-    /// How many of these still wait.
+    /// How many of them still wait.
     pub waiting: usize,
 }
 
-/// What becomes of the requests that a hold has caught.
+/// What happens to the requests in a hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     GoOn,
@@ -186,7 +245,7 @@ pub(crate) enum Verdict {
 
 /// The faults and holds that are set.
 #[derive(Debug, Default)]
-pub(crate) struct Mischief {
+pub(crate) struct Interference {
     faults: Vec<Fault>,
     holds: BTreeMap<HoldId, ActiveHold>,
     last_id: u64,
@@ -200,7 +259,7 @@ struct ActiveHold {
     verdict: watch::Sender<Option<Verdict>>,
 }
 
-/// What a caught request waits for.
+/// A caught request.
 #[derive(Debug)]
 pub(crate) struct Caught {
     pub(crate) id: HoldId,
@@ -208,7 +267,7 @@ pub(crate) struct Caught {
     pub(crate) verdict: watch::Receiver<Option<Verdict>>,
 }
 
-impl Mischief {
+impl Interference {
     pub(crate) fn add_fault(&mut self, fault: Fault) {
         self.faults.push(fault);
     }
@@ -224,11 +283,11 @@ impl Mischief {
     /// The first fault that matches, counted as used once.
     pub(crate) fn fault_for(
         &mut self,
-        incoming: &Incoming,
+        request: &Request,
         identity: &Identity,
     ) -> Option<Misbehavior> {
         self.faults.retain(|fault| fault.times > 0);
-        let matches = |fault: &&mut Fault| fault.matching.matches(incoming, identity);
+        let matches = |fault: &&mut Fault| fault.matching.matches(request, identity);
         let fault = self.faults.iter_mut().find(matches)?;
         fault.times -= 1;
         Some(fault.does.clone())
@@ -237,17 +296,13 @@ impl Mischief {
     pub(crate) fn add_hold(&mut self, hold: Hold) -> HoldId {
         self.last_id += 1;
         let id = HoldId(self.last_id);
-        let waiting = watch::Sender::new(0);
-        let verdict = watch::Sender::new(None);
-        self.holds.insert(
-            id,
-            ActiveHold {
-                hold,
-                caught: Vec::new(),
-                waiting,
-                verdict,
-            },
-        );
+        let active = ActiveHold {
+            hold,
+            caught: Vec::new(),
+            waiting: watch::Sender::new(0),
+            verdict: watch::Sender::new(None),
+        };
+        self.holds.insert(id, active);
         id
     }
 
@@ -255,17 +310,17 @@ impl Mischief {
     pub(crate) fn catch(
         &mut self,
         stage: Stage,
-        incoming: &Incoming,
+        request: &Request,
         identity: &Identity,
     ) -> Option<Caught> {
         let (id, active) = self.holds.iter_mut().find(|(_, active)| {
             active.hold.at == stage
                 && active.caught.len() < active.hold.times as usize
-                && active.hold.matching.matches(incoming, identity)
+                && active.hold.matching.matches(request, identity)
         })?;
         active
             .caught
-            .push(format!("{} {}", incoming.method, incoming.path));
+            .push(format!("{} {}", request.method, request.path));
         active.waiting.send_modify(|waiting| *waiting += 1);
         Some(Caught {
             id: *id,
@@ -274,7 +329,7 @@ impl Mischief {
         })
     }
 
-    /// A caught request waits no more: it goes on, or its client has gone.
+    /// A caught request no longer waits: it goes on, or its client has disconnected.
     pub(crate) fn left(&mut self, id: HoldId) {
         if let Some(active) = self.holds.get(&id) {
             active
@@ -289,7 +344,7 @@ impl Mischief {
         Ok(active.waiting.subscribe())
     }
 
-    /// Ends a hold, and decides on what it has caught.
+    /// Ends a hold, and decides what happens to the requests in it.
     pub(crate) fn end_hold(
         &mut self,
         id: HoldId,

@@ -2,7 +2,7 @@
 //!
 //! A fleet is read from TOML. Every table refuses unknown keys, and every error names its line.
 
-use std::str::FromStr;
+use std::{collections::BTreeMap, str::FromStr};
 
 use domain::{AccountName, configuration::Provider};
 use jiff::Timestamp;
@@ -106,6 +106,7 @@ impl Fleet {
 
     /// Adds everything to a world, or nothing.
     pub(crate) fn admit(&self, world: &mut World) -> Result<(), Problem> {
+        use Provider::{DigitalOcean, Hetzner};
         let now = world.timeline.now();
         let mut accounts = world.accounts.clone();
         each("accounts", &self.accounts, |login| {
@@ -116,43 +117,26 @@ impl Fleet {
         each("droplets", &self.droplets, |droplet| {
             check_region(&droplet.region)?;
             check_size(&droplet.size)?;
-            let owner = owner(
-                &mut accounts,
-                Provider::DigitalOcean,
-                droplet.account.as_ref(),
-            )?;
+            let owner = owner(&mut accounts, DigitalOcean, droplet.account.as_ref())?;
             let id = droplet.id;
-            ensure(!owner.droplets.contains_key(&id), || {
-                doubled("droplet", &id)
-            })?;
-            owner.droplets.insert(id, droplet.created_at(now));
-            Ok(())
+            insert("droplet", &mut owner.droplets, id, droplet.created_at(now))
         })?;
         each("databases", &self.databases, |database| {
             check_database(&database)?;
-            let owner = owner(
-                &mut accounts,
-                Provider::DigitalOcean,
-                database.account.as_ref(),
-            )?;
+            let owner = owner(&mut accounts, DigitalOcean, database.account.as_ref())?;
             let id = database.id.clone();
-            ensure(!owner.databases.contains_key(&id), || {
-                doubled("database", &id)
-            })?;
-            owner.databases.insert(id, database.created_at(now));
-            Ok(())
+            insert(
+                "database",
+                &mut owner.databases,
+                id,
+                database.created_at(now),
+            )
         })?;
         each("clusters", &self.clusters, |cluster| {
             check_region(&cluster.region)?;
-            cluster
-                .pools
-                .iter()
-                .try_for_each(|pool| check_pool(pool, &cluster))?;
-            let owner = owner(
-                &mut accounts,
-                Provider::DigitalOcean,
-                cluster.account.as_ref(),
-            )?;
+            let mut pools = cluster.pools.iter();
+            pools.try_for_each(|pool| check_pool(pool, &cluster))?;
+            let owner = owner(&mut accounts, DigitalOcean, cluster.account.as_ref())?;
             let id = &cluster.id;
             ensure(!owner.clusters.contains_key(id), || doubled("cluster", id))?;
             kubernetes::create(owner, &mut world.timeline, cluster);
@@ -160,11 +144,9 @@ impl Fleet {
         })?;
         each("servers", &self.servers, |server| {
             check_server(&server)?;
-            let owner = owner(&mut accounts, Provider::Hetzner, server.account.as_ref())?;
+            let owner = owner(&mut accounts, Hetzner, server.account.as_ref())?;
             let id = server.id;
-            ensure(!owner.servers.contains_key(&id), || doubled("server", &id))?;
-            owner.servers.insert(id, server.created_at(now));
-            Ok(())
+            insert("server", &mut owner.servers, id, server.created_at(now))
         })?;
         world.accounts = accounts;
         Ok(())
@@ -209,6 +191,18 @@ fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), String>
 
 fn doubled(kind: &str, id: &impl ToString) -> String {
     format!("`{kind}/{}` is there already", id.to_string())
+}
+
+/// Adds a resource, unless there is one with its id.
+fn insert<I: Ord + ToString, T>(
+    kind: &str,
+    resources: &mut BTreeMap<I, T>,
+    id: I,
+    resource: T,
+) -> Result<(), String> {
+    ensure(!resources.contains_key(&id), || doubled(kind, &id))?;
+    resources.insert(id, resource);
+    Ok(())
 }
 
 fn check_login(login: &Login, known: &[Account]) -> Result<(), String> {

@@ -1,8 +1,5 @@
-//! Hetzner Cloud's API: which path and method is which operation, and what it answers.
+//! Hetzner Cloud's API: its operations, and what they answer.
 
-use std::{borrow::Cow, sync::Arc};
-
-use axum::http::Method;
 use domain::configuration::Provider;
 use serde_json::{Value, json};
 
@@ -10,304 +7,198 @@ use crate::{
     answer::{Answer, Refusal, timestamp},
     catalog, labels,
     page::Page,
-    request::Incoming,
+    routes::{Call, Route},
     servers::{self, Command, Server},
-    world::{Account, Action, Timeline},
+    world::Action,
 };
 
-/// An operation of the API, with the ids in its path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Operation {
-    Servers,
-    Server(u64),
-    ServerActions(u64),
-    ServerAction(u64, u64),
-    AllServerActions,
-    Act(u64, Command),
-    Actions,
-    Action(u64),
-    Locations,
-    Location(u64),
-    /// Taken away since 2026-10-01 (HZSPEC, HGO).
-    Datacenters,
-    ServerTypes,
-    ServerType(u64),
-}
+type Result<T> = std::result::Result<T, Refusal>;
 
-impl Operation {
-    /// The operation at a path: 404 if there is none, 405 if it takes another method.
-    pub(crate) fn find(method: &Method, segments: &[&str]) -> Result<Self, Refusal> {
-        let of = |method: &str| Self::of(method, segments);
-        of(method.as_str()).ok_or_else(|| {
-            let known = ["GET", "POST"].into_iter().any(|other| of(other).is_some());
-            Refusal::of_status(Provider::Hetzner, if known { 405 } else { 404 })
-        })
-    }
+pub(crate) const ROUTES: &[Route] = &[
+    ("GET", "servers", servers),
+    ("GET", "servers/#", server),
+    ("GET", "servers/actions", |call| {
+        Ok(actions(call, call.account.actions.values()))
+    }),
+    ("GET", "servers/actions/#", action),
+    ("GET", "servers/#/actions", server_actions),
+    ("GET", "servers/#/actions/#", server_action),
+    ("POST", "servers/#/actions/shutdown", |call| {
+        act(call, Command::Shutdown)
+    }),
+    ("POST", "servers/#/actions/poweroff", |call| {
+        act(call, Command::PowerOff)
+    }),
+    ("POST", "servers/#/actions/poweron", |call| {
+        act(call, Command::PowerOn)
+    }),
+    ("POST", "servers/#/actions/reboot", |call| {
+        act(call, Command::Reboot)
+    }),
+    ("GET", "actions", actions_by_id),
+    ("GET", "actions/#", action),
+    ("GET", "locations", |call| {
+        Ok(kept_list(call, "locations", &catalog::LOCATIONS))
+    }),
+    ("GET", "locations/#", |call| {
+        kept(call, "location", &catalog::LOCATIONS)
+    }),
+    ("GET", "server_types", |call| {
+        Ok(kept_list(call, "server_types", &catalog::SERVER_TYPES))
+    }),
+    ("GET", "server_types/#", |call| {
+        kept(call, "server_type", &catalog::SERVER_TYPES)
+    }),
+    ("GET", "datacenters", gone),
+    ("GET", "datacenters/*", gone),
+];
 
-    fn of(method: &str, segments: &[&str]) -> Option<Self> {
-        let number = |text: &str| text.parse::<u64>().ok();
-        Some(match (method, segments) {
-            ("GET", ["servers"]) => Self::Servers,
-            ("GET", ["servers", "actions"]) => Self::AllServerActions,
-            ("GET", ["servers", "actions", id] | ["actions", id]) => Self::Action(number(id)?),
-            ("GET", ["servers", id]) => Self::Server(number(id)?),
-            ("GET", ["servers", id, "actions"]) => Self::ServerActions(number(id)?),
-            ("GET", ["servers", id, "actions", action]) => {
-                Self::ServerAction(number(id)?, number(action)?)
-            }
-            ("POST", ["servers", id, "actions", word]) => Self::Act(number(id)?, of_path(word)?),
-            ("GET", ["actions"]) => Self::Actions,
-            ("GET", ["locations"]) => Self::Locations,
-            ("GET", ["locations", id]) => Self::Location(number(id)?),
-            ("GET", ["datacenters"] | ["datacenters", _]) => Self::Datacenters,
-            ("GET", ["server_types"]) => Self::ServerTypes,
-            ("GET", ["server_types", id]) => Self::ServerType(number(id)?),
-            _ => return None,
-        })
+impl Call<'_> {
+    fn server(&self) -> Result<&Server> {
+        let server = self.account.servers.get(&self.ids.numbers[0]);
+        server.ok_or_else(servers::not_found)
     }
 }
 
-fn of_path(word: &str) -> Option<Command> {
-    Some(match word {
-        "shutdown" => Command::Shutdown,
-        "poweroff" => Command::PowerOff,
-        "poweron" => Command::PowerOn,
-        "reboot" => Command::Reboot,
-        _ => return None,
-    })
+fn find_action<'a>(call: &'a Call<'_>, id: u64) -> Result<&'a Action> {
+    call.account.actions.get(&id).ok_or_else(servers::not_found)
 }
 
-/// Does what a request asks for.
-pub(crate) fn perform(
-    operation: Operation,
-    account: &mut Account,
-    timeline: &mut Timeline,
-    incoming: &Incoming,
-) -> Result<Answer, Refusal> {
-    if let Operation::Act(id, command) = operation {
-        // These operations declare no body (HZSPEC); sending one is refused.
-        if incoming.content_type.is_some() || !incoming.body.is_empty() {
-            return Err(Refusal::of_status(Provider::Hetzner, 415));
-        }
-        let action = servers::begin(account, timeline, id, command)?;
-        let action = account.actions.get(&action).map(servers::action_json);
-        return Ok(Answer::json(201, &json!({"action": action})));
-    }
-    let Some((key, items)) = list(operation, account, incoming)? else {
-        return one(operation, account, incoming).map(|body| Answer::json(200, &body));
-    };
-    let page = Page::hetzner(items, incoming);
-    let (meta, links) = (page.meta(), page.link_header(incoming));
-    let items: Vec<_> = page.items.iter().map(Row::to_text).collect();
-    let body = format!("{{\"{key}\":[{}],\"meta\":{meta}}}", items.join(","));
-    Ok(Answer::text(200, body, "application/json").with("Link", &links))
-}
-
-/// An entry of a list. Of servers, of which there may be thousands, only those of the page that is
-/// asked for are written out.
-enum Row<'a> {
-    Server(&'a Server),
-    Plain(Value),
-}
-
-/// A field of an entry, as it is chosen and sorted by.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Fact<'a> {
-    None,
-    Text(Cow<'a, str>),
-    Number(u64),
-}
-
-impl<'a> From<&'a Value> for Fact<'a> {
-    fn from(value: &'a Value) -> Self {
-        match (value.as_u64(), value.as_str()) {
-            (Some(number), _) => Self::Number(number),
-            (None, Some(text)) => Self::Text(text.into()),
-            (None, None) => Self::None,
+/// A page of a list, chosen by the query's `name` and `status`, and sorted by its `sort`.
+/// Only the page's own entries are written out, for there may be thousands.
+fn page<T>(
+    call: &Call<'_>,
+    key: &str,
+    mut items: Vec<T>,
+    field: impl Fn(&T, &str) -> Value,
+    write: impl Fn(&T) -> String,
+) -> Answer {
+    let request = &call.incoming.request;
+    for name in ["name", "status"] {
+        let wanted = request.parameters(name);
+        if !wanted.is_empty() {
+            items.retain(|item| {
+                let own = field(item, name);
+                own.is_null() || wanted.iter().any(|wanted| own == wanted.as_str())
+            });
         }
     }
-}
-
-impl Row<'_> {
-    fn fact(&self, field: &str) -> Fact<'_> {
-        let server = match self {
-            Self::Server(server) => server,
-            Self::Plain(facts) => return (&facts[field]).into(),
-        };
-        match field {
-            "id" => Fact::Number(server.id),
-            "name" => Fact::Text((&server.name).into()),
-            "status" => {
-                let status = json!(server.status);
-                Fact::Text(status.as_str().unwrap_or_default().to_owned().into())
-            }
-            "created" => Fact::Text(timestamp(server.created).into()),
-            _ => Fact::None,
-        }
-    }
-
-    fn is(&self, field: &str, wanted: &str) -> bool {
-        self.fact(field) == Fact::Text(wanted.into())
-    }
-
-    fn to_text(&self) -> Arc<str> {
-        match self {
-            Self::Server(server) => server.to_text().into(),
-            Self::Plain(facts) => facts.to_string().into(),
-        }
-    }
-
-    fn has_status(&self, wanted: &[String]) -> bool {
-        wanted.is_empty() || wanted.iter().any(|status| self.is("status", status))
-    }
-}
-
-/// A list's name in the answer, and its entries.
-type Listed<'a> = (&'static str, Vec<Row<'a>>);
-
-/// What the operations answer that have pages.
-fn list<'a>(
-    operation: Operation,
-    account: &'a Account,
-    incoming: &Incoming,
-) -> Result<Option<Listed<'a>>, Refusal> {
-    let named = |rows: Vec<Row<'a>>| {
-        let name = incoming.parameter("name");
-        let fits = |row: &Row| name.as_ref().is_none_or(|name| row.is("name", name));
-        sorted(rows.into_iter().filter(fits).collect(), incoming)
-    };
-    let actions = |of: Option<u64>| {
-        let status = incoming.parameters("status");
-        let actions = account
-            .actions
-            .values()
-            .filter(|action| of.is_none_or(|machine| action.machine == machine))
-            .map(|action| Row::Plain(servers::action_json(action)))
-            .filter(|row| row.has_status(&status))
-            .collect();
-        sorted(actions, incoming)
-    };
-    Ok(Some(match operation {
-        Operation::Servers => ("servers", named(matching_servers(account, incoming)?)),
-        Operation::AllServerActions => ("actions", actions(None)),
-        Operation::ServerActions(id) => {
-            account.servers.get(&id).ok_or_else(servers::not_found)?;
-            ("actions", actions(Some(id)))
-        }
-        Operation::Locations => (
-            "locations",
-            named(
-                catalog::entries(&catalog::LOCATIONS)
-                    .map(|known| Row::Plain(known.clone()))
-                    .collect(),
-            ),
-        ),
-        Operation::ServerTypes => (
-            "server_types",
-            named(
-                catalog::entries(&catalog::SERVER_TYPES)
-                    .map(|known| Row::Plain(known.clone()))
-                    .collect(),
-            ),
-        ),
-        Operation::Server(_)
-        | Operation::ServerAction(..)
-        | Operation::Act(..)
-        | Operation::Actions
-        | Operation::Action(_)
-        | Operation::Location(_)
-        | Operation::Datacenters
-        | Operation::ServerType(_) => return Ok(None),
-    }))
-}
-
-/// What the operations answer that have no pages.
-fn one(operation: Operation, account: &Account, incoming: &Incoming) -> Result<Value, Refusal> {
-    let action = |id: u64| account.actions.get(&id).ok_or_else(servers::not_found);
-    Ok(match operation {
-        Operation::Server(id) => {
-            let server = account.servers.get(&id).ok_or_else(servers::not_found)?;
-            json!({"server": server.to_json()})
-        }
-        Operation::ServerAction(id, of) => {
-            let action = action(of)?;
-            if action.machine != id {
-                return Err(servers::not_found());
-            }
-            json!({"action": servers::action_json(action)})
-        }
-        Operation::Action(id) => json!({"action": servers::action_json(action(id)?)}),
-        Operation::Actions => json!({"actions": chosen_actions(account, incoming)?}),
-        Operation::Location(id) => {
-            let location = catalog::entries(&catalog::LOCATIONS).find(|known| known["id"] == id);
-            json!({"location": location.ok_or_else(servers::not_found)?})
-        }
-        Operation::ServerType(id) => {
-            let types = &catalog::SERVER_TYPES;
-            let server_type = catalog::entries(types).find(|known| known["id"] == id);
-            json!({"server_type": server_type.ok_or_else(servers::not_found)?})
-        }
-        Operation::Datacenters => {
-            let mut gone = Refusal::of_status(Provider::Hetzner, 410);
-            gone.details = json!({"announcement": "https://docs.hetzner.cloud/changelog"});
-            return Err(gone);
-        }
-        Operation::Servers
-        | Operation::ServerActions(_)
-        | Operation::AllServerActions
-        | Operation::Act(..)
-        | Operation::Locations
-        | Operation::ServerTypes => return Err(Refusal::of_status(Provider::Hetzner, 405)),
-    })
-}
-
-fn matching_servers<'a>(
-    account: &'a Account,
-    incoming: &Incoming,
-) -> Result<Vec<Row<'a>>, Refusal> {
-    let status = incoming.parameters("status");
-    let selector = incoming.parameter("label_selector").unwrap_or_default();
-    let selector = labels::Selector::parse(&selector)
-        .ok_or_else(|| Refusal::new(422, "invalid_input", "invalid label selector"))?;
-    let servers = account.servers.values();
-    let chosen = servers.filter(|server| selector.chooses(&server.labels));
-    Ok(chosen
-        .map(Row::Server)
-        .filter(|row| row.has_status(&status))
-        .collect())
-}
-
-/// `id` must be given: all actions of a project cannot be listed any more (HZSPEC).
-fn chosen_actions(account: &Account, incoming: &Incoming) -> Result<Vec<Value>, Refusal> {
-    let ids = incoming.parameters("id");
-    let ids: Result<Vec<u64>, _> = ids.iter().map(|id| id.parse()).collect();
-    let ids = ids.ok().filter(|ids| !ids.is_empty()).ok_or_else(|| {
-        let mut refusal = Refusal::of_status(Provider::Hetzner, 422);
-        refusal.details = json!({"fields": [{"name": "id", "messages": ["is required"]}]});
-        refusal
-    })?;
-    let known = |id: &u64| {
-        account
-            .actions
-            .get(id)
-            .map(servers::action_json as fn(&Action) -> Value)
-    };
-    Ok(ids.iter().filter_map(known).collect())
-}
-
-/// Sorts by the query's `sort` (`id`, `started:desc`, …); by id unless told.
-fn sorted<'a>(mut rows: Vec<Row<'a>>, incoming: &Incoming) -> Vec<Row<'a>> {
     // The first criterion weighs most, so it is applied last; the sort is stable.
-    for criterion in incoming.parameters("sort").iter().rev() {
-        let (field, direction) = criterion.split_once(':').unwrap_or((criterion, "asc"));
-        rows.sort_by(|left, right| {
-            let order = left.fact(field).cmp(&right.fact(field));
-            if direction == "desc" {
-                order.reverse()
-            } else {
-                order
-            }
-        });
+    for criterion in request.parameters("sort").iter().rev() {
+        let (name, direction) = criterion.split_once(':').unwrap_or((criterion, "asc"));
+        let rank = |item: &T| {
+            let value = field(item, name);
+            (value.as_u64(), value.as_str().map(str::to_owned))
+        };
+        if direction == "desc" {
+            items.sort_by_cached_key(|item| std::cmp::Reverse(rank(item)));
+        } else {
+            items.sort_by_cached_key(rank);
+        }
     }
-    rows
+    let page = Page::hetzner(items, request);
+    let (meta, links) = (page.meta(), page.link_header(call.incoming));
+    let items: Vec<_> = page.items.iter().map(write).collect();
+    let body = format!("{{\"{key}\":[{}],\"meta\":{meta}}}", items.join(","));
+    Answer::text(200, body).with("link", &links)
+}
+
+/// A field of JSON.
+fn field(value: &Value, name: &str) -> Value {
+    value[name].clone()
+}
+
+fn servers(call: &mut Call<'_>) -> Result<Answer> {
+    let selector = call.incoming.request.parameter("label_selector");
+    let selector = labels::Selector::parse(&selector.unwrap_or_default())
+        .ok_or_else(|| Refusal::new(422, "invalid_input", "invalid label selector"))?;
+    let servers = call.account.servers.values();
+    let chosen = servers.filter(|server| selector.chooses(&server.labels));
+    let field = |server: &&Server, name: &str| match name {
+        "id" => json!(server.id),
+        "name" => json!(server.name),
+        "status" => json!(server.status),
+        "created" => json!(timestamp(server.created)),
+        _ => Value::Null,
+    };
+    let write = |server: &&Server| server.to_text().to_owned();
+    Ok(page(call, "servers", chosen.collect(), field, write))
+}
+
+fn server(call: &mut Call<'_>) -> Result<Answer> {
+    let body = json!({"server": call.server()?.to_json()});
+    Ok(Answer::json(200, &body))
+}
+
+fn actions<'a>(call: &Call<'_>, actions: impl Iterator<Item = &'a Action>) -> Answer {
+    let actions = actions.map(servers::action_json).collect();
+    page(call, "actions", actions, field, Value::to_string)
+}
+
+fn server_actions(call: &mut Call<'_>) -> Result<Answer> {
+    let id = call.server()?.id;
+    let all = call.account.actions.values();
+    Ok(actions(call, all.filter(|action| action.machine == id)))
+}
+
+fn action(call: &mut Call<'_>) -> Result<Answer> {
+    let action = find_action(call, call.ids.numbers[0])?;
+    let body = json!({"action": servers::action_json(action)});
+    Ok(Answer::json(200, &body))
+}
+
+fn server_action(call: &mut Call<'_>) -> Result<Answer> {
+    let action = find_action(call, call.ids.numbers[1])?;
+    if action.machine != call.ids.numbers[0] {
+        return Err(servers::not_found());
+    }
+    let body = json!({"action": servers::action_json(action)});
+    Ok(Answer::json(200, &body))
+}
+
+/// `id` is required: listing all actions of a project was removed (HZSPEC).
+fn actions_by_id(call: &mut Call<'_>) -> Result<Answer> {
+    let ids = call.incoming.request.parameters("id");
+    let ids: std::result::Result<Vec<u64>, _> = ids.iter().map(|id| id.parse()).collect();
+    let ids = ids
+        .ok()
+        .filter(|ids| !ids.is_empty())
+        .ok_or_else(|| Refusal {
+            details: json!({"fields": [{"name": "id", "messages": ["is required"]}]}),
+            ..Refusal::of_status(Provider::Hetzner, 422)
+        })?;
+    let known = ids.iter().filter_map(|id| call.account.actions.get(id));
+    let actions: Vec<_> = known.map(servers::action_json).collect();
+    Ok(Answer::json(200, &json!({"actions": actions})))
+}
+
+fn act(call: &mut Call<'_>, command: Command) -> Result<Answer> {
+    // These operations declare no body (HZSPEC); sending one is refused.
+    let request = &call.incoming.request;
+    if request.content_type.is_some() || !request.body.is_empty() {
+        return Err(Refusal::of_status(Provider::Hetzner, 415));
+    }
+    let action = servers::begin(call.account, call.timeline, call.ids.numbers[0], command)?;
+    let body = json!({"action": servers::action_json(find_action(call, action)?)});
+    Ok(Answer::json(201, &body))
+}
+
+fn kept_list(call: &Call<'_>, key: &str, list: &'static Value) -> Answer {
+    let entries = catalog::entries(list).cloned().collect();
+    page(call, key, entries, field, Value::to_string)
+}
+
+fn kept(call: &Call<'_>, key: &str, list: &'static Value) -> Result<Answer> {
+    let mut entries = catalog::entries(list);
+    let entry = entries.find(|entry| entry["id"] == call.ids.numbers[0]);
+    let body = json!({key: entry.ok_or_else(servers::not_found)?});
+    Ok(Answer::json(200, &body))
+}
+
+/// Datacenters were removed on 2026-10-01 (HZSPEC, HGO).
+fn gone(_: &mut Call<'_>) -> Result<Answer> {
+    Err(Refusal {
+        details: json!({"announcement": "https://docs.hetzner.cloud/changelog"}),
+        ..Refusal::of_status(Provider::Hetzner, 410)
+    })
 }

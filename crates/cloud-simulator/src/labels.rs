@@ -15,7 +15,7 @@ enum Condition {
 }
 
 impl Selector {
-    /// None if the text is malformed; the empty text chooses everything.
+    /// None if the text is malformed; an empty one chooses everything.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         if text.trim().is_empty() {
             return Some(Self(Vec::new()));
@@ -39,7 +39,7 @@ impl Selector {
     }
 }
 
-/// The parts between those commas that stand outside of parentheses.
+/// The parts between the commas outside parentheses.
 fn conditions(text: &str) -> Vec<&str> {
     let mut depth = 0;
     text.split(move |c| {
@@ -63,11 +63,8 @@ impl Condition {
         };
         let values = |text: &str| -> Option<Vec<String>> {
             let list = text.trim().strip_prefix('(')?.strip_suffix(')')?;
-            Some(
-                list.split(',')
-                    .map(|value| value.trim().to_owned())
-                    .collect(),
-            )
+            let values = list.split(',').map(|value| value.trim().to_owned());
+            Some(values.collect())
         };
         let one = |value: &str| vec![value.trim().to_owned()];
         if let Some((name, list)) = text.split_once(" notin ") {

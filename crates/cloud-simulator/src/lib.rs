@@ -2,17 +2,16 @@
 //! benchmarks.
 //!
 //! One listener serves both: `DigitalOcean` under `/v2`, Hetzner under `/v1`. The simulator knows
-//! nothing of the programs that call it; it answers as the clouds do, as far as their behavior is
-//! known. Where it is not, a comment says that something is an assumption.
+//! nothing about the programs that call it. It answers as the clouds do, as far as their behavior
+//! is known; a comment marks what is an assumption.
 //!
-//! Time is a parameter ([`Now`]). Whatever takes time (a power action, a resize, a node that
-//! boots) is computed when something is read or changed, in the order of the instants at which it
-//! happens; nothing in here waits. An answer that takes its time ([`Misbehavior::Delay`]) moves the
-//! clock, where that can be moved.
+//! Time is a parameter ([`Now`]). Whatever takes time (a power action, a resize, a booting node)
+//! is computed when something is read or changed, in the order in which it happens; nothing in
+//! here waits. A delayed answer ([`Misbehavior::Delay`]) moves the clock, if it can be moved.
 //!
 //! # Fleet
 //!
-//! What the clouds hold is read from TOML, with tables `accounts`, `droplets`, `databases`,
+//! What the clouds hold to begin with is read from TOML, with tables `accounts`, `droplets`, `databases`,
 //! `clusters` (with `pools`) and `servers`:
 //!
 //! ```toml
@@ -30,7 +29,7 @@
 //!
 //! # Control API
 //!
-//! | request | what it does |
+//! | request | effect |
 //! |---|---|
 //! | `GET /_simulator/log?after=N` | `{"entries": […]}`: the requests after number N, as [`Entry`] |
 //! | `GET /_simulator/exchanges?after=N` | the same as JSON lines, those with an answer only |
@@ -41,11 +40,11 @@
 //! | `GET`, `DELETE /_simulator/faults` | lists, removes all faults |
 //! | `POST /_simulator/holds` | sets a [`Hold`]: `{"match": {"method": "PUT"}, "at": "arrival"}`; answers `{"id": 1}` |
 //! | `GET /_simulator/holds` | lists the holds |
-//! | `GET /_simulator/holds/ID?wait=true` | answers when a request waits in the hold |
-//! | `DELETE /_simulator/holds/ID` | lets go on what it has caught; with `?discard=true` closes the connections instead |
+//! | `GET /_simulator/holds/ID?wait=true` | answers once a request waits in the hold |
+//! | `DELETE /_simulator/holds/ID` | releases the requests in the hold; with `?discard=true` closes their connections instead |
 //! | `POST /_simulator/people` | an [`Act`]: `{"resource": "do-main/droplet/1", "act": "power_off"}`, `"act": {"scale": {"count": 3}}`; or `{"create": TOML}` |
 //!
-//! What cannot be done is answered with 4xx and `{"error": …}`.
+//! An invalid request is answered with 4xx and `{"error": …}`.
 
 mod answer;
 mod catalog;
@@ -65,13 +64,16 @@ mod page;
 mod people;
 mod rate;
 mod request;
+mod routes;
 mod servers;
 mod simulator;
 mod world;
 
+pub use answer::Answer;
 pub use clock::{BackwardsError, HeldClock, Now, Pass};
 pub use faults::{Fault, Hold, HoldId, HoldView, Matching, Misbehavior, Stage, UnknownHoldError};
 pub use fleet::{Fleet, FleetError};
-pub use log::{Entry, LoggedAnswer, LoggedRequest};
+pub use log::Entry;
 pub use people::{Act, PersonError};
+pub use request::Request;
 pub use simulator::Simulator;

@@ -1,12 +1,14 @@
-//! Every request to a cloud, and what came of it. Tokens are in none of it.
+//! Every request to a cloud, and its outcome. No tokens.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use domain::{AccountName, ResourceRef};
 use jiff::Timestamp;
 use serde::Serialize;
 
-/// How many bytes of answers are kept; the oldest are forgotten first, their entries are not.
+use crate::{answer::Answer, request::Request};
+
+/// How many bytes of answers' bodies are kept. The oldest are dropped first; their entries stay.
 const KEPT_BYTES: usize = 128 * 1024 * 1024;
 
 /// One request, in the order in which the clouds took them.
@@ -16,50 +18,20 @@ pub struct Entry {
     pub sequence: u64,
     /// The simulated instant.
     pub at: Timestamp,
-    /// Whose token it carried; none if it is nobody's.
+    /// The account whose token it carried; none if the token is unknown.
     pub account: Option<AccountName>,
     /// The resource that the path names.
     pub resource: Option<ResourceRef>,
     /// Whether the cloud accepted a change.
     pub changed: bool,
-    /// Whether a fault was in play: then the answer is not the cloud's own.
+    /// Whether a fault applied: then the answer is not the cloud's own.
     pub faulty: bool,
-    /// Whether the answer was handed over to the client.
+    /// Whether the answer was delivered to the client.
     pub delivered: bool,
     /// What the client sent.
-    pub request: LoggedRequest,
+    pub request: Request,
     /// What the cloud answered; none where the connection was closed instead.
-    pub answer: Option<LoggedAnswer>,
-}
-
-/// What a client sent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct LoggedRequest {
-    /// The method, in capitals.
-    pub method: String,
-    /// The path, without the query.
-    pub path: String,
-    /// The query as it was written, without the question mark.
-    pub query: String,
-    /// The header `Content-Type`.
-    pub content_type: Option<String>,
-    /// Whether it carried a bearer token.
-    pub authorization: bool,
-    /// The body; empty if there was none.
-    pub body: String,
-}
-
-/// What a cloud answered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct LoggedAnswer {
-    /// The status.
-    pub status: u16,
-    /// Content type, rate limit and links, by name in lower case.
-    pub headers: BTreeMap<String, String>,
-    /// The body; empty if there was none.
-    pub body: String,
-    /// Whether the body was forgotten, for there were too many since.
-    pub forgotten: bool,
+    pub answer: Option<Answer>,
 }
 
 /// The entries, oldest first.

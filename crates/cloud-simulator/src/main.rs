@@ -12,12 +12,12 @@ use tokio::net::TcpListener;
 #[derive(Parser)]
 #[command(
     version,
-    about = "Plays DigitalOcean (under /v2) and Hetzner Cloud (under /v1) on one address",
+    about = "Simulates DigitalOcean (under /v2) and Hetzner Cloud (under /v1) on one address",
     long_about = None,
     after_help = "\
 When it is ready, the program prints one line: its address.
 
-With --at the clock stands still until it is moved:
+With --at, the clock stands still until it is moved:
   curl -d '{\"now\": \"2026-11-23T18:00:00Z\"}' -H 'content-type: application/json' \\
     http://127.0.0.1:8100/_simulator/clock"
 )]
@@ -26,11 +26,11 @@ struct Arguments {
     #[arg(long, value_name = "FILE")]
     fleet: PathBuf,
 
-    /// Where to listen; port 0 takes any that is free
+    /// Where to listen; port 0 takes any free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8100")]
     listen: SocketAddr,
 
-    /// Holds the clock at this instant (RFC 3339) instead of following the machine's
+    /// Hold the clock at this instant (RFC 3339) instead of following the machine's
     #[arg(long, value_name = "INSTANT")]
     at: Option<Timestamp>,
 }
@@ -40,7 +40,7 @@ async fn main() -> ExitCode {
     match run(Arguments::parse()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            complain(&error);
+            report(&error);
             ExitCode::FAILURE
         }
     }
@@ -67,13 +67,13 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
 
 #[expect(
     clippy::print_stdout,
-    reason = "the line is for whoever waits until it is ready"
+    reason = "the line says that the program is ready, and where"
 )]
 fn announce(address: SocketAddr) {
     println!("http://{address}");
 }
 
-#[expect(clippy::print_stderr, reason = "a program's complaint goes there")]
-fn complain(error: &anyhow::Error) {
+#[expect(clippy::print_stderr, reason = "a program reports its errors there")]
+fn report(error: &anyhow::Error) {
     eprintln!("error: {error:#}");
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::request::Incoming;
+use crate::request::{Incoming, Request};
 
 /// One page of a longer list, and the list's numbers.
 pub(crate) struct Page<T> {
@@ -13,11 +13,11 @@ pub(crate) struct Page<T> {
 }
 
 impl<T> Page<T> {
-    /// The page that the query asks for. What is above `most` or no positive number is brought
-    /// into the range; whether the clouds refuse it instead is not documented.
-    fn cut(items: Vec<T>, incoming: &Incoming, usual: usize, most: usize) -> Self {
+    /// The page that the query asks for. A number outside `1..=most` is brought into the range;
+    /// whether the clouds refuse it instead is not documented.
+    fn cut(items: Vec<T>, request: &Request, usual: usize, most: usize) -> Self {
         let number = |name| {
-            let value: Option<usize> = incoming.parameter(name)?.parse().ok();
+            let value: Option<usize> = request.parameter(name)?.parse().ok();
             value.filter(|value| *value > 0)
         };
         let per_page = number("per_page").unwrap_or(usual).min(most);
@@ -33,14 +33,14 @@ impl<T> Page<T> {
         }
     }
 
-    /// `DigitalOcean`: 20 unless told, at most 200 (DODESC).
-    pub(crate) fn digitalocean(items: Vec<T>, incoming: &Incoming) -> Self {
-        Self::cut(items, incoming, 20, 200)
+    /// `DigitalOcean`: 20 by default, at most 200 (DODESC).
+    pub(crate) fn digitalocean(items: Vec<T>, request: &Request) -> Self {
+        Self::cut(items, request, 20, 200)
     }
 
-    /// Hetzner: 25 unless told, at most 50 (HZSPEC).
-    pub(crate) fn hetzner(items: Vec<T>, incoming: &Incoming) -> Self {
-        Self::cut(items, incoming, 25, 50)
+    /// Hetzner: 25 by default, at most 50 (HZSPEC).
+    pub(crate) fn hetzner(items: Vec<T>, request: &Request) -> Self {
+        Self::cut(items, request, 25, 50)
     }
 
     fn last(&self) -> usize {
@@ -110,13 +110,18 @@ impl<T> Page<T> {
 
     fn link(&self, incoming: &Incoming, page: usize) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
-        let others = incoming.pairs();
+        let others = incoming.request.pairs();
         let others = others
             .iter()
             .filter(|(key, _)| key != "page" && key != "per_page");
         query.extend_pairs(others);
         query.append_pair("page", &page.to_string());
         query.append_pair("per_page", &self.size.to_string());
-        format!("{}{}?{}", incoming.origin, incoming.path, query.finish())
+        format!(
+            "{}{}?{}",
+            incoming.origin,
+            incoming.request.path,
+            query.finish()
+        )
     }
 }

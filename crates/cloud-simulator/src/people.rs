@@ -1,8 +1,8 @@
-//! What a person does at a provider's own console, past every client.
+//! What a person does in a provider's own console, without any client.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
-    reason = "an act that does not fit a kind of resource is refused, a new act included"
+    reason = "an act that does not fit a kind of resource is refused, and so is a new act"
 )]
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use crate::{
     world::{Account, Timeline, World},
 };
 
-/// A person's own action. It takes as long as the same request through the API.
+/// What a person does. It takes as long as the same request through the API.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Act {
@@ -60,22 +60,22 @@ pub enum Act {
         /// The new ones.
         tags: Vec<String>,
     },
-    /// Gives another name.
+    /// Renames the resource.
     Rename {
         /// The new one.
         name: String,
     },
-    /// Puts the resource (for a node pool its cluster) into a status, at once: a migration, an
+    /// Puts the resource (for a node pool, its cluster) into a status at once: a migration, an
     /// upgrade.
     SetStatus {
         /// The provider's word.
         status: String,
     },
-    /// Deletes the resource, at once; a node pool with its nodes.
+    /// Deletes the resource at once; a node pool with its nodes.
     Delete,
 }
 
-/// Why a person's action had no effect.
+/// Why a person's act had no effect.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PersonError {
     /// There is no such account or resource.

@@ -1,4 +1,4 @@
-//! How many requests each account has left, counted as its cloud counts.
+//! How many requests each account has left, counted as its cloud counts them.
 
 use std::collections::VecDeque;
 
@@ -46,14 +46,6 @@ pub(crate) struct Bucket {
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
 const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 
-/// The request is one too many.
-#[derive(Debug)]
-pub(crate) struct Exceeded {
-    pub(crate) refusal: Refusal,
-    /// `DigitalOcean`'s `retry-after`, in seconds.
-    pub(crate) retry_after: Option<i64>,
-}
-
 impl Rate {
     /// The limits are 5000 per hour and 250 per minute (DODESC), and 3600 per hour (HZSPEC).
     pub(crate) fn new(provider: Provider, limit: Option<RateLimit>, now: Timestamp) -> Self {
@@ -73,9 +65,9 @@ impl Rate {
         }
     }
 
-    /// Counts a request, unless it is one too many. Refused requests are not counted; whether the
-    /// clouds count them is not documented.
-    pub(crate) fn count(&mut self, now: Timestamp) -> Result<(), Exceeded> {
+    /// Counts a request, or refuses it. Refused requests are not counted; whether the clouds count
+    /// them is not documented.
+    pub(crate) fn count(&mut self, now: Timestamp) -> Result<(), Refusal> {
         match self {
             Self::Sliding(sliding) => sliding.count(now),
             Self::Bucket(bucket) => bucket.count(now),
@@ -96,16 +88,16 @@ impl Rate {
             Self::Bucket(bucket) => {
                 let full = now + SignedDuration::from_millis(bucket.debt_ms);
                 answer
-                    .with("RateLimit-Limit", &bucket.per_hour)
-                    .with("RateLimit-Remaining", &bucket.remaining())
-                    .with("RateLimit-Reset", &full.as_second())
+                    .with("ratelimit-limit", &bucket.per_hour)
+                    .with("ratelimit-remaining", &bucket.remaining())
+                    .with("ratelimit-reset", &full.as_second())
             }
         }
     }
 }
 
 impl Sliding {
-    fn count(&mut self, now: Timestamp) -> Result<(), Exceeded> {
+    fn count(&mut self, now: Timestamp) -> Result<(), Refusal> {
         while self
             .counted
             .front()
@@ -113,14 +105,14 @@ impl Sliding {
         {
             self.counted.pop_front();
         }
-        let exceeded = |retry_after| Exceeded {
-            refusal: Refusal::of_status(Provider::DigitalOcean, 429),
+        let exceeded = |retry_after| Refusal {
             retry_after,
+            ..Refusal::of_status(Provider::DigitalOcean, 429)
         };
         if self.counted.len() >= self.per_hour {
             return Err(exceeded(None));
         }
-        // The request that must leave the last minute before another may come.
+        // The request that must be a minute old before another may come.
         let blocking = self.counted.len().checked_sub(self.per_minute);
         if let Some(oldest) = blocking.and_then(|index| self.counted.get(index))
             && *oldest + MINUTE > now
@@ -144,18 +136,14 @@ impl Bucket {
         (i64::from(self.per_hour) - used).max(0)
     }
 
-    fn count(&mut self, now: Timestamp) -> Result<(), Exceeded> {
+    fn count(&mut self, now: Timestamp) -> Result<(), Refusal> {
         let passed = now.duration_since(self.since).as_millis();
         let passed = i64::try_from(passed).unwrap_or(i64::MAX).max(0);
         self.debt_ms = self.debt_ms.saturating_sub(passed).max(0);
         self.since = now;
         if self.remaining() == 0 {
             let message = format!("limit of {} requests per hour reached", self.per_hour);
-            let refusal = Refusal::new(429, "rate_limit_exceeded", message);
-            return Err(Exceeded {
-                refusal,
-                retry_after: None,
-            });
+            return Err(Refusal::new(429, "rate_limit_exceeded", message));
         }
         self.debt_ms += self.step_ms();
         Ok(())
@@ -172,12 +160,7 @@ mod tests {
 
     fn header(rate: &Rate, now: Timestamp, name: &str) -> i64 {
         let answer = rate.headers(Answer::empty(200), now);
-        let (_, value) = answer
-            .headers
-            .iter()
-            .find(|(known, _)| known == name)
-            .unwrap();
-        value.parse().unwrap()
+        answer.headers[name].parse().unwrap()
     }
 
     #[test]
@@ -218,9 +201,9 @@ mod tests {
         for _ in 0..3600 {
             rate.count(start).unwrap();
         }
-        assert_eq!(header(&rate, start, "RateLimit-Remaining"), 0);
+        assert_eq!(header(&rate, start, "ratelimit-remaining"), 0);
         assert_eq!(
-            header(&rate, start, "RateLimit-Reset"),
+            header(&rate, start, "ratelimit-reset"),
             (start + HOUR).as_second()
         );
         rate.count(start).unwrap_err();

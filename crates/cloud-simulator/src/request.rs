@@ -1,51 +1,63 @@
 //! A request as it arrived.
 
-use std::fmt;
-
 use axum::{
     body::Bytes,
-    http::{HeaderMap, Method, header, request::Parts},
+    http::{header, request::Parts},
 };
 use domain::configuration::Provider;
-use serde_json::Value;
+use serde::Serialize;
 
-/// A request to one of the clouds.
-#[derive(Clone)]
-pub(crate) struct Incoming {
-    pub(crate) method: Method,
-    pub(crate) path: String,
-    /// The query as it was written.
-    pub(crate) query: String,
-    pub(crate) content_type: Option<String>,
-    /// The scheme and host under which the simulator was called, for links.
-    pub(crate) origin: String,
-    pub(crate) body: Bytes,
-    token: Option<String>,
+/// What a client sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Request {
+    /// The method, in capitals.
+    pub method: String,
+    /// The path, without the query.
+    pub path: String,
+    /// The query as it was written, without the question mark.
+    pub query: String,
+    /// The header `Content-Type`.
+    pub content_type: Option<String>,
+    /// Whether it carried a bearer token.
+    pub authorization: bool,
+    /// The body; empty if there was none.
+    pub body: String,
 }
 
-// Without the token and the body.
-impl fmt::Debug for Incoming {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}?{}", self.method, self.path, self.query)
-    }
+/// A request to one of the clouds, with what is not logged.
+#[derive(Clone)]
+pub(crate) struct Incoming {
+    pub(crate) request: Request,
+    /// The scheme and host under which the simulator was called, for links.
+    pub(crate) origin: String,
+    /// The bearer token, if the request carries one.
+    pub(crate) token: Option<String>,
 }
 
 impl Incoming {
-    pub(crate) fn new(parts: &Parts, body: Bytes) -> Self {
-        let text = |name| text_of(&parts.headers, name);
+    pub(crate) fn new(parts: &Parts, body: &Bytes) -> Self {
+        let text = |name| {
+            let value = parts.headers.get::<header::HeaderName>(name)?.to_str();
+            value.ok().map(str::to_owned)
+        };
         let token = text(header::AUTHORIZATION)
             .and_then(|value| value.strip_prefix("Bearer ").map(str::to_owned));
         Self {
-            method: parts.method.clone(),
-            path: parts.uri.path().to_owned(),
-            query: parts.uri.query().unwrap_or_default().to_owned(),
-            content_type: text(header::CONTENT_TYPE),
+            request: Request {
+                method: parts.method.to_string(),
+                path: parts.uri.path().to_owned(),
+                query: parts.uri.query().unwrap_or_default().to_owned(),
+                content_type: text(header::CONTENT_TYPE),
+                authorization: token.is_some(),
+                body: String::from_utf8_lossy(body).into_owned(),
+            },
             origin: format!("http://{}", text(header::HOST).unwrap_or_default()),
-            body,
             token,
         }
     }
+}
 
+impl Request {
     /// The cloud that the path belongs to.
     pub(crate) fn provider(&self) -> Provider {
         if self.path == "/v1" || self.path.starts_with("/v1/") {
@@ -55,11 +67,6 @@ impl Incoming {
         }
     }
 
-    /// The bearer token, if the request carries one.
-    pub(crate) fn token(&self) -> Option<&str> {
-        self.token.as_deref()
-    }
-
     /// The path's parts after the version: `["droplets", "1"]`.
     pub(crate) fn segments(&self) -> Vec<&str> {
         self.path.split('/').skip(2).collect()
@@ -67,17 +74,7 @@ impl Incoming {
 
     /// Whether it asks for a change.
     pub(crate) fn is_change(&self) -> bool {
-        self.method != Method::GET && self.method != Method::HEAD
-    }
-
-    /// The body as text.
-    pub(crate) fn text(&self) -> String {
-        String::from_utf8_lossy(&self.body).into_owned()
-    }
-
-    /// The body as JSON.
-    pub(crate) fn json(&self) -> Result<Value, serde_json::Error> {
-        serde_json::from_slice(&self.body)
+        self.method != "GET" && self.method != "HEAD"
     }
 
     /// Every pair of the query, decoded.
@@ -89,10 +86,7 @@ impl Incoming {
 
     /// The first value of a query parameter.
     pub(crate) fn parameter(&self, name: &str) -> Option<String> {
-        self.pairs()
-            .into_iter()
-            .find(|(key, _)| key == name)
-            .map(|(_, value)| value)
+        self.parameters(name).into_iter().next()
     }
 
     /// All values of a repeated query parameter.
@@ -100,8 +94,4 @@ impl Incoming {
         let of_name = |(key, value): (String, String)| (key == name).then_some(value);
         self.pairs().into_iter().filter_map(of_name).collect()
     }
-}
-
-fn text_of(headers: &HeaderMap, name: header::HeaderName) -> Option<String> {
-    headers.get(name)?.to_str().ok().map(str::to_owned)
 }

@@ -1,4 +1,4 @@
-//! One request after the other: hold, fault, effect, log, answer.
+//! The way of each request: hold, fault, effect, log, answer.
 
 use std::{
     collections::BTreeMap,
@@ -14,8 +14,8 @@ use std::{
 use axum::{
     Router,
     body::{Body, Bytes, to_bytes},
-    extract::{Request, State as Shared},
-    http::{HeaderValue, header},
+    extract::{self, State as Shared},
+    http::header,
     response::Response,
 };
 use domain::{
@@ -31,33 +31,35 @@ use crate::{
     clock::{HeldClock, Now, Pass},
     control, digitalocean,
     faults::{
-        Caught, Fault, Hold, HoldId, HoldView, Identity, Misbehavior, Mischief, Stage,
+        Caught, Fault, Hold, HoldId, HoldView, Identity, Interference, Misbehavior, Stage,
         UnknownHoldError, Verdict,
     },
     fleet::{self, Fleet, FleetError},
     hetzner,
-    log::{Entry, Log, LoggedAnswer, LoggedRequest},
+    log::{Entry, Log},
     people::{self, Act, PersonError},
-    request::Incoming,
+    rate::Rate,
+    request::{Incoming, Request},
+    routes::{self, Call},
     world::{World, uuid_of},
 };
 
-/// No request of either API comes near this many bytes.
+/// Far more than any request of either API.
 const LARGEST_BODY: usize = 1024 * 1024;
 
-/// For how many rounds of this thread's tasks no request must have arrived before time passes for
-/// those that are under way: a client that sends several at once gets to send them all.
+/// For how many rounds of this thread's tasks no request must have arrived before a delay moves the
+/// clock, so that a client that sends several requests at once can send them all.
 const QUIET_ROUNDS: u32 = 64;
 
 /// Both clouds. Cloning gives the same ones.
 #[derive(Clone)]
 pub struct Simulator {
     now: Now,
-    /// Lets time pass, where that can be done.
+    /// Lets time pass, if the clock can be moved.
     pass: Option<Pass>,
     /// How many requests have arrived.
     arrived: Arc<AtomicU64>,
-    /// The clock, where it is one that can be moved.
+    /// The clock, if it can be moved.
     held: Option<HeldClock>,
     state: Arc<Mutex<State>>,
 }
@@ -71,13 +73,13 @@ impl fmt::Debug for Simulator {
 struct State {
     world: World,
     log: Log,
-    mischief: Mischief,
-    /// Requests whose client has gone and which are still to arrive.
+    interference: Interference,
+    /// Requests that are still to arrive, though their clients have disconnected.
     late: BTreeMap<(Timestamp, u64), Incoming>,
     serial: u64,
 }
 
-/// What became of a request; no answer means that the connection is closed.
+/// The outcome of a request. Without an answer the connection is closed.
 struct Outcome {
     sequence: Option<u64>,
     answer: Option<Answer>,
@@ -86,7 +88,7 @@ struct Outcome {
 }
 
 impl Simulator {
-    /// Clouds that hold `fleet`, at the time that `now` tells.
+    /// Clouds that hold `fleet`, on the clock `now`.
     #[must_use]
     pub fn new(fleet: &Fleet, now: Now) -> Self {
         let mut world = World::new(now());
@@ -96,7 +98,7 @@ impl Simulator {
         let state = State {
             world,
             log: Log::default(),
-            mischief: Mischief::default(),
+            interference: Interference::default(),
             late: BTreeMap::new(),
             serial: 0,
         };
@@ -109,7 +111,7 @@ impl Simulator {
         }
     }
 
-    /// The same clouds on a clock that they move themselves while an answer takes its time.
+    /// The same clouds, which move their clock themselves while an answer is delayed.
     #[must_use]
     pub fn passing(self, pass: Pass) -> Self {
         Self {
@@ -146,7 +148,7 @@ impl Simulator {
         (self.now)()
     }
 
-    /// The clock, where it is one that can be moved.
+    /// The clock, if it can be moved.
     #[must_use]
     pub fn held_clock(&self) -> Option<&HeldClock> {
         self.held.as_ref()
@@ -176,7 +178,7 @@ impl Simulator {
         self.resources().remove(&reference.to_string())
     }
 
-    /// A person does something at the provider, past every client.
+    /// A person does something in the provider's console.
     pub fn person(&self, resource: &ResourceRef, act: Act) -> Result<(), PersonError> {
         people::act(&mut self.up_to_date().world, resource, act)
     }
@@ -188,48 +190,48 @@ impl Simulator {
 
     /// Sets a fault.
     pub fn add_fault(&self, fault: Fault) {
-        self.lock().mischief.add_fault(fault);
+        self.lock().interference.add_fault(fault);
     }
 
-    /// The faults that are set, with how often each is still to come.
+    /// The faults that are set, with how many requests each still has to hit.
     #[must_use]
     pub fn faults(&self) -> Vec<Fault> {
-        self.lock().mischief.faults().to_vec()
+        self.lock().interference.faults().to_vec()
     }
 
     /// Removes all faults.
     pub fn clear_faults(&self) {
-        self.lock().mischief.clear_faults();
+        self.lock().interference.clear_faults();
     }
 
     /// Sets a hold.
     #[must_use]
     pub fn add_hold(&self, hold: Hold) -> HoldId {
-        self.lock().mischief.add_hold(hold)
+        self.lock().interference.add_hold(hold)
     }
 
     /// The holds that are set.
     #[must_use]
     pub fn holds(&self) -> Vec<HoldView> {
-        self.lock().mischief.holds()
+        self.lock().interference.holds()
     }
 
     /// Waits until a request waits in the hold.
     pub async fn wait_until_caught(&self, id: HoldId) -> Result<(), UnknownHoldError> {
-        let mut waiting = self.lock().mischief.waiting(id)?;
+        let mut waiting = self.lock().interference.waiting(id)?;
         let caught = waiting.wait_for(|waiting| *waiting > 0).await;
         caught.map(|_| ()).map_err(|_| UnknownHoldError(id))
     }
 
-    /// Ends a hold; what it has caught goes on.
+    /// Ends a hold and lets the requests in it go on.
     pub fn release(&self, id: HoldId) -> Result<(), UnknownHoldError> {
-        self.lock().mischief.end_hold(id, Verdict::GoOn)
+        self.lock().interference.end_hold(id, Verdict::GoOn)
     }
 
-    /// Ends a hold; the connections of what it has caught are closed, and what was held on
-    /// arrival has no effect.
+    /// Ends a hold and closes the connections of the requests in it. Those held on arrival have
+    /// no effect.
     pub fn discard(&self, id: HoldId) -> Result<(), UnknownHoldError> {
-        self.lock().mischief.end_hold(id, Verdict::Discard)
+        self.lock().interference.end_hold(id, Verdict::Discard)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -237,7 +239,7 @@ impl Simulator {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The state, after everything that was to happen until now.
+    /// The state, with everything that was due until now.
     fn up_to_date(&self) -> MutexGuard<'_, State> {
         let now = (self.now)();
         let mut state = self.lock();
@@ -248,7 +250,9 @@ impl Simulator {
     fn catch(&self, stage: Stage, incoming: &Incoming) -> Option<Ticket> {
         let mut locked = self.lock();
         let identity = locked.identify(incoming);
-        let caught = locked.mischief.catch(stage, incoming, &identity)?;
+        let caught = locked
+            .interference
+            .catch(stage, &incoming.request, &identity)?;
         Some(Ticket {
             simulator: self.clone(),
             caught,
@@ -274,7 +278,7 @@ impl Simulator {
         respond(answer, self.now())
     }
 
-    /// Lets time pass until then, after whoever sends several requests at once has sent them all.
+    /// Lets time pass until then, once a client that sends several requests at once has sent them.
     async fn wait_until(&self, at: Timestamp) {
         let Some(pass) = &self.pass else {
             let wait = at.duration_since(self.now());
@@ -299,7 +303,7 @@ impl Simulator {
     }
 }
 
-/// A caught request's place in its hold; dropping it says that it waits no more.
+/// A request's place in its hold, given up on drop.
 struct Ticket {
     simulator: Simulator,
     caught: Caught,
@@ -308,29 +312,28 @@ struct Ticket {
 impl Ticket {
     async fn verdict(&self) -> Verdict {
         let mut verdict = self.caught.verdict.clone();
-        // Without a hold there is nobody left who could release it.
+        let verdict = verdict.wait_for(Option::is_some).await;
+        // Nothing can release a request whose hold is gone.
         verdict
-            .wait_for(Option::is_some)
-            .await
-            .map_or(Verdict::Discard, |verdict| {
-                verdict.unwrap_or(Verdict::Discard)
-            })
+            .ok()
+            .and_then(|verdict| *verdict)
+            .unwrap_or(Verdict::Discard)
     }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.simulator.lock().mischief.left(self.caught.id);
+        self.simulator.lock().interference.left(self.caught.id);
     }
 }
 
-/// Takes a request to a cloud. When the client goes, this future is dropped, wherever it waits.
-async fn exchange(Shared(simulator): Shared<Simulator>, request: Request) -> Response {
+/// Takes a request to a cloud. If the client disconnects, this future is dropped where it waits.
+async fn exchange(Shared(simulator): Shared<Simulator>, request: extract::Request) -> Response {
     let (parts, body) = request.into_parts();
     let Ok(body) = to_bytes(body, LARGEST_BODY).await else {
         return closed();
     };
-    let incoming = Incoming::new(&parts, body);
+    let incoming = Incoming::new(&parts, &body);
     simulator.arrived.fetch_add(1, Ordering::Relaxed);
     let Some(ticket) = simulator.catch(Stage::Arrival, &incoming) else {
         return simulator.go_on(incoming).await;
@@ -363,24 +366,23 @@ impl State {
     }
 
     fn identify(&self, incoming: &Incoming) -> Identity {
-        let place = incoming
-            .token()
-            .and_then(|token| self.world.opened_by(incoming.provider(), token));
+        let provider = incoming.request.provider();
+        let token = incoming.token.as_ref();
+        let place = token.and_then(|token| self.world.opened_by(provider, token));
         let account = place.map(|place| self.world.accounts[place].login.name.clone());
-        let resource = account
-            .as_ref()
-            .zip(named(incoming))
-            .map(|(account, id)| ResourceRef {
-                account: account.clone(),
-                id,
-            });
-        Identity { account, resource }
+        let id = resource_of(&incoming.request);
+        let resource = account.clone().zip(id);
+        Identity {
+            place,
+            resource: resource.map(|(account, id)| ResourceRef { account, id }),
+            account,
+        }
     }
 
     /// Takes a request that has just arrived.
     fn take(&mut self, incoming: &Incoming) -> Outcome {
         let identity = self.identify(incoming);
-        let fault = self.mischief.fault_for(incoming, &identity);
+        let fault = self.interference.fault_for(&incoming.request, &identity);
         if let Some(Misbehavior::Late { by }) = fault {
             self.serial += 1;
             let at = self.world.timeline.now() + by;
@@ -402,150 +404,82 @@ impl State {
     ) -> Outcome {
         let sequence = self.log.next_sequence();
         let request_id = uuid_of(sequence);
-        let provider = incoming.provider();
+        let provider = incoming.request.provider();
+        let takes_effect = fault.as_ref().is_none_or(Misbehavior::takes_effect);
+        let own = takes_effect.then(|| self.perform(incoming, identity.place, fault.as_ref()));
+        let changed = matches!(own, Some(Ok(_))) && incoming.request.is_change();
+        let own = own.map(|own| own.unwrap_or_else(|no| no.answer(provider, &request_id)));
+        let leaves_at = fault.as_ref().and_then(Misbehavior::delay);
         let faulty = fault.is_some();
-        let mut leaves_at = None;
+        let rated = |answer| self.with_rate(answer, provider, identity.place);
         let usual = |status| Refusal::of_status(provider, status).answer(provider, &request_id);
-        let mut effect = |slowness| self.perform(incoming, slowness, &request_id);
-        let (answer, changed) = match fault {
-            None => {
-                let (answer, changed) = effect(SignedDuration::ZERO);
-                (Some(answer), changed)
-            }
-            Some(Misbehavior::Slow { by }) => {
-                let (answer, changed) = effect(by);
-                (Some(answer), changed)
-            }
-            Some(Misbehavior::Delay { by }) => {
-                let (answer, changed) = effect(SignedDuration::ZERO);
-                leaves_at = Some(self.world.timeline.now() + by);
-                (Some(answer), changed)
-            }
-            Some(Misbehavior::Truncate) => {
-                let (mut answer, changed) = effect(SignedDuration::ZERO);
-                if let Some(body) = &mut answer.body {
-                    body.truncate(body.len() / 2);
-                }
-                (Some(answer), changed)
-            }
-            Some(Misbehavior::Drop { after_effect }) => {
-                (None, after_effect && effect(SignedDuration::ZERO).1)
-            }
-            Some(Misbehavior::Answer {
-                status,
-                body,
-                headers,
-                after_effect,
-            }) => {
-                let changed = after_effect && effect(SignedDuration::ZERO).1;
-                let mut answer = match body {
-                    Some(body) => Answer::text(status, body, "application/json"),
-                    None => usual(status),
-                };
-                answer.headers.extend(headers);
-                (Some(self.rated(incoming, answer)), changed)
-            }
-            // A late request has no fault of its own.
-            Some(Misbehavior::Unauthorized | Misbehavior::Late { .. }) => {
-                (Some(self.rated(incoming, usual(401))), false)
-            }
+        let answer = match fault {
+            None => own.map(rated),
+            Some(fault) => fault.distort(own.map(rated), |status| rated(usual(status))),
         };
         let answer = answer.map(|answer| match provider {
             Provider::DigitalOcean => answer.with("x-request-id", &request_id),
             Provider::Hetzner => answer,
         });
+        let now = self.world.timeline.now();
         self.log.add(Entry {
             sequence,
-            at: self.world.timeline.now(),
+            at: now,
             account: identity.account,
             resource: identity.resource,
             changed,
             faulty,
             delivered: false,
-            request: LoggedRequest {
-                method: incoming.method.to_string(),
-                path: incoming.path.clone(),
-                query: incoming.query.clone(),
-                content_type: incoming.content_type.clone(),
-                authorization: incoming.token().is_some(),
-                body: incoming.text(),
-            },
-            answer: answer.as_ref().map(logged),
+            request: incoming.request.clone(),
+            answer: answer.clone(),
         });
         Outcome {
             sequence: Some(sequence),
             answer,
-            leaves_at,
+            leaves_at: leaves_at.map(|by| now + by),
         }
     }
 
-    /// What the cloud itself answers, and whether it accepted a change.
+    /// What the cloud itself answers: token, then rate, then path, then permission, as far as the
+    /// clouds' order is known.
     fn perform(
         &mut self,
         incoming: &Incoming,
-        slowness: SignedDuration,
-        request_id: &str,
-    ) -> (Answer, bool) {
-        let provider = incoming.provider();
-        self.world.timeline.slowness = slowness;
-        let answer = self.answer(incoming);
-        self.world.timeline.slowness = SignedDuration::ZERO;
-        let changed = answer.is_ok() && incoming.is_change();
-        let answer = answer.unwrap_or_else(|(refusal, retry_after)| {
-            let answer = refusal.answer(provider, request_id);
-            match retry_after {
-                Some(seconds) => answer.with("retry-after", &seconds),
-                None => answer,
-            }
-        });
-        (self.rated(incoming, answer), changed)
-    }
-
-    /// Token, then rate, then path, then permission, as far as the clouds' order is known.
-    fn answer(&mut self, incoming: &Incoming) -> Result<Answer, (Refusal, Option<i64>)> {
-        let provider = incoming.provider();
-        let plain = |refusal| (refusal, None);
-        let place = incoming
-            .token()
-            .and_then(|token| self.world.opened_by(provider, token));
-        let place = place.ok_or_else(|| plain(Refusal::of_status(provider, 401)))?;
+        place: Option<usize>,
+        fault: Option<&Misbehavior>,
+    ) -> Result<Answer, Refusal> {
+        let request = &incoming.request;
+        let provider = request.provider();
+        let place = place.ok_or_else(|| Refusal::of_status(provider, 401))?;
         let (account, timeline) = self.world.account(place);
-        let counted = account.rate.count(timeline.now());
-        counted.map_err(|exceeded| (exceeded.refusal, exceeded.retry_after))?;
-        let segments = incoming.segments();
-        let reads = incoming
-            .token()
-            .is_none_or(|t| account.login.may_only_read(t));
-        let allowed = if reads && incoming.is_change() {
-            Err(plain(read_only(provider)))
-        } else {
-            Ok(())
+        account.rate.count(timeline.now())?;
+        let routes = match provider {
+            Provider::DigitalOcean => digitalocean::ROUTES,
+            Provider::Hetzner => hetzner::ROUTES,
         };
-        match provider {
-            Provider::DigitalOcean => {
-                let operation = digitalocean::Operation::find(&incoming.method, &segments);
-                let operation = operation.map_err(plain)?;
-                allowed?;
-                digitalocean::perform(operation, account, timeline, incoming).map_err(plain)
-            }
-            Provider::Hetzner => {
-                let operation = hetzner::Operation::find(&incoming.method, &segments);
-                let operation = operation.map_err(plain)?;
-                allowed?;
-                hetzner::perform(operation, account, timeline, incoming).map_err(plain)
-            }
+        let (handler, ids) = routes::find(routes, &request.method, &request.segments())
+            .map_err(|status| Refusal::of_status(provider, status))?;
+        let token = incoming.token.as_deref().unwrap_or_default();
+        if request.is_change() && account.login.may_only_read(token) {
+            return Err(read_only(provider));
         }
+        timeline.slowness = fault.map_or(SignedDuration::ZERO, Misbehavior::slowness);
+        let answer = handler(&mut Call {
+            incoming,
+            account,
+            timeline,
+            ids,
+        });
+        self.world.timeline.slowness = SignedDuration::ZERO;
+        answer
     }
 
-    /// Adds the rate's headers; those of an untouched account where the token is nobody's.
-    fn rated(&self, incoming: &Incoming, answer: Answer) -> Answer {
-        let (provider, now) = (incoming.provider(), self.world.timeline.now());
-        let place = incoming
-            .token()
-            .and_then(|token| self.world.opened_by(provider, token));
+    /// Adds the rate's headers; those of an untouched account where the token is unknown.
+    fn with_rate(&self, answer: Answer, provider: Provider, place: Option<usize>) -> Answer {
+        let now = self.world.timeline.now();
         match place {
             Some(place) => self.world.accounts[place].rate.headers(answer, now),
-            None => crate::rate::Rate::new(provider, None, now).headers(answer, now),
+            None => Rate::new(provider, None, now).headers(answer, now),
         }
     }
 }
@@ -561,56 +495,36 @@ fn read_only(provider: Provider) -> Refusal {
 }
 
 /// The resource that a request's path names.
-fn named(incoming: &Incoming) -> Option<ResourceId> {
-    let number = |text: &str| text.parse::<u64>().ok();
-    match (incoming.provider(), incoming.segments().as_slice()) {
+fn resource_of(request: &Request) -> Option<ResourceId> {
+    let text = |part: &str| part.to_owned();
+    let number = |part: &str| part.parse::<u64>().ok();
+    let path = request.segments();
+    Some(match (request.provider(), path.as_slice()) {
         (Provider::DigitalOcean, ["droplets", id, ..]) => {
-            Some(ResourceId::Droplet(DropletId(number(id)?)))
+            ResourceId::Droplet(DropletId(number(id)?))
         }
         (Provider::DigitalOcean, ["databases", id, ..]) if *id != "options" => {
-            Some(ResourceId::Database(DatabaseId((*id).to_owned())))
+            ResourceId::Database(DatabaseId(text(id)))
         }
         (Provider::DigitalOcean, ["kubernetes", "clusters", cluster, "node_pools", pool]) => {
-            let cluster = ClusterId((*cluster).to_owned());
-            Some(ResourceId::NodePool(cluster, PoolId((*pool).to_owned())))
+            ResourceId::NodePool(ClusterId(text(cluster)), PoolId(text(pool)))
         }
-        (Provider::Hetzner, ["servers", id, ..]) => Some(ResourceId::Server(ServerId(number(id)?))),
-        _ => None,
-    }
-}
-
-fn logged(answer: &Answer) -> LoggedAnswer {
-    let mut headers: BTreeMap<_, _> = answer
-        .headers
-        .iter()
-        .map(|(name, value)| (name.to_ascii_lowercase(), value.clone()))
-        .collect();
-    if answer.body.is_some() {
-        headers.insert("content-type".to_owned(), answer.content_type.to_owned());
-    }
-    let body = answer.body.clone().unwrap_or_default();
-    LoggedAnswer {
-        status: answer.status,
-        headers,
-        body,
-        forgotten: false,
-    }
+        (Provider::Hetzner, ["servers", id, ..]) => ResourceId::Server(ServerId(number(id)?)),
+        _ => return None,
+    })
 }
 
 fn respond(answer: Answer, now: Timestamp) -> Response {
-    let mut response = Response::builder().status(answer.status);
+    let date = now.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+    let mut response = Response::builder()
+        .status(answer.status)
+        .header(header::DATE, date);
     for (name, value) in answer.headers {
         response = response.header(name, value);
     }
-    if answer.body.is_some() {
-        response = response.header(header::CONTENT_TYPE, answer.content_type);
-    }
-    let date = now.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
-    let date = HeaderValue::try_from(date).unwrap_or(HeaderValue::from_static("unknown"));
-    let response = response.header(header::DATE, date);
-    // A fault's status or header may be none that HTTP knows.
-    let body = Body::from(answer.body.unwrap_or_default());
-    response.body(body).unwrap_or_else(|_| closed())
+    // A fault's status or header may be invalid in HTTP.
+    let response = response.body(Body::from(answer.body));
+    response.unwrap_or_else(|_| closed())
 }
 
 /// Closes the connection without an answer: the server gives up before it has sent anything.
