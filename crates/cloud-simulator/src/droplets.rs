@@ -116,25 +116,10 @@ impl Order {
 }
 
 impl Droplet {
-    /// A Droplet of which a fleet says nothing but its name.
-    pub(crate) fn named(id: u64, name: String) -> Self {
-        Self {
-            account: None,
-            id,
-            name,
-            tags: Vec::new(),
-            region: defaults::region(),
-            size: defaults::droplet_size(),
-            status: DropletStatus::default(),
-            ignores_shutdown: false,
-            power_action: defaults::seconds::<10>(),
-            shutdown: defaults::seconds::<20>(),
-            powered: false,
-            boot: 0,
-            action: None,
-            created: Timestamp::default(),
-            worker_of: None,
-        }
+    /// A Droplet of which a fleet says nothing else.
+    pub(crate) fn named(id: u64, name: &str) -> Self {
+        let described = json!({"id": id, "name": name});
+        Self::deserialize(described).expect("everything else may be left out")
     }
 
     /// Begins its life with what the fleet says.

@@ -246,7 +246,7 @@ pub(crate) enum Verdict {
 /// The faults and holds that are set.
 #[derive(Debug, Default)]
 pub(crate) struct Interference {
-    faults: Vec<Fault>,
+    pub(crate) faults: Vec<Fault>,
     holds: BTreeMap<HoldId, ActiveHold>,
     last_id: u64,
 }
@@ -268,18 +268,6 @@ pub(crate) struct Caught {
 }
 
 impl Interference {
-    pub(crate) fn add_fault(&mut self, fault: Fault) {
-        self.faults.push(fault);
-    }
-
-    pub(crate) fn clear_faults(&mut self) {
-        self.faults.clear();
-    }
-
-    pub(crate) fn faults(&self) -> &[Fault] {
-        &self.faults
-    }
-
     /// The first fault that matches, counted as used once.
     pub(crate) fn fault_for(
         &mut self,

@@ -455,7 +455,7 @@ fn add_node(
             DropletStatus::Active
         },
         worker_of: Some((cluster_id.to_owned(), pool_id.to_owned())),
-        ..Droplet::named(droplet, name.clone())
+        ..Droplet::named(droplet, &name)
     };
     account.droplets.insert(droplet, worker.created_at(now));
     pool.nodes.push(Node {

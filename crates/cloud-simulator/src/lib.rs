@@ -49,6 +49,7 @@
 mod answer;
 mod catalog;
 mod clock;
+mod clouds;
 mod control;
 mod databases;
 mod defaults;

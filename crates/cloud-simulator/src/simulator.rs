@@ -1,4 +1,4 @@
-//! The way of each request: hold, fault, effect, log, answer.
+//! The simulator as its users hold it: it serves requests, and holds or delays them.
 
 use std::{
     collections::BTreeMap,
@@ -18,30 +18,22 @@ use axum::{
     http::header,
     response::Response,
 };
-use domain::{
-    ClusterId, DatabaseId, DropletId, PoolId, ResourceId, ResourceRef, ServerId,
-    configuration::Provider,
-};
-use jiff::{SignedDuration, Timestamp};
+use domain::ResourceRef;
+use jiff::Timestamp;
 use serde_json::Value;
 use tokio::net::TcpListener;
 
 use crate::{
-    answer::{Answer, Refusal},
+    answer::Answer,
     clock::{HeldClock, Now, Pass},
-    control, digitalocean,
-    faults::{
-        Caught, Fault, Hold, HoldId, HoldView, Identity, Interference, Misbehavior, Stage,
-        UnknownHoldError, Verdict,
-    },
+    clouds::Clouds,
+    control,
+    faults::{Caught, Fault, Hold, HoldId, HoldView, Stage, UnknownHoldError, Verdict},
     fleet::{self, Fleet, FleetError},
-    hetzner,
-    log::{Entry, Log},
+    log::Entry,
     people::{self, Act, PersonError},
-    rate::Rate,
-    request::{Incoming, Request},
-    routes::{self, Call},
-    world::{World, uuid_of},
+    request::Incoming,
+    world::World,
 };
 
 /// Far more than any request of either API.
@@ -61,30 +53,13 @@ pub struct Simulator {
     arrived: Arc<AtomicU64>,
     /// The clock, if it can be moved.
     held: Option<HeldClock>,
-    state: Arc<Mutex<State>>,
+    clouds: Arc<Mutex<Clouds>>,
 }
 
 impl fmt::Debug for Simulator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Simulator").finish_non_exhaustive()
     }
-}
-
-struct State {
-    world: World,
-    log: Log,
-    interference: Interference,
-    /// Requests that are still to arrive, though their clients have disconnected.
-    late: BTreeMap<(Timestamp, u64), Incoming>,
-    serial: u64,
-}
-
-/// The outcome of a request. Without an answer the connection is closed.
-struct Outcome {
-    sequence: Option<u64>,
-    answer: Option<Answer>,
-    /// When the answer leaves, if not at once.
-    leaves_at: Option<Timestamp>,
 }
 
 impl Simulator {
@@ -95,19 +70,12 @@ impl Simulator {
         fleet
             .admit(&mut world)
             .expect("a fleet was admitted once when it was read");
-        let state = State {
-            world,
-            log: Log::default(),
-            interference: Interference::default(),
-            late: BTreeMap::new(),
-            serial: 0,
-        };
         Self {
             now,
             pass: None,
             arrived: Arc::default(),
             held: None,
-            state: Arc::new(Mutex::new(state)),
+            clouds: Arc::new(Mutex::new(Clouds::new(world))),
         }
     }
 
@@ -190,18 +158,18 @@ impl Simulator {
 
     /// Sets a fault.
     pub fn add_fault(&self, fault: Fault) {
-        self.lock().interference.add_fault(fault);
+        self.lock().interference.faults.push(fault);
     }
 
     /// The faults that are set, with how many requests each still has to hit.
     #[must_use]
     pub fn faults(&self) -> Vec<Fault> {
-        self.lock().interference.faults().to_vec()
+        self.lock().interference.faults.clone()
     }
 
     /// Removes all faults.
     pub fn clear_faults(&self) {
-        self.lock().interference.clear_faults();
+        self.lock().interference.faults.clear();
     }
 
     /// Sets a hold.
@@ -234,17 +202,17 @@ impl Simulator {
         self.lock().interference.end_hold(id, Verdict::Discard)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Clouds> {
         // A panic while the lock is held fails the test anyhow.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.clouds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The state, with everything that was due until now.
-    fn up_to_date(&self) -> MutexGuard<'_, State> {
+    /// The clouds, after everything that was due until now.
+    fn up_to_date(&self) -> MutexGuard<'_, Clouds> {
         let now = (self.now)();
-        let mut state = self.lock();
-        state.advance(now);
-        state
+        let mut clouds = self.lock();
+        clouds.advance(now);
+        clouds
     }
 
     fn catch(&self, stage: Stage, incoming: &Incoming) -> Option<Ticket> {
@@ -351,167 +319,6 @@ async fn exchange(Shared(simulator): Shared<Simulator>, request: extract::Reques
     } else {
         held.await
     }
-}
-
-impl State {
-    /// Lets everything happen that was to happen until `now`, late requests included.
-    fn advance(&mut self, now: Timestamp) {
-        while let Some(entry) = self.late.first_entry().filter(|entry| entry.key().0 <= now) {
-            let ((at, _), incoming) = entry.remove_entry();
-            self.world.advance(at);
-            let identity = self.identify(&incoming);
-            self.carry_out(&incoming, identity, None);
-        }
-        self.world.advance(now);
-    }
-
-    fn identify(&self, incoming: &Incoming) -> Identity {
-        let provider = incoming.request.provider();
-        let token = incoming.token.as_ref();
-        let place = token.and_then(|token| self.world.opened_by(provider, token));
-        let account = place.map(|place| self.world.accounts[place].login.name.clone());
-        let id = resource_of(&incoming.request);
-        let resource = account.clone().zip(id);
-        Identity {
-            place,
-            resource: resource.map(|(account, id)| ResourceRef { account, id }),
-            account,
-        }
-    }
-
-    /// Takes a request that has just arrived.
-    fn take(&mut self, incoming: &Incoming) -> Outcome {
-        let identity = self.identify(incoming);
-        let fault = self.interference.fault_for(&incoming.request, &identity);
-        if let Some(Misbehavior::Late { by }) = fault {
-            self.serial += 1;
-            let at = self.world.timeline.now() + by;
-            self.late.insert((at, self.serial), incoming.clone());
-            return Outcome {
-                sequence: None,
-                answer: None,
-                leaves_at: None,
-            };
-        }
-        self.carry_out(incoming, identity, fault)
-    }
-
-    fn carry_out(
-        &mut self,
-        incoming: &Incoming,
-        identity: Identity,
-        fault: Option<Misbehavior>,
-    ) -> Outcome {
-        let sequence = self.log.next_sequence();
-        let request_id = uuid_of(sequence);
-        let provider = incoming.request.provider();
-        let takes_effect = fault.as_ref().is_none_or(Misbehavior::takes_effect);
-        let own = takes_effect.then(|| self.perform(incoming, identity.place, fault.as_ref()));
-        let changed = matches!(own, Some(Ok(_))) && incoming.request.is_change();
-        let own = own.map(|own| own.unwrap_or_else(|no| no.answer(provider, &request_id)));
-        let leaves_at = fault.as_ref().and_then(Misbehavior::delay);
-        let faulty = fault.is_some();
-        let rated = |answer| self.with_rate(answer, provider, identity.place);
-        let usual = |status| Refusal::of_status(provider, status).answer(provider, &request_id);
-        let answer = match fault {
-            None => own.map(rated),
-            Some(fault) => fault.distort(own.map(rated), |status| rated(usual(status))),
-        };
-        let answer = answer.map(|answer| match provider {
-            Provider::DigitalOcean => answer.with("x-request-id", &request_id),
-            Provider::Hetzner => answer,
-        });
-        let now = self.world.timeline.now();
-        self.log.add(Entry {
-            sequence,
-            at: now,
-            account: identity.account,
-            resource: identity.resource,
-            changed,
-            faulty,
-            delivered: false,
-            request: incoming.request.clone(),
-            answer: answer.clone(),
-        });
-        Outcome {
-            sequence: Some(sequence),
-            answer,
-            leaves_at: leaves_at.map(|by| now + by),
-        }
-    }
-
-    /// What the cloud itself answers: token, then rate, then path, then permission, as far as the
-    /// clouds' order is known.
-    fn perform(
-        &mut self,
-        incoming: &Incoming,
-        place: Option<usize>,
-        fault: Option<&Misbehavior>,
-    ) -> Result<Answer, Refusal> {
-        let request = &incoming.request;
-        let provider = request.provider();
-        let place = place.ok_or_else(|| Refusal::of_status(provider, 401))?;
-        let (account, timeline) = self.world.account(place);
-        account.rate.count(timeline.now())?;
-        let routes = match provider {
-            Provider::DigitalOcean => digitalocean::ROUTES,
-            Provider::Hetzner => hetzner::ROUTES,
-        };
-        let (handler, ids) = routes::find(routes, &request.method, &request.segments())
-            .map_err(|status| Refusal::of_status(provider, status))?;
-        let token = incoming.token.as_deref().unwrap_or_default();
-        if request.is_change() && account.login.may_only_read(token) {
-            return Err(read_only(provider));
-        }
-        timeline.slowness = fault.map_or(SignedDuration::ZERO, Misbehavior::slowness);
-        let answer = handler(&mut Call {
-            incoming,
-            account,
-            timeline,
-            ids,
-        });
-        self.world.timeline.slowness = SignedDuration::ZERO;
-        answer
-    }
-
-    /// Adds the rate's headers; those of an untouched account where the token is unknown.
-    fn with_rate(&self, answer: Answer, provider: Provider, place: Option<usize>) -> Answer {
-        let now = self.world.timeline.now();
-        match place {
-            Some(place) => self.world.accounts[place].rate.headers(answer, now),
-            None => Rate::new(provider, None, now).headers(answer, now),
-        }
-    }
-}
-
-fn read_only(provider: Provider) -> Refusal {
-    match provider {
-        Provider::DigitalOcean => Refusal::of_status(provider, 403),
-        Provider::Hetzner => {
-            let message = "token is only allowed to perform GET requests";
-            Refusal::new(403, "token_readonly", message)
-        }
-    }
-}
-
-/// The resource that a request's path names.
-fn resource_of(request: &Request) -> Option<ResourceId> {
-    let text = |part: &str| part.to_owned();
-    let number = |part: &str| part.parse::<u64>().ok();
-    let path = request.segments();
-    Some(match (request.provider(), path.as_slice()) {
-        (Provider::DigitalOcean, ["droplets", id, ..]) => {
-            ResourceId::Droplet(DropletId(number(id)?))
-        }
-        (Provider::DigitalOcean, ["databases", id, ..]) if *id != "options" => {
-            ResourceId::Database(DatabaseId(text(id)))
-        }
-        (Provider::DigitalOcean, ["kubernetes", "clusters", cluster, "node_pools", pool]) => {
-            ResourceId::NodePool(ClusterId(text(cluster)), PoolId(text(pool)))
-        }
-        (Provider::Hetzner, ["servers", id, ..]) => ResourceId::Server(ServerId(number(id)?)),
-        _ => return None,
-    })
 }
 
 fn respond(answer: Answer, now: Timestamp) -> Response {

@@ -88,7 +88,7 @@ impl Login {
         self.read_only || self.token.0 != token
     }
 
-    /// Whether two logins cannot be told apart.
+    /// Whether requests could not tell which of two logins they use.
     pub(crate) fn clashes_with(&self, other: &Self) -> bool {
         let shares_token = other.tokens().any(|token| self.accepts(&token.0));
         self.name == other.name || self.provider == other.provider && shares_token
