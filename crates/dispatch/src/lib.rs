@@ -11,6 +11,7 @@ use domain::{
     decision::{Decision, judge},
     invocation::Invocation,
     membership::Subject,
+    provider::share_of,
     record::{Direction, INVENTORY_INTERVAL, OBSERVATION_AGE, Record, SKEW},
 };
 use environment::{Invoke, left_alone};
@@ -79,14 +80,11 @@ pub async fn handle(
     if due.is_empty() {
         return Ok(Dispatched::default());
     }
-    let in_force = InForce {
-        configuration: store.configuration_of(&present.head).await?,
-        overrides: present.overrides,
-        since: present.head.applied_at,
-    };
+    let head = present.head.clone();
+    let in_force = present.under(store.configuration_of(&head).await?);
     let states = readable(store.account_states().await?);
     let mut dispatched = Dispatched {
-        withheld: ahead(store, &due, &present.head).await?,
+        withheld: ahead(store, &due, &head).await?,
         ..Dispatched::default()
     };
     for (account, due) in by_account(&due, &in_force, now) {
@@ -225,7 +223,9 @@ fn allowance(state: Option<&AccountState>, now: Timestamp) -> usize {
         .and_then(|state| state.rate)
         .filter(|rate| now.duration_since(rate.at) <= RATE_AGE);
     match fresh {
-        Some(rate) => usize::try_from(rate.remaining / 2 / REQUESTS_EACH).unwrap_or(usize::MAX),
+        Some(rate) => {
+            usize::try_from(share_of(rate.remaining) / REQUESTS_EACH).unwrap_or(usize::MAX)
+        }
         None => usize::MAX,
     }
 }

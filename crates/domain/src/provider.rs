@@ -50,6 +50,12 @@ const HETZNER: Facts = Facts {
                    start also write",
 };
 
+/// How many of the requests that are left Offhours may plan for: half, for others share the token.
+#[must_use]
+pub fn share_of(remaining: u64) -> u64 {
+    remaining / 2
+}
+
 impl Provider {
     /// All of them.
     pub const ALL: [Self; 2] = [Self::DigitalOcean, Self::Hetzner];

@@ -23,12 +23,6 @@ pub struct RateLimit {
 }
 
 impl RateLimit {
-    /// How many requests Offhours may plan for: half of what is left.
-    #[must_use]
-    pub fn half_left(&self) -> u64 {
-        self.remaining / 2
-    }
-
     fn of_headers(headers: &HeaderMap) -> Option<Self> {
         let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse().ok();
         let reset = number("ratelimit-reset")?;
@@ -141,10 +135,7 @@ mod tests {
     #[test]
     fn the_headers_are_read_whole_or_not_at_all() {
         let limit = RateLimit::of_headers(&headers(10, NINE)).unwrap();
-        assert_eq!(
-            (limit.limit, limit.remaining, limit.half_left()),
-            (5000, 10, 5)
-        );
+        assert_eq!((limit.limit, limit.remaining), (5000, 10));
         assert_eq!(limit.reset, Timestamp::from_second(1_763_700_000).unwrap());
         for missing in ["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"] {
             let mut headers = headers(10, NINE);

@@ -85,11 +85,7 @@ impl Reader {
     /// first. Reads the whole table, whatever is wanted of it.
     #[must_use]
     pub fn history_between(&self, wanted: Finished) -> HistoryPages {
-        let Filter {
-            expression,
-            names,
-            values,
-        } = wanted.filter();
+        let (expression, names, values) = wanted.filter();
         let scan = self
             .client
             .scan()
@@ -107,15 +103,15 @@ impl Reader {
     /// One resource's finished transitions, newest first.
     #[must_use]
     pub fn history_of(&self, reference: &ResourceRef, wanted: Finished) -> HistoryPages {
-        let filter = wanted.filter();
+        let (expression, names, values) = wanted.filter();
         let mut query = self
             .query(&self.tables.history, "reference", &reference.to_string())
-            .filter_expression(filter.expression)
+            .filter_expression(expression)
             .scan_index_forward(false);
-        for (placeholder, name) in filter.names.into_iter().flatten() {
+        for (placeholder, name) in names.into_iter().flatten() {
             query = query.expression_attribute_names(placeholder, name);
         }
-        for (placeholder, value) in filter.values {
+        for (placeholder, value) in values {
             query = query.expression_attribute_values(placeholder, value);
         }
         HistoryPages {
@@ -184,12 +180,8 @@ impl Pages {
     }
 }
 
-/// What the engine is to leave out, to the second.
-struct Filter {
-    expression: &'static str,
-    names: Option<HashMap<String, String>>,
-    values: Item,
-}
+/// An expression, with the names and values in it.
+type Filter = (&'static str, Option<HashMap<String, String>>, Item);
 
 impl Finished {
     fn includes(&self, entry: &HistoryEntry) -> bool {
@@ -197,28 +189,21 @@ impl Finished {
         schedule && (self.since..self.until).contains(&entry.finished_at)
     }
 
-    /// By what an item expires at: a number, and as long after the end for all of them. The text
-    /// of an instant has as many digits as it needs, so that texts do not compare as instants do.
+    /// What the engine is to leave out, to the second: by what an item expires at, a number, and as
+    /// long after the end for all of them. The text of an instant has as many digits as it needs, so
+    /// that texts do not compare as instants do.
     fn filter(&self) -> Filter {
         let mut values = Item::from([
             (":since".to_owned(), item::expires_at(self.since)),
             (":until".to_owned(), item::expires_at(self.until)),
         ]);
         let Some(schedule) = &self.schedule else {
-            return Filter {
-                expression: "expires_at BETWEEN :since AND :until",
-                names: None,
-                values,
-            };
+            let expression = "expires_at BETWEEN :since AND :until";
+            return (expression, None, values);
         };
         values.insert(":schedule".to_owned(), item::text(schedule.as_str()));
-        Filter {
-            expression: "expires_at BETWEEN :since AND :until AND #schedule = :schedule",
-            names: Some(HashMap::from([(
-                "#schedule".to_owned(),
-                "schedule".to_owned(),
-            )])),
-            values,
-        }
+        let names = HashMap::from([("#schedule".to_owned(), "schedule".to_owned())]);
+        let expression = "expires_at BETWEEN :since AND :until AND #schedule = :schedule";
+        (expression, Some(names), values)
     }
 }

@@ -58,6 +58,18 @@ pub struct Present {
     pub overrides: Overrides,
 }
 
+impl Present {
+    /// What is in force, with the configuration that the head names.
+    #[must_use]
+    pub fn under(self, configuration: Arc<Configuration>) -> InForce {
+        InForce {
+            configuration,
+            overrides: self.overrides,
+            since: self.head.applied_at,
+        }
+    }
+}
+
 impl Reader {
     /// A reader of these tables.
     #[must_use]
@@ -134,21 +146,15 @@ impl Reader {
     /// [`Self::in_force`] where a newer program wrote the configuration, which says nothing here.
     pub async fn in_force_without_configuration(&self) -> Result<InForce, StoreError> {
         let present = self.present().await?;
-        Ok(InForce {
-            configuration: Arc::new(says_nothing(present.head.generation)),
-            overrides: present.overrides,
-            since: present.head.applied_at,
-        })
+        let configuration = says_nothing(present.head.generation);
+        Ok(present.under(Arc::new(configuration)))
     }
 
     /// What is in force: the configuration and the overrides.
     pub async fn in_force(&self) -> Result<InForce, StoreError> {
         let present = self.present().await?;
-        Ok(InForce {
-            configuration: self.configuration_of(&present.head).await?,
-            overrides: present.overrides,
-            since: present.head.applied_at,
-        })
+        let configuration = self.configuration_of(&present.head).await?;
+        Ok(present.under(configuration))
     }
 
     /// The records that the index says are due, earliest first. Hints: the index lags.

@@ -6,6 +6,7 @@ use domain::{
     AccountName, ResourceKind, ResourceRef,
     configuration::{Configuration, Provider},
     invocation::Question,
+    provider::share_of,
     record::{OBSERVATION_AGE, Phase, Record},
 };
 use environment::{Clock, LambdaFunctions, in_words};
@@ -117,7 +118,7 @@ fn rate_here(client: &Client, name: &AccountName) -> Option<Finding> {
 fn rate_limit(remaining: u64, limit: u64) -> Finding {
     let found = format!(
         "{remaining} of {limit} requests an hour are left; Offhours may use {}",
-        remaining / 2
+        share_of(remaining)
     );
     if remaining * LOW < limit {
         return Finding::warning(

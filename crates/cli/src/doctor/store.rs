@@ -26,14 +26,11 @@ pub(crate) struct Known {
 impl Known {
     pub(crate) async fn read(store: &Store) -> Result<Self, StoreError> {
         let present = store.present().await?;
-        let in_force = InForce {
-            configuration: store.configuration_of(&present.head).await?,
-            overrides: present.overrides,
-            since: present.head.applied_at,
-        };
+        let head = present.head.clone();
+        let in_force = present.under(store.configuration_of(&head).await?);
         let states = store.account_states().await?;
         let mut known = Self {
-            head: present.head,
+            head,
             in_force,
             states: states.read,
             records: Vec::new(),
