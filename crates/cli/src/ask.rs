@@ -2,15 +2,21 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 
-use crate::{exit::UsageError, output};
+use crate::{commands::Format, exit::UsageError, output};
 
 /// Whether the person says yes. Anything but `y` or `yes` is a no.
 ///
 /// # Errors
-/// A usage error where standard input is not a terminal: `--yes` is the answer there.
-pub fn confirm(question: &str) -> anyhow::Result<bool> {
-    if !io::stdin().is_terminal() {
-        let message = format!("{question} Not a terminal: pass --yes to confirm");
+/// A usage error where standard input is not a terminal, or a program reads the result: `--yes` is the
+/// answer there.
+pub fn confirm(question: &str, format: Format) -> anyhow::Result<bool> {
+    let why_not = match format {
+        Format::Json => Some("--format json asks no questions"),
+        Format::Table if !io::stdin().is_terminal() => Some("Not a terminal"),
+        Format::Table => None,
+    };
+    if let Some(why_not) = why_not {
+        let message = format!("{question} {why_not}: pass --yes to confirm");
         return Err(UsageError(message).into());
     }
     output::remark(&format!("{question} [y/N] "));

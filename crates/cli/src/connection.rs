@@ -370,15 +370,7 @@ pub(crate) fn readable<T>(found: Found<T>) -> T {
 pub async fn all_records(store: &Store) -> anyhow::Result<Vec<Record>> {
     let mut records = Vec::new();
     for account in store.accounts().await.context("cannot read the store")? {
-        let mut pages = store.record_pages(&account);
-        while let Some(page) = pages.next().await? {
-            for record in page {
-                match record {
-                    Ok(record) => records.push(record),
-                    Err(error) => output::warn(&error),
-                }
-            }
-        }
+        records.extend(readable(store.records_of(&account).await?));
     }
     Ok(records)
 }

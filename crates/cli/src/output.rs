@@ -245,28 +245,6 @@ impl Style {
     }
 }
 
-/// A JSON array on standard output, written element by element, a line each.
-#[derive(Debug, Default)]
-pub(crate) struct JsonArray {
-    begun: bool,
-}
-
-impl JsonArray {
-    pub(crate) fn write(&mut self, elements: &[impl Serialize]) -> anyhow::Result<()> {
-        let mut text = String::new();
-        for element in elements {
-            text.push_str(if self.begun { ",\n" } else { "[\n" });
-            text.push_str(&serde_json::to_string(element)?);
-            self.begun = true;
-        }
-        Ok(print(&text)?)
-    }
-
-    pub(crate) fn end(self) -> anyhow::Result<()> {
-        Ok(print(if self.begun { "\n]\n" } else { "[]\n" })?)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,15 +10,32 @@ use domain::{
 };
 use jiff::{Timestamp, tz::TimeZone};
 use lifecycle::event::watching;
+use schemars::JsonSchema;
+use serde::Serialize;
 use store::AccountState;
 
 use crate::time::{length, short};
 
+/// The phase of a record, as a word for programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PhaseName {
+    /// It is at an end: running or stopped.
+    Settled,
+    /// It is being stopped or started.
+    InFlight,
+    /// The provider refused to stop or start it.
+    Refused,
+    /// It was not seen at the end of a transition in time.
+    Stuck,
+    /// The provider has it no more.
+    Gone,
+}
+
 /// Where in its life a resource is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct State {
-    /// The phase, as a word for programs.
-    pub(crate) phase: &'static str,
+    pub(crate) phase: PhaseName,
     /// In a word or two: `running`, `stopping`, `stop stuck`.
     pub(crate) words: String,
     /// When the phase began, as far as the record tells.
@@ -28,10 +45,10 @@ pub(crate) struct State {
 impl State {
     pub(crate) fn of(record: &Record) -> Self {
         let (phase, words, since) = match &record.phase {
-            Phase::Settled { at } => ("settled", at.to_string(), seen_since(record, *at)),
+            Phase::Settled { at } => (PhaseName::Settled, at.to_string(), seen_since(record, *at)),
             Phase::InFlight { transition } if record.watched_until().is_some() => {
                 let at = transition.direction.end();
-                ("in-flight", at.to_string(), seen_since(record, at))
+                (PhaseName::InFlight, at.to_string(), seen_since(record, at))
             }
             Phase::InFlight { transition } => {
                 let words = match (transition.direction, problem(record)) {
@@ -39,19 +56,27 @@ impl State {
                     (Direction::Start, None) => "starting",
                     (Direction::Start, Some(_)) => "start failing",
                 };
-                ("in-flight", words.to_owned(), Some(transition.claimed_at))
+                (
+                    PhaseName::InFlight,
+                    words.to_owned(),
+                    Some(transition.claimed_at),
+                )
             }
             Phase::Refused { transition, .. } => {
                 let words = format!("{} refused", transition.direction);
-                ("refused", words, Some(transition.claimed_at))
+                (PhaseName::Refused, words, Some(transition.claimed_at))
             }
             Phase::Stuck {
                 transition, since, ..
             } => {
                 let words = format!("{} stuck", transition.direction);
-                ("stuck", words, Some(*since))
+                (PhaseName::Stuck, words, Some(*since))
             }
-            Phase::Gone { since } => ("gone", "gone at the provider".to_owned(), Some(*since)),
+            Phase::Gone { since } => (
+                PhaseName::Gone,
+                "gone at the provider".to_owned(),
+                Some(*since),
+            ),
         };
         Self {
             phase,

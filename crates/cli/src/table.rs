@@ -152,57 +152,40 @@ impl Cell {
     }
 }
 
-/// A table, printed page by page. Its first page decides where its columns are: it is nearly always
-/// all there is.
+/// A table, and how it is to look.
 #[derive(Debug)]
 pub(crate) struct Table {
     style: Style,
     columns: Vec<Column>,
-    /// How wide each column is that is in the row; none for one beneath it.
-    widths: Option<Vec<Option<usize>>>,
 }
 
 impl Table {
-    pub(crate) fn new(style: Style, columns: impl Into<Vec<Column>>) -> Self {
-        Self {
-            style,
-            columns: columns.into(),
-            widths: None,
-        }
-    }
-
-    /// All of a table that has a single page.
+    /// The lines of a table with these rows.
     pub(crate) fn whole(
         style: Style,
         columns: impl Into<Vec<Column>>,
         rows: &[Vec<Cell>],
     ) -> String {
-        Self::new(style, columns).page(rows)
+        let columns = columns.into();
+        let widths = fit(&columns, rows, style.width());
+        Self { style, columns }.lines(rows, &widths)
     }
 
-    /// The lines of the next page; the first has the headings.
-    pub(crate) fn page(&mut self, rows: &[Vec<Cell>]) -> String {
-        let is_first = self.widths.is_none();
-        let widths = self
-            .widths
-            .get_or_insert_with(|| fit(&self.columns, rows, self.style.width()));
-        let widths = widths.clone();
-        let mut table = self.empty(&widths);
-        let rows: Vec<_> = rows.iter().map(|row| self.parted(row, &widths)).collect();
+    fn lines(&self, rows: &[Vec<Cell>], widths: &[Option<usize>]) -> String {
+        let mut table = self.empty(widths);
+        let rows: Vec<_> = rows.iter().map(|row| self.parted(row, widths)).collect();
         for (beside, _) in &rows {
             table.add_row(beside.iter().map(|cell| cell.beside(self.style)));
         }
         let mut lines = table.lines();
         // The headings are one line, and so is what parts them from the rows.
-        let head: Vec<_> = lines.by_ref().take(2).collect();
-        let mut page = Vec::new();
-        page.extend(head.into_iter().filter(|_| is_first));
+        let mut all: Vec<_> = lines.by_ref().take(2).collect();
         for (beside, beneath) in &rows {
             let height = beside.iter().map(Cell::height).max().unwrap_or(1);
-            page.extend(lines.by_ref().take(height));
-            page.extend(self.beneath(beneath));
+            all.extend(lines.by_ref().take(height));
+            all.extend(self.beneath(beneath));
         }
-        let lines = page.iter().flat_map(|line| [line.trim_end(), "\n"]);
+        let lines = all.iter().flat_map(|line| [line.trim_end(), "\n"]);
         lines.collect()
     }
 
@@ -454,19 +437,6 @@ mod tests {
         ───────────────
         web-1  running
         ");
-    }
-
-    #[test]
-    fn later_pages_keep_the_columns_of_the_first() {
-        let mut table = Table::new(Style::PLAIN, [Column::of("Name"), Column::of("State")]);
-        let mut page = |cells: [&str; 2]| table.page(&[cells.map(Cell::new).to_vec()]);
-        let headings = "Name   State\n───────────────\n";
-        assert_eq!(
-            page(["web-1", "running"]),
-            format!("{headings}web-1  running\n")
-        );
-        assert_eq!(page(["db", "stopped"]), "db     stopped\n");
-        assert_eq!(page(["analytics", "stopped"]), "analytics  stopped\n");
     }
 
     #[test]

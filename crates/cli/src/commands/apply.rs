@@ -117,12 +117,6 @@ impl FromStr for Rollback {
     }
 }
 
-/// Where a configuration comes from.
-enum Source {
-    File(Parsed),
-    Earlier(Rollback),
-}
-
 /// What is to be applied.
 struct Wanted {
     /// In words: the file, or the generation.
@@ -134,25 +128,7 @@ struct Wanted {
 
 /// Compares, asks, applies.
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
-    // A file that is not in order is told before any store is asked.
-    let source = match args.rollback {
-        None => Source::File(configuration_file::load(
-            &args.config,
-            Listed::NeedAccounts,
-        )?),
-        Some(rollback) => Source::Earlier(rollback),
-    };
-    let session = if args.dry_run && args.connection.is_there() {
-        args.connection.open().await?
-    } else {
-        args.connection.open_or_create().await?
-    };
-    let head = session.store.log(1).await?.pop();
-    let wanted = match source {
-        Source::File(parsed) => from_file(args, parsed),
-        Source::Earlier(rollback) => earlier(&session, rollback).await?,
-    };
-    let mut plan = Plan::make(&session, wanted, head).await?;
+    let (session, mut plan) = plan(args).await?;
     let is_first = plan.in_force.configuration.generation.0 == 0;
     if plan.difference.is_empty() && !is_first && plan.ahead == 0 {
         return plan.nothing_to_do(args.format);
@@ -173,26 +149,11 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         return plan.end(args.format, None, Exit::NeedsPerson);
     }
     strands?;
-    if args.format == Format::Json && !args.yes {
-        return Err(UsageError("with --format json nobody is asked: say --yes".to_owned()).into());
-    }
-    if !args.yes && !confirm("Apply?")? {
+    if !args.yes && !confirm("Apply?", args.format)? {
         output::remark("Nothing was applied.\n");
         return Ok(Exit::Failed);
     }
-    let overridden = if args.restore {
-        plan.restore(&session, args.format).await?
-    } else {
-        Vec::new()
-    };
-    // An edge may have passed while a person thought, or while something started.
-    plan.look_again(&session).await?;
-    if !args.leave {
-        plan.tell_stranded();
-    }
-    plan.refuse_to_strand(args)?;
-    let generation = plan.apply(&session).await?;
-    plan.end_overrides(&session, overridden).await;
+    let generation = plan.carry_out(&session, args).await?;
     if args.format == Format::Table {
         output::print(&format!("Applied as generation {generation}.\n"))?;
     }
@@ -203,6 +164,30 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         Exit::Done
     };
     plan.end(args.format, Some(generation), exit)
+}
+
+/// What the arguments ask for, compared with what is in force.
+async fn plan(args: &Args) -> anyhow::Result<(Session, Plan)> {
+    // A file that is not in order is refused before any store is asked.
+    let file = match args.rollback {
+        None => Some(configuration_file::load(
+            &args.config,
+            Listed::NeedAccounts,
+        )?),
+        Some(_) => None,
+    };
+    let session = if args.dry_run && args.connection.is_there() {
+        args.connection.open().await?
+    } else {
+        args.connection.open_or_create().await?
+    };
+    let head = session.store.log(1).await?.pop();
+    let wanted = match (file, args.rollback) {
+        (Some(parsed), _) => from_file(args, parsed),
+        (None, rollback) => earlier(&session, rollback.unwrap_or(Rollback::Previous)).await?,
+    };
+    let plan = Plan::make(&session, wanted, head).await?;
+    Ok((session, plan))
 }
 
 fn from_file(args: &Args, parsed: Parsed) -> Wanted {
@@ -333,6 +318,25 @@ impl Plan {
         self.now = self.now.max(session.clock().now());
         self.consequences = Consequences::of(&records, self.in_force.rules(), new, self.now);
         Ok(())
+    }
+
+    /// Restores what would be left behind, if that was asked for, and applies. Returns the generation
+    /// that is in force then.
+    async fn carry_out(&mut self, session: &Session, args: &Args) -> anyhow::Result<Generation> {
+        let overridden = if args.restore {
+            self.restore(session, args.format).await?
+        } else {
+            Vec::new()
+        };
+        // An edge may have passed while a person thought, or while something started.
+        self.look_again(session).await?;
+        if !args.leave {
+            self.tell_stranded();
+        }
+        self.refuse_to_strand(args)?;
+        let generation = self.apply(session).await?;
+        self.end_overrides(session, overridden).await;
+        Ok(generation)
     }
 
     fn nothing_to_do(&self, format: Format) -> anyhow::Result<Exit> {

@@ -62,7 +62,12 @@ pub async fn run(args: &Args, direction: Direction) -> anyhow::Result<Exit> {
     let Target { named, records } = target(args, &session).await?;
     let whole = args.resources.is_empty();
     let asks = direction == Direction::Stop && (whole || records.len() >= MANY);
-    if asks && !args.dry_run && !args.yes && !records.is_empty() && !confirm(&question(&records))? {
+    if asks
+        && !args.dry_run
+        && !args.yes
+        && !records.is_empty()
+        && !confirm(&question(&records), args.format)?
+    {
         output::remark("Nothing was stopped.\n");
         return Ok(Exit::Done);
     }

@@ -24,7 +24,7 @@ use crate::{
     exit::UsageError,
     output::{self, Style},
     resolve,
-    state::{State, sentence},
+    state::{PhaseName, State, sentence},
     table::{Cell, Column, Table},
 };
 
@@ -72,8 +72,8 @@ pub(super) struct Row {
     name: String,
     /// Whether its account is configured.
     account_configured: bool,
-    /// `settled`, `in-flight`, `refused`, `stuck` or `gone`.
-    phase: &'static str,
+    /// Where in its life it was.
+    phase: PhaseName,
     /// In a word or two: `running`, `stopping`, `stop stuck`.
     state: String,
     /// The size that is owed; from now on only in history.
@@ -118,12 +118,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     if args.dry_run {
         return end(args.format, &rows);
     }
-    if args.format == Format::Json && !args.yes {
-        return Err(
-            UsageError("with --format json nothing is asked: pass --yes".to_owned()).into(),
-        );
-    }
-    if !args.yes && !confirm(&question(&rows))? {
+    if !args.yes && !confirm(&question(&rows), args.format)? {
         output::remark("Nothing was forgotten.\n");
         return Ok(Exit::Failed);
     }

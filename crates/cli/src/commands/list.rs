@@ -298,11 +298,30 @@ pub(super) struct Row {
 /// Why a resource follows no schedule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 struct Uncovered {
-    /// `unnamed`, `opted-out`, `protected`, `unsupported`, `conflict`, `unknown-schedule` or
-    /// `no-account`.
-    why: &'static str,
+    /// In a word.
+    why: Gap,
     /// The same for people.
     words: String,
+}
+
+/// Why a resource follows no schedule, in a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Gap {
+    /// Nothing names a schedule.
+    Unnamed,
+    /// Its tag says that it follows none.
+    OptedOut,
+    /// `protect` covers it.
+    Protected,
+    /// Offhours does not stop such things.
+    Unsupported,
+    /// Several schedules, or several accounts, have it.
+    Conflict,
+    /// The schedule that is named does not exist.
+    UnknownSchedule,
+    /// Its account is not configured.
+    NoAccount,
 }
 
 impl Row {
@@ -317,7 +336,7 @@ impl Row {
         let (via, mut uncovered) = attached(&verdict.membership, &in_force.configuration);
         if let (Membership::Unnamed, true) = (&verdict.membership, verdict.opted_in) {
             uncovered = Some(Uncovered {
-                why: "unnamed",
+                why: Gap::Unnamed,
                 words: "no schedule names it; an override or a command covers it for now"
                     .to_owned(),
             });
@@ -361,8 +380,8 @@ impl Row {
     }
 
     fn is_unsupported(&self) -> bool {
-        let why = self.uncovered.as_ref().map(|uncovered| uncovered.why);
-        why == Some("unsupported")
+        let uncovered = self.uncovered.as_ref();
+        uncovered.is_some_and(|uncovered| uncovered.why == Gap::Unsupported)
     }
 
     /// Workers come and go with their pool, which is what is listed.
@@ -446,22 +465,22 @@ fn attached(
             }),
             None,
         ),
-        Membership::Unnamed => uncovered("unnamed", "no schedule names it".to_owned()),
+        Membership::Unnamed => uncovered(Gap::Unnamed, "no schedule names it".to_owned()),
         Membership::Unknown { word, via } => {
             let known = configuration.schedules.keys().map(ScheduleName::as_str);
             let advice = advice(word, "schedules", known);
             uncovered(
-                "unknown-schedule",
+                Gap::UnknownSchedule,
                 format!("its {via} names no schedule: `{word}`; {advice}"),
             )
         }
         Membership::Barred(bar) => {
             let why = match bar {
-                Bar::NoAccount(_) => "no-account",
-                Bar::Protected(_) => "protected",
-                Bar::OptedOut { .. } => "opted-out",
-                Bar::Unsupported(_) => "unsupported",
-                Bar::TwoSchedules { .. } | Bar::TwoAccounts(_) => "conflict",
+                Bar::NoAccount(_) => Gap::NoAccount,
+                Bar::Protected(_) => Gap::Protected,
+                Bar::OptedOut { .. } => Gap::OptedOut,
+                Bar::Unsupported(_) => Gap::Unsupported,
+                Bar::TwoSchedules { .. } | Bar::TwoAccounts(_) => Gap::Conflict,
             };
             uncovered(why, in_words(bar))
         }

@@ -7,6 +7,7 @@ use std::{
     io::{self, IsTerminal as _},
     net::SocketAddr,
     path::{Path, PathBuf},
+    pin::Pin,
 };
 
 use anyhow::Context as _;
@@ -149,8 +150,10 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         Some(Ok(until)) => Some(until),
         None => None,
     };
-    let mut view = view(args.format);
-    let mut summary = Summary::default();
+    let mut shown = Shown {
+        view: view(args.format),
+        summary: Summary::default(),
+    };
     // One for the whole run, heard from here on: none that comes between two turns is missed.
     let interrupt = tokio::signal::ctrl_c();
     tokio::pin!(interrupt);
@@ -158,7 +161,37 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     introduce(args, &local, until);
-    let interrupted = {
+    let interrupted = shown.follow(&local, until, &mut news, interrupt).await?;
+    if interrupted {
+        shown.view.interrupted();
+    }
+    if interrupted && !simulated {
+        output::remark("Ending: waiting for what the handlers are at.\n");
+        local.finish().await;
+    }
+    while let Ok(news) = news.try_recv() {
+        shown.hear(&news)?;
+    }
+    shown.view.finish();
+    conclude(args, &local, shown.summary).await?;
+    Ok(Exit::Done)
+}
+
+/// What is shown while the service runs, and at its end.
+struct Shown {
+    view: View,
+    summary: Summary,
+}
+
+impl Shown {
+    /// Shows what happens until the time is over or Ctrl-C is pressed; whether it was pressed.
+    async fn follow(
+        &mut self,
+        local: &Local,
+        until: Option<Timestamp>,
+        news: &mut mpsc::UnboundedReceiver<News>,
+        mut interrupt: Pin<&mut impl Future<Output = io::Result<()>>>,
+    ) -> anyhow::Result<bool> {
         let (passed, mut instants) = mpsc::unbounded_channel();
         let running = local.run(until, move |now| {
             passed.send(now).ok();
@@ -169,30 +202,27 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
                 biased;
                 signal = &mut interrupt => {
                     signal?;
-                    break true;
+                    return Ok(true);
                 }
-                Some(news) = news.recv() => tell(&news, &mut summary, &mut view)?,
-                Some(now) = instants.recv() => view.passed(now),
+                Some(news) = news.recv() => self.hear(&news)?,
+                Some(now) = instants.recv() => self.view.passed(now),
                 result = &mut running => {
                     result?;
-                    break false;
+                    return Ok(false);
                 }
             }
         }
-    };
-    if interrupted {
-        view.interrupted();
     }
-    if interrupted && !simulated {
-        output::remark("Ending: waiting for what the handlers are at.\n");
-        local.finish().await;
+
+    fn hear(&mut self, news: &News) -> anyhow::Result<()> {
+        match news {
+            News::Outcome(outcome) => {
+                self.summary.count(outcome);
+                self.view.show(outcome)
+            }
+            News::Digest(digest) => self.view.show_digest(digest),
+        }
     }
-    while let Ok(news) = news.try_recv() {
-        tell(&news, &mut summary, &mut view)?;
-    }
-    view.finish();
-    conclude(args, &local, summary).await?;
-    Ok(Exit::Done)
 }
 
 /// Applies a configuration unless the stored one says the same, or it would leave resources
@@ -267,16 +297,6 @@ fn locks(args: &Args) -> anyhow::Result<Vec<Lock>> {
         locks.extend(Lock::take(&path, &has_it)?);
     }
     Ok(locks)
-}
-
-fn tell(news: &News, summary: &mut Summary, view: &mut View) -> anyhow::Result<()> {
-    match news {
-        News::Outcome(outcome) => {
-            summary.count(outcome);
-            view.show(outcome)
-        }
-        News::Digest(digest) => view.show_digest(digest),
-    }
 }
 
 /// Whether the example is run.

@@ -93,7 +93,7 @@ fn schema(what: What) -> Schema {
         What::Local => shape::of::<Line>(),
         What::Log => shape::of::<Vec<log::Row>>(),
         What::Outcome => shape::of::<Outcome>(),
-        What::Override => shape::of::<overrides::Told>(),
+        What::Override => shape::of::<overrides::ChangeReport>(),
         What::OverrideList => shape::of::<Vec<overrides::Row>>(),
         What::Preview => shape::of::<Preview>(),
         What::Status => shape::of::<Vec<status::Row>>(),

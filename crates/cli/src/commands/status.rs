@@ -14,14 +14,15 @@ use domain::{
     AccountName, ScheduleName, configuration::Configuration, left_behind::is_ghost, record::Record,
 };
 use jiff::{Timestamp, tz::TimeZone};
-use store::{AccountState, InForce, RecordPages, Store};
+use store::{AccountState, InForce, Store};
 
 use super::Format;
 use crate::{
     Exit, candidates,
     connection::{Connection, Functions, Session, readable},
-    output::{self, JsonArray, Style},
+    output::{self, Style},
     resolve::{find, nearest::exists},
+    state::PhaseName,
     table::Table,
     time::screen_zone,
 };
@@ -30,9 +31,6 @@ pub use row::{AccountRow, Overriding, Row};
 
 use row::Columns;
 use screen::Screen;
-
-/// So many rows are printed at once: enough to choose the widths of columns by.
-const MANY: usize = 1_000;
 
 /// Shows what is known of each resource: wish, phase, saved state, next edge.
 ///
@@ -123,7 +121,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     }
 }
 
-/// Prints the rows page by page, and the accounts after them.
+/// Prints the rows, and the accounts after them.
 async fn show(
     args: &Args,
     store: &Store,
@@ -131,35 +129,26 @@ async fn show(
     now: Timestamp,
 ) -> anyhow::Result<Exit> {
     let view = View::of(args, store, functions, now).await?;
+    let rows = &view.rows;
     let style = Style::of_stdout();
-    let summary = match args.format {
-        Format::Json if args.accounts => {
-            output::print_json(&view.account_rows())?;
-            return Ok(view.exit(Summary::default()));
-        }
-        Format::Json => {
-            let mut array = JsonArray::default();
-            let summary = view.rows(&mut |rows| array.write(rows)).await?;
-            array.end()?;
-            summary
-        }
-        Format::Table if args.accounts => {
-            output::print(&view.accounts_table(style))?;
-            return Ok(view.exit(Summary::default()));
-        }
-        Format::Table => {
-            let mut table = Table::new(style, view.columns.all());
-            let mut print = |rows: &[Row]| Ok(output::print(&view.page(&mut table, rows))?);
-            let summary = view.rows(&mut print).await?;
-            if !view.account_rows().is_empty() {
-                let gap = if summary.all > 0 { "\n" } else { "" };
-                output::print(&format!("{gap}{}", view.accounts_table(style)))?;
+    match (args.format, args.accounts) {
+        (Format::Json, true) => output::print_json(&view.account_rows())?,
+        (Format::Json, false) => output::print_json(rows)?,
+        (Format::Table, true) => output::print(&view.accounts_table(style))?,
+        (Format::Table, false) => {
+            let mut text = String::new();
+            if !rows.is_empty() {
+                text += &view.table(rows, style);
             }
-            output::remark(&format!("{}\n", view.told(summary)));
-            summary
+            if !view.account_rows().is_empty() {
+                text += if rows.is_empty() { "" } else { "\n" };
+                text += &view.accounts_table(style);
+            }
+            output::print(&text)?;
+            output::remark(&format!("{}\n", view.in_a_line()));
         }
-    };
-    Ok(view.exit(summary))
+    }
+    Ok(view.exit())
 }
 
 /// Shows the rows that fit the terminal, again and again until Ctrl-C.
@@ -178,10 +167,9 @@ async fn watch(
         let redraw = async {
             let view = View::of(args, &session.store, functions, now).await?;
             let style = Style::of_stdout();
-            let (frame, summary) = view.frame(Screen::height(), style, every).await?;
-            screen.draw(&frame)?;
+            screen.draw(&view.frame(Screen::height(), style, every))?;
             session.pause(every).await;
-            anyhow::Ok((view.exit(summary), session.tell_time().await?))
+            anyhow::Ok((view.exit(), session.tell_time().await?))
         };
         tokio::select! {
             drawn = redraw => {
@@ -198,12 +186,12 @@ async fn watch(
 /// What is asked of the store, as it is at an instant.
 struct View<'a> {
     args: &'a Args,
-    store: &'a Store,
-    functions: Option<&'a Functions>,
     in_force: InForce,
     states: BTreeMap<AccountName, AccountState>,
-    /// The accounts that are gone through; all their records are read.
+    /// The accounts whose resources are shown.
     accounts: BTreeSet<AccountName>,
+    /// In the order of their references, or in which they are named.
+    rows: Vec<Row>,
     columns: Columns,
     /// In which all times are shown.
     zone: TimeZone,
@@ -211,11 +199,14 @@ struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// Names that do not exist are answered here.
+    /// Reads the store, and asks the functions where there are any.
+    ///
+    /// # Errors
+    /// A usage error for a name that does not exist.
     async fn of(
         args: &'a Args,
-        store: &'a Store,
-        functions: Option<&'a Functions>,
+        store: &Store,
+        functions: Option<&Functions>,
         now: Timestamp,
     ) -> anyhow::Result<Self> {
         let in_force = store.in_force().await?;
@@ -224,102 +215,28 @@ impl<'a> View<'a> {
             let known = schedules.keys().map(ScheduleName::as_str);
             exists("schedule", name.as_str(), known)?;
         }
-        let mut accounts = store.accounts().await?;
-        if let Some(name) = &args.account {
-            exists(
-                "account",
-                name.as_str(),
-                accounts.iter().map(AccountName::as_str),
-            )?;
-            accounts.retain(|account| account == name);
-        } else {
-            accounts = without_ghosts(store, accounts, &in_force.configuration).await?;
-        }
-        let zone = screen_zone(args.schedule.as_ref(), &in_force.configuration).clone();
+        let (accounts, records) = read(args, store, &in_force.configuration).await?;
         let overrides = in_force.overrides.iter().any(|one| one.is_active(now));
-        Ok(Self {
+        let mut view = Self {
             args,
-            store,
-            functions,
             states: readable(store.account_states().await?),
             accounts,
+            rows: Vec::new(),
             columns: Columns {
                 whole_references: args.wide,
                 overrides,
                 live: args.live,
             },
+            zone: screen_zone(args.schedule.as_ref(), &in_force.configuration).clone(),
             in_force,
-            zone,
             now,
-        })
-    }
-
-    /// Hands over the rows that are asked for, in the order of their references, many at a time and
-    /// never all of them.
-    async fn rows(
-        &self,
-        take: &mut impl FnMut(&[Row]) -> anyhow::Result<()>,
-    ) -> anyhow::Result<Summary> {
-        let mut summary = Summary::default();
-        let mut pending = Vec::new();
-        if self.args.resources.is_empty() {
-            for account in &self.accounts {
-                let mut pages = self.store.record_pages(account);
-                while let Some(rows) = self.next_page(&mut pages).await? {
-                    pending.extend(rows);
-                    if pending.len() >= MANY {
-                        let rows = std::mem::take(&mut pending);
-                        self.give(rows, &mut summary, take).await?;
-                    }
-                }
-            }
-        } else {
-            let records = find(self.store, &self.args.resources).await?;
-            pending.extend(records.iter().map(|record| self.row(record)));
-            pending.retain(|row| self.is_wanted(row));
-        }
-        self.give(pending, &mut summary, take).await?;
-        Ok(summary)
-    }
-
-    async fn next_page(&self, pages: &mut RecordPages) -> anyhow::Result<Option<Vec<Row>>> {
-        let Some(page) = pages.next().await? else {
-            return Ok(None);
         };
-        let mut rows = Vec::with_capacity(page.len());
-        for record in page {
-            match record {
-                // Only who asks for a removed account is shown what is left of it.
-                Ok(record) if self.args.account.is_none() && self.is_ghost(&record) => {}
-                Ok(record) => rows.push(self.row(&record)),
-                Err(error) => output::warn(&error),
-            }
+        let rows = (records.iter()).map(|one| Row::of(one, &view.in_force, &view.zone, now));
+        view.rows = rows.filter(|row| view.is_wanted(row)).collect();
+        if let Some(functions) = functions {
+            live::ask(functions, &mut view.rows).await?;
         }
-        rows.retain(|row| self.is_wanted(row));
-        Ok(Some(rows))
-    }
-
-    fn is_ghost(&self, record: &Record) -> bool {
-        is_ghost(record, &self.in_force.configuration)
-    }
-
-    fn row(&self, record: &Record) -> Row {
-        Row::of(record, &self.in_force, &self.zone, self.now)
-    }
-
-    async fn give(
-        &self,
-        mut rows: Vec<Row>,
-        summary: &mut Summary,
-        take: &mut impl FnMut(&[Row]) -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
-        if let Some(functions) = self.functions {
-            live::ask(functions, &mut rows).await?;
-        }
-        for row in &rows {
-            summary.count(row);
-        }
-        if rows.is_empty() { Ok(()) } else { take(&rows) }
+        Ok(view)
     }
 
     fn is_wanted(&self, row: &Row) -> bool {
@@ -330,19 +247,19 @@ impl<'a> View<'a> {
             && (!args.needs_person || row.needs_person.is_some())
     }
 
-    fn page(&self, table: &mut Table, rows: &[Row]) -> String {
+    fn table(&self, rows: &[Row], style: Style) -> String {
         let cells = rows
             .iter()
             .map(|row| row.cells(self.columns, &self.zone, self.now));
-        table.page(&cells.collect::<Vec<_>>())
+        Table::whole(style, self.columns.all(), &cells.collect::<Vec<_>>())
     }
 
-    /// The summary in a line, for people.
-    fn told(&self, summary: Summary) -> String {
+    /// How all are, in a line for people.
+    fn in_a_line(&self) -> String {
         let args = self.args;
         let all = args.schedule.is_none() && args.account.is_none();
-        let (resources, end) = if summary.all > 0 {
-            (summary.to_string(), "")
+        let (resources, end) = if !self.rows.is_empty() {
+            (Summary::of(&self.rows).to_string(), "")
         } else if all && !args.scheduled && !args.needs_person {
             let unknown = "Nothing is known yet: the first inventory has not been taken";
             (unknown.to_owned(), ".")
@@ -360,8 +277,10 @@ impl<'a> View<'a> {
         rows.iter().filter_map(AccountRow::failing).collect()
     }
 
-    fn exit(&self, summary: Summary) -> Exit {
-        if summary.need_person > 0 || !self.failing_accounts().is_empty() {
+    fn exit(&self) -> Exit {
+        let resources =
+            !self.args.accounts && self.rows.iter().any(|row| row.needs_person.is_some());
+        if resources || !self.failing_accounts().is_empty() {
             Exit::NeedsPerson
         } else {
             Exit::Done
@@ -387,74 +306,62 @@ impl<'a> View<'a> {
 
     /// One picture of so many lines: the time, the rows that there is room for, what is wrong with
     /// accounts, and the summary.
-    async fn frame(
-        &self,
-        height: usize,
-        style: Style,
-        every: Duration,
-    ) -> anyhow::Result<(String, Summary)> {
-        let mut shown: Vec<Row> = Vec::new();
-        let mut keep = |rows: &[Row]| {
-            let room = height.saturating_sub(shown.len());
-            shown.extend(rows.iter().take(room).cloned());
-            Ok(())
-        };
-        let summary = self.rows(&mut keep).await?;
-        let mut table = Table::new(style, self.columns.all());
+    fn frame(&self, height: usize, style: Style, every: Duration) -> String {
+        let shown = &self.rows[..self.rows.len().min(height)];
         let time = self.now.to_zoned(self.zone.clone());
         let time = time.strftime("%a %Y-%m-%d %H:%M:%S %Z");
         let mut lines = vec![
             format!("{time}, every {} s; Ctrl-C ends", every.as_secs()),
             String::new(),
         ];
-        lines.extend(self.page(&mut table, &shown).lines().map(str::to_owned));
+        lines.extend(self.table(shown, style).lines().map(str::to_owned));
         let mut last: Vec<_> = self
             .account_rows()
             .into_iter()
             .filter_map(AccountRow::wrong)
             .collect();
-        last.extend([String::new(), self.told(summary)]);
+        last.extend([String::new(), self.in_a_line()]);
         let room = height.saturating_sub(last.len());
         if lines.len() > room {
             lines.truncate(room.saturating_sub(1));
             lines.push("…".to_owned());
         }
         lines.extend(last);
-        Ok((lines.join("\n"), summary))
+        lines.join("\n")
     }
 }
 
-/// The accounts without those that are removed and have left nothing that is owed a size.
-async fn without_ghosts(
+/// The records that are asked for, and the accounts whose they are: all, without those that are
+/// removed and have left nothing that is owed a size. Single resources stand for themselves.
+async fn read(
+    args: &Args,
     store: &Store,
-    accounts: BTreeSet<AccountName>,
     configuration: &Configuration,
-) -> anyhow::Result<BTreeSet<AccountName>> {
-    let mut kept = BTreeSet::new();
+) -> anyhow::Result<(BTreeSet<AccountName>, Vec<Record>)> {
+    if !args.resources.is_empty() {
+        return Ok((BTreeSet::new(), find(store, &args.resources).await?));
+    }
+    let mut accounts = store.accounts().await?;
+    if let Some(name) = &args.account {
+        let known = accounts.iter().map(AccountName::as_str);
+        exists("account", name.as_str(), known)?;
+        accounts.retain(|account| account == name);
+    }
+    let (mut shown, mut records) = (BTreeSet::new(), Vec::new());
     for account in accounts {
+        let mut found = store.records_of(&account).await?;
+        let is_asked = args.account.is_some();
+        found
+            .read
+            .retain(|record| is_asked || !is_ghost(record, configuration));
         let is_configured = configuration.accounts.contains_key(&account);
-        if is_configured || owes(store, &account, configuration).await? {
-            kept.insert(account);
+        let has_left = !found.read.is_empty() || !found.unreadable.is_empty();
+        if is_asked || is_configured || has_left {
+            shown.insert(account);
         }
+        records.extend(readable(found));
     }
-    Ok(kept)
-}
-
-/// Whether a removed account has left anything that needs a person.
-async fn owes(
-    store: &Store,
-    account: &AccountName,
-    configuration: &Configuration,
-) -> anyhow::Result<bool> {
-    let mut pages = store.record_pages(account);
-    while let Some(page) = pages.next().await? {
-        // One that a newer program wrote is shown as such.
-        let mut records = page.into_iter();
-        if records.any(|record| record.map_or(true, |record| !is_ghost(&record, configuration))) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    Ok((shown, records))
 }
 
 /// How many resources were shown, and how they are.
@@ -469,16 +376,23 @@ struct Summary {
 }
 
 impl Summary {
-    fn count(&mut self, row: &Row) {
-        self.all += 1;
-        match (row.phase, row.state.as_str()) {
-            ("settled", "running") => self.running += 1,
-            ("settled", "stopped") => self.stopped += 1,
-            ("in-flight", _) => self.under_way += 1,
-            _ => {}
+    fn of(rows: &[Row]) -> Self {
+        let mut all = Self::default();
+        for row in rows {
+            all.all += 1;
+            match (row.phase, row.state.as_str()) {
+                (PhaseName::Settled, "running") => all.running += 1,
+                (PhaseName::Settled, "stopped") => all.stopped += 1,
+                (PhaseName::InFlight, _) => all.under_way += 1,
+                (
+                    PhaseName::Settled | PhaseName::Refused | PhaseName::Stuck | PhaseName::Gone,
+                    _,
+                ) => {}
+            }
+            all.overdue += usize::from(row.overdue_since.is_some());
+            all.need_person += usize::from(row.needs_person.is_some());
         }
-        self.overdue += usize::from(row.overdue_since.is_some());
-        self.need_person += usize::from(row.needs_person.is_some());
+        all
     }
 }
 

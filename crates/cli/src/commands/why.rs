@@ -25,7 +25,7 @@ use crate::{
     exit::UsageError,
     output,
     resolve::find,
-    state::{State, is_overdue, needs_person, sentence},
+    state::{PhaseName, State, is_overdue, needs_person, sentence},
     time::When,
 };
 
@@ -131,8 +131,8 @@ pub struct Why {
     pub now: Timestamp,
     /// When the resource's account was last listed whole: how old its tags may be.
     pub inventory_at: Option<Timestamp>,
-    /// `settled`, `in-flight`, `refused`, `stuck` or `gone`; now, whatever instant is explained.
-    pub phase: &'static str,
+    /// Where in its life it is now, whatever instant is explained.
+    pub phase: PhaseName,
     /// In a word or two: `running`, `stopping`, `stop stuck`; why so is in `needs_person`.
     pub state: String,
     /// When the phase began, as far as the record tells.

@@ -37,15 +37,9 @@ impl Known {
             unreadable: states.unreadable,
         };
         for account in store.accounts().await? {
-            let mut pages = store.record_pages(&account);
-            while let Some(page) = pages.next().await? {
-                for record in page {
-                    match record {
-                        Ok(record) => known.records.push(record),
-                        Err(error) => known.unreadable.push(error),
-                    }
-                }
-            }
+            let found = store.records_of(&account).await?;
+            known.records.extend(found.read);
+            known.unreadable.extend(found.unreadable);
         }
         Ok(known)
     }

@@ -13,7 +13,10 @@ use store::Store;
 use wildmatch::WildMatch;
 
 use self::nearest::{advice, nearest};
-use crate::{connection::readable, exit::UsageError, output};
+use crate::{
+    connection::{all_records, readable},
+    exit::UsageError,
+};
 
 /// The records of the resources that a person names, by reference, by unique name or by a pattern
 /// such as `ci-*`, in the order in which they are named, and each of them once.
@@ -22,20 +25,9 @@ pub(crate) async fn find(store: &Store, targets: &[String]) -> anyhow::Result<Ve
     let names = wanted.iter().any(|one| one.reference.is_none());
     if names {
         let configuration = store.in_force().await?.configuration;
-        for account in store.accounts().await? {
-            let mut pages = store.record_pages(&account);
-            while let Some(page) = pages.next().await? {
-                for record in page {
-                    match record {
-                        Ok(record) => {
-                            let compare =
-                                |one: &mut Wanted<'_>| one.compare(&record, &configuration);
-                            wanted.iter_mut().for_each(compare);
-                        }
-                        Err(error) => output::warn(&error),
-                    }
-                }
-            }
+        for record in all_records(store).await? {
+            let compare = |one: &mut Wanted<'_>| one.compare(&record, &configuration);
+            wanted.iter_mut().for_each(compare);
         }
     }
     let mut found: Vec<Record> = Vec::new();

@@ -8,9 +8,9 @@ use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use store::OverrideError;
 
 use super::{
+    effects::{Known, edge_at},
     is_to_come,
-    outlook::{Known, edge_at},
-    told::{Done, Told},
+    render::{ChangeReport, Done},
 };
 use crate::{
     exit::UsageError,
@@ -36,7 +36,7 @@ pub(super) struct Change {
     pub(super) replaces: Option<Override>,
     /// The instant from which it makes a difference.
     pub(super) edge_at: Timestamp,
-    pub(super) told: Told,
+    pub(super) report: ChangeReport,
 }
 
 impl Wanted {
@@ -68,7 +68,7 @@ impl Wanted {
             why: self.why,
         };
         Ok(Change {
-            told: Told::new(Done::Set, known, &one, remark, now),
+            report: ChangeReport::new(Done::Set, known, &one, remark, now),
             replaces: replaces.cloned(),
             edge_at: set_at,
             one,
@@ -108,7 +108,7 @@ pub(super) fn cleared(
         ..active.clone()
     };
     Ok(Change {
-        told: Told::new(Done::Cleared, known, &one, None, now),
+        report: ChangeReport::new(Done::Cleared, known, &one, None, now),
         replaces: Some(active.clone()),
         edge_at,
         one,

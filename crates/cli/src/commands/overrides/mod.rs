@@ -1,11 +1,11 @@
 //! `offhours override`: what schedules want is overridden for a time, and nobody has to undo it.
 
 mod change;
-mod outlook;
+mod effects;
+mod render;
 mod target;
 #[cfg(test)]
 mod tests;
-mod told;
 
 use clap::ArgGroup;
 use domain::{
@@ -28,10 +28,10 @@ use crate::{
 };
 
 use change::{Change, Wanted, cleared};
-use outlook::Known;
+use effects::Known;
+use render::Places;
+pub(super) use render::{ChangeReport, Row};
 use target::{SCHEDULE, overridden_records, overridden_target, records_for, target};
-use told::Places;
-pub(super) use told::{Row, Told};
 
 /// Longer than this is asked about: a slip, or a schedule that should be changed.
 const LONG: SignedDuration = SignedDuration::from_hours(30 * 24);
@@ -260,7 +260,7 @@ async fn list(args: &ListArgs) -> anyhow::Result<Exit> {
     match args.common.format {
         Format::Json => output::print_json(&rows)?,
         Format::Table => {
-            let table = told::table(
+            let table = render::table(
                 &rows,
                 screen_zone(None, &in_force.configuration),
                 Style::of_stdout(),
@@ -326,11 +326,7 @@ fn reason(text: &str) -> Result<String, String> {
 /// Asks whether an override is meant to last so long.
 fn agree(end: &str, format: Format) -> anyhow::Result<()> {
     let question = format!("Longer than 30 days: until {end}. Go on?");
-    if format == Format::Json {
-        let message = format!("{question} With --format json nobody is asked: say --yes");
-        return Err(UsageError(message).into());
-    }
-    if !confirm(&question)? {
+    if !confirm(&question, format)? {
         anyhow::bail!("nothing was set");
     }
     Ok(())
@@ -359,9 +355,9 @@ async fn finish(
             return Err(error.into());
         }
     };
-    let told = Told {
+    let told = ChangeReport {
         dry_run,
-        ..change.told
+        ..change.report
     };
     match format {
         Format::Json => output::print_json(&told)?,

@@ -159,23 +159,23 @@ impl Stored {
         wanted.change(self.known(), saturday(), &new_york())
     }
 
-    fn told(&self, target: Target, wish: Wish, until: &str) -> String {
+    fn report(&self, target: Target, wish: Wish, until: &str) -> String {
         let change = self.set(target, wish, until).unwrap();
         let places = Places::of(self.known(), &change.one.target, new_york());
-        change.told.text(&places)
+        change.report.text(&places)
     }
 
     fn told_of_clearing(&self, target: &Target) -> String {
         let change = cleared(self.known(), target, saturday()).unwrap();
         change
-            .told
+            .report
             .text(&Places::of(self.known(), target, new_york()))
     }
 }
 
 #[test]
 fn who_overrides_a_resource_is_told_what_was_understood_and_who_takes_over() {
-    let told = stored().told(resource("hz-eu/server/1"), Wish::Running, "22:00");
+    let told = stored().report(resource("hz-eu/server/1"), Wish::Running, "22:00");
     assert_snapshot!(told, @r#"
     web-1 (hz-eu/server/1): running until Sat 2026-11-21 22:00 CET (Sat 2026-11-21 16:00 EST here)
       instead of  stopped, as office-hours wants it now
@@ -183,7 +183,7 @@ fn who_overrides_a_resource_is_told_what_was_understood_and_who_takes_over() {
       then        office-hours takes over: stopped
       by          bob: a demonstration
     "#);
-    let told = stored().told(resource("hz-eu/server/1"), Wish::Running, "next-edge");
+    let told = stored().report(resource("hz-eu/server/1"), Wish::Running, "next-edge");
     assert_snapshot!(told, @r#"
     web-1 (hz-eu/server/1): running until Mon 2026-11-23 08:00 CET (Mon 2026-11-23 02:00 EST here)
       instead of  stopped, as office-hours wants it now
@@ -191,7 +191,7 @@ fn who_overrides_a_resource_is_told_what_was_understood_and_who_takes_over() {
       then        office-hours takes over: running too, so nothing happens
       by          bob: a demonstration
     "#);
-    let told = stored().told(resource("hz-eu/server/3"), Wish::Running, "mon 07:59");
+    let told = stored().report(resource("hz-eu/server/3"), Wish::Running, "mon 07:59");
     assert_snapshot!(told, @r#"
     db (hz-eu/server/3): running until Mon 2026-11-23 07:59 CET (Mon 2026-11-23 01:59 EST here)
       instead of  stopped, as office-hours wants it now
@@ -199,7 +199,7 @@ fn who_overrides_a_resource_is_told_what_was_understood_and_who_takes_over() {
       then        office-hours takes over: stopped
       by          bob: a demonstration
     "#);
-    let told = stored().told(resource("hz-eu/server/5"), Wish::Running, "today");
+    let told = stored().report(resource("hz-eu/server/5"), Wish::Running, "today");
     assert_snapshot!(told, @r#"
     alarm (hz-eu/server/5): running until Sun 2026-11-22 00:00 CET (Sat 2026-11-21 18:00 EST here)
       instead of  nothing: wake-up has no wish now
@@ -211,7 +211,7 @@ fn who_overrides_a_resource_is_told_what_was_understood_and_who_takes_over() {
 
 #[test]
 fn what_follows_nothing_is_read_here_and_stays_as_it_is() {
-    let told = stored().told(resource("hz-eu/server/6"), Wish::Running, "22:00");
+    let told = stored().report(resource("hz-eu/server/6"), Wish::Running, "22:00");
     assert_snapshot!(told, @r#"
     stray (hz-eu/server/6): running until Sat 2026-11-21 22:00 EST
       instead of  nothing: it follows no schedule
@@ -223,7 +223,7 @@ fn what_follows_nothing_is_read_here_and_stays_as_it_is() {
 
 #[test]
 fn a_time_that_the_clock_repeats_is_told() {
-    let told = stored().told(schedule("web"), Wish::Running, "2027-10-31 02:30");
+    let told = stored().report(schedule("web"), Wish::Running, "2027-10-31 02:30");
     assert_snapshot!(told, @r#"
     schedule web: running until Sun 2027-10-31 02:30 CET (Sat 2027-10-30 21:30 EDT here)
       instead of  running, as web wants it now
@@ -253,7 +253,7 @@ fn who_overrides_a_schedule_is_told_of_all_that_follow_it() {
             Wish::Stopped,
             "2026-11-21T15:00:00Z",
         );
-    let told = stored.told(schedule("office-hours"), Wish::Running, "friday");
+    let told = stored.report(schedule("office-hours"), Wish::Running, "friday");
     assert_snapshot!(told, @r#"
     schedule office-hours: running until Sat 2026-11-28 00:00 CET (Fri 2026-11-27 18:00 EST here)
       instead of  stopped, as office-hours wants it now
@@ -269,8 +269,8 @@ fn who_overrides_a_schedule_is_told_of_all_that_follow_it() {
     let change = stored
         .set(schedule("office-hours"), Wish::Running, "friday")
         .unwrap();
-    assert!(change.told.needs_person());
-    let told = stored.told(schedule("wake-up"), Wish::Stopped, "sunday");
+    assert!(change.report.needs_person());
+    let told = stored.report(schedule("wake-up"), Wish::Stopped, "sunday");
     assert_snapshot!(told, @r#"
     schedule wake-up: stopped until Mon 2026-11-23 00:00 CET (Sun 2026-11-22 18:00 EST here)
       instead of  nothing: wake-up has no wish now
@@ -285,7 +285,7 @@ fn who_overrides_a_schedule_is_told_of_all_that_follow_it() {
 fn many_are_counted_and_few_are_named() {
     let many = (10..30).map(|number| server(number, &format!("s{number}"), "web"));
     let stored = many.fold(stored(), Stored::with);
-    let told = stored.told(schedule("web"), Wish::Stopped, "tomorrow");
+    let told = stored.report(schedule("web"), Wish::Stopped, "tomorrow");
     assert_snapshot!(told, @r#"
     schedule web: stopped until Mon 2026-11-23 00:00 CET (Sun 2026-11-22 18:00 EST here)
       instead of  running, as web wants it now
@@ -300,7 +300,7 @@ fn many_are_counted_and_few_are_named() {
 fn in_observe_mode_nothing_is_sent_and_that_is_told() {
     let mut stored = stored();
     stored.configuration.settings.mode = domain::configuration::Mode::Observe;
-    let told = stored.told(resource("hz-eu/server/1"), Wish::Running, "22:00");
+    let told = stored.report(resource("hz-eu/server/1"), Wish::Running, "22:00");
     assert_snapshot!(told, @r#"
     web-1 (hz-eu/server/1): running until Sat 2026-11-21 22:00 CET (Sat 2026-11-21 16:00 EST here)
       instead of  stopped, as office-hours wants it now
@@ -317,7 +317,7 @@ fn the_override_of_its_schedule_takes_over_from_that_of_a_resource() {
         Wish::Running,
         "2026-11-22T08:00:00Z",
     );
-    let told = stored.told(resource("hz-eu/server/1"), Wish::Stopped, "22:00");
+    let told = stored.report(resource("hz-eu/server/1"), Wish::Stopped, "22:00");
     assert_snapshot!(told, @r#"
     web-1 (hz-eu/server/1): stopped until Sat 2026-11-21 22:00 CET (Sat 2026-11-21 16:00 EST here)
       instead of  running until Sun 2026-11-22 09:00 CET (Sun 2026-11-22 03:00 EST here), by the override of schedule office-hours
@@ -587,13 +587,13 @@ fn a_list_has_what_is_active_and_on_demand_what_ended_lately() {
         .overriding(schedule("web"), Wish::Stopped, "2026-08-23T12:15:01Z")
         .overriding(schedule("wake-up"), Wish::Stopped, "2026-08-23T12:15:00Z");
     let list = |all| rows(stored.known(), saturday(), all);
-    assert_snapshot!(told::table(&list(false), &new_york(), Style::PLAIN), @"
+    assert_snapshot!(render::table(&list(false), &new_york(), Style::PLAIN), @"
     Target                  Wish     Since                     Until                     Then                   By
     ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
     stray (hz-eu/server/6)  stopped  Fri 2026-11-20 07:15 EST  Sat 2026-11-21 07:15 EST  as it is               ada
     web-1 (hz-eu/server/1)  running  Sat 2026-11-21 03:00 EST  Sun 2026-11-22 03:00 EST  office-hours: stopped  ada
     ");
-    assert_snapshot!(told::table(&list(true), &new_york(), Style::PLAIN), @"
+    assert_snapshot!(render::table(&list(true), &new_york(), Style::PLAIN), @"
     Target                  Wish     Since                     Until                           Then                   By
     ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
     stray (hz-eu/server/6)  stopped  Fri 2026-11-20 07:15 EST  Sat 2026-11-21 07:15 EST        as it is               ada
@@ -638,14 +638,14 @@ fn a_list_has_what_is_active_and_on_demand_what_ended_lately() {
     ]
     "#);
     assert_eq!(
-        told::table(&[], &new_york(), Style::PLAIN),
+        render::table(&[], &new_york(), Style::PLAIN),
         "Nothing is overridden.\n"
     );
 }
 
 #[test]
 fn every_answer_fits_the_schema_that_is_served() {
-    let schema = jsonschema::validator_for(crate::shape::of::<Told>().as_value()).unwrap();
+    let schema = jsonschema::validator_for(crate::shape::of::<ChangeReport>().as_value()).unwrap();
     let by_schedule = stored()
         .overriding(
             schedule("office-hours"),
@@ -665,7 +665,7 @@ fn every_answer_fits_the_schema_that_is_served() {
         Ok(cleared(by_schedule.known(), &resource("hz-eu/server/2"), saturday()).unwrap()),
     ];
     for change in changes {
-        let told = serde_json::to_value(change.unwrap().told).unwrap();
+        let told = serde_json::to_value(change.unwrap().report).unwrap();
         schema.validate(&told).unwrap();
         for key in told.as_object().unwrap().keys() {
             let mut without = told.clone();
@@ -683,7 +683,7 @@ fn the_answer_for_programs_has_the_documented_shape() {
         "2026-11-22T08:00:00Z",
     );
     let change = stored.set(resource("hz-eu/server/1"), Wish::Running, "22:00");
-    let told = serde_json::to_string_pretty(&change.unwrap().told).unwrap();
+    let told = serde_json::to_string_pretty(&change.unwrap().report).unwrap();
     assert_snapshot!(told, @r#"
     {
       "done": "set",

@@ -20,7 +20,7 @@ use store::{AccountState, InForce};
 
 use crate::{
     output::shortened,
-    state::{AccountFailure, State, is_overdue, needs_person},
+    state::{AccountFailure, PhaseName, State, is_overdue, needs_person},
     table::{Cell, Column},
     time::{NextEdge, length, short},
 };
@@ -36,8 +36,8 @@ pub struct Row {
     pub schedule: Option<String>,
     /// What is wanted now.
     pub wish: Wish,
-    /// `settled`, `in-flight`, `refused`, `stuck` or `gone`.
-    pub phase: &'static str,
+    /// Where in its life it is.
+    pub phase: PhaseName,
     /// In a word or two: `running`, `stopping`, `stop stuck`; why so is in `needs_person`.
     pub state: String,
     /// When the phase began, as far as the record tells.

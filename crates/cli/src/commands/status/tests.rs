@@ -19,23 +19,14 @@ fn args(arguments: &[&str]) -> Args {
     Line::parse_from([&["status"], arguments].concat()).args
 }
 
-/// The rows that these arguments ask for, and how many times some of them were handed over.
-async fn rows(store: &Store, arguments: &[&str]) -> anyhow::Result<(Vec<Row>, usize)> {
+/// The rows that these arguments ask for.
+async fn rows(store: &Store, arguments: &[&str]) -> anyhow::Result<Vec<Row>> {
     let args = args(arguments);
-    let view = View::of(&args, store, None, now()).await?;
-    let (mut all, mut times) = (Vec::new(), 0);
-    let mut take = |rows: &[Row]| {
-        all.extend_from_slice(rows);
-        times += 1;
-        Ok(())
-    };
-    let summary = view.rows(&mut take).await?;
-    assert_eq!(summary.all, all.len());
-    Ok((all, times))
+    Ok(View::of(&args, store, None, now()).await?.rows)
 }
 
 async fn names(store: &Store, arguments: &[&str]) -> Vec<String> {
-    let (rows, _) = rows(store, arguments).await.unwrap();
+    let rows = rows(store, arguments).await.unwrap();
     rows.into_iter().map(|row| row.name).collect()
 }
 
@@ -53,19 +44,16 @@ async fn tables(store: &Store, arguments: &[&str], width: Option<u16>) -> String
         colours: false,
         width,
     };
-    let mut table = Table::new(style, view.columns.all());
     let mut text = String::new();
-    let mut print = |rows: &[Row]| {
-        text.push_str(&view.page(&mut table, rows));
-        Ok(())
-    };
-    let summary = view.rows(&mut print).await.unwrap();
+    if !view.rows.is_empty() {
+        text = view.table(&view.rows, style);
+    }
     let accounts = view.account_rows();
     if !accounts.is_empty() {
         text.push('\n');
         text.push_str(&view.accounts_table(style));
     }
-    let all = format!("{text}{}\n", view.told(summary));
+    let all = format!("{text}{}\n", view.in_a_line());
     all.lines()
         .map(str::trim_end)
         .collect::<Vec<_>>()
@@ -100,7 +88,7 @@ async fn what_is_overdue_is_counted_named_and_explained() {
     let store = overdue_store().await;
     let text = tables(&store, &["--needs-person"], None).await;
     insta::assert_snapshot!(text);
-    let (rows, _) = rows(&store, &["web-1"]).await.unwrap();
+    let rows = rows(&store, &["web-1"]).await.unwrap();
     fits(&rows);
     assert_eq!(rows[0].overdue_since, Some(at("2026-11-20T07:00:00Z")));
     let why = rows[0].needs_person.as_deref();
@@ -119,8 +107,7 @@ async fn a_token_that_fails_needs_a_person_though_no_resource_does() {
     let exit = async |arguments: &[&str]| {
         let args = args(arguments);
         let view = View::of(&args, &store, None, now()).await.unwrap();
-        let summary = view.rows(&mut |_| Ok(())).await.unwrap();
-        (view.exit(summary), view.told(summary))
+        (view.exit(), view.in_a_line())
     };
     let (code, told) = exit(&["--account", "hz-eu"]).await;
     assert_eq!(code, Exit::NeedsPerson);
@@ -149,7 +136,7 @@ async fn what_needs_a_person_is_red_where_there_are_colours() {
     let store = overdue_store().await;
     let arguments = args(&[]);
     let view = View::of(&arguments, &store, None, now()).await.unwrap();
-    let (rows, _) = rows(&store, &[]).await.unwrap();
+    let rows = rows(&store, &[]).await.unwrap();
     let is_red = |cells: Vec<Cell>, style: Style| {
         let columns = vec![Column::of("A column"); cells.len()];
         Table::whole(style, columns, &[cells]).contains(RED)
@@ -193,7 +180,7 @@ fn fits<T: serde::Serialize + schemars::JsonSchema>(printed: &[T]) {
 #[tokio::test]
 async fn programs_read_a_row_of_json_with_these_fields() {
     let store = full_store().await;
-    let (rows, _) = rows(&store, &["lonely", "orders", "workers"])
+    let rows = rows(&store, &["lonely", "orders", "workers"])
         .await
         .unwrap();
     fits(&rows);
@@ -274,7 +261,7 @@ async fn an_empty_store_says_so() {
     assert!(text.contains("No resource is like that; account"), "{text}");
 }
 
-/// Records enough for several pages of 1 MB.
+/// Records enough for several of DynamoDB's pages of 1 MB.
 async fn many(store: &Store, count: usize) {
     for number in 1..=count {
         let mut record = office(
@@ -287,11 +274,10 @@ async fn many(store: &Store, count: usize) {
 }
 
 #[tokio::test]
-async fn many_records_come_page_by_page_and_all_of_them() {
+async fn many_records_are_shown_in_one_table_and_all_of_them() {
     let store = store().await;
     many(&store, 3_000).await;
-    let (rows, times) = rows(&store, &[]).await.unwrap();
-    assert!((2..=3).contains(&times), "{times} times for 3,000 rows");
+    let rows = rows(&store, &[]).await.unwrap();
     let mut expected: Vec<_> = (1..=3_000)
         .map(|n| format!("do-main/droplet/{n}"))
         .collect();
@@ -318,12 +304,12 @@ async fn a_picture_has_as_many_lines_as_the_terminal() {
     let args = args(&["--watch"]);
     let view = View::of(&args, &store, None, now()).await.unwrap();
     let every = Duration::from_secs(5);
-    let (frame, summary) = view.frame(12, Style::PLAIN, every).await.unwrap();
-    assert_eq!(summary.all, 7);
+    let frame = view.frame(12, Style::PLAIN, every);
+    assert_eq!(view.rows.len(), 7);
     let lines: Vec<_> = frame.lines().map(str::trim_end).collect();
     insta::assert_snapshot!(lines.join("\n"));
     assert_eq!(lines.len(), 12);
-    let (frame, _) = view.frame(40, Style::PLAIN, every).await.unwrap();
+    let frame = view.frame(40, Style::PLAIN, every);
     assert!(!frame.lines().any(|line| line == "…"), "{frame}");
     for record in ["web-1", "newcomer", "build"] {
         assert!(frame.contains(record), "{frame}");

@@ -15,7 +15,10 @@ use domain::{
 use jiff::{Timestamp, civil::Date};
 
 use super::Why;
-use crate::time::{length, local, short};
+use crate::{
+    state::PhaseName,
+    time::{length, local, short},
+};
 
 /// How wide the words before the explanations are.
 const LABEL: usize = 26;
@@ -101,7 +104,7 @@ impl Text<'_> {
         }
         let state = &self.why.sentence;
         match (&self.explanation.decision, self.why.phase) {
-            (_, "in-flight") => match self.why.since {
+            (_, PhaseName::InFlight) => match self.why.since {
                 // Watched since it was seen; the sentence says until when.
                 Some(_) if self.why.state != "stopping" && self.why.state != "starting" => {
                     format!("{state}.")
@@ -112,8 +115,8 @@ impl Text<'_> {
                 }
                 None => format!("{state}."),
             },
-            (_, "refused" | "stuck" | "gone") => format!("{state}."),
-            (DecisionExplanation::Leave { reason, words }, _) => match *reason {
+            (_, PhaseName::Refused | PhaseName::Stuck | PhaseName::Gone) => format!("{state}."),
+            (DecisionExplanation::Leave { reason, words }, PhaseName::Settled) => match *reason {
                 "handled" if self.is_as_wished() => format!("{state}, as it should be."),
                 "handled" if self.was_observed() => {
                     format!("{state} and would be {wish}, were it not only observed.")
@@ -125,10 +128,10 @@ impl Text<'_> {
                 "no-wish" => format!("{state}, and nothing else is wanted of it now."),
                 _ => format!("{state} and left alone: {words}."),
             },
-            (DecisionExplanation::Act { direction, .. }, _) => {
+            (DecisionExplanation::Act { direction, .. }, PhaseName::Settled) => {
                 format!("{state}, and a {direction} is due.")
             }
-            (DecisionExplanation::AskAgain { direction }, _) => {
+            (DecisionExplanation::AskAgain { direction }, PhaseName::Settled) => {
                 format!("{state}, and the {direction} is to be asked for again.")
             }
         }

@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
+    effects::{Concerned, Effect, Governor, Known},
     is_to_come,
-    outlook::{Concerned, Effect, Governor, Known},
 };
 use crate::{
     output::Style,
@@ -127,7 +127,7 @@ pub(super) enum Done {
 
 /// What was set or cleared, or would be, as programs read it.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::commands) struct Told {
+pub(in crate::commands) struct ChangeReport {
     /// `set` or `cleared`.
     pub(super) done: Done,
     /// Whether nothing was written.
@@ -145,7 +145,7 @@ pub(in crate::commands) struct Told {
     pub(super) resources: Vec<Concerned>,
 }
 
-impl Told {
+impl ChangeReport {
     pub(super) fn new(
         done: Done,
         known: Known<'_>,

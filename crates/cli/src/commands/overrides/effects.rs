@@ -6,14 +6,13 @@ use domain::{
     decision::{Decision, Due, LeaveReason, Rules, judge},
     membership::{Membership, Subject},
     record::{Direction, Phase, Record, SKEW},
-    resource::Power,
     schedule::Wish,
 };
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::time::local;
+use crate::{state::State, time::local};
 
 /// What is stored, as far as an override may concern it.
 #[derive(Debug, Clone, Copy)]
@@ -79,8 +78,8 @@ pub(super) struct Concerned {
     pub(super) resource: ResourceRef,
     /// Its name.
     pub(super) name: String,
-    /// `running`, `stopped` or `between`, as it was last settled; otherwise the phase.
-    pub(super) state: &'static str,
+    /// In a word or two: `running`, `stopping`, `stop stuck`.
+    pub(super) state: String,
     /// What happens to it now.
     pub(super) effect: Effect,
     /// Why, where the effect does not say it all.
@@ -214,7 +213,7 @@ impl<'k> Known<'k> {
         Concerned {
             resource: record.reference.clone(),
             name: record.name.clone(),
-            state: state(record),
+            state: State::of(record).words,
             effect,
             why,
             held: record.held,
@@ -298,18 +297,6 @@ impl<'k> Known<'k> {
 
     fn membership(self, record: &Record) -> Membership {
         Membership::of(Subject::recorded(record), self.configuration)
-    }
-}
-
-fn state(record: &Record) -> &'static str {
-    match &record.phase {
-        Phase::Settled { at: Power::Running } => "running",
-        Phase::Settled { at: Power::Stopped } => "stopped",
-        Phase::Settled { at: Power::Between } => "between",
-        Phase::InFlight { .. } => "in-flight",
-        Phase::Refused { .. } => "refused",
-        Phase::Stuck { .. } => "stuck",
-        Phase::Gone { .. } => "gone",
     }
 }
 
