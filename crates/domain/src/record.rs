@@ -756,6 +756,20 @@ impl Record {
         }
     }
 
+    /// Keeps what was observed, if it shows anything else than what was observed before.
+    pub fn observe(&mut self, observed: Observed) {
+        let before = self.observed.as_ref();
+        let at = before.map_or(observed.at, |before| before.at);
+        if before
+            != Some(&Observed {
+                at,
+                ..observed.clone()
+            })
+        {
+            self.observed = Some(observed);
+        }
+    }
+
     /// The latest request, if it is one in this direction.
     #[must_use]
     pub fn request_towards(&self, direction: Direction) -> Option<&Request> {

@@ -2,12 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use domain::{AccountName, record::Record};
+use domain::{AccountName, ResourceKind, record::Record};
 use environment::in_words;
 use provider::Client;
 
-use crate::{Context, observe::look::ListRequests};
+use crate::Context;
 
+/// How many requests the list of each kind took the last time. It is a hint: a list of which nothing is known counts as one
+/// page.
+pub(crate) type ListRequests = BTreeMap<ResourceKind, u32>;
+
+/// Records by account.
 pub(crate) fn by_account(
     records: impl IntoIterator<Item = Record>,
 ) -> BTreeMap<AccountName, Vec<Record>> {
@@ -21,8 +26,7 @@ pub(crate) fn by_account(
     by_account
 }
 
-/// How many requests the lists of an account took the last time. It is a hint: a list of which
-/// nothing is known counts as one page.
+/// How many requests the lists of an account took the last time.
 pub(crate) async fn list_requests(context: Context<'_>, account: &AccountName) -> ListRequests {
     match context.store.account_states().await {
         Ok(mut states) => {

@@ -483,25 +483,17 @@ impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Asked { .. } => f.write_str(&asked(self)),
+            Self::WouldAsk {
+                direction,
+                request,
+                saved,
+            } => f.write_str(&would(*direction, request, saved.as_ref())),
             Self::Forced { request, answer } => write!(
                 f,
                 "did not react within 60 s, power cut: {request}; {answer}"
             ),
             Self::AlreadyThere { direction, reason } => {
                 write!(f, "{direction}: nothing sent, {reason}")
-            }
-            Self::WouldAsk {
-                direction,
-                request,
-                saved,
-            } => {
-                let saved = saved.as_ref().filter(|_| *direction == Direction::Stop);
-                let saving = saved.map(|saved| format!(", saving {saved}"));
-                write!(
-                    f,
-                    "would {direction}: {request}{}",
-                    saving.unwrap_or_default()
-                )
             }
             Self::Seen { .. } => seen(f, self),
             Self::Refused {
@@ -554,6 +546,12 @@ impl fmt::Display for Event {
 const HELD: &str = ", held until `offhours approve`";
 
 const ORPHANED: &str = "orphaned: stopped, and no schedule covers it; `offhours start` it";
+
+fn would(direction: Direction, request: &str, saved: Option<&SavedState>) -> String {
+    let saved = saved.filter(|_| direction == Direction::Stop);
+    let saving = saved.map(|saved| format!(", saving {saved}"));
+    format!("would {direction}: {request}{}", saving.unwrap_or_default())
+}
 
 fn asked(event: &Event) -> String {
     let Event::Asked {

@@ -14,15 +14,15 @@ use provider::Client;
 
 use crate::{
     Context,
-    account::list_requests,
+    account::{ListRequests, list_requests},
     budget::Budget,
     event::{Event, Outcome},
     failure::NoLook,
-    observe::look::{ListRequests, Looks, Plans},
+    observe::look::{Looks, Plans},
     transition::{
         log::log_since,
         plan::plan,
-        step::{Seen, Setting, Step, manner},
+        step::{Observation, PlanContext, Step, manner},
     },
 };
 
@@ -78,21 +78,21 @@ impl Batch<'_> {
             }
             Direction::Start => None,
         };
-        let seen = Seen {
+        let seen = Observation {
             resource,
             requested_at: look.requested_at,
             log: &log,
             target: target.as_ref(),
         };
-        let setting = Setting {
+        let plan_context = PlanContext {
             rules,
             writer: self.context.writer,
             now: self.context.clock.now(),
         };
         // The log and the plans took longer than a look lasts.
-        match NoLook::too_old(look, setting.now) {
+        match NoLook::too_old(look, plan_context.now) {
             Some(too_old) => Err(too_old),
-            None => Ok(plan(self.direction, record, seen, setting)),
+            None => Ok(plan(self.direction, record, seen, plan_context)),
         }
     }
 }

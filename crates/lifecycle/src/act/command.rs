@@ -72,18 +72,9 @@ async fn command(
     check(&command.target, &in_force)?;
     let found = targets(context, &command.target, &in_force).await?;
     let mut records = report.readable(found);
-    if !matches!(command.target, CommandTarget::Resources(_)) {
-        // Only a command that names a resource reaches one that is held.
-        for (account, held) in by_account(records.extract_if(.., |record| record.held)) {
-            let resources: Vec<_> = held.iter().map(HeldResource::of).collect();
-            let count = resources.len();
-            let event = Event::Held { count, resources };
-            report.answer(context, [Outcome::of_account(&account, now, event)]);
-        }
-    }
-    let missing = missing(&command.target, &records, &report);
-    for (resource, reason) in missing {
-        let outcome = Outcome {
+    leave_held(context, &command.target, &mut records, &mut report);
+    for (resource, reason) in missing(&command.target, &records, &report) {
+        let missing = Outcome {
             at: now,
             subject: crate::event::Subject::Resource {
                 resource,
@@ -92,7 +83,7 @@ async fn command(
             },
             event: Event::Declined { reason },
         };
-        report.answer(context, [outcome]);
+        report.answer(context, [missing]);
     }
     let (mut recorded, mut rehearsed) = (Vec::new(), Vec::new());
     for record in records {
@@ -112,19 +103,45 @@ async fn command(
     let acted = act_within(budget, context, direction, &recorded).await?;
     report.outcomes.extend(acted.outcomes);
     report.left_alone.extend(acted.left_alone);
-    let heard: BTreeSet<_> = report
-        .outcomes
-        .iter()
-        .filter_map(Outcome::resource)
-        .collect();
-    recorded.retain(|reference| !heard.contains(reference));
-    let unheard = report.readable(context.store.records(&recorded).await?);
-    for record in unheard {
-        let awaiting = awaiting(direction, &record, context.clock.now());
-        let awaiting = Outcome::of(&record, context.clock.now(), awaiting);
-        report.answer(context, [awaiting]);
-    }
+    say_awaiting(context, direction, recorded, &mut report).await?;
     Ok(report)
+}
+
+/// Only a command that names a resource reaches one that is held.
+fn leave_held(
+    context: Context<'_>,
+    target: &CommandTarget,
+    records: &mut Vec<Record>,
+    report: &mut Report,
+) {
+    if matches!(target, CommandTarget::Resources(_)) {
+        return;
+    }
+    for (account, held) in by_account(records.extract_if(.., |record| record.held)) {
+        let resources: Vec<_> = held.iter().map(HeldResource::of).collect();
+        let count = resources.len();
+        let event = Event::Held { count, resources };
+        let held = Outcome::of_account(&account, context.clock.now(), event);
+        report.answer(context, [held]);
+    }
+}
+
+/// Says what each recorded command waits for of which nothing was reported.
+async fn say_awaiting(
+    context: Context<'_>,
+    direction: Direction,
+    mut recorded: Vec<ResourceRef>,
+    report: &mut Report,
+) -> Result<(), Error> {
+    let outcomes = report.outcomes.iter();
+    let heard: BTreeSet<_> = outcomes.filter_map(Outcome::resource).collect();
+    recorded.retain(|reference| !heard.contains(reference));
+    for record in report.readable(context.store.records(&recorded).await?) {
+        let now = context.clock.now();
+        let awaiting = awaiting(direction, &record, now);
+        report.answer(context, [Outcome::of(&record, now, awaiting)]);
+    }
+    Ok(())
 }
 
 /// What a command waits for that was recorded and led to no request yet.

@@ -17,7 +17,7 @@ use crate::{
     failure::{self, NoLook},
     report::reread,
     transition::{
-        Cut,
+        Purpose,
         answer::{Noted, apply, meaning},
         step::{Send, Write},
     },
@@ -64,14 +64,14 @@ impl Batch<'_> {
                     .map(|transition| transition.cause.clone()),
                 reason,
             },
-            Noted::Answer(answer) => self.asked(&record, &send.change, send.cut, answer),
+            Noted::Answer(answer) => self.asked(&record, &send.change, send.purpose, answer),
         };
         let answered = Outcome::of(&record, now, event);
         let claimed = record.clone();
         let noted = write(
             self.context.store,
             record,
-            send.cut,
+            send.purpose,
             &answer,
             self.in_force.rules(),
             self.context.writer,
@@ -85,17 +85,25 @@ impl Batch<'_> {
         Ok(told)
     }
 
-    fn asked(&self, record: &Record, change: &provider::Change, cut: Cut, answer: Answer) -> Event {
+    fn asked(
+        &self,
+        record: &Record,
+        change: &provider::Change,
+        purpose: Purpose,
+        answer: Answer,
+    ) -> Event {
         let request = change.to_string();
-        match (cut, record.in_flight()) {
-            (Cut::No, Some(transition)) => Event::Asked {
+        match (purpose, record.in_flight()) {
+            (Purpose::Transition, Some(transition)) => Event::Asked {
                 direction: self.direction,
                 cause: transition.cause.clone(),
                 request,
                 answer,
                 saved: record.saved.clone(),
             },
-            (Cut::Yes, _) | (Cut::No, None) => Event::Forced { request, answer },
+            (Purpose::ForcedPowerOff, _) | (Purpose::Transition, None) => {
+                Event::Forced { request, answer }
+            }
         }
     }
 
@@ -174,7 +182,7 @@ impl Batch<'_> {
 pub(crate) async fn write(
     store: &Store,
     claimed: Record,
-    cut: Cut,
+    purpose: Purpose,
     answer: &Result<Accepted, ChangeError>,
     rules: Rules<'_>,
     writer: &Writer,
@@ -190,7 +198,7 @@ pub(crate) async fn write(
             return Ok(());
         };
         record.permit = None;
-        let ended = apply(&mut record, cut, answer, now);
+        let ended = apply(&mut record, purpose, answer, now);
         record.due_at = due_at(&record, rules, now);
         match store.commit(record, ended.as_ref()).await {
             Ok(_) => return Ok(()),

@@ -19,14 +19,15 @@ use store::{InForce, StoreError};
 
 use crate::{
     Context,
+    account::ListRequests,
     budget::Budget,
     event::Outcome,
     failure::{self, NoLook},
-    observe::look::{ListRequests, Looked, Looks},
+    observe::look::{Looked, Looks},
     transition::{
         follow::{self, Follow},
         log::log_since,
-        step::{Seen, Setting, Write},
+        step::{Observation, PlanContext, Write},
     },
 };
 
@@ -140,7 +141,7 @@ impl Follower<'_> {
     pub(crate) async fn decide(&self, record: &Record, looked: &Looked) -> Follow {
         let look = match looked {
             Ok(Some(look)) => look,
-            Ok(None) => return follow::missing(record, self.setting()),
+            Ok(None) => return follow::missing(record, self.plan_context()),
             Err(no_look) => {
                 if no_look.token_refused {
                     self.context.providers.forget(&record.reference.account);
@@ -150,13 +151,13 @@ impl Follower<'_> {
         };
         match self.log(record, look).await {
             Ok(log) => {
-                let seen = Seen {
+                let seen = Observation {
                     resource: &look.resource,
                     requested_at: look.requested_at,
                     log: &log,
                     target: None,
                 };
-                follow::follow(record, seen, self.setting())
+                follow::follow(record, seen, self.plan_context())
             }
             // Without the log nothing may be concluded from the status alone.
             Err(no_look) => {
@@ -237,8 +238,8 @@ impl Follower<'_> {
         }
     }
 
-    fn setting(&self) -> Setting<'_> {
-        Setting {
+    fn plan_context(&self) -> PlanContext<'_> {
+        PlanContext {
             rules: self.in_force.rules(),
             writer: self.context.writer,
             now: self.context.clock.now(),

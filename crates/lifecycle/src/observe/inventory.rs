@@ -24,19 +24,17 @@ use store::{AccountState, AccountStates, InForce, ListCost, StoreError, Unreadab
 
 use crate::{
     Context, Error,
+    account::ListRequests,
     budget::Budget,
     event::{Event, HeldResource, Outcome},
     failure::{self, NoLook},
     observe::{
         in_flight::{Complaints, Follower},
-        look::{self, ListRequests, Looked},
+        look::{self, Looked},
         restored_table,
     },
     report::{Report, health::Health, reread},
-    transition::{
-        step::{Seen, observation, shows_the_same},
-        target,
-    },
+    transition::{step::Observation, target},
 };
 
 /// Why a listing is not believed.
@@ -273,19 +271,16 @@ async fn take(
     asked: Asked,
     report: &mut Report,
 ) -> Result<Option<String>, Error> {
-    let Known {
-        account,
-        was,
-        listed_before,
-        state,
-    } = known;
+    let (account, was, listed_before) = (known.account, known.was, known.listed_before);
     let requested_at = context.clock.now();
-    let mut state = state.unwrap_or_else(|| AccountState::unknown(account.clone()));
+    let mut state = known
+        .state
+        .unwrap_or_else(|| AccountState::unknown(account.clone()));
     // Before anything that may take longer than this invocation lives: then it is others' turn.
     state.tried_at = Some(requested_at);
     context.store.save_account_state(&state).await?;
     // What is not carried over yet must not pass for new.
-    let left = match was {
+    let mut newer = match was {
         Some(was) => {
             let carried = context.store.carry_over(was, account, requested_at);
             carried.await?
@@ -293,28 +288,21 @@ async fn take(
         None => Vec::new(),
     };
     let found = context.store.records_of(account).await?;
-    let mut newer = references(&found.unreadable);
-    newer.extend(left);
+    newer.extend(references(&found.unreadable));
     let records = report.readable(found);
     let in_force = context.store.in_force().await?;
     if let Some(event) = restored_table::event(&records, &in_force) {
         report.add(context, [Outcome::of_account(account, requested_at, event)]);
     }
-    let listed = list(context, budget, account, &in_force.configuration).await;
-    let listed = listed.and_then(|(client, listed)| {
-        if tags_vanished(&records, &listed.looks) {
-            return Err(NoLook::of(TAGS_VANISHED));
-        }
-        Ok((client, listed))
-    });
-    let health = match listed {
+    let mut taking = Taking {
+        context,
+        asked,
+        requested_at,
+        state,
+    };
+    let configuration = &in_force.configuration;
+    let health = match list(context, budget, account, configuration, &records).await {
         Ok((client, listed)) => {
-            let requests = listed.requests;
-            let shown = format!("listed whole: {} resources", listed.looks.len());
-            state.rate = client.rate().map(|rate| store::Rate {
-                remaining: rate.remaining,
-                at: requested_at,
-            });
             let inventory = Inventory {
                 context,
                 budget,
@@ -322,50 +310,104 @@ async fn take(
                 in_force: &in_force,
                 client: &client,
                 first: !listed_before,
-                elsewhere: elsewhere(context, account, &in_force.configuration, report).await?,
+                elsewhere: elsewhere(context, account, configuration, report).await?,
                 newer,
             };
-            let reconciled = inventory.reconcile(records, listed.looks, invoke, report);
-            let reconciled = reconciled.await;
-            state.cost = Some(ListCost {
-                requests,
-                took: context.clock.now().duration_since(requested_at),
-            });
-            state.token_fails = false;
-            let Some(health) = reconciled else {
-                // Due again with the next tick, after those that wait longer.
-                state.tried_at = Some(requested_at - INVENTORY_INTERVAL);
-                let reason = NoLook::of(UNFINISHED);
-                note_failure(context, &mut state, reason, asked, requested_at, report);
-                context.store.save_account_state(&state).await?;
-                return Ok(state.error);
-            };
-            state.listed_at = Some(requested_at);
-            state.error = None;
-            if asked == Asked::ByPerson {
-                let event = Event::Status { state: shown };
-                let listed = Outcome::of_account(account, requested_at, event);
-                report.answer(context, [listed]);
-            }
-            health
+            taking
+                .listed(&inventory, records, listed, invoke, report)
+                .await
         }
         Err(no_look) => {
-            let token_refused = no_look.token_refused;
-            state.token_fails = token_refused || no_look.no_token;
-            state.cost = Some(ListCost {
-                took: context.clock.now().duration_since(requested_at),
-                ..state.cost.unwrap_or_default()
-            });
-            note_failure(context, &mut state, no_look, asked, requested_at, report);
-            let mut health = count_recorded(context, &in_force, records, report).await;
-            let refused = token_refused.then_some(Metric::TokensRefused);
-            health += iter::once(Metric::Failed).chain(refused).collect();
-            health
+            let mut health = taking.not_listed(no_look, report);
+            health += count_recorded(context, &in_force, records, report).await;
+            Some(health)
         }
     };
-    context.store.save_account_state(&state).await?;
-    context.listener.counted(account, &health);
-    Ok(state.error)
+    context.store.save_account_state(&taking.state).await?;
+    if let Some(health) = health {
+        context.listener.counted(account, &health);
+    }
+    Ok(taking.state.error)
+}
+
+/// An inventory under way, and what is learnt of the account by it.
+struct Taking<'a> {
+    context: Context<'a>,
+    asked: Asked,
+    requested_at: Timestamp,
+    state: AccountState,
+}
+
+impl Taking<'_> {
+    /// Takes in what was listed; none if there was no time to write all of it.
+    async fn listed(
+        &mut self,
+        inventory: &Inventory<'_>,
+        records: Vec<Record>,
+        listed: Listed,
+        invoke: &impl Invoke,
+        report: &mut Report,
+    ) -> Option<Health> {
+        let shown = format!("listed whole: {} resources", listed.looks.len());
+        self.state.rate = inventory.client.rate().map(|rate| store::Rate {
+            remaining: rate.remaining,
+            at: self.requested_at,
+        });
+        let reconciled = inventory.reconcile(records, listed.looks, invoke, report);
+        let reconciled = reconciled.await;
+        self.state.cost = Some(ListCost {
+            requests: listed.requests,
+            took: self.took(),
+        });
+        self.state.token_fails = false;
+        if reconciled.is_none() {
+            // Due again with the next tick, after those that wait longer.
+            self.state.tried_at = Some(self.requested_at - INVENTORY_INTERVAL);
+            self.failed(NoLook::of(UNFINISHED), report);
+            return None;
+        }
+        self.state.listed_at = Some(self.requested_at);
+        self.state.error = None;
+        if self.asked == Asked::ByPerson {
+            let event = Event::Status { state: shown };
+            let listed = Outcome::of_account(&self.state.account, self.requested_at, event);
+            report.answer(self.context, [listed]);
+        }
+        reconciled
+    }
+
+    /// Keeps why it could not be listed, and counts that.
+    fn not_listed(&mut self, no_look: NoLook, report: &mut Report) -> Health {
+        self.state.token_fails = no_look.token_refused || no_look.no_token;
+        self.state.cost = Some(ListCost {
+            took: self.took(),
+            ..self.state.cost.take().unwrap_or_default()
+        });
+        let refused = no_look.token_refused.then_some(Metric::TokensRefused);
+        self.failed(no_look, report);
+        iter::once(Metric::Failed).chain(refused).collect()
+    }
+
+    /// Keeps why an inventory failed, and reports it unless the timer has reported it before.
+    fn failed(&mut self, no_look: NoLook, report: &mut Report) {
+        let reason = no_look.words;
+        let known = self.state.error.replace(reason.clone());
+        let repeated = known.is_some_and(|known| failure::is_same(&known, &reason));
+        if !repeated || self.asked == Asked::ByPerson {
+            let event = Event::Postponed {
+                reason,
+                token_refused: no_look.token_refused,
+                repeated,
+            };
+            let failed = Outcome::of_account(&self.state.account, self.requested_at, event);
+            report.add(self.context, [failed]);
+        }
+    }
+
+    fn took(&self) -> SignedDuration {
+        let now = self.context.clock.now();
+        now.duration_since(self.requested_at)
+    }
 }
 
 /// Counts records whose account could not be listed; what is due does not depend on the listing.
@@ -387,50 +429,28 @@ async fn count_recorded(
     health
 }
 
-/// Notes why an inventory failed, and says so unless the timer has said it before.
-fn note_failure(
-    context: Context<'_>,
-    state: &mut AccountState,
-    no_look: NoLook,
-    asked: Asked,
-    at: Timestamp,
-    report: &mut Report,
-) {
-    let reason = no_look.words;
-    let told = state.error.as_deref();
-    let repeated = told.is_some_and(|told| failure::is_same(told, &reason));
-    state.error = Some(reason.clone());
-    if !repeated || asked == Asked::ByPerson {
-        let event = Event::Postponed {
-            reason,
-            token_refused: no_look.token_refused,
-            repeated,
-        };
-        report.add(context, [Outcome::of_account(&state.account, at, event)]);
-    }
-}
-
+/// Lists an account, unless what is listed is not believed.
 async fn list(
     context: Context<'_>,
     budget: Budget<'_>,
     account: &AccountName,
     configuration: &Configuration,
+    records: &[Record],
 ) -> Result<(Client, Listed), NoLook> {
-    let client = context
-        .providers
-        .client(account, configuration)
-        .await
-        .map_err(|error| NoLook::from(&error))?;
-    match look::list(&client, budget, kinds(account, configuration)).await {
-        Ok(listed) => Ok((client, listed)),
-        Err(error) => {
-            let no_look = NoLook::from(&error);
-            if no_look.token_refused {
-                context.providers.forget(account);
-            }
-            Err(no_look)
+    let client = context.providers.client(account, configuration).await;
+    let client = client.map_err(|error| NoLook::from(&error))?;
+    let listed = look::list(&client, budget, kinds(account, configuration)).await;
+    let listed = listed.map_err(|error| {
+        let no_look = NoLook::from(&error);
+        if no_look.token_refused {
+            context.providers.forget(account);
         }
+        no_look
+    })?;
+    if tags_vanished(records, &listed.looks) {
+        return Err(NoLook::of(TAGS_VANISHED));
     }
+    Ok((client, listed))
 }
 
 pub(crate) fn kinds(
@@ -636,60 +656,25 @@ impl Inventory<'_> {
 
     fn compare(&self, old: Option<Record>, look: Look) -> Compared {
         let resource = &look.resource;
-        let reference = ResourceRef {
-            account: self.account.clone(),
-            id: resource.id.clone(),
-        };
-        let mut record = match &old {
-            Some(old) => old.clone(),
-            None => Record {
+        let mut record = old.clone().unwrap_or_else(|| {
+            let reference = ResourceRef {
+                account: self.account.clone(),
+                id: resource.id.clone(),
+            };
+            Record {
                 first_seen_at: Some(look.requested_at),
                 ..Record::first_seen(reference, resource)
-            },
-        };
-        record.describe(resource);
-        record.missing_since = None;
-        let double = self.elsewhere.get(&resource.id);
-        // What this account does not look after is the other one's alone.
-        record.doubled_by = double.filter(|_| resource.unsupported.is_none()).cloned();
-        let seen = Seen {
-            resource,
-            requested_at: look.requested_at,
-            log: &[],
-            target: None,
-        };
-        let observed = observation(&record, seen);
-        if matches!(record.phase, Phase::Gone { .. }) {
-            record.phase = Phase::Settled { at: observed.power };
-            record.handled = None;
-            record.opted_in = false;
-            record.joined_at = None;
-        }
-        let standing = target::standing(resource, &record);
-        if let (Phase::Settled { at }, Some(standing)) = (&mut record.phase, standing) {
-            *at = standing;
-        }
-        let same = record
-            .observed
-            .as_ref()
-            .is_some_and(|last| shows_the_same(last, &observed));
-        if !same {
-            record.observed = Some(observed);
-        }
+            }
+        });
+        self.take_in(&mut record, &look);
         let verdict = self.verdict(&record, resource);
         let schedule = verdict.membership.schedule().cloned();
         let new = record.note_joining(&verdict, self.context.clock.now());
         let joined = follows(&verdict) && (!record.opted_in || record.schedule != schedule);
         record.opted_in = verdict.opted_in;
         record.schedule = schedule;
-        if !verdict.opted_in {
-            record.held = false;
-            record.lost_storage = None;
-        }
-        if record
-            .lost_storage
-            .is_some_and(|lost| lost.is_back(&resource.size))
-        {
+        let lost_storage = record.lost_storage;
+        if !verdict.opted_in || lost_storage.is_some_and(|lost| lost.is_back(&resource.size)) {
             record.held = false;
             record.lost_storage = None;
         }
@@ -703,6 +688,28 @@ impl Inventory<'_> {
             look,
             verdict,
         }
+    }
+
+    /// Writes into a record what a look shows.
+    fn take_in(&self, record: &mut Record, look: &Look) {
+        let resource = &look.resource;
+        record.describe(resource);
+        record.missing_since = None;
+        let double = self.elsewhere.get(&resource.id);
+        // What this account does not look after is the other one's alone.
+        record.doubled_by = double.filter(|_| resource.unsupported.is_none()).cloned();
+        let observed = Observation::of(look).recorded(record);
+        if matches!(record.phase, Phase::Gone { .. }) {
+            record.phase = Phase::Settled { at: observed.power };
+            record.handled = None;
+            record.opted_in = false;
+            record.joined_at = None;
+        }
+        let standing = target::standing(resource, record);
+        if let (Phase::Settled { at }, Some(standing)) = (&mut record.phase, standing) {
+            *at = standing;
+        }
+        record.observe(observed);
     }
 
     fn verdict(&self, record: &Record, resource: &Resource) -> Verdict {

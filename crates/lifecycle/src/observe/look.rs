@@ -15,7 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 use provider::{Client, DatabasePlans, Listed, ProviderError, Reading};
 use tokio::sync::OnceCell;
 
-use crate::{budget::Budget, failure::NoLook};
+use crate::{account::ListRequests, budget::Budget, failure::NoLook};
 
 /// Up to this many resources in flight are read by their Status operation in any case.
 const STATUS_UP_TO: usize = 10;
@@ -26,9 +26,6 @@ const YOUNG: SignedDuration = SignedDuration::from_secs(20);
 
 /// What the Status operation or a list showed; `None` is a 404 of the Status operation.
 pub(crate) type Looked = Result<Option<Look>, NoLook>;
-
-/// How many requests the list of each kind took the last time.
-pub(crate) type ListRequests = BTreeMap<ResourceKind, u32>;
 
 /// Looks at resources of one account: one pass over the lists that are worth it first, and each of
 /// the others when its turn comes.

@@ -28,7 +28,7 @@ use crate::{
         look,
     },
     report::{Report, reread},
-    transition::step::{Seen, observation},
+    transition::step::Observation,
 };
 
 /// When an invocation looks again at what is in flight, counted from its beginning: the last time
@@ -171,13 +171,7 @@ async fn status_of(
 /// counts as stopped.
 #[must_use]
 pub fn observed(record: &Record, look: &Look) -> Observed {
-    let seen = Seen {
-        resource: &look.resource,
-        requested_at: look.requested_at,
-        log: &[],
-        target: None,
-    };
-    observation(record, seen)
+    Observation::of(look).recorded(record)
 }
 
 /// What a look shows, for people.
@@ -248,29 +242,7 @@ impl<'a> Watch<'a> {
         let records = report.readable(context.store.records(&references).await?);
         let in_force = context.store.in_force().await?;
         let in_flight = records.into_iter().filter(|r| r.in_flight().is_some());
-        let mut looking = Vec::new();
-        for (account, records) in by_account(in_flight) {
-            let client = context
-                .providers
-                .client(&account, &in_force.configuration)
-                .await;
-            match client {
-                Ok(client) if self.has_used_its_share(&account, &client) => {
-                    report.in_flight += records.len();
-                    let schedules = records.into_iter().filter_map(|record| record.schedule);
-                    self.waiting.extend(schedules);
-                }
-                Ok(client) => looking.push((account, client, records)),
-                Err(error) => {
-                    let reason = in_words(&error);
-                    if self.complaints.is_new(&account, &reason) {
-                        let now = context.clock.now();
-                        let event = Event::postponed(reason);
-                        report.add(context, [Outcome::of_account(&account, now, event)]);
-                    }
-                }
-            }
-        }
+        let looking = self.clients(in_flight, &in_force, report).await;
         let follow = |(account, client, records): (AccountName, Client, Vec<Record>)| {
             let (complaints, in_force) = (&self.complaints, &in_force);
             let requests = self.accounts.list_requests(&account);
@@ -299,6 +271,37 @@ impl<'a> Watch<'a> {
             self.waiting.extend(round.waiting);
         }
         Ok(())
+    }
+
+    /// The clients of the accounts that may be asked now, with what is in flight in each.
+    async fn clients(
+        &mut self,
+        in_flight: impl Iterator<Item = Record>,
+        in_force: &InForce,
+        report: &mut Report,
+    ) -> Vec<(AccountName, Client, Vec<Record>)> {
+        let context = self.context;
+        let mut clients = Vec::new();
+        for (account, records) in by_account(in_flight) {
+            let client = context.providers.client(&account, &in_force.configuration);
+            match client.await {
+                Ok(client) if self.has_used_its_share(&account, &client) => {
+                    report.in_flight += records.len();
+                    let schedules = records.into_iter().filter_map(|record| record.schedule);
+                    self.waiting.extend(schedules);
+                }
+                Ok(client) => clients.push((account, client, records)),
+                Err(error) => {
+                    let reason = in_words(&error);
+                    if self.complaints.is_new(&account, &reason) {
+                        let now = context.clock.now();
+                        let event = Event::postponed(reason);
+                        report.add(context, [Outcome::of_account(&account, now, event)]);
+                    }
+                }
+            }
+        }
+        clients
     }
 
     /// Whether this invocation has asked as much of an account as its limit allows in a minute. The

@@ -100,19 +100,18 @@ impl<'a> Facts<'a> {
                 seconds: Some(*seconds),
                 forced: Some(*forced),
                 saved: saved.as_ref(),
-                ..facts.ended(Ending::Seen).wanted(*direction, cause.as_ref())
+                ..Self::ended(Ending::Seen, *direction, cause.as_ref())
             },
             Event::Overtaken { direction, cause } => {
-                let facts = facts.ended(Ending::Overtaken);
-                facts.wanted(*direction, cause.as_ref())
+                Self::ended(Ending::Overtaken, *direction, cause.as_ref())
             }
             Event::LetGo { direction, cause } => {
-                let facts = facts.ended(Ending::LetGo);
-                facts.wanted(*direction, cause.as_ref())
+                Self::ended(Ending::LetGo, *direction, cause.as_ref())
             }
             Event::Gone { saved } => Self {
+                ending: Some(Ending::Gone),
                 saved: saved.as_ref(),
-                ..facts.ended(Ending::Gone)
+                ..facts
             },
             Event::Refused {
                 direction,
@@ -123,10 +122,7 @@ impl<'a> Facts<'a> {
                 direction,
                 cause,
                 reason,
-            } => Self {
-                reason: Some(reason),
-                ..facts.wanted(*direction, cause.as_ref())
-            },
+            } => Self::failed(*direction, cause.as_ref(), reason),
             Event::Conflict { reason } => Self {
                 reason: Some(reason),
                 ..facts
@@ -135,11 +131,7 @@ impl<'a> Facts<'a> {
                 request: Some(request),
                 ..facts
             },
-            Event::Held { count, resources } => Self {
-                count: Some(*count),
-                resources: resources.iter().map(Held::of).collect(),
-                ..facts
-            },
+            Event::Held { count, resources } => Self::held(*count, resources),
             Event::Asked { .. }
             | Event::AlreadyThere { .. }
             | Event::WouldAsk { .. }
@@ -155,28 +147,38 @@ impl<'a> Facts<'a> {
         }
     }
 
-    fn ended(self, ending: Ending) -> Self {
-        Self {
-            ending: Some(ending),
-            ..self
-        }
-    }
-
-    fn wanted(self, direction: Direction, cause: Option<&'a Cause>) -> Self {
+    fn wanted(direction: Direction, cause: Option<&'a Cause>) -> Self {
         Self {
             direction: Some(direction),
             cause: cause.map(Cause::name),
             by: cause.and_then(Cause::by),
-            ..self
+            ..Self::default()
         }
     }
-}
 
-impl<'a> Held<'a> {
-    fn of(held: &'a HeldResource) -> Self {
+    fn ended(ending: Ending, direction: Direction, cause: Option<&'a Cause>) -> Self {
         Self {
+            ending: Some(ending),
+            ..Self::wanted(direction, cause)
+        }
+    }
+
+    fn failed(direction: Direction, cause: Option<&'a Cause>, reason: &'a str) -> Self {
+        Self {
+            reason: Some(reason),
+            ..Self::wanted(direction, cause)
+        }
+    }
+
+    fn held(count: usize, resources: &'a [HeldResource]) -> Self {
+        let held = |held: &'a HeldResource| Held {
             kind: held.resource.kind(),
             held,
+        };
+        Self {
+            count: Some(count),
+            resources: resources.iter().map(held).collect(),
+            ..Self::default()
         }
     }
 }

@@ -15,8 +15,8 @@ fn cuts(case: &Case) -> Send {
     assert!(matches!(follow, Follow::Force), "no force: {follow:#?}");
     let send = case.sends(STOP);
     assert_eq!(
-        (&send.change, send.cut),
-        (&Change::PowerOff(case.id()), Cut::Yes)
+        (&send.change, send.purpose),
+        (&Change::PowerOff(case.id()), Purpose::ForcedPowerOff)
     );
     *Box::new(send)
 }
@@ -26,7 +26,7 @@ fn spares(case: &Case) {
     let follow = case.follow();
     assert!(!matches!(follow, Follow::Force), "forces");
     match case.plan(STOP) {
-        Step::Send(send) => assert_eq!(send.cut, Cut::No),
+        Step::Send(send) => assert_eq!(send.purpose, Purpose::Transition),
         Step::Leave | Step::Postpone(_) | Step::Write(_) => {}
     }
 }

@@ -37,10 +37,10 @@ use provider::Change;
 use crate::{
     event::Event,
     transition::{
-        Cut,
+        Purpose,
         follow::{Follow, follow, missing},
         plan::plan,
-        step::{Seen, Send, Setting, Step, Write},
+        step::{Observation, PlanContext, Send, Step, Write},
     },
 };
 
@@ -483,37 +483,37 @@ impl Case {
         }
     }
 
-    fn with<T>(&self, todo: impl FnOnce(Seen<'_>, Setting<'_>) -> T) -> T {
-        let seen = Seen {
+    fn with<T>(&self, todo: impl FnOnce(Observation<'_>, PlanContext<'_>) -> T) -> T {
+        let seen = Observation {
             resource: &self.resource,
             requested_at: self.looked_at.unwrap_or(self.now),
             log: &self.log,
             target: self.target.as_ref(),
         };
-        let setting = Setting {
+        let context = PlanContext {
             rules: self.rules(),
             writer: &us(),
             now: self.now,
         };
-        todo(seen, setting)
+        todo(seen, context)
     }
 
     fn plan(&self, direction: Direction) -> Step {
-        self.with(|seen, setting| plan(direction, &self.record, seen, setting))
+        self.with(|seen, context| plan(direction, &self.record, seen, context))
     }
 
     fn follow(&self) -> Follow {
-        self.with(|seen, setting| {
-            let seen = Seen {
+        self.with(|seen, context| {
+            let seen = Observation {
                 target: None,
                 ..seen
             };
-            follow(&self.record, seen, setting)
+            follow(&self.record, seen, context)
         })
     }
 
     fn missing(&self) -> Follow {
-        self.with(|_, setting| missing(&self.record, setting))
+        self.with(|_, context| missing(&self.record, context))
     }
 
     #[track_caller]
@@ -606,7 +606,7 @@ fn is_asked(send: &Send, direction: Direction, now: Timestamp) {
     let permit = send.record.permit.as_ref().unwrap();
     assert_eq!(permit.until, now + SignedDuration::from_mins(2));
     assert_eq!(permit.writer, us());
-    assert_eq!(send.cut, Cut::No);
+    assert_eq!(send.purpose, Purpose::Transition);
     assert_eq!(send.record.retry_at, None);
 }
 

@@ -47,11 +47,11 @@ fn asked(case: Case, direction: Direction) -> Record {
 
 fn noted(
     record: &Record,
-    cut: Cut,
+    purpose: Purpose,
     answer: &Answered,
 ) -> (Record, Option<domain::history::HistoryEntry>) {
     let mut record = record.clone();
-    let ended = apply(&mut record, cut, answer, at("19:00:10"));
+    let ended = apply(&mut record, purpose, answer, at("19:00:10"));
     (record, ended)
 }
 
@@ -65,7 +65,7 @@ fn an_accepted_request_is_noted_with_its_instant_and_action() {
         record.attempts = 2;
         record.last_error = Some("busy".to_owned());
     });
-    let (record, ended) = noted(&asked(failing, STOP), Cut::No, &TAKEN);
+    let (record, ended) = noted(&asked(failing, STOP), Purpose::Transition, &TAKEN);
     let expected = Ask::Accepted {
         at: at("19:00:10"),
         action: Some(ActionId(9)),
@@ -77,7 +77,11 @@ fn an_accepted_request_is_noted_with_its_instant_and_action() {
 
 #[test]
 fn an_accepted_shrink_uses_what_is_saved_and_nothing_else_does() {
-    let used = |case: Case, direction| noted(&asked(case, direction), Cut::No, &TAKEN).0.used;
+    let used = |case: Case, direction| {
+        noted(&asked(case, direction), Purpose::Transition, &TAKEN)
+            .0
+            .used
+    };
     assert!(used(pool().saved(pool_of(3)), STOP));
     assert!(used(database().saved(pool_of(1)), STOP));
     assert!(!used(pool().saved(pool_of(3)), START));
@@ -87,7 +91,7 @@ fn an_accepted_shrink_uses_what_is_saved_and_nothing_else_does() {
 #[test]
 fn a_refused_stop_keeps_nothing_saved_if_nothing_can_have_shrunk_it() {
     let record = asked(pool().saved(pool_of(3)), STOP);
-    let (record, ended) = noted(&record, Cut::No, &refused());
+    let (record, ended) = noted(&record, Purpose::Transition, &refused());
     assert!(matches!(
         &record.phase,
         Phase::Refused { reason, transition }
@@ -104,14 +108,14 @@ fn a_refused_stop_keeps_nothing_saved_if_nothing_can_have_shrunk_it() {
 #[test]
 fn a_refused_stop_keeps_what_is_saved_if_an_earlier_shrink_used_it() {
     let record = asked(pool().saved(pool_of(3)).used(), STOP);
-    let (record, _) = noted(&record, Cut::No, &refused());
+    let (record, _) = noted(&record, Purpose::Transition, &refused());
     assert_eq!((record.saved, record.used), (Some(pool_of(3)), true));
 }
 
 #[test]
 fn a_refused_stop_keeps_what_is_saved_if_an_earlier_ask_was_never_answered() {
     let case = pool().saved(pool_of(3)).asked(STOP, "19:00", Ask::Open);
-    let (record, _) = noted(&case.unknown().record, Cut::No, &refused());
+    let (record, _) = noted(&case.unknown().record, Purpose::Transition, &refused());
     assert_eq!(record.saved, Some(pool_of(3)));
     assert!(record.request.is_some_and(|request| request.may_act()));
 }
@@ -119,15 +123,15 @@ fn a_refused_stop_keeps_what_is_saved_if_an_earlier_ask_was_never_answered() {
 #[test]
 fn a_refused_start_stays_under_way_and_is_asked_for_again_every_quarter_of_an_hour() {
     let record = asked(pool().saved(pool_of(3)), START);
-    let (record, ended) = noted(&record, Cut::No, &refused());
+    let (record, ended) = noted(&record, Purpose::Transition, &refused());
     assert!(record.in_flight().is_some());
     assert_eq!((*ask(&record)).clone(), failed("19:15"));
     assert_eq!((&record.saved, ended), (&Some(pool_of(3)), None));
     let problem = record.request.as_ref().unwrap().problem.as_ref();
     assert!(problem.unwrap().contains("cannot shrink"));
-    let (record, _) = noted(&record, Cut::No, &refused());
+    let (record, _) = noted(&record, Purpose::Transition, &refused());
     assert_eq!((*ask(&record)).clone(), failed("19:15"));
-    let (record, _) = noted(&record, Cut::No, &TAKEN);
+    let (record, _) = noted(&record, Purpose::Transition, &TAKEN);
     assert_eq!(
         (record.request.unwrap().problem, record.last_error),
         (None, None)
@@ -138,7 +142,7 @@ fn a_refused_start_stays_under_way_and_is_asked_for_again_every_quarter_of_an_ho
 fn one_refusal_of_a_start_is_reported_once() {
     let first = asked(pool().saved(pool_of(3)), START);
     assert!(matches!(meaning(&first, &refused()), Noted::Refused(_)));
-    let (known, _) = noted(&first, Cut::No, &refused());
+    let (known, _) = noted(&first, Purpose::Transition, &refused());
     let repeated = Refusal {
         request_id: Some("another".to_owned()),
         ..refusal()
@@ -162,7 +166,7 @@ fn a_refused_token_is_the_accounts_failure_and_is_tried_again_within_a_minute() 
         let error = || ChangeError::NotAccepted(ProviderError::TokenRefused(refusal()));
         let mut record = asked(droplet(), direction);
         for _ in 0..5 {
-            record = noted(&record, Cut::No, &Err(error())).0;
+            record = noted(&record, Purpose::Transition, &Err(error())).0;
             assert_eq!(*ask(&record), failed("19:01"));
             assert_eq!(record.request.as_ref().unwrap().problem, None);
         }
@@ -183,7 +187,7 @@ fn another_acceptance_proves_nothing_better_than_the_one_whose_action_failed() {
         record.attempts = 5;
         record.last_error = Some("ended in an error 5 times".to_owned());
     });
-    let (record, _) = noted(&erring.record, Cut::No, &TAKEN);
+    let (record, _) = noted(&erring.record, Purpose::Transition, &TAKEN);
     let request = record.request.unwrap();
     assert_eq!(request.first_accepted_at, Some(at("18:40")));
     assert!(request.problem.is_some() && record.last_error.is_some());
@@ -194,7 +198,7 @@ fn another_acceptance_proves_nothing_better_than_the_one_whose_action_failed() {
 fn busy_is_no_refusal_and_is_asked_again_after_a_while() {
     let mut record = asked(pool().saved(pool_of(3)), STOP);
     for retry_at in ["19:01", "19:02", "19:04"] {
-        record = noted(&record, Cut::No, &busy()).0;
+        record = noted(&record, Purpose::Transition, &busy()).0;
         assert_eq!(*ask(&record), failed(retry_at));
         assert!(record.in_flight().is_some());
         assert_eq!(record.saved, Some(pool_of(3)));
@@ -207,18 +211,18 @@ fn busy_is_no_refusal_and_is_asked_again_after_a_while() {
         );
     }
     let case = droplet().asked(STOP, "19:00", Ask::Open).unknown();
-    let (record, _) = noted(&case.record, Cut::No, &busy());
+    let (record, _) = noted(&case.record, Purpose::Transition, &busy());
     assert!(record.request.unwrap().unknown);
 }
 
 #[test]
 fn a_rate_limit_is_waited_for_as_long_as_the_provider_says() {
     let record = asked(droplet(), STOP);
-    let (limited_long, _) = noted(&record, Cut::No, &limited(Some(600)));
+    let (limited_long, _) = noted(&record, Purpose::Transition, &limited(Some(600)));
     assert_eq!(*ask(&limited_long), failed("19:10:10"));
-    let (limited_short, _) = noted(&record, Cut::No, &limited(Some(5)));
+    let (limited_short, _) = noted(&record, Purpose::Transition, &limited(Some(5)));
     assert_eq!(*ask(&limited_short), failed("19:01"));
-    let (unsaid, _) = noted(&record, Cut::No, &limited(None));
+    let (unsaid, _) = noted(&record, Purpose::Transition, &limited(None));
     assert_eq!(*ask(&unsaid), failed("19:01"));
 }
 
@@ -226,7 +230,10 @@ fn a_rate_limit_is_waited_for_as_long_as_the_provider_says() {
 fn of_no_answer_nothing_is_noted() {
     let record = asked(pool().saved(pool_of(3)), STOP);
     let unknown = Err(ChangeError::Unknown(ProviderError::Unavailable(refusal())));
-    assert_eq!(noted(&record, Cut::No, &unknown), (record, None));
+    assert_eq!(
+        noted(&record, Purpose::Transition, &unknown),
+        (record, None)
+    );
 }
 
 fn cut() -> Record {
@@ -238,7 +245,7 @@ fn cut() -> Record {
 
 #[test]
 fn an_accepted_cut_leaves_the_shutdowns_acceptance() {
-    let (record, ended) = noted(&cut(), Cut::Yes, &TAKEN);
+    let (record, ended) = noted(&cut(), Purpose::ForcedPowerOff, &TAKEN);
     let request = record.request.unwrap();
     assert_eq!(
         (request.forced, request.ask),
@@ -250,7 +257,7 @@ fn an_accepted_cut_leaves_the_shutdowns_acceptance() {
 #[test]
 fn a_cut_that_was_not_taken_is_intended_anew() {
     for answer in [busy(), limited(None)] {
-        let (record, ended) = noted(&cut(), Cut::Yes, &answer);
+        let (record, ended) = noted(&cut(), Purpose::ForcedPowerOff, &answer);
         let request = record.request.unwrap();
         assert_eq!(
             (request.forced, request.ask),
@@ -263,7 +270,7 @@ fn a_cut_that_was_not_taken_is_intended_anew() {
 
 #[test]
 fn a_refused_cut_ends_the_stop_whose_shutdown_may_still_act() {
-    let (record, ended) = noted(&cut(), Cut::Yes, &refused());
+    let (record, ended) = noted(&cut(), Purpose::ForcedPowerOff, &refused());
     assert!(matches!(record.phase, Phase::Refused { .. }));
     assert_eq!(ended.unwrap().ending, Ending::Refused);
     let request = record.request.unwrap();

@@ -8,7 +8,7 @@ use environment::in_words;
 use jiff::Timestamp;
 use provider::{Accepted, ChangeError};
 
-use crate::{backoff, event::Answer, failure, transition::forcing::Cut};
+use crate::{backoff, event::Answer, failure, transition::forcing::Purpose};
 
 /// What the answer means for the one who asked.
 #[derive(Debug)]
@@ -46,11 +46,11 @@ fn is_known(asked: &Record, reason: &str) -> bool {
 /// Notes an answer in a record, and says what that ends.
 pub(crate) fn apply(
     record: &mut Record,
-    cut: Cut,
+    purpose: Purpose,
     answer: &Result<Accepted, ChangeError>,
     now: Timestamp,
 ) -> Option<HistoryEntry> {
-    match (cut, answer) {
+    match (purpose, answer) {
         (_, Err(ChangeError::Refused(refusal))) => {
             let starting = record
                 .in_flight()
@@ -62,11 +62,11 @@ pub(crate) fn apply(
                 note_refusal(record, refusal.to_string(), now)
             }
         }
-        (Cut::Yes, answer) => {
+        (Purpose::ForcedPowerOff, answer) => {
             note_cut(record, answer);
             None
         }
-        (Cut::No, answer) => {
+        (Purpose::Transition, answer) => {
             note_answer(record, answer, now);
             None
         }

@@ -18,7 +18,7 @@ use crate::{
         answer::note_accepted,
         forcing::may_be_forced,
         log::{last_power_action, log_since, opposes, our_action},
-        step::{Seen, Setting, Write, manner, observation, shows_the_same},
+        step::{Observation, PlanContext, Write, manner},
         target,
     },
 };
@@ -56,8 +56,8 @@ pub(crate) fn needs_log(record: &Record, resource: &Resource, now: Timestamp) ->
 }
 
 /// The first that fits, for a record that is in flight or stuck.
-pub(crate) fn follow(record: &Record, seen: Seen<'_>, setting: Setting<'_>) -> Follow {
-    let now = setting.now;
+pub(crate) fn follow(record: &Record, seen: Observation<'_>, context: PlanContext<'_>) -> Follow {
+    let now = context.now;
     let transition = match &record.phase {
         Phase::InFlight { transition } | Phase::Stuck { transition, .. } => transition,
         Phase::Settled { .. } | Phase::Refused { .. } | Phase::Gone { .. } => return Follow::Wait,
@@ -70,7 +70,7 @@ pub(crate) fn follow(record: &Record, seen: Seen<'_>, setting: Setting<'_>) -> F
         record,
         transition,
         seen,
-        setting,
+        context,
     };
     let resource = seen.resource;
     let target = record.request.as_ref().and_then(|r| r.target.as_ref());
@@ -102,15 +102,15 @@ pub(crate) fn follow(record: &Record, seen: Seen<'_>, setting: Setting<'_>) -> F
 }
 
 /// A 404 of the Status operation: the first is noted, a second in a later tick means *gone*.
-pub(crate) fn missing(record: &Record, setting: Setting<'_>) -> Follow {
-    let now = setting.now;
+pub(crate) fn missing(record: &Record, context: PlanContext<'_>) -> Follow {
+    let now = context.now;
     if record.permit_is_open(now) || matches!(record.phase, Phase::Gone { .. }) {
         return Follow::Wait;
     }
     let mut next = record.clone();
     let Some(since) = record.missing_since else {
         next.missing_since = Some(now);
-        return write(next, None, Vec::new(), setting);
+        return write(next, None, Vec::new(), context);
     };
     if now.duration_since(since) < MISSING_FOR {
         return Follow::Wait;
@@ -135,20 +135,20 @@ pub(crate) fn missing(record: &Record, setting: Setting<'_>) -> Follow {
     next.drop_request();
     next.opted_in = false;
     let saved = next.saved.clone();
-    write(next, ended, vec![Event::Gone { saved }], setting)
+    write(next, ended, vec![Event::Gone { saved }], context)
 }
 
 struct Follower<'a> {
     record: &'a Record,
     transition: &'a Transition,
-    seen: Seen<'a>,
-    setting: Setting<'a>,
+    seen: Observation<'a>,
+    context: PlanContext<'a>,
 }
 
 impl Follower<'_> {
     /// Neither at the end nor busy.
     fn idle_elsewhere(&self) -> Follow {
-        let now = self.setting.now;
+        let now = self.context.now;
         let direction = self.transition.direction;
         let request = self.record.request.as_ref();
         let since = log_since(self.record);
@@ -164,9 +164,9 @@ impl Follower<'_> {
             return follow;
         }
         let subject = Subject::seen(self.record, self.seen.resource);
-        let verdict = judge(self.record, subject, self.setting.rules, now);
-        let manner = manner(&verdict, self.setting.rules);
-        let mode = mode(self.record, &manner, self.setting.rules.configuration);
+        let verdict = judge(self.record, subject, self.context.rules, now);
+        let manner = manner(&verdict, self.context.rules);
+        let mode = mode(self.record, &manner, self.context.rules.configuration);
         // Nothing is asked for any more: what cannot act any more is left where it stands.
         let wanted = verdict.opted_in && verdict.wish != Wish::Any && mode == Mode::Act;
         if !wanted {
@@ -208,7 +208,7 @@ impl Follower<'_> {
 
     /// A request whose answer was lost, or whose action failed.
     fn by_the_log(&self, request: &domain::record::Request) -> Option<Follow> {
-        let now = self.setting.now;
+        let now = self.context.now;
         match &request.ask {
             Ask::Accepted {
                 action: Some(ours), ..
@@ -232,7 +232,7 @@ impl Follower<'_> {
     /// The accepted request's action ended in an error: it is asked for again after a while. From
     /// the deadline on a stop is stuck, and a start needs a person.
     fn errored(&self, first_accepted_at: Option<Timestamp>) -> Follow {
-        let now = self.setting.now;
+        let now = self.context.now;
         let direction = self.transition.direction;
         let mut record = self.with_observation();
         record.attempts += 1;
@@ -267,7 +267,7 @@ impl Follower<'_> {
     }
 
     fn settle(&self) -> Follow {
-        let now = self.setting.now;
+        let now = self.context.now;
         let direction = self.transition.direction;
         let ended = self.ended(Ending::Seen);
         let saved = self.record.saved.as_ref();
@@ -325,7 +325,7 @@ impl Follower<'_> {
         record.last = self.ended(Ending::Stuck).last(self.record);
         record.phase = Phase::Stuck {
             transition: self.transition.clone(),
-            since: self.setting.now,
+            since: self.context.now,
             reason: reason.clone(),
         };
         let stuck = Event::Stuck {
@@ -343,7 +343,7 @@ impl Follower<'_> {
     fn ended(&self, ending: Ending) -> HistoryEntry {
         HistoryEntry {
             seen: self.seen.resource.size.to_save(),
-            ..HistoryEntry::of(self.record, self.transition, ending, self.setting.now)
+            ..HistoryEntry::of(self.record, self.transition, ending, self.context.now)
         }
     }
 
@@ -371,20 +371,13 @@ impl Follower<'_> {
 
     fn with_observation(&self) -> Record {
         let mut record = self.record.clone();
-        let seen = observation(&record, self.seen);
-        let same = record
-            .observed
-            .as_ref()
-            .is_some_and(|observed| shows_the_same(observed, &seen));
-        if !same {
-            record.observed = Some(seen);
-        }
+        record.observe(self.seen.recorded(&record));
         record.missing_since = None;
         record
     }
 
     fn write(&self, record: Record, history: Option<HistoryEntry>, events: Vec<Event>) -> Follow {
-        write(record, history, events, self.setting)
+        write(record, history, events, self.context)
     }
 }
 
@@ -392,9 +385,9 @@ fn write(
     mut record: Record,
     history: Option<HistoryEntry>,
     events: Vec<Event>,
-    setting: Setting<'_>,
+    context: PlanContext<'_>,
 ) -> Follow {
-    record.due_at = due_at(&record, setting.rules, setting.now);
+    record.due_at = due_at(&record, context.rules, context.now);
     Follow::Write(Box::new(Write {
         record,
         history,

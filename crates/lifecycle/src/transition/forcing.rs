@@ -8,13 +8,13 @@ use jiff::Timestamp;
 
 use crate::transition::log::opposes;
 
-/// Whether a request is the hard cut after an unanswered shutdown.
+/// What a request is sent for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cut {
-    /// It is.
-    Yes,
-    /// It is a transition's own request.
-    No,
+pub(crate) enum Purpose {
+    /// It is a transition's own.
+    Transition,
+    /// The guest did not react to a shutdown.
+    ForcedPowerOff,
 }
 
 /// Whether the hard cut may follow: the shutdown was accepted and the grace has passed, the

@@ -9,4 +9,4 @@ pub(crate) mod plan;
 pub(crate) mod step;
 pub(crate) mod target;
 
-pub(crate) use forcing::Cut;
+pub(crate) use forcing::Purpose;

@@ -22,9 +22,9 @@ use crate::{
     event::Event,
     transition::{
         answer::note_accepted,
-        forcing::{Cut, may_be_forced},
+        forcing::{Purpose, may_be_forced},
         log::{last_power_action, log_since, opposes, our_action},
-        step::{Seen, Send, Setting, Step, Write, manner},
+        step::{Observation, PlanContext, Send, Step, Write, manner},
         target,
     },
 };
@@ -36,22 +36,22 @@ const RETAINED: &str = "was running before its begin edge, left running";
 pub(crate) fn plan(
     direction: Direction,
     record: &Record,
-    seen: Seen<'_>,
-    setting: Setting<'_>,
+    seen: Observation<'_>,
+    context: PlanContext<'_>,
 ) -> Step {
-    let too_old = setting.now.duration_since(seen.requested_at) > LOOK_AGE;
-    if too_old || record.permit_is_open(setting.now) {
+    let too_old = context.now.duration_since(seen.requested_at) > LOOK_AGE;
+    if too_old || record.permit_is_open(context.now) {
         // Still due at the next tick.
         return Step::Leave;
     }
     let subject = Subject::seen(record, seen.resource);
-    let verdict = judge(record, subject, setting.rules, setting.now);
+    let verdict = judge(record, subject, context.rules, context.now);
     let planner = Planner {
         direction,
         record,
         seen,
-        setting,
-        manner: manner(&verdict, setting.rules),
+        context,
+        manner: manner(&verdict, context.rules),
     };
     match verdict.decision {
         Decision::Act(due) if due.direction == direction => planner.act(&due),
@@ -60,7 +60,7 @@ pub(crate) fn plan(
         Decision::Leave(LeaveReason::Handled)
             if direction == Direction::Stop
                 && verdict.wish == Wish::Stopped
-                && may_be_forced(record, seen.resource, seen.log, setting.now) =>
+                && may_be_forced(record, seen.resource, seen.log, context.now) =>
         {
             planner.force()
         }
@@ -71,8 +71,8 @@ pub(crate) fn plan(
 struct Planner<'a> {
     direction: Direction,
     record: &'a Record,
-    seen: Seen<'a>,
-    setting: Setting<'a>,
+    seen: Observation<'a>,
+    context: PlanContext<'a>,
     manner: Manner,
 }
 
@@ -100,7 +100,7 @@ impl Planner<'_> {
         }
         let at_end = self.at_end();
         // A watch-out that a person overtook has left its instant behind.
-        let watched_until = self.record.not_before.filter(|&at| at > self.setting.now);
+        let watched_until = self.record.not_before.filter(|&at| at > self.context.now);
         let quiet_at = self.opposite_quiet_at().max(watched_until);
         match (at_end, quiet_at) {
             (true, None) => self.acknowledge(due, self.direction.end(), self.already_there()),
@@ -139,7 +139,7 @@ impl Planner<'_> {
         };
         match (self.at_end(), quiet_at) {
             (true, quiet_at) => {
-                self.watch_out(due, quiet_at.unwrap_or(self.setting.now), Some(ended))
+                self.watch_out(due, quiet_at.unwrap_or(self.context.now), Some(ended))
             }
             (false, quiet_at) => self.claim(due, quiet_at, Some(ended)),
         }
@@ -178,7 +178,7 @@ impl Planner<'_> {
         }
         if let Some(ours) = open.and_then(|request| our_action(self.seen.log, request)) {
             let mut record = self.record.clone();
-            note_accepted(&mut record, Some(ours.id), self.setting.now);
+            note_accepted(&mut record, Some(ours.id), self.context.now);
             return self.write(record, None, Vec::new());
         }
         if self.mode() == Mode::Observe {
@@ -276,7 +276,7 @@ impl Planner<'_> {
         record.not_before = Some(until);
         let direction = self.direction;
         let watching = Event::Watching { direction, until };
-        let events = (until > self.setting.now).then_some(watching);
+        let events = (until > self.context.now).then_some(watching);
         self.write(record, ended, events.into_iter().collect())
     }
 
@@ -339,7 +339,7 @@ impl Planner<'_> {
         let mut record = self.record.clone();
         if let Some(request) = &mut record.request {
             request.forced = Forced::Intended;
-            request.asked_at = self.setting.now;
+            request.asked_at = self.context.now;
         }
         record.permit = Some(self.permit());
         Step::Send(Box::new(Send {
@@ -347,7 +347,7 @@ impl Planner<'_> {
             history: None,
             events: Vec::new(),
             change: Change::PowerOff(self.record.reference.id.clone()),
-            cut: Cut::Yes,
+            purpose: Purpose::ForcedPowerOff,
         }))
     }
 
@@ -393,7 +393,7 @@ impl Planner<'_> {
     }
 
     fn mode(&self) -> Mode {
-        mode(self.record, &self.manner, self.setting.rules.configuration)
+        mode(self.record, &self.manner, self.context.rules.configuration)
     }
 
     fn at_end(&self) -> bool {
@@ -431,14 +431,14 @@ impl Planner<'_> {
             .as_ref()
             .filter(|request| request.direction != self.direction && request.may_act())
             .map(|request| request.quiet_at(self.record.kind()))
-            .filter(|&quiet_at| quiet_at > self.setting.now)
+            .filter(|&quiet_at| quiet_at > self.context.now)
     }
 
     /// How a transition of the record ends now.
     fn ended(&self, transition: &Transition, ending: Ending) -> HistoryEntry {
         HistoryEntry {
             seen: self.seen.resource.size.to_save(),
-            ..HistoryEntry::of(self.record, transition, ending, self.setting.now)
+            ..HistoryEntry::of(self.record, transition, ending, self.context.now)
         }
     }
 
@@ -449,14 +449,14 @@ impl Planner<'_> {
             direction: self.direction,
             schedule: due.handled.schedule.clone(),
             seen: self.seen.resource.size.to_save(),
-            ..HistoryEntry::unasked(record, due.cause.clone(), ending, self.setting.now)
+            ..HistoryEntry::unasked(record, due.cause.clone(), ending, self.context.now)
         }
     }
 
     fn transition(&self, due: &Due) -> Transition {
         Transition {
             direction: self.direction,
-            claimed_at: self.setting.now,
+            claimed_at: self.context.now,
             cause: due.cause.clone(),
             schedule: due.handled.schedule.clone(),
         }
@@ -479,7 +479,7 @@ impl Planner<'_> {
         };
         Request {
             direction: self.direction,
-            asked_at: self.setting.now,
+            asked_at: self.context.now,
             looked_at: self.seen.requested_at,
             ask: Ask::Open,
             unknown: false,
@@ -493,8 +493,8 @@ impl Planner<'_> {
 
     fn permit(&self) -> Permit {
         Permit {
-            until: self.setting.now + PERMIT,
-            writer: self.setting.writer.clone(),
+            until: self.context.now + PERMIT,
+            writer: self.context.writer.clone(),
         }
     }
 
@@ -620,7 +620,7 @@ impl Planner<'_> {
     /// The saved state as the start that will not put it back. The stop now claimed writes an
     /// entry of its own.
     fn not_put_back(&self) -> HistoryEntry {
-        let (cause, now) = (Cause::Schedule, self.setting.now);
+        let (cause, now) = (Cause::Schedule, self.context.now);
         HistoryEntry {
             seen: self.seen.resource.size.to_save(),
             ..HistoryEntry::unasked(self.record, cause, Ending::Kept, now)
@@ -628,7 +628,7 @@ impl Planner<'_> {
     }
 
     fn dated(&self, mut record: Record) -> Record {
-        record.due_at = due_at(&record, self.setting.rules, self.setting.now);
+        record.due_at = due_at(&record, self.context.rules, self.context.now);
         record
     }
 
@@ -657,7 +657,7 @@ impl Planner<'_> {
             history,
             events,
             change,
-            cut: Cut::No,
+            purpose: Purpose::Transition,
         }))
     }
 }

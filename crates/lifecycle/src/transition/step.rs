@@ -5,19 +5,19 @@ use domain::{
     decision::{Rules, Verdict},
     history::HistoryEntry,
     record::{Observed, Record, Writer},
-    resource::{LoggedAction, Resource, SavedState},
+    resource::{LoggedAction, Look, Resource, SavedState},
 };
 use jiff::Timestamp;
 use provider::Change;
 
 use crate::{
     event::Event,
-    transition::{forcing::Cut, target},
+    transition::{forcing::Purpose, target},
 };
 
 /// What is known of a resource when a step is planned.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Seen<'a> {
+pub(crate) struct Observation<'a> {
     /// As the look showed it.
     pub resource: &'a Resource,
     /// When that look was requested.
@@ -30,13 +30,35 @@ pub(crate) struct Seen<'a> {
 
 /// Who plans, under what, and when.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Setting<'a> {
+pub(crate) struct PlanContext<'a> {
     /// The configuration and the overrides.
     pub rules: Rules<'a>,
     /// This invocation.
     pub writer: &'a Writer,
     /// The instant.
     pub now: Timestamp,
+}
+
+impl<'a> Observation<'a> {
+    /// What a look shows, without a log.
+    pub(crate) fn of(look: &'a Look) -> Self {
+        Self {
+            resource: &look.resource,
+            requested_at: look.requested_at,
+            log: &[],
+            target: None,
+        }
+    }
+
+    /// What it shows, as a record keeps it.
+    pub(crate) fn recorded(self, record: &Record) -> Observed {
+        Observed {
+            power: target::standing(self.resource, record).unwrap_or(self.resource.power),
+            size: self.resource.size.to_save(),
+            busy: self.resource.busy.clone(),
+            at: self.requested_at,
+        }
+    }
 }
 
 /// The next step for one record.
@@ -75,7 +97,7 @@ pub(crate) struct Send {
     /// The request.
     pub change: Change,
     /// Whether it is the hard cut after a shutdown.
-    pub cut: Cut,
+    pub purpose: Purpose,
 }
 
 /// How the schedule that a record follows is to be followed.
@@ -85,25 +107,4 @@ pub(crate) fn manner(verdict: &Verdict, rules: Rules<'_>) -> Manner {
         .rule(rules.configuration)
         .map(|rule| rule.manner.clone())
         .unwrap_or_default()
-}
-
-/// What a look shows, as a record keeps it.
-pub(crate) fn observation(record: &Record, seen: Seen<'_>) -> Observed {
-    Observed {
-        power: target::standing(seen.resource, record).unwrap_or(seen.resource.power),
-        size: seen.resource.size.to_save(),
-        busy: seen.resource.busy.clone(),
-        at: seen.requested_at,
-    }
-}
-
-/// Whether two observations show the same, whenever they were made.
-pub(crate) fn shows_the_same(left: &Observed, right: &Observed) -> bool {
-    let Observed {
-        power,
-        size,
-        busy,
-        at: _,
-    } = left;
-    *power == right.power && *size == right.size && *busy == right.busy
 }
