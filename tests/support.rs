@@ -201,7 +201,7 @@ pub(crate) struct World {
     news: mpsc::UnboundedReceiver<News>,
     heard: Vec<Outcome>,
     digests: Vec<Digest>,
-    /// Of the events that others would be told.
+    /// Of the events that others would be published.
     schemas: BTreeMap<String, Validator>,
 }
 

@@ -369,7 +369,7 @@ fn a_bus_that_does_not_answer_is_waited_for_only_so_long() {
         let requests = waits.iter().filter(|wait| **wait == patience);
         assert_eq!(requests.count(), 2, "{waits:?}");
     });
-    let lost = logged.matches("Could not tell of an event, Transition Finished");
+    let lost = logged.matches("Could not publish an event, Transition Finished");
     assert_eq!(lost.count(), 31, "{logged}");
 }
 

@@ -99,7 +99,7 @@ pub async fn carry_out(
 /// Who gives commands, for history.
 #[must_use]
 pub fn author() -> String {
-    std::env::var("USER").unwrap_or_else(|_| "somebody at a terminal".to_owned())
+    std::env::var("USER").unwrap_or_else(|_| "an unknown user".to_owned())
 }
 
 fn view(format: Format) -> View {

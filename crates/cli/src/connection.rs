@@ -51,7 +51,7 @@ pub struct Connection {
     /// The AWS region of the stack.
     #[arg(long, value_name = "NAME")]
     region: Option<String>,
-    /// The clouds are a cloud-simulator at this address, whose clock tells the time.
+    /// The clouds are a cloud-simulator at this address, whose clock gives the time.
     #[cfg(feature = "local")]
     #[arg(
         long,
@@ -295,7 +295,7 @@ impl Session {
         &self.clock
     }
 
-    /// Whether a simulator's clock tells the time.
+    /// Whether a simulator's clock gives the time.
     #[must_use]
     pub fn is_simulated(&self) -> bool {
         match &self.place {
@@ -329,7 +329,7 @@ impl Session {
         }
     }
 
-    /// The present instant, told anew: by the store's clock, or the simulator's.
+    /// The present instant, asked anew: by the store's clock, or the simulator's.
     pub async fn tell_time(&self) -> anyhow::Result<Timestamp> {
         #[cfg(feature = "local")]
         if let Place::Here(opened) = &self.place
@@ -366,7 +366,7 @@ pub(crate) fn readable<T>(found: Found<T>) -> T {
 }
 
 /// All records, those of accounts that are configured no more included. What a newer program
-/// wrote is left out, and told.
+/// wrote is left out, and reported.
 pub async fn all_records(store: &Store) -> anyhow::Result<Vec<Record>> {
     let mut records = Vec::new();
     for account in store.accounts().await.context("cannot read the store")? {

@@ -1,4 +1,4 @@
-//! How a command ends, for whoever called it.
+//! How a command ends, for its caller.
 
 use std::process::ExitCode;
 

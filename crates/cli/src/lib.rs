@@ -1,4 +1,4 @@
-//! The `offhours` command: what a person checks, previews and does by hand.
+//! The `offhours` command: what a person checks, previews and does.
 
 pub mod apply;
 pub mod ask;
@@ -101,8 +101,8 @@ impl Arguments {
     }
 }
 
-/// The command, with each usage line as its help has it: those of errors would name as required what
-/// the environment gives.
+/// The command, with each usage line as its help has it: those of errors would name as required
+/// what the environment gives.
 fn with_own_usage(mut command: clap::Command) -> clap::Command {
     fn fix(command: &mut clap::Command) {
         for part in command.get_subcommands_mut() {
@@ -117,7 +117,7 @@ fn with_own_usage(mut command: clap::Command) -> clap::Command {
     command
 }
 
-/// Runs one command; what fails is told on standard error.
+/// Runs one command; what fails is reported on standard error.
 #[must_use]
 pub fn run(arguments: &Arguments) -> Exit {
     let clock = Clock::machine();

@@ -158,7 +158,7 @@ impl Spinners {
         Self::with(accounts, "{spinner:.cyan} {prefix}: {pos} resources")
     }
 
-    /// Turn while somebody else takes the inventory.
+    /// Turn while another invocation takes the inventory.
     pub(crate) fn waiting(accounts: &[AccountName]) -> Self {
         Self::with(accounts, "{spinner:.cyan} {prefix}: taking the inventory")
     }

@@ -30,7 +30,7 @@ pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     Ok(print(&text)?)
 }
 
-/// Writes a remark to standard error, where failing to be heard is no failure.
+/// Writes a remark to standard error, where a failure to write is ignored.
 pub fn remark(text: &str) {
     quietly(io::stderr().lock(), text).ok();
 }

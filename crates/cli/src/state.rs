@@ -38,7 +38,7 @@ pub(crate) struct State {
     pub(crate) phase: PhaseName,
     /// In a word or two: `running`, `stopping`, `stop stuck`.
     pub(crate) words: String,
-    /// When the phase began, as far as the record tells.
+    /// When the phase began, as far as the record shows.
     pub(crate) since: Option<Timestamp>,
 }
 

@@ -37,7 +37,7 @@ pub enum View {
     Terminal(Box<Bars>),
 }
 
-/// A bar per transition under way, and a line that tells the time.
+/// A bar per transition under way, and a line with the time.
 #[derive(Debug)]
 pub struct Bars {
     all: MultiProgress,

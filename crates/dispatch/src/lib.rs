@@ -22,11 +22,11 @@ use store::{AccountState, Found, Head, InForce, Reader, StoreError};
 /// The most references in one event.
 const BATCH: usize = 100;
 
-/// Requests that one hand-out costs: a look and a change. What a batch of databases is told of the
+/// Requests that one hand-out costs: a look and a change. What a batch of databases asks of the
 /// plans that there are is one more for all of them.
 const REQUESTS_EACH: u64 = 2;
 
-/// The rate is told by every inventory, and by whatever asks in between; older than this, it says
+/// The rate is noted by every inventory, and by whatever asks in between; older than this, it says
 /// nothing. The tick before an inventory, and one that is late, still pace by the last one.
 const RATE_AGE: SignedDuration =
     SignedDuration::from_secs(INVENTORY_INTERVAL.as_secs() + SKEW.as_secs() + 60);

@@ -359,7 +359,7 @@ pub struct Manner {
     #[serde(skip_serializing_if = "Clone::clone")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = true)))]
     pub force: bool,
-    /// Put the wish back at every inventory, whoever changed it. Excludes `retain_running`.
+    /// Put the wish back at every inventory, if anyone changed it. Excludes `retain_running`.
     #[serde(skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     pub enforce: bool,

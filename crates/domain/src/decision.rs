@@ -13,7 +13,7 @@ use crate::{
     schedule::{Schedule, Wish},
 };
 
-/// The shortest time that instants tell.
+/// The resolution of instants.
 const INSTANT_BEFORE: SignedDuration = SignedDuration::from_nanos(1);
 
 /// The configuration and the overrides under which decisions are taken.
@@ -86,7 +86,7 @@ pub enum Why {
     Edge,
     /// A newer configuration, or another schedule, wishes something else.
     Changed,
-    /// `enforce`: somebody changed what the handled edge wished.
+    /// `enforce`: a person changed what the handled edge wished.
     Drift,
 }
 
@@ -424,7 +424,7 @@ pub fn override_of<'a>(record: &Record, rules: Rules<'a>, now: Timestamp) -> Opt
         .find(|one| one.is_active(now))
 }
 
-/// The effective wish of one record over time: schedule, overrides and commands by hand.
+/// The effective wish of one record over time: schedule, overrides and commands.
 struct Wishes<'a> {
     schedule: Option<&'a Schedule>,
     resource_override: Option<&'a Override>,

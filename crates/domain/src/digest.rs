@@ -16,7 +16,7 @@ use crate::{
 /// From an edge to its digest at the latest: the longest transition, and five minutes.
 pub const DEADLINE: SignedDuration = SignedDuration::from_mins(35);
 
-/// How old an edge may be of which there was no digest yet: one that nobody saw to in time, for
+/// How old an edge may be of which there was no digest yet: one that was not handled in time, for
 /// the service is new or was down, gets none.
 pub const WINDOW: SignedDuration = SignedDuration::from_mins(40);
 

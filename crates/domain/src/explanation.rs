@@ -46,7 +46,7 @@ pub struct Explanation {
     pub held: bool,
     /// Whether `retain_running` leaves it running at the coming end edge.
     pub retained: bool,
-    /// Whether the wish is put back whoever changes it.
+    /// Whether the wish is put back if anyone changes it.
     pub enforced: bool,
     /// What comes next.
     pub next: Next,
@@ -178,7 +178,7 @@ pub enum DecisionExplanation {
     },
 }
 
-/// What comes next, as far as anybody can know.
+/// What comes next, as far as is known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Next {
@@ -188,7 +188,7 @@ pub struct Next {
     pub retry_at: Option<Timestamp>,
     /// Under way: when it is looked at next.
     pub look_at: Option<Timestamp>,
-    /// Somebody may be sending a request until then; nobody else acts meanwhile.
+    /// A request may be on its way until then; no other writer acts meanwhile.
     pub permit_until: Option<Timestamp>,
 }
 
@@ -332,7 +332,7 @@ fn levels(record: &Record, verdict: &Verdict, rules: Rules<'_>, at: Timestamp) -
     levels.into_iter().enumerate().map(standing).collect()
 }
 
-/// What forbids to touch the resource. `protect` and the opt-out are told even where they say
+/// What forbids touching the resource. `protect` and the opt-out are shown even where they say
 /// nothing, for they are what one looks for.
 fn bars(subject: Subject<'_>, rules: Rules<'_>) -> Vec<(Says, bool)> {
     let (mut bars, mut others) = (Vec::new(), Vec::new());
@@ -344,7 +344,7 @@ fn bars(subject: Subject<'_>, rules: Rules<'_>) -> Vec<(Says, bool)> {
             Bar::OptedOut { on_cluster: on } => on_cluster = Some(on),
             Bar::Unsupported(reason) => others.push((Says::Unsupported { reason }, true)),
             Bar::TwoAccounts(other) => others.push((Says::TwoAccounts { other }, true)),
-            // A matter of lists and tags, which are told by themselves.
+            // A matter of lists and tags, which have entries of their own.
             Bar::TwoSchedules { .. } => {}
         }
     }

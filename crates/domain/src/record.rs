@@ -62,7 +62,7 @@ pub fn deadline(kind: ResourceKind) -> SignedDuration {
 #[serde(transparent)]
 pub struct Revision(pub u64);
 
-/// One writer: one invocation of one function. Permits and notes are told apart by it.
+/// One writer: one invocation of one function. Permits and notes differ by it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Writer(pub String);
@@ -101,8 +101,8 @@ pub struct Record {
     pub schedule: Option<ScheduleName>,
     /// Whether the last inventory found it opted in. Acting judges its own fresh look instead.
     pub opted_in: bool,
-    /// Since when Offhours may act by its schedule: when it joined, moved to another, or was approved;
-    /// absent if it follows none. What was wanted before does not count as late.
+    /// Since when Offhours may act by its schedule: when it joined, moved to another, or was
+    /// approved; absent if it follows none. What was wanted before does not count as late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joined_at: Option<Timestamp>,
     /// Whether the last inventory found it orphaned: reported once, when that begins.
@@ -131,7 +131,7 @@ pub struct Record {
     /// The latest request of ours that has not been seen through.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Request>,
-    /// Whoever is about to send; nobody else may claim, ask, settle or mark gone meanwhile.
+    /// The writer that is about to send; no other may claim, ask, settle or mark gone meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permit: Option<Permit>,
     /// No settling on looks earlier than this: an opposite request may still act until then.
@@ -460,7 +460,7 @@ pub enum Rank {
     OverrideEnded,
     /// An override's beginning.
     OverrideSet,
-    /// A command by hand.
+    /// A person's command.
     ByHand,
 }
 
@@ -698,7 +698,7 @@ impl Record {
         self.reference.kind()
     }
 
-    /// Whether somebody holds leave to send at this instant.
+    /// Whether a writer holds a permit at this instant.
     #[must_use]
     pub fn permit_is_open(&self, now: Timestamp) -> bool {
         self.permit

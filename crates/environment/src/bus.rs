@@ -1,4 +1,4 @@
-//! Telling others, over an event bus. Who works never fails because nobody could be told.
+//! Events, published to a bus. Publishing is best effort: a failure never fails the caller.
 
 use jiff::Timestamp;
 use tokio::sync::mpsc;
@@ -59,7 +59,7 @@ pub trait Publish {
     ) -> impl Future<Output = Result<Vec<Refusal>, PublishError>>;
 }
 
-/// Publishes events as they come, until nobody can send any more. What cannot be published is
+/// Publishes events as they come, until the last sender is gone. What cannot be published is
 /// logged, and nothing else comes of it.
 pub async fn deliver(mut events: mpsc::UnboundedReceiver<BusEvent>, bus: &impl Publish) {
     let mut unanswered = 0;
@@ -91,7 +91,7 @@ pub async fn deliver(mut events: mpsc::UnboundedReceiver<BusEvent>, bus: &impl P
 
 fn lost(events: &[BusEvent], why: &str) {
     for event in events {
-        tracing::error!("Could not tell of an event, {}: {why}", event.detail_type);
+        tracing::error!("Could not publish an event, {}: {why}", event.detail_type);
     }
 }
 
@@ -137,14 +137,14 @@ mod eventbridge {
     /// Without an answer for so long, a request is repeated.
     const ATTEMPT: Duration = Duration::from_millis(1_500);
 
-    /// The word in place of a bus's name that says to tell nobody.
+    /// The word in place of a bus's name for none.
     const NOBODY: &str = "none";
 
-    /// A bus at Amazon EventBridge, or nobody.
+    /// A bus at Amazon EventBridge, or none.
     #[derive(Debug, Clone)]
     pub struct EventBus(Option<(Client, String)>);
 
-    /// The name of a bus, or nobody.
+    /// The name of a bus, or none.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct BusName(Option<String>);
 

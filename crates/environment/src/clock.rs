@@ -1,7 +1,7 @@
 //! The only place that reads the machine's clock, and a clock that stands still for the rest.
 //!
 //! A [`Clock`] is either the machine's or *stepped*. A stepped clock moves only when its driver
-//! moves it, and the driver does so only when everybody who takes part waits: while handlers
+//! moves it, and the driver does so only when all who take part wait: while handlers
 //! work, no time passes for them, so that a simulated day gives the same result on a slow machine
 //! as on a fast one, and no test waits for time to pass. The exception is a simulated cloud whose
 //! answers take their time: it moves the clock by as much as each takes.
@@ -50,8 +50,8 @@ impl Clock {
         }
     }
 
-    /// Waits until `duration` has passed by this clock, without taking part: for whoever gives
-    /// another's work that long and does not make the driver's clock move.
+    /// Waits until `duration` has passed by this clock, without taking part: for the task that
+    /// gives another's work that long and does not make the driver's clock move.
     pub async fn pass(&self, duration: Duration) {
         match &self.0 {
             Source::Machine => self.sleep(duration).await,
@@ -153,7 +153,7 @@ impl SteppedClock {
         }
     }
 
-    /// The earliest instant for which somebody sleeps.
+    /// The earliest instant that a sleeper waits for.
     #[must_use]
     pub fn next_wake(&self) -> Option<Timestamp> {
         self.lock().wakes.iter().min().copied()

@@ -194,7 +194,7 @@ impl LambdaFunctions {
     }
 }
 
-/// A function whose name this process was not told.
+/// A function whose name was not given to this process.
 #[cfg(feature = "aws")]
 fn unnamed(function: &str) -> InvokeError {
     InvokeError {

@@ -145,7 +145,7 @@ impl Metrics {
     /// Prints the line, if there is one.
     pub fn write(&self, stack: &str, at: Timestamp) {
         if let Some(line) = self.line(stack, at) {
-            // Without a stdout there is nobody to tell.
+            // Without a stdout there is nowhere to write.
             writeln!(io::stdout().lock(), "{line}").ok();
         }
     }

@@ -24,7 +24,7 @@ impl SettingError {
 /// The prefix of the tables' names.
 pub const TABLE_PREFIX: &str = "OFFHOURS_TABLE_PREFIX";
 
-/// The event bus that is told, or `none` to tell nobody.
+/// The event bus, or `none` to publish nothing.
 pub const EVENT_BUS: &str = "OFFHOURS_EVENT_BUS";
 
 /// The one host besides loopback to which a token may be sent over plain HTTP: a simulator in a

@@ -181,7 +181,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         saved: Option<SavedState>,
     },
-    /// The larger of two sizes that do not compare could not be told; the other is here.
+    /// The larger of two sizes that do not compare is unknown; the other is here.
     Replaced {
         /// The size that is no longer kept.
         saved: SavedState,

@@ -211,7 +211,8 @@ fn refusal(path: &Path, error: rusqlite::Error) -> anyhow::Error {
     anyhow::Error::new(error).context(advice)
 }
 
-/// What to do about an error of a store that is open, where the words of `SQLite` are among those of the error.
+/// What to do about an error of a store that is open, where the words of `SQLite` are among those
+/// of the error.
 #[must_use]
 pub fn advice(words: &str) -> Option<&'static str> {
     let advices = [
@@ -247,7 +248,7 @@ pub struct Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // One that stays is in nobody's way: it is the lock that counts.
+        // One that stays does no harm: it is the lock that counts.
         fs::remove_file(&self.path).ok();
     }
 }

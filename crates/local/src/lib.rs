@@ -107,7 +107,7 @@ impl Local {
         })
     }
 
-    /// The store, for whoever wants to see what became of it.
+    /// The store, to see what became of it.
     #[must_use]
     pub fn store(&self) -> &Store {
         self.service.store()
@@ -125,7 +125,7 @@ impl Local {
         self.clouds.simulator()
     }
 
-    /// The handlers, for whoever invokes them by hand.
+    /// The handlers, to invoke them directly.
     #[must_use]
     pub fn service(&self) -> &Arc<Service> {
         &self.service
@@ -143,7 +143,7 @@ impl Local {
         until: Option<Timestamp>,
         mut passed: impl FnMut(Timestamp),
     ) -> anyhow::Result<()> {
-        // On the machine's clock nobody waits for the next whole minute to see something.
+        // On the machine's clock, no one should wait for the next whole minute to see something.
         let mut tick = match &self.stepped {
             Some(_) => next_tick(self.now()),
             None => self.now(),
@@ -170,7 +170,7 @@ impl Local {
     /// Waits for what the handlers are at.
     pub async fn finish(&self) {
         match &self.stepped {
-            // Who sleeps on a clock that nobody moves any more would never end.
+            // A sleeper on a clock that is no longer moved would never wake.
             Some(stepped) => stepped.idle().await,
             None => self.service.finish().await,
         }

@@ -74,7 +74,7 @@ impl Opened {
         self.file.is_copy()
     }
 
-    /// Whether a simulator's clock tells the time.
+    /// Whether a simulator's clock gives the time.
     #[must_use]
     pub fn is_simulated(&self) -> bool {
         self.stepped.is_some()
@@ -103,7 +103,7 @@ impl Opened {
         ))
     }
 
-    /// What a simulator's clock shows now, where it tells the time.
+    /// What a simulator's clock shows now, where it gives the time.
     pub async fn simulated_now(&self) -> anyhow::Result<Option<Timestamp>> {
         let (Some(stepped), Some(now)) = (&self.stepped, self.clouds.clock().await?) else {
             return Ok(None);

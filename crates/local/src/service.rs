@@ -48,7 +48,7 @@ pub struct Service {
     tasks: Mutex<JoinSet<()>>,
 }
 
-/// What is told as it happens.
+/// What is reported as it happens.
 #[derive(Debug)]
 pub enum News {
     /// Something happened to a resource, or to an account.

@@ -64,7 +64,7 @@ fn public(provider: Provider) -> Base {
 
 impl Base {
     /// Reads an address. Plain HTTP to `host` is taken, too: a simulator's name in a network that
-    /// nobody else shares.
+    /// is not shared.
     pub fn trusting(text: &str, host: &str) -> Result<Self, EndpointError> {
         Self::checked(text, |base| {
             is_loopback(base) || base.host_str() == Some(host)

@@ -7,7 +7,7 @@ use reqwest::header::{DATE, HeaderMap};
 const WINDOW: SignedDuration = SignedDuration::from_hours(1);
 
 /// Of the requests that pacing holds back, every so many-th goes out all the same: only an answer
-/// can tell that the allowance has recovered.
+/// can show that the allowance has recovered.
 const PROBE: u32 = 4;
 
 /// What a provider's headers said last of the requests that are left.
@@ -15,7 +15,7 @@ const PROBE: u32 = 4;
 pub struct RateLimit {
     /// Requests allowed in the window.
     pub limit: u64,
-    /// Requests left in it, for everybody who uses the token.
+    /// Requests left in it, for all users of the token.
     pub remaining: u64,
     /// `DigitalOcean`: when the oldest counted request is forgotten (DODESC). Hetzner: when all
     /// is recovered (HZSPEC).
@@ -40,10 +40,10 @@ pub(crate) fn date(headers: &HeaderMap) -> Option<Timestamp> {
     DateTimeParser::new().parse_timestamp(date).ok()
 }
 
-/// Keeps a client's own requests to at most as many as are left for everybody else.
+/// Keeps a client's own requests to at most as many as are left for all others.
 ///
 /// A window begins with the first answer. Within it a request may leave while fewer have left
-/// than the latest answer showed remaining: with nobody else about that is half of what the
+/// than the latest answer showed remaining: with no other user that is half of what the
 /// window began with, and it is less as soon as others use the token. A new window begins when an
 /// answer shows no less than the current one began with, or is dated an hour after it.
 #[derive(Debug, Default)]

@@ -80,7 +80,7 @@ pub(crate) struct Page<T> {
     pub(crate) items: Vec<T>,
     /// The number of the page after it; none on the last one.
     pub(crate) next: Option<u32>,
-    /// The number of the last page, where it is told.
+    /// The number of the last page, where it is given.
     pub(crate) last: Option<u32>,
 }
 
@@ -138,7 +138,7 @@ pub(crate) async fn all<T>(
     let mut whole = Read::nothing();
     let (mut next, mut last) = (Some(1), None);
     while let Some(from) = next {
-        // What has come to be since the last page was told is read one page after the other.
+        // What has come to be since the last page was given is read one page after the other.
         let to = last.filter(|&last| last > from).unwrap_or(from);
         let pages = (from..=to).map(|number| in_time(reading, page(number)));
         let mut pages = stream::iter(pages).buffered(AT_ONCE);
@@ -223,7 +223,7 @@ mod tests {
 
     use super::*;
 
-    /// A list of which each page is told apart by its number, at a cloud whose clock moves by a
+    /// A list whose pages differ by their number, at a cloud whose clock moves by a
     /// second with each answer.
     #[derive(Default)]
     struct Cloud {

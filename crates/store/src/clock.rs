@@ -1,4 +1,4 @@
-//! The store's clock: the one clock that everybody who writes to the store can agree on.
+//! The store's clock: the one clock that all writers can agree on.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

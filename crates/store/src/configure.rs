@@ -22,7 +22,7 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     /// Somebody else applied one meanwhile: compare again.
-    #[error("somebody else applied another configuration meanwhile")]
+    #[error("another configuration was applied meanwhile")]
     Overtaken,
     /// The store failed. The old configuration holds, unless only the last answer was lost:
     /// compare again.

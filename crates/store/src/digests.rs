@@ -1,4 +1,4 @@
-//! Which edge of each schedule was told of last: so that each is told of once, however many ticks
+//! Which edge of each schedule was reported last: so that each is reported once, however many ticks
 //! count it.
 
 use std::{
@@ -28,7 +28,7 @@ pub(crate) struct Known {
 }
 
 impl Reader {
-    /// Which edge of each schedule was told of last.
+    /// Which edge of each schedule was reported last.
     pub async fn digested(&self) -> Result<Found<BTreeMap<ScheduleName, Digested>>, StoreError> {
         self.by_name(item::DIGEST, |one: &Digested| one.schedule.clone())
             .await
@@ -36,8 +36,8 @@ impl Reader {
 }
 
 impl Store {
-    /// Claims the telling of an edge: true for the one who may tell of it. Whoever comes second is
-    /// refused, and so is whoever comes with an earlier edge.
+    /// Claims the report of an edge: true for the one that may report it. The second to come is
+    /// refused, and so is one with an earlier edge.
     ///
     /// When an earlier answer to this very write was lost, the claim is ours by its `by`.
     pub async fn claim_digest(&self, claim: &Digested) -> Result<bool, StoreError> {

@@ -30,11 +30,11 @@ pub const HEAD: &str = "head";
 /// The partition of the accounts' states.
 pub const STATE: &str = "state";
 
-/// The partition of which edge of each schedule was told of last. It is in the table `accounts`:
+/// The partition of which edge of each schedule was reported last. It is in the table `accounts`:
 /// no function writes the table of the schedules.
 pub const DIGEST: &str = "digest";
 
-/// The partition of what was applied when, and by whom.
+/// The partition of what was applied when, and who applied it.
 pub const LOG: &str = "log";
 
 /// For how many days a history item is kept.
@@ -241,14 +241,14 @@ pub fn account_state_key(account: &AccountName) -> Item {
     named(STATE, account.as_str())
 }
 
-/// Which edge of a schedule was told of last.
+/// Which edge of a schedule was reported last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Digested {
     /// Which schedule.
     pub schedule: ScheduleName,
     /// When its wish changed.
     pub edge: Timestamp,
-    /// Who told of it: one invocation, at one instant.
+    /// Who reported it: one invocation, at one instant.
     pub by: String,
 }
 
@@ -262,7 +262,7 @@ impl Stored for Digested {
     }
 }
 
-/// The key of what was told of a schedule.
+/// The key of what was reported of a schedule.
 #[must_use]
 pub fn digest_key(schedule: &ScheduleName) -> Item {
     named(DIGEST, schedule.as_str())

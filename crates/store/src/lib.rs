@@ -1,8 +1,9 @@
 //! What Offhours remembers, in DynamoDB; every write names the revision it replaces.
 //!
-//! Four tables: `schedules` (the head, the overrides, and each generation's schedules),
-//! `accounts` (each generation's accounts, what was learnt of them, and which edges were told of),
-//! `resources` (one record each) and `history`. [`Reader`] cannot write: the function that runs most often gets only that.
+//! Four tables: `schedules` (the head, the overrides, and each generation's schedules), `accounts`
+//! (each generation's accounts, what was learnt of them, and which edges were reported),
+//! `resources` (one record each) and `history`. [`Reader`] cannot write: the function that runs
+//! most often gets only that.
 
 mod clock;
 mod condition;
@@ -38,7 +39,7 @@ pub use records::{Found, Unreadable};
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Another writer was there first, or is there at this moment: read again and decide again.
-    #[error("the record was changed by somebody else meanwhile")]
+    #[error("another writer changed the record meanwhile")]
     Stale {
         /// What stands there now; none if there is nothing, or nothing that can be read. While
         /// another writer's transaction is under way, it may still be what was to be replaced.
@@ -110,7 +111,7 @@ where
 pub struct Tables {
     /// The head, the overrides, schedules by generation.
     pub schedules: String,
-    /// Accounts by generation, their states, and which edge of each schedule was told of.
+    /// Accounts by generation, their states, and which edge of each schedule was reported.
     pub accounts: String,
     /// Records.
     pub resources: String,

@@ -13,7 +13,7 @@ use crate::{Store, StoreError, item::Stored as _, write::Expected};
 #[derive(Debug, thiserror::Error)]
 pub enum OverrideError {
     /// Somebody else set or cleared that of the same target meanwhile: look again.
-    #[error("somebody else changed the override of {0} meanwhile")]
+    #[error("the override of {0} was changed meanwhile")]
     Overtaken(Target),
     /// The store failed. What held still holds, unless only the last answer was lost: look again.
     #[error("failed to write the override")]

@@ -217,7 +217,7 @@ fn of_renamed<'o>(
     all.filter_map(|one| Some((one, renamed(one)?))).collect()
 }
 
-/// One that somebody changed meanwhile is as that person wants it.
+/// One that a person changed meanwhile is as they want it.
 fn written(result: Result<(), OverrideError>) -> Result<(), StoreError> {
     match result {
         Ok(()) | Err(OverrideError::Overtaken(_)) => Ok(()),

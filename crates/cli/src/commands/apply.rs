@@ -75,7 +75,7 @@ pub struct Args {
     /// Start first what would be left stopped with nothing to bring it back.
     #[arg(long, conflicts_with = "leave")]
     restore: bool,
-    /// Leave it stopped: `offhours start` brings back what a schedule lets go, and nothing what is
+    /// Leave it stopped: `offhours start` brings back what a schedule releases, and nothing what is
     /// in an account that goes. Refused where such a resource is owed a size.
     #[arg(long)]
     leave: bool,
@@ -308,7 +308,8 @@ impl Plan {
         let handled = records.iter().filter_map(|record| record.handled.as_ref());
         let last = handled.map(|handled| handled.generation).max();
         let mut wanted = self.wanted.clone();
-        // As what it is to become: a newer generation than the one in force and all that was handled.
+        // As what it is to become: a newer generation than the one in force and all that was
+        // handled.
         wanted.generation = Generation(last.unwrap_or_default().max(generation).0 + 1);
         let overrides = self.in_force.overrides.renamed(&wanted);
         let new = Rules {
@@ -320,8 +321,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Restores what would be left behind, if that was asked for, and applies. Returns the generation
-    /// that is in force then.
+    /// Restores what would be left behind, if that was asked for, and applies. Returns the
+    /// generation that is in force then.
     async fn carry_out(&mut self, session: &Session, args: &Args) -> anyhow::Result<Generation> {
         let overridden = if args.restore {
             self.restore(session, args.format).await?

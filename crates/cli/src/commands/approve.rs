@@ -1,4 +1,4 @@
-//! `offhours approve`: let go of what was held because too much joined at once.
+//! `offhours approve`: release what was held because too much joined at once.
 
 use domain::{AccountName, record::Record};
 use lifecycle::act::approve::approve;

@@ -42,7 +42,7 @@ pub struct Args {
     connection: Connection,
 }
 
-/// Checks one thing after the other, and tells each finding as it is made.
+/// Checks one thing after the other, and prints each finding as it is made.
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let mut telling = Telling::of(args);
     match args.connection.open().await {
@@ -186,7 +186,7 @@ fn summary(findings: &[Finding]) -> String {
     })
     .collect();
     if told.is_empty() {
-        return "Everything is as it should be.".to_owned();
+        return "No problems found.".to_owned();
     }
     told.join(", ")
 }
@@ -240,7 +240,7 @@ mod tests {
             summary(&findings()),
             "1 problem, 1 could not be checked, 1 warning, 1 hint"
         );
-        assert_eq!(summary(&findings()[..1]), "Everything is as it should be.");
+        assert_eq!(summary(&findings()[..1]), "No problems found.");
     }
 
     #[test]

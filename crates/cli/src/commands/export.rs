@@ -33,7 +33,7 @@ pub struct Args {
     connection: Connection,
 }
 
-/// For whom the configuration is.
+/// The form of the configuration.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// For people, git and `offhours apply`.

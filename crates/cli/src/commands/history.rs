@@ -136,7 +136,7 @@ async fn find(
         Wanted::of(&args.resources, &records, configuration)?.with_former_names(configuration);
     let finished = Finished {
         since: period.from,
-        // The present second, by a clock that tells whole ones, is not over.
+        // The present second, by a clock of whole seconds, is not over.
         until: args.until.map_or(Timestamp::MAX, |_| period.until),
         schedule: args.schedule.clone(),
     };
@@ -218,7 +218,7 @@ pub(super) struct Row<'h> {
     direction: Direction,
     /// `schedule`, `override-set`, `override-ended` or `by-hand`.
     cause: &'static str,
-    /// Who, if by hand.
+    /// Who, for a command.
     by: Option<&'h str>,
     /// The schedule that was followed then.
     schedule: Option<&'h ScheduleName>,
@@ -234,7 +234,8 @@ pub(super) struct Row<'h> {
     accepted_after_seconds: Option<i64>,
     /// From the claim to the end, in seconds.
     took_seconds: i64,
-    /// `seen`, `would-have`, `refused`, `overtaken`, `let-go`, `turned`, `kept`, `gone` or `forgotten`.
+    /// `seen`, `would-have`, `refused`, `overtaken`, `let-go`, `turned`, `kept`, `gone` or
+    /// `forgotten`.
     ending: &'static str,
     /// The provider's words, if it refused.
     reason: Option<&'h str>,

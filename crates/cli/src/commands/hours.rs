@@ -38,8 +38,8 @@ const TOO_OLD: SignedDuration = SignedDuration::from_secs(3 * INVENTORY_INTERVAL
 /// Counted is what Offhours' own history shows, and history is kept for 90 days: from the instant
 /// at which the end of a stop was seen until the next start was begun, or until now if it stood
 /// stopped at the latest inventory. A database counts while it is on its small plan, a pool while
-/// it has no nodes. What somebody else started in between counts until that was first seen; where
-/// nobody knows when, the time is "unclear" and counts for nothing. What stood still before
+/// it has no nodes. What a person started in between counts until that was first seen; where
+/// that instant is unknown, the time is "unclear" and counts for nothing. What stood still before
 /// Offhours stopped it is not counted. "Would have" is observe mode: from a stop that was only
 /// reported until its schedule, as it is now, wishes otherwise.
 #[derive(Debug, clap::Args)]
@@ -113,7 +113,7 @@ fn prices(path: &Path) -> anyhow::Result<Prices> {
 
 /// Shows the hours of the period.
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
-    // What is wrong with the prices is told before anything is asked.
+    // What is wrong with the prices is reported before anything is asked.
     let prices = args.prices.as_deref().map(prices).transpose()?;
     let Session { store, now, .. } = args.connection.open().await?;
     let in_force = store.in_force().await?;
@@ -222,7 +222,7 @@ impl<'a> Walk<'a> {
         let record = self.records.get(&reference).copied();
         self.collector.count(&reference, &entries, record);
         if !self.counted.insert(reference.clone()) {
-            bail!("the store did not tell the history of {reference} in one piece");
+            bail!("the history of {reference} could not be read in one piece");
         }
         Ok(())
     }

@@ -20,7 +20,7 @@ use crate::{
 
 /// Turns another scheduler's configuration into a file of ours.
 ///
-/// The file goes to standard output, and what has no counterpart is told on standard error.
+/// The file goes to standard output, and what has no counterpart is reported on standard error.
 /// Schedules that cannot be translated are left out, and the exit code is then 3.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -60,7 +60,7 @@ struct Aws {
     format: Format,
 }
 
-/// For whom the result is.
+/// The form of the result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// For people, git and `offhours apply`.
@@ -79,7 +79,7 @@ pub(super) struct Report {
     remarks: Vec<Remark>,
 }
 
-/// Translates, and tells what is not as it was.
+/// Translates, and reports what differs.
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
     let From::Aws(args) = &args.from;
     let sources: Vec<_> = args.files.iter().map(read).collect::<Result<_, _>>()?;

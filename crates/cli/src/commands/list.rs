@@ -95,7 +95,7 @@ fn kind_parser() -> impl clap::builder::TypedValueParser<Value = ResourceKind> {
     })
 }
 
-/// Lists, and tells at the end of what could not be listed.
+/// Lists, and reports at the end what could not be listed.
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     if args.unsupported && args.format == Format::Table {
         // These hold wherever the service is, and even where it is not.
@@ -247,7 +247,7 @@ fn check_filters(args: &Args, rows: &[Row]) -> Result<(), UsageError> {
 }
 
 fn nothing(what: &str, word: &str, known: &BTreeSet<&str>) -> UsageError {
-    // A list of hundreds of names helps nobody: only a near one is named.
+    // A list of hundreds of names does not help: only a near one is named.
     let near = crate::resolve::nearest::nearest(word, known.iter().copied());
     let near = near.map_or_else(
         || "`offhours list` without it shows what there is".to_owned(),

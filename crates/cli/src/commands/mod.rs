@@ -21,7 +21,7 @@ pub mod status;
 pub mod validate;
 pub mod why;
 
-/// For whom the result is.
+/// The form of the result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// For people.

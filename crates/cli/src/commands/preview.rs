@@ -28,7 +28,7 @@ use crate::{
 
 /// Shows what each schedule wants at an instant, and when that changes.
 ///
-/// Asks nobody but the file, which needs no accounts for this, and uses the same evaluator as the
+/// Reads only the file, which needs no accounts for this, and uses the same evaluator as the
 /// service. Times in the table are local to each schedule; in JSON they are UTC.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

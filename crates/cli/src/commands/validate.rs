@@ -19,7 +19,7 @@ use crate::{
     time::{NextEdge, local},
 };
 
-/// Checks a configuration and tells everything that is wrong with it at once.
+/// Checks a configuration and reports everything that is wrong with it at once.
 ///
 /// Nothing is applied, and no provider is asked. Each problem has its file, its line, and what to
 /// write instead; the exit code is then 2.

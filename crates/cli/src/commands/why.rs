@@ -31,9 +31,9 @@ use crate::{
 
 /// Says why a resource is what it is, and what happens next.
 ///
-/// Every rule that may have a say, what the resource's schedule wants and why, and what was decided.
-/// Times are local to the resource's schedule; in JSON they are UTC. Exit code 3 when the resource
-/// needs a person.
+/// Every rule that may have a say, what the resource's schedule wants and why, and what was
+/// decided. Times are local to the resource's schedule; in JSON they are UTC. Exit code 3 when the
+/// resource needs a person.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -135,7 +135,7 @@ pub struct Why {
     pub phase: PhaseName,
     /// In a word or two: `running`, `stopping`, `stop stuck`; why so is in `needs_person`.
     pub state: String,
-    /// When the phase began, as far as the record tells.
+    /// When the phase began, as far as the record shows.
     pub since: Option<Timestamp>,
     /// What will be put back.
     pub saved: Option<SavedState>,

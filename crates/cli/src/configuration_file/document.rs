@@ -1,4 +1,4 @@
-//! A TOML document read by hand, so that everything wrong with it is found at once.
+//! A TOML document, read key by key so that everything wrong with it is found at once.
 
 use std::{
     collections::HashSet,
@@ -86,7 +86,8 @@ impl<'f> Problems<'f> {
 }
 
 /// The message without whatever may be a token, wherever its author pasted it: `DigitalOcean`'s
-/// begin with `dop_v1_`, `doo_v1_` or `dor_v1_`; Hetzner's are 64 letters, large and small, and digits.
+/// begin with `dop_v1_`, `doo_v1_` or `dor_v1_`; Hetzner's are 64 letters, large and small, and
+/// digits.
 fn redacted(message: &str) -> String {
     let mut clean = String::with_capacity(message.len());
     let mut rest = message;

@@ -66,7 +66,7 @@ const HOLIDAYS: [&str; 6] = [
 /// A configuration in which every key of the file occurs now and then.
 pub(crate) fn configuration() -> impl Strategy<Value = Configuration> {
     let accounts = collection::btree_map(name::<AccountName>(), account(), 1..4);
-    // A name that is configured, or that another had before, is nobody's former one.
+    // A name that is configured, or that another had before, is not a former one.
     let accounts = (accounts, option::of(name::<AccountName>())).prop_map(|(mut accounts, was)| {
         let was = was.filter(|was| !accounts.contains_key(was));
         if let Some(mut first) = accounts.first_entry() {

@@ -61,7 +61,7 @@ pub(super) fn read(
 enum DefaultZone {
     Absent,
     Good(String),
-    /// Told already; nothing that depends on it need be told again.
+    /// Reported already; nothing that depends on it is reported again.
     Bad,
 }
 
@@ -132,7 +132,7 @@ fn timing(
             }
             schedule::Place::PeriodField(index, part) => periods[index].part(part),
         };
-        // What could not be read was told, and seems absent here: that is not worth telling.
+        // What could not be read was reported, and seems absent here: that is not reported again.
         if in_order {
             let place = field.map_or_else(|| entry.place.clone(), |field| field.place);
             problems.error(&place, problem.message);

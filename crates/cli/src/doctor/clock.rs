@@ -12,7 +12,7 @@ const CUT: SignedDuration = SignedDuration::from_secs(1);
 /// Compares this machine's clock with another one, which said `theirs` just before `ours`.
 pub(crate) fn compare(whose: &str, theirs: Option<Timestamp>, ours: Timestamp) -> Finding {
     let Some(theirs) = theirs else {
-        return Finding::hint(Check::Clock, format!("{whose} does not tell its time"));
+        return Finding::hint(Check::Clock, format!("{whose} does not give its time"));
     };
     let ahead = ours.duration_since(theirs);
     let behind = theirs.duration_since(ours);

@@ -15,7 +15,7 @@ use store::AccountState;
 use super::{Check, Finding};
 use crate::time::ago;
 
-/// On a local store nothing runs by itself: the last inventory tells whether something does.
+/// On a local store nothing runs by itself: the last inventory shows whether something does.
 pub(crate) fn here(
     states: &BTreeMap<AccountName, AccountState>,
     file: &Path,

@@ -1,6 +1,6 @@
 //! What `offhours doctor` checks: one function per check, each answering with what it found.
 //!
-//! Checks over records and rules are pure; those that ask somebody take what they ask.
+//! Checks over records and rules are pure; those that ask others are given what they ask.
 
 pub(crate) mod accounts;
 pub(crate) mod clock;

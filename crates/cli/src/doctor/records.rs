@@ -22,7 +22,7 @@ use crate::{
     time::{ago, length},
 };
 
-/// So many failures in a row are no accident any more.
+/// So many failures in a row are no accident.
 const ATTEMPTS: u32 = 5;
 
 /// All that is found of the records.
@@ -209,7 +209,7 @@ fn lasting(record: &Record, now: Timestamp) -> Option<Finding> {
         Some(_) => Finding::problem(
             Check::Records,
             format!(
-                "{direction} accepted {since}, not seen, and not told as stuck after {allowed}"
+                "{direction} accepted {since}, not seen, and not reported as stuck after {allowed}"
             ),
             "it is busy at the provider, or poll-status does not run: see the functions, and the \
              provider's console",

@@ -57,7 +57,7 @@ fn references(known: &Known) -> Vec<Finding> {
     }
     if not_known > 0 {
         let listed = count(not_known, "listed resource");
-        let found = format!("{listed} cannot be told before the first inventory");
+        let found = format!("{listed} is unknown before the first inventory");
         findings.push(Finding::hint(Check::References, found));
     }
     or_ok(

@@ -124,7 +124,7 @@ pub(crate) fn unreadable(known: &Known) -> Vec<Finding> {
     )
 }
 
-/// What is in force, since when and by whom.
+/// What is in force, since when, and who applied it.
 pub(crate) fn configuration(known: &Known, now: Timestamp) -> Vec<Finding> {
     let Head {
         generation,

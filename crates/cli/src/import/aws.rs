@@ -196,7 +196,7 @@ impl Import {
             timezone: self.timezone(item)?,
             ..Definition::default()
         };
-        // Whatever else is wrong is told before one-sided periods are judged.
+        // Whatever else is wrong is reported before one-sided periods are judged.
         schedule(&definition)?;
         let schedule = schedule(&Definition {
             periods: self.settle_one_sided(item, definition.periods)?,

@@ -41,7 +41,7 @@ pub(crate) struct Wanted {
     names: BTreeSet<String>,
     /// Whatever was found under either.
     found: BTreeSet<String>,
-    /// Other names in history, to tell the nearest.
+    /// Other names in history, for the nearest.
     other_names: BTreeSet<String>,
     all: bool,
 }

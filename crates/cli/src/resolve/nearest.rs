@@ -1,4 +1,4 @@
-//! What somebody probably meant to write.
+//! What was probably meant.
 
 use crate::exit::UsageError;
 

@@ -130,7 +130,7 @@ pub(crate) fn transition(direction: Direction) -> Transition {
     }
 }
 
-/// A database that ada stopped by hand a moment ago.
+/// A database that ada stopped a moment ago.
 pub(crate) fn stopping_database() -> Record {
     let reference = "do-main/database/9cc10173-e9ea-4176-9dbc-a4cee4c4ff30";
     let commanded = at("2026-11-20T17:50:00Z");

@@ -1,7 +1,7 @@
 //! Ends as people write them, such as `--for 2h` or `--until friday`, and the instants they mean.
 //!
 //! Nothing in here reads a clock or knows a zone: an [`End`] is what was written, and
-//! [`End::understand`] says which instant that is, for somebody in a zone at an instant.
+//! [`End::understand`] says which instant that is, for a person in a zone at an instant.
 
 use std::str::FromStr;
 
@@ -247,7 +247,7 @@ pub enum EndError {
         /// As people read it.
         now: String,
     },
-    /// It is further away than anybody can mean.
+    /// It is too far away to be meant.
     #[error("that is more than {AT_MOST_YEARS} years away")]
     TooFar,
     /// `next-edge`, and there is no schedule.
@@ -259,7 +259,7 @@ pub enum EndError {
 }
 
 impl End {
-    /// The instant meant by somebody in `zone`, after `now`; `schedule` is the one whose next edge
+    /// The instant meant by a person in `zone`, after `now`; `schedule` is the one whose next edge
     /// is meant.
     pub fn understand(
         self,

@@ -57,7 +57,7 @@ pub fn screen_zone<'c>(
 const A_WEEK: SignedDuration = SignedDuration::from_hours(6 * 24);
 
 /// An instant as people read it in a zone, as short as `now` allows: the weekday and the time, or
-/// the date where the weekday would not tell.
+/// the date where the weekday would be ambiguous.
 #[must_use]
 pub fn short(at: Timestamp, zone: &TimeZone, now: Timestamp) -> String {
     let zoned = at.to_zoned(zone.clone());

@@ -182,7 +182,7 @@ impl Summary {
 impl Tally {
     /// Refusals, idle edges and notes, each said once.
     fn remarks(&self) -> String {
-        // A request's id tells two refusals apart that say the same.
+        // Two refusals that say the same differ in their request's id.
         let words = |refusal: &String| {
             let said = refusal.split(" (request ").next().unwrap_or(refusal);
             format!("refused: {said}")

@@ -26,7 +26,7 @@ use crate::{
     transition::step::manner,
 };
 
-/// A command older than this is not followed: whoever gave it has seen to it otherwise.
+/// A command older than this is not followed: the person who gave it has acted otherwise by now.
 const STALE_AFTER: SignedDuration = SignedDuration::from_mins(5);
 
 /// Why a command about an unknown resource is not followed.
@@ -34,7 +34,7 @@ const NOT_SEEN: &str = "no inventory has seen it: check the reference, or wait f
     the next inventory";
 
 /// The author of a command that names none.
-const UNNAMED: &str = "an invocation by hand";
+const UNNAMED: &str = "a manual invocation";
 
 /// How often the command is written to a record that others change meanwhile.
 const TRIES: usize = 5;

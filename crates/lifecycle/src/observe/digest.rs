@@ -1,8 +1,9 @@
 //! The digest of an edge: counted when the last who follow it have ended, or at the deadline, and
 //! told once.
 //!
-//! Cost follows the work: nothing is asked of the store unless an edge is young and was not told of
-//! by this process, and the records are not read while the index shows that some are at work.
+//! Cost follows the work: nothing is asked of the store unless an edge is young and was not
+//! reported by this process, and the records are not read while the index shows that some are at
+//! work.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -70,7 +71,7 @@ pub(crate) async fn tell_due(
     Ok(())
 }
 
-/// The latest edge of each schedule, where it is young and this process has not told of it.
+/// The latest edge of each schedule, where it is young and this process has not reported it.
 fn young_edges(
     store: &Store,
     configuration: &Configuration,
@@ -85,7 +86,7 @@ fn young_edges(
     edges.collect()
 }
 
-/// Leaves out the edges of which another process has told, and those of which a newer program
+/// Leaves out the edges that another process has reported, and those of which a newer program
 /// knows more.
 async fn leave_told(
     store: &Store,
@@ -148,7 +149,7 @@ fn is_at_deadline(
     latest(configuration, name, edge).is_none_or(|latest| latest <= now)
 }
 
-/// The instant at which an edge is told of, whatever is unfinished.
+/// The instant at which an edge is reported, whatever is unfinished.
 fn latest(configuration: &Configuration, name: &ScheduleName, edge: Edge) -> Option<Timestamp> {
     let rule = configuration.schedules.get(name)?;
     Some(deadline(&rule.schedule, edge))

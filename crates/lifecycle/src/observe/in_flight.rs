@@ -34,12 +34,12 @@ use crate::{
 /// As soon as so many are to be cut, stop is asked to: the rest may take longer than there is time.
 const FORCE_AT_ONCE: usize = 25;
 
-/// Why accounts could not be asked, as far as it was told: one reason is told once.
+/// Why accounts could not be asked, as far as it was reported: one reason is reported once.
 #[derive(Debug, Default)]
 pub(crate) struct Complaints(RefCell<BTreeMap<AccountName, String>>);
 
 impl Complaints {
-    /// Notes a reason that was told before, or now.
+    /// Notes a reason that was reported before, or now.
     pub(crate) fn note(&self, account: &AccountName, reason: &str) {
         self.0
             .borrow_mut()
@@ -167,8 +167,8 @@ impl Follower<'_> {
         }
     }
 
-    /// The machine's log, if it can tell something that the look does not. A look that has become
-    /// too old meanwhile supports nothing.
+    /// The machine's log, if it can show something that the observation does not. A look that has
+    /// become too old meanwhile supports nothing.
     async fn log(&self, record: &Record, look: &Look) -> Result<Vec<LoggedAction>, NoLook> {
         let too_old = |now| NoLook::too_old(look, now).map_or(Ok(()), Err);
         let now = self.context.clock.now();
@@ -270,7 +270,7 @@ struct One {
 pub(crate) struct Followed {
     /// Whether nothing is under way any more.
     pub ended: bool,
-    /// What was told.
+    /// What was reported.
     pub outcomes: Vec<Outcome>,
     /// The record, if it was written.
     pub record: Option<Record>,

@@ -69,7 +69,7 @@ impl Accounts {
         })
     }
 
-    /// Why accounts could not be listed the last time, which was told then.
+    /// Why accounts could not be listed the last time, which was reported then.
     pub(crate) fn complaints(&self) -> Complaints {
         let complaints = Complaints::default();
         for (account, state) in &self.states {
@@ -168,7 +168,7 @@ async fn token_is_accepted(
     true
 }
 
-/// The accounts whose states a newer program wrote. Without its state nobody knows whether an
+/// The accounts whose states a newer program wrote. Without its state it is unknown whether an
 /// account was ever listed, or when: such an account is not listed by this program.
 fn names(unreadable: &[Unreadable]) -> BTreeSet<String> {
     unreadable.iter().map(|one| one.reference.clone()).collect()
@@ -858,7 +858,7 @@ impl Inventory<'_> {
     }
 }
 
-/// How many held resources are named; the event that tells of them is to stay within its bounds.
+/// How many held resources are named; the event that names them has to stay within its bounds.
 const HELD_NAMED: usize = 400;
 
 /// What one inventory has come to so far.
@@ -890,7 +890,7 @@ impl Tally {
         }
     }
 
-    /// All that are held, if some are since this inventory: one thing to tell, not one for each.
+    /// All that are held, if some are since this inventory: one event, not one for each.
     fn held(&mut self) -> Option<Event> {
         if !self.newly_held {
             return None;

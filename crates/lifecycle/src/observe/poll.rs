@@ -96,7 +96,7 @@ pub async fn tick(context: Context<'_>, invoke: &impl Invoke) -> Result<Report, 
     Ok(report)
 }
 
-/// One look at what is in flight, for somebody who waits for it.
+/// One look at what is in flight, for a caller who waits for it.
 pub async fn look_once(context: Context<'_>, invoke: &impl Invoke) -> Result<Report, Error> {
     let budget = Budget::begin(context.clock);
     let mut report = Report::default();

@@ -50,7 +50,7 @@ pub async fn trials(context: Context<'_>, accounts: &BTreeMap<AccountName, Accou
     trials
 }
 
-/// What the account's list shows to whom only looks. Each of its tokens has to be accepted.
+/// What the account's list shows to a token that only reads. Each of its tokens has to be accepted.
 async fn list_with_all(
     asking: (Context<'_>, Budget<'_>),
     name: &AccountName,

@@ -257,7 +257,7 @@ fn written(at: Timestamp, detail_type: &'static str, detail: &impl Serialize) ->
 
 /// A provider's words may have line breaks, which a mail's subject and a chat's line have not.
 /// Rules put the text between quotes as it is, so that it has neither quotes nor backslashes; and
-/// what Slack reads as a link or a call for everybody is none in a name.
+/// what Slack reads as a link or a mention is neutralized in a name.
 fn in_one_line(text: &str) -> String {
     let text = text.replace('"', "'").replace('\\', "/");
     let text = text.replace('<', "(").replace('>', ")");

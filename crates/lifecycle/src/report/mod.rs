@@ -48,7 +48,7 @@ pub struct Report {
     /// What accounts showed that were tried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trials: Vec<Trial>,
-    /// What became of edges of schedules, each told once.
+    /// What became of edges of schedules, each reported once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub digests: Vec<Digest>,
     /// What a newer program wrote, and this one left alone.
@@ -57,7 +57,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Adds what a part of the invocation did, and tells it.
+    /// Adds what a part of the invocation did, and reports it.
     pub fn add(&mut self, context: Context<'_>, outcomes: impl IntoIterator<Item = Outcome>) {
         for outcome in outcomes {
             context.listener.happened(&outcome);
@@ -65,7 +65,7 @@ impl Report {
         }
     }
 
-    /// Adds what somebody asked about and did not happen, and tells it.
+    /// Adds what was asked about and did not happen, and reports it.
     pub(crate) fn answer(
         &mut self,
         context: Context<'_>,

@@ -13,7 +13,7 @@ use crate::{backoff, event::Answer, failure, transition::forcing::Purpose};
 /// What the answer means for the one who asked.
 #[derive(Debug)]
 pub(crate) enum Noted {
-    /// The transition goes on; told with the request.
+    /// The transition goes on; reported with the request.
     Answer(Answer),
     /// The transition has ended, or needs a person.
     Refused(String),

@@ -41,7 +41,7 @@ pub(crate) enum Follow {
     Force,
 }
 
-/// Whether the machine's log can tell something that its status does not.
+/// Whether the machine's log can show something that its status does not.
 pub(crate) fn needs_log(record: &Record, resource: &Resource, now: Timestamp) -> bool {
     let Some(transition) = record.in_flight() else {
         return false;

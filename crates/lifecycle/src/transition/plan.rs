@@ -145,8 +145,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Whether the transition that is turned has come to its own end: its only request was accepted,
-    /// and this look shows what that led to. Nothing of it can act any more.
+    /// Whether the transition that is turned has come to its own end: its only request was
+    /// accepted, and this look shows what that led to. Nothing of it can act any more.
     fn has_acted(&self, old: &Transition) -> bool {
         let Some(request) = self.record.request_towards(old.direction) else {
             return false;
@@ -580,7 +580,7 @@ impl Planner<'_> {
     }
 
     /// The whole rule of what is saved before a shrink, from the look that permits it. What is
-    /// no longer kept goes to history, and is told.
+    /// no longer kept goes to history, and is reported.
     fn save_before_shrink(&self, record: &mut Record) -> (Option<HistoryEntry>, Vec<Event>) {
         let nothing = (None, Vec::new());
         if self.direction == Direction::Start {

@@ -81,7 +81,7 @@ pub(crate) struct Write {
     pub record: Record,
     /// What this ends, if anything.
     pub history: Option<HistoryEntry>,
-    /// What to tell.
+    /// What to report.
     pub events: Vec<Event>,
 }
 
@@ -92,7 +92,7 @@ pub(crate) struct Send {
     pub record: Record,
     /// What this ends, if anything: the transition that is turned.
     pub history: Option<HistoryEntry>,
-    /// What to tell besides the request.
+    /// What to report besides the request.
     pub events: Vec<Event>,
     /// The request.
     pub change: Change,

@@ -214,7 +214,7 @@ impl Api {
                 };
                 let request = Request::put(format!("/v2/databases/{id}/resize"), &body);
                 let answer = self.0.send(&request).await?;
-                // 202 without a body (DOSPEC); a page of HTML would be somebody else's answer.
+                // 202 without a body (DOSPEC); a page of HTML would be a gateway's answer.
                 if !answer.is_empty() {
                     parse::<Value>(&request, &answer)?;
                 }

@@ -32,7 +32,7 @@ pub(crate) struct Api {
 }
 
 impl Api {
-    /// A datacenter's name stands for its location: the API tells no datacenters any more (HGO).
+    /// A datacenter's name stands for its location: the API no longer returns datacenters (HGO).
     pub(crate) fn new(http: Arc<Http>, locations: Vec<String>) -> Self {
         let location = |name: String| match name.split_once('-') {
             Some((location, _)) => location.to_owned(),

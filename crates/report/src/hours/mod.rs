@@ -7,13 +7,13 @@
 //! | ending | of a stop | of a start |
 //! |---|---|---|
 //! | seen | begins a stretch | ends it |
-//! | turned, overtaken, let go, refused | begins none: no end was seen | ends it: it may have run |
+//! | turned, overtaken, released, refused | begins none: no end was seen | ends it: it may have run |
 //! | gone | begins none | ends it: what does not exist is not stopped |
-//! | kept | | ends it: somebody had made it larger |
+//! | kept | | ends it: a person had made it larger |
 //! | would have | begins a stretch of *would have* | changes nothing: it was sent nothing |
 //!
 //! A database and a pool are stopped while they are at their small size. Where a stop was needed
-//! although no start of ours came in between, somebody else had started it, and nobody knows
+//! although no start of ours came in between, a person had started it, and it is unknown
 //! when: that time is *unclear*, and counts for nothing. So is the time since an account was last
 //! listed, where it cannot be listed any more.
 
@@ -93,7 +93,7 @@ pub struct Stretch {
 pub enum Kind {
     /// Stopped by Offhours.
     Stopped,
-    /// Stopped by Offhours, and started by somebody else at an unknown instant.
+    /// Stopped by Offhours, and started by a person at an unknown instant.
     Unclear,
     /// Observe mode: it would have been stopped.
     WouldHave,
@@ -141,7 +141,7 @@ pub fn stretches(
 }
 
 /// Since when all is known about a resource, from an instant on: not before it was first seen, nor
-/// before its first start, where the stop before that one is no longer kept, or was nobody's we know.
+/// before its first start, where the stop before that one is no longer kept, or was not ours.
 #[must_use]
 pub fn known_since(
     entries: &[HistoryEntry],
@@ -332,7 +332,7 @@ fn last_sign(record: &Record, since: Timestamp, now: Timestamp) -> (Timestamp, K
             let asked = request.is_some_and(|r| r.direction == transition.direction);
             match (transition.direction, asked) {
                 (Direction::Start, true) => (transition.claimed_at, Kind::Stopped),
-                // Already stopped when it was to be stopped again: nobody had started it.
+                // Already stopped when it was to be stopped again: it was never started in between.
                 (Direction::Stop, false) if seen_up.is_none() => (now, Kind::Stopped),
                 (Direction::Start, false) | (Direction::Stop, _) => {
                     (transition.claimed_at, Kind::Unclear)

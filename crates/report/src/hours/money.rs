@@ -151,7 +151,7 @@ impl PoolAtZero {
                 autoscaled: autoscale.is_some(),
             }),
             Some(SavedState::Database { .. } | SavedState::Machine { .. }) | None => {
-                Err("history does not tell how many nodes were stopped".to_owned())
+                Err("history does not show how many nodes were stopped".to_owned())
             }
         }
     }
@@ -189,7 +189,7 @@ fn database(
     let mut amount = 0.0;
     for one in stopped {
         let (Some(before), Some(after)) = (&one.stretch.before, &one.stretch.after) else {
-            return Err("history does not tell both of its sizes".to_owned());
+            return Err("history does not show both of its sizes".to_owned());
         };
         if after.compare(before) != Some(Ordering::Less) {
             return Err(format!("{after} was not seen to be smaller than {before}"));

@@ -1,4 +1,4 @@
-//! An operator's prices: no provider's API tells them all, and contracts differ.
+//! An operator's prices: no provider's API has them all, and contracts differ.
 
 use std::collections::BTreeMap;
 

@@ -61,7 +61,7 @@ pub struct Row {
     pub stopped_hours: f64,
     /// Their share of the time since then, 0 to 1. Time before that is not counted.
     pub share: f64,
-    /// Hours after a stop in which somebody else started it, nobody knows when.
+    /// Hours after a stop in which a person started it, at an unknown instant.
     pub unclear_hours: f64,
     /// Hours that it would have been stopped, in observe mode.
     pub would_have_hours: f64,

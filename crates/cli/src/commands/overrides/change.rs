@@ -27,7 +27,7 @@ pub(super) struct Wanted {
     pub(super) why: Option<String>,
 }
 
-/// A change, and what is told of it.
+/// A change, and what is shown of it.
 #[derive(Debug)]
 pub(super) struct Change {
     /// The override as it is to be.
@@ -40,7 +40,7 @@ pub(super) struct Change {
 }
 
 impl Wanted {
-    /// What is to be written, for somebody in the zone `here`.
+    /// What is to be written, for a person in the zone `here`.
     ///
     /// # Errors
     /// [`UsageError`] for a resource that is never touched, and for an invalid end.

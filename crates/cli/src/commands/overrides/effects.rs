@@ -1,4 +1,5 @@
-//! What an override means, and for whom: worked out from what is stored, before anything is written.
+//! What an override does to each resource: worked out from what is stored, before anything is
+//! written.
 
 use domain::{
     ResourceRef, ScheduleName,
@@ -138,7 +139,7 @@ impl<'k> Known<'k> {
                 .iter()
                 .filter(|record| !matches!(record.phase, Phase::Gone { .. }))
                 .filter(|record| {
-                    // What is protected is told as left alone.
+                    // What is protected is shown as left alone.
                     let subject = Subject::recorded(record);
                     Membership::named(subject, self.configuration).schedule() == Some(name)
                 })
@@ -181,7 +182,7 @@ impl<'k> Known<'k> {
         }
     }
 
-    /// What happens to whom `one` concerns at an instant, once it is written.
+    /// What happens to the resources of `one` at an instant, once it is written.
     pub(super) fn effects(self, one: &Override, at: Timestamp) -> Vec<Concerned> {
         let overrides: Overrides = self.overrides.iter().chain([one]).cloned().collect();
         let known = Known {
@@ -300,10 +301,10 @@ impl<'k> Known<'k> {
     }
 }
 
-/// The instant of an edge that somebody makes now: at the earliest just after what was handled,
+/// The instant of an edge that a person makes now: at the earliest just after what was handled,
 /// and after the edge that `replaced` made, or it would never be the latest.
 ///
-/// The store's clock tells whole seconds and others may be ahead of it; a record that is further
+/// The store's clock has whole seconds and others may be ahead of it; a record that is further
 /// ahead than that is not followed.
 pub(super) fn edge_at(
     now: Timestamp,

@@ -1,4 +1,4 @@
-//! `offhours override`: what schedules want is overridden for a time, and nobody has to undo it.
+//! `offhours override`: what schedules want is overridden for a time, and it ends by itself.
 
 mod change;
 mod effects;
@@ -284,7 +284,7 @@ fn rows(known: Known<'_>, now: Timestamp, all: bool) -> Vec<Row> {
 
 /// Whether an override has an end to come. One that was ended as it began never was.
 ///
-/// The store's clock tells whole seconds, so one that ends within this second is over.
+/// The store's clock has whole seconds, so one that ends within this second is over.
 fn is_to_come(one: &Override, now: Timestamp) -> bool {
     now.as_second() < one.ends_at.as_second() && one.set_at < one.ends_at
 }
@@ -332,7 +332,7 @@ fn agree(end: &str, format: Format) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes a change, unless it is only to be told, and tells it.
+/// Writes a change, unless it is only to be shown, and shows it.
 async fn finish(
     store: &Store,
     change: Change,

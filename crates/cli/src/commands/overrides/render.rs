@@ -1,4 +1,4 @@
-//! What is told of overrides, to people and to programs.
+//! What is shown of overrides, to people and to programs.
 
 use domain::{
     ResourceRef, ScheduleName,
@@ -19,10 +19,10 @@ use crate::{
     time::local,
 };
 
-/// Most resources that a person is told by name in one line.
+/// Most resources that are named in one line.
 const MANY: usize = 8;
 
-/// The zones in which a person is told instants: the schedule's, and his own.
+/// The zones in which instants are shown: the schedule's, and the reader's own.
 #[derive(Debug)]
 pub(super) struct Places {
     there: TimeZone,
@@ -170,7 +170,7 @@ impl ChangeReport {
         }
     }
 
-    /// Whether somebody has to approve something before it takes effect.
+    /// Whether a person has to approve something before it takes effect.
     pub(super) fn needs_person(&self) -> bool {
         let held = |one: &Concerned| one.held && one.effect == Effect::LeftAlone;
         self.resources.iter().any(held)
@@ -217,7 +217,7 @@ impl ChangeReport {
         text.join("\n") + "\n"
     }
 
-    /// What happens to whom, a line each.
+    /// What happens to each resource, in a line.
     fn effects(&self) -> Vec<String> {
         let all = self.resources.as_slice();
         match (&self.row.resource, all) {

@@ -40,7 +40,7 @@ pub struct Row {
     pub phase: PhaseName,
     /// In a word or two: `running`, `stopping`, `stop stuck`; why so is in `needs_person`.
     pub state: String,
-    /// When the phase began, as far as the record tells.
+    /// When the phase began, as far as the record shows.
     pub since: Option<Timestamp>,
     /// The next edge that wants something.
     pub next: Option<NextEdge>,
@@ -170,7 +170,7 @@ impl Row {
     }
 }
 
-/// What is worth knowing and asks nothing of anybody.
+/// What is worth knowing and needs no action.
 fn remark(record: &Record, verdict: &Verdict, rules: Rules<'_>, now: Timestamp) -> Option<String> {
     let mut remarks = Vec::new();
     if let Decision::Leave(reason @ (LeaveReason::Barred(_) | LeaveReason::Gone)) =

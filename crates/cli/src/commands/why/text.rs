@@ -76,7 +76,7 @@ impl Text<'_> {
         self.explanation.at == self.why.now
     }
 
-    /// What somebody who has no time wants to read.
+    /// The summary line.
     fn answer(&self) -> Vec<String> {
         let mut lines = vec![self.present()];
         if let (true, Some(needed)) = (self.is_now(), &self.why.needs_person) {
@@ -182,7 +182,7 @@ impl Text<'_> {
             Says::TwoAccounts { other } => ("two accounts", format!("also reached as {other}")),
             Says::ResourceOverride { set } => ("override of it", self.set(set.as_ref())),
             Says::ScheduleOverride { set } => ("override of its schedule", self.set(set.as_ref())),
-            Says::ByHand { command } => ("stop or start by hand", self.by_hand(command.as_ref())),
+            Says::ByHand { command } => ("manual stop or start", self.by_hand(command.as_ref())),
             Says::List { names: listed } if listed.is_empty() => {
                 ("list of a schedule", "none has it".to_owned())
             }
@@ -356,7 +356,7 @@ impl Text<'_> {
         };
         tell(
             next.permit_until,
-            "a request may be on its way until then; nobody else acts",
+            "a request may be on its way until then; nothing else is sent",
         );
         tell(next.look_at, "the next look at what is under way");
         tell(next.retry_at, "tried again after a failure");
@@ -377,7 +377,7 @@ impl Text<'_> {
             );
         }
         if lines.is_empty() {
-            lines.push("nothing, until somebody changes something".to_owned());
+            lines.push("nothing, until something changes".to_owned());
         }
         lines
     }
@@ -422,7 +422,7 @@ fn decision(decision: &DecisionExplanation, is_now: bool) -> String {
             let why = match why {
                 Due::Edge => "the latest edge has not been handled",
                 Due::Changed => "the configuration, or its schedule, changed and wants this now",
-                Due::Drift => "somebody changed it, and the schedule enforces its wish",
+                Due::Drift => "it was changed, and the schedule enforces its wish",
             };
             if is_now {
                 format!("{direction} it: {why}")

@@ -195,7 +195,7 @@ fn a_pool_has_no_figure_where_something_is_not_known() {
     };
     check_unknown(
         &of(plan, &[known[0].clone(), unsaved], prices),
-        "history does not tell how many nodes were stopped",
+        "history does not show how many nodes were stopped",
     );
 }
 

@@ -63,7 +63,7 @@ fn each_resource_has_a_row_with_its_reason() {
     assert_eq!(
         lines,
         [
-            "do-main/database/d 72 0.1 None history does not tell both of its sizes",
+            "do-main/database/d 72 0.1 None history does not show both of its sizes",
             "do-main/node-pool/c/p 72 0.1 Some(48.0) ",
             "hz-eu/server/1 72 0.1 Some(0.0) billed in full while off",
             "hz-eu/server/2 0 0 Some(0.0) billed in full while off",
@@ -124,7 +124,7 @@ fn a_schedule_sums_up_its_resources_and_says_of_how_many_it_knows_the_money() {
           "estimate": false,
           "reasons": [
             "billed in full while off",
-            "history does not tell both of its sizes"
+            "history does not show both of its sizes"
           ]
         }
       ],
