@@ -23,7 +23,7 @@ use crate::{
 /// The Droplet that the committed events name; the example fleet has it, too.
 const DROPLET: &str = "do-main/droplet/387104512";
 
-/// Wishes that hold whenever this runs but for the first minutes of a year.
+/// Desired states that hold whenever this runs but for the first minutes of a year.
 const CONFIGURATION: &str = r#"
 [accounts.do-main]
 provider = "digitalocean"
@@ -66,9 +66,9 @@ fn the_committed_events_name_a_resource_of_the_example_fleet() {
     let fleet = include_str!("../examples/fleet.toml");
     assert!(fleet.contains(&format!("\nid = {id}\n")));
     for event in [
-        include_str!("../crates/stop/events/by-hand.json"),
+        include_str!("../crates/stop/events/command.json"),
         include_str!("../crates/stop/events/due.json"),
-        include_str!("../crates/start/events/by-hand.json"),
+        include_str!("../crates/start/events/command.json"),
         include_str!("../crates/start/events/due.json"),
         include_str!("../crates/poll-status/events/question.json"),
     ] {
@@ -98,7 +98,7 @@ async fn each_committed_event_does_what_it_says_under_cargo_lambda() {
     let report = functions.invoke("poll-status", "inventory").await;
     assert_eq!(report["outcomes"][0]["state"], "listed whole: 2 resources");
 
-    let report = functions.invoke("start", "by-hand").await;
+    let report = functions.invoke("start", "command").await;
     assert_eq!(events(&report), ["asked"], "{report}");
     functions.poll_until_seen("start").await;
     // The start by hand stands until the next edge, whatever stale hints say.
@@ -107,7 +107,7 @@ async fn each_committed_event_does_what_it_says_under_cargo_lambda() {
         assert_eq!(report["outcomes"], json!([]));
     }
 
-    let report = functions.invoke("stop", "by-hand").await;
+    let report = functions.invoke("stop", "command").await;
     assert_eq!(events(&report), ["asked"], "{report}");
     functions.poll_until_seen("stop").await;
 

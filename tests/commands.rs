@@ -126,7 +126,11 @@ fn why_tells_the_chain_of_one_resource_and_what_it_cannot_find() {
         let ended = terminal.run(&night).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
         let why: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
-        let told = [&why["wish"], &why["evaluation"]["wish"], &why["schedule"]];
+        let told = [
+            &why["desired"],
+            &why["evaluation"]["desired"],
+            &why["schedule"],
+        ];
         assert_eq!(told, ["stopped", "stopped", "office"]);
         assert_eq!(why["evaluation"]["reading"], "2026-06-15T23:00:00");
 

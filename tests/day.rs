@@ -10,7 +10,7 @@ use cloud_simulator::Entry;
 use domain::{
     digest::Digest,
     resource::{AutoscaleBounds, PlanCapacity, SavedState},
-    schedule::Wish,
+    schedule::Desired,
 };
 use jiff::{SignedDuration, Timestamp};
 use lifecycle::{Event, Outcome};
@@ -90,14 +90,14 @@ fn each_edge_is_told_of_once_and_its_numbers_are_what_happened(day: &Day) {
     let told = day
         .digests
         .iter()
-        .map(|d| (d.schedule.as_str(), d.edge, d.wish));
+        .map(|d| (d.schedule.as_str(), d.edge, d.desired));
     let edges = [
-        ("berlin-office", "07:00:00", Wish::Running),
-        ("new-york-office", "13:30:00", Wish::Running),
-        ("berlin-office", "18:00:00", Wish::Stopped),
-        ("new-york-office", "23:00:00", Wish::Stopped),
+        ("berlin-office", "07:00:00", Desired::Running),
+        ("new-york-office", "13:30:00", Desired::Running),
+        ("berlin-office", "18:00:00", Desired::Stopped),
+        ("new-york-office", "23:00:00", Desired::Stopped),
     ];
-    let edges = edges.map(|(schedule, time, wish)| (schedule, monday(time), wish));
+    let edges = edges.map(|(schedule, time, desired)| (schedule, monday(time), desired));
     assert_eq!(told.collect::<Vec<_>>(), edges);
     for digest in &day.digests {
         // No two edges are under way at once: what happened meanwhile belongs to this one.

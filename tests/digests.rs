@@ -5,7 +5,7 @@ use domain::{
     digest::Digest,
     invocation::Invocation,
     record::{Direction, Writer},
-    schedule::Wish,
+    schedule::Desired,
 };
 use environment::{Clock, Invoke, InvokeError, SteppedClock, Tokens, aws::local_config};
 use jiff::{SignedDuration, Timestamp};
@@ -79,7 +79,10 @@ fn ticks_at_once_and_cold_starts_tell_of_an_edge_once() {
     run(async {
         let mut world = after_the_edge().await;
         let told = only(world.digests()).clone();
-        assert_eq!((told.followed, told.seen, told.wish), (4, 4, Wish::Stopped));
+        assert_eq!(
+            (told.followed, told.seen, told.desired),
+            (4, 4, Desired::Stopped)
+        );
         let at = monday("18:32:00");
         let (_, cold) = CountingProxy::before(world.local.engine_address).await;
         assert_eq!(tick(&world, &cold, "cold", at).await.digests, []);

@@ -13,7 +13,7 @@ use domain::{
     configuration::TokenReference,
     record::{Direction, Phase, Record},
     resource::Power,
-    schedule::Wish,
+    schedule::Desired,
 };
 use jiff::{SignedDuration, Timestamp};
 use lifecycle::{Event, act::approve};
@@ -101,7 +101,7 @@ fn protected_resources_are_touched_by_no_schedule_hand_or_override() {
         assert_eq!(declined.count(), guarded.len());
         for resource in guarded {
             world
-                .override_with(resource, Wish::Stopped, seconds(7200))
+                .override_with(resource, Desired::Stopped, seconds(7200))
                 .await;
         }
         world.run_until(after_the_edge()).await;
@@ -172,7 +172,7 @@ fn an_opt_out_wins_on_the_resource_and_on_its_cluster() {
             .stop(&json!({ "resources": ["do-main/droplet/1", "do-main/node-pool/c1/p1"] }))
             .await;
         world
-            .override_with("hz-eu/server/11", Wish::Stopped, seconds(7200))
+            .override_with("hz-eu/server/11", Desired::Stopped, seconds(7200))
             .await;
         world.run_until(after_the_edge()).await;
         assert_eq!(world.touched(), set(&["do-main/droplet/2"]));
@@ -208,11 +208,11 @@ fn an_opt_out_a_minute_before_the_edge_is_seen_in_time() {
 fn observes(
     top: &'static str,
     account: &'static str,
-    manner: &'static str,
+    policy: &'static str,
     observed: &'static [&'static str],
 ) {
     run(async move {
-        let configuration = office_hours(top, account, manner);
+        let configuration = office_hours(top, account, policy);
         let mut world = World::start(&configuration, &one_of_each_kind(), before_the_edge()).await;
         world.run_until(after_the_edge()).await;
         let others: BTreeSet<_> = set(&EACH_KIND)
@@ -572,9 +572,9 @@ fn two_hints_at_the_same_moment_lead_to_one_request() {
         world.run_until(monday("17:59:30")).await;
         // No tick falls into these moments: only the two hints act.
         world.run_until(monday("17:59:59")).await;
-        let by_hand = json!({ "resources": EACH_KIND });
+        let manual = json!({ "resources": EACH_KIND });
         let hint = json!({ "cause": "due", "resources": EACH_KIND });
-        tokio::join!(world.stop(&by_hand), world.stop(&hint), world.stop(&hint));
+        tokio::join!(world.stop(&manual), world.stop(&hint), world.stop(&hint));
         assert_eq!(world.changes().len(), 4);
         assert_eq!(world.touched(), set(&EACH_KIND));
     });
@@ -588,8 +588,8 @@ fn without_force_no_power_is_cut() {
             droplet(1, "web", &["offhours:office"]),
             server(11, "ignores_shutdown = true"),
         );
-        let manner = "graceful = true\nforce = false";
-        let configuration = office_hours("", "", manner);
+        let policy = "graceful = true\nforce = false";
+        let configuration = office_hours("", "", policy);
         let world = World::start(&configuration, &fleet, before_the_edge()).await;
         world.run_until(monday("18:30:30")).await;
         let changes = world.changes();
@@ -661,8 +661,12 @@ fn where_a_schedule_is_enforced_a_command_that_an_override_agrees_with_is_follow
         let world = World::start(&configuration, &one_of_each_kind(), before_the_edge()).await;
         world.run_until(monday("17:50:30")).await;
         let [web, ci] = ["do-main/droplet/1", "hz-eu/server/11"];
-        world.override_with(web, Wish::Stopped, seconds(3600)).await;
-        world.override_with(ci, Wish::Running, seconds(3600)).await;
+        world
+            .override_with(web, Desired::Stopped, seconds(3600))
+            .await;
+        world
+            .override_with(ci, Desired::Running, seconds(3600))
+            .await;
         world.stop(&json!({ "resources": [web, ci] })).await;
         assert_eq!(world.touched(), set(&[web]));
     });
@@ -676,7 +680,7 @@ fn a_command_against_an_override_is_declined() {
         world.run_until(monday("17:50:30")).await;
         for resource in EACH_KIND {
             world
-                .override_with(resource, Wish::Running, seconds(3600))
+                .override_with(resource, Desired::Running, seconds(3600))
                 .await;
         }
         let report = world.stop(&json!({ "account": "do-main" })).await;

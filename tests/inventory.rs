@@ -153,8 +153,8 @@ fn a_project_that_is_split_by_datacenters_is_no_conflict() {
         world.run_until(monday("16:50:30")).await;
         world.apply(&split()).await;
         world.run_until(monday("18:30:30")).await;
-        assert_eq!(world.record("hz-us/server/11").await.doubled_by, None);
-        assert_eq!(world.record("hz-eu/server/11").await.doubled_by, None);
+        assert_eq!(world.record("hz-us/server/11").await.duplicate_of, None);
+        assert_eq!(world.record("hz-eu/server/11").await.duplicate_of, None);
         let conflicts = world.outcomes().iter().map(|outcome| &outcome.event);
         assert!(
             !conflicts
@@ -176,13 +176,13 @@ fn a_conflict_is_over_when_one_of_the_accounts_looks_after_it_no_more() {
         world.run_until(monday("16:50:30")).await;
         for account in ["hz-us", "hz-eu"] {
             let record = world.record(&format!("{account}/server/11")).await;
-            assert!(record.doubled_by.is_some(), "{account}");
+            assert!(record.duplicate_of.is_some(), "{account}");
         }
         world.apply(&split()).await;
         world.run_until(monday("17:00:30")).await;
         for account in ["hz-us", "hz-eu"] {
             let record = world.record(&format!("{account}/server/11")).await;
-            assert_eq!(record.doubled_by, None, "{account}");
+            assert_eq!(record.duplicate_of, None, "{account}");
         }
         assert!(world.touched().is_empty());
         world.run_until(monday("18:02:30")).await;

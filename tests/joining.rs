@@ -9,9 +9,9 @@ use serde_json::json;
 use crate::support::{ACCOUNTS, World, droplet, monday, office_hours, parse, run};
 
 /// [`office_hours`] with a night that is over at 18:40 UTC.
-fn short_night(top: &str, manner: &str) -> String {
+fn short_night(top: &str, policy: &str) -> String {
     let night = r#"end = "19:00" }, { begin = "19:40", end = "23:00" }"#;
-    office_hours(top, "", manner).replace(r#"end = "19:00" }"#, night)
+    office_hours(top, "", policy).replace(r#"end = "19:00" }"#, night)
 }
 
 /// Half an hour after that night.

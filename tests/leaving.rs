@@ -282,7 +282,7 @@ fn what_a_removed_account_has_left_is_forgotten_and_what_it_is_owed_goes_to_hist
         let by = "ada".to_owned();
         assert_eq!(
             (&given_up.saved, &given_up.cause),
-            (&owed, &Cause::ByHand { by })
+            (&owed, &Cause::Manual { by })
         );
         assert_eq!(printed(&world, &["status"]).await, ["hz-eu/server/11"]);
     });

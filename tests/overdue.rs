@@ -2,7 +2,7 @@
 //! nothing else is.
 
 use cloud_simulator::Act;
-use domain::{overdue::overdue, schedule::Wish};
+use domain::{overdue::overdue, schedule::Desired};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -261,7 +261,7 @@ fn what_is_meant_to_be_so_or_still_in_time_is_not_overdue() {
         })));
         let hours = SignedDuration::from_hours;
         world
-            .override_with("do-main/droplet/1", Wish::Running, hours(3))
+            .override_with("do-main/droplet/1", Desired::Running, hours(3))
             .await;
         let since = world.local.now();
         world.run_until(since + SignedDuration::from_mins(15)).await;

@@ -68,7 +68,7 @@ fn an_override_acts_until_its_end_and_then_the_schedule_takes_over() {
         assert_eq!(told["override"]["set_at"], "2026-11-23T12:03:00Z");
         assert_eq!(told["override"]["ends_at"], "2026-11-23T12:23:00Z");
         assert_eq!(told["resources"][0]["effect"], "stops");
-        let then = json!({"by": "schedule", "schedule": "office", "wish": "running"});
+        let then = json!({"by": "schedule", "schedule": "office", "desired": "running"});
         assert_eq!(told["override"]["then"], then);
         assert_eq!(done(&terminal, &["list"]).await, json!([told["override"]]));
 
@@ -105,13 +105,13 @@ fn what_is_set_cleared_and_replaced_at_one_instant_ends_as_the_last_one_wants() 
         terminal.local(&configuration, "12:10:00").await;
         assert!(stopped(&terminal).await.is_empty());
 
-        for wish in ["running", "stopped"] {
+        for desired in ["running", "stopped"] {
             let told = done(
                 &terminal,
-                &[wish, "--schedule", "office", "--until", "tomorrow"],
+                &[desired, "--schedule", "office", "--until", "tomorrow"],
             )
             .await;
-            assert_eq!(told["replaced"].is_null(), wish == "running");
+            assert_eq!(told["replaced"].is_null(), desired == "running");
             assert_eq!(told["override"]["ends_at"], "2026-11-24T23:00:00Z");
         }
         // Machines are quick; the database and the pool are on their way.

@@ -1,11 +1,11 @@
-//! Starts that are refused, tokens that are replaced, requests that are lost: what comes back in the
-//! morning, and how soon.
+//! Starts that are refused, tokens that are replaced, requests that are lost: what comes back in
+//! the morning, and how soon.
 
 use cloud_simulator::Act;
 use domain::{
     record::{Direction, Phase},
     resource::{Power, SavedState},
-    schedule::Wish,
+    schedule::Desired,
 };
 use jiff::SignedDuration;
 use lifecycle::Event;
@@ -202,19 +202,19 @@ fn the_same_invocation_delivered_once_more_undoes_no_later_command() {
         let world = World::start(&short_night(), &fleet, monday("10:00:00")).await;
         world.run_until(monday("10:06:30")).await;
         let mut record = world.record(DROPLET).await;
-        let first = domain::record::ByHand {
+        let first = domain::record::ManualCommand {
             instant: monday("10:06:00"),
-            wish: Wish::Running,
+            desired: Desired::Running,
             by: "ada".to_owned(),
             request_id: "second".to_owned(),
             earlier: vec!["first".to_owned()],
         };
         assert!(first.knows("first") && first.knows("second") && !first.knows("third"));
         assert_eq!(first.invocations(), ["second", "first"]);
-        record.asked_by_hand = Some(first);
+        record.manual_command = Some(first);
         world.local.store().save(record).await.unwrap();
         world.stop(&json!({ "resources": [DROPLET] })).await;
-        let command = world.record(DROPLET).await.asked_by_hand.unwrap();
+        let command = world.record(DROPLET).await.manual_command.unwrap();
         assert_eq!(command.earlier, ["second", "first"]);
     });
 }
@@ -226,7 +226,7 @@ fn an_override_that_reverses_an_accepted_stop_does_not_wait_ten_minutes() {
         let world = World::start(&short_night(), &fleet, monday("17:48:00")).await;
         world.run_until(monday("18:00:04")).await;
         world
-            .override_with(DROPLET, Wish::Running, SignedDuration::from_hours(2))
+            .override_with(DROPLET, Desired::Running, SignedDuration::from_hours(2))
             .await;
         world.run_until(monday("18:03:30")).await;
         let record = world.record(DROPLET).await;

@@ -295,6 +295,25 @@ fn anchors(page: &str) -> BTreeSet<String> {
 }
 
 #[test]
+fn every_place_that_the_architecture_names_exists() {
+    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let places = text.split('`').skip(1).step_by(2);
+    let places: Vec<_> = places
+        .filter(|place| {
+            ["crates/", "infra/", "tests/", "docs/"]
+                .iter()
+                .any(|top| place.starts_with(top))
+        })
+        .collect();
+    assert!(places.len() > 20, "{places:?}");
+    let missing: Vec<_> = places
+        .iter()
+        .filter(|place| !root().join(place).exists())
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
 fn every_link_in_the_documentation_leads_somewhere() {
     let docs = fs::read_dir(root().join("docs")).unwrap();
     let pages = docs.map(|entry| entry.unwrap().path());

@@ -25,7 +25,7 @@ use domain::{
     history::HistoryEntry,
     invocation::Invocation,
     record::{Direction, Record},
-    schedule::Wish,
+    schedule::Desired,
 };
 use environment::{Invoke, InvokeError, SteppedClock, aws::local_config};
 use jiff::{SignedDuration, Timestamp};
@@ -53,7 +53,7 @@ token = "secret-hz-token"
 "#;
 
 /// A schedule that ends at 18:00 UTC on working days, for both accounts.
-pub(crate) fn office_hours(top: &str, account: &str, manner: &str) -> String {
+pub(crate) fn office_hours(top: &str, account: &str, policy: &str) -> String {
     format!(
         r#"
         {top}
@@ -68,7 +68,7 @@ pub(crate) fn office_hours(top: &str, account: &str, manner: &str) -> String {
         [schedules.office]
         timezone = "Europe/Berlin"
         periods = [{{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }}]
-        {manner}
+        {policy}
         "#
     )
 }
@@ -353,11 +353,16 @@ impl World {
     }
 
     /// Sets an override of a resource from now on.
-    pub(crate) async fn override_with(&self, resource: &str, wish: Wish, length: SignedDuration) {
+    pub(crate) async fn override_with(
+        &self,
+        resource: &str,
+        desired: Desired,
+        length: SignedDuration,
+    ) {
         let now = self.local.now();
         let one = Override {
             target: Target::Resource(reference(resource)),
-            wish,
+            desired,
             set_at: now,
             ends_at: now + length,
             by: "a person".to_owned(),

@@ -65,7 +65,7 @@ pub(crate) fn check_bus_event(schemas: &BTreeMap<String, Validator>, outcome: &O
 /// One outcome for each kind of event, as reports have them; and one more with all that is
 /// optional.
 const OUTCOMES: &str = r#"[
-    {"event": "seen", "direction": "stop", "cause": {"by-hand": {"by": "ada"}}, "seconds": 42,
+    {"event": "seen", "direction": "stop", "cause": {"manual": {"by": "ada"}}, "seconds": 42,
      "forced": true, "saved": {"kind": "node-pool", "count": 3, "autoscale": {"min": 1, "max": 5}},
      "follows": "office"},
     {"event": "gone"},
@@ -101,7 +101,7 @@ fn digest() -> Digest {
     Digest {
         schedule: "office".parse().unwrap(),
         edge: monday("18:00:00"),
-        wish: domain::schedule::Wish::Stopped,
+        desired: domain::schedule::Desired::Stopped,
         at: monday("18:09:00"),
         followed: 14,
         asked: 13,

@@ -68,7 +68,7 @@ fn a_command_follows_the_edge_that_a_faster_clock_has_handled() {
         let declined = |event: &Event| matches!(event, Event::Declined { .. });
         assert!(!report.outcomes.iter().any(|o| declined(&o.event)));
         let record = world.record(SERVER).await;
-        let (handled, asked) = (record.handled.unwrap(), record.asked_by_hand.unwrap());
+        let (handled, asked) = (record.handled.unwrap(), record.manual_command.unwrap());
         let just_after = handled.key.instant + SignedDuration::from_millis(1);
         assert_eq!(asked.instant, just_after);
         world.run_until(monday("18:20:30")).await;

@@ -17,9 +17,9 @@ def store_tokens(emulator: Emulator) -> None:
         )
 
 
-def standing(wish: str, settings: str = "") -> str:
-    """One schedule, `nights`, whose wish holds but for the first minutes of a year."""
-    first, second = {"stopped": ("start", "stop"), "running": ("stop", "start")}[wish]
+def standing(desired: str, settings: str = "") -> str:
+    """One schedule, `nights`, whose desired state holds but for the first minutes of a year."""
+    first, second = {"stopped": ("start", "stop"), "running": ("stop", "start")}[desired]
     return f"""
 timezone = "UTC"
 {settings}

@@ -79,10 +79,10 @@ def _measure(arguments: argparse.Namespace, directory: Path) -> dict[str, int]:
         stack = _deploy(arguments, emulator, simulator)
         offhours = Offhours(arguments.programs / "offhours", emulator, stack.name)
         with _sampled(stack) as peaks:
-            for wish in ("stopped", "running"):
-                _apply(offhours, directory, wish)
-                print(f"A thousand resources are to be {wish} ...", flush=True)
-                _go_round(stack, simulator, wish)
+            for desired in ("stopped", "running"):
+                _apply(offhours, directory, desired)
+                print(f"A thousand resources are to be {desired} ...", flush=True)
+                _go_round(stack, simulator, desired)
         return peaks
 
 
@@ -122,21 +122,21 @@ def _deploy(arguments: argparse.Namespace, emulator: Emulator, simulator: Simula
     return stack
 
 
-def _apply(offhours: Offhours, directory: Path, wish: str) -> None:
+def _apply(offhours: Offhours, directory: Path, desired: str) -> None:
     path = directory / "offhours.toml"
-    path.write_text(standing(wish, "max_stops = 1000"))
+    path.write_text(standing(desired, "max_stops = 1000"))
     done = offhours.run("apply", "--config", str(path), "--yes")
     if done.returncode:
         raise Failed(done.stderr.strip())
 
 
-def _go_round(stack: Stack, simulator: Simulator, wish: str) -> None:
-    """Ticks until everything is as wished."""
-    ends = {"stopped": {"off"}, "running": {"active", "running"}}[wish]
+def _go_round(stack: Stack, simulator: Simulator, desired: str) -> None:
+    """Ticks until everything is as desired."""
+    ends = {"stopped": {"off"}, "running": {"active", "running"}}[desired]
     until = time.monotonic() + 600
     while {one["status"] for one in simulator.resources().values()} - ends:
         if time.monotonic() > until:
-            raise Failed(f"not everything is {wish} after ten minutes")
+            raise Failed(f"not everything is {desired} after ten minutes")
         for short in ("poll-status", "dispatch"):
             stack.invoke(short, timer(short))
         time.sleep(5)

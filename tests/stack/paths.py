@@ -57,10 +57,10 @@ class Walker:
         if forced:
             self.cut(inbox)
 
-    def apply(self, wish: str) -> None:
+    def apply(self, desired: str) -> None:
         """Applies a configuration under which everything should be stopped, or run."""
-        path = self.directory / f"{wish}.toml"
-        path.write_text(standing(wish))
+        path = self.directory / f"{desired}.toml"
+        path.write_text(standing(desired))
         done = self.offhours.run("apply", "--config", str(path), "--yes")
         require(done.returncode == 0, f"apply: {done.stderr}")
 

@@ -88,14 +88,14 @@ def test_one_digest_came_for_each_edge_by_bus_and_by_mail(came_round: Deployed) 
         told = [one for one in came_round.bus.all() if one["detail-type"] == "Edge Completed"]
         return [one["detail"] for one in told]
 
-    wishes = {"stopped", "running"}
+    desired_states = {"stopped", "running"}
     expect(
-        lambda: {one["wish"] for one in digests()} == wishes,
+        lambda: {one["desired"] for one in digests()} == desired_states,
         "the digests of both edges",
     )
     edges = [one["edge"] for one in digests()]
     assert len(edges) == len(set(edges)), edges
-    stopped = next(one for one in digests() if one["wish"] == "stopped")
+    stopped = next(one for one in digests() if one["desired"] == "stopped")
     assert stopped["schedule"] == "minutes"
     assert (stopped["followed"], stopped["seen"], stopped["refused"]) == (6, 5, 1)
     mails = [message["Message"] for message in came_round.mails.all()]

@@ -31,6 +31,6 @@ def test_a_rule_of_ones_own_stops_what_it_names(came_round: Deployed) -> None:
 
 def _stopped_by_hand(deployed: Deployed) -> bool:
     return any(
-        line.fields.get("resource.id") == SERVER and "by hand (the lunch rule)" in line.message
+        line.fields.get("resource.id") == SERVER and "(the lunch rule)" in line.message
         for line in deployed.stack.lines("stop", deployed.began)
     )

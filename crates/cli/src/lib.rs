@@ -33,8 +33,8 @@ use environment::Clock;
 pub use exit::Exit;
 
 use commands::{
-    apply as apply_command, approve, by_hand, completions, doctor as doctor_command, export,
-    forget, history, hours as hours_command, import as import_command, list, log, overrides,
+    apply as apply_command, approve, completions, doctor as doctor_command, export, forget,
+    history, hours as hours_command, import as import_command, list, log, manual, overrides,
     preview, schema, status, validate, why,
 };
 use domain::record::Direction;
@@ -76,9 +76,9 @@ enum Command {
     Status(status::Args),
     Why(why::Args),
     /// Stops resources now.
-    Stop(by_hand::Args),
+    Stop(manual::Args),
     /// Starts resources now, and puts back what was saved of them.
-    Start(by_hand::Args),
+    Start(manual::Args),
     Override(overrides::Args),
     Approve(approve::Args),
     Forget(forget::Args),
@@ -132,8 +132,8 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::Status(args) if args.watches() => wait_for_own_end(status::run(args)),
         Command::Status(args) => wait_for(status::run(args)),
         Command::Why(args) => wait_for(why::run(args)),
-        Command::Stop(args) => wait_for(by_hand::run(args, Direction::Stop)),
-        Command::Start(args) => wait_for(by_hand::run(args, Direction::Start)),
+        Command::Stop(args) => wait_for(manual::run(args, Direction::Stop)),
+        Command::Start(args) => wait_for(manual::run(args, Direction::Start)),
         Command::Override(args) => wait_for(overrides::run(args)),
         Command::Approve(args) => wait_for(approve::run(args)),
         Command::Forget(args) => wait_for(forget::run(args)),

@@ -137,7 +137,7 @@ fn mark_doubles(records: &mut [Record], listed: &[&AccountName]) {
             .iter()
             .find(|reference| reference.account != record.reference.account);
         let is_over = |double: &ResourceRef| listed.contains(&&double.account);
-        record.doubled_by = match (other, record.doubled_by.take()) {
+        record.duplicate_of = match (other, record.duplicate_of.take()) {
             (Some(other), _) => Some(other.clone()),
             (None, Some(before)) if !is_over(&before) => Some(before),
             (None, _) => None,
@@ -166,12 +166,12 @@ impl Spinners {
     fn with(accounts: &[AccountName], template: &str) -> Self {
         let all = bars("Nothing was changed.");
         let spinner = |account: &AccountName| {
-            let bar = all.add(ProgressBar::new_spinner());
+            let exclusion = all.add(ProgressBar::new_spinner());
             let style = ProgressStyle::with_template(template);
-            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-            bar.set_prefix(account.to_string());
-            bar.enable_steady_tick(TURN);
-            (account.clone(), bar)
+            exclusion.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+            exclusion.set_prefix(account.to_string());
+            exclusion.enable_steady_tick(TURN);
+            (account.clone(), exclusion)
         };
         let by_account = accounts.iter().map(spinner).collect();
         Self { all, by_account }
@@ -179,15 +179,15 @@ impl Spinners {
 
     /// Counts more resources of an account.
     pub(crate) fn read(&self, account: &AccountName, more: usize) {
-        if let Some(bar) = self.by_account.get(account) {
-            bar.inc(more as u64);
+        if let Some(exclusion) = self.by_account.get(account) {
+            exclusion.inc(more as u64);
         }
     }
 
     /// Leaves the terminal as it was.
     pub(crate) fn finish(self) {
-        for bar in self.by_account.values() {
-            bar.finish_and_clear();
+        for exclusion in self.by_account.values() {
+            exclusion.finish_and_clear();
         }
         self.all.clear().ok();
     }
@@ -298,11 +298,11 @@ mod tests {
             one("b/server/2"),
             one("b/server/3"),
         ];
-        records[2].doubled_by = Some("a/server/2".parse().unwrap());
-        records[3].doubled_by = Some("z/server/3".parse().unwrap());
+        records[2].duplicate_of = Some("a/server/2".parse().unwrap());
+        records[3].duplicate_of = Some("z/server/3".parse().unwrap());
         let listed = names(&["a", "b"]);
         mark_doubles(&mut records, &listed.iter().collect::<Vec<_>>());
-        let doubles = records.map(|record| record.doubled_by.map(|other| other.to_string()));
+        let doubles = records.map(|record| record.duplicate_of.map(|other| other.to_string()));
         let expected = [
             Some("b/server/1"),
             Some("a/server/1"),

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anstyle::AnsiColor;
-use domain::schedule::Wish;
+use domain::schedule::Desired;
 use serde::Serialize;
 
 use crate::{configuration_file::LoadError, table::wrap};
@@ -229,13 +229,13 @@ impl Style {
         format!("{style}{text}{style:#}")
     }
 
-    /// A text in the colour of a wish.
+    /// A text in the colour of a desired state.
     #[must_use]
-    pub fn wish_text(self, wish: Wish, text: &str) -> String {
-        let colour = match wish {
-            Wish::Running => AnsiColor::Green,
-            Wish::Stopped => AnsiColor::Blue,
-            Wish::Any => return text.to_owned(),
+    pub fn desired_text(self, desired: Desired, text: &str) -> String {
+        let colour = match desired {
+            Desired::Running => AnsiColor::Green,
+            Desired::Stopped => AnsiColor::Blue,
+            Desired::Any => return text.to_owned(),
         };
         if !self.colours {
             return text.to_owned();
@@ -279,7 +279,7 @@ mod tests {
             Table::whole(
                 style,
                 [Column::of("State")],
-                &[vec![Cell::wish(Wish::Running)]],
+                &[vec![Cell::desired(Desired::Running)]],
             )
         };
         assert!(rendered(true).contains('\u{1b}'));
@@ -315,9 +315,13 @@ mod tests {
             colours: true,
             width: Some(40),
         };
-        let columns = [Column::of("Wish"), Column::text("State")];
+        let columns = [Column::of("Desired"), Column::text("State")];
         let stuck = Cell::new("stuck ".repeat(9)).alarming();
-        let table = Table::whole(style, columns, &[vec![Cell::wish(Wish::Running), stuck]]);
+        let table = Table::whole(
+            style,
+            columns,
+            &[vec![Cell::desired(Desired::Running), stuck]],
+        );
         let table = table + &style.paint(Paint::Changed, "text");
         assert_eq!(printable(&table), table);
     }

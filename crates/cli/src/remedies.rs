@@ -1,4 +1,4 @@
-//! What to do about a provider that did not answer as wished, or a token that is not there.
+//! What to do about a provider that did not answer as expected, or a token that is not there.
 
 use domain::configuration::Provider;
 use environment::TokenError;

@@ -17,7 +17,7 @@ use domain::{
     resource::{
         AutoscaleBounds, Cluster, DatabaseSize, NodePoolSize, Power, Resource, SavedState, Size,
     },
-    schedule::Wish,
+    schedule::Desired,
 };
 use environment::{Clock, SteppedClock};
 use jiff::Timestamp;
@@ -176,7 +176,7 @@ pub(crate) fn orphan() -> Record {
             instant: monday("08:00:00"),
             rank: Rank::Schedule,
         },
-        wish: Wish::Stopped,
+        desired: Desired::Stopped,
         schedule: Some(office()),
     };
     Record {

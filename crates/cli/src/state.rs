@@ -148,8 +148,7 @@ pub(crate) fn needs_person(
     }
     match &verdict.decision {
         Decision::Leave(reason) => {
-            let conflict =
-                matches!(&verdict.membership, Membership::Barred(bar) if bar.is_conflict());
+            let conflict = matches!(&verdict.membership, Membership::Barred(exclusion) if exclusion.is_conflict());
             let unknown = matches!(reason, LeaveReason::UnknownSchedule(_));
             (conflict || unknown).then(|| reason.to_string())
         }
@@ -160,8 +159,8 @@ pub(crate) fn needs_person(
 /// How a person brings back what nothing else will.
 fn bring_back(record: &Record, verdict: &Verdict, left: LeftBehind) -> String {
     match (left, &verdict.membership) {
-        (LeftBehind::Orphaned, Membership::Barred(bar)) => {
-            format!("orphaned: {bar}; once that is gone, `offhours start` restores it")
+        (LeftBehind::Orphaned, Membership::Barred(exclusion)) => {
+            format!("orphaned: {exclusion}; once that is gone, `offhours start` restores it")
         }
         (LeftBehind::Orphaned, _) => "orphaned: `offhours start` restores it".to_owned(),
         (LeftBehind::Unreachable, _) => {
@@ -184,11 +183,11 @@ pub(crate) fn is_overdue(
     zone: &TimeZone,
     now: Timestamp,
 ) -> String {
-    let Overdue { wish, since } = overdue;
+    let Overdue { desired, since } = overdue;
     let error = record.last_error.as_ref();
     let error = error.map_or_else(String::new, |error| format!("; last error: {error}"));
     format!(
-        "overdue: should have been {wish} since {}{error}",
+        "overdue: should have been {desired} since {}{error}",
         short(since, zone, now)
     )
 }

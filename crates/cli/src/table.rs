@@ -6,7 +6,7 @@ use comfy_table::{
     CellAlignment, Color, ColumnConstraint, ContentArrangement, LineStyle, TableStyle, Width,
     presets,
 };
-use domain::schedule::Wish;
+use domain::schedule::Desired;
 use textwrap::{WordSeparator, WordSplitter};
 
 use crate::output::Style;
@@ -112,13 +112,13 @@ impl Cell {
         }
     }
 
-    /// A wish, in its colour.
-    pub(crate) fn wish(wish: Wish) -> Self {
-        let cell = Self::new(wish);
-        match wish {
-            Wish::Running => cell.coloured(AnsiColor::BrightGreen),
-            Wish::Stopped => cell.coloured(AnsiColor::BrightBlue),
-            Wish::Any => cell,
+    /// A desired state, in its colour.
+    pub(crate) fn desired(desired: Desired) -> Self {
+        let cell = Self::new(desired);
+        match desired {
+            Desired::Running => cell.coloured(AnsiColor::BrightGreen),
+            Desired::Stopped => cell.coloured(AnsiColor::BrightBlue),
+            Desired::Any => cell,
         }
     }
 

@@ -42,12 +42,12 @@ pub enum View {
 pub struct Bars {
     all: MultiProgress,
     time: ProgressBar,
-    under_way: HashMap<ResourceRef, Bar>,
+    under_way: HashMap<ResourceRef, Exclusion>,
 }
 
 #[derive(Debug)]
-struct Bar {
-    bar: ProgressBar,
+struct Exclusion {
+    exclusion: ProgressBar,
     since: Timestamp,
 }
 
@@ -162,29 +162,32 @@ impl Bars {
                 Direction::Start => "starting",
             };
             let expected = expected(resource).as_secs().unsigned_abs();
-            let bar = ProgressBar::new(expected);
-            let bar = self.all.insert_before(&self.time, bar);
-            bar.set_style(style("  {msg:34!} {bar:30.cyan/blue} {pos:>4} s"));
+            let exclusion = ProgressBar::new(expected);
+            let exclusion = self.all.insert_before(&self.time, exclusion);
+            exclusion.set_style(style("  {msg:34!} {bar:30.cyan/blue} {pos:>4} s"));
             let message = format!("{what} {name}");
-            bar.set_message(output::printable(&message).into_owned());
+            exclusion.set_message(output::printable(&message).into_owned());
             let since = outcome.at;
-            if let Some(old) = self.under_way.insert(resource.clone(), Bar { bar, since }) {
-                old.bar.finish_and_clear();
+            if let Some(old) = self
+                .under_way
+                .insert(resource.clone(), Exclusion { exclusion, since })
+            {
+                old.exclusion.finish_and_clear();
             }
         }
         let course = outcome.event.class().course;
         if matches!(course, Course::Ended | Course::NeedsPerson)
-            && let Some(Bar { bar, .. }) = self.under_way.remove(resource)
+            && let Some(Exclusion { exclusion, .. }) = self.under_way.remove(resource)
         {
-            bar.finish_and_clear();
-            self.all.remove(&bar);
+            exclusion.finish_and_clear();
+            self.all.remove(&exclusion);
         }
         Ok(())
     }
 
     fn passed(&self, now: Timestamp) {
-        for Bar { bar, since } in self.under_way.values() {
-            bar.set_position(now.duration_since(*since).as_secs().unsigned_abs());
+        for Exclusion { exclusion, since } in self.under_way.values() {
+            exclusion.set_position(now.duration_since(*since).as_secs().unsigned_abs());
         }
         let time = now.strftime("%a %Y-%m-%d %H:%M UTC");
         let under_way = self.under_way.len();

@@ -6,7 +6,7 @@
 use std::hint::black_box;
 
 use divan::{Bencher, counter::ItemsCount};
-use domain::schedule::{Definition, PeriodDefinition, Schedule, Wish};
+use domain::schedule::{Definition, Desired, PeriodDefinition, Schedule};
 use jiff::{SignedDuration, Timestamp};
 
 const ZONES: [&str; 4] = [
@@ -115,16 +115,16 @@ fn evaluate(
 }
 
 #[divan::bench]
-fn wish_of_four_periods(bencher: Bencher) {
+fn desired_of_four_periods(bencher: Bencher) {
     evaluate(bencher, four_periods, |schedule, at| {
-        schedule.wish_at(at) == Wish::Running
+        schedule.desired_at(at) == Desired::Running
     });
 }
 
 #[divan::bench]
-fn wish_of_cron(bencher: Bencher) {
+fn desired_of_cron(bencher: Bencher) {
     evaluate(bencher, office_hours_as_cron, |schedule, at| {
-        schedule.wish_at(at) == Wish::Running
+        schedule.desired_at(at) == Desired::Running
     });
 }
 

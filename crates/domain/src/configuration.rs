@@ -16,7 +16,7 @@ use wildmatch::WildMatch;
 use crate::schema::{self, OneOrMore, OneOrSeveral};
 use crate::{
     reference::{AccountName, ResourceRef, ScheduleName},
-    schedule::{self, Schedule, Wish},
+    schedule::{self, Desired, Schedule},
 };
 
 /// Most stops that dispatch hands out per account and tick, unless configured otherwise.
@@ -61,7 +61,7 @@ impl Configuration {
             (
                 rule.schedule.definition().clone(),
                 rule.resources.clone(),
-                rule.manner.clone(),
+                rule.policy.clone(),
             )
         };
         self.settings == other.settings
@@ -334,7 +334,7 @@ pub struct Rule {
     pub resources: BTreeSet<ResourceRef>,
     /// How to follow it.
     #[serde(flatten)]
-    pub manner: Manner,
+    pub policy: Policy,
 }
 
 /// How a schedule is followed.
@@ -345,7 +345,7 @@ pub struct Rule {
     clippy::struct_excessive_bools,
     reason = "each is a switch that the user sets by this name"
 )]
-pub struct Manner {
+pub struct Policy {
     /// "observe" sends nothing for this schedule.
     #[serde(skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "act")))]
@@ -359,7 +359,8 @@ pub struct Manner {
     #[serde(skip_serializing_if = "Clone::clone")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = true)))]
     pub force: bool,
-    /// Put the wish back at every inventory, if anyone changed it. Excludes `retain_running`.
+    /// Put the desired state back at every inventory, if anyone changed it. Excludes
+    /// `retain_running`.
     #[serde(skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     pub enforce: bool,
@@ -381,7 +382,7 @@ pub struct Manner {
     pub stop_nodes: Option<u32>,
 }
 
-impl Default for Manner {
+impl Default for Policy {
     fn default() -> Self {
         Self {
             mode: Mode::Act,
@@ -527,14 +528,14 @@ impl Pattern {
     }
 }
 
-/// A person's wish for a time: it wins over schedules until it ends.
+/// A person's desired state for a time: it wins over schedules until it ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Override {
     /// What it is about.
     pub target: Target,
-    /// What is wanted; never [`Wish::Any`].
-    pub wish: Wish,
+    /// What is wanted; never [`Desired::Any`].
+    pub desired: Desired,
     /// From when.
     pub set_at: Timestamp,
     /// Until when, exclusively.

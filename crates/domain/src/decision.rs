@@ -5,12 +5,14 @@ use serde::Serialize;
 
 use crate::{
     configuration::{
-        Adopt, Configuration, Generation, Manner, Mode, Override, Overrides, Rule, Target,
+        Adopt, Configuration, Generation, Mode, Override, Overrides, Policy, Rule, Target,
     },
-    membership::{Bar, Membership, Subject},
-    record::{Ask, ByHand, Cause, Direction, EdgeKey, FIRST_LOOK, Handled, Phase, Rank, Record},
+    membership::{Exclusion, Membership, Subject},
+    record::{
+        Ask, Cause, Direction, EdgeKey, FIRST_LOOK, Handled, ManualCommand, Phase, Rank, Record,
+    },
     reference::ScheduleName,
-    schedule::{Schedule, Wish},
+    schedule::{Desired, Schedule},
 };
 
 /// The resolution of instants.
@@ -33,20 +35,20 @@ pub struct Verdict {
     /// Whether it may be touched at all: it follows a schedule, or a person named it.
     pub opted_in: bool,
     /// What is wanted now.
-    pub wish: Wish,
+    pub desired: Desired,
     /// The latest edge, if there ever was one.
-    pub edge: Option<WishEdge>,
+    pub edge: Option<DesiredEdge>,
     /// What to do.
     pub decision: Decision,
 }
 
-/// An edge of the effective wish.
+/// An edge of the effective desired state.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WishEdge {
+pub struct DesiredEdge {
     /// Its instant and rank.
     pub key: EdgeKey,
-    /// The wish from then on.
-    pub wish: Wish,
+    /// The desired state from then on.
+    pub desired: Desired,
     /// What it comes from.
     pub cause: Cause,
 }
@@ -84,9 +86,9 @@ pub struct Due {
 pub enum Why {
     /// An edge later than the handled one.
     Edge,
-    /// A newer configuration, or another schedule, wishes something else.
+    /// A newer configuration, or another schedule, wants something else.
     Changed,
-    /// `enforce`: a person changed what the handled edge wished.
+    /// `enforce`: a person changed what the handled edge desired.
     Drift,
 }
 
@@ -95,7 +97,7 @@ pub enum Why {
 pub enum LeaveReason {
     /// Never touched.
     #[error("{0}")]
-    Barred(Bar),
+    Barred(Exclusion),
     /// A tag names a schedule that does not exist.
     #[error("its tag names the schedule `{0}`, which does not exist")]
     UnknownSchedule(String),
@@ -117,22 +119,23 @@ pub enum LeaveReason {
     /// The latest edge has been handled.
     #[error("the latest edge has been handled")]
     Handled,
-    /// The schedule has no wish now.
+    /// The schedule has no desired state now.
     #[error("its schedule wants nothing now")]
-    NoWish,
+    NothingDesired,
 }
 
 /// Judges a record at an instant, by what `subject` shows of it.
 #[must_use]
 pub fn judge(record: &Record, subject: Subject<'_>, rules: Rules<'_>, now: Timestamp) -> Verdict {
     let membership = Membership::of(subject, rules.configuration);
-    let wishes = Wishes::of(record, &membership, rules);
-    let edge = wishes.latest(now);
-    let named = membership.schedule().is_some() || wishes.named_by_person(record, edge.as_ref());
+    let desired_states = DesiredStates::of(record, &membership, rules);
+    let edge = desired_states.latest(now);
+    let named =
+        membership.schedule().is_some() || desired_states.named_by_person(record, edge.as_ref());
     let opted_in = named && !matches!(membership, Membership::Barred(_));
     let decision = decide(record, &membership, opted_in, edge.as_ref(), rules, now);
     Verdict {
-        wish: edge.as_ref().map_or(Wish::Any, |edge| edge.wish),
+        desired: edge.as_ref().map_or(Desired::Any, |edge| edge.desired),
         membership,
         opted_in,
         edge,
@@ -144,7 +147,7 @@ fn decide(
     record: &Record,
     membership: &Membership,
     opted_in: bool,
-    edge: Option<&WishEdge>,
+    edge: Option<&DesiredEdge>,
     rules: Rules<'_>,
     now: Timestamp,
 ) -> Decision {
@@ -154,7 +157,7 @@ fn decide(
     }
     if !opted_in {
         return leave(match membership {
-            Membership::Barred(bar) => LeaveReason::Barred(bar.clone()),
+            Membership::Barred(exclusion) => LeaveReason::Barred(exclusion.clone()),
             Membership::Unknown { word, .. } => LeaveReason::UnknownSchedule(word.clone()),
             Membership::Unnamed | Membership::Member { .. } => LeaveReason::Unnamed,
         });
@@ -165,29 +168,29 @@ fn decide(
         return leave(LeaveReason::StaleReader);
     }
     let Some(edge) = edge else {
-        return leave(LeaveReason::NoWish);
+        return leave(LeaveReason::NothingDesired);
     };
-    if record.held && edge.key.rank != Rank::ByHand && !brings_back(record, edge) {
+    if record.held && edge.key.rank != Rank::Manual && !brings_back(record, edge) {
         return leave(LeaveReason::Held);
     }
     let rule = membership.rule(rules.configuration);
-    let manner = rule.map(|rule| rule.manner.clone()).unwrap_or_default();
-    if manner.adopt == Adopt::NextEdge && handled.is_none() && is_before_joining(record, edge) {
+    let policy = rule.map(|rule| rule.policy.clone()).unwrap_or_default();
+    if policy.adopt == Adopt::NextEdge && handled.is_none() && is_before_joining(record, edge) {
         return leave(LeaveReason::Adopting);
     }
     let why = why_due(record, membership.schedule(), edge, generation, rule);
-    match (why, Direction::towards(edge.wish)) {
+    match (why, Direction::towards(edge.desired)) {
         (Some(why), Some(direction)) => Decision::Act(Due {
             direction,
             handled: Handled {
                 generation,
                 key: edge.key,
-                wish: edge.wish,
+                desired: edge.desired,
                 schedule: membership.schedule().cloned(),
             },
             cause: edge.cause.clone(),
             why,
-            mode: mode(record, &manner, rules.configuration),
+            mode: mode(record, &policy, rules.configuration),
         }),
         (None, Some(direction)) => match record.in_flight() {
             Some(transition) if transition.direction == direction && wants_asking(record, now) => {
@@ -195,34 +198,34 @@ fn decide(
             }
             Some(_) | None => leave(LeaveReason::Handled),
         },
-        (_, None) => leave(LeaveReason::NoWish),
+        (_, None) => leave(LeaveReason::NothingDesired),
     }
 }
 
 /// Whether an edge would start what Offhours itself has stopped, or what it owes a size.
-fn brings_back(record: &Record, edge: &WishEdge) -> bool {
+fn brings_back(record: &Record, edge: &DesiredEdge) -> bool {
     let stopped = record
         .handled
         .as_ref()
-        .is_some_and(|handled| handled.wish == Wish::Stopped);
-    edge.wish == Wish::Running && (stopped || record.saved.is_some())
+        .is_some_and(|handled| handled.desired == Desired::Stopped);
+    edge.desired == Desired::Running && (stopped || record.saved.is_some())
 }
 
 /// Whether an edge had come before the resource joined its schedule, and is no command.
-fn is_before_joining(record: &Record, edge: &WishEdge) -> bool {
+fn is_before_joining(record: &Record, edge: &DesiredEdge) -> bool {
     let since = record.joined_at.is_some_and(|at| edge.key.instant > at);
-    edge.key.rank != Rank::ByHand && !since
+    edge.key.rank != Rank::Manual && !since
 }
 
-/// Why an edge is due for a record, if it is. An edge without a wish never is.
+/// Why an edge is due for a record, if it is. An edge without a desired state never is.
 fn why_due(
     record: &Record,
     schedule: Option<&ScheduleName>,
-    edge: &WishEdge,
+    edge: &DesiredEdge,
     generation: Generation,
     rule: Option<&Rule>,
 ) -> Option<Why> {
-    if edge.wish == Wish::Any {
+    if edge.desired == Desired::Any {
         return None;
     }
     let Some(handled) = &record.handled else {
@@ -232,11 +235,11 @@ fn why_due(
         return Some(Why::Edge);
     }
     let changed = generation > handled.generation || schedule != handled.schedule.as_ref();
-    if changed && edge.wish != handled.wish {
+    if changed && edge.desired != handled.desired {
         return Some(Why::Changed);
     }
-    let enforced = rule.is_some_and(|rule| rule.manner.enforce);
-    let drifted = match (&record.phase, Direction::towards(edge.wish)) {
+    let enforced = rule.is_some_and(|rule| rule.policy.enforce);
+    let drifted = match (&record.phase, Direction::towards(edge.desired)) {
         (Phase::Settled { at }, Some(direction)) => *at != direction.end(),
         (Phase::Settled { .. }, None)
         | (
@@ -247,11 +250,11 @@ fn why_due(
             _,
         ) => false,
     };
-    // A wish of "any" was recorded by observing: there is nothing to put back.
+    // A desired state of "any" was recorded by observing: there is nothing to put back.
     (enforced
         && drifted
         && edge.key == handled.key
-        && handled.wish == edge.wish
+        && handled.desired == edge.desired
         && !record.retained)
         .then_some(Why::Drift)
 }
@@ -277,11 +280,11 @@ fn wants_asking(record: &Record, now: Timestamp) -> bool {
     }
 }
 
-/// Whether requests may be sent for a record that is followed in this manner: not where the
+/// Whether requests may be sent for a record that is followed in this policy: not where the
 /// service, its account or its schedule only observes.
 #[must_use]
-pub fn mode(record: &Record, manner: &Manner, configuration: &Configuration) -> Mode {
-    match observer(record, manner, configuration) {
+pub fn mode(record: &Record, policy: &Policy, configuration: &Configuration) -> Mode {
+    match observer(record, policy, configuration) {
         Some(_) => Mode::Observe,
         None => Mode::Act,
     }
@@ -300,18 +303,18 @@ pub enum Observer {
     Schedule,
 }
 
-/// The widest of those that only observe a record that is followed in this manner.
+/// The widest of those that only observe a record that is followed in this policy.
 #[must_use]
 pub fn observer(
     record: &Record,
-    manner: &Manner,
+    policy: &Policy,
     configuration: &Configuration,
 ) -> Option<Observer> {
     let account = configuration.accounts.get(&record.reference.account);
     [
         (Observer::Service, Some(configuration.settings.mode)),
         (Observer::Account, account.map(|account| account.mode)),
-        (Observer::Schedule, Some(manner.mode)),
+        (Observer::Schedule, Some(policy.mode)),
     ]
     .into_iter()
     .find_map(|(observer, mode)| (mode == Some(Mode::Observe)).then_some(observer))
@@ -331,24 +334,25 @@ pub fn due_at(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Times
         return None;
     }
     let membership = Membership::of(Subject::recorded(record), rules.configuration);
-    let wishes = Wishes::of(record, &membership, rules);
-    let latest = wishes.latest(now);
+    let desired_states = DesiredStates::of(record, &membership, rules);
+    let latest = desired_states.latest(now);
     if let Some(transition) = record.in_flight() {
         let asked_at = record.request.as_ref().map(|request| request.asked_at);
         let first_look = asked_at.unwrap_or(transition.claimed_at) + FIRST_LOOK;
-        let wanted = latest.as_ref().map(|edge| edge.wish);
+        let wanted = latest.as_ref().map(|edge| edge.desired);
         return Some(match record.request.as_ref().map(|request| &request.ask) {
             // Nothing is under way until it is asked again, or until a newer edge comes.
-            Some(Ask::Failed { retry_at }) if wanted == Some(transition.direction.wish()) => {
+            Some(Ask::Failed { retry_at }) if wanted == Some(transition.direction.desired()) => {
                 let handled = record.handled.as_ref().map(|handled| handled.key);
-                let next = wishes.next_with_wish(handled, now);
+                let next = desired_states.next_that_acts(handled, now);
                 let next = next.map_or(*retry_at, |edge| edge.key.instant.min(*retry_at));
                 first_look.max(next)
             }
             Some(_) | None => first_look,
         });
     }
-    let named = membership.schedule().is_some() || wishes.named_by_person(record, latest.as_ref());
+    let named =
+        membership.schedule().is_some() || desired_states.named_by_person(record, latest.as_ref());
     if !named || matches!(membership, Membership::Barred(_)) {
         return None;
     }
@@ -361,48 +365,50 @@ pub fn due_at(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Times
             let due_since = record.due_at.map_or(now, |at| at.min(now));
             let retry_at = retry_at.unwrap_or(due_since);
             // A back-off never reaches past the next edge.
-            let next = wishes.next_with_wish(key, now);
+            let next = desired_states.next_that_acts(key, now);
             Some(next.map_or(retry_at, |edge| retry_at.min(edge.key.instant)))
         }
         Decision::Leave(LeaveReason::Held) => None,
         // The record is ahead of this reader: it is read again when this instant has come.
         Decision::Leave(LeaveReason::StaleReader) => record.due_at,
         Decision::Leave(_) => {
-            // An edge without a wish needs no decision: it only moves the place to search from.
-            let wishless = latest
-                .filter(|edge| edge.wish == Wish::Any)
+            // An edge without a desired state needs no decision: it only moves the place to search
+            // from.
+            let without_desired = latest
+                .filter(|edge| edge.desired == Desired::Any)
                 .map(|edge| edge.key);
             let handled = record.handled.as_ref().map(|handled| handled.key);
             let joined = record.joined_at.filter(|_| handled.is_none());
             let joined = joined.map(|instant| EdgeKey {
                 instant,
-                rank: Rank::ByHand,
+                rank: Rank::Manual,
             });
-            let from = wishless.max(handled).max(joined);
-            wishes
-                .next_with_wish(from, now)
+            let from = without_desired.max(handled).max(joined);
+            desired_states
+                .next_that_acts(from, now)
                 .map(|edge| edge.key.instant)
         }
     }
 }
 
-/// The coming edges of the effective wish after an instant, "any" included.
+/// The coming edges of the effective desired state after an instant, "any" included.
 pub fn coming_edges<'a>(
     record: &'a Record,
     rules: Rules<'a>,
     after: Timestamp,
-) -> impl Iterator<Item = WishEdge> + 'a {
+) -> impl Iterator<Item = DesiredEdge> + 'a {
     let membership = Membership::of(Subject::recorded(record), rules.configuration);
     let schedule = membership
         .rule(rules.configuration)
         .map(|rule| &rule.schedule);
-    let wishes = Wishes::new(record, schedule, membership.schedule(), rules.overrides);
+    let desired_states =
+        DesiredStates::new(record, schedule, membership.schedule(), rules.overrides);
     let mut last = EdgeKey {
         instant: after,
-        rank: Rank::ByHand,
+        rank: Rank::Manual,
     };
     std::iter::from_fn(move || {
-        let edge = wishes.next(last)?;
+        let edge = desired_states.next(last)?;
         last = edge.key;
         Some(edge)
     })
@@ -424,15 +430,15 @@ pub fn override_of<'a>(record: &Record, rules: Rules<'a>, now: Timestamp) -> Opt
         .find(|one| one.is_active(now))
 }
 
-/// The effective wish of one record over time: schedule, overrides and commands.
-struct Wishes<'a> {
+/// The effective desired state of one record over time: schedule, overrides and commands.
+struct DesiredStates<'a> {
     schedule: Option<&'a Schedule>,
     resource_override: Option<&'a Override>,
     schedule_override: Option<&'a Override>,
-    by_hand: Option<WishEdge>,
+    manual: Option<DesiredEdge>,
 }
 
-impl<'a> Wishes<'a> {
+impl<'a> DesiredStates<'a> {
     fn of(record: &'a Record, membership: &Membership, rules: Rules<'a>) -> Self {
         let schedule = membership
             .rule(rules.configuration)
@@ -454,19 +460,19 @@ impl<'a> Wishes<'a> {
             .and_then(|name| overrides.of(&Target::Schedule(name.clone())))
             .filter(lasting);
         // An override wins over a command that contradicts it, whichever was given first.
-        let overruled = |by_hand: &&ByHand| {
+        let overruled = |manual: &&ManualCommand| {
             [resource_override, schedule_override]
                 .into_iter()
                 .flatten()
-                .find(|o| o.is_active(by_hand.instant))
-                .is_some_and(|o| o.wish != by_hand.wish)
+                .find(|o| o.is_active(manual.instant))
+                .is_some_and(|o| o.desired != manual.desired)
         };
-        let by_hand = record.asked_by_hand.as_ref().filter(|b| !overruled(b));
+        let manual = record.manual_command.as_ref().filter(|b| !overruled(b));
         Self {
             schedule,
             resource_override,
             schedule_override,
-            by_hand: by_hand.map(by_hand_edge),
+            manual: manual.map(manual_edge),
         }
     }
 
@@ -475,10 +481,10 @@ impl<'a> Wishes<'a> {
     ///
     /// A command older than the handled edge names it no more. It can be the latest edge again
     /// once the schedule is gone that superseded it, and must not act then.
-    fn named_by_person(&self, record: &Record, latest: Option<&WishEdge>) -> bool {
+    fn named_by_person(&self, record: &Record, latest: Option<&DesiredEdge>) -> bool {
         let handled = record.handled.as_ref().map(|handled| handled.key);
         latest.is_some_and(|edge| match edge.key.rank {
-            Rank::ByHand => handled.is_none_or(|handled| handled <= edge.key),
+            Rank::Manual => handled.is_none_or(|handled| handled <= edge.key),
             Rank::OverrideSet => self
                 .resource_override
                 .is_some_and(|o| o.set_at == edge.key.instant),
@@ -486,11 +492,11 @@ impl<'a> Wishes<'a> {
         })
     }
 
-    /// The schedule's own wish, under an override of the schedule if one is active.
-    fn below_resource_override(&self, at: Timestamp) -> Wish {
+    /// The schedule's own desired state, under an override of the schedule if one is active.
+    fn below_resource_override(&self, at: Timestamp) -> Desired {
         match self.schedule_override {
-            Some(o) if o.is_active(at) => o.wish,
-            Some(_) | None => self.schedule.map_or(Wish::Any, |s| s.wish_at(at)),
+            Some(o) if o.is_active(at) => o.desired,
+            Some(_) | None => self.schedule.map_or(Desired::Any, |s| s.desired_at(at)),
         }
     }
 
@@ -509,29 +515,34 @@ impl<'a> Wishes<'a> {
     }
 
     /// The edges that overrides and commands make, in no order.
-    fn made_by_people(&self) -> impl Iterator<Item = WishEdge> {
+    fn made_by_people(&self) -> impl Iterator<Item = DesiredEdge> {
         let resource = self.resource_override.into_iter().flat_map(|o| {
             let after = self.below_resource_override(o.ends_at);
             [Some(set(o)), ended(o, after)].into_iter().flatten()
         });
         let masked = |at| self.resource_override.is_some_and(|o| o.is_active(at));
         let schedule = self.schedule_override.into_iter().flat_map(move |o| {
-            let after = self.schedule.map_or(Wish::Any, |s| s.wish_at(o.ends_at));
+            let after = self
+                .schedule
+                .map_or(Desired::Any, |s| s.desired_at(o.ends_at));
             // Where both overrides end together, the resource's own end says what changes.
             let just_before = o.ends_at - INSTANT_BEFORE;
             let set = Some(set(o)).filter(|_| !masked(o.set_at));
             let ended = ended(o, after).filter(|_| !masked(o.ends_at) && !masked(just_before));
             [set, ended].into_iter().flatten()
         });
-        resource.chain(schedule).chain(self.by_hand.clone())
+        resource.chain(schedule).chain(self.manual.clone())
     }
 
     /// The latest edge not after `now`.
-    fn latest(&self, now: Timestamp) -> Option<WishEdge> {
+    fn latest(&self, now: Timestamp) -> Option<DesiredEdge> {
         let scheduled = self.schedule.map(|schedule| {
             let latest = schedule.latest_edge(now);
-            // A wish that never changed is an edge before all others.
-            schedule_edge(latest.since.unwrap_or(Timestamp::UNIX_EPOCH), latest.wish)
+            // A desired state that never changed is an edge before all others.
+            schedule_edge(
+                latest.since.unwrap_or(Timestamp::UNIX_EPOCH),
+                latest.desired,
+            )
         });
         scheduled
             .filter(|edge| !self.is_masked(edge.key.instant))
@@ -542,7 +553,7 @@ impl<'a> Wishes<'a> {
     }
 
     /// The first edge after `key`.
-    fn next(&self, key: EdgeKey) -> Option<WishEdge> {
+    fn next(&self, key: EdgeKey) -> Option<DesiredEdge> {
         self.next_scheduled(key.instant)
             .into_iter()
             .chain(self.made_by_people())
@@ -551,25 +562,25 @@ impl<'a> Wishes<'a> {
     }
 
     /// The schedule's first edge after an instant that no override masks.
-    fn next_scheduled(&self, after: Timestamp) -> Option<WishEdge> {
+    fn next_scheduled(&self, after: Timestamp) -> Option<DesiredEdge> {
         let schedule = self.schedule?;
         let mut edge = schedule.next_edge(after)?;
         while let Some(end) = self.mask_end(edge.at) {
             // Edges are whole minutes: this loses none at the end itself.
             edge = schedule.next_edge(end - INSTANT_BEFORE)?;
         }
-        Some(schedule_edge(edge.at, edge.wish))
+        Some(schedule_edge(edge.at, edge.desired))
     }
 
     /// The first edge after `from` that wants something; from now on where nothing was handled.
-    fn next_with_wish(&self, from: Option<EdgeKey>, now: Timestamp) -> Option<WishEdge> {
+    fn next_that_acts(&self, from: Option<EdgeKey>, now: Timestamp) -> Option<DesiredEdge> {
         let mut key = from.unwrap_or(EdgeKey {
             instant: now,
-            rank: Rank::ByHand,
+            rank: Rank::Manual,
         });
         loop {
             let edge = self.next(key)?;
-            if edge.wish != Wish::Any {
+            if edge.desired != Desired::Any {
                 return Some(edge);
             }
             key = edge.key;
@@ -577,49 +588,49 @@ impl<'a> Wishes<'a> {
     }
 }
 
-fn schedule_edge(instant: Timestamp, wish: Wish) -> WishEdge {
-    WishEdge {
+fn schedule_edge(instant: Timestamp, desired: Desired) -> DesiredEdge {
+    DesiredEdge {
         key: EdgeKey {
             instant,
             rank: Rank::Schedule,
         },
-        wish,
+        desired,
         cause: Cause::Schedule,
     }
 }
 
-fn by_hand_edge(by_hand: &ByHand) -> WishEdge {
-    WishEdge {
+fn manual_edge(manual: &ManualCommand) -> DesiredEdge {
+    DesiredEdge {
         key: EdgeKey {
-            instant: by_hand.instant,
-            rank: Rank::ByHand,
+            instant: manual.instant,
+            rank: Rank::Manual,
         },
-        wish: by_hand.wish,
-        cause: Cause::ByHand {
-            by: by_hand.by.clone(),
+        desired: manual.desired,
+        cause: Cause::Manual {
+            by: manual.by.clone(),
         },
     }
 }
 
-fn set(o: &Override) -> WishEdge {
-    WishEdge {
+fn set(o: &Override) -> DesiredEdge {
+    DesiredEdge {
         key: EdgeKey {
             instant: o.set_at,
             rank: Rank::OverrideSet,
         },
-        wish: o.wish,
+        desired: o.desired,
         cause: Cause::OverrideSet,
     }
 }
 
-/// The end of an override, an edge only if the wish changes there.
-fn ended(o: &Override, after: Wish) -> Option<WishEdge> {
-    (after != o.wish).then_some(WishEdge {
+/// The end of an override, an edge only if the desired state changes there.
+fn ended(o: &Override, after: Desired) -> Option<DesiredEdge> {
+    (after != o.desired).then_some(DesiredEdge {
         key: EdgeKey {
             instant: o.ends_at,
             rank: Rank::OverrideEnded,
         },
-        wish: after,
+        desired: after,
         cause: Cause::OverrideEnded,
     })
 }

@@ -10,7 +10,7 @@ use crate::{
     membership::Subject,
     record::{EdgeKey, Ending, Last, Phase, Rank, Record},
     reference::{ResourceRef, ScheduleName},
-    schedule::{Edge, Schedule, Wish},
+    schedule::{Desired, Edge, Schedule},
 };
 
 /// From an edge to its digest at the latest: the longest transition, and five minutes.
@@ -32,10 +32,10 @@ const BEFORE_NEXT: SignedDuration = SignedDuration::from_secs(90);
 pub struct Digest {
     /// Which schedule.
     pub schedule: ScheduleName,
-    /// When its wish changed.
+    /// When its desired state changed.
     pub edge: Timestamp,
     /// To what.
-    pub wish: Wish,
+    pub desired: Desired,
     /// When this was counted.
     pub at: Timestamp,
     /// Resources for which this was the latest edge.
@@ -62,7 +62,7 @@ pub struct Digest {
     /// Refused, stuck, overtaken and unfinished, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_seen: Vec<Named>,
-    /// When the schedule's wish changes next.
+    /// When the schedule's desired state changes next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_edge_at: Option<Timestamp>,
 }
@@ -89,17 +89,17 @@ pub struct Named {
     pub resource: ResourceRef,
 }
 
-/// The schedule's edge of which a digest may be due: its latest, if that wishes something and is
+/// The schedule's edge of which a digest may be due: its latest, if that wants something and is
 /// young enough.
 #[must_use]
 pub fn edge_within_window(schedule: &Schedule, now: Timestamp) -> Option<Edge> {
     let latest = schedule.latest_edge(now);
     let edge = Edge {
         at: latest.since?,
-        wish: latest.wish,
+        desired: latest.desired,
     };
     let young = now.duration_since(edge.at) <= WINDOW;
-    (young && edge.wish != Wish::Any).then_some(edge)
+    (young && edge.desired != Desired::Any).then_some(edge)
 }
 
 /// The instant at which an edge's digest is given, whatever is unfinished.
@@ -141,7 +141,7 @@ impl Digest {
         Self {
             schedule,
             edge: edge.at,
-            wish: edge.wish,
+            desired: edge.desired,
             at,
             followed: 0,
             asked: 0,
@@ -297,15 +297,15 @@ impl fmt::Display for Digest {
         let Self {
             schedule,
             followed,
-            wish,
+            desired,
             ..
         } = self;
         let there = self.seen + self.already;
-        write!(f, "{schedule}: {there} of {followed} {wish}")?;
+        write!(f, "{schedule}: {there} of {followed} {desired}")?;
         if self.already > 0 {
             write!(f, " ({} already)", self.already)?;
         }
-        let would = format!("would be {wish} but for observe mode");
+        let would = format!("would be {desired} but for observe mode");
         for (count, what) in [
             (self.would, would.as_str()),
             (self.refused, "refused"),

@@ -9,13 +9,13 @@ use serde::Serialize;
 use crate::{
     configuration::{Override, Pattern, Target},
     decision::{
-        Decision, LeaveReason, Observer, Rules, Verdict, Why, WishEdge, coming_edges, judge,
+        Decision, DesiredEdge, LeaveReason, Observer, Rules, Verdict, Why, coming_edges, judge,
         observer,
     },
-    membership::{self, Bar, Subject, Via},
-    record::{Ask, ByHand, Cause, Direction, Handled, Phase, Rank, Record},
+    membership::{self, Exclusion, Subject, Via},
+    record::{Ask, Cause, Direction, Handled, ManualCommand, Phase, Rank, Record},
     reference::{AccountName, ResourceRef, ScheduleName},
-    schedule::{Evaluation, Wish},
+    schedule::{Desired, Evaluation},
 };
 
 /// Why a resource is, or will be, what it is.
@@ -33,8 +33,8 @@ pub struct Explanation {
     /// What the schedule says by itself.
     pub evaluation: Option<Evaluation>,
     /// What is wanted, all rules together.
-    pub wish: Wish,
-    /// The latest edge of that wish.
+    pub desired: Desired,
+    /// The latest edge of that desired state.
     pub edge: Option<EdgeExplanation>,
     /// The edge that was acted on, or acknowledged, last.
     pub handled: Option<Handled>,
@@ -46,7 +46,7 @@ pub struct Explanation {
     pub held: bool,
     /// Whether `retain_running` leaves it running at the coming end edge.
     pub retained: bool,
-    /// Whether the wish is put back if anyone changes it.
+    /// Whether the desired state is put back if anyone changes it.
     pub enforced: bool,
     /// What comes next.
     pub next: Next,
@@ -104,9 +104,9 @@ pub enum Says {
         set: Option<Override>,
     },
     /// A person's stop or start.
-    ByHand {
+    Manual {
         /// The last one.
-        command: Option<ByHand>,
+        command: Option<ManualCommand>,
     },
     /// The `resources` lists of schedules.
     List {
@@ -138,14 +138,14 @@ pub enum Standing {
     Silent,
 }
 
-/// An edge of the wish.
+/// An edge of the desired state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EdgeExplanation {
-    /// When; none if the wish has always been so.
+    /// When; none if the desired state has always been so.
     pub at: Option<Timestamp>,
-    /// The wish from then on.
-    pub to: Wish,
+    /// The desired state from then on.
+    pub to: Desired,
     /// What it comes from.
     pub cause: Cause,
 }
@@ -198,29 +198,29 @@ pub fn explain(record: &Record, rules: Rules<'_>, at: Timestamp) -> Explanation 
     let subject = Subject::recorded(record);
     let verdict = judge(record, subject, rules, at);
     let rule = verdict.membership.rule(rules.configuration);
-    let manner = rule.map(|rule| rule.manner.clone()).unwrap_or_default();
+    let policy = rule.map(|rule| rule.policy.clone()).unwrap_or_default();
     Explanation {
         at,
         levels: levels(record, &verdict, rules, at),
         schedule: verdict.membership.schedule().cloned(),
         timezone: rule.map(|rule| rule.schedule.definition().timezone.clone()),
         evaluation: rule.map(|rule| rule.schedule.explain(at)),
-        wish: verdict.wish,
+        desired: verdict.desired,
         edge: verdict.edge.as_ref().map(edge),
         handled: record.handled.clone(),
-        decision: decision(&verdict.decision, manner.retain_running && record.retained),
-        observed_by: observer(record, &manner, rules.configuration),
+        decision: decision(&verdict.decision, policy.retain_running && record.retained),
+        observed_by: observer(record, &policy, rules.configuration),
         held: record.held,
-        retained: manner.retain_running && record.retained,
-        enforced: manner.enforce,
+        retained: policy.retain_running && record.retained,
+        enforced: policy.enforce,
         next: next(record, &verdict, rules, at),
     }
 }
 
-fn edge(edge: &WishEdge) -> EdgeExplanation {
+fn edge(edge: &DesiredEdge) -> EdgeExplanation {
     EdgeExplanation {
         at: Some(edge.key.instant).filter(|&at| at > Timestamp::UNIX_EPOCH),
-        to: edge.wish,
+        to: edge.desired,
         cause: edge.cause.clone(),
     }
 }
@@ -242,7 +242,7 @@ fn decision(decision: &Decision, retained: bool) -> DecisionExplanation {
 
 fn word(reason: &LeaveReason) -> &'static str {
     match reason {
-        LeaveReason::Barred(bar) if bar.is_conflict() => "conflict",
+        LeaveReason::Barred(exclusion) if exclusion.is_conflict() => "conflict",
         LeaveReason::Barred(_) => "barred",
         LeaveReason::UnknownSchedule(_) => "unknown-schedule",
         LeaveReason::Unnamed => "unnamed",
@@ -251,13 +251,13 @@ fn word(reason: &LeaveReason) -> &'static str {
         LeaveReason::Gone => "gone",
         LeaveReason::StaleReader => "handled-later",
         LeaveReason::Handled => "handled",
-        LeaveReason::NoWish => "no-wish",
+        LeaveReason::NothingDesired => "nothing-desired",
     }
 }
 
 fn next(record: &Record, verdict: &Verdict, rules: Rules<'_>, at: Timestamp) -> Next {
     let follows = verdict.opted_in && !matches!(record.phase, Phase::Gone { .. });
-    let wanting = coming_edges(record, rules, at).find(|edge| edge.wish != Wish::Any);
+    let wanting = coming_edges(record, rules, at).find(|edge| edge.desired != Desired::Any);
     let asked_again_at = record
         .request
         .as_ref()
@@ -299,13 +299,13 @@ fn levels(record: &Record, verdict: &Verdict, rules: Rules<'_>, at: Timestamp) -
     levels.push((Says::ResourceOverride { set: of_resource }, applies));
     let (of_schedule, applies) = set(schedule);
     levels.push((Says::ScheduleOverride { set: of_schedule }, applies));
-    let command = record.asked_by_hand.clone();
+    let command = record.manual_command.clone();
     let latest = verdict.edge.as_ref().map(|edge| edge.key.rank);
-    let stands = verdict.opted_in && latest == Some(Rank::ByHand);
+    let stands = verdict.opted_in && latest == Some(Rank::Manual);
     let given = command
         .as_ref()
         .is_some_and(|command| command.instant <= at);
-    levels.push((Says::ByHand { command }, stands));
+    levels.push((Says::Manual { command }, stands));
     for via in Via::ALL {
         let names: Vec<_> = membership::names_by(via, subject, rules.configuration)
             .into_iter()
@@ -321,7 +321,7 @@ fn levels(record: &Record, verdict: &Verdict, rules: Rules<'_>, at: Timestamp) -
     let deciding = levels.iter().position(|(_, applies)| *applies);
     let standing = |(index, (says, applies)): (usize, (Says, bool))| {
         // A command that an override or a later edge has outdone was given all the same.
-        let said = applies || given && matches!(says, Says::ByHand { .. });
+        let said = applies || given && matches!(says, Says::Manual { .. });
         let standing = match (deciding == Some(index), said) {
             (true, _) => Standing::Decides,
             (false, true) => Standing::Overruled,
@@ -337,15 +337,15 @@ fn levels(record: &Record, verdict: &Verdict, rules: Rules<'_>, at: Timestamp) -
 fn bars(subject: Subject<'_>, rules: Rules<'_>) -> Vec<(Says, bool)> {
     let (mut bars, mut others) = (Vec::new(), Vec::new());
     let (mut pattern, mut on_cluster) = (None, None);
-    for bar in membership::bars(subject, rules.configuration) {
-        match bar {
-            Bar::NoAccount(account) => bars.push((Says::NoAccount { account }, true)),
-            Bar::Protected(by) => pattern = Some(by),
-            Bar::OptedOut { on_cluster: on } => on_cluster = Some(on),
-            Bar::Unsupported(reason) => others.push((Says::Unsupported { reason }, true)),
-            Bar::TwoAccounts(other) => others.push((Says::TwoAccounts { other }, true)),
+    for exclusion in membership::bars(subject, rules.configuration) {
+        match exclusion {
+            Exclusion::NoAccount(account) => bars.push((Says::NoAccount { account }, true)),
+            Exclusion::Protected(by) => pattern = Some(by),
+            Exclusion::OptedOut { on_cluster: on } => on_cluster = Some(on),
+            Exclusion::Unsupported(reason) => others.push((Says::Unsupported { reason }, true)),
+            Exclusion::TwoAccounts(other) => others.push((Says::TwoAccounts { other }, true)),
             // A matter of lists and tags, which have entries of their own.
-            Bar::TwoSchedules { .. } => {}
+            Exclusion::TwoSchedules { .. } => {}
         }
     }
     let (protected, opted_out) = (pattern.is_some(), on_cluster.is_some());

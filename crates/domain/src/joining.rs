@@ -41,10 +41,10 @@ impl Record {
         let new = self.handled.is_none() && self.last.is_none() && self.saved.is_none();
         let before = self.handled.take();
         // A command that a later edge has superseded must not act again.
-        self.asked_by_hand = self
-            .asked_by_hand
+        self.manual_command = self
+            .manual_command
             .take()
-            .filter(|by_hand| before.is_none_or(|handled| handled.key.instant <= by_hand.instant));
+            .filter(|manual| before.is_none_or(|handled| handled.key.instant <= manual.instant));
         self.retry_at = None;
         new
     }
@@ -91,7 +91,7 @@ mod tests {
         decision::{Decision, LeaveReason},
         record::Direction,
         resource::Power,
-        schedule::Wish,
+        schedule::Desired,
         tests::fixtures::{World, at, droplet, office_droplet, reference, world},
     };
 
@@ -144,7 +144,7 @@ mod tests {
         let (world, mut records) = listed(0);
         records[0] = records[0]
             .clone()
-            .having_handled("mon 08:00", Wish::Running);
+            .having_handled("mon 08:00", Desired::Running);
         records[1].saved = Some(crate::resource::SavedState::NodePool {
             count: 3,
             autoscale: None,
@@ -158,7 +158,7 @@ mod tests {
     fn another_schedule_or_another_generation_is_no_joining() {
         let (world, mut records) = listed(0);
         for record in &mut records {
-            *record = record.clone().having_handled("mon 08:00", Wish::Running);
+            *record = record.clone().having_handled("mon 08:00", Desired::Running);
             record.joined_at = Some(at("mon 07:00"));
             record.opted_in = true;
         }
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn what_leaves_joins_anew_when_it_comes_back() {
-        let mut record = office_droplet().having_handled("mon 08:00", Wish::Running);
+        let mut record = office_droplet().having_handled("mon 08:00", Desired::Running);
         record.joined_at = Some(at("mon 07:00"));
         let world = world();
         let mut judged = |world: &World, now| {
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn what_follows_from_its_next_edge_on_is_left_until_then() {
         let (world, mut records) = listed(25);
-        let world = world.following("office", |manner| manner.adopt = Adopt::NextEdge);
+        let world = world.following("office", |policy| policy.adopt = Adopt::NextEdge);
         let leaves = |record: &Record, now| {
             let decision = world.decide(record, now);
             assert_eq!(decision, Decision::Leave(LeaveReason::Adopting), "{now}");
@@ -214,12 +214,12 @@ mod tests {
         let stopped = Record {
             held: true,
             ..office_droplet()
-                .having_handled("mon 19:00", Wish::Stopped)
+                .having_handled("mon 19:00", Desired::Stopped)
                 .settled(Power::Stopped)
         };
         let decision = world().decide(&stopped, "tue 08:00");
         assert!(matches!(decision, Decision::Act(due) if due.direction == Direction::Start));
-        let started = stopped.having_handled("tue 08:00", Wish::Running);
+        let started = stopped.having_handled("tue 08:00", Desired::Running);
         let decision = world().decide(&started, "tue 19:00");
         assert_eq!(decision, Decision::Leave(LeaveReason::Held));
     }

@@ -8,7 +8,7 @@ use crate::{
     membership::{Membership, Subject},
     record::{Direction, Phase, Rank, Record},
     resource::Power,
-    schedule::Wish,
+    schedule::Desired,
 };
 
 /// Why a person has to bring a resource back.
@@ -66,7 +66,7 @@ pub fn is_covered(record: &Record, rules: Rules<'_>, now: Timestamp) -> bool {
         Membership::Barred(_) => false,
         Membership::Member { .. } => true,
         Membership::Unknown { .. } | Membership::Unnamed => {
-            verdict.opted_in && verdict.wish == Wish::Running
+            verdict.opted_in && verdict.desired == Desired::Running
         }
     }
 }
@@ -74,14 +74,14 @@ pub fn is_covered(record: &Record, rules: Rules<'_>, now: Timestamp) -> bool {
 /// Whether it is off since a stop of ours.
 fn was_stopped(record: &Record) -> bool {
     let handled = record.handled.as_ref();
-    handled.is_some_and(|handled| handled.wish == Wish::Stopped)
+    handled.is_some_and(|handled| handled.desired == Desired::Stopped)
         && matches!(record.phase, Phase::Settled { at: Power::Stopped })
 }
 
 /// Whether a person stopped it while no schedule was to start it again.
 fn was_meant_to_last(record: &Record) -> bool {
     let handled = record.handled.as_ref();
-    handled.is_some_and(|handled| handled.key.rank == Rank::ByHand && handled.schedule.is_none())
+    handled.is_some_and(|handled| handled.key.rank == Rank::Manual && handled.schedule.is_none())
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub struct Subject<'a> {
     cluster: Option<&'a Cluster>,
     tags: &'a BTreeSet<String>,
     unsupported: Option<&'a str>,
-    doubled_by: Option<&'a ResourceRef>,
+    duplicate_of: Option<&'a ResourceRef>,
 }
 
 impl<'a> Subject<'a> {
@@ -36,7 +36,7 @@ impl<'a> Subject<'a> {
             cluster: record.cluster.as_ref(),
             tags: &record.tags,
             unsupported: record.unsupported.as_deref(),
-            doubled_by: record.doubled_by.as_ref(),
+            duplicate_of: record.duplicate_of.as_ref(),
         }
     }
 
@@ -49,7 +49,7 @@ impl<'a> Subject<'a> {
             cluster: resource.cluster.as_ref(),
             tags: &resource.tags,
             unsupported: resource.unsupported.as_deref(),
-            doubled_by: record.doubled_by.as_ref(),
+            duplicate_of: record.duplicate_of.as_ref(),
         }
     }
 
@@ -68,7 +68,7 @@ impl<'a> Subject<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Membership {
     /// Never touched, by whatever means.
-    Barred(Bar),
+    Barred(Exclusion),
     /// Follows a schedule.
     Member {
         /// Which.
@@ -89,7 +89,7 @@ pub enum Membership {
 
 /// Why a resource is never touched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Bar {
+pub enum Exclusion {
     /// Its account is not configured, so there is no token to act with.
     #[error("the account `{0}` is not configured")]
     NoAccount(AccountName),
@@ -120,7 +120,7 @@ pub enum Bar {
     TwoAccounts(ResourceRef),
 }
 
-impl Bar {
+impl Exclusion {
     /// Whether a person has to settle a contradiction.
     #[must_use]
     pub fn is_conflict(&self) -> bool {
@@ -165,7 +165,7 @@ impl Membership {
     #[must_use]
     pub fn of(subject: Subject<'_>, configuration: &Configuration) -> Self {
         match bars(subject, configuration).next() {
-            Some(bar) => Self::Barred(bar),
+            Some(exclusion) => Self::Barred(exclusion),
             None => Self::named(subject, configuration),
         }
     }
@@ -202,35 +202,35 @@ impl Membership {
 pub(crate) fn bars<'a>(
     subject: Subject<'a>,
     configuration: &'a Configuration,
-) -> impl Iterator<Item = Bar> + 'a {
+) -> impl Iterator<Item = Exclusion> + 'a {
     let account = &subject.reference.account;
     let is_configured = configuration.accounts.contains_key(account);
-    let no_account = (!is_configured).then(|| Bar::NoAccount(account.clone()));
+    let no_account = (!is_configured).then(|| Exclusion::NoAccount(account.clone()));
     let protected = std::iter::once_with(move || protecting(subject, configuration));
     let opted_out = std::iter::once_with(move || {
         let out = |tags: &BTreeSet<String>| names_in(tags).contains(OPT_OUT);
         let on_cluster = subject.cluster.is_some_and(|cluster| out(&cluster.tags));
         let on_itself = out(subject.tags);
-        (on_itself || on_cluster).then_some(Bar::OptedOut {
+        (on_itself || on_cluster).then_some(Exclusion::OptedOut {
             on_cluster: !on_itself,
         })
     });
     let unsupported = subject.unsupported.map(str::to_owned);
-    let doubled_by = subject.doubled_by.cloned();
+    let duplicate_of = subject.duplicate_of.cloned();
     std::iter::once(no_account)
         .chain(protected)
         .chain(opted_out)
         .flatten()
-        .chain(unsupported.map(Bar::Unsupported))
-        .chain(doubled_by.map(Bar::TwoAccounts))
+        .chain(unsupported.map(Exclusion::Unsupported))
+        .chain(duplicate_of.map(Exclusion::TwoAccounts))
 }
 
-fn protecting(subject: Subject<'_>, configuration: &Configuration) -> Option<Bar> {
+fn protecting(subject: Subject<'_>, configuration: &Configuration) -> Option<Exclusion> {
     let patterns = &configuration.settings.protect;
     let covering = patterns
         .iter()
         .find(|pattern| subject.is_covered_by(pattern));
-    covering.cloned().map(Bar::Protected)
+    covering.cloned().map(Exclusion::Protected)
 }
 
 /// What one rule names: schedules, or words that should be such.
@@ -269,7 +269,7 @@ fn on_one_level(via: Via, names: BTreeSet<String>, configuration: &Configuration
     let mut names = names.into_iter();
     let first = names.next().unwrap_or_default();
     if let Some(second) = names.next() {
-        return Membership::Barred(Bar::TwoSchedules { first, second, via });
+        return Membership::Barred(Exclusion::TwoSchedules { first, second, via });
     }
     let known = first
         .parse::<ScheduleName>()

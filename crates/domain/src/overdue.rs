@@ -6,13 +6,13 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    configuration::{Manner, Mode},
+    configuration::{Mode, Policy},
     decision::{Decision, LeaveReason, Rules, Why, judge, mode},
     membership::Subject,
     record::{Cause, Direction, Phase, Record, deadline},
     reference::ResourceKind,
     resource::Power,
-    schedule::Wish,
+    schedule::Desired,
 };
 
 /// What ticks, inventories and a first back-off add to the time that a kind needs.
@@ -28,7 +28,7 @@ pub fn usual_time(kind: ResourceKind) -> SignedDuration {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Overdue {
     /// What is wanted: running or stopped.
-    pub wish: Wish,
+    pub desired: Desired,
     /// Since when Offhours should have seen to it.
     pub since: Timestamp,
 }
@@ -52,19 +52,19 @@ pub fn overdue(
     }
     let verdict = judge(record, Subject::recorded(record), rules, now);
     let edge = verdict.edge.as_ref()?;
-    let direction = Direction::towards(edge.wish)?;
+    let direction = Direction::towards(edge.desired)?;
     let rule = verdict.membership.rule(rules.configuration);
-    let manner = rule.map(|rule| rule.manner.clone()).unwrap_or_default();
+    let policy = rule.map(|rule| rule.policy.clone()).unwrap_or_default();
     // Where the edge is an old one and something newer made it due.
     let newer = match &verdict.decision {
-        Decision::Act(due) if is_retained(record, &manner, direction, &due.cause) => return None,
+        Decision::Act(due) if is_retained(record, &policy, direction, &due.cause) => return None,
         Decision::Act(due) => match due.why {
             Why::Edge | Why::Changed => None,
             Why::Drift => record.observed.as_ref().map(|observed| observed.at),
         },
         Decision::AskAgain(_) | Decision::Leave(LeaveReason::Handled) => {
             let transition = record.in_flight().filter(|t| t.direction == direction)?;
-            manner.enforce.then_some(transition.claimed_at)
+            policy.enforce.then_some(transition.claimed_at)
         }
         Decision::Leave(
             LeaveReason::Barred(_)
@@ -74,10 +74,10 @@ pub fn overdue(
             | LeaveReason::Adopting
             | LeaveReason::Gone
             | LeaveReason::StaleReader
-            | LeaveReason::NoWish,
+            | LeaveReason::NothingDesired,
         ) => return None,
     };
-    let observed_only = mode(record, &manner, rules.configuration) == Mode::Observe;
+    let observed_only = mode(record, &policy, rules.configuration) == Mode::Observe;
     if observed_only || shows(record, direction, now) {
         return None;
     }
@@ -88,14 +88,14 @@ pub fn overdue(
         .max(in_force_since.unwrap_or(Timestamp::MIN))
         .max(newer.unwrap_or(Timestamp::MIN));
     (now.duration_since(since) > usual_time(record.kind())).then_some(Overdue {
-        wish: edge.wish,
+        desired: edge.desired,
         since,
     })
 }
 
 /// Whether `retain_running` leaves it running at this edge, once that is recorded.
-fn is_retained(record: &Record, manner: &Manner, direction: Direction, cause: &Cause) -> bool {
-    let leaves = manner.retain_running && record.retained;
+fn is_retained(record: &Record, policy: &Policy, direction: Direction, cause: &Cause) -> bool {
+    let leaves = policy.retain_running && record.retained;
     leaves && direction == Direction::Stop && *cause == Cause::Schedule
 }
 

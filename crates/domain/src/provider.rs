@@ -1,10 +1,10 @@
-//! What is known of each provider: one table, for whoever needs a fact of it.
+//! What is known of each provider, in one table.
 
 use std::fmt;
 
 use crate::{ResourceKind, configuration::Provider};
 
-/// What is so of a provider, whoever asks.
+/// The facts of one provider.
 #[derive(Debug)]
 pub struct Facts {
     /// The word for it in a configuration.
@@ -60,7 +60,7 @@ impl Provider {
     /// All of them.
     pub const ALL: [Self; 2] = [Self::DigitalOcean, Self::Hetzner];
 
-    /// What is so of this one.
+    /// Its facts.
     #[must_use]
     pub fn facts(self) -> &'static Facts {
         match self {

@@ -9,7 +9,7 @@ use crate::{
     configuration::Generation,
     reference::{ResourceKind, ResourceRef, ScheduleName},
     resource::{ActionId, Cluster, LostStorage, Power, Resource, SavedState},
-    schedule::Wish,
+    schedule::Desired,
 };
 
 /// How long a provider's answer may support a write, from the instant at which it was requested.
@@ -116,7 +116,7 @@ pub struct Record {
     pub lost_storage: Option<LostStorage>,
     /// Reached through another account as well: untouched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub doubled_by: Option<ResourceRef>,
+    pub duplicate_of: Option<ResourceRef>,
     /// What was seen last, written only when it differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed: Option<Observed>,
@@ -127,7 +127,7 @@ pub struct Record {
     pub handled: Option<Handled>,
     /// The latest command by a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked_by_hand: Option<ByHand>,
+    pub manual_command: Option<ManualCommand>,
     /// The latest request of ours that has not been seen through.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Request>,
@@ -349,22 +349,22 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// The wish that this direction fulfils.
+    /// The desired state that this direction fulfils.
     #[must_use]
-    pub fn wish(self) -> Wish {
+    pub fn desired(self) -> Desired {
         match self {
-            Self::Stop => Wish::Stopped,
-            Self::Start => Wish::Running,
+            Self::Stop => Desired::Stopped,
+            Self::Start => Desired::Running,
         }
     }
 
-    /// The direction that fulfils a wish; none for [`Wish::Any`].
+    /// The direction that fulfils a desired state; none for [`Desired::Any`].
     #[must_use]
-    pub fn towards(wish: Wish) -> Option<Self> {
-        match wish {
-            Wish::Stopped => Some(Self::Stop),
-            Wish::Running => Some(Self::Start),
-            Wish::Any => None,
+    pub fn towards(desired: Desired) -> Option<Self> {
+        match desired {
+            Desired::Stopped => Some(Self::Stop),
+            Desired::Running => Some(Self::Start),
+            Desired::Any => None,
         }
     }
 
@@ -399,7 +399,7 @@ pub enum Cause {
     /// An override ended.
     OverrideEnded,
     /// A person's command.
-    ByHand {
+    Manual {
         /// Whose.
         by: String,
     },
@@ -413,7 +413,7 @@ impl Cause {
             Self::Schedule => Rank::Schedule,
             Self::OverrideEnded => Rank::OverrideEnded,
             Self::OverrideSet => Rank::OverrideSet,
-            Self::ByHand { .. } => Rank::ByHand,
+            Self::Manual { .. } => Rank::Manual,
         }
     }
 
@@ -424,7 +424,7 @@ impl Cause {
             Self::Schedule => "schedule",
             Self::OverrideSet => "override-set",
             Self::OverrideEnded => "override-ended",
-            Self::ByHand { .. } => "by-hand",
+            Self::Manual { .. } => "manual",
         }
     }
 
@@ -432,7 +432,7 @@ impl Cause {
     #[must_use]
     pub fn by(&self) -> Option<&str> {
         match self {
-            Self::ByHand { by } => Some(by),
+            Self::Manual { by } => Some(by),
             Self::Schedule | Self::OverrideSet | Self::OverrideEnded => None,
         }
     }
@@ -444,7 +444,7 @@ impl fmt::Display for Cause {
             Self::Schedule => f.write_str("schedule"),
             Self::OverrideSet => f.write_str("override"),
             Self::OverrideEnded => f.write_str("end of override"),
-            Self::ByHand { by } => write!(f, "by hand ({by})"),
+            Self::Manual { by } => write!(f, "{by}"),
         }
     }
 }
@@ -461,7 +461,7 @@ pub enum Rank {
     /// An override's beginning.
     OverrideSet,
     /// A person's command.
-    ByHand,
+    Manual,
 }
 
 /// What identifies an edge within a generation: its instant, and its rank among equals.
@@ -482,9 +482,9 @@ pub struct Handled {
     pub generation: Generation,
     /// Which edge.
     pub key: EdgeKey,
-    /// What it wished; [`Wish::Any`] where nothing was done about it (observe mode), so that
+    /// What it desired; [`Desired::Any`] where nothing was done about it (observe mode), so that
     /// acting begins as soon as it is allowed.
-    pub wish: Wish,
+    pub desired: Desired,
     /// The schedule followed then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<ScheduleName>,
@@ -493,11 +493,11 @@ pub struct Handled {
 /// A person's stop or start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ByHand {
+pub struct ManualCommand {
     /// When, at the earliest just after the handled edge.
     pub instant: Timestamp,
     /// Running or stopped.
-    pub wish: Wish,
+    pub desired: Desired,
     /// Who.
     pub by: String,
     /// The invocation: the same one twice is one command.
@@ -511,7 +511,7 @@ pub struct ByHand {
 /// How many earlier commands are remembered.
 const EARLIER: usize = 8;
 
-impl ByHand {
+impl ManualCommand {
     /// Whether an invocation gave this command, or one of those before it.
     #[must_use]
     pub fn knows(&self, request_id: &str) -> bool {
@@ -647,11 +647,11 @@ impl Record {
             orphaned: false,
             held: false,
             lost_storage: None,
-            doubled_by: None,
+            duplicate_of: None,
             observed: None,
             phase: Phase::Settled { at: resource.power },
             handled: None,
-            asked_by_hand: None,
+            manual_command: None,
             request: None,
             permit: None,
             not_before: None,
@@ -687,7 +687,7 @@ impl Record {
     /// Whether nothing was ever done about the resource, as far as this record says.
     #[must_use]
     pub fn is_untouched(&self) -> bool {
-        let acted = self.handled.is_some() || self.asked_by_hand.is_some();
+        let acted = self.handled.is_some() || self.manual_command.is_some();
         let owes = self.saved.is_some() || self.request.is_some();
         matches!(self.phase, Phase::Gone { .. }) || !acted && !owes
     }

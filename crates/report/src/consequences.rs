@@ -12,7 +12,7 @@ use domain::{
     record::{Direction, Phase, Record},
     renaming::joined,
     resource::SavedState,
-    schedule::Wish,
+    schedule::Desired,
 };
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
@@ -194,15 +194,16 @@ fn is_configured(record: &Record, rules: Rules<'_>) -> bool {
 /// Whether an enforced schedule, or an override, stands against a command to start it.
 fn resists(record: &Record, verdict: &Verdict, rules: Rules<'_>, now: Timestamp) -> bool {
     let rule = verdict.membership.rule(rules.configuration);
-    let enforced = rule.is_some_and(|rule| rule.manner.enforce);
-    let overridden = override_of(record, rules, now).is_some_and(|one| one.wish == Wish::Stopped);
+    let enforced = rule.is_some_and(|rule| rule.policy.enforce);
+    let overridden =
+        override_of(record, rules, now).is_some_and(|one| one.desired == Desired::Stopped);
     enforced || overridden
 }
 
 /// Why nothing would start it again.
 fn uncovered(verdict: &Verdict) -> String {
     match &verdict.membership {
-        Membership::Barred(bar) => bar.to_string(),
+        Membership::Barred(exclusion) => exclusion.to_string(),
         Membership::Unknown { word, .. } => LeaveReason::UnknownSchedule(word.clone()).to_string(),
         // What a command or an override wants now starts nothing later.
         Membership::Unnamed | Membership::Member { .. } => LeaveReason::Unnamed.to_string(),
@@ -236,16 +237,16 @@ fn soon(record: &Record, verdict: &Verdict, rules: Rules<'_>, now: Timestamp) ->
     };
     let coming = coming_edges(record, rules, now)
         .take_while(|edge| edge.key.instant <= now + SOON)
-        .filter_map(|edge| Some((edge.key.instant, Direction::towards(edge.wish)?)));
+        .filter_map(|edge| Some((edge.key.instant, Direction::towards(edge.desired)?)));
     let (at, direction) = due.into_iter().chain(coming).find(|(_, d)| !is_there(*d))?;
-    let manner = verdict.membership.rule(rules.configuration);
-    let manner = manner.map(|rule| rule.manner.clone()).unwrap_or_default();
+    let policy = verdict.membership.rule(rules.configuration);
+    let policy = policy.map(|rule| rule.policy.clone()).unwrap_or_default();
     Some(Soon {
         at,
         direction,
         name: record.name.clone(),
         resource: record.reference.clone(),
-        observed_only: mode(record, &manner, rules.configuration) == Mode::Observe,
+        observed_only: mode(record, &policy, rules.configuration) == Mode::Observe,
     })
 }
 
@@ -254,5 +255,5 @@ fn hard_cut(record: &Record, verdict: &Verdict, rules: Rules<'_>) -> Option<Sche
     let rule = verdict.membership.rule(rules.configuration)?;
     let is_droplet = record.kind() == domain::ResourceKind::Droplet;
     let name = verdict.membership.schedule()?;
-    (is_droplet && !rule.manner.graceful).then(|| name.clone())
+    (is_droplet && !rule.policy.graceful).then(|| name.clone())
 }

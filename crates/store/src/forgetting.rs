@@ -37,7 +37,7 @@ impl Store {
 }
 
 fn given_up(record: &Record, who: &str, now: Timestamp) -> HistoryEntry {
-    let cause = Cause::ByHand { by: who.to_owned() };
+    let cause = Cause::Manual { by: who.to_owned() };
     HistoryEntry {
         schedule: None,
         ..HistoryEntry::unasked(record, cause, Ending::Forgotten, now)

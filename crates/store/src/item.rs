@@ -246,7 +246,7 @@ pub fn account_state_key(account: &AccountName) -> Item {
 pub struct Digested {
     /// Which schedule.
     pub schedule: ScheduleName,
-    /// When its wish changed.
+    /// When its desired state changed.
     pub edge: Timestamp,
     /// Who reported it: one invocation, at one instant.
     pub by: String,

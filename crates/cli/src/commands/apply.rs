@@ -8,7 +8,7 @@ use domain::{
     decision::Rules,
     invocation::CommandTarget,
     record::{Direction, Record},
-    schedule::Wish,
+    schedule::Desired,
 };
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use report::consequences::{Consequences, Move, SOON, Soon};
@@ -520,7 +520,7 @@ impl Plan {
                 set_at: self.now,
                 ends_at: self.now + RESTORED_WITHIN,
                 target,
-                wish: Wish::Running,
+                desired: Desired::Running,
                 by: author(),
                 why: Some("apply --restore".to_owned()),
             };

@@ -42,7 +42,7 @@ Examples:
 
 Endings: seen (done, and seen to be), would have (observe mode: nothing was sent), refused,
 overtaken (a person did the opposite meanwhile), let go (opted out meanwhile), turned (the opposite
-was wished meanwhile), kept (a person's size was kept), gone (deleted at the provider).")]
+was desired meanwhile), kept (a person's size was kept), gone (deleted at the provider).")]
 pub struct Args {
     /// Only these, by reference or by name.
     #[arg(value_name = "RESOURCE", add = candidates::resources())]
@@ -216,7 +216,7 @@ pub(super) struct Row<'h> {
     name: &'h str,
     /// What it was: a stop or a start.
     direction: Direction,
-    /// `schedule`, `override-set`, `override-ended` or `by-hand`.
+    /// `schedule`, `override-set`, `override-ended` or `manual`.
     cause: &'static str,
     /// Who, for a command.
     by: Option<&'h str>,
@@ -394,8 +394,8 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         let refused = start("16 06:00", "16 06:00")
             .of(DATABASE)
             .refused("no capacity");
-        let by_hand = HistoryEntry {
-            cause: Cause::ByHand {
+        let manual = HistoryEntry {
+            cause: Cause::Manual {
                 by: "ada".to_owned(),
             },
             schedule: None,
@@ -409,7 +409,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         vec![
             stop("15 17:00", "15 17:01"),
             start("16 06:00", "16 06:01"),
-            by_hand,
+            manual,
             named("orders", stopped),
             named("orders", refused),
         ]
@@ -447,14 +447,14 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
             Style::PLAIN,
         );
         insta::assert_snapshot!(table, @"
-        Ended                      Resource          Name    What          Cause          Accepted  Took  Ending
-        ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-        Tue 2026-06-16 14:02 CEST  hz-eu/server      web     stop, forced  by hand (ada)        0s    2m  seen
-        Tue 2026-06-16 08:01 CEST  hz-eu/server      web     start         office               0s    1m  seen
-        Tue 2026-06-16 08:00 CEST  do-main/database  orders  start         office               0s    0s  refused: no capacity
-        Mon 2026-06-15 19:08 CEST  do-main/database  orders  stop          office               0s    8m  seen
+        Ended                      Resource          Name    What          Cause   Accepted  Took  Ending
+        ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+        Tue 2026-06-16 14:02 CEST  hz-eu/server      web     stop, forced  ada           0s    2m  seen
+        Tue 2026-06-16 08:01 CEST  hz-eu/server      web     start         office        0s    1m  seen
+        Tue 2026-06-16 08:00 CEST  do-main/database  orders  start         office        0s    0s  refused: no capacity
+        Mon 2026-06-15 19:08 CEST  do-main/database  orders  stop          office        0s    8m  seen
             saved 2 x db-s-4vcpu-8gb, seen 2 x db-s-1vcpu-2gb
-        Mon 2026-06-15 19:01 CEST  hz-eu/server      web     stop          office               0s    1m  seen
+        Mon 2026-06-15 19:01 CEST  hz-eu/server      web     stop          office        0s    1m  seen
         ");
     }
 
@@ -547,7 +547,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
             "resource": "hz-eu/server/1",
             "name": "web",
             "direction": "stop",
-            "cause": "by-hand",
+            "cause": "manual",
             "by": "ada",
             "schedule": null,
             "claimed_at": "2026-06-16T12:00:00Z",

@@ -41,7 +41,7 @@ const TOO_OLD: SignedDuration = SignedDuration::from_secs(3 * INVENTORY_INTERVAL
 /// it has no nodes. What a person started in between counts until that was first seen; where
 /// that instant is unknown, the time is "unclear" and counts for nothing. What stood still before
 /// Offhours stopped it is not counted. "Would have" is observe mode: from a stop that was only
-/// reported until its schedule, as it is now, wishes otherwise.
+/// reported until its schedule, as it is now, wants otherwise.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -538,7 +538,9 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         walk.pass(stop("15 02:00", "15 02:01")).unwrap();
         let error = walk.finish_one().unwrap_err();
         assert!(
-            error.to_string().contains("hz-eu/server/1 in one piece"),
+            error
+                .to_string()
+                .contains("hz-eu/server/1 could not be read in one piece"),
             "{error}"
         );
     }

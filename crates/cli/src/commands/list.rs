@@ -8,7 +8,7 @@ use domain::{
     configuration::Configuration,
     decision::judge,
     invocation::Question,
-    membership::{Bar, Membership, Subject, Via},
+    membership::{Exclusion, Membership, Subject, Via},
     record::{Phase, Record},
     resource::{AutoscaleBounds, Power, SavedState},
 };
@@ -474,15 +474,15 @@ fn attached(
                 format!("its {via} names no schedule: `{word}`; {advice}"),
             )
         }
-        Membership::Barred(bar) => {
-            let why = match bar {
-                Bar::NoAccount(_) => Gap::NoAccount,
-                Bar::Protected(_) => Gap::Protected,
-                Bar::OptedOut { .. } => Gap::OptedOut,
-                Bar::Unsupported(_) => Gap::Unsupported,
-                Bar::TwoSchedules { .. } | Bar::TwoAccounts(_) => Gap::Conflict,
+        Membership::Barred(exclusion) => {
+            let why = match exclusion {
+                Exclusion::NoAccount(_) => Gap::NoAccount,
+                Exclusion::Protected(_) => Gap::Protected,
+                Exclusion::OptedOut { .. } => Gap::OptedOut,
+                Exclusion::Unsupported(_) => Gap::Unsupported,
+                Exclusion::TwoSchedules { .. } | Exclusion::TwoAccounts(_) => Gap::Conflict,
             };
-            uncovered(why, in_words(bar))
+            uncovered(why, in_words(exclusion))
         }
     }
 }

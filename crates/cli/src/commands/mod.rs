@@ -2,7 +2,6 @@
 
 pub mod apply;
 pub mod approve;
-pub mod by_hand;
 pub mod completions;
 pub mod doctor;
 pub mod export;
@@ -14,6 +13,7 @@ pub mod list;
 #[cfg(feature = "local")]
 pub mod local;
 pub mod log;
+pub mod manual;
 pub mod overrides;
 pub mod preview;
 pub mod schema;

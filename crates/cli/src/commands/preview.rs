@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use domain::{
     ScheduleName,
     configuration::Rule,
-    schedule::{Schedule, Wish},
+    schedule::{Desired, Schedule},
 };
 use jiff::{Timestamp, tz::TimeZone};
 #[cfg(feature = "local")]
@@ -151,7 +151,7 @@ struct Outlook<'p> {
     /// The zone in which it is judged.
     timezone: &'p str,
     /// What it wants at the instant.
-    state: Wish,
+    state: Desired,
     /// Since when; null if always.
     since: Option<Timestamp>,
     /// The changes after the instant, in their order.
@@ -168,7 +168,7 @@ impl<'p> Outlook<'p> {
         Self {
             name,
             timezone: &schedule.definition().timezone,
-            state: latest.wish,
+            state: latest.desired,
             since: latest.since,
             next: edges.map(NextEdge::from).collect(),
             zone: schedule.timezone(),
@@ -204,7 +204,7 @@ impl Preview<'_> {
             vec![
                 Cell::new(outlook.name),
                 Cell::new(outlook.timezone),
-                Cell::wish(outlook.state),
+                Cell::desired(outlook.state),
                 Cell::new(since),
                 Cell::new(outlook.next_lines(until)),
             ]
@@ -316,7 +316,7 @@ periods = [{}]
     }
 
     #[test]
-    fn a_begin_alone_leads_to_any_and_a_constant_wish_has_no_edges() {
+    fn a_begin_alone_leads_to_any_and_a_constant_desired_state_has_no_edges() {
         assert_eq!(
             outlook("morning-call", "2026-06-15T07:00:00Z", "7d"),
             [

@@ -32,7 +32,7 @@ pub use row::{AccountRow, Overriding, Row};
 use row::Columns;
 use screen::Screen;
 
-/// Shows what is known of each resource: wish, phase, saved state, next edge.
+/// Shows what is known of each resource: desired state, phase, saved state, next edge.
 ///
 /// Times in the table are those of the zone that all schedules share, otherwise UTC; in JSON they
 /// are UTC. Exit code 3 when

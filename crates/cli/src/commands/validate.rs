@@ -5,7 +5,7 @@ use std::{fmt::Write as _, path::PathBuf};
 use domain::{
     AccountName, ScheduleName,
     configuration::{Configuration, Provider},
-    schedule::Wish,
+    schedule::Desired,
 };
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -100,7 +100,7 @@ struct ScheduleReport<'r> {
     /// The zone in which it is judged.
     timezone: &'r str,
     /// What it wants now.
-    state: Wish,
+    state: Desired,
     /// When that changes; null if never.
     next: Option<NextEdge>,
 }
@@ -132,7 +132,7 @@ impl<'r> Report<'r> {
             .map(|(name, rule)| ScheduleReport {
                 name,
                 timezone: &rule.schedule.definition().timezone,
-                state: rule.schedule.wish_at(now),
+                state: rule.schedule.desired_at(now),
                 next: rule.schedule.next_edge(now).map(NextEdge::from),
             });
         Self {
@@ -163,14 +163,18 @@ fn summary(file: &str, configuration: &Configuration, now: Timestamp) -> String 
     for (name, rule) in &configuration.schedules {
         let schedule = &rule.schedule;
         let next = match schedule.next_edge(now) {
-            Some(edge) => format!("{} from {}", edge.wish, local(edge.at, schedule.timezone())),
+            Some(edge) => format!(
+                "{} from {}",
+                edge.desired,
+                local(edge.at, schedule.timezone())
+            ),
             None => "and nothing changes that".to_owned(),
         };
         let listed = match rule.resources.len() {
             0 => String::new(),
             some => format!("; {} besides the tagged ones", count(some, "resource")),
         };
-        let state = schedule.wish_at(now);
+        let state = schedule.desired_at(now);
         writeln!(text, "  schedule {name}: {state} now, {next}{listed}").ok();
     }
     text

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::{
     AccountName, ResourceRef, ScheduleName,
     configuration::{
-        Account, Adopt, Configuration, Datacenter, Generation, Manner, Mode, Pattern, Provider,
+        Account, Adopt, Configuration, Datacenter, Generation, Mode, Pattern, Policy, Provider,
         Rule, Settings, TokenReference,
     },
     schedule::{Definition, PeriodDefinition, Schedule},
@@ -74,15 +74,15 @@ pub(crate) fn configuration() -> impl Strategy<Value = Configuration> {
         }
         accounts
     });
-    let schedules = collection::btree_map(name::<ScheduleName>(), (schedule(), manner()), 0..5);
+    let schedules = collection::btree_map(name::<ScheduleName>(), (schedule(), policy()), 0..5);
     (settings(), accounts, schedules).prop_flat_map(|(settings, accounts, schedules)| {
         resources(&accounts, schedules.len()).prop_map(move |resources| {
             let rules = schedules.clone().into_iter().zip(resources).map(
-                |((name, (schedule, manner)), resources)| {
+                |((name, (schedule, policy)), resources)| {
                     let rule = Rule {
                         schedule,
                         resources,
-                        manner,
+                        policy,
                     };
                     (name, rule)
                 },
@@ -161,13 +161,13 @@ fn account() -> impl Strategy<Value = Account> {
     )
 }
 
-fn manner() -> impl Strategy<Value = Manner> {
+fn policy() -> impl Strategy<Value = Policy> {
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     let adopt = select(vec![Adopt::AtOnce, Adopt::NextEdge]);
     let stop_size = option::of(string_regex("db-[a-z0-9_-]{1,12}").expect("a regex"));
     let stop_nodes = option::of(1..=3_u32);
     (mode(), flags, adopt, stop_size, stop_nodes).prop_map(
-        |(mode, (graceful, force, enforce, retain_running), adopt, stop_size, stop_nodes)| Manner {
+        |(mode, (graceful, force, enforce, retain_running), adopt, stop_size, stop_nodes)| Policy {
             mode,
             graceful,
             force,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use domain::{
     ScheduleName,
-    configuration::{Adopt, Manner, Rule},
+    configuration::{Adopt, Policy, Rule},
     schedule::{self, Definition, PeriodDefinition, PeriodField, Schedule},
 };
 use toml::de::DeValue;
@@ -43,12 +43,12 @@ pub(super) fn read(
         };
         let schedule = timing(&entry, &table, &default_zone, problems);
         let resources = listings.read(name.as_ref(), &table, (accounts, listed), problems);
-        let manner = manner(&table, problems);
+        let policy = policy(&table, problems);
         if let (Some(name), Some(schedule)) = (name, schedule) {
             let rule = Rule {
                 schedule,
                 resources,
-                manner,
+                policy,
             };
             schedules.insert(name, rule);
         }
@@ -305,15 +305,15 @@ fn cron(table: &Table, key: &str, problems: &mut Problems) -> Option<String> {
 }
 
 /// How the schedule is followed; the default where something is wrong.
-fn manner(table: &Table, problems: &mut Problems) -> Manner {
-    let default = Manner::default();
+fn policy(table: &Table, problems: &mut Problems) -> Policy {
+    let default = Policy::default();
     let mut flag = |key: &str, default: bool| {
         let field = table.field(key);
         field
             .and_then(|field| field.flag(problems))
             .unwrap_or(default)
     };
-    let manner = Manner {
+    let policy = Policy {
         graceful: flag("graceful", default.graceful),
         force: flag("force", default.force),
         enforce: flag("enforce", default.enforce),
@@ -325,15 +325,15 @@ fn manner(table: &Table, problems: &mut Problems) -> Manner {
             .field("stop_nodes")
             .and_then(|field| field.count(1..=3, problems)),
     };
-    if manner.enforce
-        && manner.retain_running
+    if policy.enforce
+        && policy.retain_running
         && let Some(field) = table.field("retain_running")
     {
         let message = "cannot be combined with enforce, which stops what somebody left running; \
                        remove one of them";
         problems.error(&field.place, message);
     }
-    manner
+    policy
 }
 
 fn adopt(table: &Table, problems: &mut Problems) -> Adopt {

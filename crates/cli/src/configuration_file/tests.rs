@@ -152,20 +152,20 @@ adopt = "at-once"
     );
     let resources: Vec<_> = rule.resources.iter().map(ToString::to_string).collect();
     assert_eq!(resources, ["do-main/droplet/1", "hz-eu/server/42"]);
-    let manner = &rule.manner;
-    assert_eq!(manner.mode, Mode::Observe);
-    assert!(manner.graceful && !manner.force && manner.enforce && !manner.retain_running);
-    assert_eq!(manner.adopt, Adopt::NextEdge);
-    assert_eq!(manner.stop_size.as_deref(), Some("db-s-1vcpu-1gb"));
-    assert_eq!(manner.stop_nodes, Some(1));
+    let policy = &rule.policy;
+    assert_eq!(policy.mode, Mode::Observe);
+    assert!(policy.graceful && !policy.force && policy.enforce && !policy.retain_running);
+    assert_eq!(policy.adopt, Adopt::NextEdge);
+    assert_eq!(policy.stop_size.as_deref(), Some("db-s-1vcpu-1gb"));
+    assert_eq!(policy.stop_nodes, Some(1));
 
     let rule = &configuration.schedules[&"cron".parse().unwrap()];
     let definition = rule.schedule.definition();
     assert_eq!(definition.timezone, "Europe/Berlin");
     assert_eq!(definition.start.as_deref(), Some("0 8 * * mon-fri"));
     assert_eq!(definition.stop.as_deref(), Some("0 19 * * *"));
-    assert!(rule.manner.retain_running && rule.manner.force);
-    assert_eq!(rule.manner.adopt, Adopt::AtOnce);
+    assert!(rule.policy.retain_running && rule.policy.force);
+    assert_eq!(rule.policy.adopt, Adopt::AtOnce);
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn what_is_not_said_has_its_default() {
     ));
     assert_eq!(configuration.settings, Settings::default());
     let rule = &configuration.schedules[&"s".parse().unwrap()];
-    assert_eq!(rule.manner, domain::configuration::Manner::default());
+    assert_eq!(rule.policy, domain::configuration::Policy::default());
     let account = &configuration.accounts[&"hz-eu".parse().unwrap()];
     assert_eq!((account.mode, account.url.as_ref()), (Mode::Act, None));
     assert!(account.datacenters.is_empty());

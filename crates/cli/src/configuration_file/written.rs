@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{
     AccountName, ResourceRef, ScheduleName,
-    configuration::{Account, Configuration, Manner, Rule, Settings},
+    configuration::{Account, Configuration, Policy, Rule, Settings},
     reference::NAME_PATTERN,
     schedule::Definition,
     schema::{self, Named, OneOrSeveral},
@@ -70,7 +70,7 @@ struct ScheduleTable {
     #[schemars(with = "OneOrSeveral<ResourceRef>")]
     resources: BTreeSet<ResourceRef>,
     #[serde(flatten)]
-    manner: Manner,
+    policy: Policy,
 }
 
 impl File {
@@ -100,7 +100,7 @@ impl ScheduleTable {
         Self {
             definition,
             resources: rule.resources.clone(),
-            manner: rule.manner.clone(),
+            policy: rule.policy.clone(),
         }
     }
 }

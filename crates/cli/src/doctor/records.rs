@@ -7,7 +7,7 @@ use domain::{
     configuration::Configuration,
     decision::Rules,
     left_behind::{LeftBehind, is_held_stopped, left_behind},
-    membership::{Bar, Membership, Subject},
+    membership::{Exclusion, Membership, Subject},
     overdue::{Overdue, overdue, usual_time},
     record::{Ask, Phase, Record, deadline},
 };
@@ -144,18 +144,22 @@ fn orphaned(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Finding
 /// In a conflict, or tagged with a schedule that does not exist.
 fn attached(record: &Record, configuration: &Configuration) -> Option<Finding> {
     match Membership::of(Subject::recorded(record), configuration) {
-        Membership::Barred(bar) => {
-            let remedy = match &bar {
-                Bar::TwoSchedules { via, .. } => format!("leave one schedule by {via}"),
-                Bar::TwoAccounts(_) => {
+        Membership::Barred(exclusion) => {
+            let remedy = match &exclusion {
+                Exclusion::TwoSchedules { via, .. } => format!("leave one schedule by {via}"),
+                Exclusion::TwoAccounts(_) => {
                     "remove one of the accounts, or give each its own datacenters".to_owned()
                 }
-                Bar::NoAccount(_)
-                | Bar::Protected(_)
-                | Bar::OptedOut { .. }
-                | Bar::Unsupported(_) => return None,
+                Exclusion::NoAccount(_)
+                | Exclusion::Protected(_)
+                | Exclusion::OptedOut { .. }
+                | Exclusion::Unsupported(_) => return None,
             };
-            Some(Finding::problem(Check::Records, in_words(&bar), remedy))
+            Some(Finding::problem(
+                Check::Records,
+                in_words(&exclusion),
+                remedy,
+            ))
         }
         Membership::Unknown { word, via } => {
             let known = configuration.schedules.keys().map(ScheduleName::as_str);
@@ -172,7 +176,7 @@ fn attached(record: &Record, configuration: &Configuration) -> Option<Finding> {
 
 /// Not as wanted, for longer than its kind usually takes.
 fn late(record: &Record, overdue: Overdue, now: Timestamp) -> Finding {
-    let Overdue { wish, since } = overdue;
+    let Overdue { desired, since } = overdue;
     let (late, usual) = (now.duration_since(since), usual_time(record.kind()));
     let (late, usual, kind) = (length(late), length(usual), record.kind());
     let failed = match (record.attempts, &record.last_error) {
@@ -183,7 +187,7 @@ fn late(record: &Record, overdue: Overdue, now: Timestamp) -> Finding {
     Finding::problem(
         Check::Records,
         format!(
-            "overdue: should have been {wish} for {late}; a {kind} usually takes {usual} at \
+            "overdue: should have been {desired} for {late}; a {kind} usually takes {usual} at \
              most{failed}"
         ),
         "it is tried again until it succeeds, and follows by itself once the cause is gone: see \
@@ -217,7 +221,7 @@ fn lasting(record: &Record, now: Timestamp) -> Option<Finding> {
         None => Finding::warning(
             Check::Records,
             format!("{direction} begun {since} and not accepted so far"),
-            "it is asked again while the wish lasts; see its last error, and what is found of its \
+            "it is asked again while the desired state lasts; see its last error, and what is found of its \
              account",
         ),
     })
@@ -253,7 +257,7 @@ fn failing(record: &Record, now: Timestamp) -> Option<Finding> {
         Finding::warning(
             Check::Records,
             format!("failed {} times in a row{next}: {error}", record.attempts),
-            "it is tried again while the wish lasts; what the error says is for a person to mend",
+            "it is tried again while the desired state lasts; what the error says is for a person to mend",
         )
     })
 }
@@ -420,7 +424,7 @@ mod tests {
             (Verdict::Problem, "conflict: a and b both name it by tag")
         );
         let mut doubled = web();
-        doubled.doubled_by = Some("do-two/droplet/1".parse().unwrap());
+        doubled.duplicate_of = Some("do-two/droplet/1".parse().unwrap());
         let (verdict, words, _) = only(doubled);
         assert_eq!(
             (verdict, words.as_str()),
@@ -491,7 +495,7 @@ mod tests {
             transition: transition(Direction::Start, before(120)),
         };
         starting.handled = Some(domain::record::Handled {
-            wish: domain::schedule::Wish::Running,
+            desired: domain::schedule::Desired::Running,
             ..orphan().handled.unwrap()
         });
         assert_eq!(only(starting).0, Verdict::Problem);

@@ -157,7 +157,7 @@ fn an_override(known: &Known, one: &Override, now: Timestamp) -> Option<Finding>
     let finding = match why {
         Some(why) if one.ends_at > now => Finding::warning(
             Check::Overrides,
-            format!("{} by {}, and {why}", one.wish, one.by),
+            format!("{} by {}, and {why}", one.desired, one.by),
             format!("`offhours override clear` ends it{instead}"),
         ),
         Some(_) | None if now.duration_since(one.ends_at) > LONG_AGO => Finding::hint(
@@ -199,7 +199,7 @@ fn protect(known: &Known) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use domain::schedule::Wish;
+    use domain::schedule::Desired;
     use store::AccountState;
 
     use super::*;
@@ -326,7 +326,7 @@ mod tests {
         let ends_at = now() + SignedDuration::from_hours(24 * days);
         Override {
             target,
-            wish: Wish::Running,
+            desired: Desired::Running,
             set_at: ends_at - SignedDuration::from_hours(48),
             ends_at,
             by: "ada".to_owned(),

@@ -178,7 +178,7 @@ mod tests {
     use domain::{
         configuration::Generation,
         record::{EdgeKey, Handled, Rank},
-        schedule::Wish,
+        schedule::Desired,
     };
     use environment::aws::local_config;
     use local::engine;
@@ -281,7 +281,7 @@ mod tests {
                 instant: now,
                 rank: Rank::Schedule,
             },
-            wish: Wish::Running,
+            desired: Desired::Running,
             schedule: None,
         };
         for (id, generation) in [(1, 1), (2, 2), (3, 7)] {

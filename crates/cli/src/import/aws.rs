@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{
     ScheduleName,
-    configuration::{Adopt, Manner, Rule},
+    configuration::{Adopt, Policy, Rule},
     schedule::{Definition, PeriodDefinition, Schedule},
 };
 
@@ -202,12 +202,12 @@ impl Import {
             periods: self.settle_one_sided(item, definition.periods)?,
             ..definition
         })?;
-        let manner = self.manner(item)?;
+        let policy = self.policy(item)?;
         self.tell_of_what_has_no_counterpart(item)?;
         Ok(Rule {
             schedule,
             resources: BTreeSet::new(),
-            manner,
+            policy,
         })
     }
 
@@ -291,7 +291,7 @@ impl Import {
             Some(Reading::Same) => Ok(periods),
             Some(Reading::Looser) => {
                 let message = "on days that a period with only a begin or an end does not name, \
-                               there is no wish here, and not \"stopped\"";
+                               there is no desired state here, and not \"stopped\"";
                 self.remark(item, message);
                 Ok(periods)
             }
@@ -303,7 +303,7 @@ impl Import {
         }
     }
 
-    fn manner(&mut self, item: &Item) -> Result<Manner, String> {
+    fn policy(&mut self, item: &Item) -> Result<Policy, String> {
         let enforce = item.flag("enforced")?.unwrap_or(false);
         let retain_running = item.flag("retainrunning")?.unwrap_or(false);
         if enforce && retain_running {
@@ -312,7 +312,7 @@ impl Import {
             self.remark(item, message);
         }
         let stop_new_instances = item.flag("stopnewinstances")?.unwrap_or(true);
-        Ok(Manner {
+        Ok(Policy {
             enforce,
             retain_running: retain_running && !enforce,
             adopt: if stop_new_instances {
@@ -320,7 +320,7 @@ impl Import {
             } else {
                 Adopt::NextEdge
             },
-            ..Manner::default()
+            ..Policy::default()
         })
     }
 

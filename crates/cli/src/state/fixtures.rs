@@ -7,11 +7,11 @@ use domain::{
     ResourceRef,
     configuration::{Configuration, Generation, Override, Overrides, Target},
     record::{
-        Ask, ByHand, Cause, Direction, EdgeKey, Forced, Handled, Observed, Phase, Rank, Record,
-        Request, Transition,
+        Ask, Cause, Direction, EdgeKey, Forced, Handled, ManualCommand, Observed, Phase, Rank,
+        Record, Request, Transition,
     },
     resource::{Cluster, Power, Resource, SavedState, Size},
-    schedule::Wish,
+    schedule::Desired,
 };
 use jiff::Timestamp;
 use store::{AccountState, InForce, Store};
@@ -108,7 +108,7 @@ pub(crate) fn following(schedule: &str, record: Record) -> Record {
                 instant: at("2026-11-20T07:00:00Z"),
                 rank: Rank::Schedule,
             },
-            wish: Wish::Running,
+            desired: Desired::Running,
             schedule: Some(schedule),
         }),
         ..record
@@ -123,7 +123,7 @@ pub(crate) fn transition(direction: Direction) -> Transition {
     Transition {
         direction,
         claimed_at: at("2026-11-20T17:50:00Z"),
-        cause: Cause::ByHand {
+        cause: Cause::Manual {
             by: "ada".to_owned(),
         },
         schedule: None,
@@ -138,9 +138,9 @@ pub(crate) fn stopping_database() -> Record {
         phase: Phase::InFlight {
             transition: transition(Direction::Stop),
         },
-        asked_by_hand: Some(ByHand {
+        manual_command: Some(ManualCommand {
             instant: commanded,
-            wish: Wish::Stopped,
+            desired: Desired::Stopped,
             by: "ada".to_owned(),
             request_id: "request-1".to_owned(),
             earlier: Vec::new(),
@@ -170,10 +170,10 @@ pub(crate) fn stopping_database() -> Record {
         ..office(reference, "orders")
     };
     if let Some(handled) = &mut record.handled {
-        handled.wish = Wish::Stopped;
+        handled.desired = Desired::Stopped;
         handled.key = EdgeKey {
             instant: commanded,
-            rank: Rank::ByHand,
+            rank: Rank::Manual,
         };
     }
     record
@@ -224,7 +224,7 @@ pub(crate) fn fleet() -> Vec<Record> {
 pub(crate) fn overriding() -> Override {
     Override {
         target: Target::Resource("do-main/droplet/3".parse().expect("a test's reference")),
-        wish: Wish::Running,
+        desired: Desired::Running,
         set_at: at("2026-11-20T17:00:00Z"),
         ends_at: at("2026-11-20T21:00:00Z"),
         by: "ada".to_owned(),

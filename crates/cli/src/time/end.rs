@@ -5,7 +5,7 @@
 
 use std::str::FromStr;
 
-use domain::schedule::{self, Schedule, Wish};
+use domain::schedule::{self, Desired, Schedule};
 use jiff::{
     SignedDuration, Timestamp, ToSpan as _, Zoned,
     civil::{Date, DateTime, Weekday},
@@ -319,10 +319,12 @@ fn on(
     }
 }
 
-/// The next edge that starts or stops something; one without a wish does neither.
+/// The next edge that starts or stops something; one without a desired state does neither.
 fn next_edge(schedule: Option<&Schedule>, now: Timestamp) -> Result<Understood, EndError> {
     let schedule = schedule.ok_or(EndError::NoSchedule)?;
-    let edge = schedule.edges(now).find(|edge| edge.wish != Wish::Any);
+    let edge = schedule
+        .edges(now)
+        .find(|edge| edge.desired != Desired::Any);
     edge.map(|edge| Understood::plainly(edge.at))
         .ok_or(EndError::NoEdge)
 }

@@ -7,7 +7,7 @@ mod when;
 use domain::{
     ScheduleName,
     configuration::Configuration,
-    schedule::{Edge, Wish},
+    schedule::{Desired, Edge},
 };
 use jiff::{SignedDuration, Span, SpanRound, Timestamp, Unit, tz::TimeZone};
 use schemars::JsonSchema;
@@ -21,15 +21,15 @@ pub use when::{Moment, Month, NotAMoment, NotAMonth, NotAnInstant, When};
 pub struct NextEdge {
     /// When.
     pub at: Timestamp,
-    /// The wish from then on.
-    pub to: Wish,
+    /// The desired state from then on.
+    pub to: Desired,
 }
 
 impl From<Edge> for NextEdge {
     fn from(edge: Edge) -> Self {
         Self {
             at: edge.at,
-            to: edge.wish,
+            to: edge.desired,
         }
     }
 }

@@ -13,8 +13,8 @@ use crate::{
 
 const STOP: Direction = Direction::Stop;
 const START: Direction = Direction::Start;
-const RUNNING: Wish = Wish::Running;
-const STOPPED: Wish = Wish::Stopped;
+const RUNNING: Desired = Desired::Running;
+const STOPPED: Desired = Desired::Stopped;
 
 /// What acts, by which edge and for which reason.
 #[track_caller]
@@ -30,7 +30,7 @@ fn acts(decision: &Decision, edge: &str, rank: Rank, direction: Direction, why: 
         (due.handled.key, due.direction, due.why),
         (key, direction, why)
     );
-    assert_eq!(due.handled.wish, direction.wish());
+    assert_eq!(due.handled.desired, direction.desired());
 }
 
 #[track_caller]
@@ -78,14 +78,17 @@ fn of_missed_edges_only_the_latest_counts() {
 }
 
 #[test]
-fn a_schedule_without_a_wish_wants_nothing() {
+fn a_schedule_without_a_desired_state_wants_nothing() {
     let only_begins = serde_json::json!({
         "timezone": "UTC",
         "periods": [{"begin": "08:00"}],
     });
     let world = world().with_schedule("office", only_begins);
     let record = office_droplet().having_handled("mon 08:00", RUNNING);
-    leaves(&world.decide(&record, "tue 03:00"), &LeaveReason::NoWish);
+    leaves(
+        &world.decide(&record, "tue 03:00"),
+        &LeaveReason::NothingDesired,
+    );
     let decision = world.decide(&record, "tue 08:00");
     acts(&decision, "tue 08:00", Rank::Schedule, START, Why::Edge);
 }
@@ -114,7 +117,7 @@ fn a_reader_whose_clock_is_behind_the_record_does_nothing() {
 }
 
 #[test]
-fn a_new_configuration_acts_at_once_where_it_wishes_something_else() {
+fn a_new_configuration_acts_at_once_where_it_wants_something_else() {
     let record = office_droplet().having_handled("mon 08:00", RUNNING);
     let closed = world().with_schedule("office", daily("06:00", "07:00"));
     leaves(&closed.decide(&record, "mon 12:00"), &LeaveReason::Handled);
@@ -123,7 +126,7 @@ fn a_new_configuration_acts_at_once_where_it_wishes_something_else() {
 }
 
 #[test]
-fn a_new_configuration_with_the_same_wish_does_not_restart_what_a_person_stopped() {
+fn a_new_configuration_with_the_same_desired_state_does_not_restart_what_a_person_stopped() {
     let earlier = world().with_schedule("office", daily("07:00", "19:00"));
     let record = office_droplet()
         .having_handled("mon 08:00", RUNNING)
@@ -133,7 +136,7 @@ fn a_new_configuration_with_the_same_wish_does_not_restart_what_a_person_stopped
 }
 
 #[test]
-fn another_schedule_acts_at_once_where_it_wishes_something_else() {
+fn another_schedule_acts_at_once_where_it_wants_something_else() {
     let record = office_droplet().having_handled("mon 08:00", RUNNING);
     for (begin, end, expected) in [("05:00", "06:00", Some(STOP)), ("06:00", "20:00", None)] {
         let world = world().with_schedule("night", daily(begin, end));
@@ -153,15 +156,15 @@ fn another_schedule_acts_at_once_where_it_wishes_something_else() {
 }
 
 #[test]
-fn a_wish_that_was_only_observed_is_acted_on_with_the_next_configuration() {
-    let record = office_droplet().having_handled("mon 19:00", Wish::Any);
+fn a_desired_state_that_was_only_observed_is_acted_on_with_the_next_configuration() {
+    let record = office_droplet().having_handled("mon 19:00", Desired::Any);
     leaves(&world().decide(&record, "mon 20:00"), &LeaveReason::Handled);
     let decision = world().in_generation(2).decide(&record, "mon 20:00");
     acts(&decision, "mon 19:00", Rank::Schedule, STOP, Why::Changed);
 }
 
 fn enforced() -> World {
-    world().following("office", |manner| manner.enforce = true)
+    world().following("office", |policy| policy.enforce = true)
 }
 
 #[test]
@@ -191,7 +194,7 @@ fn drift_is_judged_only_where_nothing_is_under_way_or_held() {
         retained: true,
         ..started.clone()
     };
-    let observed = started.clone().having_handled("mon 19:00", Wish::Any);
+    let observed = started.clone().having_handled("mon 19:00", Desired::Any);
     let refused = Record {
         phase: Phase::Refused {
             transition: transition(STOP, "mon 19:00"),
@@ -217,13 +220,13 @@ fn drift_is_judged_only_where_nothing_is_under_way_or_held() {
 
 #[test]
 fn drift_acts_on_the_handled_edge_alone() {
-    // The configuration has moved the edge back since; its wish has not changed.
+    // The configuration has moved the edge back since; its desired state has not changed.
     let record = office_droplet()
         .having_handled("mon 19:00", STOPPED)
         .settled(Power::Running);
     let earlier = enforced()
         .with_schedule("office", daily("08:00", "18:00"))
-        .following("office", |manner| manner.enforce = true)
+        .following("office", |policy| policy.enforce = true)
         .in_generation(2);
     leaves(&earlier.decide(&record, "mon 21:00"), &LeaveReason::Handled);
 }
@@ -252,7 +255,7 @@ fn what_is_held_waits_for_approval_but_obeys_a_person() {
     leaves(&overridden.decide(&held, "mon 10:00"), &LeaveReason::Held);
     let commanded = held.commanded("mon 10:00", STOPPED);
     let decision = world().decide(&commanded, "mon 10:00");
-    acts(&decision, "mon 10:00", Rank::ByHand, STOP, Why::Edge);
+    acts(&decision, "mon 10:00", Rank::Manual, STOP, Why::Edge);
 }
 
 #[test]
@@ -264,7 +267,7 @@ fn observe_mode_of_service_account_and_schedule_is_told_with_what_is_due() {
         }
     };
     assert_eq!(mode(&world()), Mode::Act);
-    let schedule = world().following("office", |manner| manner.mode = Mode::Observe);
+    let schedule = world().following("office", |policy| policy.mode = Mode::Observe);
     let mut service = world();
     service.configuration.settings.mode = Mode::Observe;
     let mut account = world();
@@ -358,7 +361,7 @@ fn an_accepted_request_is_never_asked_again() {
 }
 
 #[test]
-fn nothing_is_asked_again_that_is_no_longer_wished() {
+fn nothing_is_asked_again_that_is_no_longer_desired() {
     let record = stopping(Ask::Open);
     let world = world().overriding("office", RUNNING, "mon 19:05", "mon 21:00");
     let decision = world.decide(&record, "mon 19:10");

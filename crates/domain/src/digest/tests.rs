@@ -10,13 +10,13 @@ use crate::{
     tests::fixtures::{World, at, daily, droplet, office_droplet, reference, schedule_name, world},
 };
 
-const STOPPED: Wish = Wish::Stopped;
+const STOPPED: Desired = Desired::Stopped;
 
 /// The edge of Monday evening.
 fn evening() -> Edge {
     Edge {
         at: at("mon 19:00"),
-        wish: STOPPED,
+        desired: STOPPED,
     }
 }
 
@@ -77,7 +77,7 @@ fn under_way(record: Record) -> Record {
 
 /// Due since the evening's edge; the morning's has been handled.
 fn due(record: Record) -> Record {
-    record.having_handled("mon 08:00", Wish::Running)
+    record.having_handled("mon 08:00", Desired::Running)
 }
 
 fn count(world: &World, records: &[Record], now: &str) -> Option<Digest> {
@@ -127,9 +127,9 @@ fn each_record_counts_as_what_became_of_it() {
 
 #[test]
 fn observing_says_what_would_have_been() {
-    let world = world().following("office", |manner| manner.mode = Mode::Observe);
+    let world = world().following("office", |policy| policy.mode = Mode::Observe);
     let mut record = ended(numbered(1), Ending::WouldHave, 0);
-    record.handled.as_mut().unwrap().wish = Wish::Any;
+    record.handled.as_mut().unwrap().desired = Desired::Any;
     let digest = count(&world, &[record], "mon 19:01").unwrap();
     assert_eq!((digest.would, digest.asked), (1, 0));
     assert!(digest.is_complete());
@@ -144,13 +144,14 @@ fn observing_says_what_would_have_been() {
 fn a_record_whose_latest_edge_is_another_one_is_left_out() {
     let seen = || ended(numbered(1), Ending::Seen, 40);
     assert!(count(&world(), &[seen()], "mon 19:10").is_some());
-    let overriding = |target| world().overriding(target, Wish::Running, "mon 18:00", "mon 22:00");
+    let overriding =
+        |target| world().overriding(target, Desired::Running, "mon 18:00", "mon 22:00");
     is_left_out(&overriding("do-main/droplet/1"), seen());
     is_left_out(&overriding("office"), seen());
-    let since = |target| world().overriding(target, Wish::Running, "mon 19:05", "mon 22:00");
+    let since = |target| world().overriding(target, Desired::Running, "mon 19:05", "mon 22:00");
     is_left_out(&since("office"), seen());
-    is_left_out(&world(), seen().commanded("mon 19:05", Wish::Running));
-    let before = seen().commanded("mon 18:55", Wish::Running);
+    is_left_out(&world(), seen().commanded("mon 19:05", Desired::Running));
+    let before = seen().commanded("mon 18:55", Desired::Running);
     assert!(count(&world(), &[before], "mon 19:10").is_some());
 }
 
@@ -192,16 +193,16 @@ fn a_record_that_joined_to_follow_from_its_next_edge_on_is_left_out() {
 }
 
 #[test]
-fn a_configuration_that_wishes_something_else_makes_it_due_again() {
+fn a_configuration_that_wants_something_else_makes_it_due_again() {
     let mut seen = ended(numbered(1), Ending::Seen, 40);
-    seen.handled.as_mut().unwrap().wish = Wish::Running;
+    seen.handled.as_mut().unwrap().desired = Desired::Running;
     let newer = world().in_generation(2);
     let digest = count(&newer, &[seen], "mon 19:10").unwrap();
     assert_eq!((digest.unfinished, digest.seen), (1, 0));
 }
 
 #[test]
-fn an_edge_is_told_of_while_it_is_young_and_wishes_something() {
+fn an_edge_is_told_of_while_it_is_young_and_wants_something() {
     let rule = &world().configuration.schedules[&schedule_name("office")];
     let within = |now: &str| edge_within_window(&rule.schedule, at(now)).map(|edge| edge.at);
     assert_eq!(within("mon 18:59"), None);
@@ -215,7 +216,7 @@ fn an_edge_is_told_of_while_it_is_young_and_wishes_something() {
     let open = world().with_schedule("open", begins);
     let open = &open.configuration.schedules[&schedule_name("open")].schedule;
     assert!(edge_within_window(open, at("mon 19:10")).is_some());
-    // At midnight the wish ends.
+    // At midnight the desired state ends.
     assert_eq!(edge_within_window(open, at("tue 00:10")), None);
 }
 
@@ -227,7 +228,7 @@ fn the_digest_comes_before_the_next_edge() {
     let short = &short.configuration.schedules[&schedule_name("short")].schedule;
     let begin = Edge {
         at: at("mon 19:00"),
-        wish: Wish::Running,
+        desired: Desired::Running,
     };
     assert_eq!(deadline(short, begin), at("mon 19:18:30"));
 }

@@ -8,8 +8,8 @@ use crate::{
     tests::fixtures::{World, at, daily, droplet, office_droplet, world},
 };
 
-const STOPPED: Wish = Wish::Stopped;
-const RUNNING: Wish = Wish::Running;
+const STOPPED: Desired = Desired::Stopped;
+const RUNNING: Desired = Desired::Running;
 
 fn explained(world: &World, record: &Record, now: &str) -> Explanation {
     explain(record, world.rules(), at(now))
@@ -40,18 +40,18 @@ fn the_first_level_that_applies_decides_and_weaker_ones_are_overruled() {
     let weaker = ["tag overruled", "cluster-tag overruled"];
     check(&world(), &droplet(), "mon 09:00", &[]);
     check(&world(), &office_droplet(), "mon 09:00", &["tag decides"]);
-    let by_hand = [&["by-hand decides"], &weaker[..]].concat();
-    check(&world(), &record, "mon 09:00", &by_hand);
+    let manual = [&["manual decides"], &weaker[..]].concat();
+    check(&world(), &record, "mon 09:00", &manual);
     // The evening's edge is later than the command.
-    let evening = ["by-hand overruled", "tag decides", "cluster-tag overruled"];
+    let evening = ["manual overruled", "tag decides", "cluster-tag overruled"];
     check(&world(), &record, "mon 19:00", &evening);
 
     let listed = world().listing("office", "do-main/droplet/1");
-    let list = ["by-hand decides", "list overruled"].as_slice();
+    let list = ["manual decides", "list overruled"].as_slice();
     check(&listed, &record, "mon 09:00", &[list, &weaker].concat());
 
     let overridden = world().overriding("office", RUNNING, "mon 08:00", "mon 12:00");
-    let expected = ["schedule-override decides", "by-hand overruled"].as_slice();
+    let expected = ["schedule-override decides", "manual overruled"].as_slice();
     check(
         &overridden,
         &record,
@@ -60,7 +60,7 @@ fn the_first_level_that_applies_decides_and_weaker_ones_are_overruled() {
     );
     let own = overridden.overriding("do-main/droplet/1", RUNNING, "mon 08:00", "mon 12:00");
     let expected = ["resource-override decides", "schedule-override overruled"].as_slice();
-    let expected = [expected, &["by-hand overruled"], &weaker].concat();
+    let expected = [expected, &["manual overruled"], &weaker].concat();
     check(&own, &record, "mon 09:00", &expected);
 
     // What is barred follows no schedule, so that there is none to override.
@@ -68,7 +68,7 @@ fn the_first_level_that_applies_decides_and_weaker_ones_are_overruled() {
     let expected = [
         "protect decides",
         "resource-override overruled",
-        "by-hand overruled",
+        "manual overruled",
     ];
     let expected = [&expected[..], &weaker].concat();
     check(&protected, &record, "mon 09:00", &expected);
@@ -114,7 +114,7 @@ fn the_latest_edge_what_is_done_and_the_next_edge_are_told() {
     };
     assert_eq!(before.next.edge, Some(next));
     assert_eq!(
-        before.evaluation.map(|evaluation| evaluation.wish),
+        before.evaluation.map(|evaluation| evaluation.desired),
         Some(RUNNING)
     );
 
@@ -125,7 +125,7 @@ fn the_latest_edge_what_is_done_and_the_next_edge_are_told() {
         retained,
     };
     assert_eq!(after.decision, act(false));
-    let retaining = world().following("office", |manner| manner.retain_running = true);
+    let retaining = world().following("office", |policy| policy.retain_running = true);
     let retained = Record {
         retained: true,
         ..record
@@ -138,7 +138,7 @@ fn the_latest_edge_what_is_done_and_the_next_edge_are_told() {
 }
 
 #[test]
-fn a_wish_that_never_changed_has_an_edge_without_an_instant() {
+fn a_desired_state_that_never_changed_has_an_edge_without_an_instant() {
     let world = world().with_schedule(
         "always",
         serde_json::json!({
@@ -155,7 +155,7 @@ fn a_wish_that_never_changed_has_an_edge_without_an_instant() {
 
 #[test]
 fn the_widest_that_only_observes_is_named() {
-    let mut world = world().following("office", |manner| manner.mode = Mode::Observe);
+    let mut world = world().following("office", |policy| policy.mode = Mode::Observe);
     let observer = |world: &World| explained(world, &office_droplet(), "mon 09:00").observed_by;
     assert_eq!(observer(&world), Some(Observer::Schedule));
     for account in world.configuration.accounts.values_mut() {

@@ -6,8 +6,8 @@ use crate::{
     tests::fixtures::{World, at, droplet, office_droplet, world},
 };
 
-const STOPPED: Wish = Wish::Stopped;
-const RUNNING: Wish = Wish::Running;
+const STOPPED: Desired = Desired::Stopped;
+const RUNNING: Desired = Desired::Running;
 const ORPHANED: Option<LeftBehind> = Some(LeftBehind::Orphaned);
 
 #[track_caller]
@@ -36,7 +36,7 @@ fn stopped() -> [(&'static str, Record); 3] {
         ("schedule", of("mon 19:00", Rank::Schedule)),
         (
             "command",
-            of("mon 18:00", Rank::ByHand).commanded("mon 18:00", STOPPED),
+            of("mon 18:00", Rank::Manual).commanded("mon 18:00", STOPPED),
         ),
         ("override", of("mon 18:00", Rank::OverrideSet)),
     ]
@@ -82,7 +82,7 @@ fn what_runs_and_is_owed_nothing_or_was_stopped_elsewhere_is_not_left_behind() {
 fn a_machine_that_a_person_stopped_under_no_schedule_was_meant_to_stay_off() {
     let mut record = droplet()
         .commanded("mon 18:00", STOPPED)
-        .having_handled_ranked("mon 18:00", Rank::ByHand, STOPPED)
+        .having_handled_ranked("mon 18:00", Rank::Manual, STOPPED)
         .settled(Power::Stopped);
     record.handled.as_mut().unwrap().schedule = None;
     check(&world(), &record, None);
@@ -94,8 +94,8 @@ fn what_a_person_wants_now_is_not_left_behind() {
     let [(_, by_schedule), ..] = stopped();
     let owed = owed(by_schedule.tagged(&[]));
     check(&world(), &owed, ORPHANED);
-    for wish in [STOPPED, RUNNING] {
-        let until_ten = world().overriding("do-main/droplet/1", wish, "mon 20:00", "mon 22:00");
+    for desired in [STOPPED, RUNNING] {
+        let until_ten = world().overriding("do-main/droplet/1", desired, "mon 20:00", "mon 22:00");
         check(&until_ten, &owed, None);
     }
     let started = owed.clone().commanded("mon 20:30", RUNNING);
@@ -108,8 +108,8 @@ fn what_a_person_wants_now_is_not_left_behind() {
 fn an_override_covers_only_what_it_starts() {
     let [(_, by_schedule), ..] = stopped();
     let untagged = by_schedule.tagged(&[]);
-    for (wish, covered) in [(STOPPED, false), (RUNNING, true)] {
-        let until_ten = world().overriding("do-main/droplet/1", wish, "mon 20:00", "mon 22:00");
+    for (desired, covered) in [(STOPPED, false), (RUNNING, true)] {
+        let until_ten = world().overriding("do-main/droplet/1", desired, "mon 20:00", "mon 22:00");
         let found = is_covered(&untagged, until_ten.rules(), at("mon 21:00"));
         assert_eq!(found, covered);
     }

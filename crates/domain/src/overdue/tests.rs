@@ -6,8 +6,8 @@ use crate::{
     tests::fixtures::{World, at, droplet, office_droplet, reference, world},
 };
 
-const RUNNING: Wish = Wish::Running;
-const STOPPED: Wish = Wish::Stopped;
+const RUNNING: Desired = Desired::Running;
+const STOPPED: Desired = Desired::Stopped;
 
 impl World {
     /// Since when the record is overdue, in a configuration that has always been in force.
@@ -32,7 +32,7 @@ fn stopped_overnight() -> Record {
 /// Begun at an edge that was handled by that.
 fn in_flight(direction: Direction, edge: &str, ask: Ask) -> Record {
     let mut record = office_droplet()
-        .having_handled(edge, direction.wish())
+        .having_handled(edge, direction.desired())
         .in_flight_towards(direction, edge);
     record.request = Some(Request {
         direction,
@@ -74,7 +74,7 @@ fn a_machine_whose_start_edge_is_not_handled_is_overdue_after_a_quarter_of_an_ho
     check(&world(), &record, "tue 08:15", None);
     check(&world(), &record, "tue 08:15:01", Some("tue 08:00"));
     let overdue = overdue(&record, world().rules(), None, at("tue 09:08"));
-    assert_eq!(overdue.map(|overdue| overdue.wish), Some(RUNNING));
+    assert_eq!(overdue.map(|overdue| overdue.desired), Some(RUNNING));
     // Tried again and again, and nothing is left of when it became due but its edge.
     record.attempts = 9;
     record.retry_at = Some(at("tue 09:20"));
@@ -238,7 +238,7 @@ fn what_may_not_be_touched_is_not_overdue() {
     };
     check(&world(), &held, now, None);
     let conflict = Record {
-        doubled_by: Some(reference("do-two/droplet/1")),
+        duplicate_of: Some(reference("do-two/droplet/1")),
         ..record.clone()
     };
     check(&world(), &conflict, now, None);
@@ -269,7 +269,7 @@ fn what_is_only_observed_is_not_overdue() {
         account.for_each(|account| account.mode = Mode::Observe);
         world
     };
-    let schedule = || world().following("office", |manner| manner.mode = Mode::Observe);
+    let schedule = || world().following("office", |policy| policy.mode = Mode::Observe);
     for world in [service(), account(), schedule()] {
         check(&world, &due, "tue 09:00", None);
         check(&world, &under_way, "tue 09:00", None);
@@ -278,7 +278,7 @@ fn what_is_only_observed_is_not_overdue() {
 
 #[test]
 fn what_retain_running_leaves_is_not_overdue() {
-    let retaining = world().following("office", |manner| manner.retain_running = true);
+    let retaining = world().following("office", |policy| policy.retain_running = true);
     let mut record = office_droplet().having_handled("mon 08:00", RUNNING);
     record.retained = true;
     check(&retaining, &record, "mon 20:00", None);
@@ -323,7 +323,7 @@ fn nothing_is_late_by_what_a_new_configuration_wants_from_earlier_on() {
 
 #[test]
 fn what_is_put_back_has_its_time_from_when_it_was_seen_otherwise() {
-    let enforcing = world().following("office", |manner| manner.enforce = true);
+    let enforcing = world().following("office", |policy| policy.enforce = true);
     let drifted = office_droplet()
         .having_handled("mon 19:00", STOPPED)
         .settled(Power::Running)

@@ -2,7 +2,7 @@ use super::*;
 use crate::{
     record::{Direction, Phase},
     resource::{AutoscaleBounds, Power},
-    schedule::Wish,
+    schedule::Desired,
     tests::fixtures::{World, at, droplet, office_droplet, reference, world},
 };
 
@@ -49,16 +49,26 @@ fn a_rollback_carries_back_what_a_rename_carried_over() {
 #[test]
 fn overrides_follow_their_resources_and_the_later_of_two_stands() {
     let World { overrides, .. } = world()
-        .overriding("do-main/droplet/1", Wish::Running, "mon 07:00", "mon 09:00")
-        .overriding("do-new/droplet/1", Wish::Stopped, "mon 06:00", "mon 10:00")
-        .overriding("office", Wish::Running, "mon 07:00", "mon 09:00");
+        .overriding(
+            "do-main/droplet/1",
+            Desired::Running,
+            "mon 07:00",
+            "mon 09:00",
+        )
+        .overriding(
+            "do-new/droplet/1",
+            Desired::Stopped,
+            "mon 06:00",
+            "mon 10:00",
+        )
+        .overriding("office", Desired::Running, "mon 07:00", "mon 09:00");
     let overrides = overrides.renamed(&renamed("do-new"));
     let found = overrides
         .iter()
-        .map(|one| (one.target.to_string(), one.wish));
+        .map(|one| (one.target.to_string(), one.desired));
     assert!(found.eq([
-        ("do-new/droplet/1".to_owned(), Wish::Running),
-        ("schedule office".to_owned(), Wish::Running),
+        ("do-new/droplet/1".to_owned(), Desired::Running),
+        ("schedule office".to_owned(), Desired::Running),
     ]));
 }
 
@@ -81,7 +91,7 @@ fn the_record_that_something_was_done_about_goes_on() {
         ..droplet()
     };
     let stopped = office_droplet()
-        .having_handled("mon 19:00", Wish::Stopped)
+        .having_handled("mon 19:00", Desired::Stopped)
         .settled(Power::Stopped);
     let (record, dropped) = joined(&stopped, Some(&untouched), there.clone());
     assert_eq!((record.held, dropped), (false, None));
@@ -153,7 +163,7 @@ fn of_two_sizes_the_larger_is_kept_and_the_other_one_handed_back() {
     ] {
         let record = |saved: Option<Pool>| Record {
             saved: saved.map(pool),
-            ..droplet().having_handled("mon 19:00", Wish::Stopped)
+            ..droplet().having_handled("mon 19:00", Desired::Stopped)
         };
         let there = reference("do-new/droplet/1");
         let (record, handed_back) = joined(&record(old), Some(&record(new)), there);

@@ -9,14 +9,14 @@ use croner::{
 use jiff::tz::TimeZone;
 
 use super::{
-    Wish,
+    Desired,
     clock::{self, Clock, DAY, Instant, Reading},
     days::Day,
     holidays::Holidays,
 };
 
-/// Most firings that are looked at in search of one that changes the wish. Daily ones are followed
-/// for more than ten years.
+/// Most firings that are looked at in search of one that changes the desired state. Daily ones are
+/// followed for more than ten years.
 const MOST_FIRINGS: usize = 4_096;
 
 /// Most holidays in a row that are passed over in search of a firing: about nine years.
@@ -30,11 +30,11 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The wish that such a firing leaves.
-    pub(super) fn wish(self) -> Wish {
+    /// The desired state that such a firing leaves.
+    pub(super) fn desired(self) -> Desired {
         match self {
-            Self::Start => Wish::Running,
-            Self::Stop => Wish::Stopped,
+            Self::Start => Desired::Running,
+            Self::Stop => Desired::Stopped,
         }
     }
 
@@ -84,48 +84,48 @@ impl Firings {
         }
     }
 
-    /// The wish of the firing with the latest reading; of two with the same, the start's.
+    /// The desired state of the firing with the latest reading; of two with the same, the start's.
     ///
     /// Readings and not instants are compared, so that a repeated hour cannot turn a stop and the
     /// start after it around, nor a skipped one make two into one.
-    pub(super) fn wish(&self, clock: Clock) -> Wish {
+    pub(super) fn desired(&self, clock: Clock) -> Desired {
         let latest = |kind: Kind| self.find(kind, kind.reading(clock), Direction::Backward);
         match (latest(Kind::Start), latest(Kind::Stop)) {
-            (None, None) => Wish::Any,
-            (start, stop) if start >= stop => Wish::Running,
-            (_, _) => Wish::Stopped,
+            (None, None) => Desired::Any,
+            (start, stop) if start >= stop => Desired::Running,
+            (_, _) => Desired::Stopped,
         }
     }
 
-    /// The first instant after `after` at which the wish, by then known, changes.
+    /// The first instant after `after` at which the desired state, by then known, changes.
     pub(super) fn next_turn(&self, zone: &TimeZone, after: Instant) -> Option<Instant> {
-        let wish_at = |instant| self.wish(Clock::at(zone, instant));
-        let wish = wish_at(after);
+        let desired_at = |instant| self.desired(Clock::at(zone, instant));
+        let desired = desired_at(after);
         let first = |kind| {
             self.after(zone, kind, after)
-                .find(|&instant| wish_at(instant) != wish)
+                .find(|&instant| desired_at(instant) != desired)
         };
         let kinds = [Kind::Start, Kind::Stop].into_iter();
         kinds
-            .filter(|kind| kind.wish() != wish)
+            .filter(|kind| kind.desired() != desired)
             .filter_map(first)
             .min()
     }
 
-    /// The last instant up to `until` at which the wish changed.
+    /// The last instant up to `until` at which the desired state changed.
     pub(super) fn latest_turn(&self, zone: &TimeZone, until: Instant) -> Option<Instant> {
-        let wish_at = |instant| self.wish(Clock::at(zone, instant));
-        let wish = wish_at(until);
-        let (kind, opposite) = match wish {
-            Wish::Running => (Kind::Start, Kind::Stop),
-            Wish::Stopped => (Kind::Stop, Kind::Start),
-            Wish::Any => return None,
+        let desired_at = |instant| self.desired(Clock::at(zone, instant));
+        let desired = desired_at(until);
+        let (kind, opposite) = match desired {
+            Desired::Running => (Kind::Start, Kind::Stop),
+            Desired::Stopped => (Kind::Stop, Kind::Start),
+            Desired::Any => return None,
         };
         let other = self
             .up_to(zone, opposite, until)
-            .find(|&instant| wish_at(instant) != wish)?;
+            .find(|&instant| desired_at(instant) != desired)?;
         self.after(zone, kind, other)
-            .find(|&instant| wish_at(instant) == wish)
+            .find(|&instant| desired_at(instant) == desired)
     }
 
     /// The instants after another one at which firings of a kind come.

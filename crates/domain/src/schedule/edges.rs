@@ -1,14 +1,14 @@
-//! The search for the instants at which a schedule's wish changes.
+//! The search for the instants at which a schedule's desired state changes.
 //!
-//! The wish of periods can change only where one of their windows begins or ends; so those
-//! instants are laid out, stretch by stretch, and the wish is asked at each.
+//! The desired state of periods can change only where one of their windows begins or ends; so those
+//! instants are laid out, stretch by stretch, and the desired state is asked at each.
 
 use std::vec;
 
 use jiff::Timestamp;
 
 use super::{
-    Edge, Schedule, Wish,
+    Desired, Edge, Schedule,
     clock::{self, Clock, DAY, Instant},
     period::Periods,
 };
@@ -25,8 +25,8 @@ const LONGEST_STRETCH: i64 = 32 * DAY;
 pub(super) struct Edges<'a> {
     schedule: &'a Schedule,
     periods: &'a Periods,
-    /// The wish before the next edge.
-    wish: Wish,
+    /// The desired state before the next edge.
+    desired: Desired,
     /// Instants that are laid out and not yet looked at.
     pending: vec::IntoIter<Instant>,
     /// The end of the stretch that is laid out.
@@ -41,7 +41,7 @@ impl<'a> Edges<'a> {
         Self {
             schedule,
             periods,
-            wish: schedule.wish(after),
+            desired: schedule.desired(after),
             pending: Vec::new().into_iter(),
             until: after,
             stretch: DAY,
@@ -60,13 +60,13 @@ impl Iterator for Edges<'_> {
     fn next(&mut self) -> Option<Edge> {
         loop {
             for at in self.pending.by_ref() {
-                let wish = self.schedule.wish(at);
-                if wish != self.wish {
-                    self.wish = wish;
+                let desired = self.schedule.desired(at);
+                if desired != self.desired {
+                    self.desired = desired;
                     self.horizon = horizon(at);
                     return Some(Edge {
                         at: at.timestamp(),
-                        wish,
+                        desired,
                     });
                 }
             }
@@ -85,7 +85,7 @@ fn horizon(instant: Instant) -> Instant {
     (instant + HORIZON).min(Instant::of(Timestamp::MAX))
 }
 
-/// The last instant up to `until` at which the wish changed.
+/// The last instant up to `until` at which the desired state changed.
 pub(super) fn latest_turn(
     schedule: &Schedule,
     periods: &Periods,
@@ -94,12 +94,12 @@ pub(super) fn latest_turn(
     if periods.always_run() {
         return None;
     }
-    let wish = schedule.wish(until);
+    let desired = schedule.desired(until);
     let (mut end, mut stretch) = (until, DAY);
     while until - end < HORIZON {
         let begin = end - stretch;
         let turns = turns(schedule, periods, begin, end);
-        let changed = |turn: &Instant| schedule.wish(*turn - 1) != wish;
+        let changed = |turn: &Instant| schedule.desired(*turn - 1) != desired;
         if let Some(turn) = turns.into_iter().rev().find(changed) {
             return Some(turn);
         }

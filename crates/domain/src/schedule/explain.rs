@@ -1,7 +1,7 @@
-//! Why a schedule wishes what it wishes at an instant, part by part.
+//! Why a schedule wants what it wants at an instant, part by part.
 //!
 //! Each part is asked by the functions that the evaluator itself uses, and a property test holds
-//! that the parts together give the evaluator's wish.
+//! that the parts together give the evaluator's desired state.
 
 use jiff::{
     Timestamp,
@@ -11,7 +11,7 @@ use jiff::{
 use serde::Serialize;
 
 use super::{
-    Rule, Schedule, Wish,
+    Desired, Rule, Schedule,
     clock::{self, Clock, Instant, Moved, Reading},
     cron::{Firings, Kind},
     days::{Day, Miss},
@@ -22,8 +22,8 @@ use super::{
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Evaluation {
-    /// The wish.
-    pub wish: Wish,
+    /// The desired state.
+    pub desired: Desired,
     /// What the clock of the schedule's zone shows.
     pub reading: DateTime,
     /// The change of that clock within a day before or after, if there is one.
@@ -44,9 +44,9 @@ pub struct Evaluation {
 pub struct PeriodExplanation {
     /// Its place in the schedule, counted from zero.
     pub index: usize,
-    /// What it says: running beats any, any beats stopped. None for a one-sided period on a day that
-    /// is not one of its own: it has no say then.
-    pub wish: Option<Wish>,
+    /// What it says: running beats any, any beats stopped. None for a one-sided period on a day
+    /// that is not one of its own: it has no say then.
+    pub desired: Option<Desired>,
     /// The day that was judged: the one on which the window under way began, or today.
     pub day: Date,
     /// When the window of that day begins, were it to.
@@ -62,7 +62,7 @@ pub struct PeriodExplanation {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FiringExplanation {
     /// What it asks for: running for `start`, stopped for `stop`.
-    pub wish: Wish,
+    pub desired: Desired,
     /// The expression.
     pub expression: String,
     /// When it came last.
@@ -113,7 +113,7 @@ impl Schedule {
             .filter(|change| change.from != change.to)
     }
 
-    /// How the wish at an instant comes about.
+    /// How the desired state at an instant comes about.
     #[must_use]
     pub fn explain(&self, at: Timestamp) -> Evaluation {
         let zone = &self.timezone;
@@ -135,7 +135,7 @@ impl Schedule {
             ),
         };
         Evaluation {
-            wish: self.wish(instant),
+            desired: self.desired(instant),
             reading: clock::shown(zone, instant).civil(),
             clock_change: clock::change_near(zone, instant).map(|at| change(zone, at)),
             holiday,
@@ -158,7 +158,7 @@ impl Schedule {
             .enumerate()
             .map(|(index, said)| PeriodExplanation {
                 index,
-                wish: said.wish,
+                desired: said.desired,
                 day: said.day.date(),
                 begins: said.begin.map(begin),
                 ends: said.end.map(end),
@@ -181,7 +181,7 @@ impl Schedule {
                 let around = firings.around(kind, clock);
                 let instant = |zone: &TimeZone, reading| kind.instant(zone, reading);
                 FiringExplanation {
-                    wish: kind.wish(),
+                    desired: kind.desired(),
                     expression: expression.clone(),
                     last: around.last.map(|reading| turn(zone, reading, instant)),
                     next: around.next.map(|reading| turn(zone, reading, instant)),

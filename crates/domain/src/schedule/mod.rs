@@ -1,9 +1,9 @@
 //! Schedules: when a resource should run, and the instants at which that changes.
 //!
 //! [`Definition`] is what an author wrote and what is stored; [`Schedule`] is the same, checked and
-//! ready to answer: what is wished at an instant ([`Schedule::wish_at`]), since when
+//! ready to answer: what is desired at an instant ([`Schedule::desired_at`]), since when
 //! ([`Schedule::latest_edge`]) and until when ([`Schedule::next_edge`]). All answers rest on one
-//! function from an instant to a wish, so they cannot contradict each other.
+//! function from an instant to a desired state, so they cannot contradict each other.
 //!
 //! Clock changes are the subject of the private module `clock`.
 
@@ -44,7 +44,7 @@ use period::{Period, Periods};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
-pub enum Wish {
+pub enum Desired {
     /// It should run.
     Running,
     /// It should be stopped, or as small as it gets.
@@ -53,7 +53,7 @@ pub enum Wish {
     Any,
 }
 
-impl fmt::Display for Wish {
+impl fmt::Display for Desired {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Running => "running",
@@ -63,29 +63,29 @@ impl fmt::Display for Wish {
     }
 }
 
-/// An instant at which the wish changes.
+/// An instant at which the desired state changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Edge {
-    /// The first instant of the new wish.
+    /// The first instant of the new desired state.
     pub at: Timestamp,
-    /// The wish from then on.
-    pub wish: Wish,
+    /// The desired state from then on.
+    pub desired: Desired,
 }
 
-/// The wish at an instant, and how long it has been so.
+/// The desired state at an instant, and how long it has been so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LatestEdge {
-    /// When the wish became what it is; none if no change was found.
+    /// When the desired state became what it is; none if no change was found.
     pub since: Option<Timestamp>,
-    /// The wish.
-    pub wish: Wish,
+    /// The desired state.
+    pub desired: Desired,
 }
 
 /// A schedule that has been checked.
 ///
 /// Edges of periods are sought up to nine years away, so that a 29 February is found across a
-/// century without one; a wish that lasts longer counts as one that never changes. Edges of cron
-/// expressions are sought over 4096 firings in either direction, at whatever distance.
+/// century without one; a desired state that lasts longer counts as one that never changes. Edges
+/// of cron expressions are sought over 4096 firings in either direction, at whatever distance.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     definition: Definition,
@@ -137,10 +137,10 @@ impl Schedule {
         }
     }
 
-    /// What is wished at an instant.
+    /// What is desired at an instant.
     #[must_use]
-    pub fn wish_at(&self, at: Timestamp) -> Wish {
-        self.wish(Instant::of(at))
+    pub fn desired_at(&self, at: Timestamp) -> Desired {
+        self.desired(Instant::of(at))
     }
 
     /// The latest edge at or before an instant.
@@ -153,7 +153,7 @@ impl Schedule {
         };
         LatestEdge {
             since: since.map(Instant::timestamp),
-            wish: self.wish(until),
+            desired: self.desired(until),
         }
     }
 
@@ -178,21 +178,21 @@ impl Schedule {
         let next = |after: &Instant| firings.next_turn(&self.timezone, *after);
         iter::successors(next(&after), next).map(|at| Edge {
             at: at.timestamp(),
-            wish: self.wish(at),
+            desired: self.desired(at),
         })
     }
 
-    fn wish(&self, instant: Instant) -> Wish {
+    fn desired(&self, instant: Instant) -> Desired {
         let clock = Clock::at(&self.timezone, instant);
         match &self.rule {
-            Rule::Cron(firings) => firings.wish(clock),
+            Rule::Cron(firings) => firings.desired(clock),
             Rule::Periods(periods) => {
                 if periods.say_running(clock) || self.is_bridged(periods, clock, instant) {
-                    Wish::Running
+                    Desired::Running
                 } else if periods.leave_open(clock) {
-                    Wish::Any
+                    Desired::Any
                 } else {
-                    Wish::Stopped
+                    Desired::Stopped
                 }
             }
         }

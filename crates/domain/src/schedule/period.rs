@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::{
-    Wish,
+    Desired,
     clock::{Clock, DAY, MINUTE, Reading},
     days::{Day, Days, Miss, Monthdays, Months, Weekdays},
     definition::{PeriodDefinition, PeriodField, Place, Problems},
@@ -16,9 +16,9 @@ use super::{
 enum Shape {
     /// Running from begin to end, stopped otherwise.
     Window { begin: i64, end: i64 },
-    /// Running from begin to midnight, and before it no wish; on other days nothing.
+    /// Running from begin to midnight, and before it no desired state; on other days nothing.
     From { begin: i64 },
-    /// Stopped from end to midnight, and before it no wish; on other days nothing.
+    /// Stopped from end to midnight, and before it no desired state; on other days nothing.
     Until { end: i64 },
 }
 
@@ -229,8 +229,8 @@ impl Periods {
             })
     }
 
-    /// Whether there is no wish while no period says running: one of them has none, or none of
-    /// them says anything.
+    /// Whether there is no desired state while no period says running: one of them has none, or
+    /// none of them says anything.
     pub(super) fn leave_open(&self, clock: Clock) -> bool {
         let day = Day::of(clock.over);
         let mut silent = true;
@@ -278,19 +278,19 @@ impl Periods {
             Progress::Over => misses.push(Miss::Over),
         }
         let (begin, end, matching) = match period.shape {
-            Shape::Window { begin, end } => (Some(begin), Some(end), Wish::Running),
-            Shape::From { begin } => (Some(begin), None, Wish::Running),
-            Shape::Until { end } => (None, Some(end), Wish::Stopped),
+            Shape::Window { begin, end } => (Some(begin), Some(end), Desired::Running),
+            Shape::From { begin } => (Some(begin), None, Desired::Running),
+            Shape::Until { end } => (None, Some(end), Desired::Stopped),
         };
         let otherwise = if !period.shape.is_one_sided() {
-            Some(Wish::Stopped)
+            Some(Desired::Stopped)
         } else if self.speaks(period, day) {
-            Some(Wish::Any)
+            Some(Desired::Any)
         } else {
             None
         };
         Said {
-            wish: Some(matching).filter(|_| misses.is_empty()).or(otherwise),
+            desired: Some(matching).filter(|_| misses.is_empty()).or(otherwise),
             day,
             begin: begin.map(|time| midnight + time),
             end: end.map(|time| midnight + time),
@@ -324,7 +324,7 @@ impl Periods {
         period.days.contains(day) && !self.holidays.contains(day)
     }
 
-    /// The readings at which the windows of these days turn the wish.
+    /// The readings at which the windows of these days turn the desired state.
     pub(super) fn turns(&self, days: RangeInclusive<i64>) -> Turns {
         let mut turns = Turns::default();
         for number in days {
@@ -351,7 +351,7 @@ impl Periods {
 /// What one period says by itself.
 #[derive(Debug)]
 pub(super) struct Said {
-    pub(super) wish: Option<Wish>,
+    pub(super) desired: Option<Desired>,
     /// The day that was judged.
     pub(super) day: Day,
     /// The readings at which its window of that day begins and ends, where it has such.
@@ -361,7 +361,7 @@ pub(super) struct Said {
     pub(super) misses: Vec<Miss>,
 }
 
-/// The readings at which a wish may change.
+/// The readings at which a desired state may change.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     /// It may change when one of these is reached.

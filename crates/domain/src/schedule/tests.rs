@@ -39,18 +39,18 @@ fn check(definition: Value, from: &str, until: &str, expected: &[&str]) {
         .iter()
         .map(|edge| {
             let local = edge.at.to_zoned(zone.clone());
-            format!("{} {}", local.strftime("%a %m-%d %H:%M%:z"), edge.wish)
+            format!("{} {}", local.strftime("%a %m-%d %H:%M%:z"), edge.desired)
         })
         .collect();
     assert_eq!(shown, expected);
     for edge in edges {
         let before = edge.at - 1.nanosecond();
-        assert_eq!(schedule.wish_at(edge.at), edge.wish);
-        assert_ne!(schedule.wish_at(before), edge.wish);
+        assert_eq!(schedule.desired_at(edge.at), edge.desired);
+        assert_ne!(schedule.desired_at(before), edge.desired);
         assert_eq!(schedule.next_edge(before), Some(edge));
         let latest = LatestEdge {
             since: Some(edge.at),
-            wish: edge.wish,
+            desired: edge.desired,
         };
         assert_eq!(schedule.latest_edge(edge.at), latest);
     }
@@ -64,8 +64,8 @@ fn check_periods(periods: Value, from: &str, until: &str, expected: &[&str]) {
     let full: Vec<String> = expected
         .iter()
         .map(|edge| {
-            let (when, wish) = edge.rsplit_once(' ').unwrap();
-            format!("{when}+02:00 {wish}")
+            let (when, desired) = edge.rsplit_once(' ').unwrap();
+            format!("{when}+02:00 {desired}")
         })
         .collect();
     let full: Vec<&str> = full.iter().map(String::as_str).collect();
@@ -95,15 +95,15 @@ fn intervals_are_half_open_to_the_nanosecond() {
         "timezone": "UTC",
         "periods": [{"begin": "08:00", "end": "19:00"}],
     }));
-    for (instant, wish) in [
-        ("2026-06-15T07:59:59.999999999Z", Wish::Stopped),
-        ("2026-06-15T08:00:00Z", Wish::Running),
-        ("2026-06-15T18:59:59.999999999Z", Wish::Running),
-        ("2026-06-15T19:00:00Z", Wish::Stopped),
-        ("1969-12-31T18:59:59.5Z", Wish::Running),
-        ("1969-12-31T07:59:59.5Z", Wish::Stopped),
+    for (instant, desired) in [
+        ("2026-06-15T07:59:59.999999999Z", Desired::Stopped),
+        ("2026-06-15T08:00:00Z", Desired::Running),
+        ("2026-06-15T18:59:59.999999999Z", Desired::Running),
+        ("2026-06-15T19:00:00Z", Desired::Stopped),
+        ("1969-12-31T18:59:59.5Z", Desired::Running),
+        ("1969-12-31T07:59:59.5Z", Desired::Stopped),
     ] {
-        assert_eq!(schedule.wish_at(at(instant)), wish, "{instant}");
+        assert_eq!(schedule.desired_at(at(instant)), desired, "{instant}");
     }
 }
 
@@ -157,7 +157,7 @@ fn the_whole_day_may_be_written_in_three_ways() {
 }
 
 #[test]
-fn a_begin_alone_runs_until_midnight_and_then_has_no_wish() {
+fn a_begin_alone_runs_until_midnight_and_then_has_no_desired_state() {
     check_periods(
         json!([{"weekdays": ["mon", "tue"], "begin": "08:00"}]),
         "2026-06-14",
@@ -172,7 +172,7 @@ fn a_begin_alone_runs_until_midnight_and_then_has_no_wish() {
 }
 
 #[test]
-fn an_end_alone_stops_until_midnight_and_has_no_wish_before() {
+fn an_end_alone_stops_until_midnight_and_has_no_desired_state_before() {
     check_periods(
         json!([{"weekdays": ["mon", "tue"], "end": "19:00"}]),
         "2026-06-14",
@@ -238,7 +238,7 @@ fn on_days_that_are_not_its_own_a_one_sided_period_has_no_say() {
 
 #[test]
 fn running_beats_any_beats_stopped() {
-    // A window and a begin alone: outside of both there is no wish, so nothing is stopped.
+    // A window and a begin alone: outside of both there is no desired state, so nothing is stopped.
     check_periods(
         json!([{"begin": "08:00", "end": "10:00"}, {"begin": "20:00"}]),
         "2026-06-15",
@@ -336,7 +336,7 @@ fn a_schedule_that_always_runs_has_no_edge() {
         assert_eq!(schedule.next_edge(now), None);
         let latest = LatestEdge {
             since: None,
-            wish: Wish::Running,
+            desired: Desired::Running,
         };
         assert_eq!(schedule.latest_edge(now), latest);
     }
@@ -362,7 +362,7 @@ fn the_ends_of_time_are_answered_too() {
     ];
     for schedule in schedules.map(schedule) {
         for end in [Timestamp::MIN, Timestamp::MAX] {
-            assert_eq!(schedule.wish_at(end), schedule.latest_edge(end).wish);
+            assert_eq!(schedule.desired_at(end), schedule.latest_edge(end).desired);
             let next = schedule.next_edge(end);
             assert!(next.is_none_or(|edge| edge.at > end), "{next:?}");
         }
@@ -379,7 +379,7 @@ fn check_days(fields: Value, month: &str, expected: &[i8]) {
         .take_while(|date| date.month() == first.month())
         .filter(|date| {
             let noon = date.at(12, 0, 0, 0).in_tz("UTC").unwrap();
-            schedule.wish_at(noon.timestamp()) == Wish::Running
+            schedule.desired_at(noon.timestamp()) == Desired::Running
         })
         .map(Date::day)
         .collect();
@@ -473,7 +473,7 @@ fn months_have_names_numbers_ranges_and_steps() {
             .filter(|month| {
                 let schedule =
                     schedule(json!({"timezone": "UTC", "periods": [{"months": months}]}));
-                schedule.wish_at(at(&format!("2026-{month:02}-10T12:00Z"))) == Wish::Running
+                schedule.desired_at(at(&format!("2026-{month:02}-10T12:00Z"))) == Desired::Running
             })
             .collect();
         assert_eq!(running, expected, "{months}");
@@ -821,7 +821,7 @@ fn a_clock_change_may_make_a_gap_small_enough_to_be_bridged() {
 }
 
 #[test]
-fn cron_wishes_are_those_of_the_latest_firing() {
+fn cron_wants_are_those_of_the_latest_firing() {
     check(
         json!({"timezone": "Europe/Berlin", "start": "0 8 * * mon-fri", "stop": "0 19 * * *"}),
         "2026-06-12T12:00Z",
@@ -937,7 +937,7 @@ fn a_start_that_only_holidays_have_never_fires() {
         "stop": "0 19 * * *",
         "holidays": ["01-01..12-31"],
     }));
-    assert_eq!(never.wish_at(now), Wish::Stopped);
+    assert_eq!(never.desired_at(now), Desired::Stopped);
     assert_eq!(never.latest_edge(now).since, None);
     assert_eq!(never.next_edge(now), None);
 }
@@ -999,7 +999,7 @@ fn cron_firings_at_a_clock_change_come_like_begins_and_ends() {
             "Sun 03-29 03:00+02:00 stopped",
         ],
     );
-    // Both are skipped: what comes of them is the wish of the later one.
+    // Both are skipped: what comes of them is the desired state of the later one.
     check("15 2 * * *", "45 2 * * *", spring.0, spring.1, &[]);
     check("45 2 * * *", "15 2 * * *", spring.0, spring.1, &[]);
     check(
@@ -1280,14 +1280,14 @@ fn a_definition_is_stored_as_it_was_written() {
 }
 
 #[test]
-fn wishes_are_written_in_lower_case() {
-    for (wish, word) in [
-        (Wish::Running, "running"),
-        (Wish::Stopped, "stopped"),
-        (Wish::Any, "any"),
+fn desired_states_are_written_in_lower_case() {
+    for (desired, word) in [
+        (Desired::Running, "running"),
+        (Desired::Stopped, "stopped"),
+        (Desired::Any, "any"),
     ] {
-        assert_eq!(wish.to_string(), word);
-        assert_eq!(serde_json::to_value(wish).unwrap(), json!(word));
+        assert_eq!(desired.to_string(), word);
+        assert_eq!(serde_json::to_value(desired).unwrap(), json!(word));
     }
 }
 

@@ -10,15 +10,15 @@ use serde_json::{Value, json};
 
 use crate::{
     configuration::{
-        Account, Configuration, Generation, Manner, Override, Overrides, Provider, Rule, Settings,
+        Account, Configuration, Generation, Override, Overrides, Policy, Provider, Rule, Settings,
         Target,
     },
     decision::{Decision, Rules, Verdict, due_at, judge},
     membership::Subject,
-    record::{ByHand, Cause, Direction, EdgeKey, Handled, Phase, Rank, Record, Transition},
+    record::{Cause, Direction, EdgeKey, Handled, ManualCommand, Phase, Rank, Record, Transition},
     reference::{AccountName, ResourceRef, ScheduleName},
     resource::{Cluster, Power, Resource, Size},
-    schedule::{Schedule, Wish},
+    schedule::{Desired, Schedule},
 };
 
 /// `mon 08:00`, `tue 19:00:30`, …: an instant of the week.
@@ -95,7 +95,7 @@ impl World {
         let rule = Rule {
             schedule: schedule(definition),
             resources: BTreeSet::new(),
-            manner: Manner::default(),
+            policy: Policy::default(),
         };
         self.configuration
             .schedules
@@ -129,12 +129,12 @@ impl World {
         self
     }
 
-    pub(crate) fn following(mut self, schedule: &str, how: impl Fn(&mut Manner)) -> Self {
+    pub(crate) fn following(mut self, schedule: &str, how: impl Fn(&mut Policy)) -> Self {
         let rule = self
             .configuration
             .schedules
             .get_mut(&schedule_name(schedule));
-        how(&mut rule.unwrap().manner);
+        how(&mut rule.unwrap().policy);
         self
     }
 
@@ -147,7 +147,13 @@ impl World {
     }
 
     /// An override of a resource (`do-main/droplet/1`) or of a schedule (`office`).
-    pub(crate) fn overriding(mut self, target: &str, wish: Wish, from: &str, until: &str) -> Self {
+    pub(crate) fn overriding(
+        mut self,
+        target: &str,
+        desired: Desired,
+        from: &str,
+        until: &str,
+    ) -> Self {
         let target = if target.contains('/') {
             Target::Resource(reference(target))
         } else {
@@ -155,7 +161,7 @@ impl World {
         };
         let one = Override {
             target,
-            wish,
+            desired,
             set_at: at(from),
             ends_at: at(until),
             by: "ada".to_owned(),
@@ -244,18 +250,23 @@ impl Record {
     }
 
     /// An edge of the first generation's `office` has been handled.
-    pub(crate) fn having_handled(self, instant: &str, wish: Wish) -> Self {
-        self.having_handled_ranked(instant, Rank::Schedule, wish)
+    pub(crate) fn having_handled(self, instant: &str, desired: Desired) -> Self {
+        self.having_handled_ranked(instant, Rank::Schedule, desired)
     }
 
-    pub(crate) fn having_handled_ranked(mut self, instant: &str, rank: Rank, wish: Wish) -> Self {
+    pub(crate) fn having_handled_ranked(
+        mut self,
+        instant: &str,
+        rank: Rank,
+        desired: Desired,
+    ) -> Self {
         self.handled = Some(Handled {
             generation: Generation(1),
             key: EdgeKey {
                 instant: at(instant),
                 rank,
             },
-            wish,
+            desired,
             schedule: Some(schedule_name("office")),
         });
         self
@@ -270,10 +281,10 @@ impl Record {
         self.settled(due.direction.end())
     }
 
-    pub(crate) fn commanded(mut self, instant: &str, wish: Wish) -> Self {
-        self.asked_by_hand = Some(ByHand {
+    pub(crate) fn commanded(mut self, instant: &str, desired: Desired) -> Self {
+        self.manual_command = Some(ManualCommand {
             instant: at(instant),
-            wish,
+            desired,
             by: "ada".to_owned(),
             request_id: "request-1".to_owned(),
             earlier: Vec::new(),

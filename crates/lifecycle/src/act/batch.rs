@@ -22,7 +22,7 @@ use crate::{
     transition::{
         log::log_since,
         plan::plan,
-        step::{Observation, PlanContext, Step, manner},
+        step::{Observation, PlanContext, Step, policy},
     },
 };
 
@@ -73,8 +73,8 @@ impl Batch<'_> {
         );
         let target = match self.direction {
             Direction::Stop => {
-                let manner = manner(&verdict, rules);
-                self.plans.stop_target(client, resource, &manner).await?
+                let policy = policy(&verdict, rules);
+                self.plans.stop_target(client, resource, &policy).await?
             }
             Direction::Start => None,
         };

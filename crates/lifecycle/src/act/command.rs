@@ -8,7 +8,7 @@ use domain::{
     invocation::{Command, CommandTarget, Invocation},
     left_behind::left_behind,
     membership::{Membership, Subject},
-    record::{ByHand, Direction, Phase, Record, Transition, Writer},
+    record::{Direction, ManualCommand, Phase, Record, Transition, Writer},
 };
 use jiff::{SignedDuration, Timestamp};
 use store::{Found, InForce, StoreError};
@@ -23,7 +23,7 @@ use crate::{
     budget::Budget,
     event::{Event, HeldResource, Outcome},
     report::{Report, reread},
-    transition::step::manner,
+    transition::step::policy,
 };
 
 /// A command older than this is not followed: the person who gave it has acted otherwise by now.
@@ -251,18 +251,18 @@ fn declined(
     if matches!(record.phase, Phase::Gone { .. }) {
         return Some("it is gone at the provider".to_owned());
     }
-    if let Membership::Barred(bar) = &verdict.membership {
-        return Some(bar.to_string());
+    if let Membership::Barred(exclusion) = &verdict.membership {
+        return Some(exclusion.to_string());
     }
     let overridden = override_of(record, in_force.rules(), now);
-    if let Some(one) = overridden.filter(|one| one.wish != direction.wish()) {
+    if let Some(one) = overridden.filter(|one| one.desired != direction.desired()) {
         return Some(format!(
             "an override by {} keeps it {} until {}: clear that first",
-            one.by, one.wish, one.ends_at
+            one.by, one.desired, one.ends_at
         ));
     }
     // An override that wants the same keeps the schedule from undoing it.
-    let undone = overridden.is_none() && manner(verdict, in_force.rules()).enforce;
+    let undone = overridden.is_none() && policy(verdict, in_force.rules()).enforce;
     undone
         .then(|| "its schedule is enforced and would undo this: use an override instead".to_owned())
 }
@@ -280,8 +280,8 @@ async fn write(
         let Some(record) = base else {
             return Ok(false);
         };
-        let known = record.asked_by_hand.as_ref();
-        if known.is_some_and(|by_hand| by_hand.knows(&context.writer.0)) {
+        let known = record.manual_command.as_ref();
+        if known.is_some_and(|manual| manual.knows(&context.writer.0)) {
             // Where we have tried already, only the answer to our own write was lost.
             return Ok(tried > 0);
         }
@@ -311,10 +311,10 @@ fn asked(
 ) -> Record {
     let handled = record.handled.as_ref().map(|handled| handled.key.instant);
     let after_handled = handled.map(|at| at + SignedDuration::from_millis(1));
-    let before = record.asked_by_hand.take();
-    record.asked_by_hand = Some(ByHand {
+    let before = record.manual_command.take();
+    record.manual_command = Some(ManualCommand {
         instant: after_handled.map_or(now, |at| at.max(now)),
-        wish: direction.wish(),
+        desired: direction.desired(),
         by: command.by.clone().unwrap_or_else(|| UNNAMED.to_owned()),
         request_id: invocation.0.clone(),
         earlier: before

@@ -12,7 +12,7 @@ use domain::{
     decision::{Verdict, due_at, judge},
     joining::{self, follows},
     left_behind::{LeftBehind, left_behind},
-    membership::{Bar, Membership, Subject},
+    membership::{Exclusion, Membership, Subject},
     record::{INVENTORY_INTERVAL, Phase, Record, SKEW},
     resource::{Look, Resource},
 };
@@ -697,7 +697,7 @@ impl Inventory<'_> {
         record.missing_since = None;
         let double = self.elsewhere.get(&resource.id);
         // What this account does not look after is the other one's alone.
-        record.doubled_by = double.filter(|_| resource.unsupported.is_none()).cloned();
+        record.duplicate_of = double.filter(|_| resource.unsupported.is_none()).cloned();
         let observed = Observation::of(look).recorded(record);
         if matches!(record.phase, Phase::Gone { .. }) {
             record.phase = Phase::Settled { at: observed.power };
@@ -781,19 +781,19 @@ impl Inventory<'_> {
     /// Tells the other account's record of the same resource, if it does not know yet: its own
     /// inventory comes minutes later, and an edge may be in between.
     async fn double(&self, record: &Record) -> Result<Vec<Outcome>, Error> {
-        let Some(other) = &record.doubled_by else {
+        let Some(other) = &record.duplicate_of else {
             return Ok(Vec::new());
         };
         let other = reread(self.context.store, other).await?;
-        let Some(mut other) = other.filter(|other| other.doubled_by.is_none()) else {
+        let Some(mut other) = other.filter(|other| other.duplicate_of.is_none()) else {
             return Ok(Vec::new());
         };
         let now = self.context.clock.now();
-        other.doubled_by = Some(record.reference.clone());
+        other.duplicate_of = Some(record.reference.clone());
         other.due_at = due_at(&other, self.in_force.rules(), now);
         match self.context.store.save(other).await {
             Ok(other) => {
-                let reason = Bar::TwoAccounts(record.reference.clone()).to_string();
+                let reason = Exclusion::TwoAccounts(record.reference.clone()).to_string();
                 let conflict = Outcome::of(&other, now, Event::Conflict { reason });
                 Ok(self.context.reported(vec![conflict]))
             }
@@ -944,12 +944,12 @@ impl Compared {
         let tags_changed = was.is_none_or(|was| {
             was.tags != self.record.tags
                 || was.cluster != self.record.cluster
-                || was.doubled_by != self.record.doubled_by
+                || was.duplicate_of != self.record.duplicate_of
         });
         match &self.verdict.membership {
-            Membership::Barred(bar) if tags_changed && bar.is_conflict() => {
+            Membership::Barred(exclusion) if tags_changed && exclusion.is_conflict() => {
                 events.push(Event::Conflict {
-                    reason: bar.to_string(),
+                    reason: exclusion.to_string(),
                 });
             }
             Membership::Unknown { word, .. } if tags_changed => {

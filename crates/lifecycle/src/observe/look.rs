@@ -195,17 +195,17 @@ impl Plans {
         &self,
         client: &Client,
         resource: &Resource,
-        manner: &domain::configuration::Manner,
+        policy: &domain::configuration::Policy,
     ) -> Result<Option<SavedState>, NoLook> {
         let Size::Database(database) = &resource.size else {
             return Ok(None);
         };
         let mut wanted = database.clone();
-        if let Some(nodes) = manner.stop_nodes {
+        if let Some(nodes) = policy.stop_nodes {
             // Never more than there are: a stop only shrinks.
             wanted.nodes = nodes.min(database.nodes);
         }
-        let plan = match &manner.stop_size {
+        let plan = match &policy.stop_size {
             Some(plan) => Some(plan.clone()),
             None => self
                 .ask(client)

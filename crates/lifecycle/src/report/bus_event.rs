@@ -297,7 +297,7 @@ mod tests {
     fn a_stop_that_was_seen_is_finished_and_says_all_that_is_known() {
         let (detail_type, detail) = published(Event::Seen {
             direction: Direction::Stop,
-            cause: Some(Cause::ByHand {
+            cause: Some(Cause::Manual {
                 by: "ada".to_owned(),
             }),
             seconds: 42,
@@ -320,7 +320,7 @@ mod tests {
                 "schedule": "office",
                 "ending": "seen",
                 "direction": "stop",
-                "cause": "by-hand",
+                "cause": "manual",
                 "by": "ada",
                 "seconds": 42,
                 "forced": true,

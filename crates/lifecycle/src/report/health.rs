@@ -44,7 +44,8 @@ impl Health {
     /// Counts one more record.
     pub fn count(&mut self, record: &Record, in_force: &InForce, now: Timestamp) {
         let membership = Membership::of(Subject::recorded(record), &in_force.configuration);
-        let conflict = matches!(&membership, Membership::Barred(bar) if bar.is_conflict());
+        let conflict =
+            matches!(&membership, Membership::Barred(exclusion) if exclusion.is_conflict());
         let gone = matches!(record.phase, Phase::Gone { .. });
         // A start that goes on being asked for is refused, or ends in an error each time.
         let asked_again = record.in_flight().and(record.request.as_ref());
@@ -74,7 +75,7 @@ impl Health {
     }
 }
 
-/// Whether the last try failed and another is to come: what is no longer wished is no trouble.
+/// Whether the last try failed and another is to come: what is no longer desired is no trouble.
 fn fails(record: &Record, now: Timestamp) -> bool {
     let comes_again = || {
         record.retry_at.is_some_and(|retry_at| {
@@ -160,7 +161,7 @@ mod tests {
         });
         assert_eq!(orphaned, Health::from_iter([Metric::Orphaned]));
         let conflict = count(|record| {
-            record.doubled_by = Some("do-other/droplet/1".parse().unwrap());
+            record.duplicate_of = Some("do-other/droplet/1".parse().unwrap());
         });
         assert_eq!(conflict, Health::from_iter([Metric::Conflicts]));
     }
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_counts_until_it_is_cured_or_no_longer_wished() {
+    fn a_failure_counts_until_it_is_cured_or_no_longer_desired() {
         let case = droplet();
         let retry_at = case.now + SignedDuration::from_mins(2);
         let failed = |due_at| {
@@ -199,7 +200,7 @@ mod tests {
         };
         assert_eq!(failed(Some(retry_at)), 1);
         assert_eq!(failed(None), 0, "opted out");
-        assert_eq!(failed(Some(at("tue 08:00"))), 0, "nothing is wished now");
+        assert_eq!(failed(Some(at("tue 08:00"))), 0, "nothing is desired now");
         let in_flight = health(&case, |record| {
             record.phase = Phase::InFlight {
                 transition: transition(),

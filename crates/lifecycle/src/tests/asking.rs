@@ -142,7 +142,7 @@ fn a_pool_on_its_way_is_not_asked_again() {
 }
 
 #[test]
-fn nothing_is_asked_again_that_is_no_longer_wished_or_opted_in() {
+fn nothing_is_asked_again_that_is_no_longer_desired_or_opted_in() {
     lost(server()).untagged().leaves(STOP);
     let any = lost(server()).handled("19:00", STOPPED).at("tue 08:00");
     any.leaves(STOP);

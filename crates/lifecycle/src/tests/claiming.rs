@@ -14,7 +14,10 @@ fn an_end_edge_claims_the_record_and_permits_one_request() {
     let record = &send.record;
     assert_eq!((record.attempts, &record.last_error), (0, &None));
     let handled = record.handled.as_ref().unwrap();
-    assert_eq!((handled.key.instant, handled.wish), (at("19:00"), STOPPED));
+    assert_eq!(
+        (handled.key.instant, handled.desired),
+        (at("19:00"), STOPPED)
+    );
     assert_eq!((record.not_before, record.used), (None, false));
     assert!(!record.request.as_ref().unwrap().unknown);
     assert_eq!(record.due_at, Some(at("19:00:05")));
@@ -125,7 +128,7 @@ fn what_is_gone_is_left_alone() {
 fn drift_is_claimed_where_enforced() {
     let started = droplet().handled("19:00", STOPPED).at("21:00");
     started.leaves(STOP);
-    let enforced = started.following(|manner| manner.enforce = true);
+    let enforced = started.following(|policy| policy.enforce = true);
     is_claimed(&enforced.sends(STOP), STOP, at("21:00"));
     enforced.off().settled(Power::Stopped).leaves(STOP);
 }
@@ -137,7 +140,7 @@ fn a_command_is_claimed_with_its_cause() {
         .commanded(STOPPED, "12:00")
         .sends(STOP);
     let by = "ada".to_owned();
-    assert_eq!(send.record.in_flight().unwrap().cause, Cause::ByHand { by });
+    assert_eq!(send.record.in_flight().unwrap().cause, Cause::Manual { by });
     // Whoever named it: nothing else does.
     let mut unnamed = droplet().at("12:00").commanded(STOPPED, "12:00").untagged();
     unnamed.sends(STOP);
@@ -235,7 +238,7 @@ fn observe_mode_records_and_tells_but_sends_nothing() {
         .observing()
         .record(|record| *record = write.record);
     observed.leaves(STOP);
-    let acting = observed.following(|manner| manner.mode = Mode::Act);
+    let acting = observed.following(|policy| policy.mode = Mode::Act);
     acting.leaves(STOP);
     acting.in_generation(2).sends(STOP);
 }
@@ -247,17 +250,17 @@ fn observe_mode_saves_no_size() {
 }
 
 fn retaining() -> Case {
-    let case = droplet().following(|manner| manner.retain_running = true);
+    let case = droplet().following(|policy| policy.retain_running = true);
     case.settled(Power::Stopped)
         .handled("sun 19:00", STOPPED)
         .at("08:00")
 }
 
 #[test]
-fn what_runs_already_at_its_begin_edge_is_retained_where_wished() {
+fn what_runs_already_at_its_begin_edge_is_retained_where_desired() {
     assert!(retaining().writes(START).record.retained);
-    let not_wished = retaining().following(|manner| manner.retain_running = false);
-    assert!(!not_wished.writes(START).record.retained);
+    let not_desired = retaining().following(|policy| policy.retain_running = false);
+    assert!(!not_desired.writes(START).record.retained);
 }
 
 #[test]
@@ -270,7 +273,7 @@ fn what_is_seen_for_the_first_time_is_not_retained() {
 fn what_our_own_start_left_running_is_not_retained() {
     let send = retaining().off().sends(START);
     assert!(!send.record.retained);
-    // An override that wishes the same finds it running by that start.
+    // An override that wants the same finds it running by that start.
     let running = retaining()
         .settled(Power::Running)
         .handled("08:00", RUNNING);
@@ -285,7 +288,7 @@ fn what_our_own_start_left_running_is_not_retained() {
 #[test]
 fn what_is_retained_is_left_running_at_the_schedules_end_edge_once() {
     let retained = droplet()
-        .following(|manner| manner.retain_running = true)
+        .following(|policy| policy.retain_running = true)
         .record(|record| record.retained = true);
     let write = retained.writes(STOP);
     assert!(is_settled(&write.record, Power::Running));
@@ -296,7 +299,7 @@ fn what_is_retained_is_left_running_at_the_schedules_end_edge_once() {
     ));
     retained
         .clone()
-        .following(|manner| manner.retain_running = false)
+        .following(|policy| policy.retain_running = false)
         .sends(STOP);
     retained
         .clone()

@@ -226,7 +226,7 @@ fn a_person_who_acts_while_it_is_busy_is_seen_later() {
 }
 
 #[test]
-fn a_resize_by_hand_does_not_overtake_a_request_of_ours() {
+fn a_resize_manually_does_not_overtake_a_request_of_ours() {
     let case = stopping(database().saved(database_of("db-s-2vcpu-4gb", 2)));
     case.sized("db-s-4vcpu-8gb", 2).goes_on();
 }

@@ -69,7 +69,7 @@ fn an_unanswered_shutdown_is_never_forced() {
 }
 
 #[test]
-fn it_must_still_be_wished_stopped() {
+fn it_must_still_be_desired_stopped() {
     spares(&ignored().overridden(RUNNING, "19:01", "22:00"));
     let turned_meanwhile = ignored().handled("19:01", RUNNING).record(|record| {
         record.handled.as_mut().unwrap().key.rank = Rank::OverrideSet;
@@ -77,9 +77,9 @@ fn it_must_still_be_wished_stopped() {
     spares(&turned_meanwhile.overridden(RUNNING, "19:01", "22:00"));
     cuts(&ignored().overridden(STOPPED, "18:00", "22:00"));
     let removed = ignored().record(|record| record.handled = None);
-    let mut nothing_wished = removed.untagged();
-    nothing_wished.configuration.schedules.clear();
-    spares(&nothing_wished);
+    let mut nothing_desired = removed.untagged();
+    nothing_desired.configuration.schedules.clear();
+    spares(&nothing_desired);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn only_what_was_asked_to_shut_down_is_cut() {
 
 #[test]
 fn without_force_it_is_stuck_instead() {
-    let case = ignored().following(|manner| manner.force = false);
+    let case = ignored().following(|policy| policy.force = false);
     case.leaves(STOP);
     let write = case.records();
     assert!(matches!(

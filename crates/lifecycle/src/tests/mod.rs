@@ -17,19 +17,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::{
     ResourceId, ResourceKind, ResourceRef, ScheduleName,
     configuration::{
-        Account, Configuration, Generation, Manner, Mode, Override, Overrides, Provider, Rule,
+        Account, Configuration, Generation, Mode, Override, Overrides, Policy, Provider, Rule,
         Settings, Target,
     },
     decision::Rules,
     record::{
-        Ask, ByHand, Cause, Direction, EdgeKey, Ending, Forced, Handled, LOOK_AGE, Observed,
+        Ask, Cause, Direction, EdgeKey, Ending, Forced, Handled, LOOK_AGE, ManualCommand, Observed,
         Permit, Phase, Rank, Record, Request, Transition, Writer,
     },
     resource::{
         ActionEffect, ActionId, ActionState, AutoscaleBounds, Cluster, DatabaseSize, LoggedAction,
         NodePoolSize, Power, Resource, SavedState, Size,
     },
-    schedule::{Schedule, Wish},
+    schedule::{Desired, Schedule},
 };
 use jiff::{SignedDuration, Timestamp};
 use provider::Change;
@@ -46,8 +46,8 @@ use crate::{
 
 const STOP: Direction = Direction::Stop;
 const START: Direction = Direction::Start;
-const RUNNING: Wish = Wish::Running;
-const STOPPED: Wish = Wish::Stopped;
+const RUNNING: Desired = Desired::Running;
+const STOPPED: Desired = Desired::Stopped;
 
 /// `19:00:30` on Monday, or `tue 08:00`, or `sun 19:00` of the day before.
 pub(crate) fn at(text: &str) -> Timestamp {
@@ -192,7 +192,7 @@ fn configuration() -> Configuration {
     let rule = Rule {
         schedule: Schedule::new(&serde_json::from_value(definition).unwrap()).unwrap(),
         resources: BTreeSet::new(),
-        manner: Manner::default(),
+        policy: Policy::default(),
     };
     Configuration {
         generation: Generation(1),
@@ -216,14 +216,14 @@ impl Case {
         self
     }
 
-    fn handled(self, instant: &str, wish: Wish) -> Self {
+    fn handled(self, instant: &str, desired: Desired) -> Self {
         let handled = Handled {
             generation: Generation(1),
             key: EdgeKey {
                 instant: at(instant),
                 rank: Rank::Schedule,
             },
-            wish,
+            desired,
             schedule: Some(office()),
         };
         self.record(|record| record.handled = Some(handled))
@@ -237,7 +237,7 @@ impl Case {
     pub(crate) fn in_flight(self, direction: Direction, since: &str) -> Self {
         let transition = transition(direction, since);
         self.record(|record| record.phase = Phase::InFlight { transition })
-            .handled(since, direction.wish())
+            .handled(since, direction.desired())
     }
 
     /// A transition under way, with a request that was permitted then.
@@ -328,15 +328,15 @@ impl Case {
         self.record(|record| record.observed = Some(observed))
     }
 
-    pub(crate) fn commanded(self, wish: Wish, instant: &str) -> Self {
-        let by_hand = ByHand {
+    pub(crate) fn commanded(self, desired: Desired, instant: &str) -> Self {
+        let manual = ManualCommand {
             instant: at(instant),
-            wish,
+            desired,
             by: "ada".to_owned(),
             request_id: "request-1".to_owned(),
             earlier: Vec::new(),
         };
-        self.record(|record| record.asked_by_hand = Some(by_hand))
+        self.record(|record| record.manual_command = Some(manual))
     }
 }
 
@@ -435,20 +435,20 @@ impl Case {
         self
     }
 
-    pub(crate) fn following(mut self, change: impl FnOnce(&mut Manner)) -> Self {
+    pub(crate) fn following(mut self, change: impl FnOnce(&mut Policy)) -> Self {
         change(
             &mut self
                 .configuration
                 .schedules
                 .get_mut(&office())
                 .unwrap()
-                .manner,
+                .policy,
         );
         self
     }
 
     fn observing(self) -> Self {
-        self.following(|manner| manner.mode = Mode::Observe)
+        self.following(|policy| policy.mode = Mode::Observe)
     }
 
     fn in_generation(mut self, generation: u64) -> Self {
@@ -456,10 +456,10 @@ impl Case {
         self
     }
 
-    fn overridden(mut self, wish: Wish, from: &str, until: &str) -> Self {
+    fn overridden(mut self, desired: Desired, from: &str, until: &str) -> Self {
         let one = Override {
             target: Target::Resource(self.record.reference.clone()),
-            wish,
+            desired,
             set_at: at(from),
             ends_at: at(until),
             by: "ada".to_owned(),

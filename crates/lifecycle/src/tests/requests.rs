@@ -8,7 +8,7 @@ fn a_droplet_is_cut_off_unless_its_schedule_is_graceful() {
     let send = case.sends(STOP);
     assert_eq!(send.change, Change::PowerOff(case.id()));
     assert!(!send.record.request.unwrap().graceful);
-    let graceful = case.following(|manner| manner.graceful = true);
+    let graceful = case.following(|policy| policy.graceful = true);
     let send = graceful.sends(STOP);
     assert_eq!(send.change, Change::Shutdown(graceful.id()));
     assert!(send.record.request.unwrap().graceful);

@@ -2,13 +2,13 @@
 
 use super::*;
 
-/// A stop that is under way since 19:00; at 19:03 an override wishes the machine running.
+/// A stop that is under way since 19:00; at 19:03 an override wants the machine running.
 fn turned(case: Case, ask: Ask) -> Case {
     let case = case.asked(STOP, "19:00", ask).at("19:03");
     case.overridden(RUNNING, "19:02", "22:00")
 }
 
-/// A stop that is under way since 19:00; at 19:03 an override wishes the same.
+/// A stop that is under way since 19:00; at 19:03 an override wants the same.
 fn renewed(case: Case, ask: Ask) -> Case {
     let case = case.asked(STOP, "19:00", ask).at("19:03");
     case.overridden(STOPPED, "19:02", "22:00")
@@ -119,7 +119,10 @@ fn a_turn_at_the_new_end_asks_nothing_and_watches_out() {
     assert_eq!(write.record.not_before, Some(at("19:10:15")));
     assert_eq!(ending(&write), Some(&Ending::Turned));
     let handled = write.record.handled.unwrap();
-    assert_eq!((handled.key.instant, handled.wish), (at("19:02"), RUNNING));
+    assert_eq!(
+        (handled.key.instant, handled.desired),
+        (at("19:02"), RUNNING)
+    );
 }
 
 #[test]

@@ -7,7 +7,7 @@ use domain::{
     membership::Subject,
     record::{Ask, Cause, Direction, Ending, LOOK_AGE, Phase, Record, Transition, deadline},
     resource::{ActionState, Resource},
-    schedule::Wish,
+    schedule::Desired,
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -18,7 +18,7 @@ use crate::{
         answer::note_accepted,
         forcing::may_be_forced,
         log::{last_power_action, log_since, opposes, our_action},
-        step::{Observation, PlanContext, Write, manner},
+        step::{Observation, PlanContext, Write, policy},
         target,
     },
 };
@@ -165,10 +165,10 @@ impl Follower<'_> {
         }
         let subject = Subject::seen(self.record, self.seen.resource);
         let verdict = judge(self.record, subject, self.context.rules, now);
-        let manner = manner(&verdict, self.context.rules);
-        let mode = mode(self.record, &manner, self.context.rules.configuration);
+        let policy = policy(&verdict, self.context.rules);
+        let mode = mode(self.record, &policy, self.context.rules.configuration);
         // Nothing is asked for any more: what cannot act any more is left where it stands.
-        let wanted = verdict.opted_in && verdict.wish != Wish::Any && mode == Mode::Act;
+        let wanted = verdict.opted_in && verdict.desired != Desired::Any && mode == Mode::Act;
         if !wanted {
             let accepted =
                 request.is_some_and(|request| matches!(request.ask, Ask::Accepted { .. }));
@@ -184,12 +184,12 @@ impl Follower<'_> {
                 return self.observed();
             }
         }
-        let forceable = verdict.wish == Wish::Stopped
+        let forceable = verdict.desired == Desired::Stopped
             && verdict.decision == Decision::Leave(LeaveReason::Handled)
             && mode == Mode::Act
             && may_be_forced(self.record, self.seen.resource, self.seen.log, now);
         if forceable {
-            return if manner.force {
+            return if policy.force {
                 Follow::Force
             } else {
                 let reason = "the guest did not react within 60 s, and force = false";

@@ -20,7 +20,7 @@ pub(crate) enum Purpose {
 /// Whether the hard cut may follow: the shutdown was accepted and the grace has passed, the
 /// machine is neither off nor locked, and no one else has started it since.
 ///
-/// That it is still wished and still opted in is for the caller to see to.
+/// That it is still desired and still opted in is for the caller to see to.
 pub(crate) fn may_be_forced(
     record: &Record,
     resource: &Resource,

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use domain::{
     ResourceId, ResourceKind,
-    configuration::{Manner, Mode},
+    configuration::{Mode, Policy},
     decision::{Decision, Due, LeaveReason, due_at, judge, mode},
     history::HistoryEntry,
     membership::Subject,
@@ -13,7 +13,7 @@ use domain::{
         Transition,
     },
     resource::{AutoscaleBounds, Power, SavedState, Size},
-    schedule::Wish,
+    schedule::Desired,
 };
 use jiff::Timestamp;
 use provider::Change;
@@ -24,7 +24,7 @@ use crate::{
         answer::note_accepted,
         forcing::{Purpose, may_be_forced},
         log::{last_power_action, log_since, opposes, our_action},
-        step::{Observation, PlanContext, Send, Step, Write, manner},
+        step::{Observation, PlanContext, Send, Step, Write, policy},
         target,
     },
 };
@@ -51,7 +51,7 @@ pub(crate) fn plan(
         record,
         seen,
         context,
-        manner: manner(&verdict, context.rules),
+        policy: policy(&verdict, context.rules),
     };
     match verdict.decision {
         Decision::Act(due) if due.direction == direction => planner.act(&due),
@@ -59,7 +59,7 @@ pub(crate) fn plan(
         Decision::Act(_) | Decision::AskAgain(_) => Step::Leave,
         Decision::Leave(LeaveReason::Handled)
             if direction == Direction::Stop
-                && verdict.wish == Wish::Stopped
+                && verdict.desired == Desired::Stopped
                 && may_be_forced(record, seen.resource, seen.log, context.now) =>
         {
             planner.force()
@@ -73,7 +73,7 @@ struct Planner<'a> {
     record: &'a Record,
     seen: Observation<'a>,
     context: PlanContext<'a>,
-    manner: Manner,
+    policy: Policy,
 }
 
 impl Planner<'_> {
@@ -92,7 +92,7 @@ impl Planner<'_> {
         }
         let retained = self.direction == Direction::Stop
             && due.cause == Cause::Schedule
-            && self.manner.retain_running
+            && self.policy.retain_running
             && self.record.retained;
         if retained {
             let at = self.seen.resource.power;
@@ -237,10 +237,11 @@ impl Planner<'_> {
                 }
                 record.saved = None;
                 record.used = false;
-                // What was wished running before may run by our own start.
-                record.retained = self.manner.retain_running
-                    && before
-                        .is_some_and(|handled| handled.wish != Wish::Running || record.retained);
+                // What was desired running before may run by our own start.
+                record.retained = self.policy.retain_running
+                    && before.is_some_and(|handled| {
+                        handled.desired != Desired::Running || record.retained
+                    });
             }
             Direction::Stop => record.retained = false,
         }
@@ -287,8 +288,8 @@ impl Planner<'_> {
         };
         let mut record = self.record.clone();
         let mut handled = due.handled.clone();
-        // Nothing was done about the wish: acting begins with it as soon as it is allowed.
-        handled.wish = Wish::Any;
+        // Nothing was done about the desired state: acting begins with it as soon as it is allowed.
+        handled.desired = Desired::Any;
         record.handled = Some(handled);
         let ended = self.unasked(due, &record, Ending::WouldHave);
         record.last = ended.last(&record);
@@ -333,7 +334,7 @@ impl Planner<'_> {
     /// The hard cut.
     fn force(&self) -> Step {
         let observed = self.mode() == Mode::Observe;
-        if !self.manner.force || observed {
+        if !self.policy.force || observed {
             return Step::Leave;
         }
         let mut record = self.record.clone();
@@ -367,7 +368,7 @@ impl Planner<'_> {
             | LeaveReason::Gone
             | LeaveReason::StaleReader
             | LeaveReason::Handled
-            | LeaveReason::NoWish => Step::Leave,
+            | LeaveReason::NothingDesired => Step::Leave,
         }
     }
 
@@ -393,7 +394,7 @@ impl Planner<'_> {
     }
 
     fn mode(&self) -> Mode {
-        mode(self.record, &self.manner, self.context.rules.configuration)
+        mode(self.record, &self.policy, self.context.rules.configuration)
     }
 
     fn at_end(&self) -> bool {
@@ -505,7 +506,7 @@ impl Planner<'_> {
             (Size::Machine { .. }, Direction::Start) => Some(Change::PowerOn(id.clone())),
             (Size::Machine { .. }, Direction::Stop) => {
                 let graceful = match self.record.kind() {
-                    ResourceKind::Droplet => self.manner.graceful,
+                    ResourceKind::Droplet => self.policy.graceful,
                     ResourceKind::Server | ResourceKind::Database | ResourceKind::NodePool => true,
                 };
                 Some(if graceful {

@@ -1,7 +1,7 @@
 //! What a step of a transition is planned from, and what it is.
 
 use domain::{
-    configuration::Manner,
+    configuration::Policy,
     decision::{Rules, Verdict},
     history::HistoryEntry,
     record::{Observed, Record, Writer},
@@ -101,10 +101,10 @@ pub(crate) struct Send {
 }
 
 /// How the schedule that a record follows is to be followed.
-pub(crate) fn manner(verdict: &Verdict, rules: Rules<'_>) -> Manner {
+pub(crate) fn policy(verdict: &Verdict, rules: Rules<'_>) -> Policy {
     verdict
         .membership
         .rule(rules.configuration)
-        .map(|rule| rule.manner.clone())
+        .map(|rule| rule.policy.clone())
         .unwrap_or_default()
 }

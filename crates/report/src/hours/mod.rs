@@ -29,7 +29,7 @@ use domain::{
     history::HistoryEntry,
     record::{Direction, Ending, Phase, Record},
     resource::{Power, SavedState},
-    schedule::Wish,
+    schedule::Desired,
 };
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
@@ -162,12 +162,12 @@ pub fn known_since(
 
 /// What stands stopped by a command that history no longer has.
 fn held_without_history(record: &Record, now: Timestamp) -> Option<Stretch> {
-    let wished = record.handled.as_ref().map(|handled| handled.wish);
+    let desired_before = record.handled.as_ref().map(|handled| handled.desired);
     // What is sized and has nothing saved was as small before.
     let ours = if record.kind().is_sized() {
         record.saved.is_some()
     } else {
-        wished == Some(Wish::Stopped)
+        desired_before == Some(Desired::Stopped)
     };
     let stopped = matches!(record.phase, Phase::Settled { at: Power::Stopped });
     let observed = record.observed.as_ref()?;
@@ -277,15 +277,15 @@ impl Walk<'_> {
     }
 
     /// Until when a stop that was only observed would have lasted: until its schedule, as it is
-    /// now, wishes anything but stopped. Unknown where the schedule did not wish it.
+    /// now, wants anything but stopped. Unknown where the schedule did not want it.
     fn would_last(&self, entry: &HistoryEntry) -> Option<Timestamp> {
         let schedule = &self.schedules.get(entry.schedule.as_ref()?)?.schedule;
-        if schedule.wish_at(entry.claimed_at) != Wish::Stopped {
+        if schedule.desired_at(entry.claimed_at) != Desired::Stopped {
             return None;
         }
         let end = schedule
             .edges(entry.claimed_at)
-            .find(|edge| edge.wish != Wish::Stopped);
+            .find(|edge| edge.desired != Desired::Stopped);
         Some(end.map_or(Timestamp::MAX, |edge| edge.at))
     }
 

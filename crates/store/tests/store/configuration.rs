@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use domain::{
     AccountName,
-    configuration::{Account, Configuration, Datacenter, Generation, Manner, Mode, Rule, Settings},
+    configuration::{Account, Configuration, Datacenter, Generation, Mode, Policy, Rule, Settings},
     schedule::{Definition, Schedule},
 };
 use store::{ApplyError, Head, Store};
@@ -133,13 +133,13 @@ async fn everything_that_a_configuration_says_comes_back() {
     let by_cron = Rule {
         schedule: Schedule::new(&cron).unwrap(),
         resources: [reference("do-main/database/d1")].into(),
-        manner: Manner {
+        policy: Policy {
             mode: Mode::Observe,
             graceful: true,
             force: false,
             stop_size: Some("db-s-1vcpu-1gb".to_owned()),
             stop_nodes: Some(1),
-            ..Manner::default()
+            ..Policy::default()
         },
     };
     let account = Account {
@@ -306,7 +306,8 @@ async fn an_apply_that_dies_leaves_the_old_configuration_or_the_new_one_whole() 
         }
     }
     // What held (from two tables), the records of its account, and whether the number is free; then
-    // settings, a schedule, an account and the head. After that it holds, and the one record is due.
+    // settings, a schedule, an account and the head. After that it holds, and the one record is
+    // due.
     assert_eq!(not_applied, 9);
     assert!(not_yet_due > 1, "{not_yet_due}");
 }
@@ -357,7 +358,7 @@ async fn an_apply_takes_a_number_after_all_that_was_handled() {
     let mut record = stopped_on_friday(1);
     let handled = record.handled.as_mut().unwrap();
     handled.generation = Generation(7);
-    let wished = handled.wish;
+    let desired_before = handled.desired;
     let record = store.save(record).await.unwrap();
     assert!(record.is_ahead_of(Generation(6)) && !record.is_ahead_of(Generation(7)));
     let generation = apply(&store, with_office_hours()).await;
@@ -365,7 +366,7 @@ async fn an_apply_takes_a_number_after_all_that_was_handled() {
     // It is Monday, an hour before the office opens: it is due then.
     let record = store.record(&record.reference).await.unwrap().unwrap();
     assert_eq!(record.due_at, Some(at("2026-06-15T08:00:00Z")));
-    assert_eq!(record.handled.unwrap().wish, wished);
+    assert_eq!(record.handled.unwrap().desired, desired_before);
 }
 
 #[tokio::test]

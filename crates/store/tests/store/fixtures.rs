@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{
     ResourceRef, ScheduleName,
-    configuration::{Account, Configuration, Generation, Manner, Mode, Provider, Rule, Settings},
+    configuration::{Account, Configuration, Generation, Mode, Policy, Provider, Rule, Settings},
     history::HistoryEntry,
     record::{
         Ask, Cause, Direction, EdgeKey, Ending, Forced, Handled, Observed, Permit, Phase, Rank,
         Record, Request, Transition, Writer,
     },
     resource::{ActionId, AutoscaleBounds, Cluster, Power, Resource, SavedState, Size},
-    schedule::{Definition, PeriodDefinition, Schedule, Wish},
+    schedule::{Definition, Desired, PeriodDefinition, Schedule},
 };
 use jiff::Timestamp;
 use store::{Finished, Store};
@@ -85,7 +85,7 @@ pub(crate) fn stopped_on_friday(number: usize) -> Record {
                 instant: at("2026-06-12T19:00:00Z"),
                 rank: Rank::Schedule,
             },
-            wish: Wish::Stopped,
+            desired: Desired::Stopped,
             schedule: Some(office_hours_name()),
         }),
         ..server(number)
@@ -159,7 +159,7 @@ pub(crate) fn ended(reference: &ResourceRef, number: i32) -> HistoryEntry {
         reference: reference.clone(),
         name: "web".to_owned(),
         direction: Direction::Stop,
-        cause: Cause::ByHand {
+        cause: Cause::Manual {
             by: "ada".to_owned(),
         },
         schedule: None,
@@ -191,7 +191,7 @@ pub(crate) fn office_hours() -> Rule {
     Rule {
         schedule: Schedule::new(&definition).unwrap(),
         resources: BTreeSet::new(),
-        manner: Manner::default(),
+        policy: Policy::default(),
     }
 }
 

@@ -30,7 +30,7 @@ async fn the_record_goes_and_what_it_is_owed_is_in_history() {
     assert!(owed.is_some());
     assert_eq!((&entry.ending, &entry.saved), (&Ending::Forgotten, owed));
     let by = "ada".to_owned();
-    assert_eq!(entry.cause, Cause::ByHand { by });
+    assert_eq!(entry.cause, Cause::Manual { by });
     // Once more, as after an answer that was lost.
     store.forget(&record, "ada", monday()).await.unwrap();
 }

@@ -8,7 +8,7 @@ use domain::{
     configuration::{Account, Generation, Override, Settings, Target},
     history::HistoryEntry,
     record::{Direction, EdgeKey, Ending, Last, Phase, Rank, Record, Revision},
-    schedule::Wish,
+    schedule::Desired,
 };
 use serde_json::Value;
 use store::{
@@ -57,7 +57,7 @@ const KINDS: [Kind; 13] = [
                 let wanted = office_hours();
                 assert_eq!(schedule, office_hours_name());
                 assert_eq!(rule.schedule.definition(), wanted.schedule.definition());
-                assert_eq!(rule.manner, wanted.manner);
+                assert_eq!(rule.policy, wanted.policy);
                 assert_eq!(rule.resources, wanted.resources);
             }
             ConfigurationItem::Settings(other) => panic!("{other:?} is no schedule"),
@@ -124,7 +124,7 @@ fn head() -> Head {
 fn an_override() -> Override {
     Override {
         target: Target::Schedule(office_hours_name()),
-        wish: Wish::Running,
+        desired: Desired::Running,
         set_at: monday(),
         ends_at: at("2026-06-15T22:00:00Z"),
         by: "ada".to_owned(),

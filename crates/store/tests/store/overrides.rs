@@ -1,7 +1,7 @@
 use domain::{
     configuration::{Override, Target},
     record::Record,
-    schedule::Wish,
+    schedule::Desired,
 };
 use jiff::SignedDuration;
 use store::OverrideError;
@@ -16,7 +16,7 @@ use crate::{
 fn running(target: Target, hours: i64) -> Override {
     Override {
         target,
-        wish: Wish::Running,
+        desired: Desired::Running,
         set_at: monday(),
         ends_at: monday() + SignedDuration::from_hours(hours),
         by: "ada".to_owned(),
@@ -60,7 +60,7 @@ async fn an_override_replaces_the_one_of_its_target_alone() {
         store.set_override(one, monday()).await.unwrap();
     }
     let ended = Override {
-        wish: Wish::Stopped,
+        desired: Desired::Stopped,
         ends_at: monday(),
         why: None,
         ..running(of_server(1), 0)

@@ -7,7 +7,7 @@ use domain::{
     decision::due_at,
     record::{Ending, Record},
     resource::SavedState,
-    schedule::Wish,
+    schedule::Desired,
 };
 use jiff::SignedDuration;
 use store::{
@@ -54,7 +54,7 @@ fn records() -> [Record; 2] {
 fn overriding(target: &str) -> Override {
     Override {
         target: Target::Resource(reference(target)),
-        wish: Wish::Running,
+        desired: Desired::Running,
         set_at: monday(),
         ends_at: monday() + SignedDuration::from_hours(2),
         by: "ada".to_owned(),

@@ -13,11 +13,11 @@ use domain::{
     },
     history::HistoryEntry,
     record::{
-        Ask, ByHand, Cause, Direction, EdgeKey, Ending, Forced, Handled, Last, Permit, Phase, Rank,
-        Record, Request, Revision, Writer,
+        Ask, Cause, Direction, EdgeKey, Ending, Forced, Handled, Last, ManualCommand, Permit,
+        Phase, Rank, Record, Request, Revision, Writer,
     },
     resource::SavedState,
-    schedule::Wish,
+    schedule::Desired,
 };
 use insta::assert_snapshot;
 use jiff::SignedDuration;
@@ -64,15 +64,15 @@ fn stored(record: &Record) -> String {
 fn the_form_of_a_settled_record() {
     let record = Record {
         due_at: Some(at("2026-06-15T08:00:00Z")),
-        asked_by_hand: Some(ByHand {
+        manual_command: Some(ManualCommand {
             instant: at("2026-06-12T18:00:00Z"),
-            wish: Wish::Running,
+            desired: Desired::Running,
             by: "ada".to_owned(),
             request_id: "r-1".to_owned(),
             earlier: Vec::new(),
         }),
         held: true,
-        doubled_by: Some(reference("hz-us/server/1")),
+        duplicate_of: Some(reference("hz-us/server/1")),
         unsupported: Some("a reason".to_owned()),
         retained: true,
         missing_since: Some(monday()),
@@ -83,27 +83,27 @@ fn the_form_of_a_settled_record() {
     assert_snapshot!(stored(&record), @r#"
     {
       "account": "hz-eu",
-      "asked_by_hand": {
-        "by": "ada",
-        "instant": "2026-06-12T18:00:00Z",
-        "request_id": "r-1",
-        "wish": "running"
-      },
-      "doubled_by": "hz-us/server/1",
       "due": "due",
       "due_at": "2026-06-15T08:00:00Z",
       "due_ms": 1781510400000,
+      "duplicate_of": "hz-us/server/1",
       "format": 1,
       "handled": {
+        "desired": "stopped",
         "generation": 1,
         "key": {
           "instant": "2026-06-12T19:00:00Z",
           "rank": "schedule"
         },
-        "schedule": "office-hours",
-        "wish": "stopped"
+        "schedule": "office-hours"
       },
       "held": true,
+      "manual_command": {
+        "by": "ada",
+        "desired": "running",
+        "instant": "2026-06-12T18:00:00Z",
+        "request_id": "r-1"
+      },
       "missing_since": "2026-06-15T07:00:00Z",
       "name": "web",
       "opted_in": true,
@@ -394,7 +394,7 @@ fn the_form_of_a_gone_record() {
                 instant: monday(),
                 rank: Rank::OverrideEnded,
             },
-            wish: Wish::Any,
+            desired: Desired::Any,
             schedule: None,
         }),
         ..server(1)
@@ -404,12 +404,12 @@ fn the_form_of_a_gone_record() {
       "account": "hz-eu",
       "format": 1,
       "handled": {
+        "desired": "any",
         "generation": 3,
         "key": {
           "instant": "2026-06-15T07:00:00Z",
           "rank": "override-ended"
-        },
-        "wish": "any"
+        }
       },
       "name": "web",
       "opted_in": false,
@@ -453,7 +453,7 @@ fn the_form_of_a_finished_transition() {
       "accepted_at": "2026-06-15T07:00:00Z",
       "asked_at": "2026-06-15T07:00:00Z",
       "cause": {
-        "by-hand": {
+        "manual": {
           "by": "ada"
         }
       },
@@ -511,7 +511,7 @@ fn the_forms_of_the_causes() {
         Cause::Schedule,
         Cause::OverrideSet,
         Cause::OverrideEnded,
-        Cause::ByHand { by },
+        Cause::Manual { by },
     ];
     let stored: Item = causes
         .map(|cause| {
@@ -526,8 +526,8 @@ fn the_forms_of_the_causes() {
         .into();
     assert_snapshot!(shown(&stored), @r#"
     {
-      "ByHand": {
-        "by-hand": {
+      "Manual": {
+        "manual": {
           "by": "ada"
         }
       },
@@ -594,7 +594,7 @@ fn the_forms_of_overrides() {
     let stored = targets.map(|target| {
         let one = Override {
             target,
-            wish: Wish::Running,
+            desired: Desired::Running,
             set_at: monday(),
             ends_at: at("2026-06-15T09:00:00Z"),
             by: "ada".to_owned(),
@@ -610,6 +610,7 @@ fn the_forms_of_overrides() {
     assert_snapshot!(stored.join("\n"), @r#"
     {
       "by": "ada",
+      "desired": "running",
       "ends_at": "2026-06-15T09:00:00Z",
       "format": 1,
       "generation_key": "head",
@@ -618,11 +619,11 @@ fn the_forms_of_overrides() {
       "target": {
         "resource": "hz-eu/server/1"
       },
-      "why": "a demonstration",
-      "wish": "running"
+      "why": "a demonstration"
     }
     {
       "by": "ada",
+      "desired": "running",
       "ends_at": "2026-06-15T09:00:00Z",
       "format": 1,
       "generation_key": "head",
@@ -631,8 +632,7 @@ fn the_forms_of_overrides() {
       "target": {
         "schedule": "office-hours"
       },
-      "why": "a demonstration",
-      "wish": "running"
+      "why": "a demonstration"
     }
     "#);
 }
@@ -669,7 +669,7 @@ fn the_form_of_the_settings() {
 fn the_form_of_a_schedule() {
     let mut rule = office_hours();
     rule.resources.insert(reference("hz-eu/server/1"));
-    rule.manner.stop_nodes = Some(1);
+    rule.policy.stop_nodes = Some(1);
     let one = ConfigurationItem::Schedule {
         schedule: office_hours_name(),
         rule: Box::new(rule),
@@ -931,7 +931,7 @@ async fn a_configuration_in_a_newer_format_is_refused_whole() {
     store.apply(&configuration, "ada", monday()).await.unwrap();
     let override_of_a_server = Override {
         target: Target::Resource(reference("hz-eu/server/1")),
-        wish: Wish::Running,
+        desired: Desired::Running,
         set_at: monday(),
         ends_at: at("2026-06-15T09:00:00Z"),
         by: "ada".to_owned(),

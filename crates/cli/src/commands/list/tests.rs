@@ -25,7 +25,7 @@ fn records() -> Vec<Record> {
     let mut held = machine("do-main/droplet/2", "held", &["offhours:office"]);
     held.held = true;
     let mut doubled = machine("hz-eu/server/7", "ci", &["offhours=office"]);
-    doubled.doubled_by = Some("hz-two/server/7".parse().unwrap());
+    doubled.duplicate_of = Some("hz-two/server/7".parse().unwrap());
     let mut busy = database("do-main/database/d", "orders", &["offhours:office"]);
     busy.observed.as_mut().unwrap().busy = Some("status is resizing".to_owned());
     vec![

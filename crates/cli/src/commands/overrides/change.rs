@@ -2,7 +2,7 @@
 
 use domain::{
     configuration::{Override, Target},
-    schedule::Wish,
+    schedule::Desired,
 };
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use store::OverrideError;
@@ -21,7 +21,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) target: Target,
-    pub(super) wish: Wish,
+    pub(super) desired: Desired,
     pub(super) end: End,
     pub(super) by: String,
     pub(super) why: Option<String>,
@@ -50,7 +50,7 @@ impl Wanted {
         now: Timestamp,
         here: &TimeZone,
     ) -> Result<Change, UsageError> {
-        if let Some(reason) = known.bar(&self.target) {
+        if let Some(reason) = known.exclusion(&self.target) {
             let refused = format!("{}: {reason}; nothing was set", self.target);
             return Err(UsageError(refused));
         }
@@ -60,7 +60,7 @@ impl Wanted {
         let set_at = edge_at(now, &known.concerned(&self.target), replaces);
         let one = Override {
             target: self.target,
-            wish: self.wish,
+            desired: self.desired,
             set_at,
             // One that is over as it begins never was.
             ends_at: understood.at.max(set_at + SignedDuration::from_millis(1)),

@@ -7,7 +7,7 @@ use domain::{
     decision::{Decision, Due, LeaveReason, Rules, judge},
     membership::{Membership, Subject},
     record::{Direction, Phase, Record, SKEW},
-    schedule::Wish,
+    schedule::Desired,
 };
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use schemars::JsonSchema;
@@ -33,14 +33,14 @@ pub(super) enum Governor {
         /// Which.
         schedule: ScheduleName,
         /// What it wants at that instant.
-        wish: Wish,
+        desired: Desired,
     },
     /// For a resource: an override of the schedule that it follows.
     Override {
         /// Of which schedule.
         schedule: ScheduleName,
         /// What it wants.
-        wish: Wish,
+        desired: Desired,
         /// Until when.
         until: Timestamp,
     },
@@ -160,22 +160,22 @@ impl<'k> Known<'k> {
         match above.filter(|one| one.is_active(at)) {
             Some(one) => Governor::Override {
                 schedule,
-                wish: one.wish,
+                desired: one.desired,
                 until: one.ends_at,
             },
             None => Governor::Schedule {
                 schedule,
-                wish: rule.schedule.wish_at(at),
+                desired: rule.schedule.desired_at(at),
             },
         }
     }
 
     /// Why a resource cannot be overridden; none for schedules, whose members are judged singly.
-    pub(super) fn bar(self, target: &Target) -> Option<String> {
+    pub(super) fn exclusion(self, target: &Target) -> Option<String> {
         let record = self.record(target)?;
         match (&record.phase, self.membership(record)) {
             (Phase::Gone { .. }, _) => Some("it is gone at the provider".to_owned()),
-            (_, Membership::Barred(bar)) => Some(bar.to_string()),
+            (_, Membership::Barred(exclusion)) => Some(exclusion.to_string()),
             (_, Membership::Member { .. } | Membership::Unknown { .. } | Membership::Unnamed) => {
                 None
             }
@@ -206,7 +206,7 @@ impl<'k> Known<'k> {
         let (effect, why) = match own {
             Some(own) => {
                 let until = self.local(target, own.ends_at);
-                let why = format!("{} until {until}, by {}", own.wish, own.by);
+                let why = format!("{} until {until}, by {}", own.desired, own.by);
                 (Effect::OwnOverride, Some(why))
             }
             None => self.judged(target, record, at),
@@ -226,10 +226,10 @@ impl<'k> Known<'k> {
         match verdict.decision {
             Decision::Act(due) => self.acted(target, record, &due, at),
             Decision::AskAgain(_) => (Effect::UnderWay, None),
-            Decision::Leave(LeaveReason::Handled | LeaveReason::NoWish) => {
+            Decision::Leave(LeaveReason::Handled | LeaveReason::NothingDesired) => {
                 let under_way = record
                     .in_flight()
-                    .is_some_and(|transition| transition.direction.wish() == verdict.wish);
+                    .is_some_and(|transition| transition.direction.desired() == verdict.desired);
                 let effect = if under_way {
                     Effect::UnderWay
                 } else {

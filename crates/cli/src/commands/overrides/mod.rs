@@ -10,7 +10,7 @@ mod tests;
 use clap::ArgGroup;
 use domain::{
     configuration::{Override, Target},
-    schedule::Wish,
+    schedule::Desired,
 };
 use jiff::{SignedDuration, Timestamp};
 use store::{OverrideError, Store};
@@ -137,7 +137,7 @@ struct ClearArgs {
 Examples:
   offhours override list
   offhours override list --all           those that ended within 90 days as well
-  offhours override list --format json | jq '.[] | select(.wish == \"running\").ends_at'")]
+  offhours override list --format json | jq '.[] | select(.desired == \"running\").ends_at'")]
 struct ListArgs {
     /// Those that have ended within 90 days as well: the last one of each target.
     #[arg(long)]
@@ -169,23 +169,23 @@ struct Common {
 /// Sets, lists or clears.
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     match &args.action {
-        Action::Running(args) => set(args, Wish::Running).await,
-        Action::Stopped(args) => set(args, Wish::Stopped).await,
+        Action::Running(args) => set(args, Desired::Running).await,
+        Action::Stopped(args) => set(args, Desired::Stopped).await,
         Action::List(args) => list(args).await,
         Action::Clear(args) => clear(args).await,
     }
 }
 
-async fn set(args: &SetArgs, wish: Wish) -> anyhow::Result<Exit> {
+async fn set(args: &SetArgs, desired: Desired) -> anyhow::Result<Exit> {
     let session = args.common.connection.open_to_change().await?;
     let began = session.clock().now();
-    let (mut change, mut places) = planned(args, wish, &session.store, session.now).await?;
+    let (mut change, mut places) = planned(args, desired, &session.store, session.now).await?;
     let is_long = change.one.ends_at.duration_since(session.now) > LONG;
     if is_long && !args.yes && !args.dry_run {
         agree(&places.both(change.one.ends_at), args.common.format)?;
         // All that was read is as old as the answer took, and an edge may have passed.
         let now = session.now + session.clock().now().duration_since(began);
-        (change, places) = planned(args, wish, &session.store, now).await?;
+        (change, places) = planned(args, desired, &session.store, now).await?;
     }
     finish(
         &session.store,
@@ -200,7 +200,7 @@ async fn set(args: &SetArgs, wish: Wish) -> anyhow::Result<Exit> {
 /// What is to be written, by what is stored now.
 async fn planned(
     args: &SetArgs,
-    wish: Wish,
+    desired: Desired,
     store: &Store,
     now: Timestamp,
 ) -> anyhow::Result<(Change, Places)> {
@@ -215,7 +215,7 @@ async fn planned(
     };
     let wanted = Wanted {
         target: target(&word, &in_force.configuration, &records)?,
-        wish,
+        desired,
         end: args.end()?,
         by: author(),
         why: args.reason(),

@@ -3,7 +3,7 @@
 use domain::{
     ResourceRef, ScheduleName,
     configuration::{Override, Target},
-    schedule::Wish,
+    schedule::Desired,
 };
 use jiff::{Timestamp, tz::TimeZone};
 use schemars::JsonSchema;
@@ -58,7 +58,7 @@ pub(in crate::commands) struct Row {
     /// The schedule that it is about; none if it is about a resource.
     schedule: Option<ScheduleName>,
     /// What is wanted.
-    wish: Wish,
+    desired: Desired,
     /// From when.
     set_at: Timestamp,
     /// Until when, exclusively.
@@ -86,7 +86,7 @@ impl Row {
             resource,
             name: known.record(&one.target).map(|record| record.name.clone()),
             schedule,
-            wish: one.wish,
+            desired: one.desired,
             set_at: one.set_at,
             ends_at: one.ends_at,
             active: is_to_come(one, now),
@@ -178,31 +178,37 @@ impl ChangeReport {
 
     /// For people.
     pub(super) fn text(&self, places: &Places) -> String {
-        let Row { wish, ends_at, .. } = self.row;
+        let Row {
+            desired, ends_at, ..
+        } = self.row;
         let mut lines: Vec<(&str, String)> = Vec::new();
         let title = match self.done {
             Done::Set => {
                 lines.push(("instead of", instead(&self.otherwise, places)));
-                format!("{wish} until {}", places.both(ends_at))
+                format!("{desired} until {}", places.both(ends_at))
             }
             Done::Cleared => "no longer overridden".to_owned(),
         };
         lines.extend(self.remark.iter().map(|remark| ("note", remark.clone())));
         let replaced = self.replaced.as_ref().map(|replaced| {
             let until = places.both(replaced.ends_at);
-            format!("{} until {until}, by {}", replaced.wish, replaced.author())
+            format!(
+                "{} until {until}, by {}",
+                replaced.desired,
+                replaced.author()
+            )
         });
         match self.done {
             Done::Set => {
                 lines.extend(replaced.map(|replaced| ("replaces", replaced)));
                 let labels = std::iter::once("now").chain(std::iter::repeat(""));
                 lines.extend(labels.zip(self.effects()));
-                lines.push(("then", takes_over(&self.row.then, wish, places)));
+                lines.push(("then", takes_over(&self.row.then, desired, places)));
                 lines.push(("by", self.row.author()));
             }
             Done::Cleared => {
                 lines.extend(replaced.map(|replaced| ("was", replaced)));
-                lines.push(("now", takes_over(&self.otherwise, wish, places)));
+                lines.push(("now", takes_over(&self.otherwise, desired, places)));
                 lines.extend(self.effects().into_iter().map(|effect| ("", effect)));
             }
         }
@@ -282,38 +288,40 @@ fn words(effect: Effect) -> &'static str {
 fn instead(governor: &Governor, places: &Places) -> String {
     match governor {
         Governor::Nothing => "nothing: it follows no schedule".to_owned(),
-        Governor::Schedule { schedule, wish } => match wish {
-            Wish::Any => format!("nothing: {schedule} has no wish now"),
-            Wish::Running | Wish::Stopped => format!("{wish}, as {schedule} wants it now"),
+        Governor::Schedule { schedule, desired } => match desired {
+            Desired::Any => format!("nothing: {schedule} has no desired state now"),
+            Desired::Running | Desired::Stopped => format!("{desired}, as {schedule} wants it now"),
         },
         Governor::Override {
             schedule,
-            wish,
+            desired,
             until,
         } => format!(
-            "{wish} until {}, by the override of schedule {schedule}",
+            "{desired} until {}, by the override of schedule {schedule}",
             places.both(*until)
         ),
     }
 }
 
 /// What takes over from an override that wanted `before`.
-fn takes_over(governor: &Governor, before: Wish, places: &Places) -> String {
+fn takes_over(governor: &Governor, before: Desired, places: &Places) -> String {
     match governor {
         Governor::Nothing => "nothing takes over: it stays as it is".to_owned(),
-        Governor::Schedule { schedule, wish } if *wish == before => {
-            format!("{schedule} takes over: {wish} too, so nothing happens")
+        Governor::Schedule { schedule, desired } if *desired == before => {
+            format!("{schedule} takes over: {desired} too, so nothing happens")
         }
-        Governor::Schedule { schedule, wish } => match wish {
-            Wish::Any => format!("{schedule} takes over and has no wish then: nothing happens"),
-            Wish::Running | Wish::Stopped => format!("{schedule} takes over: {wish}"),
+        Governor::Schedule { schedule, desired } => match desired {
+            Desired::Any => {
+                format!("{schedule} takes over and has no desired state then: nothing happens")
+            }
+            Desired::Running | Desired::Stopped => format!("{schedule} takes over: {desired}"),
         },
         Governor::Override {
             schedule,
-            wish,
+            desired,
             until,
         } => format!(
-            "the override of schedule {schedule} takes over: {wish} until {}",
+            "the override of schedule {schedule} takes over: {desired} until {}",
             places.both(*until)
         ),
     }
@@ -326,7 +334,7 @@ pub(super) fn table(rows: &[Row], zone: &TimeZone, style: Style) -> String {
     }
     let columns = [
         Column::of("Target"),
-        Column::of("Wish"),
+        Column::of("Desired"),
         Column::of("Since").yields(1),
         Column::of("Until"),
         Column::of("Then").yields(2),
@@ -336,14 +344,16 @@ pub(super) fn table(rows: &[Row], zone: &TimeZone, style: Style) -> String {
         let until = local(row.ends_at, zone);
         let then = match &row.then {
             Governor::Nothing => "as it is".to_owned(),
-            Governor::Schedule { schedule, wish } => format!("{schedule}: {wish}"),
-            Governor::Override { schedule, wish, .. } => {
-                format!("override of {schedule}: {wish}")
+            Governor::Schedule { schedule, desired } => format!("{schedule}: {desired}"),
+            Governor::Override {
+                schedule, desired, ..
+            } => {
+                format!("override of {schedule}: {desired}")
             }
         };
         vec![
             Cell::new(row.label()),
-            Cell::wish(row.wish),
+            Cell::desired(row.desired),
             Cell::new(local(row.set_at, zone)),
             Cell::new(if row.active {
                 until

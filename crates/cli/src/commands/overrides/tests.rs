@@ -75,7 +75,7 @@ fn server(number: u32, name: &str, word: &str) -> Record {
                 instant: at("2026-11-20T18:00:00Z"),
                 rank: Rank::Schedule,
             },
-            wish: Wish::Stopped,
+            desired: Desired::Stopped,
             schedule: word.parse().ok(),
         }),
         ..Record::first_seen(reference, &seen)
@@ -96,7 +96,8 @@ struct Stored {
     records: Vec<Record>,
 }
 
-/// Three servers under `office-hours` and a protected one, one under `wake-up` and one that follows nothing.
+/// Three servers under `office-hours` and a protected one, one under `wake-up` and one that follows
+/// nothing.
 fn stored() -> Stored {
     let parsed = configuration_file::parse(FILE, "FILE").unwrap();
     Stored {
@@ -126,11 +127,11 @@ impl Stored {
     }
 
     /// With an override that ada set an hour ago, or a day before its end.
-    fn overriding(mut self, target: Target, wish: Wish, ends_at: &str) -> Self {
+    fn overriding(mut self, target: Target, desired: Desired, ends_at: &str) -> Self {
         let an_hour_ago = saturday() - SignedDuration::from_hours(1);
         let one = Override {
             target,
-            wish,
+            desired,
             set_at: an_hour_ago.min(at(ends_at) - SignedDuration::from_hours(24)),
             ends_at: at(ends_at),
             by: "ada".to_owned(),
@@ -148,10 +149,10 @@ impl Stored {
     }
 
     /// What it takes to set an override now, as bob.
-    fn set(&self, target: Target, wish: Wish, until: &str) -> Result<Change, UsageError> {
+    fn set(&self, target: Target, desired: Desired, until: &str) -> Result<Change, UsageError> {
         let wanted = Wanted {
             target,
-            wish,
+            desired,
             end: until.parse().unwrap(),
             by: "bob".to_owned(),
             why: Some("a demonstration".to_owned()),
@@ -159,8 +160,8 @@ impl Stored {
         wanted.change(self.known(), saturday(), &new_york())
     }
 
-    fn report(&self, target: Target, wish: Wish, until: &str) -> String {
-        let change = self.set(target, wish, until).unwrap();
+    fn report(&self, target: Target, desired: Desired, until: &str) -> String {
+        let change = self.set(target, desired, until).unwrap();
         let places = Places::of(self.known(), &change.one.target, new_york());
         change.report.text(&places)
     }
@@ -175,7 +176,7 @@ impl Stored {
 
 #[test]
 fn who_overrides_a_resource_is_told_what_was_understood_and_who_takes_over() {
-    let told = stored().report(resource("hz-eu/server/1"), Wish::Running, "22:00");
+    let told = stored().report(resource("hz-eu/server/1"), Desired::Running, "22:00");
     assert_snapshot!(told, @r#"
     web-1 (hz-eu/server/1): running until Sat 2026-11-21 22:00 CET (Sat 2026-11-21 16:00 EST here)
       instead of  stopped, as office-hours wants it now
@@ -183,7 +184,7 @@ fn who_overrides_a_resource_is_told_what_was_understood_and_who_takes_over() {
       then        office-hours takes over: stopped
       by          bob: a demonstration
     "#);
-    let told = stored().report(resource("hz-eu/server/1"), Wish::Running, "next-edge");
+    let told = stored().report(resource("hz-eu/server/1"), Desired::Running, "next-edge");
     assert_snapshot!(told, @r#"
     web-1 (hz-eu/server/1): running until Mon 2026-11-23 08:00 CET (Mon 2026-11-23 02:00 EST here)
       instead of  stopped, as office-hours wants it now
@@ -191,7 +192,7 @@ fn who_overrides_a_resource_is_told_what_was_understood_and_who_takes_over() {
       then        office-hours takes over: running too, so nothing happens
       by          bob: a demonstration
     "#);
-    let told = stored().report(resource("hz-eu/server/3"), Wish::Running, "mon 07:59");
+    let told = stored().report(resource("hz-eu/server/3"), Desired::Running, "mon 07:59");
     assert_snapshot!(told, @r#"
     db (hz-eu/server/3): running until Mon 2026-11-23 07:59 CET (Mon 2026-11-23 01:59 EST here)
       instead of  stopped, as office-hours wants it now
@@ -199,19 +200,19 @@ fn who_overrides_a_resource_is_told_what_was_understood_and_who_takes_over() {
       then        office-hours takes over: stopped
       by          bob: a demonstration
     "#);
-    let told = stored().report(resource("hz-eu/server/5"), Wish::Running, "today");
+    let told = stored().report(resource("hz-eu/server/5"), Desired::Running, "today");
     assert_snapshot!(told, @r#"
     alarm (hz-eu/server/5): running until Sun 2026-11-22 00:00 CET (Sat 2026-11-21 18:00 EST here)
-      instead of  nothing: wake-up has no wish now
+      instead of  nothing: wake-up has no desired state now
       now         stopped; will be started at the next tick
-      then        wake-up takes over and has no wish then: nothing happens
+      then        wake-up takes over and has no desired state then: nothing happens
       by          bob: a demonstration
     "#);
 }
 
 #[test]
 fn what_follows_nothing_is_read_here_and_stays_as_it_is() {
-    let told = stored().report(resource("hz-eu/server/6"), Wish::Running, "22:00");
+    let told = stored().report(resource("hz-eu/server/6"), Desired::Running, "22:00");
     assert_snapshot!(told, @r#"
     stray (hz-eu/server/6): running until Sat 2026-11-21 22:00 EST
       instead of  nothing: it follows no schedule
@@ -223,7 +224,7 @@ fn what_follows_nothing_is_read_here_and_stays_as_it_is() {
 
 #[test]
 fn a_time_that_the_clock_repeats_is_told() {
-    let told = stored().report(schedule("web"), Wish::Running, "2027-10-31 02:30");
+    let told = stored().report(schedule("web"), Desired::Running, "2027-10-31 02:30");
     assert_snapshot!(told, @r#"
     schedule web: running until Sun 2027-10-31 02:30 CET (Sat 2027-10-30 21:30 EDT here)
       instead of  running, as web wants it now
@@ -245,15 +246,15 @@ fn who_overrides_a_schedule_is_told_of_all_that_follow_it() {
         .with(held)
         .overriding(
             resource("hz-eu/server/2"),
-            Wish::Stopped,
+            Desired::Stopped,
             "2026-11-22T08:00:00Z",
         )
         .overriding(
             schedule("office-hours"),
-            Wish::Stopped,
+            Desired::Stopped,
             "2026-11-21T15:00:00Z",
         );
-    let told = stored.report(schedule("office-hours"), Wish::Running, "friday");
+    let told = stored.report(schedule("office-hours"), Desired::Running, "friday");
     assert_snapshot!(told, @r#"
     schedule office-hours: running until Sat 2026-11-28 00:00 CET (Fri 2026-11-27 18:00 EST here)
       instead of  stopped, as office-hours wants it now
@@ -267,16 +268,16 @@ fn who_overrides_a_schedule_is_told_of_all_that_follow_it() {
       by          bob: a demonstration
     "#);
     let change = stored
-        .set(schedule("office-hours"), Wish::Running, "friday")
+        .set(schedule("office-hours"), Desired::Running, "friday")
         .unwrap();
     assert!(change.report.needs_person());
-    let told = stored.report(schedule("wake-up"), Wish::Stopped, "sunday");
+    let told = stored.report(schedule("wake-up"), Desired::Stopped, "sunday");
     assert_snapshot!(told, @r#"
     schedule wake-up: stopped until Mon 2026-11-23 00:00 CET (Sun 2026-11-22 18:00 EST here)
-      instead of  nothing: wake-up has no wish now
+      instead of  nothing: wake-up has no desired state now
       now         1 resource follows it
                   as wanted already: alarm
-      then        wake-up takes over and has no wish then: nothing happens
+      then        wake-up takes over and has no desired state then: nothing happens
       by          bob: a demonstration
     "#);
 }
@@ -285,7 +286,7 @@ fn who_overrides_a_schedule_is_told_of_all_that_follow_it() {
 fn many_are_counted_and_few_are_named() {
     let many = (10..30).map(|number| server(number, &format!("s{number}"), "web"));
     let stored = many.fold(stored(), Stored::with);
-    let told = stored.report(schedule("web"), Wish::Stopped, "tomorrow");
+    let told = stored.report(schedule("web"), Desired::Stopped, "tomorrow");
     assert_snapshot!(told, @r#"
     schedule web: stopped until Mon 2026-11-23 00:00 CET (Sun 2026-11-22 18:00 EST here)
       instead of  running, as web wants it now
@@ -300,7 +301,7 @@ fn many_are_counted_and_few_are_named() {
 fn in_observe_mode_nothing_is_sent_and_that_is_told() {
     let mut stored = stored();
     stored.configuration.settings.mode = domain::configuration::Mode::Observe;
-    let told = stored.report(resource("hz-eu/server/1"), Wish::Running, "22:00");
+    let told = stored.report(resource("hz-eu/server/1"), Desired::Running, "22:00");
     assert_snapshot!(told, @r#"
     web-1 (hz-eu/server/1): running until Sat 2026-11-21 22:00 CET (Sat 2026-11-21 16:00 EST here)
       instead of  stopped, as office-hours wants it now
@@ -314,10 +315,10 @@ fn in_observe_mode_nothing_is_sent_and_that_is_told() {
 fn the_override_of_its_schedule_takes_over_from_that_of_a_resource() {
     let stored = stored().overriding(
         schedule("office-hours"),
-        Wish::Running,
+        Desired::Running,
         "2026-11-22T08:00:00Z",
     );
-    let told = stored.report(resource("hz-eu/server/1"), Wish::Stopped, "22:00");
+    let told = stored.report(resource("hz-eu/server/1"), Desired::Stopped, "22:00");
     assert_snapshot!(told, @r#"
     web-1 (hz-eu/server/1): stopped until Sat 2026-11-21 22:00 CET (Sat 2026-11-21 16:00 EST here)
       instead of  running until Sun 2026-11-22 09:00 CET (Sun 2026-11-22 03:00 EST here), by the override of schedule office-hours
@@ -339,12 +340,12 @@ fn who_clears_an_override_is_told_who_takes_over() {
                     instant: saturday() - SignedDuration::from_hours(1),
                     rank: Rank::OverrideSet,
                 },
-                wish: Wish::Running,
+                desired: Desired::Running,
                 schedule: None,
             }),
             ..started
         })
-        .overriding(target.clone(), Wish::Running, "2026-11-22T08:00:00Z");
+        .overriding(target.clone(), Desired::Running, "2026-11-22T08:00:00Z");
     assert_snapshot!(stored.told_of_clearing(&target), @r#"
     web-1 (hz-eu/server/1): no longer overridden
       was         running until Sun 2026-11-22 09:00 CET (Sun 2026-11-22 03:00 EST here), by ada
@@ -362,9 +363,9 @@ fn clearing_ends_the_override_after_all_that_was_handled_under_it() {
                 generation: Generation(1),
                 key: EdgeKey {
                     instant: at(instant),
-                    rank: Rank::ByHand,
+                    rank: Rank::Manual,
                 },
-                wish: Wish::Running,
+                desired: Desired::Running,
                 schedule: None,
             }),
             ..server(1, "web-1", "office-hours")
@@ -372,7 +373,7 @@ fn clearing_ends_the_override_after_all_that_was_handled_under_it() {
         let mut stored = stored().with(record);
         let one = Override {
             target: target.clone(),
-            wish: Wish::Running,
+            desired: Desired::Running,
             set_at: saturday(),
             ends_at: at("2026-11-22T08:00:00Z"),
             by: "ada".to_owned(),
@@ -399,7 +400,9 @@ fn clearing_ends_the_override_after_all_that_was_handled_under_it() {
 fn an_override_begins_after_what_was_handled_and_after_the_one_that_it_replaces() {
     let target = resource("hz-eu/server/1");
     let stored = stored();
-    let change = stored.set(target.clone(), Wish::Running, "22:00").unwrap();
+    let change = stored
+        .set(target.clone(), Desired::Running, "22:00")
+        .unwrap();
     assert_eq!((change.one.set_at, change.replaces), (saturday(), None));
 
     let Override { target, .. } = change.one.clone();
@@ -407,7 +410,7 @@ fn an_override_begins_after_what_was_handled_and_after_the_one_that_it_replaces(
         overrides: Overrides::from_iter([change.one.clone()]),
         ..stored
     };
-    let next = again.set(target, Wish::Stopped, "22:00").unwrap();
+    let next = again.set(target, Desired::Stopped, "22:00").unwrap();
     assert_eq!(next.one.set_at, at("2026-11-21T12:15:00.001Z"));
     assert_eq!(next.edge_at, next.one.set_at);
     assert_eq!(next.replaces, Some(change.one));
@@ -439,7 +442,7 @@ fn what_is_never_touched_cannot_be_overridden() {
         (5, "Kafka cannot be resized"),
     ] {
         let name = format!("hz-eu/server/{number}");
-        let refused = stored.set(resource(&name), Wish::Running, "22:00");
+        let refused = stored.set(resource(&name), Desired::Running, "22:00");
         let expected = format!("{name}: {reason}; nothing was set");
         assert_eq!(refused.unwrap_err().to_string(), expected);
     }
@@ -449,7 +452,7 @@ fn what_is_never_touched_cannot_be_overridden() {
 fn an_end_that_is_none_is_refused_with_what_was_understood() {
     let stored = stored();
     let refused = |target, until| {
-        let refused = stored.set(target, Wish::Running, until);
+        let refused = stored.set(target, Desired::Running, until);
         refused.unwrap_err().to_string()
     };
     assert_eq!(
@@ -530,16 +533,20 @@ fn only_what_is_overridden_can_be_cleared_known_or_not() {
         .with(server(7, "web", ""))
         .overriding(
             resource("hz-eu/server/1"),
-            Wish::Running,
+            Desired::Running,
             "2026-11-22T08:00:00Z",
         )
         .overriding(
             resource("hz-eu/server/99"),
-            Wish::Running,
+            Desired::Running,
             "2026-11-22T08:00:00Z",
         )
-        .overriding(schedule("web"), Wish::Running, "2026-11-22T08:00:00Z")
-        .overriding(schedule("removed"), Wish::Running, "2026-11-22T08:00:00Z");
+        .overriding(schedule("web"), Desired::Running, "2026-11-22T08:00:00Z")
+        .overriding(
+            schedule("removed"),
+            Desired::Running,
+            "2026-11-22T08:00:00Z",
+        );
     let active: Vec<_> = stored.overrides.iter().collect();
     let found = |word: &str| {
         let found = overridden_target(word, &active, &stored.records);
@@ -571,30 +578,34 @@ fn a_list_has_what_is_active_and_on_demand_what_ended_lately() {
     let stored = stored()
         .overriding(
             resource("hz-eu/server/1"),
-            Wish::Running,
+            Desired::Running,
             "2026-11-22T08:00:00Z",
         )
         .overriding(
             resource("hz-eu/server/6"),
-            Wish::Stopped,
+            Desired::Stopped,
             "2026-11-21T12:15:01Z",
         )
         .overriding(
             schedule("office-hours"),
-            Wish::Stopped,
+            Desired::Stopped,
             "2026-11-21T12:15:00Z",
         )
-        .overriding(schedule("web"), Wish::Stopped, "2026-08-23T12:15:01Z")
-        .overriding(schedule("wake-up"), Wish::Stopped, "2026-08-23T12:15:00Z");
+        .overriding(schedule("web"), Desired::Stopped, "2026-08-23T12:15:01Z")
+        .overriding(
+            schedule("wake-up"),
+            Desired::Stopped,
+            "2026-08-23T12:15:00Z",
+        );
     let list = |all| rows(stored.known(), saturday(), all);
     assert_snapshot!(render::table(&list(false), &new_york(), Style::PLAIN), @"
-    Target                  Wish     Since                     Until                     Then                   By
+    Target                  Desired  Since                     Until                     Then                   By
     ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
     stray (hz-eu/server/6)  stopped  Fri 2026-11-20 07:15 EST  Sat 2026-11-21 07:15 EST  as it is               ada
     web-1 (hz-eu/server/1)  running  Sat 2026-11-21 03:00 EST  Sun 2026-11-22 03:00 EST  office-hours: stopped  ada
     ");
     assert_snapshot!(render::table(&list(true), &new_york(), Style::PLAIN), @"
-    Target                  Wish     Since                     Until                           Then                   By
+    Target                  Desired  Since                     Until                           Then                   By
     ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
     stray (hz-eu/server/6)  stopped  Fri 2026-11-20 07:15 EST  Sat 2026-11-21 07:15 EST        as it is               ada
     web-1 (hz-eu/server/1)  running  Sat 2026-11-21 03:00 EST  Sun 2026-11-22 03:00 EST        office-hours: stopped  ada
@@ -607,7 +618,7 @@ fn a_list_has_what_is_active_and_on_demand_what_ended_lately() {
         "resource": "hz-eu/server/6",
         "name": "stray",
         "schedule": null,
-        "wish": "stopped",
+        "desired": "stopped",
         "set_at": "2026-11-20T12:15:01Z",
         "ends_at": "2026-11-21T12:15:01Z",
         "active": true,
@@ -622,7 +633,7 @@ fn a_list_has_what_is_active_and_on_demand_what_ended_lately() {
         "resource": "hz-eu/server/1",
         "name": "web-1",
         "schedule": null,
-        "wish": "running",
+        "desired": "running",
         "set_at": "2026-11-21T08:00:00Z",
         "ends_at": "2026-11-22T08:00:00Z",
         "active": true,
@@ -631,7 +642,7 @@ fn a_list_has_what_is_active_and_on_demand_what_ended_lately() {
         "then": {
           "by": "schedule",
           "schedule": "office-hours",
-          "wish": "stopped"
+          "desired": "stopped"
         },
         "timezone": "Europe/Berlin"
       }
@@ -649,19 +660,19 @@ fn every_answer_fits_the_schema_that_is_served() {
     let by_schedule = stored()
         .overriding(
             schedule("office-hours"),
-            Wish::Running,
+            Desired::Running,
             "2026-11-22T08:00:00Z",
         )
         .overriding(
             resource("hz-eu/server/2"),
-            Wish::Stopped,
+            Desired::Stopped,
             "2026-11-22T08:00:00Z",
         );
     let changes = [
-        stored().set(resource("hz-eu/server/6"), Wish::Running, "22:00"),
-        by_schedule.set(resource("hz-eu/server/1"), Wish::Stopped, "22:00"),
-        by_schedule.set(schedule("office-hours"), Wish::Stopped, "next-edge"),
-        stored().set(schedule("web"), Wish::Running, "2027-10-31 02:30"),
+        stored().set(resource("hz-eu/server/6"), Desired::Running, "22:00"),
+        by_schedule.set(resource("hz-eu/server/1"), Desired::Stopped, "22:00"),
+        by_schedule.set(schedule("office-hours"), Desired::Stopped, "next-edge"),
+        stored().set(schedule("web"), Desired::Running, "2027-10-31 02:30"),
         Ok(cleared(by_schedule.known(), &resource("hz-eu/server/2"), saturday()).unwrap()),
     ];
     for change in changes {
@@ -679,10 +690,10 @@ fn every_answer_fits_the_schema_that_is_served() {
 fn the_answer_for_programs_has_the_documented_shape() {
     let stored = stored().overriding(
         resource("hz-eu/server/1"),
-        Wish::Stopped,
+        Desired::Stopped,
         "2026-11-22T08:00:00Z",
     );
-    let change = stored.set(resource("hz-eu/server/1"), Wish::Running, "22:00");
+    let change = stored.set(resource("hz-eu/server/1"), Desired::Running, "22:00");
     let told = serde_json::to_string_pretty(&change.unwrap().report).unwrap();
     assert_snapshot!(told, @r#"
     {
@@ -692,7 +703,7 @@ fn the_answer_for_programs_has_the_documented_shape() {
         "resource": "hz-eu/server/1",
         "name": "web-1",
         "schedule": null,
-        "wish": "running",
+        "desired": "running",
         "set_at": "2026-11-21T12:15:00Z",
         "ends_at": "2026-11-21T21:00:00Z",
         "active": true,
@@ -701,21 +712,21 @@ fn the_answer_for_programs_has_the_documented_shape() {
         "then": {
           "by": "schedule",
           "schedule": "office-hours",
-          "wish": "stopped"
+          "desired": "stopped"
         },
         "timezone": "Europe/Berlin"
       },
       "otherwise": {
         "by": "schedule",
         "schedule": "office-hours",
-        "wish": "stopped"
+        "desired": "stopped"
       },
       "remark": null,
       "replaced": {
         "resource": "hz-eu/server/1",
         "name": "web-1",
         "schedule": null,
-        "wish": "stopped",
+        "desired": "stopped",
         "set_at": "2026-11-21T08:00:00Z",
         "ends_at": "2026-11-22T08:00:00Z",
         "active": true,
@@ -724,7 +735,7 @@ fn the_answer_for_programs_has_the_documented_shape() {
         "then": {
           "by": "schedule",
           "schedule": "office-hours",
-          "wish": "stopped"
+          "desired": "stopped"
         },
         "timezone": "Europe/Berlin"
       },

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use domain::{
     ScheduleName,
-    schedule::{Edge, Schedule, Wish},
+    schedule::{Desired, Edge, Schedule},
 };
 use jiff::{SignedDuration, Timestamp, ToSpan as _, civil::Date, tz::AmbiguousOffset};
 
@@ -22,7 +22,7 @@ const HALF_HOUR: SignedDuration = SignedDuration::from_mins(30);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HalfHour {
     /// The desired state does not change in it.
-    All(Wish),
+    All(Desired),
     /// The desired state changes in it.
     Changing,
     /// The clock skips it.
@@ -31,9 +31,9 @@ enum HalfHour {
 
 impl HalfHour {
     const SIGNS: [(Self, char, &'static str); 5] = [
-        (Self::All(Wish::Running), '#', "running"),
-        (Self::All(Wish::Stopped), '.', "stopped"),
-        (Self::All(Wish::Any), '-', "any"),
+        (Self::All(Desired::Running), '#', "running"),
+        (Self::All(Desired::Stopped), '.', "stopped"),
+        (Self::All(Desired::Any), '-', "any"),
         (Self::Changing, '+', "changes within the half hour"),
         (Self::Skipped, ' ', ""),
     ];
@@ -45,7 +45,7 @@ impl HalfHour {
 
     fn painted(self, style: Style, signs: &str) -> String {
         match self {
-            Self::All(wish) => style.wish_text(wish, signs),
+            Self::All(desired) => style.desired_text(desired, signs),
             Self::Changing | Self::Skipped => signs.to_owned(),
         }
     }
@@ -65,7 +65,7 @@ pub(super) fn draw(
     let (begin, end) = (midnight(monday)?, midnight(monday.checked_add(7.days())?)?);
     let week = Week {
         schedule,
-        first: schedule.wish_at(begin),
+        first: schedule.desired_at(begin),
         edges: schedule
             .edges(begin)
             .take_while(|edge| edge.at < end)
@@ -117,7 +117,7 @@ pub(super) fn draw(
 struct Week<'a> {
     schedule: &'a Schedule,
     /// The desired state at its start.
-    first: Wish,
+    first: Desired,
     edges: Vec<Edge>,
 }
 
@@ -136,7 +136,7 @@ impl Week<'_> {
             return HalfHour::Skipped;
         };
         let passed = self.edges.partition_point(|edge| edge.at <= begin);
-        let last = passed.checked_sub(1).map(|last| self.edges[last].wish);
+        let last = passed.checked_sub(1).map(|last| self.edges[last].desired);
         match self.edges.get(passed) {
             Some(next) if next.at.duration_since(begin) < HALF_HOUR => HalfHour::Changing,
             Some(_) | None => HalfHour::All(last.unwrap_or(self.first)),

@@ -10,7 +10,7 @@ use domain::{
     overdue::overdue,
     record::{Phase, Record},
     resource::SavedState,
-    schedule::Wish,
+    schedule::Desired,
 };
 use jiff::{Timestamp, tz::TimeZone};
 use lifecycle::event::watching;
@@ -35,7 +35,7 @@ pub struct Row {
     /// The schedule that it follows.
     pub schedule: Option<String>,
     /// What is wanted now.
-    pub wish: Wish,
+    pub desired: Desired,
     /// Where in its life it is.
     pub phase: PhaseName,
     /// In a word or two: `running`, `stopping`, `stop stuck`; why so is in `needs_person`.
@@ -68,7 +68,7 @@ pub struct Overriding {
     /// What it was set for: `resource` or `schedule`.
     pub of: &'static str,
     /// What it wants.
-    pub wish: Wish,
+    pub desired: Desired,
     /// Until when, exclusively.
     pub until: Timestamp,
     /// Who set it.
@@ -84,7 +84,7 @@ impl From<&Override> for Overriding {
                 Target::Resource(_) => "resource",
                 Target::Schedule(_) => "schedule",
             },
-            wish: one.wish,
+            desired: one.desired,
             until: one.ends_at,
             by: one.by.clone(),
             why: one.why.clone(),
@@ -98,11 +98,11 @@ impl Row {
         let rules = in_force.rules();
         let verdict = judge(record, Subject::recorded(record), rules, now);
         let next = coming_edges(record, rules, now)
-            .find(|edge| edge.wish != Wish::Any)
+            .find(|edge| edge.desired != Desired::Any)
             .filter(|_| verdict.opted_in && !matches!(record.phase, Phase::Gone { .. }))
             .map(|edge| NextEdge {
                 at: edge.key.instant,
-                to: edge.wish,
+                to: edge.desired,
             });
         let state = State::of(record);
         let overdue = overdue(record, rules, in_force.since, now);
@@ -111,7 +111,7 @@ impl Row {
             resource: record.reference.clone(),
             name: record.name.clone(),
             schedule: verdict.membership.schedule().map(ToString::to_string),
-            wish: verdict.wish,
+            desired: verdict.desired,
             phase: state.phase,
             state: state.words,
             since: state.since,
@@ -142,14 +142,19 @@ impl Row {
             Cell::new(reference),
             mark(Cell::new(&self.name)),
             Cell::new(self.schedule.as_deref().unwrap_or_default()),
-            Cell::wish(self.wish),
+            Cell::desired(self.desired),
         ];
         if columns.overrides {
-            let told = self
-                .overridden
-                .as_ref()
-                .map(|one| format!("{} of {} until {}", one.of, one.by, time(one.until)));
-            cells.push(Cell::new(told.unwrap_or_default()));
+            let text = |one: &Overriding| {
+                let until = time(one.until);
+                match one.of {
+                    "schedule" => format!("schedule {} until {until} ({})", one.desired, one.by),
+                    _ => format!("{} until {until} ({})", one.desired, one.by),
+                }
+            };
+            cells.push(Cell::new(
+                self.overridden.as_ref().map(text).unwrap_or_default(),
+            ));
         }
         cells.push(mark(Cell::new(&self.state)));
         cells.push(Cell::new(match (columns.live, self.since) {
@@ -180,7 +185,7 @@ fn remark(record: &Record, verdict: &Verdict, rules: Rules<'_>, now: Timestamp) 
     }
     let rule = verdict.membership.rule(rules.configuration);
     if let Some(rule) = rule
-        && observer(record, &rule.manner, rules.configuration).is_some()
+        && observer(record, &rule.policy, rules.configuration).is_some()
     {
         remarks.push("observed only: nothing is sent".to_owned());
     }
@@ -211,7 +216,7 @@ impl Columns {
             Column::of("Resource"),
             Column::of("Name"),
             Column::of("Schedule").yields(4),
-            Column::of("Wish").yields(5),
+            Column::of("Desired").yields(5),
         ];
         let overrides = Column::of("Override").yields(1);
         columns.extend(self.overrides.then_some(overrides));

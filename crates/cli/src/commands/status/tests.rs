@@ -1,7 +1,7 @@
 //! What `status` shows of a store of fixtures.
 
 use clap::Parser;
-use domain::{record::Phase, resource::Power, schedule::Wish};
+use domain::{record::Phase, resource::Power, schedule::Desired};
 
 use super::*;
 use crate::{
@@ -74,7 +74,7 @@ async fn overdue_store() -> Store {
     record.attempts = 44;
     record.last_error = Some("token refused: no such token".to_owned());
     if let Some(handled) = &mut record.handled {
-        handled.wish = Wish::Stopped;
+        handled.desired = Desired::Stopped;
         handled.key.instant = at("2026-11-19T18:00:00Z");
     }
     let stored = store.record(&record.reference).await.unwrap().unwrap();

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use domain::{
-    configuration::{Manner, Mode, Overrides, Target},
-    record::{ByHand, Phase},
+    configuration::{Mode, Overrides, Policy, Target},
+    record::{ManualCommand, Phase},
     resource::Power,
-    schedule::Wish,
+    schedule::Desired,
 };
 
 use super::*;
@@ -38,7 +38,7 @@ fn five_minutes_before_the_office_closes() {
 }
 
 #[test]
-fn a_stop_by_hand_that_is_under_way() {
+fn a_manual_stop_under_way() {
     insta::assert_snapshot!(text(&stopping_database(), &in_force()));
 }
 
@@ -102,7 +102,7 @@ fn the_answer_comes_first_in_a_sentence() {
     );
     let mut observed = off(web());
     if let Some(handled) = &mut observed.handled {
-        handled.wish = domain::schedule::Wish::Any;
+        handled.desired = domain::schedule::Desired::Any;
     }
     check(
         &observed,
@@ -176,9 +176,9 @@ fn the_answer_comes_first_in_a_sentence() {
 fn what_stands_in_the_way_is_told() {
     let mut configuration = configuration();
     for rule in configuration.schedules.values_mut() {
-        rule.manner = Manner {
+        rule.policy = Policy {
             retain_running: true,
-            ..Manner::default()
+            ..Policy::default()
         };
     }
     configuration.settings.mode = Mode::Observe;
@@ -219,9 +219,9 @@ fn a_local_time_needs_the_zone_of_a_schedule() {
 #[test]
 fn programs_read_the_whole_chain() {
     let record = Record {
-        asked_by_hand: Some(ByHand {
+        manual_command: Some(ManualCommand {
             instant: at("2026-11-19T12:00:00Z"),
-            wish: Wish::Stopped,
+            desired: Desired::Stopped,
             by: "ada".to_owned(),
             request_id: "request-1".to_owned(),
             earlier: Vec::new(),

@@ -6,10 +6,10 @@ use domain::{
     configuration::Override,
     decision::{Observer, Why as Due},
     explanation::{DecisionExplanation, EdgeExplanation, Explanation, Level, Says, Standing},
-    record::{ByHand, Cause},
+    record::{Cause, ManualCommand},
     schedule::{
-        Definition, FiringExplanation, Miss, Moved, PeriodDefinition, PeriodExplanation, Schedule,
-        Turn, Wish,
+        Definition, Desired, FiringExplanation, Miss, Moved, PeriodDefinition, PeriodExplanation,
+        Schedule, Turn,
     },
 };
 use jiff::{Timestamp, civil::Date};
@@ -93,12 +93,12 @@ impl Text<'_> {
     }
 
     fn present(&self) -> String {
-        let wish = self.explanation.wish;
+        let desired = self.explanation.desired;
         if !self.is_now() {
-            return match wish {
-                Wish::Any => "At that instant nothing is wanted of it.".to_owned(),
-                Wish::Running | Wish::Stopped => {
-                    format!("At that instant it is to be {wish}.")
+            return match desired {
+                Desired::Any => "At that instant nothing is wanted of it.".to_owned(),
+                Desired::Running | Desired::Stopped => {
+                    format!("At that instant it is to be {desired}.")
                 }
             };
         }
@@ -117,15 +117,15 @@ impl Text<'_> {
             },
             (_, PhaseName::Refused | PhaseName::Stuck | PhaseName::Gone) => format!("{state}."),
             (DecisionExplanation::Leave { reason, words }, PhaseName::Settled) => match *reason {
-                "handled" if self.is_as_wished() => format!("{state}, as it should be."),
+                "handled" if self.is_as_desired() => format!("{state}, as it should be."),
                 "handled" if self.was_observed() => {
-                    format!("{state} and would be {wish}, were it not only observed.")
+                    format!("{state} and would be {desired}, were it not only observed.")
                 }
                 "handled" => format!(
-                    "{state} and was to be {wish}: somebody changed that, and it stands until the \
+                    "{state} and was to be {desired}: somebody changed that, and it stands until the \
                      next edge."
                 ),
-                "no-wish" => format!("{state}, and nothing else is wanted of it now."),
+                "nothing-desired" => format!("{state}, and nothing else is wanted of it now."),
                 _ => format!("{state} and left alone: {words}."),
             },
             (DecisionExplanation::Act { direction, .. }, PhaseName::Settled) => {
@@ -137,14 +137,14 @@ impl Text<'_> {
         }
     }
 
-    fn is_as_wished(&self) -> bool {
-        self.explanation.wish.to_string() == self.why.state
+    fn is_as_desired(&self) -> bool {
+        self.explanation.desired.to_string() == self.why.state
     }
 
     /// Whether the latest edge was recorded in observe mode, in which nothing was done about it.
     fn was_observed(&self) -> bool {
         let handled = self.explanation.handled.as_ref();
-        handled.is_some_and(|handled| handled.wish == Wish::Any)
+        handled.is_some_and(|handled| handled.desired == Desired::Any)
     }
 
     fn levels(&self) -> Vec<String> {
@@ -182,7 +182,7 @@ impl Text<'_> {
             Says::TwoAccounts { other } => ("two accounts", format!("also reached as {other}")),
             Says::ResourceOverride { set } => ("override of it", self.set(set.as_ref())),
             Says::ScheduleOverride { set } => ("override of its schedule", self.set(set.as_ref())),
-            Says::ByHand { command } => ("manual stop or start", self.by_hand(command.as_ref())),
+            Says::Manual { command } => ("manual stop or start", self.manual(command.as_ref())),
             Says::List { names: listed } if listed.is_empty() => {
                 ("list of a schedule", "none has it".to_owned())
             }
@@ -202,25 +202,25 @@ impl Text<'_> {
             .as_ref()
             .map(|why| format!(" ({why})"))
             .unwrap_or_default();
-        let Override { wish, by, .. } = one;
+        let Override { desired, by, .. } = one;
         if one.is_active(at) {
-            format!("{wish} until {}, by {by}{why}", self.time(one.ends_at))
+            format!("{desired} until {}, by {by}{why}", self.time(one.ends_at))
         } else if at < one.set_at {
             format!(
-                "{wish}, but only from {}, by {by}{why}",
+                "{desired}, but only from {}, by {by}{why}",
                 self.time(one.set_at)
             )
         } else {
-            format!("{wish}, ended {}, by {by}{why}", self.time(one.ends_at))
+            format!("{desired}, ended {}, by {by}{why}", self.time(one.ends_at))
         }
     }
 
-    fn by_hand(&self, command: Option<&ByHand>) -> String {
+    fn manual(&self, command: Option<&ManualCommand>) -> String {
         let Some(command) = command else {
             return "none".to_owned();
         };
-        let ByHand { wish, by, .. } = command;
-        format!("{wish}, by {by} at {}", self.time(command.instant))
+        let ManualCommand { desired, by, .. } = command;
+        format!("{desired}, by {by} at {}", self.time(command.instant))
     }
 
     fn schedule_title(&self) -> String {
@@ -234,7 +234,7 @@ impl Text<'_> {
         let Some(evaluation) = &self.explanation.evaluation else {
             return Vec::new();
         };
-        let mut lines = vec![labelled("wish", &evaluation.wish.to_string())];
+        let mut lines = vec![labelled("desired", &evaluation.desired.to_string())];
         let periods = evaluation.periods.iter().zip(&definition.periods);
         lines.extend(periods.map(|(said, written)| period(said, written)));
         lines.extend(evaluation.firings.iter().map(|firing| self.firing(firing)));
@@ -261,9 +261,9 @@ impl Text<'_> {
     }
 
     fn firing(&self, firing: &FiringExplanation) -> String {
-        let label = match firing.wish {
-            Wish::Running => format!("start {}", firing.expression),
-            Wish::Stopped | Wish::Any => format!("stop {}", firing.expression),
+        let label = match firing.desired {
+            Desired::Running => format!("start {}", firing.expression),
+            Desired::Stopped | Desired::Any => format!("stop {}", firing.expression),
         };
         let time = |turn: Option<Turn>| match turn {
             Some(turn) => format!("{}{}", self.time(turn.at), moved(&turn)),
@@ -287,16 +287,16 @@ impl Text<'_> {
             || "none yet".to_owned(),
             |handled| {
                 let at = self.time(handled.key.instant);
-                match handled.wish {
+                match handled.desired {
                     // Observing records this, so that acting can begin later.
-                    Wish::Any => format!("the one of {at}, by observing"),
-                    wish @ (Wish::Running | Wish::Stopped) => format!("the one of {at}, {wish}"),
+                    Desired::Any => format!("{at} (observed only)"),
+                    desired @ (Desired::Running | Desired::Stopped) => format!("{at} ({desired})"),
                 }
             },
         );
         let mut lines = vec![
             labelled("latest edge", &edge),
-            labelled("edge handled last", &handled),
+            labelled("last edge handled", &handled),
             labelled("decision", &decision(&explanation.decision, self.is_now())),
             labelled(
                 if self.is_now() { "state" } else { "state now" },
@@ -409,7 +409,7 @@ fn because(cause: &Cause) -> String {
         Cause::Schedule => "by the schedule".to_owned(),
         Cause::OverrideSet => "by an override".to_owned(),
         Cause::OverrideEnded => "by the end of an override".to_owned(),
-        Cause::ByHand { by } => format!("by the hand of {by}"),
+        Cause::Manual { by } => format!("by the hand of {by}"),
     }
 }
 
@@ -422,7 +422,7 @@ fn decision(decision: &DecisionExplanation, is_now: bool) -> String {
             let why = match why {
                 Due::Edge => "the latest edge has not been handled",
                 Due::Changed => "the configuration, or its schedule, changed and wants this now",
-                Due::Drift => "it was changed, and the schedule enforces its wish",
+                Due::Drift => "it was changed, and the schedule enforces its desired state",
             };
             if is_now {
                 format!("{direction} it: {why}")
@@ -487,13 +487,13 @@ fn verdict(said: &PeriodExplanation) -> String {
         ([], Some(miss)) => Some(time_miss(*miss, said)),
         (fields, _) => Some(format!("{} {}", date(said.day), fields.join(", "))),
     };
-    let mut words = match (why_not, said.wish) {
-        (None, wish) => {
-            let wish = wish.map_or_else(String::new, |wish| wish.to_string());
-            format!("{wish}: {}", span(said))
+    let mut words = match (why_not, said.desired) {
+        (None, desired) => {
+            let desired = desired.map_or_else(String::new, |desired| desired.to_string());
+            format!("{desired}: {}", span(said))
         }
-        (Some(why_not), Some(Wish::Any)) => format!("no wish: {why_not}"),
-        (Some(why_not), Some(Wish::Running | Wish::Stopped)) => format!("no: {why_not}"),
+        (Some(why_not), Some(Desired::Any)) => format!("no desired state: {why_not}"),
+        (Some(why_not), Some(Desired::Running | Desired::Stopped)) => format!("no: {why_not}"),
         (Some(why_not), None) => format!("no say: {why_not}"),
     };
     for turn in [said.begins, said.ends].iter().flatten() {

@@ -1,12 +1,12 @@
 //! Periods with a begin or an end alone.
 //!
-//! There, such a period wants *stopped* on days that it does not name; here it has no say then, and a
-//! schedule of such periods alone has no wish. So each schedule with such a period is judged by what
-//! it does: the starts and stops of some years, there and here, must be the same.
+//! There, such a period wants *stopped* on days that it does not name; here it has no say then, and
+//! a schedule of such periods alone has no desired state. So each schedule with such a period is
+//! judged by what it does: the starts and stops of some years, there and here, must be the same.
 
 use std::collections::BTreeSet;
 
-use domain::schedule::{Definition, Edge, PeriodDefinition, Schedule, Wish};
+use domain::schedule::{Definition, Desired, Edge, PeriodDefinition, Schedule};
 use jiff::{SignedDuration, Timestamp};
 
 /// Five years, with a leap day among them.
@@ -19,7 +19,7 @@ const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 pub(super) enum Reading {
     /// It means the same.
     Same,
-    /// It starts and stops the same, but has no wish where it wanted stopped.
+    /// It starts and stops the same, but has no desired state where it wanted stopped.
     Looser,
 }
 
@@ -52,7 +52,7 @@ fn ours(periods: &[PeriodDefinition]) -> Option<Vec<Edge>> {
     let schedule = schedule(periods)?;
     let until = FIRST_DAY + MINUTE * (24 * 60) * i32::try_from(DAYS).ok()?;
     let edges = schedule.edges(FIRST_DAY).take_while(|edge| edge.at < until);
-    Some(edges.filter(|edge| edge.wish != Wish::Any).collect())
+    Some(edges.filter(|edge| edge.desired != Desired::Any).collect())
 }
 
 fn schedule(periods: &[PeriodDefinition]) -> Option<Schedule> {
@@ -83,58 +83,68 @@ fn theirs(periods: &[PeriodDefinition]) -> Option<Vec<Edge>> {
         .map(|time| minutes(time))
         .chain([0])
         .collect();
-    let mut wishes: Vec<Edge> = Vec::new();
+    let mut desired_states: Vec<Edge> = Vec::new();
     for day in 0..DAYS {
         let midnight = FIRST_DAY + SignedDuration::from_hours(24 * day);
         let matches: Vec<bool> = days
             .iter()
-            .map(|days| days.wish_at(midnight) == Wish::Running)
+            .map(|days| days.desired_at(midnight) == Desired::Running)
             .collect();
         for &turn in &turns {
             let each = periods.iter().zip(&matches);
-            let wish = strongest(each.map(|(period, matches)| wish(period, *matches, turn)));
+            let desired = strongest(each.map(|(period, matches)| desired(period, *matches, turn)));
             let at = midnight + SignedDuration::from_mins(turn);
-            push(&mut wishes, Edge { at, wish });
+            push(&mut desired_states, Edge { at, desired });
         }
     }
-    wishes.remove(0);
-    wishes.retain(|edge| edge.wish != Wish::Any);
-    Some(wishes)
+    desired_states.remove(0);
+    desired_states.retain(|edge| edge.desired != Desired::Any);
+    Some(desired_states)
 }
 
-/// Adds a wish if it is a change; a stop of one minute between two runs is none.
-fn push(wishes: &mut Vec<Edge>, next: Edge) {
-    if let [.., before, gap] = wishes.as_slice()
-        && (before.wish, gap.wish, next.wish) == (Wish::Running, Wish::Stopped, Wish::Running)
+/// Adds a desired state if it is a change; a stop of one minute between two runs is none.
+fn push(desired_states: &mut Vec<Edge>, next: Edge) {
+    if let [.., before, gap] = desired_states.as_slice()
+        && (before.desired, gap.desired, next.desired)
+            == (Desired::Running, Desired::Stopped, Desired::Running)
         && next.at.duration_since(gap.at) <= MINUTE
     {
-        wishes.pop();
-    } else if wishes.last().is_none_or(|last| last.wish != next.wish) {
-        wishes.push(next);
+        desired_states.pop();
+    } else if desired_states
+        .last()
+        .is_none_or(|last| last.desired != next.desired)
+    {
+        desired_states.push(next);
     }
 }
 
-fn strongest(wishes: impl Iterator<Item = Wish>) -> Wish {
-    let rank = |wish: &Wish| match wish {
-        Wish::Stopped => 0,
-        Wish::Any => 1,
-        Wish::Running => 2,
+fn strongest(desired_states: impl Iterator<Item = Desired>) -> Desired {
+    let rank = |desired: &Desired| match desired {
+        Desired::Stopped => 0,
+        Desired::Any => 1,
+        Desired::Running => 2,
     };
-    wishes.max_by_key(rank).unwrap_or(Wish::Stopped)
+    desired_states.max_by_key(rank).unwrap_or(Desired::Stopped)
 }
 
 /// What one period wants there, at a minute of a day that it names or not.
-fn wish(period: &PeriodDefinition, matches: bool, minute: i64) -> Wish {
+fn desired(period: &PeriodDefinition, matches: bool, minute: i64) -> Desired {
     let begin = period.begin.as_deref().map(minutes);
     let end = period.end.as_deref().map(minutes);
-    let running = |yes| if yes { Wish::Running } else { Wish::Stopped };
+    let running = |yes| {
+        if yes {
+            Desired::Running
+        } else {
+            Desired::Stopped
+        }
+    };
     match (begin, end) {
-        _ if !matches => Wish::Stopped,
+        _ if !matches => Desired::Stopped,
         (Some(begin), Some(end)) => running(begin <= minute && minute < end),
-        (Some(begin), None) if minute < begin => Wish::Any,
-        (None | Some(_), None) => Wish::Running,
-        (None, Some(end)) if minute < end => Wish::Any,
-        (None, Some(_)) => Wish::Stopped,
+        (Some(begin), None) if minute < begin => Desired::Any,
+        (None | Some(_), None) => Desired::Running,
+        (None, Some(end)) if minute < end => Desired::Any,
+        (None, Some(_)) => Desired::Stopped,
     }
 }
 
@@ -202,7 +212,7 @@ mod tests {
             period("fri", "", "17:00"),
         ];
         assert_eq!(read(&days), Some(Reading::Same));
-        // After this one there is no wish, and the minute before it is a stop.
+        // After this one there is no desired state, and the minute before it is a stop.
         let days = [
             period("wed-thu", "00:00", "23:59"),
             period("fri", "", "17:00"),

@@ -1,17 +1,17 @@
-//! Which wish wins, row by row of the order of precedence, and where it changes.
+//! Which desired state wins, row by row of the order of precedence, and where it changes.
 
 use super::*;
 
 const ID: &str = "do-main/droplet/1";
 
-/// The wish at an instant, and the edge that brought it.
+/// The desired state at an instant, and the edge that brought it.
 #[track_caller]
-fn check(world: &World, record: &Record, now: &str, wish: Wish, edge: &str, rank: Rank) {
+fn check(world: &World, record: &Record, now: &str, desired: Desired, edge: &str, rank: Rank) {
     let verdict = world.judge(record, now);
     let found = verdict.edge.map(|edge| (edge.key.instant, edge.key.rank));
     assert_eq!(
-        (verdict.wish, found),
-        (wish, Some((at(edge), rank))),
+        (verdict.desired, found),
+        (desired, Some((at(edge), rank))),
         "{now}"
     );
     assert!(verdict.opted_in);
@@ -24,7 +24,7 @@ fn coming(world: &World, record: &Record, after: &str, count: usize) -> Vec<Stri
         .map(|edge| {
             let utc = edge.key.instant.to_zoned(jiff::tz::TimeZone::UTC);
             let text = utc.strftime("%a %H:%M").to_string().to_lowercase();
-            format!("{text} {}", edge.wish)
+            format!("{text} {}", edge.desired)
         })
         .collect()
 }
@@ -41,7 +41,7 @@ fn protection_beats_overrides_and_commands() {
     ] {
         let verdict = world.judge(&record, "mon 10:30");
         assert!(!verdict.opted_in);
-        let protected = Bar::Protected("name:web".parse().unwrap());
+        let protected = Exclusion::Protected("name:web".parse().unwrap());
         leaves(&verdict.decision, &LeaveReason::Barred(protected));
         assert_eq!(world.due_at(&record, "mon 10:30"), None);
     }
@@ -56,7 +56,7 @@ fn an_opt_out_beats_overrides_and_commands() {
         let record = record.commanded("mon 10:00", STOPPED);
         let verdict = world.judge(&record, "mon 10:30");
         assert!(!verdict.opted_in);
-        let opted_out = Bar::OptedOut { on_cluster };
+        let opted_out = Exclusion::OptedOut { on_cluster };
         leaves(&verdict.decision, &LeaveReason::Barred(opted_out));
     }
 }
@@ -129,7 +129,7 @@ fn a_command_that_agrees_with_an_override_is_an_edge_of_its_own() {
         "mon 10:00",
         STOPPED,
         "mon 10:00",
-        Rank::ByHand,
+        Rank::Manual,
     );
     check(
         &world,
@@ -158,7 +158,7 @@ fn a_command_beats_the_schedule_until_its_next_edge() {
         "mon 10:00",
         STOPPED,
         "mon 10:00",
-        Rank::ByHand,
+        Rank::Manual,
     );
     check(
         &world(),
@@ -166,7 +166,7 @@ fn a_command_beats_the_schedule_until_its_next_edge() {
         "mon 18:59",
         STOPPED,
         "mon 10:00",
-        Rank::ByHand,
+        Rank::Manual,
     );
     check(
         &world(),
@@ -195,7 +195,7 @@ fn a_command_at_the_instant_of_an_edge_beats_it() {
         "mon 19:00",
         RUNNING,
         "mon 19:00",
-        Rank::ByHand,
+        Rank::Manual,
     );
     let set = world().overriding("office", STOPPED, "mon 19:00", "mon 20:00");
     check(
@@ -253,7 +253,7 @@ fn a_conflict_keeps_everything_as_it_is() {
     let verdict = world.judge(&record, "mon 10:30");
     assert!(matches!(
         verdict.decision,
-        Decision::Leave(LeaveReason::Barred(bar)) if bar.is_conflict()
+        Decision::Leave(LeaveReason::Barred(exclusion)) if exclusion.is_conflict()
     ));
 }
 
@@ -270,7 +270,7 @@ fn an_unknown_schedule_wants_nothing_but_a_person_may() {
         "mon 10:00",
         STOPPED,
         "mon 10:00",
-        Rank::ByHand,
+        Rank::Manual,
     );
 }
 
@@ -282,7 +282,7 @@ fn a_resource_that_nothing_names_obeys_a_person_and_nobody_else() {
     );
     let commanded = droplet().commanded("mon 10:00", STOPPED);
     let decision = world().decide(&commanded, "mon 10:00");
-    acts(&decision, "mon 10:00", Rank::ByHand, STOP, Why::Edge);
+    acts(&decision, "mon 10:00", Rank::Manual, STOP, Why::Edge);
     let done = commanded.having_done(&decision);
     assert!(
         world().judge(&done, "mon 10:01").opted_in,
@@ -367,7 +367,7 @@ fn an_override_masks_the_edges_under_it() {
 }
 
 #[test]
-fn the_end_of_an_override_is_an_edge_only_where_the_wish_changes() {
+fn the_end_of_an_override_is_an_edge_only_where_the_desired_state_changes() {
     let world = world().overriding("office", STOPPED, "mon 18:00", "mon 22:00");
     let record = office_droplet();
     check(
@@ -457,7 +457,7 @@ fn a_schedules_override_that_ends_under_that_of_the_resource_changes_nothing() {
 }
 
 #[test]
-fn overrides_that_end_together_make_an_edge_only_where_the_winners_wish_changes() {
+fn overrides_that_end_together_make_an_edge_only_where_the_winners_desired_state_changes() {
     let world = world()
         .overriding("office", STOPPED, "mon 09:00", "mon 12:00")
         .overriding(ID, RUNNING, "mon 10:00", "mon 12:00");
@@ -480,7 +480,7 @@ fn the_override_that_decides_is_the_resources_own_then_that_of_its_schedule_then
         .overriding("office", STOPPED, "mon 09:00", "mon 13:00")
         .overriding(ID, RUNNING, "mon 10:00", "mon 12:00");
     let deciding = |world: &World, record: &Record, now: &str| {
-        override_of(record, world.rules(), at(now)).map(|one| (one.target.to_string(), one.wish))
+        override_of(record, world.rules(), at(now)).map(|one| (one.target.to_string(), one.desired))
     };
     let office = Some(("schedule office".to_owned(), STOPPED));
     let own = Some((ID.to_owned(), RUNNING));

@@ -41,13 +41,14 @@ fn of_zone(zone: &str) -> Vec<World> {
         .collect()
 }
 
-/// The schedule's own edges after an instant, up to another, without those that wish nothing.
+/// The schedule's own edges after an instant, up to another, without those that desired state
+/// nothing.
 fn edges(world: &World, from: Timestamp, until: Timestamp) -> Vec<Edge> {
     let rule = &world.configuration.schedules[&schedule_name("office")];
     rule.schedule
         .edges(from)
         .take_while(|edge| edge.at <= until)
-        .filter(|edge| edge.wish != Wish::Any)
+        .filter(|edge| edge.desired != Desired::Any)
         .collect()
 }
 
@@ -58,7 +59,7 @@ fn up_to_date(world: &World, now: Timestamp) -> Record {
         record.handled = Some(Handled {
             generation: world.configuration.generation,
             key: edge.key,
-            wish: edge.wish,
+            desired: edge.desired,
             schedule: Some(schedule_name("office")),
         });
     }
@@ -76,7 +77,7 @@ fn act(world: &World, record: &mut Record, now: Timestamp) -> Option<Edge> {
     };
     let edge = Edge {
         at: due.handled.key.instant,
-        wish: due.handled.wish,
+        desired: due.handled.desired,
     };
     record.handled = Some(due.handled);
     record.due_at = due_at(record, world.rules(), now);
@@ -160,7 +161,7 @@ proptest! {
     }
 
     #[test]
-    fn lost_ticks_cost_time_but_no_wish_and_no_edge_twice(
+    fn lost_ticks_cost_time_but_no_desired_state_and_no_edge_twice(
         zone in 0..ZONES.len(),
         which in 0..6_usize,
         ticks in proptest::collection::btree_set(1..FORTNIGHT, 1..60),
@@ -173,9 +174,9 @@ proptest! {
             let now = from + SignedDuration::from_mins(tick);
             let missed = edges(world, last, now);
             let acted = act(world, &mut record, now);
-            // Only the latest missed one counts, and none where the wish has lapsed since.
-            let wish = judge(&record, Subject::recorded(&record), world.rules(), now).wish;
-            let expected = missed.last().filter(|_| wish != Wish::Any);
+            // Only the latest missed one counts, and none where the desired state has lapsed since.
+            let desired = judge(&record, Subject::recorded(&record), world.rules(), now).desired;
+            let expected = missed.last().filter(|_| desired != Desired::Any);
             prop_assert_eq!(acted.as_ref(), expected);
             prop_assert_eq!(act(world, &mut record, now), None);
             last = now;

@@ -116,7 +116,7 @@ fn a_failed_request_is_looked_at_when_it_is_asked_again_or_a_newer_edge_comes() 
 }
 
 #[test]
-fn edges_without_a_wish_are_passed_over() {
+fn edges_without_a_desired_state_are_passed_over() {
     let only_begins = serde_json::json!({
         "timezone": "UTC",
         "periods": [{"begin": "08:00"}],
@@ -125,12 +125,12 @@ fn edges_without_a_wish_are_passed_over() {
     let record = office_droplet().having_handled("mon 08:00", RUNNING);
     check(&world, &record, "mon 09:00", Some("tue 08:00"));
     check(&world, &record, "tue 03:00", Some("tue 08:00"));
-    // Joined while nothing is wished.
+    // Joined while nothing is desired.
     check(&world, &office_droplet(), "tue 03:00", Some("tue 08:00"));
 }
 
 #[test]
-fn a_missed_edge_whose_wish_has_lapsed_is_not_due_any_more() {
+fn a_missed_edge_whose_desired_state_has_lapsed_is_not_due_any_more() {
     let only_begins = serde_json::json!({
         "timezone": "UTC",
         "periods": [{"begin": "08:00"}],
@@ -146,7 +146,7 @@ fn a_command_is_due_at_once_and_its_successor_is_the_schedules_edge() {
         .having_handled("mon 08:00", RUNNING)
         .commanded("mon 10:00", STOPPED);
     check(&world(), &record, "mon 10:00", Some("mon 10:00"));
-    let done = record.having_handled_ranked("mon 10:00", Rank::ByHand, STOPPED);
+    let done = record.having_handled_ranked("mon 10:00", Rank::Manual, STOPPED);
     check(&world(), &done, "mon 10:00", Some("mon 19:00"));
 }
 

@@ -12,10 +12,10 @@ fn check(definition: Value, instant: &str, expected: &[&str]) {
     let line = |period: &PeriodExplanation| {
         let misses = serde_json::to_value(&period.misses).unwrap();
         let misses: Vec<String> = serde_json::from_value(misses).unwrap();
-        let wish = period
-            .wish
-            .map_or("no say".to_owned(), |wish| wish.to_string());
-        format!("{wish} {}: {}", period.day, misses.join(" "))
+        let desired = period
+            .desired
+            .map_or("no say".to_owned(), |desired| desired.to_string());
+        format!("{desired} {}: {}", period.day, misses.join(" "))
     };
     let lines: Vec<_> = explained.periods.iter().map(line).collect();
     assert_eq!(lines, expected);

@@ -9,8 +9,8 @@ use jiff::{
 use proptest::{prelude::*, sample::select};
 
 use crate::schedule::{
-    Definition, Edge, Evaluation, FiringExplanation, LatestEdge, PeriodDefinition, Schedule, Wish,
-    clock,
+    Definition, Desired, Edge, Evaluation, FiringExplanation, LatestEdge, PeriodDefinition,
+    Schedule, clock,
     clock::{Clock, DAY, Instant, Reading},
 };
 
@@ -225,13 +225,18 @@ impl Minutes {
         found.unwrap_or_else(|| self.first_showing(reading))
     }
 
-    /// Compares the wishes of all minutes in the middle, and the edges between them.
-    fn compare(&self, schedule: &Schedule, expected: &[Wish]) -> Result<(), TestCaseError> {
+    /// Compares the desired states of all minutes in the middle, and the edges between them.
+    fn compare(&self, schedule: &Schedule, expected: &[Desired]) -> Result<(), TestCaseError> {
         let middle = Self::middle();
         for index in middle.clone() {
             let at = self.at(index);
             let shown = at.to_zoned(self.zone.clone());
-            prop_assert_eq!(schedule.wish_at(at), expected[index], "wish at {}", shown);
+            prop_assert_eq!(
+                schedule.desired_at(at),
+                expected[index],
+                "desired state at {}",
+                shown
+            );
         }
         let changes: Vec<Edge> = middle
             .clone()
@@ -239,7 +244,7 @@ impl Minutes {
             .filter(|&index| expected[index] != expected[index - 1])
             .map(|index| Edge {
                 at: self.at(index),
-                wish: expected[index],
+                desired: expected[index],
             })
             .collect();
         let (start, end) = (self.at(middle.start), self.at(middle.end - 1));
@@ -254,23 +259,23 @@ impl Minutes {
             let found = schedule.next_edge(at);
             prop_assert_eq!(found.filter(|edge| edge.at <= end), next);
             let latest = changes.iter().rfind(|edge| edge.at <= at);
-            let LatestEdge { since, wish } = schedule.latest_edge(at);
+            let LatestEdge { since, desired } = schedule.latest_edge(at);
             prop_assert_eq!(
                 since.filter(|since| *since > start),
                 latest.map(|edge| edge.at)
             );
-            prop_assert_eq!(wish, expected[index]);
+            prop_assert_eq!(desired, expected[index]);
             if let Some(since) = since {
-                prop_assert_eq!(schedule.wish_at(since), wish);
-                prop_assert_ne!(schedule.wish_at(since - 1.second()), wish);
+                prop_assert_eq!(schedule.desired_at(since), desired);
+                prop_assert_ne!(schedule.desired_at(since - 1.second()), desired);
             }
         }
         Ok(())
     }
 }
 
-/// The wish at every minute, by painting.
-fn paint(minutes: &Minutes, periods: &[PeriodModel], holidays: &[Date]) -> Vec<Wish> {
+/// The desired state at every minute, by painting.
+fn paint(minutes: &Minutes, periods: &[PeriodModel], holidays: &[Date]) -> Vec<Desired> {
     let count = minutes.readings.len();
     let mut running = vec![false; count];
     let mut open = vec![false; count];
@@ -313,62 +318,63 @@ fn paint(minutes: &Minutes, periods: &[PeriodModel], holidays: &[Date]) -> Vec<W
     for index in gaps {
         running[index] = true;
     }
-    let wishes = running.iter().zip(open).zip(stopped);
-    wishes
+    let desired_states = running.iter().zip(open).zip(stopped);
+    desired_states
         .map(
             |((running, open), stopped)| match (running, open, stopped) {
-                (true, _, _) => Wish::Running,
-                (false, true, _) | (false, false, false) => Wish::Any,
-                (false, false, true) => Wish::Stopped,
+                (true, _, _) => Desired::Running,
+                (false, true, _) | (false, false, false) => Desired::Any,
+                (false, false, true) => Desired::Stopped,
             },
         )
         .collect()
 }
 
-/// The wish at every minute, by firing at every matching reading; none before the first firing.
+/// The desired state at every minute, by firing at every matching reading; none before the first
+/// firing.
 ///
-/// Readings come in their order, so that a later one takes the place of an earlier one wherever both
-/// have come.
-fn fire(minutes: &Minutes, start: Firing, stop: Firing, holidays: &[Date]) -> Vec<Wish> {
-    let mut latest = vec![Wish::Any; minutes.readings.len()];
+/// Readings come in their order, so that a later one takes the place of an earlier one wherever
+/// both have come.
+fn fire(minutes: &Minutes, start: Firing, stop: Firing, holidays: &[Date]) -> Vec<Desired> {
+    let mut latest = vec![Desired::Any; minutes.readings.len()];
     let readings = minutes.days().flat_map(|date| {
         (0..1440).map(move |minute| date.at(0, 0, 0, 0) + SignedDuration::from_mins(minute))
     });
     for reading in readings {
         if (stop.1)(reading) {
-            latest[minutes.last_showing(reading)..].fill(Wish::Stopped);
+            latest[minutes.last_showing(reading)..].fill(Desired::Stopped);
         }
         if (start.1)(reading) && !holidays.contains(&reading.date()) {
-            latest[minutes.first_showing(reading)..].fill(Wish::Running);
+            latest[minutes.first_showing(reading)..].fill(Desired::Running);
         }
     }
     latest
 }
 
-/// The wish to which explained periods add up: running beats any, any beats stopped. What is
-/// explained as not matching must not say what it says when it matches.
-fn together(explained: &Evaluation) -> Wish {
-    let says = |wish| {
+/// The desired state to which explained periods add up: running beats any, any beats stopped. What
+/// is explained as not matching must not say what it says when it matches.
+fn together(explained: &Evaluation) -> Desired {
+    let says = |desired| {
         let mut periods = explained.periods.iter();
-        periods.any(|period| period.wish == Some(wish))
+        periods.any(|period| period.desired == Some(desired))
     };
     for period in &explained.periods {
         let matching = match period.begins {
-            Some(_) => Wish::Running,
-            None => Wish::Stopped,
+            Some(_) => Desired::Running,
+            None => Desired::Stopped,
         };
         assert_eq!(
-            period.wish == Some(matching),
+            period.desired == Some(matching),
             period.misses.is_empty(),
             "{period:?}"
         );
     }
-    if explained.bridged || says(Wish::Running) {
-        Wish::Running
-    } else if says(Wish::Stopped) && !says(Wish::Any) {
-        Wish::Stopped
+    if explained.bridged || says(Desired::Running) {
+        Desired::Running
+    } else if says(Desired::Stopped) && !says(Desired::Any) {
+        Desired::Stopped
     } else {
-        Wish::Any
+        Desired::Any
     }
 }
 
@@ -388,7 +394,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn periods_wish_at_every_minute_what_the_model_paints(
+    fn periods_desired_state_at_every_minute_what_the_model_paints(
         (zone, start) in zone().prop_flat_map(|zone| (Just(zone.clone()), instant(&zone))),
         periods in prop::collection::vec(period(), 1..5),
         offsets in prop::collection::vec(-1..4_i64, 0..3),
@@ -408,7 +414,7 @@ proptest! {
     }
 
     #[test]
-    fn the_explained_periods_together_wish_what_the_schedule_does(
+    fn the_explained_periods_together_desired_state_what_the_schedule_does(
         (zone, at) in zone().prop_flat_map(|zone| (Just(zone.clone()), instant(&zone))),
         periods in prop::collection::vec(period(), 1..5),
         offsets in prop::collection::vec(-1..4_i64, 0..3),
@@ -423,7 +429,7 @@ proptest! {
             for minute in 0..480 {
                 let at = at + SignedDuration::from_mins(minute);
                 let explained = schedule.explain(at);
-                prop_assert_eq!(together(&explained), schedule.wish_at(at), "{} {:?}", at, explained);
+                prop_assert_eq!(together(&explained), schedule.desired_at(at), "{} {:?}", at, explained);
                 prop_assert_eq!(explained.periods.len(), periods.len());
             }
         }
@@ -461,7 +467,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 80, ..ProptestConfig::default() })]
 
     #[test]
-    fn cron_wishes_at_every_minute_what_the_model_fires(
+    fn cron_wants_at_every_minute_what_the_model_fires(
         (zone, start) in zone().prop_flat_map(|zone| (Just(zone.clone()), instant(&zone))),
         start_at in select(FIRINGS.to_vec()),
         stop_at in select(FIRINGS.to_vec()),
@@ -482,7 +488,7 @@ proptest! {
     }
 
     #[test]
-    fn the_later_of_the_explained_firings_wishes_what_the_schedule_does(
+    fn the_later_of_the_explained_firings_wants_what_the_schedule_does(
         (zone, at) in zone().prop_flat_map(|zone| (Just(zone.clone()), instant(&zone))),
         start_at in select(FIRINGS.to_vec()),
         stop_at in select(FIRINGS.to_vec()),
@@ -505,7 +511,7 @@ proptest! {
             };
             let last = |firing: &FiringExplanation| firing.last.map(|turn| turn.reading);
             let later = if last(start) >= last(stop) { start } else { stop };
-            prop_assert_eq!(later.wish, schedule.wish_at(at), "{} {:?}", at, explained);
+            prop_assert_eq!(later.desired, schedule.desired_at(at), "{} {:?}", at, explained);
             for turn in [start.last, stop.last].into_iter().flatten() {
                 prop_assert!(turn.at <= at, "{} {:?}", at, turn);
             }

@@ -8,7 +8,7 @@ use domain::{
     configuration::Adopt,
     record::{EdgeKey, Rank, Writer},
     resource::Power,
-    schedule::Wish,
+    schedule::Desired,
 };
 use environment::{Clock, SteppedClock, Tokens};
 use provider::{Base, Endpoints};
@@ -98,7 +98,7 @@ fn a_resource_seen_for_the_first_time_has_handled_nothing() {
 #[test]
 fn one_that_adopts_from_its_next_edge_is_due_at_that() {
     let case = droplet().at("20:00");
-    let case = case.following(|manner| manner.adopt = Adopt::NextEdge);
+    let case = case.following(|policy| policy.adopt = Adopt::NextEdge);
     let record = compared(&case, None).record;
     assert_eq!(record.joined_at, Some(at("20:00")));
     let due_at = inventory(&case, false, |inventory| {
@@ -182,12 +182,12 @@ fn what_joins_or_comes_back_follows_from_then_on() {
 #[test]
 fn a_command_that_was_superseded_is_forgotten_where_nothing_counts_as_handled() {
     let command = |instant| {
-        let case = droplet().at("12:00").commanded(Wish::Stopped, instant);
+        let case = droplet().at("12:00").commanded(Desired::Stopped, instant);
         let left = Record {
             opted_in: false,
             ..known(&case)
         };
-        compared(&case, Some(left)).record.asked_by_hand
+        compared(&case, Some(left)).record.manual_command
     };
     assert_eq!(command("07:59"), None);
     assert!(command("08:00").is_some());
@@ -216,7 +216,7 @@ fn what_leaves_keeps_its_record_and_is_told_as_orphaned_once() {
 #[test]
 fn what_a_command_stopped_is_orphaned_once_its_schedule_goes() {
     let case = database().smallest().untagged().at("22:00");
-    let case = case.commanded(Wish::Stopped, "18:00");
+    let case = case.commanded(Desired::Stopped, "18:00");
     let mut old = Record {
         saved: Some(database_of("db-s-2vcpu-4gb", 2)),
         used: true,
@@ -226,9 +226,9 @@ fn what_a_command_stopped_is_orphaned_once_its_schedule_goes() {
     let handled = old.handled.as_mut().unwrap();
     handled.key = EdgeKey {
         instant: at("18:00"),
-        rank: Rank::ByHand,
+        rank: Rank::Manual,
     };
-    handled.wish = Wish::Stopped;
+    handled.desired = Desired::Stopped;
     let one = compared(&case, Some(old));
     // The command still names it, which is why `offhours start` may.
     assert!(one.record.opted_in);
@@ -246,7 +246,7 @@ fn what_was_stopped_only_after_it_had_left_is_reported_by_the_next_inventory() {
         phase: Phase::Settled { at: Power::Stopped },
         ..case.record.clone()
     };
-    left.handled.as_mut().unwrap().wish = Wish::Stopped;
+    left.handled.as_mut().unwrap().desired = Desired::Stopped;
     assert_eq!(compared(&case, Some(left)).events(), [Event::Orphaned]);
 }
 

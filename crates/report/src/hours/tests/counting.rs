@@ -175,17 +175,17 @@ fn since_it_was_last_seen_it_is_unclear() {
 
 #[test]
 fn a_database_that_was_as_small_before_is_not_held_by_us() {
-    let wished = domain::record::Handled {
+    let desired_before = domain::record::Handled {
         generation: domain::configuration::Generation(1),
         key: domain::record::EdgeKey {
             instant: at("15 19:00"),
             rank: domain::record::Rank::Schedule,
         },
-        wish: domain::schedule::Wish::Stopped,
+        desired: domain::schedule::Desired::Stopped,
         schedule: None,
     };
     let smallest = Record {
-        handled: Some(wished),
+        handled: Some(desired_before),
         ..record("do-main/database/d", Power::Stopped, "15 19:00")
     };
     check_with(&[], Some(&smallest), &[]);
@@ -294,14 +294,14 @@ fn observe_mode_would_have_stopped_it_until_its_schedule_begins() {
 }
 
 #[test]
-fn observe_mode_counts_only_what_a_known_schedule_wished() {
+fn observe_mode_counts_only_what_a_known_schedule_desired() {
     let would = |schedule: Option<&str>, claimed: &str| HistoryEntry {
         schedule: schedule.map(|name| name.parse().unwrap()),
         ..stop(claimed, claimed).ending(Ending::WouldHave)
     };
     check(&[would(Some("removed"), "15 19:00")], &[]);
     check(&[would(None, "15 19:00")], &[]);
-    // An override or a person wished it, at noon.
+    // An override or a person desired it, at noon.
     check(&[would(Some("office"), "15 12:00")], &[]);
     check(
         &[would(Some("never"), "16 19:00")],
@@ -351,7 +351,7 @@ fn what_has_been_stopped_for_longer_than_history_is_unclear() {
                 instant: "2026-01-01T00:00:00Z".parse().unwrap(),
                 rank: domain::record::Rank::Schedule,
             },
-            wish: domain::schedule::Wish::Stopped,
+            desired: domain::schedule::Desired::Stopped,
             schedule: None,
         }),
         ..web_record(Power::Stopped, "15 00:00")

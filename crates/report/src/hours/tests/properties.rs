@@ -4,7 +4,7 @@ use domain::{
     configuration::Generation,
     history::HistoryEntry,
     record::{EdgeKey, Ending, Handled, Rank, Transition},
-    schedule::Wish,
+    schedule::Desired,
 };
 use jiff::{SignedDuration, ToSpan as _};
 use proptest::{prelude::*, sample::select};
@@ -106,7 +106,7 @@ fn any_record() -> impl Strategy<Value = Record> {
                 handled: Some(Handled {
                     generation: Generation(1),
                     key: edge,
-                    wish: Wish::Stopped,
+                    desired: Desired::Stopped,
                     schedule: None,
                 }),
                 ..web_record(at_end, "15 00:00")

@@ -165,9 +165,9 @@ fn what_is_gone_or_followed_no_schedule_is_not_listed_unless_it_was_stopped() {
 #[test]
 fn hours_belong_to_the_schedule_that_was_followed_at_the_stop() {
     let schedules = schedules();
-    let by_hand = HistoryEntry {
+    let manual = HistoryEntry {
         schedule: None,
-        cause: Cause::ByHand {
+        cause: Cause::Manual {
             by: "ada".to_owned(),
         },
         ..stop("16 19:00", "16 19:00")
@@ -175,7 +175,7 @@ fn hours_belong_to_the_schedule_that_was_followed_at_the_stop() {
     let entries = [
         stop("15 19:00", "15 20:00"),
         start("16 08:00", "16 08:02"),
-        by_hand,
+        manual,
         start("16 21:00", "16 21:05"),
     ];
     let record = web_record(Power::Running, "16 21:05");
