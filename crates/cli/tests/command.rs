@@ -344,7 +344,18 @@ fn another_schedulers_schedules_are_imported_and_what_is_left_out_needs_a_person
 }
 
 #[test]
-fn prices_that_are_wrong_are_told_before_anything_is_read() {
+fn a_missing_file_of_prices_is_named() {
+    let output = offhours(&["hours", "--prices", "no-such.toml", "--data", "no-such.db"]);
+    let (code, stdout, stderr) = parts(&output);
+    assert_eq!((code, stdout.as_str()), (2, ""));
+    assert!(
+        stderr.starts_with("error: cannot read the prices in no-such.toml: "),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn wrong_prices_are_reported_before_anything_is_read() {
     let prices = file("prices.toml", "currency = \"USD\"\nnode-hour.s-1 = \"1\"\n");
     let output = offhours(&["hours", "--prices", &prices, "--data", "no-such.db"]);
     let (code, stdout, stderr) = parts(&output);

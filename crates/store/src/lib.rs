@@ -31,7 +31,7 @@ pub use condition::{TableCondition, TableTrouble};
 pub use configure::ApplyError;
 pub use item::{Digested, HISTORY_DAYS, Head, LogEntry};
 pub use overrides::OverrideError;
-pub use pages::{Finished, HistoryPage, HistoryPages, RecordPages};
+pub use pages::{Finished, HistoryPage, HistoryPages};
 pub use read::{AccountStates, InForce, Present, Reader};
 pub use records::{Found, Unreadable};
 

@@ -1,22 +1,17 @@
-//! Reading records and history page by page, so that very many need no more memory than a few.
+//! Reading history page by page, so that very many entries need no more memory than a few.
 
 use std::{collections::HashMap, mem};
 
 use aws_sdk_dynamodb::operation::{
     query::builders::QueryFluentBuilder, scan::builders::ScanFluentBuilder,
 };
-use domain::{AccountName, ResourceRef, ScheduleName, history::HistoryEntry, record::Record};
+use domain::{ResourceRef, ScheduleName, history::HistoryEntry};
 use jiff::Timestamp;
 
 use crate::{
-    Reader, StoreError, Unreadable, failed,
+    Reader, StoreError, failed,
     item::{self, Item, Stored as _},
-    records::readable,
 };
-
-/// Most records on a page. DynamoDB would end one at 1 MB, some 2,500 records; the embedded engine
-/// has all that it might answer in memory.
-const PAGE: i32 = 1_000;
 
 /// Which finished transitions are wanted: those that ended in [`since`, `until`).
 ///
@@ -48,10 +43,6 @@ pub struct HistoryPages {
     wanted: Finished,
 }
 
-/// One account's records, a page at a time.
-#[derive(Debug)]
-pub struct RecordPages(Pages);
-
 /// What a query or a scan finds, a page at a time; each is read when it is asked for.
 #[derive(Debug)]
 struct Pages {
@@ -74,13 +65,6 @@ enum Next {
 }
 
 impl Reader {
-    /// An account's records, page by page, in the order of their references.
-    #[must_use]
-    pub fn record_pages(&self, account: &AccountName) -> RecordPages {
-        let query = self.query(&self.tables.resources, "account", account.as_str());
-        RecordPages(Pages::new(Source::Query(query.limit(PAGE))))
-    }
-
     /// The finished transitions of all resources: those of one resource come together, oldest
     /// first. Reads the whole table, whatever is wanted of it.
     #[must_use]
@@ -118,14 +102,6 @@ impl Reader {
             pages: Pages::new(Source::Query(query)),
             wanted,
         }
-    }
-}
-
-impl RecordPages {
-    /// The next page; none after the last.
-    pub async fn next(&mut self) -> Result<Option<Vec<Result<Record, Unreadable>>>, StoreError> {
-        let page = self.0.next("read an account's records").await?;
-        Ok(page.map(|items| items.into_iter().map(readable).collect()))
     }
 }
 

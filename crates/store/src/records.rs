@@ -60,18 +60,14 @@ impl Unreadable {
 
 impl Found<Vec<Record>> {
     pub(crate) fn add(&mut self, item: Item) {
-        match readable(item) {
+        let part = |name: &str| {
+            let text = item.get(name).and_then(|value| value.as_s().ok());
+            text.cloned().unwrap_or_default()
+        };
+        let reference = format!("{}/{}", part("account"), part("resource"));
+        match Record::of_item(item) {
             Ok(record) => self.read.push(record),
-            Err(unreadable) => self.unreadable.push(unreadable),
+            Err(source) => self.unreadable.push(Unreadable { reference, source }),
         }
     }
-}
-
-pub(crate) fn readable(item: Item) -> Result<Record, Unreadable> {
-    let part = |name: &str| {
-        let text = item.get(name).and_then(|value| value.as_s().ok());
-        text.cloned().unwrap_or_default()
-    };
-    let reference = format!("{}/{}", part("account"), part("resource"));
-    Record::of_item(item).map_err(|source| Unreadable { reference, source })
 }
