@@ -109,7 +109,9 @@ def test_addresses_and_the_log_level_reach_the_functions():
 
 def test_the_template_and_the_code_know_the_same_settings(plain):
     code = (ROOT / "crates" / "environment" / "src" / "settings.rs").read_text()
+    facts = (ROOT / "crates" / "domain" / "src" / "provider.rs").read_text()
     known = set(re.findall(r'pub const \w+: &str = "(OFFHOURS_\w+)";', code))
+    known |= set(re.findall(r'endpoint_setting: "(OFFHOURS_\w+)"', facts))
     given = {
         variable
         for function in functions(plain).values()

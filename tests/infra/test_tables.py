@@ -80,4 +80,4 @@ def test_history_alone_expires_and_by_the_attribute_that_the_store_writes(plain)
         if "TimeToLiveSpecification" in one
     }
     assert expiring == {f"{NAME}-history": {"AttributeName": "expires_at", "Enabled": True}}
-    assert 'item.insert("expires_at".to_owned()' in (STORE / "item.rs").read_text()
+    assert 'Item::from([("expires_at".to_owned()' in (STORE / "item.rs").read_text()
