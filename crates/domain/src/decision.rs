@@ -10,6 +10,7 @@ use crate::{
     membership::{Exclusion, Membership, Subject},
     record::{
         Ask, Cause, Direction, EdgeKey, FIRST_LOOK, Handled, ManualCommand, Phase, Rank, Record,
+        Transition,
     },
     reference::ScheduleName,
     schedule::{Desired, Schedule},
@@ -337,19 +338,8 @@ pub fn due_at(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Times
     let desired_states = DesiredStates::of(record, &membership, rules);
     let latest = desired_states.latest(now);
     if let Some(transition) = record.in_flight() {
-        let asked_at = record.request.as_ref().map(|request| request.asked_at);
-        let first_look = asked_at.unwrap_or(transition.claimed_at) + FIRST_LOOK;
         let wanted = latest.as_ref().map(|edge| edge.desired);
-        return Some(match record.request.as_ref().map(|request| &request.ask) {
-            // Nothing is under way until it is asked again, or until a newer edge comes.
-            Some(Ask::Failed { retry_at }) if wanted == Some(transition.direction.desired()) => {
-                let handled = record.handled.as_ref().map(|handled| handled.key);
-                let next = desired_states.next_that_acts(handled, now);
-                let next = next.map_or(*retry_at, |edge| edge.key.instant.min(*retry_at));
-                first_look.max(next)
-            }
-            Some(_) | None => first_look,
-        });
+        return Some(next_look(record, transition, &desired_states, wanted, now));
     }
     let named =
         membership.schedule().is_some() || desired_states.named_by_person(record, latest.as_ref());
@@ -388,6 +378,28 @@ pub fn due_at(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Times
                 .next_that_acts(from, now)
                 .map(|edge| edge.key.instant)
         }
+    }
+}
+
+/// When a transition under way is looked at next.
+fn next_look(
+    record: &Record,
+    transition: &Transition,
+    desired_states: &DesiredStates<'_>,
+    wanted: Option<Desired>,
+    now: Timestamp,
+) -> Timestamp {
+    let asked_at = record.request.as_ref().map(|request| request.asked_at);
+    let first_look = asked_at.unwrap_or(transition.claimed_at) + FIRST_LOOK;
+    match record.request.as_ref().map(|request| &request.ask) {
+        // Nothing is under way until it is asked again, or until a newer edge comes.
+        Some(Ask::Failed { retry_at }) if wanted == Some(transition.direction.desired()) => {
+            let handled = record.handled.as_ref().map(|handled| handled.key);
+            let next = desired_states.next_that_acts(handled, now);
+            let next = next.map_or(*retry_at, |edge| edge.key.instant.min(*retry_at));
+            first_look.max(next)
+        }
+        Some(_) | None => first_look,
     }
 }
 

@@ -525,10 +525,7 @@ impl fmt::Display for Event {
                     "its tag names the schedule `{word}`, which does not exist"
                 )
             }
-            Self::Gone { saved: None } => f.write_str("gone at the provider"),
-            Self::Gone { saved: Some(saved) } => {
-                write!(f, "gone at the provider; it was owed {saved}")
-            }
+            Self::Gone { saved } => f.write_str(&gone(saved.as_ref())),
             Self::Replaced { saved } => {
                 write!(
                     f,
@@ -541,6 +538,11 @@ impl fmt::Display for Event {
             Self::Status { state } => f.write_str(state),
         }
     }
+}
+
+fn gone(saved: Option<&SavedState>) -> String {
+    let owed = saved.map_or_else(String::new, |saved| format!("; it was owed {saved}"));
+    format!("gone at the provider{owed}")
 }
 
 const HELD: &str = ", held until `offhours approve`";

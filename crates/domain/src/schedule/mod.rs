@@ -20,6 +20,7 @@ mod tests;
 
 use std::{fmt, iter};
 
+use croner::Cron;
 use jiff::{
     Timestamp,
     civil::{Date, DateTime},
@@ -242,27 +243,7 @@ fn parse_rule(definition: &Definition, problems: &mut Problems) -> Option<Rule> 
             Some(Rule::Periods(Periods::new(periods?, holidays)))
         }
         (true, true) => {
-            for (place, missing, alone) in [
-                (Place::Start, &definition.stop, "begin"),
-                (Place::Stop, &definition.start, "end"),
-            ] {
-                if missing.is_none() {
-                    problems.note(
-                        place,
-                        format!(
-                            "alone it would act once and never again; give both start and stop, \
-                             or a period with only `{alone}`"
-                        ),
-                    );
-                }
-            }
-            if start.is_some() && start == stop {
-                problems.note(
-                    Place::Stop,
-                    "start and stop always fire together, and then the start wins; write another \
-                     time for one of them",
-                );
-            }
+            note_half_of_cron(definition, start.as_ref(), stop.as_ref(), problems);
             let firings = Firings::new(start, stop, holidays);
             Some(Rule::Cron(Box::new(firings)))
         }
@@ -280,5 +261,35 @@ fn parse_rule(definition: &Definition, problems: &mut Problems) -> Option<Rule> 
             );
             None
         }
+    }
+}
+
+/// Notes what is wrong with `start` and `stop` together: one without the other, or both alike.
+fn note_half_of_cron(
+    definition: &Definition,
+    start: Option<&Cron>,
+    stop: Option<&Cron>,
+    problems: &mut Problems,
+) {
+    for (place, missing, alone) in [
+        (Place::Start, &definition.stop, "begin"),
+        (Place::Stop, &definition.start, "end"),
+    ] {
+        if missing.is_none() {
+            problems.note(
+                place,
+                format!(
+                    "alone it would act once and never again; give both start and stop, \
+                     or a period with only `{alone}`"
+                ),
+            );
+        }
+    }
+    if start.is_some() && start == stop {
+        problems.note(
+            Place::Stop,
+            "start and stop always fire together, and then the start wins; write another \
+             time for one of them",
+        );
     }
 }

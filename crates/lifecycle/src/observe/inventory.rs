@@ -271,22 +271,14 @@ async fn take(
     asked: Asked,
     report: &mut Report,
 ) -> Result<Option<String>, Error> {
-    let (account, was, listed_before) = (known.account, known.was, known.listed_before);
+    let (account, listed_before) = (known.account, known.listed_before);
     let requested_at = context.clock.now();
-    let mut state = known
-        .state
-        .unwrap_or_else(|| AccountState::unknown(account.clone()));
-    // Before anything that may take longer than this invocation lives: then it is others' turn.
-    state.tried_at = Some(requested_at);
-    context.store.save_account_state(&state).await?;
-    // What is not carried over yet must not pass for new.
-    let mut newer = match was {
-        Some(was) => {
-            let carried = context.store.carry_over(was, account, requested_at);
-            carried.await?
-        }
-        None => Vec::new(),
-    };
+    let state = tried(context, account, known.state, requested_at).await?;
+    let mut newer = Vec::new();
+    if let Some(was) = known.was {
+        // What is not carried over yet must not pass for new.
+        newer = context.store.carry_over(was, account, requested_at).await?;
+    }
     let found = context.store.records_of(account).await?;
     newer.extend(references(&found.unreadable));
     let records = report.readable(found);
@@ -328,6 +320,20 @@ async fn take(
         context.listener.counted(account, &health);
     }
     Ok(taking.state.error)
+}
+
+/// Notes that an inventory begins, before anything that may take longer than this invocation lives:
+/// then it is another account's turn.
+async fn tried(
+    context: Context<'_>,
+    account: &AccountName,
+    known: Option<AccountState>,
+    now: Timestamp,
+) -> Result<AccountState, Error> {
+    let mut state = known.unwrap_or_else(|| AccountState::unknown(account.clone()));
+    state.tried_at = Some(now);
+    context.store.save_account_state(&state).await?;
+    Ok(state)
 }
 
 /// An inventory under way, and what is learnt of the account by it.

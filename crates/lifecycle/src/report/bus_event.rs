@@ -94,8 +94,7 @@ impl<'a> Facts<'a> {
                 seconds,
                 forced,
                 saved,
-                // The text says it.
-                lost_storage: _,
+                ..
             } => Self {
                 seconds: Some(*seconds),
                 forced: Some(*forced),
