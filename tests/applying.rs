@@ -51,9 +51,9 @@ fn a_first_apply_says_what_comes_and_the_second_has_nothing_to_do() {
         assert_eq!(hard_cuts, &serde_json::json!(["office"]));
         assert_eq!(in_force(&terminal).await, [Value::Null; 0]);
 
-        let (code, told) = apply(&terminal, &configuration, &[]).await;
-        assert_eq!(code, Some(2), "{told}");
-        assert!(told.as_str().unwrap().contains("--yes"), "{told}");
+        let (code, shown) = apply(&terminal, &configuration, &[]).await;
+        assert_eq!(code, Some(2), "{shown}");
+        assert!(shown.as_str().unwrap().contains("--yes"), "{shown}");
 
         let (code, plan) = apply(&terminal, &configuration, &["--yes"]).await;
         assert_eq!((code, &plan["applied"]), (Some(0), &Value::from(1)));
@@ -69,17 +69,17 @@ fn a_first_apply_says_what_comes_and_the_second_has_nothing_to_do() {
 fn a_file_with_problems_changes_nothing() {
     run(async {
         let terminal = Terminal::new("12:00:00").await;
-        let (code, told) = apply(
+        let (code, shown) = apply(
             &terminal,
             "timezone = \"Mars/Olympus\"\nmdoe = 1\n",
             &["--yes"],
         )
         .await;
         assert_eq!(code, Some(2));
-        let told = told.as_str().unwrap();
+        let shown = shown.as_str().unwrap();
         assert!(
-            told.contains("offhours.toml:1:") && told.contains("offhours.toml:2:"),
-            "{told}"
+            shown.contains("offhours.toml:1:") && shown.contains("offhours.toml:2:"),
+            "{shown}"
         );
         assert!(!terminal.data.exists(), "a store was made for it");
     });
@@ -118,33 +118,33 @@ fn what_would_be_left_behind_refuses_the_apply() {
         terminal.write(&renamed);
         let rehearsed = terminal.run(&["apply", "--dry-run"]).await;
         assert_eq!(rehearsed.code, Some(3));
-        let told = rehearsed.stderr.matches("left behind: ").count();
-        assert_eq!(told, EACH_KIND.len(), "{}", rehearsed.stderr);
+        let shown = rehearsed.stderr.matches("left behind: ").count();
+        assert_eq!(shown, EACH_KIND.len(), "{}", rehearsed.stderr);
         assert!(
             rehearsed.stderr.contains("--restore"),
             "{}",
             rehearsed.stderr
         );
 
-        let (code, told) = apply(&terminal, &renamed, &["--yes"]).await;
-        assert_eq!(code, Some(2), "{told}");
-        let told = told.as_str().unwrap();
+        let (code, shown) = apply(&terminal, &renamed, &["--yes"]).await;
+        assert_eq!(code, Some(2), "{shown}");
+        let shown = shown.as_str().unwrap();
         for resource in EACH_KIND {
-            assert!(told.contains(resource), "{told}");
+            assert!(shown.contains(resource), "{shown}");
         }
         assert!(
-            told.contains("--restore") && told.contains("--leave"),
-            "{told}"
+            shown.contains("--restore") && shown.contains("--leave"),
+            "{shown}"
         );
         assert_eq!(in_force(&terminal).await.len(), 1);
 
         let without_account = format!("{}{OTHER}", office_hours("", "", ""))
             .replace("accounts.hz-eu", "accounts.hz-us");
-        let (code, told) = apply(&terminal, &without_account, &["--yes"]).await;
-        assert_eq!(code, Some(2), "{told}");
-        let told = told.as_str().unwrap();
-        assert!(told.contains("hz-eu/server/11"), "{told}");
-        assert!(told.contains("1 resource would be left behind"), "{told}");
+        let (code, shown) = apply(&terminal, &without_account, &["--yes"]).await;
+        assert_eq!(code, Some(2), "{shown}");
+        let shown = shown.as_str().unwrap();
+        assert!(shown.contains("hz-eu/server/11"), "{shown}");
+        assert!(shown.contains("1 resource would be left behind"), "{shown}");
     });
 }
 
@@ -161,12 +161,15 @@ fn what_a_command_or_an_override_holds_stopped_is_left_behind_by_no_apply() {
 
         let left = [EACH_KIND[0], EACH_KIND[1], EACH_KIND[3]];
         let without = format!("{}{OTHER}", accounts_alone());
-        let (code, told) = apply(&terminal, &without, &["--yes"]).await;
-        assert_eq!(code, Some(2), "{told}");
-        let told = told.as_str().unwrap();
-        assert!(told.contains("3 resources would be left behind"), "{told}");
+        let (code, shown) = apply(&terminal, &without, &["--yes"]).await;
+        assert_eq!(code, Some(2), "{shown}");
+        let shown = shown.as_str().unwrap();
+        assert!(
+            shown.contains("3 resources would be left behind"),
+            "{shown}"
+        );
         for resource in left {
-            assert!(told.contains(resource), "{told}");
+            assert!(shown.contains(resource), "{shown}");
         }
 
         let (code, plan) = apply(&terminal, &without, &["--yes", "--leave"]).await;
@@ -241,13 +244,17 @@ fn restoring_prevails_over_an_enforced_schedule_and_over_an_override() {
         terminal.write(&without);
         let restored = terminal.run(&["apply", "--yes", "--restore"]).await;
         assert_eq!(restored.code, Some(0), "{}", restored.stderr);
-        let told = restored.stderr;
+        let shown = restored.stderr;
         assert_eq!(
-            told.matches("keeps it running until").count(),
+            shown.matches("keeps it running until").count(),
             EACH_KIND.len(),
-            "{told}"
+            "{shown}"
         );
-        assert_eq!(told.matches(", in place of that by ").count(), 1, "{told}");
+        assert_eq!(
+            shown.matches(", in place of that by ").count(),
+            1,
+            "{shown}"
+        );
         let overrides = terminal
             .run(&["override", "list", "--format", "json"])
             .await;
@@ -399,9 +406,9 @@ fn an_account_that_goes_takes_no_owed_size_with_it() {
         let (begin, end) = (all.find("[accounts.do-main]"), all.find("[accounts.hz-eu]"));
         let without = all[..begin.unwrap()].to_owned() + &all[end.unwrap()..];
         for flags in [&["--yes", "--leave"][..], &["--yes"]] {
-            let (code, told) = apply(&terminal, &without, flags).await;
-            assert_eq!(code, Some(2), "{told}");
-            let told = told.as_str().unwrap();
+            let (code, shown) = apply(&terminal, &without, flags).await;
+            assert_eq!(code, Some(2), "{shown}");
+            let shown = shown.as_str().unwrap();
             for words in [
                 "orders (do-main/database/d1) is owed 1 x db-s-2vcpu-4gb",
                 "2 resources would be owed a size",
@@ -409,21 +416,21 @@ fn an_account_that_goes_takes_no_owed_size_with_it() {
                 "`was = \"do-main\"`",
                 "`offhours forget --anyway do-main/database/d1 do-main/node-pool/c1/p1`",
             ] {
-                assert!(told.contains(words), "{words}: {told}");
+                assert!(shown.contains(words), "{words}: {shown}");
             }
         }
         assert_eq!(in_force(&terminal).await.len(), 1);
 
         // A server owes nothing: it only stays stopped, and nobody is promised a command for that.
         let without = all.replace("accounts.hz-eu", "accounts.hz-us");
-        let (code, told) = apply(&terminal, &without, &["--yes"]).await;
-        assert_eq!(code, Some(2), "{told}");
-        let told = told.as_str().unwrap();
+        let (code, shown) = apply(&terminal, &without, &["--yes"]).await;
+        assert_eq!(code, Some(2), "{shown}");
+        let shown = shown.as_str().unwrap();
         assert!(
-            told.contains("only the provider's own tools start them"),
-            "{told}"
+            shown.contains("only the provider's own tools start them"),
+            "{shown}"
         );
-        assert!(!told.contains("`offhours start`"), "{told}");
+        assert!(!shown.contains("`offhours start`"), "{shown}");
         let (code, plan) = apply(&terminal, &without, &["--yes", "--leave"]).await;
         assert_eq!(
             (code, &plan["applied"]),

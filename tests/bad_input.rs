@@ -41,14 +41,14 @@ async fn survives(mut world: World, mend: impl AsyncFnOnce(&World)) {
         let record = world.record(resource).await;
         assert!(!stopped(&record), "{resource}: {:?}", record.phase);
     }
-    let told = |e: &Event| {
+    let shown = |e: &Event| {
         matches!(
             e,
             Event::Postponed { .. } | Event::Asked { .. } | Event::Refused { .. }
         )
     };
-    let told = world.outcomes().iter().filter(|o| told(&o.event)).count();
-    assert!(told > 1, "nothing was told of it");
+    let shown = world.outcomes().iter().filter(|o| shown(&o.event)).count();
+    assert!(shown > 1, "nothing was told of it");
     mend(&world).await;
     // The longest back-off after three failures, and the time that a resize takes.
     world.run_until(monday("18:45:30")).await;
@@ -256,11 +256,11 @@ async fn with_bad_token(tokens: Vec<(TokenReference, SecretString)>) -> World {
 async fn is_mended_by_another_token(mut world: World, reason: &str) {
     world.run_until(monday("18:12:30")).await;
     assert!(stopped(&world.record(SOUND).await));
-    let told = world.outcomes().iter();
-    let told = told.filter(
+    let shown = world.outcomes().iter();
+    let shown = shown.filter(
         |o| matches!(&o.event, Event::Postponed { reason: words, .. } if words.contains(reason)),
     );
-    assert_eq!(told.count(), 1, "{:#?}", world.outcomes());
+    assert_eq!(shown.count(), 1, "{:#?}", world.outcomes());
     let states = world.local.store().account_states().await.unwrap().read;
     assert!(states[&"do-main".parse().unwrap()].error.is_some());
     world.apply(&office_hours("", "", "")).await;

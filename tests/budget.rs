@@ -92,8 +92,8 @@ fn a_tick_of_dispatch_with_nothing_due_costs_the_same_whatever_the_fleet() {
             for temperature in ["cold", "warm"] {
                 let invoke = Noted::default();
                 let event = serde_json::from_value(timer()).unwrap();
-                let told = dispatch::handle(&store, &invoke, event, monday("17:00:00"));
-                assert_eq!(told.await.unwrap(), dispatch::Dispatched::default());
+                let shown = dispatch::handle(&store, &invoke, event, monday("17:00:00"));
+                assert_eq!(shown.await.unwrap(), dispatch::Dispatched::default());
                 assert!(invoke.0.lock().unwrap().is_empty());
                 let requests = proxy.take_count();
                 assert!(
@@ -158,8 +158,8 @@ fn the_allowance_of_the_last_inventory_counts_until_the_next_one_has_told_anothe
         for (now, stops) in [("18:00:01", 10), ("18:01:04", 10), ("18:01:06", 30)] {
             let event = serde_json::from_value(timer()).unwrap();
             let invoke = Noted::default();
-            let told = dispatch::handle(&store, &invoke, event, monday(now)).await;
-            assert_eq!(told.unwrap().stops.len(), stops, "{now}");
+            let shown = dispatch::handle(&store, &invoke, event, monday(now)).await;
+            assert_eq!(shown.unwrap().stops.len(), stops, "{now}");
         }
     });
 }

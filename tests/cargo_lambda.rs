@@ -236,16 +236,20 @@ impl Functions {
         assert_eq!(code, Some(0), "{row}");
         assert_eq!(row["live"], "stopped, s-2vcpu-4gb");
 
-        let (code, told) = self.offhours(&["start", "berlin-dev-1", "--dry-run"]).await;
-        let told: Value = serde_json::from_str(&told).unwrap();
+        let (code, shown) = self.offhours(&["start", "berlin-dev-1", "--dry-run"]).await;
+        let shown: Value = serde_json::from_str(&shown).unwrap();
         assert_eq!(
-            (code, &told["event"]),
+            (code, &shown["event"]),
             (Some(0), &json!("would-ask")),
-            "{told}"
+            "{shown}"
         );
-        let (code, told) = self.offhours(&["start", "berlin-dev-1", "--no-wait"]).await;
-        let told: Value = serde_json::from_str(&told).unwrap();
-        assert_eq!((code, &told["event"]), (Some(0), &json!("asked")), "{told}");
+        let (code, shown) = self.offhours(&["start", "berlin-dev-1", "--no-wait"]).await;
+        let shown: Value = serde_json::from_str(&shown).unwrap();
+        assert_eq!(
+            (code, &shown["event"]),
+            (Some(0), &json!("asked")),
+            "{shown}"
+        );
         self.poll_until_seen("start").await;
 
         let (code, rows) = self.offhours(&["list", "--refresh"]).await;
@@ -280,10 +284,10 @@ impl Functions {
             .output()
             .await
             .unwrap();
-        let told = String::from_utf8(output.stdout).unwrap();
+        let shown = String::from_utf8(output.stdout).unwrap();
         let complaints = String::from_utf8_lossy(&output.stderr);
-        assert!(!told.is_empty(), "{arguments:?}: {complaints}");
-        (output.status.code(), told)
+        assert!(!shown.is_empty(), "{arguments:?}: {complaints}");
+        (output.status.code(), shown)
     }
 
     /// Lets the timer fire until the end of a transition was seen.

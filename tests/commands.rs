@@ -13,8 +13,8 @@ fn commands_read_the_store_that_local_left_and_answer_by_their_exit_codes() {
         let terminal = Terminal::new("12:00:00").await;
         let ended = terminal.run(&["status"]).await;
         assert_eq!(ended.code, Some(2));
-        let told = ended.stderr;
-        assert!(told.contains("there is no store at"), "{told}");
+        let shown = ended.stderr;
+        assert!(shown.contains("there is no store at"), "{shown}");
 
         terminal.local(&office_hours("", "", ""), "12:03:00").await;
 
@@ -40,35 +40,38 @@ fn commands_read_the_store_that_local_left_and_answer_by_their_exit_codes() {
         assert!(rows.iter().all(live), "{rows:#?}");
         let ended = terminal.run(&["status", "--schedule", "offcie"]).await;
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
-        let told = ended.stderr;
-        assert!(told.contains("did you mean `office`?"), "{told}");
+        let shown = ended.stderr;
+        assert!(shown.contains("did you mean `office`?"), "{shown}");
         let ended = terminal.run(&["status", "--watch"]).await;
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
-        let told = ended.stderr;
-        assert!(told.contains("--watch needs a terminal"), "{told}");
+        let shown = ended.stderr;
+        assert!(shown.contains("--watch needs a terminal"), "{shown}");
 
         let ended = terminal.run(&["start", "wbe"]).await;
         assert_eq!(ended.code, Some(2));
-        let told = ended.stderr;
-        assert!(told.contains("did you mean `web`?"), "{told}");
+        let shown = ended.stderr;
+        assert!(shown.contains("did you mean `web`?"), "{shown}");
         let ended = terminal.run(&["stop", "--schedule", "offcie"]).await;
         assert_eq!(ended.code, Some(2));
-        let told = ended.stderr;
-        assert!(told.contains("did you mean `office`?"), "{told}");
+        let shown = ended.stderr;
+        assert!(shown.contains("did you mean `office`?"), "{shown}");
         let before = terminal.simulator.log().await.len();
         let ended = terminal.run(&["stop", "--schedule", "office"]).await;
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
-        let told = ended.stderr;
-        assert!(told.starts_with("error: Stop 4 resources: "), "{told}");
-        assert!(told.contains("web, ") && told.contains("--yes"), "{told}");
+        let shown = ended.stderr;
+        assert!(shown.starts_with("error: Stop 4 resources: "), "{shown}");
+        assert!(
+            shown.contains("web, ") && shown.contains("--yes"),
+            "{shown}"
+        );
         let ended = terminal.run(&["stop", "--account", "hz-eu"]).await;
         assert_eq!(ended.code, Some(2));
         assert!(ended.stderr.starts_with("error: Stop 1 resource: ci? "));
         assert_eq!(terminal.simulator.log().await.len(), before);
         let ended = terminal.run(&["stop", "W?b", "*/web", "--dry-run"]).await;
         assert_eq!(ended.code, Some(2));
-        let told = ended.stderr;
-        assert!(told.contains("no resource is like `*/web`"), "{told}");
+        let shown = ended.stderr;
+        assert!(shown.contains("no resource is like `*/web`"), "{shown}");
         let ended = terminal
             .run(&["stop", "W?b", "*/droplet/1", "--dry-run"])
             .await;
@@ -80,14 +83,14 @@ fn commands_read_the_store_that_local_left_and_answer_by_their_exit_codes() {
 
         let ended = terminal.run(&["approve", "web"]).await;
         assert_eq!(ended.code, Some(2));
-        let told = ended.stderr;
-        assert!(told.contains("web is not held"), "{told}");
+        let shown = ended.stderr;
+        assert!(shown.contains("web is not held"), "{shown}");
         let ended = terminal.run(&["approve", "--account", "do-mian"]).await;
         assert_eq!(ended.code, Some(2));
         assert!(ended.stderr.contains("did you mean `do-main`?"));
         let ended = terminal.run(&["approve", "--all"]).await;
-        let (code, told) = (ended.code, ended.stdout.as_str());
-        assert_eq!((code, told), (Some(0), "Nothing was held.\n"));
+        let (code, shown) = (ended.code, ended.stdout.as_str());
+        assert_eq!((code, shown), (Some(0), "Nothing was held.\n"));
 
         let ended = terminal.run(&["export"]).await;
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
@@ -102,8 +105,8 @@ fn commands_read_the_store_that_local_left_and_answer_by_their_exit_codes() {
         assert_eq!(document["timezone"], "Europe/Berlin");
         let ended = terminal.run(&["export", "--generation", "9"]).await;
         assert_eq!(ended.code, Some(2));
-        let told = ended.stderr;
-        assert!(told.contains("there is no generation 9"), "{told}");
+        let shown = ended.stderr;
+        assert!(shown.contains("there is no generation 9"), "{shown}");
     });
 }
 
@@ -126,12 +129,12 @@ fn why_tells_the_chain_of_one_resource_and_what_it_cannot_find() {
         let ended = terminal.run(&night).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
         let why: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
-        let told = [
+        let shown = [
             &why["desired"],
             &why["evaluation"]["desired"],
             &why["schedule"],
         ];
-        assert_eq!(told, ["stopped", "stopped", "office"]);
+        assert_eq!(shown, ["stopped", "stopped", "office"]);
         assert_eq!(why["evaluation"]["reading"], "2026-06-15T23:00:00");
 
         for (target, expected) in [
@@ -194,8 +197,8 @@ fn list_and_doctor_look_and_change_nothing() {
         assert!(ended.stderr.contains("hz-eu: as seen"), "{}", ended.stderr);
         let ended = terminal.run(&["list", "genral"]).await;
         assert_eq!(ended.code, Some(2));
-        let told = ended.stderr;
-        assert!(told.contains("did you mean `general`?"), "{told}");
+        let shown = ended.stderr;
+        assert!(shown.contains("did you mean `general`?"), "{shown}");
 
         let ended = terminal.run(&["doctor", "--format", "json"]).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stdout);

@@ -87,7 +87,7 @@ fn a_day_of_the_example_fleet() {
 }
 
 fn each_edge_is_told_of_once_and_its_numbers_are_what_happened(day: &Day) {
-    let told = day
+    let printed = day
         .digests
         .iter()
         .map(|d| (d.schedule.as_str(), d.edge, d.desired));
@@ -98,7 +98,7 @@ fn each_edge_is_told_of_once_and_its_numbers_are_what_happened(day: &Day) {
         ("new-york-office", "23:00:00", Desired::Stopped),
     ];
     let edges = edges.map(|(schedule, time, desired)| (schedule, monday(time), desired));
-    assert_eq!(told.collect::<Vec<_>>(), edges);
+    assert_eq!(printed.collect::<Vec<_>>(), edges);
     for digest in &day.digests {
         // No two edges are under way at once: what happened meanwhile belongs to this one.
         let meanwhile = digest.edge..=digest.at;
@@ -395,27 +395,32 @@ fn the_summary_is_what_the_clouds_saw(day: &Day) {
     let tales = tales(&day.log);
     let none = Tally::default();
     for (resource, tale) in &tales {
-        let told = day.summary.resources.get(resource).unwrap_or(&none);
+        let printed = day.summary.resources.get(resource).unwrap_or(&none);
         assert_eq!(
             tale.open, None,
             "{resource}: a change was never seen to its end"
         );
-        let counts = (told.stopped, told.started, told.restored, told.forced);
+        let counts = (
+            printed.stopped,
+            printed.started,
+            printed.restored,
+            printed.forced,
+        );
         let expected = (tale.stopped, tale.started, tale.restored, tale.forced);
         assert_eq!(
             counts, expected,
             "{resource}: stopped, started, restored, forced"
         );
         let saved = tale.saved.as_ref().filter(|_| tale.stopped > 0);
-        assert_eq!(told.saved.as_ref(), saved, "{resource}");
-        assert_eq!(told.refused.len(), tale.refused.len(), "{resource}");
-        for (told, body) in told.refused.iter().zip(&tale.refused) {
+        assert_eq!(printed.saved.as_ref(), saved, "{resource}");
+        assert_eq!(printed.refused.len(), tale.refused.len(), "{resource}");
+        for (printed, body) in printed.refused.iter().zip(&tale.refused) {
             let body: Value = serde_json::from_str(body).unwrap();
             let words = body["message"]
                 .as_str()
                 .or(body["error"]["message"].as_str())
                 .unwrap();
-            assert!(told.contains(words), "{told} is not {words}");
+            assert!(printed.contains(words), "{printed} is not {words}");
         }
     }
     for resource in day.summary.resources.keys() {
@@ -465,14 +470,14 @@ fn a_database_without_a_smaller_plan_is_already_smallest(day: &Day) {
             }
         }
     }
-    let told = day.summary.resources.iter().filter(|(_, tally)| {
+    let printed = day.summary.resources.iter().filter(|(_, tally)| {
         tally
             .already
             .iter()
             .any(|words| words.contains("already smallest"))
     });
-    let told: BTreeSet<_> = told.map(|(resource, _)| resource.clone()).collect();
-    assert_eq!(told, smallest);
+    let printed: BTreeSet<_> = printed.map(|(resource, _)| resource.clone()).collect();
+    assert_eq!(printed, smallest);
     assert_eq!(smallest.len(), 1);
 }
 
@@ -527,16 +532,16 @@ fn nobody_touches_what_is_protected_opted_out_or_unnamed(day: &Day) {
         );
         assert_eq!(day.before[resource], day.after[resource]);
     }
-    let told = |resource: &str| day.summary.resources[resource].notes.join("; ");
+    let printed = |resource: &str| day.summary.resources[resource].notes.join("; ");
     assert!(
-        told(UNTOUCHABLE[0]).contains("protected"),
+        printed(UNTOUCHABLE[0]).contains("protected"),
         "{}",
-        told(UNTOUCHABLE[0])
+        printed(UNTOUCHABLE[0])
     );
     assert!(
-        told(UNTOUCHABLE[2]).contains("opted out"),
+        printed(UNTOUCHABLE[2]).contains("opted out"),
         "{}",
-        told(UNTOUCHABLE[2])
+        printed(UNTOUCHABLE[2])
     );
     assert_eq!(day.summary.resources[BERLIN_CATALOG].stopped, 0);
 }
@@ -600,11 +605,11 @@ fn the_program_prints_one_json_object_per_line_and_the_summary_last() {
     let mut counted = Summary::default();
     let mut digests = Vec::new();
     for line in lines {
-        let told: Value = serde_json::from_str(line).unwrap();
-        if told["event"] == "edge-completed" {
-            digests.push(serde_json::from_value::<Digest>(told).unwrap());
+        let printed: Value = serde_json::from_str(line).unwrap();
+        if printed["event"] == "edge-completed" {
+            digests.push(serde_json::from_value::<Digest>(printed).unwrap());
         } else {
-            let outcome: Outcome = serde_json::from_value(told).unwrap();
+            let outcome: Outcome = serde_json::from_value(printed).unwrap();
             counted.count(&outcome);
         }
     }

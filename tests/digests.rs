@@ -78,9 +78,9 @@ fn only(digests: &[Digest]) -> &Digest {
 fn ticks_at_once_and_cold_starts_tell_of_an_edge_once() {
     run(async {
         let mut world = after_the_edge().await;
-        let told = only(world.digests()).clone();
+        let shown = only(world.digests()).clone();
         assert_eq!(
-            (told.followed, told.seen, told.desired),
+            (shown.followed, shown.seen, shown.desired),
             (4, 4, Desired::Stopped)
         );
         let at = monday("18:32:00");
@@ -102,7 +102,7 @@ fn ticks_at_once_and_cold_starts_tell_of_an_edge_once() {
         );
         let both = [left.digests, right.digests].concat();
         let again = only(&both);
-        assert_eq!((again.edge, again.seen), (told.edge, told.seen));
+        assert_eq!((again.edge, again.seen), (shown.edge, shown.seen));
         for (store, at) in [
             (&first, "18:33:00"),
             (&cold, "18:34:00"),

@@ -86,22 +86,22 @@ impl Transcript {
             })
         };
 
-        let mut told = String::new();
+        let mut answer = String::new();
         for (mark, happens) in self.between {
             let (part, later) = rest.split_once(mark).unwrap();
-            told.extend([&retell(part), *mark]);
+            answer.extend([&retell(part), *mark]);
             happens.to(&simulator).await;
             rest = later;
         }
-        told += &retell(rest);
+        answer += &retell(rest);
         if env::var_os("OFFHOURS_UPDATE_README").is_some() {
             fs::write(
                 &document,
-                [before, self.begin, &told, self.end, after].concat(),
+                [before, self.begin, &answer, self.end, after].concat(),
             )
             .unwrap();
         } else {
-            assert_eq!(told, shown, "`make readme` writes it anew");
+            assert_eq!(answer, shown, "`make readme` writes it anew");
         }
     }
 }
@@ -124,7 +124,7 @@ impl Happens {
 
 /// The text with what each command prints as it is printed now.
 fn retold(evening: &str, mut run: impl FnMut(&str) -> String) -> String {
-    let mut told = String::new();
+    let mut answer = String::new();
     let mut lines = evening.lines().peekable();
     let mut in_block = false;
     while let Some(line) = lines.next() {
@@ -134,8 +134,8 @@ fn retold(evening: &str, mut run: impl FnMut(&str) -> String) -> String {
         let Some(command) = line.strip_prefix("$ ").filter(|_| in_block) else {
             // What an earlier run printed is left out; words between the blocks stay.
             if !in_block || line.starts_with("```") {
-                told += line;
-                told.push('\n');
+                answer += line;
+                answer.push('\n');
             }
             continue;
         };
@@ -150,9 +150,9 @@ fn retold(evening: &str, mut run: impl FnMut(&str) -> String) -> String {
             }
         }
         let printed = run(&command);
-        told.extend(["$ ", &command, "\n", &printed]);
+        answer.extend(["$ ", &command, "\n", &printed]);
     }
-    told
+    answer
 }
 
 /// What a command prints, on a terminal that has no colours.

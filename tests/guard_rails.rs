@@ -222,12 +222,12 @@ fn observes(
         assert_eq!(world.touched(), others);
         for resource in observed {
             let observed_only = |event: &Event| matches!(event, Event::WouldAsk { .. });
-            let told = world
+            let shown = world
                 .events(resource)
                 .iter()
                 .filter(|e| observed_only(e))
                 .count();
-            assert_eq!(told, 1, "{resource}");
+            assert_eq!(shown, 1, "{resource}");
         }
         world.apply(&office_hours("", "", "")).await;
         world.run_until(monday("18:13:30")).await;
@@ -438,10 +438,10 @@ fn a_tag_that_names_no_schedule_stops_nothing_and_is_told() {
         let mut world = World::start(&configuration, &fleet.concat(), before_the_edge()).await;
         world.run_until(after_the_edge()).await;
         assert_eq!(world.touched(), set(&["do-main/droplet/2"]));
-        let told = Event::UnknownSchedule {
+        let shown = Event::UnknownSchedule {
             word: "ofice".to_owned(),
         };
-        assert_eq!(world.events("do-main/droplet/1"), [told]);
+        assert_eq!(world.events("do-main/droplet/1"), [shown]);
     });
 }
 
@@ -464,12 +464,12 @@ fn tags_that_vanish_all_at_once_are_not_believed_and_nothing_is_sent() {
         assert_eq!(world.touched(), set(&[]));
         let vanished =
             |e: &Event| matches!(e, Event::Postponed { reason, .. } if reason.contains("vanished"));
-        let told = world
+        let shown = world
             .outcomes()
             .iter()
             .filter(|o| vanished(&o.event))
             .count();
-        assert_eq!(told, 1);
+        assert_eq!(shown, 1);
         assert!(world.record("do-main/droplet/1").await.opted_in);
         for resource in ["do-main/droplet/1", "do-main/droplet/2"] {
             retag(&world, resource, &tags);
@@ -498,7 +498,7 @@ fn a_configuration_with_mistakes_changes_nothing_and_names_all_of_them() {
         "#;
         std::fs::write(&file, bad).unwrap();
         let url = world.local.clouds_url().unwrap().to_string();
-        let told = tokio::task::spawn_blocking(move || {
+        let shown = tokio::task::spawn_blocking(move || {
             Command::new(program("offhours"))
                 .args(["local", "--speed", "0", "--for", "1h"])
                 .arg(format!("--simulate={url}"))
@@ -507,9 +507,9 @@ fn a_configuration_with_mistakes_changes_nothing_and_names_all_of_them() {
                 .output()
                 .unwrap()
         });
-        let told = told.await.unwrap();
-        let words = String::from_utf8(told.stderr).unwrap();
-        assert_eq!(told.status.code(), Some(2), "{words}");
+        let shown = shown.await.unwrap();
+        let words = String::from_utf8(shown.stderr).unwrap();
+        assert_eq!(shown.status.code(), Some(2), "{words}");
         for mistake in [
             ":2:",
             "protekt",

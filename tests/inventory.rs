@@ -12,7 +12,7 @@ use crate::support::{
 };
 
 /// What a person hears of an account whose inventory he asked for.
-fn told<'o>(account: &str, outcomes: &'o [Outcome]) -> Vec<&'o Event> {
+fn shown<'o>(account: &str, outcomes: &'o [Outcome]) -> Vec<&'o Event> {
     let about = |outcome: &&Outcome| match &outcome.subject {
         Subject::Account { account: of } => of.as_str() == account,
         Subject::Resource { .. } => false,
@@ -50,10 +50,10 @@ fn an_inventory_on_request_does_not_wait_for_its_interval() {
             .unwrap();
         assert!(world.record("do-main/droplet/7").await.opted_in);
         assert!(matches!(
-            told("do-main", &report.outcomes)[..],
+            shown("do-main", &report.outcomes)[..],
             [Event::Status { state }] if state.starts_with("listed whole: ")
         ));
-        assert!(told("hz-eu", &report.outcomes).is_empty());
+        assert!(shown("hz-eu", &report.outcomes).is_empty());
         let states = world.local.store().account_states().await.unwrap().read;
         let listed_at = |name: &str| states[&name.parse().unwrap()].listed_at;
         assert_eq!(listed_at("do-main"), Some(monday("09:02:00")));
@@ -79,7 +79,7 @@ fn an_unknown_account_is_declined_by_name_and_keeps_no_other_from_being_listed()
             .unwrap();
         let words = "no account `do-man` is configured; the accounts are do-main, hz-eu";
         assert!(matches!(
-            told("do-man", &report.outcomes)[..],
+            shown("do-man", &report.outcomes)[..],
             [Event::Declined { reason }] if reason == words
         ));
         assert!(world.record("hz-eu/server/11").await.opted_in);
@@ -108,11 +108,11 @@ fn who_asks_hears_of_a_failure_however_often_it_was_told() {
                 .await
                 .unwrap();
             assert!(matches!(
-                told("hz-eu", &report.outcomes)[..],
+                shown("hz-eu", &report.outcomes)[..],
                 [Event::Postponed { reason, .. }] if reason.contains("token refused")
             ));
             assert!(matches!(
-                told("do-main", &report.outcomes)[..],
+                shown("do-main", &report.outcomes)[..],
                 [Event::Status { .. }]
             ));
         }

@@ -71,8 +71,8 @@ fn too_many_that_an_apply_names_are_held_before_any_of_them_is_stopped() {
         world.run_until(monday("18:12:30")).await;
         assert_eq!(counted(&world).await, (30, 0));
         assert!(world.touched().is_empty(), "{:?}", world.touched());
-        let told = |o: &&lifecycle::Outcome| matches!(o.event, Event::Held { count: 30, .. });
-        assert_eq!(world.outcomes().iter().filter(told).count(), 1);
+        let shown = |o: &&lifecycle::Outcome| matches!(o.event, Event::Held { count: 30, .. });
+        assert_eq!(world.outcomes().iter().filter(shown).count(), 1);
         world.run_until(morning()).await;
         assert_eq!(counted(&world).await, (30, 0));
     });

@@ -124,10 +124,10 @@ fn first_seen(id: u64) -> Record {
 }
 
 /// The resources that were seen at the end of a transition since the last time.
-fn seen(world: &mut World, told: &mut usize) -> BTreeSet<String> {
+fn seen(world: &mut World, shown: &mut usize) -> BTreeSet<String> {
     let outcomes = world.outcomes();
     let new =
-        outcomes[*told..]
+        outcomes[*shown..]
             .iter()
             .filter_map(|outcome| match (&outcome.subject, &outcome.event) {
                 (Subject::Resource { resource, .. }, Event::Seen { .. }) => {
@@ -136,7 +136,7 @@ fn seen(world: &mut World, told: &mut usize) -> BTreeSet<String> {
                 _ => None,
             });
     let new = new.collect();
-    *told = outcomes.len();
+    *shown = outcomes.len();
     new
 }
 
@@ -146,14 +146,14 @@ fn five_thousand_servers_at_a_second_a_page_are_stopped_and_started() {
         let mut world = World::start(SCHEDULES, &project(), monday("17:57:30")).await;
         record_all(&world).await;
         take(&world, "hz-eu", "1s");
-        let mut told = 0;
+        let mut shown = 0;
         for (until, name) in [
             ("18:01:50", "handful"),
             ("18:03:50", "hundred"),
             ("18:08:50", "many"),
         ] {
             world.run_until(monday(until)).await;
-            assert_eq!(seen(&mut world, &mut told), of(name), "{name}");
+            assert_eq!(seen(&mut world, &mut shown), of(name), "{name}");
         }
         // The night is left out: nothing is due in it.
         world
@@ -163,7 +163,7 @@ fn five_thousand_servers_at_a_second_a_page_are_stopped_and_started() {
             .unwrap();
         world.run_until(instant("2026-11-24T07:08:50Z")).await;
         let all = &(&of("handful") | &of("hundred")) | &of("many");
-        assert_eq!(seen(&mut world, &mut told), all);
+        assert_eq!(seen(&mut world, &mut shown), all);
         assert_eq!(world.touched(), all);
     });
 }
@@ -229,10 +229,10 @@ fn an_account_that_cannot_be_listed_in_time_says_so_and_takes_no_time_from_the_o
             log.iter().filter(is_first).filter(|e| is_slow(e)).count(),
             8
         );
-        let told = world.outcomes().iter().filter(|outcome| {
+        let shown = world.outcomes().iter().filter(|outcome| {
             matches!(&outcome.subject, Subject::Account { account } if account.as_str() == "a-slow")
         });
-        assert_eq!(told.count(), 1);
+        assert_eq!(shown.count(), 1);
     });
 }
 

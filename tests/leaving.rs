@@ -83,9 +83,9 @@ fn what_is_under_way_in_an_account_that_is_removed_is_looked_for_no_more() {
         assert!(world.record(ORDERS).await.in_flight().is_some());
         world.apply(&without("do-main")).await;
         assert_eq!(in_index(&world).await, ["hz-eu/server/11"]);
-        let told = world.outcomes().len();
+        let shown = world.outcomes().len();
         world.run_until(monday("18:40:30")).await;
-        let complaints = world.outcomes()[told..].iter();
+        let complaints = world.outcomes()[shown..].iter();
         let complaints = complaints.filter(|o| matches!(o.event, Event::Postponed { .. }));
         assert_eq!(complaints.count(), 0);
         assert!(world.record(ORDERS).await.saved.is_some());
@@ -118,7 +118,7 @@ fn what_is_under_way_in_an_account_goes_on_under_its_new_name() {
     run(async {
         let mut world = stopped().await;
         world.start_now(&json!({ "resources": [ORDERS] })).await;
-        let told = world.outcomes().len();
+        let shown = world.outcomes().len();
         world.apply(&renamed()).await;
         assert_eq!(references(&world, "do-main").await, [""; 0]);
         assert_eq!(references(&world, "do-new").await, OF_DO);
@@ -126,7 +126,7 @@ fn what_is_under_way_in_an_account_goes_on_under_its_new_name() {
         assert!(carried.in_flight().is_some() && carried.saved.is_some());
 
         world.run_until(monday("18:50:30")).await;
-        assert!(!world.outcomes()[told..].iter().any(is_new));
+        assert!(!world.outcomes()[shown..].iter().any(is_new));
         let restored = world.record(RENAMED).await;
         assert_eq!((restored.in_flight(), &restored.saved), (None, &None));
         // Stopped in the evening, and started once.
@@ -163,7 +163,7 @@ fn an_inventory_carries_over_what_an_apply_that_ended_early_did_not() {
         world.apply(&renamed()).await;
         take_back(&world, old.clone()).await;
         assert_eq!(references(&world, "do-main").await, OF_DO);
-        let (told, touched) = (world.outcomes().len(), world.changes().len());
+        let (shown, touched) = (world.outcomes().len(), world.changes().len());
 
         world.run_until(monday("18:36:30")).await;
         assert_eq!(references(&world, "do-main").await, [""; 0]);
@@ -174,7 +174,7 @@ fn an_inventory_carries_over_what_an_apply_that_ended_early_did_not() {
                 (&old.saved, &old.handled, false)
             );
         }
-        assert!(!world.outcomes()[told..].iter().any(is_new));
+        assert!(!world.outcomes()[shown..].iter().any(is_new));
         assert_eq!(world.changes().len(), touched);
     });
 }
@@ -200,9 +200,9 @@ async fn command(world: &World, arguments: &[&str]) -> (Option<i32>, String) {
 
 /// The references that a command prints for programs.
 async fn printed(world: &World, arguments: &[&str]) -> Vec<String> {
-    let (code, told) = command(world, &[arguments, &["--format", "json"]].concat()).await;
-    assert!(matches!(code, Some(0 | 3)), "{told}");
-    let rows: Vec<Value> = serde_json::from_str(&told).unwrap();
+    let (code, shown) = command(world, &[arguments, &["--format", "json"]].concat()).await;
+    assert!(matches!(code, Some(0 | 3)), "{shown}");
+    let rows: Vec<Value> = serde_json::from_str(&shown).unwrap();
     let references = rows.iter().map(|row| row["resource"].as_str().unwrap());
     references.map(str::to_owned).collect()
 }
@@ -228,15 +228,15 @@ fn of_a_removed_account_only_what_is_owed_is_shown_and_no_name_is_taken() {
             printed(&world, &["status", "web"]).await,
             ["hz-eu/server/11"]
         );
-        let (_, told) = command(&world, &["status", "do-main/droplet/1"]).await;
-        assert!(told.contains("stopped"), "{told}");
-        let (code, told) = command(&world, &["history", "web"]).await;
-        assert_eq!(code, Some(0), "{told}");
-        let (code, told) = command(&world, &["why", "general"]).await;
-        assert_eq!(code, Some(3), "{told}");
+        let (_, shown) = command(&world, &["status", "do-main/droplet/1"]).await;
+        assert!(shown.contains("stopped"), "{shown}");
+        let (code, shown) = command(&world, &["history", "web"]).await;
+        assert_eq!(code, Some(0), "{shown}");
+        let (code, shown) = command(&world, &["why", "general"]).await;
+        assert_eq!(code, Some(3), "{shown}");
         assert!(
-            told.contains("`offhours forget do-main/node-pool/c1/p1`"),
-            "{told}"
+            shown.contains("`offhours forget do-main/node-pool/c1/p1`"),
+            "{shown}"
         );
     });
 }
@@ -253,22 +253,22 @@ fn what_a_removed_account_has_left_is_forgotten_and_what_it_is_owed_goes_to_hist
 
         let rehearsed = printed(&world, &["forget", "--dry-run", ORDERS, DROPLET, ORDERS]).await;
         assert_eq!(rehearsed, [ORDERS, DROPLET]);
-        let (code, told) = command(&world, &["forget", ORDERS]).await;
-        assert_eq!(code, Some(2), "{told}");
+        let (code, shown) = command(&world, &["forget", ORDERS]).await;
+        assert_eq!(code, Some(2), "{shown}");
         assert!(
-            told.contains("1 x db-s-2vcpu-4gb") && told.contains("--yes"),
-            "{told}"
+            shown.contains("1 x db-s-2vcpu-4gb") && shown.contains("--yes"),
+            "{shown}"
         );
         assert!(store.record(&reference(ORDERS)).await.unwrap().is_some());
 
         // Nothing follows what is under way there.
         assert!(world.record(POOL).await.in_flight().is_some());
         world.run_until(monday("18:36:00")).await;
-        let (code, told) = command(&world, &["forget", "--yes", ORDERS, DROPLET, POOL]).await;
-        assert_eq!(code, Some(0), "{told}");
+        let (code, shown) = command(&world, &["forget", "--yes", ORDERS, DROPLET, POOL]).await;
+        assert_eq!(code, Some(0), "{shown}");
         assert!(
-            told.contains("1 x db-s-2vcpu-4gb is in its history alone"),
-            "{told}"
+            shown.contains("1 x db-s-2vcpu-4gb is in its history alone"),
+            "{shown}"
         );
         let store = world.local.store();
         for gone in [ORDERS, DROPLET, POOL] {
@@ -292,25 +292,25 @@ fn what_a_removed_account_has_left_is_forgotten_and_what_it_is_owed_goes_to_hist
 fn what_the_next_inventory_would_find_again_is_forgotten_only_anyway() {
     run(async {
         let world = stopped().await;
-        let (code, told) = command(&world, &["forget", "--yes", ORDERS, DROPLET]).await;
-        assert_eq!(code, Some(2), "{told}");
+        let (code, shown) = command(&world, &["forget", "--yes", ORDERS, DROPLET]).await;
+        assert_eq!(code, Some(2), "{shown}");
         for words in ["nothing was forgotten", ORDERS, DROPLET, "--anyway"] {
-            assert!(told.contains(words), "{words}: {told}");
+            assert!(shown.contains(words), "{words}: {shown}");
         }
         assert!(world.record(ORDERS).await.saved.is_some());
 
         let forget = ["forget", "--yes", "--anyway", ORDERS];
         world.start_now(&json!({ "resources": [ORDERS] })).await;
         world.run_until(monday("18:33:00")).await;
-        let (code, told) = command(&world, &forget).await;
-        assert_eq!(code, Some(2), "{told}");
+        let (code, shown) = command(&world, &forget).await;
+        assert_eq!(code, Some(2), "{shown}");
         assert!(
-            told.contains("It is starting: wait until that has ended"),
-            "{told}"
+            shown.contains("It is starting: wait until that has ended"),
+            "{shown}"
         );
         world.run_until(monday("18:50:00")).await;
-        let (code, told) = command(&world, &forget).await;
-        assert_eq!(code, Some(0), "{told}");
+        let (code, shown) = command(&world, &forget).await;
+        assert_eq!(code, Some(0), "{shown}");
         world.run_until(monday("18:56:00")).await;
         assert_eq!(world.record(ORDERS).await.saved, None);
     });

@@ -156,8 +156,8 @@ fn an_account_that_is_no_longer_listed_needs_a_person() {
             .await;
         let ended = terminal.run(&["status"]).await;
         assert_eq!(ended.code, Some(3));
-        let told = "0 under way; account do-main: not listed for 17m\n";
-        assert!(ended.stderr.ends_with(told), "{}", ended.stderr);
+        let shown = "0 under way; account do-main: not listed for 17m\n";
+        assert!(ended.stderr.ends_with(shown), "{}", ended.stderr);
         let accounts = ["status", "--accounts", "--needs-person"];
         let ended = terminal.run(&accounts).await;
         assert_eq!(ended.code, Some(3));

@@ -61,16 +61,16 @@ fn an_override_acts_until_its_end_and_then_the_schedule_takes_over() {
         let rehearsal = done(&terminal, &[&stop[..], &["--dry-run"]].concat()).await;
         assert_eq!(done(&terminal, &["list"]).await, json!([]));
 
-        let mut told = done(&terminal, &stop).await;
-        assert_eq!(told["dry_run"], false);
-        told["dry_run"] = true.into();
-        assert_eq!(told, rehearsal);
-        assert_eq!(told["override"]["set_at"], "2026-11-23T12:03:00Z");
-        assert_eq!(told["override"]["ends_at"], "2026-11-23T12:23:00Z");
-        assert_eq!(told["resources"][0]["effect"], "stops");
+        let mut shown = done(&terminal, &stop).await;
+        assert_eq!(shown["dry_run"], false);
+        shown["dry_run"] = true.into();
+        assert_eq!(shown, rehearsal);
+        assert_eq!(shown["override"]["set_at"], "2026-11-23T12:03:00Z");
+        assert_eq!(shown["override"]["ends_at"], "2026-11-23T12:23:00Z");
+        assert_eq!(shown["resources"][0]["effect"], "stops");
         let then = json!({"by": "schedule", "schedule": "office", "desired": "running"});
-        assert_eq!(told["override"]["then"], then);
-        assert_eq!(done(&terminal, &["list"]).await, json!([told["override"]]));
+        assert_eq!(shown["override"]["then"], then);
+        assert_eq!(done(&terminal, &["list"]).await, json!([shown["override"]]));
 
         terminal.local(&configuration, "12:10:00").await;
         assert_eq!(stopped(&terminal).await, [WEB]);
@@ -93,26 +93,29 @@ fn what_is_set_cleared_and_replaced_at_one_instant_ends_as_the_last_one_wants() 
         let (terminal, configuration) = at_lunch().await;
         // The simulator's clock stands still: all of this is at one instant.
         let by_name = ["stopped", "office", "--until", "next-edge"];
-        let told = done(&terminal, &by_name).await;
-        assert_eq!(told["override"]["schedule"], "office");
-        assert_eq!(told["override"]["ends_at"], "2026-11-23T18:00:00Z");
-        assert_eq!(told["resources"].as_array().unwrap().len(), EACH_KIND.len());
+        let shown = done(&terminal, &by_name).await;
+        assert_eq!(shown["override"]["schedule"], "office");
+        assert_eq!(shown["override"]["ends_at"], "2026-11-23T18:00:00Z");
+        assert_eq!(
+            shown["resources"].as_array().unwrap().len(),
+            EACH_KIND.len()
+        );
         let cleared = done(&terminal, &["clear", "office"]).await;
         assert_eq!(cleared["done"], "cleared");
         assert_eq!(done(&terminal, &["list"]).await, json!([]));
-        let told = refused(&terminal, &["clear", "schedule:office"]).await;
-        assert!(told.contains("there are no active overrides"), "{told}");
+        let shown = refused(&terminal, &["clear", "schedule:office"]).await;
+        assert!(shown.contains("there are no active overrides"), "{shown}");
         terminal.local(&configuration, "12:10:00").await;
         assert!(stopped(&terminal).await.is_empty());
 
         for desired in ["running", "stopped"] {
-            let told = done(
+            let shown = done(
                 &terminal,
                 &[desired, "--schedule", "office", "--until", "tomorrow"],
             )
             .await;
-            assert_eq!(told["replaced"].is_null(), desired == "running");
-            assert_eq!(told["override"]["ends_at"], "2026-11-24T23:00:00Z");
+            assert_eq!(shown["replaced"].is_null(), desired == "running");
+            assert_eq!(shown["override"]["ends_at"], "2026-11-24T23:00:00Z");
         }
         // Machines are quick; the database and the pool are on their way.
         terminal.local(&configuration, "12:16:00").await;
@@ -160,12 +163,12 @@ fn what_cannot_be_followed_is_refused_and_writes_nothing() {
             ),
             (&["clear", "web"], "there are no active overrides"),
         ] {
-            let told = refused(&terminal, arguments).await;
-            assert!(told.contains(expected), "{told}");
+            let shown = refused(&terminal, arguments).await;
+            assert!(shown.contains(expected), "{shown}");
         }
         assert_eq!(done(&terminal, &["list", "--all"]).await, json!([]));
         let long = ["stopped", "web", "--for", "31d", "--yes"];
-        let told = done(&terminal, &long).await;
-        assert_eq!(told["override"]["ends_at"], "2026-12-24T12:03:00Z");
+        let shown = done(&terminal, &long).await;
+        assert_eq!(shown["override"]["ends_at"], "2026-12-24T12:03:00Z");
     });
 }

@@ -416,20 +416,20 @@ fn a_file_that_is_no_text_is_named_with_the_line_where_that_shows() {
     let path = path.to_str().expect("the path is text");
     let ended = offhours(&["validate", "--config", path]);
     assert_eq!(ended.status.code(), Some(2));
-    let told = String::from_utf8_lossy(&ended.stderr).into_owned();
+    let answer = String::from_utf8_lossy(&ended.stderr).into_owned();
     let expected =
         format!("error: cannot read {path} (name another file with --config): line 2 is ");
-    assert!(told.starts_with(&expected), "{told}");
+    assert!(answer.starts_with(&expected), "{answer}");
 }
 
 #[test]
 fn no_entries_of_the_log_are_no_log() {
     let ended = offhours(&["log", "-n", "0"]);
     assert_eq!(ended.status.code(), Some(2));
-    let told = String::from_utf8_lossy(&ended.stderr).into_owned();
+    let answer = String::from_utf8_lossy(&ended.stderr).into_owned();
     assert!(
-        told.contains("invalid value '0' for '--limit <N>'"),
-        "{told}"
+        answer.contains("invalid value '0' for '--limit <N>'"),
+        "{answer}"
     );
 }
 

@@ -172,7 +172,7 @@ fn colour(verdict: Verdict, style: Style) -> anstyle::Style {
 
 fn summary(findings: &[Finding]) -> String {
     let of = |verdict: Verdict| findings.iter().filter(|f| f.verdict == verdict).count();
-    let told: Vec<_> = [
+    let shown: Vec<_> = [
         (of(Verdict::Problem), "problem"),
         (of(Verdict::Unknown), "unknown"),
         (of(Verdict::Warning), "warning"),
@@ -185,10 +185,10 @@ fn summary(findings: &[Finding]) -> String {
         word => crate::configuration_file::count(number, word),
     })
     .collect();
-    if told.is_empty() {
+    if shown.is_empty() {
         return "No problems found.".to_owned();
     }
-    told.join(", ")
+    shown.join(", ")
 }
 
 fn exit(findings: &[Finding]) -> Exit {

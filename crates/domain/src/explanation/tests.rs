@@ -86,11 +86,11 @@ fn an_override_that_is_over_or_to_come_is_silent_and_told() {
     let world = world().overriding("office", STOPPED, "mon 10:00", "mon 12:00");
     for now in ["mon 09:59", "mon 12:00"] {
         let explained = explained(&world, &office_droplet(), now);
-        let told = explained.levels.iter().find_map(|level| {
-            let told = matches!(&level.says, Says::ScheduleOverride { set: Some(_) });
-            told.then_some(level.standing)
+        let shown = explained.levels.iter().find_map(|level| {
+            let shown = matches!(&level.says, Says::ScheduleOverride { set: Some(_) });
+            shown.then_some(level.standing)
         });
-        assert_eq!(told, Some(Standing::Silent), "{now}");
+        assert_eq!(shown, Some(Standing::Silent), "{now}");
     }
 }
 
@@ -177,8 +177,8 @@ fn what_stands_in_the_way_is_told_while_it_does() {
         ..office_droplet().settled(Power::Stopped)
     };
     let next = explained(&world(), &waiting, "mon 08:01").next;
-    let told = (next.retry_at, next.permit_until, next.look_at);
-    assert_eq!(told, (Some(at("mon 08:04")), Some(at("mon 08:02")), None));
+    let shown = (next.retry_at, next.permit_until, next.look_at);
+    assert_eq!(shown, (Some(at("mon 08:04")), Some(at("mon 08:02")), None));
     let next = explained(&world(), &waiting, "mon 08:04").next;
     assert_eq!((next.retry_at, next.permit_until), (None, None));
 

@@ -52,11 +52,11 @@ impl Batch<'_> {
             }
         };
         let looks = self.looks(&client, &records).await;
-        let told = stream::iter(records)
+        let shown = stream::iter(records)
             .map(|record| self.rehearse_one(&client, record, &looks))
             .buffered(AT_ONCE)
             .collect::<Vec<_>>();
-        told.await.into_iter().flatten().collect()
+        shown.await.into_iter().flatten().collect()
     }
 
     async fn rehearse_one(

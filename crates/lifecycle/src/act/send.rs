@@ -50,7 +50,7 @@ impl Batch<'_> {
         if now.duration_since(permitted_at) > SEND_WINDOW {
             return Ok(Vec::new());
         }
-        let mut told = self.context.reported(outcomes(&record, now, send.events));
+        let mut shown = self.context.reported(outcomes(&record, now, send.events));
         let answer = client.send(&send.change).await;
         let now = self.context.clock.now();
         if answer.as_ref().is_err_and(ChangeError::is_refused_token) {
@@ -78,11 +78,11 @@ impl Batch<'_> {
             now,
         );
         let noted = noted.await;
-        told.extend(self.context.reported(vec![answered]));
+        shown.extend(self.context.reported(vec![answered]));
         if let Err(error) = noted {
-            told.extend(self.context.failed(&claimed, &error));
+            shown.extend(self.context.failed(&claimed, &error));
         }
-        Ok(told)
+        Ok(shown)
     }
 
     fn asked(

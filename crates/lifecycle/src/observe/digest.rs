@@ -93,15 +93,15 @@ async fn leave_told(
     young: &mut BTreeMap<ScheduleName, Edge>,
     report: &mut Report,
 ) -> Result<(), Error> {
-    let told = store.digested().await?;
-    let newer: BTreeSet<_> = told
+    let shown = store.digested().await?;
+    let newer: BTreeSet<_> = shown
         .unreadable
         .iter()
         .map(|o| o.reference.clone())
         .collect();
-    let told = report.readable(told);
+    let shown = report.readable(shown);
     young.retain(|name, edge| {
-        let known = told.get(name).is_some_and(|told| told.edge >= edge.at);
+        let known = shown.get(name).is_some_and(|shown| shown.edge >= edge.at);
         let is_told = known || newer.contains(name.as_str());
         if is_told {
             store.leave_digest(name, edge.at, Timestamp::MAX);

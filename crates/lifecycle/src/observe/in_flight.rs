@@ -49,9 +49,9 @@ impl Complaints {
     /// Whether a reason is another than the last one; notes it.
     pub(crate) fn is_new(&self, account: &AccountName, reason: &str) -> bool {
         let new = {
-            let told = self.0.borrow();
-            let told = told.get(account);
-            !told.is_some_and(|told| failure::is_same(told, reason))
+            let shown = self.0.borrow();
+            let shown = shown.get(account);
+            !shown.is_some_and(|shown| failure::is_same(shown, reason))
         };
         self.note(account, reason);
         new

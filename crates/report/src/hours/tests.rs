@@ -35,7 +35,7 @@ stop = "0 19 * * *"
 }
 
 /// `Stopped 15 19:01 to 16 08:00`, a line each.
-fn told(stretches: &[Stretch]) -> Vec<String> {
+fn shown(stretches: &[Stretch]) -> Vec<String> {
     let short = |at: Timestamp| at.strftime("%d %H:%M").to_string();
     let line = |stretch: &Stretch| {
         let Period { from, until } = stretch.period;

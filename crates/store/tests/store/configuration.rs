@@ -93,13 +93,13 @@ async fn the_log_tells_what_came_into_force_newest_first_and_nothing_else() {
     store.apply(&stale, "late", monday()).await.unwrap_err();
     apply(&store, by("eve")).await;
     let log = store.log(20).await.unwrap();
-    let told: Vec<_> = log
+    let shown: Vec<_> = log
         .iter()
         .map(|entry| (entry.generation.0, entry.applied_at, entry.repeats))
         .collect();
     // What was refused has taken no number.
     let expected = [3, 2, 1].map(|generation| (generation, monday(), None));
-    assert_eq!(told, expected);
+    assert_eq!(shown, expected);
     assert_eq!(store.log(1).await.unwrap(), log[..1]);
 }
 

@@ -30,8 +30,8 @@ async fn an_edge_is_claimed_once_whoever_comes() {
     let world = World::new().await;
     assert!(claims(&world.store(), monday(), "a").await);
     assert!(!claims(&world.store(), monday(), "b").await);
-    let told = world.store().digested().await.unwrap().read;
-    assert_eq!(told[&office_hours_name()], claim(monday(), "a"));
+    let shown = world.store().digested().await.unwrap().read;
+    assert_eq!(shown[&office_hours_name()], claim(monday(), "a"));
 }
 
 #[tokio::test]
@@ -52,8 +52,8 @@ async fn a_later_edge_replaces_an_earlier_one_and_not_the_reverse() {
     assert!(claims(&world.store(), monday(), "a").await);
     assert!(claims(&world.store(), evening(), "b").await);
     assert!(!claims(&world.store(), monday(), "c").await);
-    let told = world.store().digested().await.unwrap().read;
-    assert_eq!(told[&office_hours_name()], claim(evening(), "b"));
+    let shown = world.store().digested().await.unwrap().read;
+    assert_eq!(shown[&office_hours_name()], claim(evening(), "b"));
     let other = Digested {
         schedule: "other".parse().unwrap(),
         ..claim(monday(), "d")

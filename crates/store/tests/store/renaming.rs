@@ -314,9 +314,9 @@ async fn what_is_known_under_both_names_is_joined_and_no_size_is_lost() {
         assert_eq!(joined.saved, kept.map(pool));
         assert_eq!(joined.used, old.is_some());
         let history = history(&store, &joined.reference).await;
-        let told = history.into_iter().map(|entry| (entry.ending, entry.saved));
+        let shown = history.into_iter().map(|entry| (entry.ending, entry.saved));
         let expected = dropped.map(|count| (Ending::Kept, Some(pool(count))));
-        assert!(told.eq(expected), "{old:?} {new:?}");
+        assert!(shown.eq(expected), "{old:?} {new:?}");
     }
 }
 

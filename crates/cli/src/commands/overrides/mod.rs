@@ -355,17 +355,17 @@ async fn finish(
             return Err(error.into());
         }
     };
-    let told = ChangeReport {
+    let printed = ChangeReport {
         dry_run,
         ..change.report
     };
     match format {
-        Format::Json => output::print_json(&told)?,
-        Format::Table => output::print_lines(&told.text(places))?,
+        Format::Json => output::print_json(&printed)?,
+        Format::Table => output::print_lines(&printed.text(places))?,
     }
     match half_done {
         Some(error) => Err(error.into()),
-        None if told.needs_person() => Ok(Exit::NeedsPerson),
+        None if printed.needs_person() => Ok(Exit::NeedsPerson),
         None => Ok(Exit::Done),
     }
 }

@@ -176,32 +176,32 @@ impl Stored {
 
 #[test]
 fn who_overrides_a_resource_is_told_what_was_understood_and_who_takes_over() {
-    let told = stored().report(resource("hz-eu/server/1"), Desired::Running, "22:00");
-    assert_snapshot!(told, @r#"
+    let shown = stored().report(resource("hz-eu/server/1"), Desired::Running, "22:00");
+    assert_snapshot!(shown, @r#"
     web-1 (hz-eu/server/1): running until Sat 2026-11-21 22:00 CET (Sat 2026-11-21 16:00 EST here)
       instead of  stopped, as office-hours wants it now
       now         stopped; will be started at the next tick
       then        office-hours takes over: stopped
       by          bob: a demonstration
     "#);
-    let told = stored().report(resource("hz-eu/server/1"), Desired::Running, "next-edge");
-    assert_snapshot!(told, @r#"
+    let shown = stored().report(resource("hz-eu/server/1"), Desired::Running, "next-edge");
+    assert_snapshot!(shown, @r#"
     web-1 (hz-eu/server/1): running until Mon 2026-11-23 08:00 CET (Mon 2026-11-23 02:00 EST here)
       instead of  stopped, as office-hours wants it now
       now         stopped; will be started at the next tick
       then        office-hours takes over: running too, so nothing happens
       by          bob: a demonstration
     "#);
-    let told = stored().report(resource("hz-eu/server/3"), Desired::Running, "mon 07:59");
-    assert_snapshot!(told, @r#"
+    let shown = stored().report(resource("hz-eu/server/3"), Desired::Running, "mon 07:59");
+    assert_snapshot!(shown, @r#"
     db (hz-eu/server/3): running until Mon 2026-11-23 07:59 CET (Mon 2026-11-23 01:59 EST here)
       instead of  stopped, as office-hours wants it now
       now         running; as wanted already
       then        office-hours takes over: stopped
       by          bob: a demonstration
     "#);
-    let told = stored().report(resource("hz-eu/server/5"), Desired::Running, "today");
-    assert_snapshot!(told, @r#"
+    let shown = stored().report(resource("hz-eu/server/5"), Desired::Running, "today");
+    assert_snapshot!(shown, @r#"
     alarm (hz-eu/server/5): running until Sun 2026-11-22 00:00 CET (Sat 2026-11-21 18:00 EST here)
       instead of  nothing: wake-up has no desired state now
       now         stopped; will be started at the next tick
@@ -212,8 +212,8 @@ fn who_overrides_a_resource_is_told_what_was_understood_and_who_takes_over() {
 
 #[test]
 fn what_follows_nothing_is_read_here_and_stays_as_it_is() {
-    let told = stored().report(resource("hz-eu/server/6"), Desired::Running, "22:00");
-    assert_snapshot!(told, @r#"
+    let shown = stored().report(resource("hz-eu/server/6"), Desired::Running, "22:00");
+    assert_snapshot!(shown, @r#"
     stray (hz-eu/server/6): running until Sat 2026-11-21 22:00 EST
       instead of  nothing: it follows no schedule
       now         stopped; will be started at the next tick
@@ -224,8 +224,8 @@ fn what_follows_nothing_is_read_here_and_stays_as_it_is() {
 
 #[test]
 fn a_time_that_the_clock_repeats_is_told() {
-    let told = stored().report(schedule("web"), Desired::Running, "2027-10-31 02:30");
-    assert_snapshot!(told, @r#"
+    let shown = stored().report(schedule("web"), Desired::Running, "2027-10-31 02:30");
+    assert_snapshot!(shown, @r#"
     schedule web: running until Sun 2027-10-31 02:30 CET (Sat 2027-10-30 21:30 EDT here)
       instead of  running, as web wants it now
       note        the clock shows 02:30 on Sun 2027-10-31 twice: understood as the last time, Sun 2027-10-31 02:30 CET
@@ -254,8 +254,8 @@ fn who_overrides_a_schedule_is_told_of_all_that_follow_it() {
             Desired::Stopped,
             "2026-11-21T15:00:00Z",
         );
-    let told = stored.report(schedule("office-hours"), Desired::Running, "friday");
-    assert_snapshot!(told, @r#"
+    let shown = stored.report(schedule("office-hours"), Desired::Running, "friday");
+    assert_snapshot!(shown, @r#"
     schedule office-hours: running until Sat 2026-11-28 00:00 CET (Fri 2026-11-27 18:00 EST here)
       instead of  stopped, as office-hours wants it now
       replaces    stopped until Sat 2026-11-21 16:00 CET (Sat 2026-11-21 10:00 EST here), by ada
@@ -271,8 +271,8 @@ fn who_overrides_a_schedule_is_told_of_all_that_follow_it() {
         .set(schedule("office-hours"), Desired::Running, "friday")
         .unwrap();
     assert!(change.report.needs_person());
-    let told = stored.report(schedule("wake-up"), Desired::Stopped, "sunday");
-    assert_snapshot!(told, @r#"
+    let shown = stored.report(schedule("wake-up"), Desired::Stopped, "sunday");
+    assert_snapshot!(shown, @r#"
     schedule wake-up: stopped until Mon 2026-11-23 00:00 CET (Sun 2026-11-22 18:00 EST here)
       instead of  nothing: wake-up has no desired state now
       now         1 resource follows it
@@ -286,8 +286,8 @@ fn who_overrides_a_schedule_is_told_of_all_that_follow_it() {
 fn many_are_counted_and_few_are_named() {
     let many = (10..30).map(|number| server(number, &format!("s{number}"), "web"));
     let stored = many.fold(stored(), Stored::with);
-    let told = stored.report(schedule("web"), Desired::Stopped, "tomorrow");
-    assert_snapshot!(told, @r#"
+    let shown = stored.report(schedule("web"), Desired::Stopped, "tomorrow");
+    assert_snapshot!(shown, @r#"
     schedule web: stopped until Mon 2026-11-23 00:00 CET (Sun 2026-11-22 18:00 EST here)
       instead of  running, as web wants it now
       now         20 resources follow it
@@ -301,8 +301,8 @@ fn many_are_counted_and_few_are_named() {
 fn in_observe_mode_nothing_is_sent_and_that_is_told() {
     let mut stored = stored();
     stored.configuration.settings.mode = domain::configuration::Mode::Observe;
-    let told = stored.report(resource("hz-eu/server/1"), Desired::Running, "22:00");
-    assert_snapshot!(told, @r#"
+    let shown = stored.report(resource("hz-eu/server/1"), Desired::Running, "22:00");
+    assert_snapshot!(shown, @r#"
     web-1 (hz-eu/server/1): running until Sat 2026-11-21 22:00 CET (Sat 2026-11-21 16:00 EST here)
       instead of  stopped, as office-hours wants it now
       now         stopped; would be started, but observe mode sends nothing
@@ -318,8 +318,8 @@ fn the_override_of_its_schedule_takes_over_from_that_of_a_resource() {
         Desired::Running,
         "2026-11-22T08:00:00Z",
     );
-    let told = stored.report(resource("hz-eu/server/1"), Desired::Stopped, "22:00");
-    assert_snapshot!(told, @r#"
+    let shown = stored.report(resource("hz-eu/server/1"), Desired::Stopped, "22:00");
+    assert_snapshot!(shown, @r#"
     web-1 (hz-eu/server/1): stopped until Sat 2026-11-21 22:00 CET (Sat 2026-11-21 16:00 EST here)
       instead of  running until Sun 2026-11-22 09:00 CET (Sun 2026-11-22 03:00 EST here), by the override of schedule office-hours
       now         stopped; as wanted already
@@ -676,10 +676,10 @@ fn every_answer_fits_the_schema_that_is_served() {
         Ok(cleared(by_schedule.known(), &resource("hz-eu/server/2"), saturday()).unwrap()),
     ];
     for change in changes {
-        let told = serde_json::to_value(change.unwrap().report).unwrap();
-        schema.validate(&told).unwrap();
-        for key in told.as_object().unwrap().keys() {
-            let mut without = told.clone();
+        let shown = serde_json::to_value(change.unwrap().report).unwrap();
+        schema.validate(&shown).unwrap();
+        for key in shown.as_object().unwrap().keys() {
+            let mut without = shown.clone();
             without.as_object_mut().unwrap().remove(key);
             assert!(!schema.is_valid(&without), "without {key}");
         }
@@ -694,8 +694,8 @@ fn the_answer_for_programs_has_the_documented_shape() {
         "2026-11-22T08:00:00Z",
     );
     let change = stored.set(resource("hz-eu/server/1"), Desired::Running, "22:00");
-    let told = serde_json::to_string_pretty(&change.unwrap().report).unwrap();
-    assert_snapshot!(told, @r#"
+    let shown = serde_json::to_string_pretty(&change.unwrap().report).unwrap();
+    assert_snapshot!(shown, @r#"
     {
       "done": "set",
       "dry_run": false,

@@ -109,16 +109,16 @@ async fn a_token_that_fails_needs_a_person_though_no_resource_does() {
         let view = View::of(&args, &store, None, now()).await.unwrap();
         (view.exit(), view.in_a_line())
     };
-    let (code, told) = exit(&["--account", "hz-eu"]).await;
+    let (code, answer) = exit(&["--account", "hz-eu"]).await;
     assert_eq!(code, Exit::NeedsPerson);
     assert_eq!(
-        told,
+        answer,
         "1 resource: 0 running, 1 stopped, 0 under way; account hz-eu: token refused"
     );
-    let (code, told) = exit(&["--account", "hz-eu", "--needs-person"]).await;
+    let (code, answer) = exit(&["--account", "hz-eu", "--needs-person"]).await;
     assert_eq!(code, Exit::NeedsPerson);
     assert_eq!(
-        told,
+        answer,
         "No resource is like that; account hz-eu: token refused."
     );
     assert_eq!(exit(&["build"]).await.0, Exit::Done);

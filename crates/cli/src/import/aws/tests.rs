@@ -237,8 +237,8 @@ fn a_schedule_whose_fields_cannot_be_read_is_left_out_alone() {
             text.contains("[schedules.good]") && !text.contains("bad"),
             "{text}"
         );
-        let told = format!("left out: schedule bad: {expected}");
-        assert!(remarks.contains(&told), "{remarks}");
+        let shown = format!("left out: schedule bad: {expected}");
+        assert!(remarks.contains(&shown), "{remarks}");
     };
     check(
         r#""Enforced": "maybe""#,

@@ -114,14 +114,14 @@ fn a_change_of_the_clock_is_named_with_what_it_moves() {
     let nights = schedule(berlin(json!([{"begin": "22:00", "end": "02:30"}])));
     let check = |instant: &str, change: Option<[&str; 3]>, ends: &str, moved| {
         let explained = nights.explain(at(instant));
-        let told = explained.clock_change.map(|change| {
+        let shown = explained.clock_change.map(|change| {
             [
                 change.at.to_string(),
                 change.from.to_string(),
                 change.to.to_string(),
             ]
         });
-        assert_eq!(told, change.map(|three| three.map(str::to_owned)));
+        assert_eq!(shown, change.map(|three| three.map(str::to_owned)));
         let end = explained.periods[0].ends.unwrap();
         assert_eq!((end.at.to_string().as_str(), end.moved), (ends, moved));
     };

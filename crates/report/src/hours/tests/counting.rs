@@ -22,7 +22,7 @@ fn known(record: Option<&Record>) -> Known<'_> {
 #[track_caller]
 fn check_with(entries: &[HistoryEntry], record: Option<&Record>, expected: &[&str]) {
     let found = stretches(entries, known(record), &schedules(), at("17 12:00"));
-    assert_eq!(told(&found), expected);
+    assert_eq!(shown(&found), expected);
 }
 
 /// The resource runs at noon on Wednesday, as it has since Monday morning or its last start.
@@ -161,7 +161,7 @@ fn since_it_was_last_seen_it_is_unclear() {
         };
         let stop = [stop("16 19:00", "16 19:02")];
         let found = stretches(&stop, known, &schedules(), at("17 12:00"));
-        assert_eq!(told(&found), expected);
+        assert_eq!(shown(&found), expected);
     };
     check(
         "17 06:00",

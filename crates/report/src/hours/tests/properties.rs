@@ -144,7 +144,7 @@ proptest! {
             prop_assert!(stretch.period.until <= now());
         }
         for pair in found.windows(2) {
-            prop_assert!(pair[0].period.until <= pair[1].period.from, "{:?}", told(&found));
+            prop_assert!(pair[0].period.until <= pair[1].period.from, "{:?}", shown(&found));
         }
     }
 
