@@ -258,7 +258,7 @@ async fn is_mended_by_another_token(mut world: World, reason: &str) {
     assert!(stopped(&world.record(SOUND).await));
     let shown = world.outcomes().iter();
     let shown = shown.filter(
-        |o| matches!(&o.event, Event::Postponed { reason: words, .. } if words.contains(reason)),
+        |o| matches!(&o.event, Event::Postponed { reason: words, .. } if words.words().contains(reason)),
     );
     assert_eq!(shown.count(), 1, "{:#?}", world.outcomes());
     let states = world.local.store().account_states().await.unwrap().read;

@@ -11,6 +11,7 @@ use std::{
 use cloud_simulator::{Act, Hold, Matching, Stage};
 use domain::{
     configuration::TokenReference,
+    reason::Reason,
     record::{Direction, Phase, Record},
     resource::Power,
     schedule::Desired,
@@ -462,8 +463,7 @@ fn tags_that_vanish_all_at_once_are_not_believed_and_nothing_is_sent() {
         }
         world.run_until(monday("18:05:30")).await;
         assert_eq!(world.touched(), set(&[]));
-        let vanished =
-            |e: &Event| matches!(e, Event::Postponed { reason, .. } if reason.contains("vanished"));
+        let vanished = |e: &Event| matches!(e, Event::Postponed { reason, .. } if reason.words().contains("vanished"));
         let shown = world
             .outcomes()
             .iter()
@@ -798,7 +798,8 @@ fn a_look_older_than_thirty_seconds_supports_no_change() {
             let [postponed] = &report.outcomes[..] else {
                 panic!("{report:?}");
             };
-            let too_slow = |reason: &str| reason.starts_with("the provider answers too slowly");
+            let too_slow =
+                |reason: &Reason| reason.what().starts_with("the provider answers too slowly");
             assert!(
                 matches!(&postponed.event, Event::Postponed { reason, .. } if too_slow(reason)),
                 "{postponed:?}"

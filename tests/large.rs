@@ -219,7 +219,7 @@ fn an_account_that_cannot_be_listed_in_time_says_so_and_takes_no_time_from_the_o
         let states = world.local.store().account_states().await.unwrap().read;
         let state = |name: &str| &states[&name.parse().unwrap()];
         assert!(state("b-fine").listed_at.unwrap() >= monday("18:00:00"));
-        let error = state("a-slow").error.as_deref().unwrap();
+        let error = state("a-slow").error.as_ref().unwrap().words();
         assert!(error.contains("not finished in time"), "{error}");
         assert!(error.contains("of 30 pages"), "{error}");
         // Each try costs one turn in five minutes, not each minute's.

@@ -96,7 +96,7 @@ fn poll_status_sees_an_edge_through_with_the_read_tokens_alone() {
             panic!("{report:?}");
         };
         assert!(
-            matches!(&later.event, Event::Postponed { reason, .. } if reason.contains("no token")),
+            matches!(&later.event, Event::Postponed { reason, .. } if reason.words().contains("no token")),
             "{later:?}"
         );
     });

@@ -56,7 +56,7 @@ fn a_restored_table_of_schedules_is_said_and_the_next_apply_goes_on() {
         // The begin of the evening's window has passed, and nothing was done.
         assert_eq!(observed(&world).await, Some(Power::Stopped));
         let words = "generation 2 has handled them, and generation 1 is in force";
-        let says = |event: &Event| matches!(event, Event::Postponed { reason, .. } if reason.contains(words));
+        let says = |event: &Event| matches!(event, Event::Postponed { reason, .. } if reason.words().contains(words));
         let outcomes = world.outcomes().iter();
         let said = outcomes.filter(|outcome| says(&outcome.event));
         let hetzner = Subject::Account {

@@ -5,6 +5,7 @@ use domain::{
     left_behind::{LeftBehind, left_behind},
     membership::Membership,
     overdue::Overdue,
+    reason::Reason,
     record::{Direction, OBSERVATION_AGE, Phase, Record},
     resource::Power,
 };
@@ -111,9 +112,9 @@ fn seen_since(record: &Record, at: Power) -> Option<Timestamp> {
 }
 
 /// What a person has to mend while a start goes on being asked for.
-pub(crate) fn problem(record: &Record) -> Option<&str> {
+pub(crate) fn problem(record: &Record) -> Option<&Reason> {
     record.in_flight()?;
-    record.request.as_ref()?.problem.as_deref()
+    record.request.as_ref()?.problem.as_ref()
 }
 
 /// What only a person can settle, and how.
@@ -209,12 +210,11 @@ impl AccountFailure {
         in_force_since: Option<Timestamp>,
         now: Timestamp,
     ) -> Option<Self> {
-        let error = state.and_then(|state| state.error.as_deref());
+        let error = state.and_then(|state| state.error.as_ref());
         if let (Some(error), true) = (error, state.is_some_and(|state| state.token_fails)) {
-            let brief = error.split(": ").next().unwrap_or(error);
             return Some(Self {
-                brief: brief.to_owned(),
-                whole: error.to_owned(),
+                brief: error.what().to_owned(),
+                whole: error.to_string(),
             });
         }
         let listed_at = state.and_then(|state| state.listed_at);

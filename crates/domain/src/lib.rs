@@ -14,6 +14,7 @@ pub mod left_behind;
 pub mod membership;
 pub mod overdue;
 pub mod provider;
+pub mod reason;
 pub mod record;
 pub mod reference;
 pub mod renaming;

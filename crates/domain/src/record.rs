@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     configuration::Generation,
+    reason::Reason,
     reference::{ResourceKind, ResourceRef, ScheduleName},
     resource::{ActionId, Cluster, LostStorage, Power, Resource, SavedState},
     schedule::Desired,
@@ -172,7 +173,7 @@ pub struct Record {
     pub attempts: u32,
     /// The latest failure, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_error: Option<String>,
+    pub last_error: Option<Reason>,
     /// Raised by every write.
     pub revision: Revision,
 }
@@ -556,7 +557,7 @@ pub struct Request {
     /// What a person has to mend, while a start goes on being asked for: the provider's refusal, or
     /// an action that ends in an error each time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub problem: Option<String>,
+    pub problem: Option<Reason>,
 }
 
 impl Request {

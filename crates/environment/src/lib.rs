@@ -20,6 +20,6 @@ pub use clock::{Clock, SteppedClock};
 pub use functions::{Invoke, InvokeError};
 #[cfg(feature = "aws")]
 pub use functions::{InvokeFailure, LambdaFunctions};
-pub use logging::{in_words, left_alone};
+pub use logging::{causes_in_words, in_words, left_alone};
 pub use metrics::{Metric, Metrics};
 pub use tokens::{TokenError, Tokens};

@@ -85,14 +85,20 @@ pub fn left_alone(reference: &str, error: &dyn std::error::Error) -> String {
 /// An error and its causes in one line, for a record, a report or an alarm.
 #[must_use]
 pub fn in_words(error: &dyn std::error::Error) -> String {
-    let mut words = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        words.push_str(": ");
-        words.push_str(&said_by_aws(error).unwrap_or_else(|| error.to_string()));
-        cause = error.source();
+    match causes_in_words(error) {
+        Some(causes) => format!("{error}: {causes}"),
+        None => error.to_string(),
     }
-    words
+}
+
+/// The causes of an error in one line, without its own words.
+#[must_use]
+pub fn causes_in_words(error: &dyn std::error::Error) -> Option<String> {
+    let causes = std::iter::successors(error.source(), |error| error.source());
+    let causes: Vec<_> = causes
+        .map(|error| said_by_aws(error).unwrap_or_else(|| error.to_string()))
+        .collect();
+    (!causes.is_empty()).then(|| causes.join(": "))
 }
 
 /// What AWS said, out of an answer for which the SDK has no type and only a debug form:

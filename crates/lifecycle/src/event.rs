@@ -4,6 +4,7 @@ use std::fmt;
 
 use domain::{
     AccountName, ResourceRef, ScheduleName,
+    reason::Reason,
     record::{Cause, Direction, Record},
     resource::{LostStorage, SavedState},
 };
@@ -117,7 +118,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cause: Option<Cause>,
         /// In whose words.
-        reason: String,
+        reason: Reason,
     },
     /// Not seen by the deadline, or not to be forced; or a start whose action ends in an error each
     /// time, which goes on being asked for.
@@ -189,7 +190,7 @@ pub enum Event {
     /// Nothing was done this time; it is tried again.
     Postponed {
         /// Why.
-        reason: String,
+        reason: Reason,
         /// Whether the provider refused the account's token.
         #[serde(default, skip_serializing_if = "is_false")]
         token_refused: bool,
@@ -255,7 +256,7 @@ fn is_false(value: &bool) -> bool {
 impl Event {
     /// Nothing was done this time, for a reason that is neither the token's nor known.
     #[must_use]
-    pub fn postponed(reason: impl Into<String>) -> Self {
+    pub fn postponed(reason: impl Into<Reason>) -> Self {
         Self::Postponed {
             reason: reason.into(),
             token_refused: false,

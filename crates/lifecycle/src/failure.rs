@@ -1,7 +1,7 @@
 //! Why nothing is known of a resource, or nothing was done about it.
 
-use domain::{record::LOOK_AGE, resource::Look};
-use environment::in_words;
+use domain::{reason::Reason, record::LOOK_AGE, resource::Look};
+use environment::causes_in_words;
 use jiff::Timestamp;
 use provider::ProviderError;
 
@@ -10,8 +10,8 @@ use crate::ProvidersError;
 /// Why there is no look.
 #[derive(Debug, Clone)]
 pub(crate) struct NoLook {
-    /// In words, for a record or a report.
-    pub words: String,
+    /// Why, for a record or a report.
+    pub reason: Reason,
     /// How long the provider asks to wait.
     pub retry_after: Option<std::time::Duration>,
     /// Whether the token was refused: it may have been rotated.
@@ -22,9 +22,9 @@ pub(crate) struct NoLook {
 
 impl NoLook {
     /// A reason that no answer of the provider gives.
-    pub(crate) fn of(words: impl Into<String>) -> Self {
+    pub(crate) fn of(reason: impl Into<Reason>) -> Self {
         Self {
-            words: words.into(),
+            reason: reason.into(),
             retry_after: None,
             token_refused: false,
             no_token: false,
@@ -44,20 +44,10 @@ impl NoLook {
     }
 }
 
-/// Whether two refusals say the same, but for the provider's ids of the requests.
-pub(crate) fn is_same(left: &str, right: &str) -> bool {
-    without_request_id(left) == without_request_id(right)
-}
-
-/// A refusal's words without the provider's id for the request, which differs each time.
-fn without_request_id(words: &str) -> &str {
-    words.split(" (request ").next().unwrap_or(words)
-}
-
 impl From<&ProviderError> for NoLook {
     fn from(error: &ProviderError) -> Self {
         Self {
-            words: in_words(error),
+            reason: Reason::of(error),
             retry_after: error.retry_after(),
             token_refused: matches!(error, ProviderError::TokenRefused(_)),
             no_token: false,
@@ -69,7 +59,7 @@ impl From<&ProvidersError> for NoLook {
     fn from(error: &ProvidersError) -> Self {
         Self {
             no_token: matches!(error, ProvidersError::Token { .. }),
-            ..Self::of(in_words(error))
+            ..Self::of(Reason::new(error.to_string(), causes_in_words(error)))
         }
     }
 }

@@ -1,31 +1,8 @@
 //! What can go wrong, by what the caller does next.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
-use domain::ResourceId;
-
-/// A provider's own words for not doing something.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
-    /// The HTTP status.
-    pub status: u16,
-    /// The provider's word for machines: `unprocessable_entity`, `locked`.
-    pub code: String,
-    /// The provider's sentence for people.
-    pub message: String,
-    /// What the provider's support asks for.
-    pub request_id: Option<String>,
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}: {}", self.status, self.code, self.message)?;
-        match &self.request_id {
-            Some(id) => write!(f, " (request {id})"),
-            None => Ok(()),
-        }
-    }
-}
+use domain::{ResourceId, reason::Refusal};
 
 /// Why a provider could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -37,20 +14,20 @@ pub enum ProviderError {
         retry_after: Option<Duration>,
     },
     /// The token is wrong, or may not do this. A person must see to it.
-    #[error("token refused: {0}")]
-    TokenRefused(Refusal),
+    #[error("token refused")]
+    TokenRefused(#[source] Refusal),
     /// There is no such thing (404 in the provider's own words).
-    #[error("not found: {0}")]
-    NotFound(Refusal),
+    #[error("not found")]
+    NotFound(#[source] Refusal),
     /// The resource is locked or at work: later.
-    #[error("busy: {0}")]
-    Busy(Refusal),
+    #[error("busy")]
+    Busy(#[source] Refusal),
     /// The provider will not, however often it is asked.
-    #[error("refused: {0}")]
-    Refused(Refusal),
+    #[error("refused")]
+    Refused(#[source] Refusal),
     /// The provider cannot answer now (5xx).
-    #[error("provider unavailable: {0}")]
-    Unavailable(Refusal),
+    #[error("provider unavailable")]
+    Unavailable(#[source] Refusal),
     /// An answer came that is not one of the provider's: a redirect, a page of HTML, other JSON.
     #[error("answer to {request} not understood: {reason}")]
     NotUnderstood {
@@ -115,12 +92,12 @@ impl ProviderError {
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
     /// Definite, and about this resource: no repetition can cure it.
-    #[error("refused: {0}")]
-    Refused(Refusal),
+    #[error("refused")]
+    Refused(#[source] Refusal),
     /// Not accepted, because the resource is locked, at work, or already where it should be: look
     /// again later.
-    #[error("busy: {0}")]
-    Busy(Refusal),
+    #[error("busy")]
+    Busy(#[source] Refusal),
     /// Certainly not accepted, for a reason that is not the resource's: try again later.
     #[error("not accepted")]
     NotAccepted(#[source] ProviderError),

@@ -21,8 +21,9 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 
 use crate::{
+    Refusal,
     endpoint::Base,
-    error::{ProviderError, Refusal},
+    error::ProviderError,
     pacing::{self, Pacing, RateLimit},
 };
 

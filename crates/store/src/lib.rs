@@ -23,7 +23,7 @@ use std::{collections::BTreeMap, ops::Deref};
 
 use aws_config::SdkConfig;
 use aws_sdk_dynamodb::Client;
-use domain::{AccountName, ResourceKind, record::Record};
+use domain::{AccountName, ResourceKind, reason::Reason, record::Record};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -178,7 +178,7 @@ pub struct AccountState {
     pub tried_at: Option<Timestamp>,
     /// Why the last listing failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
+    pub error: Option<Reason>,
     /// Whether it failed for the account's token: refused, or not to be had.
     #[serde(default, skip_serializing_if = "is_false")]
     pub token_fails: bool,

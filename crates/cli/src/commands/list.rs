@@ -198,12 +198,16 @@ fn failures(report: &Report) -> Vec<Failure> {
         let About::Account { account } = &outcome.subject else {
             return None;
         };
-        let (Event::Postponed { reason, .. } | Event::Declined { reason }) = &outcome.event else {
+        let error = if let Event::Postponed { reason, .. } = &outcome.event {
+            reason.to_string()
+        } else if let Event::Declined { reason } = &outcome.event {
+            reason.clone()
+        } else {
             return None;
         };
         Some(Failure {
             account: account.clone(),
-            error: reason.clone(),
+            error,
             remedy: "`offhours doctor` says more".to_owned(),
         })
     };

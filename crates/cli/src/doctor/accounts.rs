@@ -217,7 +217,7 @@ fn inventory(state: Option<&AccountState>, now: Timestamp) -> Finding {
     let remedy = "`offhours list --refresh` takes an inventory now; see also what is found of the \
                   token and of the functions";
     let Some(listed_at) = state.and_then(|state| state.listed_at) else {
-        let error = state.and_then(|state| state.error.as_deref());
+        let error = state.and_then(|state| state.error.as_ref());
         let why = error.map_or_else(String::new, |error| format!(": {error}"));
         return Finding::problem(
             Check::Inventory,
@@ -225,7 +225,7 @@ fn inventory(state: Option<&AccountState>, now: Timestamp) -> Finding {
             remedy,
         );
     };
-    let error = state.and_then(|state| state.error.as_deref());
+    let error = state.and_then(|state| state.error.as_ref());
     let age = now.duration_since(listed_at);
     let listed = format!("listed {}", ago(listed_at, now));
     match (age > OBSERVATION_AGE, error) {
@@ -413,7 +413,7 @@ mod tests {
         let check = |minutes: Option<i64>, error: Option<&str>| {
             let mut state = AccountState::unknown("do-main".parse().unwrap());
             state.listed_at = minutes.map(|minutes| now - SignedDuration::from_mins(minutes));
-            state.error = error.map(str::to_owned);
+            state.error = error.map(Into::into);
             inventory(Some(&state), now)
         };
         assert_eq!(check(Some(15), None).verdict, Verdict::Ok);
@@ -425,7 +425,7 @@ mod tests {
         assert!(failed.found.contains("no answer"), "{failed:?}");
         let refused = AccountState {
             listed_at: Some(now - SignedDuration::from_mins(3)),
-            error: Some("token refused".to_owned()),
+            error: Some("token refused".into()),
             token_fails: true,
             ..AccountState::unknown("do-main".parse().unwrap())
         };

@@ -9,6 +9,7 @@ use domain::{
     left_behind::{LeftBehind, is_held_stopped, left_behind},
     membership::{Exclusion, Membership, Subject},
     overdue::{Overdue, overdue, usual_time},
+    reason::Reason,
     record::{Ask, Phase, Record, deadline},
 };
 use environment::in_words;
@@ -246,10 +247,8 @@ fn permit(record: &Record, now: Timestamp) -> Option<Finding> {
 /// Failing again and again.
 fn failing(record: &Record, now: Timestamp) -> Option<Finding> {
     (record.attempts >= ATTEMPTS).then(|| {
-        let error = record
-            .last_error
-            .as_deref()
-            .unwrap_or("no reason was noted");
+        let error = record.last_error.as_ref();
+        let error = error.map_or_else(|| "no reason was noted".to_owned(), Reason::to_string);
         let next = match record.retry_at {
             Some(at) if at > now => format!("; tried again in {}", length(at.duration_since(now))),
             Some(_) | None => String::new(),
@@ -483,7 +482,7 @@ mod tests {
             )
         );
         off.attempts = 9;
-        off.last_error = Some("token refused: no".to_owned());
+        off.last_error = Some("token refused: no".into());
         let (_, words, remedy) = only(off);
         assert!(
             words.ends_with("; failed 9 times in a row, last: token refused: no"),
@@ -522,7 +521,7 @@ mod tests {
         let failing = |attempts| {
             let mut record = web();
             record.attempts = attempts;
-            record.last_error = Some("503".to_owned());
+            record.last_error = Some("503".into());
             record.retry_at = Some(now() + SignedDuration::from_mins(8));
             record
         };

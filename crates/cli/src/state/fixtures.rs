@@ -191,7 +191,7 @@ pub(crate) fn stuck_pool() -> Record {
             since: at("2026-11-20T17:52:00Z"),
             reason: "2 nodes are still draining".to_owned(),
         },
-        last_error: Some("2 nodes are still draining".to_owned()),
+        last_error: Some("2 nodes are still draining".into()),
         ..office(
             "do-main/node-pool/8d91899c-0739-4a1a-acc5-deadbeefbb8f/cdda885e-7663-40c8-bc74-3a036c66545d",
             "workers",
@@ -258,7 +258,7 @@ pub(crate) async fn full_store() -> Store {
     ] {
         let state = AccountState {
             listed_at: Some(at("2026-11-20T17:51:00Z")),
-            error: error.map(str::to_owned),
+            error: error.map(Into::into),
             token_fails: error.is_some(),
             ..AccountState::unknown(account.parse().expect("a test's account"))
         };

@@ -9,7 +9,7 @@ fn at(time: &str) -> Timestamp {
 fn state(listed_at: Option<&str>, error: Option<&str>) -> AccountState {
     AccountState {
         listed_at: listed_at.map(at),
-        error: error.map(str::to_owned),
+        error: error.map(Into::into),
         ..AccountState::unknown("do-main".parse().unwrap())
     }
 }
@@ -26,15 +26,17 @@ fn words(brief: &str, whole: &str) -> (String, String) {
 
 #[test]
 fn a_token_that_fails_needs_a_person_at_once() {
-    let error = "token refused: Unable to authenticate you";
-    let mut failing = state(Some("07:55"), Some(error));
+    let because = Some("Unable to authenticate you".to_owned());
+    let mut failing = state(Some("07:55"), None);
+    failing.error = Some(Reason::new("token refused".to_owned(), because));
     assert_eq!(
         failure(&failing),
         None,
         "another failure: it is tried again"
     );
     failing.token_fails = true;
-    assert_eq!(failure(&failing), Some(words("token refused", error)));
+    let whole = "token refused: Unable to authenticate you";
+    assert_eq!(failure(&failing), Some(words("token refused", whole)));
 }
 
 #[test]

@@ -83,7 +83,7 @@ impl Summary {
                 tally.started += 1;
                 tally.restored += u32::from(saved.is_some());
             }
-            Event::Refused { reason, .. } => tally.refused.push(reason.clone()),
+            Event::Refused { reason, .. } => tally.refused.push(reason.words()),
             Event::AlreadyThere { direction, reason } => {
                 tally.already.push(format!("{direction}: {reason}"));
             }
@@ -182,13 +182,8 @@ impl Summary {
 impl Tally {
     /// Refusals, idle edges and notes, each said once.
     fn remarks(&self) -> String {
-        // Two refusals that say the same differ in their request's id.
-        let words = |refusal: &String| {
-            let said = refusal.split(" (request ").next().unwrap_or(refusal);
-            format!("refused: {said}")
-        };
         let mut remarks: Vec<String> = Vec::new();
-        let refused = self.refused.iter().map(words);
+        let refused = self.refused.iter().map(|words| format!("refused: {words}"));
         let others = self.already.iter().chain(&self.notes).cloned();
         for remark in refused.chain(others) {
             if !remarks.contains(&remark) {

@@ -47,7 +47,7 @@ impl Batch<'_> {
             Err(error) => {
                 let reason = in_words(&error);
                 let now = self.context.clock.now();
-                let later = |record| outcomes(record, now, vec![later(&reason)]);
+                let later = |record| outcomes(record, now, vec![Event::postponed(&*reason)]);
                 return records.iter().flat_map(later).collect();
             }
         };
@@ -68,10 +68,10 @@ impl Batch<'_> {
         let events = match looks.of(&record.reference.id).await {
             Ok(Some(look)) => match self.step(client, &record, &look).await {
                 Ok(step) => would(self.direction, step),
-                Err(no_look) => vec![later(&no_look.words)],
+                Err(no_look) => vec![Event::postponed(no_look.reason)],
             },
-            Ok(None) => vec![later("the provider answers 404")],
-            Err(no_look) => vec![later(&no_look.words)],
+            Ok(None) => vec![Event::postponed("the provider answers 404")],
+            Err(no_look) => vec![Event::postponed(no_look.reason)],
         };
         outcomes(&record, self.context.clock.now(), events)
     }
@@ -80,8 +80,8 @@ impl Batch<'_> {
 /// What a step would lead to, in events that promise nothing.
 fn would(direction: Direction, step: Step) -> Vec<Event> {
     match step {
-        Step::Leave => vec![later("something is under way already")],
-        Step::Postpone(words) => vec![later(&words)],
+        Step::Leave => vec![Event::postponed("something is under way already")],
+        Step::Postpone(words) => vec![Event::postponed(words)],
         Step::Write(write) => write.events,
         Step::Send(send) => {
             let would = Event::WouldAsk {
@@ -92,8 +92,4 @@ fn would(direction: Direction, step: Step) -> Vec<Event> {
             send.events.into_iter().chain([would]).collect()
         }
     }
-}
-
-fn later(reason: &str) -> Event {
-    Event::postponed(reason)
 }

@@ -14,7 +14,7 @@ use crate::{
     act::batch::{Batch, outcomes},
     backoff,
     event::{Answer, Event, Outcome},
-    failure::{self, NoLook},
+    failure::NoLook,
     report::reread,
     transition::{
         Purpose,
@@ -134,18 +134,16 @@ impl Batch<'_> {
     pub(super) async fn postpone(
         &self,
         mut record: Record,
-        reason: &NoLook,
+        no_look: &NoLook,
     ) -> Result<Vec<Outcome>, Error> {
         let now = self.context.clock.now();
         if record.in_flight().is_some() {
-            let (reference, words) = (&record.reference, &reason.words);
-            tracing::warn!(resource.id = %reference, "Did nothing about {reference}: {words}");
+            let (reference, reason) = (&record.reference, &no_look.reason);
+            tracing::warn!(resource.id = %reference, "Did nothing about {reference}: {reason}");
             return Ok(Vec::new());
         }
-        let repeated = record
-            .last_error
-            .as_deref()
-            .is_some_and(|last| failure::is_same(last, &reason.words));
+        let last = record.last_error.as_ref();
+        let repeated = last.is_some_and(|last| last.says_the_same(&no_look.reason));
         let rules = self.in_force.rules();
         let edge = judge(&record, Subject::recorded(&record), rules, now).edge;
         let edge = edge.map(|edge| edge.key);
@@ -155,17 +153,17 @@ impl Batch<'_> {
         }
         record.attempts += 1;
         // A token may be replaced at any minute.
-        let attempts = if reason.token_refused || reason.no_token {
+        let attempts = if no_look.token_refused || no_look.no_token {
             1
         } else {
             record.attempts
         };
-        record.retry_at = Some(backoff::retry_at(now, attempts, reason.retry_after));
-        record.last_error = Some(reason.words.clone());
+        record.retry_at = Some(backoff::retry_at(now, attempts, no_look.retry_after));
+        record.last_error = Some(no_look.reason.clone());
         record.due_at = due_at(&record, self.in_force.rules(), now);
         let event = Event::Postponed {
-            reason: reason.words.clone(),
-            token_refused: reason.token_refused,
+            reason: no_look.reason.clone(),
+            token_refused: no_look.token_refused,
             repeated,
         };
         let write = Write {

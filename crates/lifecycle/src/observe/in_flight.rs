@@ -8,6 +8,7 @@ use std::{
 use domain::{
     AccountName, ResourceRef, ScheduleName,
     invocation::Invocation,
+    reason::Reason,
     record::{Direction, Record},
     resource::{LoggedAction, Look},
 };
@@ -22,7 +23,7 @@ use crate::{
     account::ListRequests,
     budget::Budget,
     event::Outcome,
-    failure::{self, NoLook},
+    failure::NoLook,
     observe::look::{Looked, Looks},
     transition::{
         follow::{self, Follow},
@@ -36,22 +37,20 @@ const FORCE_AT_ONCE: usize = 25;
 
 /// Why accounts could not be asked, as far as it was reported: one reason is reported once.
 #[derive(Debug, Default)]
-pub(crate) struct Complaints(RefCell<BTreeMap<AccountName, String>>);
+pub(crate) struct Complaints(RefCell<BTreeMap<AccountName, Reason>>);
 
 impl Complaints {
     /// Notes a reason that was reported before, or now.
-    pub(crate) fn note(&self, account: &AccountName, reason: &str) {
-        self.0
-            .borrow_mut()
-            .insert(account.clone(), reason.to_owned());
+    pub(crate) fn note(&self, account: &AccountName, reason: &Reason) {
+        self.0.borrow_mut().insert(account.clone(), reason.clone());
     }
 
     /// Whether a reason is another than the last one; notes it.
-    pub(crate) fn is_new(&self, account: &AccountName, reason: &str) -> bool {
+    pub(crate) fn is_new(&self, account: &AccountName, reason: &Reason) -> bool {
         let new = {
-            let shown = self.0.borrow();
-            let shown = shown.get(account);
-            !shown.is_some_and(|shown| failure::is_same(shown, reason))
+            let known = self.0.borrow();
+            let known = known.get(account);
+            !known.is_some_and(|known| known.says_the_same(reason))
         };
         self.note(account, reason);
         new
@@ -60,9 +59,9 @@ impl Complaints {
     /// Says why nothing is known of a resource, once per account and reason: the next look is
     /// seconds away.
     fn complain(&self, record: &Record, no_look: &NoLook) {
-        let (reference, words) = (&record.reference, &no_look.words);
-        if self.is_new(&reference.account, words) {
-            tracing::warn!(resource.id = %reference, "Could not look at {reference}: {words}");
+        let (reference, reason) = (&record.reference, &no_look.reason);
+        if self.is_new(&reference.account, reason) {
+            tracing::warn!(resource.id = %reference, "Could not look at {reference}: {reason}");
         }
     }
 }

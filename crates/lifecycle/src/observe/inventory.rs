@@ -13,6 +13,7 @@ use domain::{
     joining::{self, follows},
     left_behind::{LeftBehind, left_behind},
     membership::{Exclusion, Membership, Subject},
+    reason::Reason,
     record::{INVENTORY_INTERVAL, Phase, Record, SKEW},
     resource::{Look, Resource},
 };
@@ -27,7 +28,7 @@ use crate::{
     account::ListRequests,
     budget::Budget,
     event::{Event, HeldResource, Outcome},
-    failure::{self, NoLook},
+    failure::NoLook,
     observe::{
         in_flight::{Complaints, Follower},
         look::{self, Looked},
@@ -123,7 +124,7 @@ impl Accounts {
         context: Context<'_>,
         invoke: &impl Invoke,
         report: &mut Report,
-    ) -> Result<Vec<(AccountName, String)>, Error> {
+    ) -> Result<Vec<(AccountName, Reason)>, Error> {
         let mut errors = Vec::new();
         let now = budget.now();
         for (place, account) in due.iter().enumerate() {
@@ -270,7 +271,7 @@ async fn take(
     known: Known<'_>,
     asked: Asked,
     report: &mut Report,
-) -> Result<Option<String>, Error> {
+) -> Result<Option<Reason>, Error> {
     let (account, listed_before) = (known.account, known.listed_before);
     let requested_at = context.clock.now();
     let state = tried(context, account, known.state, requested_at).await?;
@@ -396,9 +397,9 @@ impl Taking<'_> {
 
     /// Keeps why an inventory failed, and reports it unless the timer has reported it before.
     fn failed(&mut self, no_look: NoLook, report: &mut Report) {
-        let reason = no_look.words;
+        let reason = no_look.reason;
         let known = self.state.error.replace(reason.clone());
-        let repeated = known.is_some_and(|known| failure::is_same(&known, &reason));
+        let repeated = known.is_some_and(|known| known.says_the_same(&reason));
         if !repeated || self.asked == Asked::ByPerson {
             let event = Event::Postponed {
                 reason,

@@ -153,7 +153,7 @@ async fn status_of(
             Ok(None) => Event::Status {
                 state: "not found (404)".to_owned(),
             },
-            Err(no_look) => Event::postponed(no_look.words),
+            Err(no_look) => Event::postponed(no_look.reason),
         },
     };
     Ok(Outcome {
@@ -292,7 +292,7 @@ impl<'a> Watch<'a> {
                 }
                 Ok(client) => clients.push((account, client, records)),
                 Err(error) => {
-                    let reason = in_words(&error);
+                    let reason = in_words(&error).into();
                     if self.complaints.is_new(&account, &reason) {
                         let now = context.clock.now();
                         let event = Event::postponed(reason);

@@ -70,7 +70,7 @@ struct Facts<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     request: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'a str>,
+    reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     count: Option<usize>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -116,14 +116,14 @@ impl<'a> Facts<'a> {
                 direction,
                 cause,
                 reason,
-            }
-            | Event::Stuck {
+            } => Self::failed(*direction, cause.as_ref(), reason.to_string()),
+            Event::Stuck {
                 direction,
                 cause,
                 reason,
-            } => Self::failed(*direction, cause.as_ref(), reason),
+            } => Self::failed(*direction, cause.as_ref(), reason.clone()),
             Event::Conflict { reason } => Self {
-                reason: Some(reason),
+                reason: Some(reason.clone()),
                 ..facts
             },
             Event::Forced { request, .. } => Self {
@@ -162,7 +162,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    fn failed(direction: Direction, cause: Option<&'a Cause>, reason: &'a str) -> Self {
+    fn failed(direction: Direction, cause: Option<&'a Cause>, reason: String) -> Self {
         Self {
             reason: Some(reason),
             ..Self::wanted(direction, cause)
@@ -389,7 +389,7 @@ mod tests {
         let refused = Event::Refused {
             direction: Direction::Start,
             cause: None,
-            reason: "no\r\ncapacity".to_owned(),
+            reason: "no\r\ncapacity".into(),
         };
         let (_, detail) = published(refused).unwrap();
         let text = detail["text"].as_str().unwrap();

@@ -150,7 +150,7 @@ mod tests {
                 since: at("19:10"),
                 reason: reason(),
             };
-            record.last_error = Some(reason());
+            record.last_error = Some(reason().into());
         });
         assert_eq!(stuck, Health::from_iter([Metric::Stuck]));
         let held = count(|record| record.held = true);
@@ -192,7 +192,7 @@ mod tests {
         let failed = |due_at| {
             health(&case, |record| {
                 record.attempts = 2;
-                record.last_error = Some("busy".to_owned());
+                record.last_error = Some("busy".into());
                 record.retry_at = Some(retry_at);
                 record.due_at = due_at;
             })
@@ -205,7 +205,7 @@ mod tests {
             record.phase = Phase::InFlight {
                 transition: transition(),
             };
-            record.last_error = Some("no answer".to_owned());
+            record.last_error = Some("no answer".into());
         });
         assert_eq!(in_flight.of(Metric::Failed), 1);
         let gone = health(&case, |record| {

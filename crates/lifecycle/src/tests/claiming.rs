@@ -6,7 +6,7 @@ use super::*;
 fn an_end_edge_claims_the_record_and_permits_one_request() {
     let case = droplet().record(|record| {
         record.attempts = 2;
-        record.last_error = Some("busy".to_owned());
+        record.last_error = Some("busy".into());
         record.retry_at = Some(at("19:05"));
     });
     let send = case.sends(STOP);
@@ -169,7 +169,7 @@ fn an_acknowledgement_ends_refused_and_stuck_and_their_back_off() {
     let case = droplet().stuck(START, "08:00").off().record(|record| {
         record.attempts = 3;
         record.retry_at = Some(at("19:10"));
-        record.last_error = Some("no".to_owned());
+        record.last_error = Some("no".into());
     });
     let record = case.writes(STOP).record;
     assert!(is_settled(&record, Power::Stopped));

@@ -58,7 +58,7 @@ fn with_the_end_the_failures_before_it_are_forgotten() {
     let record = case.record(|record| {
         record.attempts = 2;
         record.retry_at = Some(at("19:05"));
-        record.last_error = Some("busy".to_owned());
+        record.last_error = Some("busy".into());
     });
     let record = record.records().record;
     assert_eq!((record.attempts, record.retry_at), (0, None));
@@ -291,7 +291,7 @@ fn a_start_whose_action_always_ends_in_an_error_is_reported_once_and_asked_for_a
     let write = case.records();
     let request = write.record.request.clone().unwrap();
     assert_eq!(request.ask, failed("19:14"));
-    assert!(request.problem.unwrap().contains("3 times"));
+    assert!(request.problem.unwrap().what().contains("3 times"));
     assert!(write.record.in_flight().is_some());
     assert!(matches!(write.events[..], [Event::Stuck { .. }]));
     let again = case.record(|record| {

@@ -63,7 +63,7 @@ fn ask(record: &Record) -> &Ask {
 fn an_accepted_request_is_noted_with_its_instant_and_action() {
     let failing = droplet().record(|record| {
         record.attempts = 2;
-        record.last_error = Some("busy".to_owned());
+        record.last_error = Some("busy".into());
     });
     let (record, ended) = noted(&asked(failing, STOP), Purpose::Transition, &TAKEN);
     let expected = Ask::Accepted {
@@ -98,7 +98,7 @@ fn a_refused_stop_keeps_nothing_saved_if_nothing_can_have_shrunk_it() {
             if reason.contains("cannot shrink") && transition.direction == STOP
     ));
     assert_eq!((&record.saved, &record.request), (&None, &None));
-    assert!(record.last_error.unwrap().contains("cannot shrink"));
+    assert!(record.last_error.unwrap().words().contains("cannot shrink"));
     let ended = ended.unwrap();
     assert_eq!(ended.ending, Ending::Refused);
     assert!(ended.reason.unwrap().contains("cannot shrink"));
@@ -128,7 +128,7 @@ fn a_refused_start_stays_under_way_and_is_asked_for_again_every_quarter_of_an_ho
     assert_eq!((*ask(&record)).clone(), failed("19:15"));
     assert_eq!((&record.saved, ended), (&Some(pool_of(3)), None));
     let problem = record.request.as_ref().unwrap().problem.as_ref();
-    assert!(problem.unwrap().contains("cannot shrink"));
+    assert!(problem.unwrap().words().contains("cannot shrink"));
     let (record, _) = noted(&record, Purpose::Transition, &refused());
     assert_eq!((*ask(&record)).clone(), failed("19:15"));
     let (record, _) = noted(&record, Purpose::Transition, &TAKEN);
@@ -181,11 +181,11 @@ fn another_acceptance_proves_nothing_better_than_the_one_whose_action_failed() {
         .asked(START, "19:00", Ask::Open)
         .request(|request| {
             request.first_accepted_at = Some(at("18:40"));
-            request.problem = Some("ended in an error 5 times".to_owned());
+            request.problem = Some("ended in an error 5 times".into());
         });
     let erring = erring.record(|record| {
         record.attempts = 5;
-        record.last_error = Some("ended in an error 5 times".to_owned());
+        record.last_error = Some("ended in an error 5 times".into());
     });
     let (record, _) = noted(&erring.record, Purpose::Transition, &TAKEN);
     let request = record.request.unwrap();
@@ -207,6 +207,7 @@ fn busy_is_no_refusal_and_is_asked_again_after_a_while() {
                 .last_error
                 .as_ref()
                 .unwrap()
+                .words()
                 .contains("cannot shrink")
         );
     }

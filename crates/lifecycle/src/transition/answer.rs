@@ -2,13 +2,14 @@
 
 use domain::{
     history::HistoryEntry,
+    reason::Reason,
     record::{Ask, Direction, Ending, Forced, Phase, Record},
 };
 use environment::in_words;
 use jiff::Timestamp;
 use provider::{Accepted, ChangeError};
 
-use crate::{backoff, event::Answer, failure, transition::forcing::Purpose};
+use crate::{backoff, event::Answer, transition::forcing::Purpose};
 
 /// What the answer means for the one who asked.
 #[derive(Debug)]
@@ -16,7 +17,7 @@ pub(crate) enum Noted {
     /// The transition goes on; reported with the request.
     Answer(Answer),
     /// The transition has ended, or needs a person.
-    Refused(String),
+    Refused(Reason),
 }
 
 /// What is to be noted of an answer; `None` where there was none and nothing may be noted.
@@ -24,10 +25,10 @@ pub(crate) fn meaning(asked: &Record, answer: &Result<Accepted, ChangeError>) ->
     match answer {
         Ok(_) => Noted::Answer(Answer::Accepted),
         // One refusal of a start is reported once, however often it is repeated.
-        Err(ChangeError::Refused(refusal)) if is_known(asked, &refusal.to_string()) => {
+        Err(ChangeError::Refused(refusal)) if is_known(asked, &Reason::of(refusal)) => {
             Noted::Answer(Answer::NotAccepted(refusal.to_string()))
         }
-        Err(ChangeError::Refused(refusal)) => Noted::Refused(refusal.to_string()),
+        Err(ChangeError::Refused(refusal)) => Noted::Refused(Reason::of(refusal)),
         Err(error) if error.is_refused_token() => {
             Noted::Answer(Answer::TokenRefused(in_words(error)))
         }
@@ -38,9 +39,9 @@ pub(crate) fn meaning(asked: &Record, answer: &Result<Accepted, ChangeError>) ->
 }
 
 /// Whether the provider refused this very start before, in the same words.
-fn is_known(asked: &Record, reason: &str) -> bool {
-    let problem = asked.request.as_ref().and_then(|r| r.problem.as_deref());
-    problem.is_some_and(|problem| failure::is_same(problem, reason))
+fn is_known(asked: &Record, reason: &Reason) -> bool {
+    let problem = asked.request.as_ref().and_then(|r| r.problem.as_ref());
+    problem.is_some_and(|problem| problem.says_the_same(reason))
 }
 
 /// Notes an answer in a record, and says what that ends.
@@ -56,10 +57,10 @@ pub(crate) fn apply(
                 .in_flight()
                 .is_some_and(|transition| transition.direction == Direction::Start);
             if starting {
-                note_refused_start(record, refusal.to_string(), now);
+                note_refused_start(record, Reason::of(refusal), now);
                 None
             } else {
-                note_refusal(record, refusal.to_string(), now)
+                note_refusal(record, Reason::of(refusal), now)
             }
         }
         (Purpose::ForcedPowerOff, answer) => {
@@ -77,7 +78,7 @@ fn note_cut(record: &mut Record, answer: &Result<Accepted, ChangeError>) {
     let (forced, error) = match answer {
         Ok(_) => (Forced::Accepted, None),
         // Looked at again: off by itself, or cut at the next tick.
-        Err(error) => (Forced::No, Some(in_words(error))),
+        Err(error) => (Forced::No, Some(Reason::of(error))),
     };
     if let Some(request) = &mut record.request {
         request.forced = forced;
@@ -104,7 +105,7 @@ fn note_answer(record: &mut Record, answer: &Result<Accepted, ChangeError>, now:
             if let Some(request) = &mut record.request {
                 request.ask = Ask::Failed { retry_at };
             }
-            record.last_error = Some(in_words(error));
+            record.last_error = Some(Reason::of(error));
         }
         Err(ChangeError::Refused(_) | ChangeError::Unknown(_)) => {}
     }
@@ -112,7 +113,7 @@ fn note_answer(record: &mut Record, answer: &Result<Accepted, ChangeError>, now:
 
 /// A machine that stays off all day costs more than a request: the start stays under way and is
 /// asked for again, and needs a person meanwhile.
-fn note_refused_start(record: &mut Record, reason: String, now: Timestamp) {
+fn note_refused_start(record: &mut Record, reason: Reason, now: Timestamp) {
     let retry_at = backoff::on_the_minute(now, backoff::LONGEST);
     if let Some(request) = &mut record.request {
         request.ask = Ask::Failed { retry_at };
@@ -123,10 +124,10 @@ fn note_refused_start(record: &mut Record, reason: String, now: Timestamp) {
 }
 
 /// Ends a stop. What is saved goes only if nothing can have shrunk the resource.
-fn note_refusal(record: &mut Record, reason: String, now: Timestamp) -> Option<HistoryEntry> {
+fn note_refusal(record: &mut Record, reason: Reason, now: Timestamp) -> Option<HistoryEntry> {
     let transition = record.in_flight()?.clone();
     let ended = HistoryEntry {
-        reason: Some(reason.clone()),
+        reason: Some(reason.to_string()),
         ..HistoryEntry::of(record, &transition, Ending::Refused, now)
     };
     // An unanswered ask, or the accepted shutdown whose cut was refused.
@@ -141,9 +142,12 @@ fn note_refusal(record: &mut Record, reason: String, now: Timestamp) -> Option<H
     if let Some(request) = &mut record.request {
         request.forced = Forced::No;
     }
-    record.last_error = Some(reason.clone());
     record.last = ended.last(record);
-    record.phase = Phase::Refused { transition, reason };
+    record.phase = Phase::Refused {
+        transition,
+        reason: reason.to_string(),
+    };
+    record.last_error = Some(reason);
     Some(ended)
 }
 

@@ -242,13 +242,13 @@ impl Follower<'_> {
             1 => "the provider's action ended in an error".to_owned(),
             times => format!("the provider's action ended in an error {times} times"),
         };
-        record.last_error = Some(reason.clone());
+        record.last_error = Some(reason.as_str().into());
         let mut reported = false;
         if let Some(request) = &mut record.request {
             request.ask = Ask::Failed { retry_at };
             request.unknown = false;
             if past_deadline && direction == Direction::Start {
-                reported = request.problem.replace(reason.clone()).is_some();
+                reported = request.problem.replace(reason.as_str().into()).is_some();
             }
         }
         match (past_deadline, direction) {
@@ -321,7 +321,7 @@ impl Follower<'_> {
     }
 
     fn stuck(&self, mut record: Record, reason: String) -> Follow {
-        record.last_error = Some(reason.clone());
+        record.last_error = Some(reason.as_str().into());
         record.last = self.ended(Ending::Stuck).last(self.record);
         record.phase = Phase::Stuck {
             transition: self.transition.clone(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{ResourceId, ResourceKind};
+use domain::{ResourceId, ResourceKind, reason::Reason};
 
 use super::{
     change_kind, do_error, everything, hz_error, kind, list,
@@ -179,12 +179,12 @@ async fn a_refusal_keeps_the_providers_words_and_request_id() {
     .await;
     let sent = cloud.digitalocean().send(&Change::PowerOn(droplet())).await;
     assert_eq!(
-        sent.unwrap_err().to_string(),
+        Reason::of(&sent.unwrap_err()).to_string(),
         "refused: 422 unprocessable_entity: cannot shrink (request 4d9d8375)"
     );
     let sent = cloud.hetzner(&[]).send(&Change::PowerOn(server())).await;
     assert_eq!(
-        sent.unwrap_err().to_string(),
+        Reason::of(&sent.unwrap_err()).to_string(),
         "busy: 423 locked: server is locked (request c0rr)"
     );
     cloud.finish();

@@ -50,7 +50,7 @@ async fn a_rate_alone_makes_the_state_of_an_account() {
 async fn a_state_comes_back_as_it_was_saved() {
     let store = World::new().await.store();
     let failed = AccountState {
-        error: Some("token refused".to_owned()),
+        error: Some("token refused".into()),
         token_fails: true,
         ..listed(Some(rate(u64::MAX, 0)))
     };

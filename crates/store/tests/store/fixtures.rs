@@ -63,7 +63,7 @@ pub(crate) fn due_server(number: usize, due_at: Timestamp) -> Record {
 /// A record of about so many bytes.
 pub(crate) fn large(record: Record, bytes: usize) -> Record {
     Record {
-        last_error: Some("x".repeat(bytes)),
+        last_error: Some("x".repeat(bytes).into()),
         ..record
     }
 }

@@ -749,7 +749,7 @@ async fn the_form_of_what_was_learnt_of_an_account() {
         account: "hz-eu".parse().unwrap(),
         listed_at: Some(monday()),
         tried_at: Some(at("2026-06-15T07:05:00Z")),
-        error: Some("token refused".to_owned()),
+        error: Some("token refused".into()),
         token_fails: true,
         cost: Some(ListCost {
             requests: [(ResourceKind::Server, 100)].into(),
@@ -772,7 +772,9 @@ async fn the_form_of_what_was_learnt_of_an_account() {
         },
         "took": "PT13S"
       },
-      "error": "token refused",
+      "error": {
+        "what": "token refused"
+      },
       "format": 1,
       "generation_key": "state",
       "listed_at": "2026-06-15T07:00:00Z",

@@ -6,6 +6,7 @@ use domain::{
     configuration::{Configuration, Mode, Override, Overrides, Rule, Target},
     decision::{Decision, Due, LeaveReason, Rules, judge},
     membership::{Membership, Subject},
+    reason::Reason,
     record::{Direction, Phase, Record, SKEW},
     schedule::Desired,
 };
@@ -279,10 +280,9 @@ impl<'k> Known<'k> {
         let why = match (opposite, record.retry_at.filter(|retry_at| *retry_at > at)) {
             (Some(opposite), _) => Some(format!("as soon as the {opposite} under way allows it")),
             (None, Some(retry_at)) => {
-                let error = record
-                    .last_error
-                    .as_deref()
-                    .unwrap_or("the last try failed");
+                let error = record.last_error.as_ref();
+                let error =
+                    error.map_or_else(|| "the last try failed".to_owned(), Reason::to_string);
                 let retry_at = self.local(target, retry_at);
                 Some(format!("not before {retry_at}: {error}"))
             }

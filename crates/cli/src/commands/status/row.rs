@@ -8,6 +8,7 @@ use domain::{
     decision::{Decision, LeaveReason, Rules, Verdict, coming_edges, judge, observer, override_of},
     membership::Subject,
     overdue::overdue,
+    reason::Reason,
     record::{Phase, Record},
     resource::SavedState,
     schedule::Desired,
@@ -120,7 +121,7 @@ impl Row {
             saved: record.saved.clone(),
             overdue_since: overdue.map(|overdue| overdue.since),
             needs_person: needs_person(record, &verdict, rules, now).or_else(is_late),
-            last_error: record.last_error.clone(),
+            last_error: record.last_error.as_ref().map(Reason::to_string),
             remark: remark(record, &verdict, rules, now),
             live: None,
         }
@@ -269,7 +270,7 @@ impl AccountRow {
             provider: configured.map(|account| account.provider),
             listed_at: state.and_then(|state| state.listed_at),
             tried_at: state.and_then(|state| state.tried_at),
-            error: state.and_then(|state| state.error.clone()),
+            error: state.and_then(|state| Some(state.error.as_ref()?.to_string())),
             needs_person: failure.as_ref().map(|failure| failure.whole.clone()),
             failure,
         }

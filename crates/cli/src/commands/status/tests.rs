@@ -72,7 +72,7 @@ async fn overdue_store() -> Store {
     let mut record = office("do-main/droplet/1", "web-1");
     record.phase = Phase::Settled { at: Power::Stopped };
     record.attempts = 44;
-    record.last_error = Some("token refused: no such token".to_owned());
+    record.last_error = Some("token refused: no such token".into());
     if let Some(handled) = &mut record.handled {
         handled.desired = Desired::Stopped;
         handled.key.instant = at("2026-11-19T18:00:00Z");
@@ -268,7 +268,7 @@ async fn many(store: &Store, count: usize) {
             &format!("do-main/droplet/{number}"),
             &format!("web-{number}"),
         );
-        record.last_error = Some("x".repeat(900));
+        record.last_error = Some("x".repeat(900).into());
         store.save(record).await.unwrap();
     }
 }

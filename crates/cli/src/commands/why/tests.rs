@@ -190,7 +190,7 @@ fn what_stands_in_the_way_is_told() {
         retained: true,
         attempts: 3,
         retry_at: Some(at("2026-11-20T18:04:00Z")),
-        last_error: Some("the cloud does not answer".to_owned()),
+        last_error: Some("the cloud does not answer".into()),
         ..office("do-main/droplet/1", "web-1")
     };
     let text = text_at(&record, &all, "2026-11-20T18:00:00Z");
