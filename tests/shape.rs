@@ -88,7 +88,7 @@ fn arrows_lead_from_verbs_to_nouns() {
         ("poll-status", &lambda),
         ("dispatch", &["domain", "environment", "store"]),
         ("cloud-simulator", &["domain", "environment"]),
-        ("report", &["domain", "store"]),
+        ("report", &["domain"]),
         (
             "local",
             &[

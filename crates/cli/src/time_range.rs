@@ -1,8 +1,8 @@
 //! The time range of a look back.
 
+use domain::history::HISTORY_DAYS;
 use jiff::{Timestamp, tz::TimeZone};
 use report::hours::{Period, kept_since};
-use store::HISTORY_DAYS;
 
 use crate::{
     exit::UsageError,

@@ -9,6 +9,12 @@ use crate::{
     resource::SavedState,
 };
 
+/// For how many days a history item is kept.
+///
+/// Reading history by time rests on it: items written under another value would be found as far
+/// off as the values differ.
+pub const HISTORY_DAYS: i64 = 90;
+
 /// One finished transition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryEntry {

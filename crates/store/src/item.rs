@@ -10,7 +10,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{
     AccountName, ResourceRef, ScheduleName,
     configuration::{Account, Generation, Override, Rule, Settings},
-    history::HistoryEntry,
+    history::{HISTORY_DAYS, HistoryEntry},
     record::Record,
 };
 use jiff::Timestamp;
@@ -36,12 +36,6 @@ pub const DIGEST: &str = "digest";
 
 /// The partition of what was applied when, and who applied it.
 pub const LOG: &str = "log";
-
-/// For how many days a history item is kept.
-///
-/// Reading history by time rests on it: items written under another value would be found as far
-/// off as the values differ.
-pub const HISTORY_DAYS: i64 = 90;
 
 /// An item as DynamoDB has it.
 pub type Item = HashMap<String, AttributeValue>;

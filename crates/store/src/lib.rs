@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 
 pub use condition::{TableCondition, TableTrouble};
 pub use configure::ApplyError;
-pub use item::{Digested, HISTORY_DAYS, Head, LogEntry};
+pub use item::{Digested, Head, LogEntry};
 pub use overrides::OverrideError;
 pub use pages::{Finished, HistoryPage, HistoryPages};
 pub use read::{AccountStates, InForce, Present, Reader};

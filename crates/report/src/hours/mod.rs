@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use domain::{
     ScheduleName,
     configuration::Rule,
-    history::HistoryEntry,
+    history::{HISTORY_DAYS, HistoryEntry},
     record::{Direction, Ending, Phase, Record},
     resource::{Power, SavedState},
     schedule::Desired,
@@ -34,7 +34,6 @@ use domain::{
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
-use store::HISTORY_DAYS;
 
 pub use money::{Money, saved};
 pub use prices::Prices;
