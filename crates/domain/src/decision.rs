@@ -175,7 +175,7 @@ fn decide(
         return leave(LeaveReason::Held);
     }
     let rule = membership.rule(rules.configuration);
-    let policy = rule.map(|rule| rule.policy.clone()).unwrap_or_default();
+    let policy = membership.policy(rules.configuration);
     if policy.adopt == Adopt::NextEdge && handled.is_none() && is_before_joining(record, edge) {
         return leave(LeaveReason::Adopting);
     }
@@ -410,11 +410,7 @@ pub fn coming_edges<'a>(
     after: Timestamp,
 ) -> impl Iterator<Item = DesiredEdge> + 'a {
     let membership = Membership::of(Subject::recorded(record), rules.configuration);
-    let schedule = membership
-        .rule(rules.configuration)
-        .map(|rule| &rule.schedule);
-    let desired_states =
-        DesiredStates::new(record, schedule, membership.schedule(), rules.overrides);
+    let desired_states = DesiredStates::of(record, &membership, rules);
     let mut last = EdgeKey {
         instant: after,
         rank: Rank::Manual,
@@ -455,15 +451,7 @@ impl<'a> DesiredStates<'a> {
         let schedule = membership
             .rule(rules.configuration)
             .map(|rule| &rule.schedule);
-        Self::new(record, schedule, membership.schedule(), rules.overrides)
-    }
-
-    fn new(
-        record: &'a Record,
-        schedule: Option<&'a Schedule>,
-        name: Option<&ScheduleName>,
-        overrides: &'a Overrides,
-    ) -> Self {
+        let (name, overrides) = (membership.schedule(), rules.overrides);
         let lasting = |o: &&Override| o.set_at < o.ends_at;
         let resource_override = overrides
             .of(&Target::Resource(record.reference.clone()))

@@ -198,7 +198,7 @@ pub fn explain(record: &Record, rules: Rules<'_>, at: Timestamp) -> Explanation 
     let subject = Subject::recorded(record);
     let verdict = judge(record, subject, rules, at);
     let rule = verdict.membership.rule(rules.configuration);
-    let policy = rule.map(|rule| rule.policy.clone()).unwrap_or_default();
+    let policy = verdict.membership.policy(rules.configuration);
     Explanation {
         at,
         levels: levels(record, &verdict, rules, at),

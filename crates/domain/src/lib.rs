@@ -22,6 +22,7 @@ pub mod resource;
 pub mod schedule;
 #[cfg(feature = "schema")]
 pub mod schema;
+pub mod stop_method;
 #[cfg(test)]
 mod tests;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    configuration::{Configuration, Pattern, Rule},
+    configuration::{Configuration, Pattern, Policy, Rule},
     record::Record,
     reference::{AccountName, ResourceRef, ScheduleName},
     resource::{Cluster, Resource},
@@ -195,6 +195,13 @@ impl Membership {
     #[must_use]
     pub fn rule<'a>(&self, configuration: &'a Configuration) -> Option<&'a Rule> {
         configuration.schedules.get(self.schedule()?)
+    }
+
+    /// How the followed schedule is to be followed; by default where none is.
+    #[must_use]
+    pub fn policy(&self, configuration: &Configuration) -> Policy {
+        let rule = self.rule(configuration);
+        rule.map(|rule| rule.policy.clone()).unwrap_or_default()
     }
 }
 

@@ -53,8 +53,7 @@ pub fn overdue(
     let verdict = judge(record, Subject::recorded(record), rules, now);
     let edge = verdict.edge.as_ref()?;
     let direction = Direction::towards(edge.desired)?;
-    let rule = verdict.membership.rule(rules.configuration);
-    let policy = rule.map(|rule| rule.policy.clone()).unwrap_or_default();
+    let policy = verdict.membership.policy(rules.configuration);
     // Where the edge is an old one and something newer made it due.
     let newer = match &verdict.decision {
         Decision::Act(due) if is_retained(record, &policy, direction, &due.cause) => return None,

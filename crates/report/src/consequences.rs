@@ -13,6 +13,7 @@ use domain::{
     renaming::joined,
     resource::SavedState,
     schedule::Desired,
+    stop_method::StopMethod,
 };
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
@@ -239,8 +240,7 @@ fn soon(record: &Record, verdict: &Verdict, rules: Rules<'_>, now: Timestamp) ->
         .take_while(|edge| edge.key.instant <= now + SOON)
         .filter_map(|edge| Some((edge.key.instant, Direction::towards(edge.desired)?)));
     let (at, direction) = due.into_iter().chain(coming).find(|(_, d)| !is_there(*d))?;
-    let policy = verdict.membership.rule(rules.configuration);
-    let policy = policy.map(|rule| rule.policy.clone()).unwrap_or_default();
+    let policy = verdict.membership.policy(rules.configuration);
     Some(Soon {
         at,
         direction,
@@ -250,10 +250,9 @@ fn soon(record: &Record, verdict: &Verdict, rules: Rules<'_>, now: Timestamp) ->
     })
 }
 
-/// The schedule of a Droplet whose power is cut without a word to its guest.
+/// The schedule of a machine whose power is cut without a word to its guest.
 fn hard_cut(record: &Record, verdict: &Verdict, rules: Rules<'_>) -> Option<ScheduleName> {
-    let rule = verdict.membership.rule(rules.configuration)?;
-    let is_droplet = record.kind() == domain::ResourceKind::Droplet;
+    let policy = verdict.membership.policy(rules.configuration);
     let name = verdict.membership.schedule()?;
-    (is_droplet && !rule.policy.graceful).then(|| name.clone())
+    (StopMethod::of(record.kind(), &policy) == StopMethod::PowerOff).then(|| name.clone())
 }

@@ -22,7 +22,7 @@ use crate::{
     transition::{
         log::log_since,
         plan::plan,
-        step::{Observation, PlanContext, Step, policy},
+        step::{Observation, PlanContext, Step},
     },
 };
 
@@ -73,7 +73,7 @@ impl Batch<'_> {
         );
         let target = match self.direction {
             Direction::Stop => {
-                let policy = policy(&verdict, rules);
+                let policy = verdict.membership.policy(rules.configuration);
                 self.plans.stop_target(client, resource, &policy).await?
             }
             Direction::Start => None,

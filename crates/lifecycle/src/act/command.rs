@@ -23,7 +23,6 @@ use crate::{
     budget::Budget,
     event::{Event, HeldResource, Outcome},
     report::{Report, reread},
-    transition::step::policy,
 };
 
 /// A command older than this is not followed: the person who gave it has acted otherwise by now.
@@ -262,7 +261,11 @@ fn declined(
         ));
     }
     // An override that wants the same keeps the schedule from undoing it.
-    let undone = overridden.is_none() && policy(verdict, in_force.rules()).enforce;
+    let undone = overridden.is_none()
+        && verdict
+            .membership
+            .policy(in_force.rules().configuration)
+            .enforce;
     undone
         .then(|| "its schedule is enforced and would undo this: use an override instead".to_owned())
 }

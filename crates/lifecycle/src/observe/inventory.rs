@@ -35,7 +35,7 @@ use crate::{
         restored_table,
     },
     report::{Report, health::Health, reread},
-    transition::{step::Observation, target},
+    transition::{method, step::Observation},
 };
 
 /// Why a listing is not believed.
@@ -712,7 +712,7 @@ impl Inventory<'_> {
             record.opted_in = false;
             record.joined_at = None;
         }
-        let standing = target::standing(resource, record);
+        let standing = method::standing(resource, record);
         if let (Phase::Settled { at }, Some(standing)) = (&mut record.phase, standing) {
             *at = standing;
         }

@@ -9,7 +9,7 @@ use environment::in_words;
 use jiff::Timestamp;
 use provider::{Accepted, ChangeError};
 
-use crate::{backoff, event::Answer, transition::forcing::Purpose};
+use crate::{backoff, event::Answer, transition::Purpose};
 
 /// What the answer means for the one who asked.
 #[derive(Debug)]

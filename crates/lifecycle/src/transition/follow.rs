@@ -16,10 +16,9 @@ use crate::{
     event::Event,
     transition::{
         answer::note_accepted,
-        forcing::may_be_forced,
         log::{last_power_action, log_since, opposes, our_action},
-        step::{Observation, PlanContext, Write, policy},
-        target,
+        method::{self, graceful::may_be_forced},
+        step::{Observation, PlanContext, Write},
     },
 };
 
@@ -74,7 +73,7 @@ pub(crate) fn follow(record: &Record, seen: Observation<'_>, context: PlanContex
     };
     let resource = seen.resource;
     let target = record.request.as_ref().and_then(|r| r.target.as_ref());
-    if resource.busy.is_none() && target::reached(transition.direction, resource, record, target) {
+    if resource.busy.is_none() && method::reached(transition.direction, resource, record, target) {
         let early = record
             .not_before
             .is_some_and(|until| seen.requested_at < until);
@@ -89,7 +88,7 @@ pub(crate) fn follow(record: &Record, seen: Observation<'_>, context: PlanContex
     }
     if let Some(request) = &record.request
         && matches!(request.ask, Ask::Open)
-        && target::is_moving(resource, target)
+        && method::is_moving(resource, target)
     {
         let mut record = follower.with_observation();
         note_accepted(&mut record, None, now);
@@ -154,7 +153,7 @@ impl Follower<'_> {
         let since = log_since(self.record);
         let last = since.and_then(|since| last_power_action(self.seen.log, since));
         let opposed = last.is_some_and(|action| opposes(action.effect, direction));
-        if opposed || target::is_resized(self.seen.resource, self.record) {
+        if opposed || method::is_resized(self.seen.resource, self.record) {
             let cause = Some(self.cause());
             return self.end(Ending::Overtaken, Event::Overtaken { direction, cause });
         }
@@ -165,7 +164,7 @@ impl Follower<'_> {
         }
         let subject = Subject::seen(self.record, self.seen.resource);
         let verdict = judge(self.record, subject, self.context.rules, now);
-        let policy = policy(&verdict, self.context.rules);
+        let policy = verdict.membership.policy(self.context.rules.configuration);
         let mode = mode(self.record, &policy, self.context.rules.configuration);
         // Nothing is asked for any more: what cannot act any more is left where it stands.
         let wanted = verdict.opted_in && verdict.desired != Desired::Any && mode == Mode::Act;
@@ -312,7 +311,7 @@ impl Follower<'_> {
         let mut record = self.with_observation();
         record.last = ended.last(self.record);
         record.phase = Phase::Settled {
-            at: target::standing(self.seen.resource, &record).unwrap_or(self.seen.resource.power),
+            at: method::standing(self.seen.resource, &record).unwrap_or(self.seen.resource.power),
         };
         if ending == Ending::LetGo {
             record.drop_request();

@@ -3,10 +3,9 @@
 
 pub(crate) mod answer;
 pub(crate) mod follow;
-mod forcing;
 pub(crate) mod log;
+pub(crate) mod method;
 pub(crate) mod plan;
 pub(crate) mod step;
-pub(crate) mod target;
 
-pub(crate) use forcing::Purpose;
+pub(crate) use step::Purpose;

@@ -3,7 +3,6 @@
 use std::cmp::Ordering;
 
 use domain::{
-    ResourceId, ResourceKind,
     configuration::{Mode, Policy},
     decision::{Decision, Due, LeaveReason, due_at, judge, mode},
     history::HistoryEntry,
@@ -12,8 +11,9 @@ use domain::{
         Ask, Cause, Direction, Ending, Forced, LOOK_AGE, PERMIT, Permit, Phase, Record, Request,
         Transition,
     },
-    resource::{AutoscaleBounds, Power, SavedState, Size},
+    resource::{Power, SavedState},
     schedule::Desired,
+    stop_method::StopMethod,
 };
 use jiff::Timestamp;
 use provider::Change;
@@ -22,10 +22,9 @@ use crate::{
     event::Event,
     transition::{
         answer::note_accepted,
-        forcing::{Purpose, may_be_forced},
         log::{last_power_action, log_since, opposes, our_action},
-        step::{Observation, PlanContext, Send, Step, Write, policy},
-        target,
+        method::{self, graceful::may_be_forced},
+        step::{Observation, PlanContext, Purpose, Send, Step, Write},
     },
 };
 
@@ -51,7 +50,7 @@ pub(crate) fn plan(
         record,
         seen,
         context,
-        policy: policy(&verdict, context.rules),
+        policy: verdict.membership.policy(context.rules.configuration),
     };
     match verdict.decision {
         Decision::Act(due) if due.direction == direction => planner.act(&due),
@@ -155,7 +154,7 @@ impl Planner<'_> {
         let certain = !request.unknown && request.forced != Forced::Intended;
         let resource = self.seen.resource;
         let target = request.target.as_ref();
-        accepted && certain && target::reached(old.direction, resource, self.record, target)
+        accepted && certain && method::reached(old.direction, resource, self.record, target)
     }
 
     /// The transition under way has no request that could still succeed.
@@ -163,7 +162,7 @@ impl Planner<'_> {
         let request = self.record.request.as_ref();
         let open = request.filter(|request| matches!(request.ask, Ask::Open));
         let moving = open
-            .is_some_and(|request| target::is_moving(self.seen.resource, request.target.as_ref()));
+            .is_some_and(|request| method::is_moving(self.seen.resource, request.target.as_ref()));
         if self.at_end() || self.busy().is_some() || moving {
             // For poll-status to see to.
             return Step::Leave;
@@ -172,7 +171,7 @@ impl Planner<'_> {
             let since = log_since(self.record);
             let last = since.and_then(|since| last_power_action(self.seen.log, since));
             let opposed = last.is_some_and(|action| opposes(action.effect, self.direction));
-            if opposed || target::is_resized(self.seen.resource, self.record) {
+            if opposed || method::is_resized(self.seen.resource, self.record) {
                 return self.overtaken();
             }
         }
@@ -229,7 +228,7 @@ impl Planner<'_> {
         match self.direction {
             Direction::Start => {
                 let kept = record.saved.as_ref().filter(|saved| {
-                    target::seen_against(self.seen.resource, saved) != Some(Ordering::Equal)
+                    method::seen_against(self.seen.resource, saved) != Some(Ordering::Equal)
                 });
                 if kept.is_some() {
                     // A person's larger size stays; what was saved goes to history.
@@ -284,7 +283,7 @@ impl Planner<'_> {
     /// Observe mode: decided, recorded and reported; nothing is sent.
     fn observe(&self, due: &Due) -> Step {
         let Some(change) = self.change() else {
-            return self.no_plan();
+            return Step::Postpone(method::no_change(self.seen.target));
         };
         let mut record = self.record.clone();
         let mut handled = due.handled.clone();
@@ -310,7 +309,7 @@ impl Planner<'_> {
     /// Claims the record and permits exactly one request.
     fn claim(&self, due: &Due, quiet_at: Option<Timestamp>, ended: Option<HistoryEntry>) -> Step {
         let Some(change) = self.change() else {
-            return self.no_plan();
+            return Step::Postpone(method::no_change(self.seen.target));
         };
         let mut record = self.record.clone();
         let turned = ended.as_ref().and_then(|ended| ended.last(&record));
@@ -372,25 +371,9 @@ impl Planner<'_> {
         }
     }
 
-    fn no_plan(&self) -> Step {
-        Step::Postpone(match self.seen.target {
-            Some(target) => format!(
-                "{target} is not smaller in every respect than what is there: give its schedule \
-                 another stop_size or stop_nodes"
-            ),
-            None => "the provider lists no plan to which this database could shrink".to_owned(),
-        })
-    }
-
-    /// Why no change may be sent now. A pool that drains to zero is on its way already, and what
-    /// is left of it is nothing to save.
+    /// Why no change may be sent now.
     fn busy(&self) -> Option<String> {
-        let resource = self.seen.resource;
-        let draining = self.direction == Direction::Stop
-            && resource.power == Power::Between
-            && matches!(&resource.size, Size::NodePool(pool) if pool.count == 0);
-        let draining = draining.then(|| "its nodes are draining".to_owned());
-        resource.busy.clone().or(draining)
+        method::busy(self.seen.resource, self.direction)
     }
 
     fn mode(&self) -> Mode {
@@ -398,7 +381,7 @@ impl Planner<'_> {
     }
 
     fn at_end(&self) -> bool {
-        target::reached(
+        method::reached(
             self.direction,
             self.seen.resource,
             self.record,
@@ -407,22 +390,7 @@ impl Planner<'_> {
     }
 
     fn already_there(&self) -> String {
-        match (self.record.kind(), self.direction) {
-            (ResourceKind::Database, Direction::Stop) => "already smallest".to_owned(),
-            (ResourceKind::Database | ResourceKind::NodePool, Direction::Start) => {
-                match self.record.saved {
-                    Some(_) => "at least as large as saved".to_owned(),
-                    None => "nothing to put back".to_owned(),
-                }
-            }
-            (ResourceKind::NodePool, Direction::Stop) => "already at zero".to_owned(),
-            (ResourceKind::Droplet | ResourceKind::Server, Direction::Stop) => {
-                "already off".to_owned()
-            }
-            (ResourceKind::Droplet | ResourceKind::Server, Direction::Start) => {
-                "already running".to_owned()
-            }
-        }
+        method::already_there(self.seen.resource, self.record, self.direction).to_owned()
     }
 
     /// Until when the latest request in the other direction may still act.
@@ -501,83 +469,8 @@ impl Planner<'_> {
 
     /// The one request of this direction; none if there is no plan to shrink to.
     fn change(&self) -> Option<Change> {
-        let id = &self.record.reference.id;
-        match (&self.seen.resource.size, self.direction) {
-            (Size::Machine { .. }, Direction::Start) => Some(Change::PowerOn(id.clone())),
-            (Size::Machine { .. }, Direction::Stop) => {
-                let graceful = match self.record.kind() {
-                    ResourceKind::Droplet => self.policy.graceful,
-                    ResourceKind::Server | ResourceKind::Database | ResourceKind::NodePool => true,
-                };
-                Some(if graceful {
-                    Change::Shutdown(id.clone())
-                } else {
-                    Change::PowerOff(id.clone())
-                })
-            }
-            (Size::Database(_), Direction::Stop) => {
-                let target = self.seen.target?;
-                // What is not smaller in every respect would not be known again at the start as
-                // what has to be enlarged.
-                let against = target::seen_against(self.seen.resource, target);
-                (against == Some(Ordering::Greater)).then(|| self.resize(target))?
-            }
-            (Size::Database(_), Direction::Start) => self.resize(self.record.saved.as_ref()?),
-            (Size::NodePool(_), Direction::Stop) => self.scale(0, None),
-            (Size::NodePool(seen), Direction::Start) => match self.record.saved.as_ref()? {
-                // A start never shrinks what a person made larger.
-                SavedState::NodePool { count, autoscale } if seen.count > *count => {
-                    self.scale(seen.count, seen.autoscale.or(*autoscale))
-                }
-                SavedState::NodePool { count, autoscale } => self.scale(*count, *autoscale),
-                SavedState::Database { .. } | SavedState::Machine { .. } => None,
-            },
-        }
-    }
-
-    fn resize(&self, to: &SavedState) -> Option<Change> {
-        let ResourceId::Database(id) = &self.record.reference.id else {
-            return None;
-        };
-        let (
-            Size::Database(seen),
-            SavedState::Database {
-                plan,
-                nodes,
-                storage_mib,
-            },
-        ) = (&self.seen.resource.size, to)
-        else {
-            return None;
-        };
-        // Left out of a change of plan, storage becomes the new plan's own (TFDO,
-        // resource_database_cluster.go). It only ever grows.
-        let storage_mib = storage_mib.map(|saved| saved.max(seen.storage_mib.unwrap_or(0)));
-        Some(Change::ResizeDatabase {
-            id: id.clone(),
-            plan: plan.clone(),
-            nodes: *nodes,
-            storage_mib: storage_mib.filter(|_| seen.has_settable_storage()),
-        })
-    }
-
-    fn scale(&self, count: u32, autoscale: Option<AutoscaleBounds>) -> Option<Change> {
-        let ResourceId::NodePool(cluster, pool) = &self.record.reference.id else {
-            return None;
-        };
-        let Size::NodePool(seen) = &self.seen.resource.size else {
-            return None;
-        };
-        Some(Change::ScaleNodePool {
-            cluster: cluster.clone(),
-            pool: pool.clone(),
-            name: self.seen.resource.name.clone(),
-            count,
-            autoscale,
-            tags: self.seen.resource.tags.clone(),
-            labels: seen.labels.clone(),
-            taints: seen.taints.clone(),
-        })
+        let method = StopMethod::of(self.record.kind(), &self.policy);
+        method::change(method, self.direction, self.record, self.seen)
     }
 
     /// The whole rule of what is saved before a shrink, from the look that permits it. What is

@@ -1,8 +1,7 @@
 //! What a step of a transition is planned from, and what it is.
 
 use domain::{
-    configuration::Policy,
-    decision::{Rules, Verdict},
+    decision::Rules,
     history::HistoryEntry,
     record::{Observed, Record, Writer},
     resource::{LoggedAction, Look, Resource, SavedState},
@@ -10,10 +9,7 @@ use domain::{
 use jiff::Timestamp;
 use provider::Change;
 
-use crate::{
-    event::Event,
-    transition::{forcing::Purpose, target},
-};
+use crate::{event::Event, transition::method};
 
 /// What is known of a resource when a step is planned.
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +49,7 @@ impl<'a> Observation<'a> {
     /// What it shows, as a record keeps it.
     pub(crate) fn recorded(self, record: &Record) -> Observed {
         Observed {
-            power: target::standing(self.resource, record).unwrap_or(self.resource.power),
+            power: method::standing(self.resource, record).unwrap_or(self.resource.power),
             size: self.resource.size.to_save(),
             busy: self.resource.busy.clone(),
             at: self.requested_at,
@@ -100,11 +96,11 @@ pub(crate) struct Send {
     pub purpose: Purpose,
 }
 
-/// How the schedule that a record follows is to be followed.
-pub(crate) fn policy(verdict: &Verdict, rules: Rules<'_>) -> Policy {
-    verdict
-        .membership
-        .rule(rules.configuration)
-        .map(|rule| rule.policy.clone())
-        .unwrap_or_default()
+/// What a request is sent for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// It is a transition's own.
+    Transition,
+    /// The guest did not react to a shutdown.
+    ForcedPowerOff,
 }

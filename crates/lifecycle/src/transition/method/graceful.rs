@@ -1,20 +1,22 @@
-//! The forced power-off of a machine whose guest does not react to a shutdown.
+//! A machine whose guest is asked to shut down, and whose power is cut where it does not react.
 
 use domain::{
+    ResourceId,
     record::{Ask, Direction, Forced, GRACE, Record},
     resource::{LoggedAction, Resource},
 };
 use jiff::Timestamp;
+use provider::Change;
 
+use super::power_off;
 use crate::transition::log::opposes;
 
-/// What a request is sent for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// It is a transition's own.
-    Transition,
-    /// The guest did not react to a shutdown.
-    ForcedPowerOff,
+/// The request of either direction.
+pub(super) fn change(id: &ResourceId, direction: Direction) -> Change {
+    match direction {
+        Direction::Stop => Change::Shutdown(id.clone()),
+        Direction::Start => power_off::change(id, direction),
+    }
 }
 
 /// Whether the hard cut may follow: the shutdown was accepted and the grace has passed, the

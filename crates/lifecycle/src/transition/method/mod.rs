@@ -1,0 +1,120 @@
+//! What each stop method asks for in either direction, and when that has come to its end: a file
+//! each. The guards around them are the plan's and do not know which method it is.
+
+pub(crate) mod graceful;
+mod power_off;
+mod smallest_plan;
+mod zero_nodes;
+
+use std::cmp::Ordering;
+
+use domain::{
+    record::{Direction, Record},
+    resource::{Power, Resource, SavedState, Size},
+    stop_method::StopMethod,
+};
+use provider::Change;
+
+use crate::transition::step::Observation;
+
+/// The one request of a direction; none if there is nothing to shrink to, or to put back.
+pub(crate) fn change(
+    method: StopMethod,
+    direction: Direction,
+    record: &Record,
+    seen: Observation<'_>,
+) -> Option<Change> {
+    let id = &record.reference.id;
+    match (method, &seen.resource.size) {
+        (StopMethod::PowerOff, _) => Some(power_off::change(id, direction)),
+        (StopMethod::Graceful, _) => Some(graceful::change(id, direction)),
+        (StopMethod::SmallestPlan, _) => smallest_plan::change(record, seen, direction),
+        (StopMethod::ZeroNodes, Size::NodePool(pool)) => {
+            zero_nodes::change(record, seen.resource, pool, direction)
+        }
+        (StopMethod::ZeroNodes, Size::Machine { .. } | Size::Database(_)) => None,
+    }
+}
+
+/// Why there is no request for a stop: only a plan can be missing.
+pub(crate) fn no_change(target: Option<&SavedState>) -> String {
+    smallest_plan::no_change(target)
+}
+
+/// Whether the resource is where `direction` leads.
+///
+/// `target` is the size that a stop of a database leads to, where it is known. A start leads to
+/// the saved state; where none is saved there is nothing to put back.
+pub(crate) fn reached(
+    direction: Direction,
+    resource: &Resource,
+    record: &Record,
+    target: Option<&SavedState>,
+) -> bool {
+    match &resource.size {
+        Size::Machine { .. } => power_off::reached(resource, direction),
+        Size::NodePool(pool) => zero_nodes::reached(resource, pool, record, direction),
+        Size::Database(_) => smallest_plan::reached(resource, record, direction, target),
+    }
+}
+
+/// What an edge says that finds the resource where it leads.
+pub(crate) fn already_there(
+    resource: &Resource,
+    record: &Record,
+    direction: Direction,
+) -> &'static str {
+    match &resource.size {
+        Size::Machine { .. } => power_off::already_there(direction),
+        Size::NodePool(_) => zero_nodes::already_there(record, direction),
+        Size::Database(_) => smallest_plan::already_there(record, direction),
+    }
+}
+
+fn already_large(record: &Record) -> &'static str {
+    match record.saved {
+        Some(_) => "at least as large as saved",
+        None => "nothing to put back",
+    }
+}
+
+/// How the size that is seen compares with another.
+pub(crate) fn seen_against(resource: &Resource, other: &SavedState) -> Option<Ordering> {
+    resource.size.to_save()?.compare(other)
+}
+
+/// Whether a request towards `target` shows that it is under way.
+pub(crate) fn is_moving(resource: &Resource, target: Option<&SavedState>) -> bool {
+    match &resource.size {
+        Size::NodePool(pool) => zero_nodes::is_moving(resource, pool, target),
+        Size::Database(_) => resource.busy.is_some(),
+        Size::Machine { .. } => false,
+    }
+}
+
+/// Why no request may be sent now.
+pub(crate) fn busy(resource: &Resource, direction: Direction) -> Option<String> {
+    let draining = direction == Direction::Stop && zero_nodes::is_draining(resource);
+    let draining = draining.then(|| "its nodes are draining".to_owned());
+    resource.busy.clone().or(draining)
+}
+
+/// Whether a person resized it during a watch-out: it is at neither of the two sizes to which
+/// requests of ours lead.
+pub(crate) fn is_resized(resource: &Resource, record: &Record) -> bool {
+    let watching = record.request.is_none() && record.not_before.is_some();
+    let is_at = |size: &Option<SavedState>| {
+        let against = size.as_ref().and_then(|size| seen_against(resource, size));
+        against == Some(Ordering::Equal)
+    };
+    let ours = is_at(&record.saved) || is_at(&record.may_become);
+    record.kind().is_sized() && watching && record.saved.is_some() && !ours
+}
+
+/// At which end the resource stands, for a record that nothing moves.
+pub(crate) fn standing(resource: &Resource, record: &Record) -> Option<Power> {
+    match &resource.size {
+        Size::Machine { .. } | Size::NodePool(_) => Some(resource.power),
+        Size::Database(_) => smallest_plan::standing(resource, record),
+    }
+}

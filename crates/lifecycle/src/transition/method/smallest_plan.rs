@@ -1,0 +1,126 @@
+//! A database on its smallest plan: resized, and resized back.
+
+use std::cmp::Ordering;
+
+use domain::{
+    ResourceId,
+    record::{Direction, Record},
+    resource::{Power, Resource, SavedState, Size},
+};
+use provider::Change;
+
+use super::seen_against;
+use crate::transition::step::Observation;
+
+/// The request of either direction; none if there is no plan to shrink to, or nothing to put back.
+pub(super) fn change(
+    record: &Record,
+    seen: Observation<'_>,
+    direction: Direction,
+) -> Option<Change> {
+    match direction {
+        Direction::Stop => {
+            let target = seen.target?;
+            // What is not smaller in every respect would not be known again at the start as what
+            // has to be enlarged.
+            let against = seen_against(seen.resource, target);
+            (against == Some(Ordering::Greater)).then(|| resize(record, seen.resource, target))?
+        }
+        Direction::Start => resize(record, seen.resource, record.saved.as_ref()?),
+    }
+}
+
+fn resize(record: &Record, seen: &Resource, to: &SavedState) -> Option<Change> {
+    let ResourceId::Database(id) = &record.reference.id else {
+        return None;
+    };
+    let (
+        Size::Database(seen),
+        SavedState::Database {
+            plan,
+            nodes,
+            storage_mib,
+        },
+    ) = (&seen.size, to)
+    else {
+        return None;
+    };
+    // Left out of a change of plan, storage becomes the new plan's own (TFDO,
+    // resource_database_cluster.go). It only ever grows.
+    let storage_mib = storage_mib.map(|saved| saved.max(seen.storage_mib.unwrap_or(0)));
+    Some(Change::ResizeDatabase {
+        id: id.clone(),
+        plan: plan.clone(),
+        nodes: *nodes,
+        storage_mib: storage_mib.filter(|_| seen.has_settable_storage()),
+    })
+}
+
+/// Why there is no request for a stop.
+pub(super) fn no_change(target: Option<&SavedState>) -> String {
+    match target {
+        Some(target) => format!(
+            "{target} is not smaller in every respect than what is there: give its schedule \
+             another stop_size or stop_nodes"
+        ),
+        None => "the provider lists no plan to which this database could shrink".to_owned(),
+    }
+}
+
+/// Whether the database is where `direction` leads: at `target` or below, or back at what is saved
+/// or above, with its storage.
+pub(super) fn reached(
+    resource: &Resource,
+    record: &Record,
+    direction: Direction,
+    target: Option<&SavedState>,
+) -> bool {
+    if resource.busy.is_some() {
+        return false;
+    }
+    let saved = record.saved.as_ref();
+    match direction {
+        Direction::Stop => is_shrunk(resource, saved, target),
+        Direction::Start => saved.is_none_or(|saved| {
+            seen_against(resource, saved) != Some(Ordering::Less)
+                && !lacks_storage(&resource.size, saved)
+        }),
+    }
+}
+
+fn is_shrunk(resource: &Resource, saved: Option<&SavedState>, target: Option<&SavedState>) -> bool {
+    let against = |other| seen_against(resource, other);
+    match (target, saved) {
+        (Some(target), _) => {
+            matches!(against(target), Some(Ordering::Less | Ordering::Equal))
+        }
+        (None, Some(saved)) => against(saved) == Some(Ordering::Less),
+        (None, None) => false,
+    }
+}
+
+/// Whether a database has less storage than is saved, and could have it again.
+fn lacks_storage(seen: &Size, saved: &SavedState) -> bool {
+    let settable = matches!(seen, Size::Database(database) if database.has_settable_storage());
+    let lost = seen.to_save().and_then(|seen| saved.lost_storage_in(&seen));
+    settable && lost.is_some()
+}
+
+/// Whether it runs at its own size, by what is saved; unknown where nothing is.
+pub(super) fn standing(resource: &Resource, record: &Record) -> Option<Power> {
+    record.saved.as_ref().map(|saved| {
+        if seen_against(resource, saved) == Some(Ordering::Less) {
+            Power::Stopped
+        } else {
+            Power::Running
+        }
+    })
+}
+
+/// What an edge says that finds it there.
+pub(super) fn already_there(record: &Record, direction: Direction) -> &'static str {
+    match direction {
+        Direction::Stop => "already smallest",
+        Direction::Start => super::already_large(record),
+    }
+}

@@ -1,0 +1,177 @@
+//! A node pool at zero nodes: scaled down, and scaled back.
+
+use domain::{
+    ResourceId,
+    record::{Direction, Record},
+    resource::{AutoscaleBounds, NodePoolSize, Power, Resource, SavedState, Size},
+};
+use provider::Change;
+
+/// The request of either direction; none if nothing is saved to put back.
+pub(super) fn change(
+    record: &Record,
+    resource: &Resource,
+    seen: &NodePoolSize,
+    direction: Direction,
+) -> Option<Change> {
+    let (count, autoscale) = match (direction, &record.saved) {
+        (Direction::Stop, _) => (0, None),
+        // A start never shrinks what a person made larger.
+        (Direction::Start, Some(SavedState::NodePool { count, autoscale }))
+            if seen.count > *count =>
+        {
+            (seen.count, seen.autoscale.or(*autoscale))
+        }
+        (Direction::Start, Some(SavedState::NodePool { count, autoscale })) => (*count, *autoscale),
+        (
+            Direction::Start,
+            Some(SavedState::Database { .. } | SavedState::Machine { .. }) | None,
+        ) => {
+            return None;
+        }
+    };
+    scale(record, resource, seen, (count, autoscale))
+}
+
+fn scale(
+    record: &Record,
+    resource: &Resource,
+    seen: &NodePoolSize,
+    (count, autoscale): (u32, Option<AutoscaleBounds>),
+) -> Option<Change> {
+    let ResourceId::NodePool(cluster, pool) = &record.reference.id else {
+        return None;
+    };
+    Some(Change::ScaleNodePool {
+        cluster: cluster.clone(),
+        pool: pool.clone(),
+        name: resource.name.clone(),
+        count,
+        autoscale,
+        tags: resource.tags.clone(),
+        labels: seen.labels.clone(),
+        taints: seen.taints.clone(),
+    })
+}
+
+/// Whether the pool is where `direction` leads: without any node, or with all that is saved of it.
+pub(super) fn reached(
+    resource: &Resource,
+    seen: &NodePoolSize,
+    record: &Record,
+    direction: Direction,
+) -> bool {
+    match (direction, &record.saved) {
+        (Direction::Stop, _) => resource.power == Power::Stopped,
+        (Direction::Start, Some(saved)) => is_restored(seen, saved, record.may_have_shrunk()),
+        (Direction::Start, None) => true,
+    }
+}
+
+/// Whether a pool has at least what is saved of it. Where our own stop switched its autoscaler off
+/// (`shrunk`), one that is still off has to be switched on again.
+fn is_restored(pool: &NodePoolSize, saved: &SavedState, shrunk: bool) -> bool {
+    let SavedState::NodePool { count, autoscale } = saved else {
+        return false;
+    };
+    let scales = !shrunk || autoscale.is_none() || pool.autoscale.is_some();
+    let whole = pool.ready == pool.count && pool.present == pool.count;
+    // The autoscaler may have moved the count within its bounds since.
+    let enough = pool.count >= *count
+        || autoscale.is_some_and(|bounds| {
+            pool.autoscale == Some(bounds) && (bounds.min..=bounds.max).contains(&pool.count)
+        });
+    whole && enough && scales && pool.count > 0
+}
+
+/// Whether its count is the one asked for, while its nodes still come and go.
+pub(super) fn is_moving(
+    resource: &Resource,
+    seen: &NodePoolSize,
+    target: Option<&SavedState>,
+) -> bool {
+    resource.power == Power::Between
+        && matches!(target, Some(SavedState::NodePool { count, .. }) if *count == seen.count)
+}
+
+/// Whether it drains to zero already: what is left of it is nothing to save.
+pub(super) fn is_draining(resource: &Resource) -> bool {
+    resource.power == Power::Between
+        && matches!(&resource.size, Size::NodePool(pool) if pool.count == 0)
+}
+
+/// What an edge says that finds it there.
+pub(super) fn already_there(record: &Record, direction: Direction) -> &'static str {
+    match direction {
+        Direction::Stop => "already at zero",
+        Direction::Start => super::already_large(record),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::resource::AutoscaleBounds;
+
+    use super::*;
+
+    fn pool(count: u32, present: u32, ready: u32) -> NodePoolSize {
+        NodePoolSize {
+            plan: "s-2vcpu-4gb".to_owned(),
+            count,
+            autoscale: None,
+            present,
+            ready,
+            labels: "null".to_owned(),
+            taints: "[]".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_pool_is_restored_only_once_all_its_nodes_run() {
+        let saved = SavedState::NodePool {
+            count: 3,
+            autoscale: None,
+        };
+        assert!(is_restored(&pool(3, 3, 3), &saved, true));
+        assert!(is_restored(&pool(4, 4, 4), &saved, true));
+        assert!(!is_restored(&pool(3, 3, 2), &saved, true));
+        assert!(!is_restored(&pool(3, 2, 2), &saved, true));
+        assert!(!is_restored(&pool(2, 2, 2), &saved, true));
+        assert!(!is_restored(&pool(0, 0, 0), &saved, true));
+        let nothing = SavedState::NodePool {
+            count: 0,
+            autoscale: None,
+        };
+        assert!(!is_restored(&pool(0, 0, 0), &nothing, true));
+    }
+
+    #[test]
+    fn an_autoscaled_pool_is_restored_anywhere_within_its_bounds() {
+        let bounds = AutoscaleBounds { min: 1, max: 5 };
+        let saved = SavedState::NodePool {
+            count: 4,
+            autoscale: Some(bounds),
+        };
+        let mut seen = pool(2, 2, 2);
+        assert!(!is_restored(&seen, &saved, true), "its autoscaler is off");
+        seen.autoscale = Some(bounds);
+        assert!(is_restored(&seen, &saved, true));
+    }
+
+    #[test]
+    fn an_autoscaler_that_our_stop_switched_off_is_part_of_what_is_put_back() {
+        let saved = SavedState::NodePool {
+            count: 3,
+            autoscale: Some(AutoscaleBounds { min: 1, max: 5 }),
+        };
+        let mut seen = pool(4, 4, 4);
+        assert!(!is_restored(&seen, &saved, true));
+        assert!(
+            is_restored(&seen, &saved, false),
+            "a person switched it off"
+        );
+        // A person's own bounds stand.
+        seen.autoscale = Some(AutoscaleBounds { min: 2, max: 8 });
+        assert!(is_restored(&seen, &saved, true));
+    }
+}
