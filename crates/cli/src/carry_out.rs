@@ -194,7 +194,7 @@ impl Waiting<'_> {
         }
         for record in found.read {
             let picked_up = record.handled.as_ref().is_some_and(|handled| {
-                handled.key.instant >= began && handled.desired == self.direction.desired()
+                handled.key.instant >= began && handled.desired == Some(self.direction.desired())
             });
             let watched = record.watched_until().filter(|_| picked_up);
             match &record.phase {

@@ -231,11 +231,11 @@ impl Style {
 
     /// A text in the colour of a desired state.
     #[must_use]
-    pub fn desired_text(self, desired: Desired, text: &str) -> String {
+    pub fn desired_text(self, desired: Option<Desired>, text: &str) -> String {
         let colour = match desired {
-            Desired::Running => AnsiColor::Green,
-            Desired::Stopped => AnsiColor::Blue,
-            Desired::Any => return text.to_owned(),
+            Some(Desired::Running) => AnsiColor::Green,
+            Some(Desired::Stopped) => AnsiColor::Blue,
+            None => return text.to_owned(),
         };
         if !self.colours {
             return text.to_owned();

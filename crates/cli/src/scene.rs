@@ -176,7 +176,7 @@ pub(crate) fn orphan() -> Record {
             instant: monday("08:00:00"),
             rank: Rank::Schedule,
         },
-        desired: Desired::Stopped,
+        desired: Some(Desired::Stopped),
         schedule: Some(office()),
     };
     Record {

@@ -6,7 +6,7 @@ use comfy_table::{
     CellAlignment, Color, ColumnConstraint, ContentArrangement, LineStyle, TableStyle, Width,
     presets,
 };
-use domain::schedule::Desired;
+use domain::schedule::{Desired, desired_or_any};
 use textwrap::{WordSeparator, WordSplitter};
 
 use crate::output::Style;
@@ -113,12 +113,13 @@ impl Cell {
     }
 
     /// A desired state, in its colour.
-    pub(crate) fn desired(desired: Desired) -> Self {
-        let cell = Self::new(desired);
+    pub(crate) fn desired(desired: impl Into<Option<Desired>>) -> Self {
+        let desired = desired.into();
+        let cell = Self::new(desired_or_any(desired));
         match desired {
-            Desired::Running => cell.coloured(AnsiColor::BrightGreen),
-            Desired::Stopped => cell.coloured(AnsiColor::BrightBlue),
-            Desired::Any => cell,
+            Some(Desired::Running) => cell.coloured(AnsiColor::BrightGreen),
+            Some(Desired::Stopped) => cell.coloured(AnsiColor::BrightBlue),
+            None => cell,
         }
     }
 

@@ -117,14 +117,14 @@ fn evaluate(
 #[divan::bench]
 fn desired_of_four_periods(bencher: Bencher) {
     evaluate(bencher, four_periods, |schedule, at| {
-        schedule.desired_at(at) == Desired::Running
+        schedule.desired_at(at) == Some(Desired::Running)
     });
 }
 
 #[divan::bench]
 fn desired_of_cron(bencher: Bencher) {
     evaluate(bencher, office_hours_as_cron, |schedule, at| {
-        schedule.desired_at(at) == Desired::Running
+        schedule.desired_at(at) == Some(Desired::Running)
     });
 }
 

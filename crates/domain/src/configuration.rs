@@ -534,7 +534,7 @@ impl Pattern {
 pub struct Override {
     /// What it is about.
     pub target: Target,
-    /// What is wanted; never [`Desired::Any`].
+    /// What is desired.
     pub desired: Desired,
     /// From when.
     pub set_at: Timestamp,

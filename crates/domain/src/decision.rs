@@ -35,8 +35,8 @@ pub struct Verdict {
     pub membership: Membership,
     /// Whether it may be touched at all: it follows a schedule, or a person named it.
     pub opted_in: bool,
-    /// What is wanted now.
-    pub desired: Desired,
+    /// What is desired now; none where either will do.
+    pub desired: Option<Desired>,
     /// The latest edge, if there ever was one.
     pub edge: Option<DesiredEdge>,
     /// What to do.
@@ -48,8 +48,8 @@ pub struct Verdict {
 pub struct DesiredEdge {
     /// Its instant and rank.
     pub key: EdgeKey,
-    /// The desired state from then on.
-    pub desired: Desired,
+    /// The desired state from then on; none where either will do.
+    pub desired: Option<Desired>,
     /// What it comes from.
     pub cause: Cause,
 }
@@ -136,7 +136,7 @@ pub fn judge(record: &Record, subject: Subject<'_>, rules: Rules<'_>, now: Times
     let opted_in = named && !matches!(membership, Membership::Barred(_));
     let decision = decide(record, &membership, opted_in, edge.as_ref(), rules, now);
     Verdict {
-        desired: edge.as_ref().map_or(Desired::Any, |edge| edge.desired),
+        desired: edge.as_ref().and_then(|edge| edge.desired),
         membership,
         opted_in,
         edge,
@@ -180,7 +180,7 @@ fn decide(
         return leave(LeaveReason::Adopting);
     }
     let why = why_due(record, membership.schedule(), edge, generation, rule);
-    match (why, Direction::towards(edge.desired)) {
+    match (why, edge.desired.map(Direction::towards)) {
         (Some(why), Some(direction)) => Decision::Act(Due {
             direction,
             handled: Handled {
@@ -208,8 +208,8 @@ fn brings_back(record: &Record, edge: &DesiredEdge) -> bool {
     let stopped = record
         .handled
         .as_ref()
-        .is_some_and(|handled| handled.desired == Desired::Stopped);
-    edge.desired == Desired::Running && (stopped || record.saved.is_some())
+        .is_some_and(|handled| handled.desired == Some(Desired::Stopped));
+    edge.desired == Some(Desired::Running) && (stopped || record.saved.is_some())
 }
 
 /// Whether an edge had come before the resource joined its schedule, and is no command.
@@ -226,9 +226,7 @@ fn why_due(
     generation: Generation,
     rule: Option<&Rule>,
 ) -> Option<Why> {
-    if edge.desired == Desired::Any {
-        return None;
-    }
+    let desired = edge.desired?;
     let Some(handled) = &record.handled else {
         return Some(Why::Edge);
     };
@@ -240,18 +238,14 @@ fn why_due(
         return Some(Why::Changed);
     }
     let enforced = rule.is_some_and(|rule| rule.policy.enforce);
-    let drifted = match (&record.phase, Direction::towards(edge.desired)) {
-        (Phase::Settled { at }, Some(direction)) => *at != direction.end(),
-        (Phase::Settled { .. }, None)
-        | (
-            Phase::InFlight { .. }
-            | Phase::Refused { .. }
-            | Phase::Stuck { .. }
-            | Phase::Gone { .. },
-            _,
-        ) => false,
+    let drifted = match &record.phase {
+        Phase::Settled { at } => *at != Direction::towards(desired).end(),
+        Phase::InFlight { .. }
+        | Phase::Refused { .. }
+        | Phase::Stuck { .. }
+        | Phase::Gone { .. } => false,
     };
-    // A desired state of "any" was recorded by observing: there is nothing to put back.
+    // Observing records an edge without its desired state: there is nothing to put back.
     (enforced
         && drifted
         && edge.key == handled.key
@@ -338,7 +332,7 @@ pub fn due_at(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Times
     let desired_states = DesiredStates::of(record, &membership, rules);
     let latest = desired_states.latest(now);
     if let Some(transition) = record.in_flight() {
-        let wanted = latest.as_ref().map(|edge| edge.desired);
+        let wanted = latest.as_ref().and_then(|edge| edge.desired);
         return Some(next_look(record, transition, &desired_states, wanted, now));
     }
     let named =
@@ -365,7 +359,7 @@ pub fn due_at(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Times
             // An edge without a desired state needs no decision: it only moves the place to search
             // from.
             let without_desired = latest
-                .filter(|edge| edge.desired == Desired::Any)
+                .filter(|edge| edge.desired.is_none())
                 .map(|edge| edge.key);
             let handled = record.handled.as_ref().map(|handled| handled.key);
             let joined = record.joined_at.filter(|_| handled.is_none());
@@ -403,7 +397,7 @@ fn next_look(
     }
 }
 
-/// The coming edges of the effective desired state after an instant, "any" included.
+/// The coming edges of the effective desired state after an instant, those at which either state will do included.
 pub fn coming_edges<'a>(
     record: &'a Record,
     rules: Rules<'a>,
@@ -493,10 +487,10 @@ impl<'a> DesiredStates<'a> {
     }
 
     /// The schedule's own desired state, under an override of the schedule if one is active.
-    fn below_resource_override(&self, at: Timestamp) -> Desired {
+    fn below_resource_override(&self, at: Timestamp) -> Option<Desired> {
         match self.schedule_override {
-            Some(o) if o.is_active(at) => o.desired,
-            Some(_) | None => self.schedule.map_or(Desired::Any, |s| s.desired_at(at)),
+            Some(o) if o.is_active(at) => Some(o.desired),
+            Some(_) | None => self.schedule.and_then(|s| s.desired_at(at)),
         }
     }
 
@@ -522,9 +516,7 @@ impl<'a> DesiredStates<'a> {
         });
         let masked = |at| self.resource_override.is_some_and(|o| o.is_active(at));
         let schedule = self.schedule_override.into_iter().flat_map(move |o| {
-            let after = self
-                .schedule
-                .map_or(Desired::Any, |s| s.desired_at(o.ends_at));
+            let after = self.schedule.and_then(|s| s.desired_at(o.ends_at));
             // Where both overrides end together, the resource's own end says what changes.
             let just_before = o.ends_at - INSTANT_BEFORE;
             let set = Some(set(o)).filter(|_| !masked(o.set_at));
@@ -580,7 +572,7 @@ impl<'a> DesiredStates<'a> {
         });
         loop {
             let edge = self.next(key)?;
-            if edge.desired != Desired::Any {
+            if edge.desired.is_some() {
                 return Some(edge);
             }
             key = edge.key;
@@ -588,7 +580,7 @@ impl<'a> DesiredStates<'a> {
     }
 }
 
-fn schedule_edge(instant: Timestamp, desired: Desired) -> DesiredEdge {
+fn schedule_edge(instant: Timestamp, desired: Option<Desired>) -> DesiredEdge {
     DesiredEdge {
         key: EdgeKey {
             instant,
@@ -605,7 +597,7 @@ fn manual_edge(manual: &ManualCommand) -> DesiredEdge {
             instant: manual.instant,
             rank: Rank::Manual,
         },
-        desired: manual.desired,
+        desired: Some(manual.desired),
         cause: Cause::Manual {
             by: manual.by.clone(),
         },
@@ -618,14 +610,14 @@ fn set(o: &Override) -> DesiredEdge {
             instant: o.set_at,
             rank: Rank::OverrideSet,
         },
-        desired: o.desired,
+        desired: Some(o.desired),
         cause: Cause::OverrideSet,
     }
 }
 
 /// The end of an override, an edge only if the desired state changes there.
-fn ended(o: &Override, after: Desired) -> Option<DesiredEdge> {
-    (after != o.desired).then_some(DesiredEdge {
+fn ended(o: &Override, after: Option<Desired>) -> Option<DesiredEdge> {
+    (after != Some(o.desired)).then_some(DesiredEdge {
         key: EdgeKey {
             instant: o.ends_at,
             rank: Rank::OverrideEnded,

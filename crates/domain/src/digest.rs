@@ -99,7 +99,7 @@ pub fn edge_within_window(schedule: &Schedule, now: Timestamp) -> Option<Edge> {
         desired: latest.desired,
     };
     let young = now.duration_since(edge.at) <= WINDOW;
-    (young && edge.desired != Desired::Any).then_some(edge)
+    (young && edge.desired.is_some()).then_some(edge)
 }
 
 /// The instant at which an edge's digest is given, whatever is unfinished.
@@ -126,7 +126,7 @@ impl Digest {
     ) -> Option<Self> {
         let rule = rules.configuration.schedules.get(schedule)?;
         let next_edge = rule.schedule.next_edge(now);
-        let mut digest = Self::empty(schedule.clone(), edge, now);
+        let mut digest = Self::empty(schedule.clone(), edge.at, edge.desired?, now);
         digest.next_edge_at = next_edge.map(|edge| edge.at);
         for record in records {
             if let Some(state) = State::of(record, rules, schedule, edge, now) {
@@ -137,11 +137,11 @@ impl Digest {
         (digest.followed > 0).then_some(digest)
     }
 
-    fn empty(schedule: ScheduleName, edge: Edge, at: Timestamp) -> Self {
+    fn empty(schedule: ScheduleName, edge: Timestamp, desired: Desired, at: Timestamp) -> Self {
         Self {
             schedule,
-            edge: edge.at,
-            desired: edge.desired,
+            edge,
+            desired,
             at,
             followed: 0,
             asked: 0,

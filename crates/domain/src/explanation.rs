@@ -32,8 +32,8 @@ pub struct Explanation {
     pub timezone: Option<String>,
     /// What the schedule says by itself.
     pub evaluation: Option<Evaluation>,
-    /// What is wanted, all rules together.
-    pub desired: Desired,
+    /// What is desired, all rules together; none where either state will do.
+    pub desired: Option<Desired>,
     /// The latest edge of that desired state.
     pub edge: Option<EdgeExplanation>,
     /// The edge that was acted on, or acknowledged, last.
@@ -144,8 +144,8 @@ pub enum Standing {
 pub struct EdgeExplanation {
     /// When; none if the desired state has always been so.
     pub at: Option<Timestamp>,
-    /// The desired state from then on.
-    pub to: Desired,
+    /// The desired state from then on; none where either will do.
+    pub to: Option<Desired>,
     /// What it comes from.
     pub cause: Cause,
 }
@@ -257,7 +257,7 @@ fn word(reason: &LeaveReason) -> &'static str {
 
 fn next(record: &Record, verdict: &Verdict, rules: Rules<'_>, at: Timestamp) -> Next {
     let follows = verdict.opted_in && !matches!(record.phase, Phase::Gone { .. });
-    let wanting = coming_edges(record, rules, at).find(|edge| edge.desired != Desired::Any);
+    let wanting = coming_edges(record, rules, at).find(|edge| edge.desired.is_some());
     let asked_again_at = record
         .request
         .as_ref()

@@ -66,7 +66,7 @@ pub fn is_covered(record: &Record, rules: Rules<'_>, now: Timestamp) -> bool {
         Membership::Barred(_) => false,
         Membership::Member { .. } => true,
         Membership::Unknown { .. } | Membership::Unnamed => {
-            verdict.opted_in && verdict.desired == Desired::Running
+            verdict.opted_in && verdict.desired == Some(Desired::Running)
         }
     }
 }
@@ -74,7 +74,7 @@ pub fn is_covered(record: &Record, rules: Rules<'_>, now: Timestamp) -> bool {
 /// Whether it is off since a stop of ours.
 fn was_stopped(record: &Record) -> bool {
     let handled = record.handled.as_ref();
-    handled.is_some_and(|handled| handled.desired == Desired::Stopped)
+    handled.is_some_and(|handled| handled.desired == Some(Desired::Stopped))
         && matches!(record.phase, Phase::Settled { at: Power::Stopped })
 }
 

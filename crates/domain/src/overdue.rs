@@ -27,7 +27,7 @@ pub fn usual_time(kind: ResourceKind) -> SignedDuration {
 /// Not as wanted, for longer than the kind's usual time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Overdue {
-    /// What is wanted: running or stopped.
+    /// What is desired.
     pub desired: Desired,
     /// Since when Offhours should have seen to it.
     pub since: Timestamp,
@@ -52,7 +52,8 @@ pub fn overdue(
     }
     let verdict = judge(record, Subject::recorded(record), rules, now);
     let edge = verdict.edge.as_ref()?;
-    let direction = Direction::towards(edge.desired)?;
+    let desired = edge.desired?;
+    let direction = Direction::towards(desired);
     let policy = verdict.membership.policy(rules.configuration);
     // Where the edge is an old one and something newer made it due.
     let newer = match &verdict.decision {
@@ -86,10 +87,7 @@ pub fn overdue(
         .max(record.joined_at.unwrap_or(Timestamp::MIN))
         .max(in_force_since.unwrap_or(Timestamp::MIN))
         .max(newer.unwrap_or(Timestamp::MIN));
-    (now.duration_since(since) > usual_time(record.kind())).then_some(Overdue {
-        desired: edge.desired,
-        since,
-    })
+    (now.duration_since(since) > usual_time(record.kind())).then_some(Overdue { desired, since })
 }
 
 /// Whether `retain_running` leaves it running at this edge, once that is recorded.

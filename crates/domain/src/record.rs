@@ -359,13 +359,12 @@ impl Direction {
         }
     }
 
-    /// The direction that fulfils a desired state; none for [`Desired::Any`].
+    /// The direction that fulfils a desired state.
     #[must_use]
-    pub fn towards(desired: Desired) -> Option<Self> {
+    pub fn towards(desired: Desired) -> Self {
         match desired {
-            Desired::Stopped => Some(Self::Stop),
-            Desired::Running => Some(Self::Start),
-            Desired::Any => None,
+            Desired::Stopped => Self::Stop,
+            Desired::Running => Self::Start,
         }
     }
 
@@ -483,9 +482,10 @@ pub struct Handled {
     pub generation: Generation,
     /// Which edge.
     pub key: EdgeKey,
-    /// What it desired; [`Desired::Any`] where nothing was done about it (observe mode), so that
-    /// acting begins as soon as it is allowed.
-    pub desired: Desired,
+    /// What it desired; none where nothing was done about it (observe mode), so that acting begins
+    /// as soon as it is allowed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub desired: Option<Desired>,
     /// The schedule followed then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<ScheduleName>,
@@ -497,7 +497,7 @@ pub struct Handled {
 pub struct ManualCommand {
     /// When, at the earliest just after the handled edge.
     pub instant: Timestamp,
-    /// Running or stopped.
+    /// What it asked for.
     pub desired: Desired,
     /// Who.
     pub by: String,

@@ -238,7 +238,7 @@ fn soon(record: &Record, verdict: &Verdict, rules: Rules<'_>, now: Timestamp) ->
     };
     let coming = coming_edges(record, rules, now)
         .take_while(|edge| edge.key.instant <= now + SOON)
-        .filter_map(|edge| Some((edge.key.instant, Direction::towards(edge.desired)?)));
+        .filter_map(|edge| Some((edge.key.instant, Direction::towards(edge.desired?))));
     let (at, direction) = due.into_iter().chain(coming).find(|(_, d)| !is_there(*d))?;
     let policy = verdict.membership.policy(rules.configuration);
     Some(Soon {

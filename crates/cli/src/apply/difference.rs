@@ -252,6 +252,8 @@ fn inline(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use domain::schedule::desired_or_any;
+
     use super::*;
     use crate::configuration_file::parse;
 
@@ -283,7 +285,10 @@ periods = [{ begin = "08:00", end = "19:00" }]
             lines.push(format!("{:?} {}", entry.change, entry.name));
             lines.extend(entry.keys.iter().map(|key| format!("  {key}")));
             let edges = |edges: &[NextEdge]| {
-                let edges: Vec<_> = edges.iter().map(|e| format!("{} {}", e.at, e.to)).collect();
+                let edges: Vec<_> = edges
+                    .iter()
+                    .map(|e| format!("{} {}", e.at, desired_or_any(e.to)))
+                    .collect();
                 edges.join(", ")
             };
             lines.push(format!("  before: {}", edges(&entry.edges_before)));

@@ -8,7 +8,7 @@ use domain::{
     decision::Rules,
     invocation::CommandTarget,
     record::{Direction, Record},
-    schedule::Desired,
+    schedule::{Desired, desired_or_any},
 };
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use report::consequences::{Consequences, Move, SOON, Soon};
@@ -686,7 +686,7 @@ fn rendered(what: &str, entry: &EntryChange, style: Style) -> String {
     let edges = |edges: &[NextEdge]| {
         let edges = edges.iter();
         let edges: Vec<_> = edges
-            .map(|edge| format!("{} {}", local(edge.at, &zone), edge.to))
+            .map(|edge| format!("{} {}", local(edge.at, &zone), desired_or_any(edge.to)))
             .collect();
         edges.join(", ")
     };

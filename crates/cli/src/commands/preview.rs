@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use domain::{
     ScheduleName,
     configuration::Rule,
-    schedule::{Desired, Schedule},
+    schedule::{Desired, Schedule, desired_or_any},
 };
 use jiff::{Timestamp, tz::TimeZone};
 #[cfg(feature = "local")]
@@ -150,8 +150,8 @@ struct Outlook<'p> {
     name: &'p ScheduleName,
     /// The zone in which it is judged.
     timezone: &'p str,
-    /// What it wants at the instant.
-    state: Desired,
+    /// What it wants at the instant; null where either state will do.
+    state: Option<Desired>,
     /// Since when; null if always.
     since: Option<Timestamp>,
     /// The changes after the instant, in their order.
@@ -179,7 +179,8 @@ impl<'p> Outlook<'p> {
         if self.next.is_empty() {
             return format!("nothing until {}", local(until, self.zone));
         }
-        let edge = |edge: &NextEdge| format!("{}  {}", local(edge.at, self.zone), edge.to);
+        let edge =
+            |edge: &NextEdge| format!("{}  {}", local(edge.at, self.zone), desired_or_any(edge.to));
         let lines: Vec<_> = self.next.iter().map(edge).collect();
         lines.join("\n")
     }
@@ -252,8 +253,8 @@ periods = [{}]
         let next = outlook
             .next
             .iter()
-            .map(|edge| format!("{} {}", edge.at, edge.to));
-        std::iter::once(format!("{} {since}", outlook.state))
+            .map(|edge| format!("{} {}", edge.at, desired_or_any(edge.to)));
+        std::iter::once(format!("{} {since}", desired_or_any(outlook.state)))
             .chain(next)
             .collect()
     }

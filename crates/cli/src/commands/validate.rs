@@ -5,7 +5,7 @@ use std::{fmt::Write as _, path::PathBuf};
 use domain::{
     AccountName, ScheduleName,
     configuration::{Configuration, Provider},
-    schedule::Desired,
+    schedule::{Desired, desired_or_any},
 };
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -99,8 +99,8 @@ struct ScheduleReport<'r> {
     name: &'r ScheduleName,
     /// The zone in which it is judged.
     timezone: &'r str,
-    /// What it wants now.
-    state: Desired,
+    /// What it wants now; null where either state will do.
+    state: Option<Desired>,
     /// When that changes; null if never.
     next: Option<NextEdge>,
 }
@@ -165,7 +165,7 @@ fn summary(file: &str, configuration: &Configuration, now: Timestamp) -> String 
         let next = match schedule.next_edge(now) {
             Some(edge) => format!(
                 "{} from {}",
-                edge.desired,
+                desired_or_any(edge.desired),
                 local(edge.at, schedule.timezone())
             ),
             None => "and nothing changes that".to_owned(),
@@ -174,7 +174,7 @@ fn summary(file: &str, configuration: &Configuration, now: Timestamp) -> String 
             0 => String::new(),
             some => format!("; {} besides the tagged ones", count(some, "resource")),
         };
-        let state = schedule.desired_at(now);
+        let state = desired_or_any(schedule.desired_at(now));
         writeln!(text, "  schedule {name}: {state} now, {next}{listed}").ok();
     }
     text

@@ -494,7 +494,7 @@ mod tests {
             transition: transition(Direction::Start, before(120)),
         };
         starting.handled = Some(domain::record::Handled {
-            desired: domain::schedule::Desired::Running,
+            desired: Some(domain::schedule::Desired::Running),
             ..orphan().handled.unwrap()
         });
         assert_eq!(only(starting).0, Verdict::Problem);

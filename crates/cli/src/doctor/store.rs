@@ -281,7 +281,7 @@ mod tests {
                 instant: now,
                 rank: Rank::Schedule,
             },
-            desired: Desired::Running,
+            desired: Some(Desired::Running),
             schedule: None,
         };
         for (id, generation) in [(1, 1), (2, 2), (3, 7)] {

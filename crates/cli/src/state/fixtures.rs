@@ -108,7 +108,7 @@ pub(crate) fn following(schedule: &str, record: Record) -> Record {
                 instant: at("2026-11-20T07:00:00Z"),
                 rank: Rank::Schedule,
             },
-            desired: Desired::Running,
+            desired: Some(Desired::Running),
             schedule: Some(schedule),
         }),
         ..record
@@ -170,7 +170,7 @@ pub(crate) fn stopping_database() -> Record {
         ..office(reference, "orders")
     };
     if let Some(handled) = &mut record.handled {
-        handled.desired = Desired::Stopped;
+        handled.desired = Some(Desired::Stopped);
         handled.key = EdgeKey {
             instant: commanded,
             rank: Rank::Manual,

@@ -5,7 +5,7 @@
 
 use std::str::FromStr;
 
-use domain::schedule::{self, Desired, Schedule};
+use domain::schedule::{self, Schedule};
 use jiff::{
     SignedDuration, Timestamp, ToSpan as _, Zoned,
     civil::{Date, DateTime, Weekday},
@@ -322,9 +322,7 @@ fn on(
 /// The next edge that starts or stops something; one without a desired state does neither.
 fn next_edge(schedule: Option<&Schedule>, now: Timestamp) -> Result<Understood, EndError> {
     let schedule = schedule.ok_or(EndError::NoSchedule)?;
-    let edge = schedule
-        .edges(now)
-        .find(|edge| edge.desired != Desired::Any);
+    let edge = schedule.edges(now).find(|edge| edge.desired.is_some());
     edge.map(|edge| Understood::plainly(edge.at))
         .ok_or(EndError::NoEdge)
 }

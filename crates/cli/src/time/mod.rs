@@ -21,8 +21,8 @@ pub use when::{Moment, Month, NotAMoment, NotAMonth, NotAnInstant, When};
 pub struct NextEdge {
     /// When.
     pub at: Timestamp,
-    /// The desired state from then on.
-    pub to: Desired,
+    /// The desired state from then on; null where either will do.
+    pub to: Option<Desired>,
 }
 
 impl From<Edge> for NextEdge {

@@ -30,7 +30,7 @@ fn acts(decision: &Decision, edge: &str, rank: Rank, direction: Direction, why: 
         (due.handled.key, due.direction, due.why),
         (key, direction, why)
     );
-    assert_eq!(due.handled.desired, direction.desired());
+    assert_eq!(due.handled.desired, Some(direction.desired()));
 }
 
 #[track_caller]
@@ -157,7 +157,7 @@ fn another_schedule_acts_at_once_where_it_wants_something_else() {
 
 #[test]
 fn a_desired_state_that_was_only_observed_is_acted_on_with_the_next_configuration() {
-    let record = office_droplet().having_handled("mon 19:00", Desired::Any);
+    let record = office_droplet().having_handled("mon 19:00", None);
     leaves(&world().decide(&record, "mon 20:00"), &LeaveReason::Handled);
     let decision = world().in_generation(2).decide(&record, "mon 20:00");
     acts(&decision, "mon 19:00", Rank::Schedule, STOP, Why::Changed);
@@ -194,7 +194,7 @@ fn drift_is_judged_only_where_nothing_is_under_way_or_held() {
         retained: true,
         ..started.clone()
     };
-    let observed = started.clone().having_handled("mon 19:00", Desired::Any);
+    let observed = started.clone().having_handled("mon 19:00", None);
     let refused = Record {
         phase: Phase::Refused {
             transition: transition(STOP, "mon 19:00"),

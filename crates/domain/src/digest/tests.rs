@@ -16,7 +16,7 @@ const STOPPED: Desired = Desired::Stopped;
 fn evening() -> Edge {
     Edge {
         at: at("mon 19:00"),
-        desired: STOPPED,
+        desired: Some(STOPPED),
     }
 }
 
@@ -129,7 +129,7 @@ fn each_record_counts_as_what_became_of_it() {
 fn observing_says_what_would_have_been() {
     let world = world().following("office", |policy| policy.mode = Mode::Observe);
     let mut record = ended(numbered(1), Ending::WouldHave, 0);
-    record.handled.as_mut().unwrap().desired = Desired::Any;
+    record.handled.as_mut().unwrap().desired = None;
     let digest = count(&world, &[record], "mon 19:01").unwrap();
     assert_eq!((digest.would, digest.asked), (1, 0));
     assert!(digest.is_complete());
@@ -195,7 +195,7 @@ fn a_record_that_joined_to_follow_from_its_next_edge_on_is_left_out() {
 #[test]
 fn a_configuration_that_wants_something_else_makes_it_due_again() {
     let mut seen = ended(numbered(1), Ending::Seen, 40);
-    seen.handled.as_mut().unwrap().desired = Desired::Running;
+    seen.handled.as_mut().unwrap().desired = Some(Desired::Running);
     let newer = world().in_generation(2);
     let digest = count(&newer, &[seen], "mon 19:10").unwrap();
     assert_eq!((digest.unfinished, digest.seen), (1, 0));
@@ -228,7 +228,7 @@ fn the_digest_comes_before_the_next_edge() {
     let short = &short.configuration.schedules[&schedule_name("short")].schedule;
     let begin = Edge {
         at: at("mon 19:00"),
-        desired: Desired::Running,
+        desired: Some(Desired::Running),
     };
     assert_eq!(deadline(short, begin), at("mon 19:18:30"));
 }

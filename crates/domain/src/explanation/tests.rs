@@ -109,12 +109,12 @@ fn the_latest_edge_what_is_done_and_the_next_edge_are_told() {
     assert_eq!(before.decision, leave);
     let next = EdgeExplanation {
         at: Some(at("mon 19:00")),
-        to: STOPPED,
+        to: Some(STOPPED),
         cause: Cause::Schedule,
     };
     assert_eq!(before.next.edge, Some(next));
     assert_eq!(
-        before.evaluation.map(|evaluation| evaluation.desired),
+        before.evaluation.and_then(|evaluation| evaluation.desired),
         Some(RUNNING)
     );
 
@@ -148,7 +148,7 @@ fn a_desired_state_that_never_changed_has_an_edge_without_an_instant() {
     let always = explained(&world, &droplet().tagged(&["offhours:always"]), "mon 09:00");
     assert_eq!(
         always.edge.map(|edge| (edge.at, edge.to)),
-        Some((None, RUNNING))
+        Some((None, Some(RUNNING)))
     );
     assert_eq!(always.next.edge, None);
 }

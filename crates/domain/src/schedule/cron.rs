@@ -88,12 +88,12 @@ impl Firings {
     ///
     /// Readings and not instants are compared, so that a repeated hour cannot turn a stop and the
     /// start after it around, nor a skipped one make two into one.
-    pub(super) fn desired(&self, clock: Clock) -> Desired {
+    pub(super) fn desired(&self, clock: Clock) -> Option<Desired> {
         let latest = |kind: Kind| self.find(kind, kind.reading(clock), Direction::Backward);
         match (latest(Kind::Start), latest(Kind::Stop)) {
-            (None, None) => Desired::Any,
-            (start, stop) if start >= stop => Desired::Running,
-            (_, _) => Desired::Stopped,
+            (None, None) => None,
+            (start, stop) if start >= stop => Some(Desired::Running),
+            (_, _) => Some(Desired::Stopped),
         }
     }
 
@@ -107,7 +107,7 @@ impl Firings {
         };
         let kinds = [Kind::Start, Kind::Stop].into_iter();
         kinds
-            .filter(|kind| kind.desired() != desired)
+            .filter(|kind| Some(kind.desired()) != desired)
             .filter_map(first)
             .min()
     }
@@ -116,10 +116,9 @@ impl Firings {
     pub(super) fn latest_turn(&self, zone: &TimeZone, until: Instant) -> Option<Instant> {
         let desired_at = |instant| self.desired(Clock::at(zone, instant));
         let desired = desired_at(until);
-        let (kind, opposite) = match desired {
+        let (kind, opposite) = match desired? {
             Desired::Running => (Kind::Start, Kind::Stop),
             Desired::Stopped => (Kind::Stop, Kind::Start),
-            Desired::Any => return None,
         };
         let other = self
             .up_to(zone, opposite, until)

@@ -26,7 +26,7 @@ pub(super) struct Edges<'a> {
     schedule: &'a Schedule,
     periods: &'a Periods,
     /// The desired state before the next edge.
-    desired: Desired,
+    desired: Option<Desired>,
     /// Instants that are laid out and not yet looked at.
     pending: vec::IntoIter<Instant>,
     /// The end of the stretch that is laid out.

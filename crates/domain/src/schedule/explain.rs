@@ -22,8 +22,8 @@ use super::{
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Evaluation {
-    /// The desired state.
-    pub desired: Desired,
+    /// The desired state; none where either will do.
+    pub desired: Option<Desired>,
     /// What the clock of the schedule's zone shows.
     pub reading: DateTime,
     /// The change of that clock within a day before or after, if there is one.
@@ -38,6 +38,31 @@ pub struct Evaluation {
     pub firings: Vec<FiringExplanation>,
 }
 
+/// What a period has to say of a day on which it speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum PeriodSays {
+    /// It should run.
+    Running,
+    /// It should be stopped.
+    Stopped,
+    /// Either will do.
+    Any,
+}
+
+impl PeriodSays {
+    /// The word for it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Stopped => "stopped",
+            Self::Any => "any",
+        }
+    }
+}
+
 /// What one period says by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -46,7 +71,7 @@ pub struct PeriodExplanation {
     pub index: usize,
     /// What it says: running beats any, any beats stopped. None for a one-sided period on a day
     /// that is not one of its own: it has no say then.
-    pub desired: Option<Desired>,
+    pub says: Option<PeriodSays>,
     /// The day that was judged: the one on which the window under way began, or today.
     pub day: Date,
     /// When the window of that day begins, were it to.
@@ -158,7 +183,7 @@ impl Schedule {
             .enumerate()
             .map(|(index, said)| PeriodExplanation {
                 index,
-                desired: said.desired,
+                says: said.says,
                 day: said.day.date(),
                 begins: said.begin.map(begin),
                 ends: said.end.map(end),

@@ -31,7 +31,9 @@ use serde::{Deserialize, Serialize};
 pub use clock::Moved;
 pub use days::Miss;
 pub use definition::{Definition, PeriodDefinition, PeriodField, Place, Problem};
-pub use explain::{ClockChange, Evaluation, FiringExplanation, PeriodExplanation, Turn};
+pub use explain::{
+    ClockChange, Evaluation, FiringExplanation, PeriodExplanation, PeriodSays, Turn,
+};
 
 use clock::{Clock, Instant, MINUTE, Reading};
 use cron::Firings;
@@ -41,7 +43,7 @@ use edges::Edges;
 use holidays::Holidays;
 use period::{Period, Periods};
 
-/// What a schedule or an override wants of a resource at an instant.
+/// What is desired of a resource. Where either will do, nothing is desired: it is left as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -50,18 +52,29 @@ pub enum Desired {
     Running,
     /// It should be stopped, or as small as it gets.
     Stopped,
-    /// Either will do: it is left as it is.
-    Any,
+}
+
+impl Desired {
+    /// The word for it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Stopped => "stopped",
+        }
+    }
 }
 
 impl fmt::Display for Desired {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Running => "running",
-            Self::Stopped => "stopped",
-            Self::Any => "any",
-        })
+        f.pad(self.as_str())
     }
+}
+
+/// What a desired state is called where there may be none.
+#[must_use]
+pub fn desired_or_any(desired: Option<Desired>) -> &'static str {
+    desired.map_or("any", Desired::as_str)
 }
 
 /// An instant at which the desired state changes.
@@ -69,8 +82,8 @@ impl fmt::Display for Desired {
 pub struct Edge {
     /// The first instant of the new desired state.
     pub at: Timestamp,
-    /// The desired state from then on.
-    pub desired: Desired,
+    /// The desired state from then on; none where either will do.
+    pub desired: Option<Desired>,
 }
 
 /// The desired state at an instant, and how long it has been so.
@@ -78,8 +91,8 @@ pub struct Edge {
 pub struct LatestEdge {
     /// When the desired state became what it is; none if no change was found.
     pub since: Option<Timestamp>,
-    /// The desired state.
-    pub desired: Desired,
+    /// The desired state; none where either will do.
+    pub desired: Option<Desired>,
 }
 
 /// A schedule that has been checked.
@@ -138,9 +151,9 @@ impl Schedule {
         }
     }
 
-    /// What is desired at an instant.
+    /// What is desired at an instant; none where either will do.
     #[must_use]
-    pub fn desired_at(&self, at: Timestamp) -> Desired {
+    pub fn desired_at(&self, at: Timestamp) -> Option<Desired> {
         self.desired(Instant::of(at))
     }
 
@@ -183,17 +196,17 @@ impl Schedule {
         })
     }
 
-    fn desired(&self, instant: Instant) -> Desired {
+    fn desired(&self, instant: Instant) -> Option<Desired> {
         let clock = Clock::at(&self.timezone, instant);
         match &self.rule {
             Rule::Cron(firings) => firings.desired(clock),
             Rule::Periods(periods) => {
                 if periods.say_running(clock) || self.is_bridged(periods, clock, instant) {
-                    Desired::Running
+                    Some(Desired::Running)
                 } else if periods.leave_open(clock) {
-                    Desired::Any
+                    None
                 } else {
-                    Desired::Stopped
+                    Some(Desired::Stopped)
                 }
             }
         }

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::{
-    Desired,
+    PeriodSays,
     clock::{Clock, DAY, MINUTE, Reading},
     days::{Day, Days, Miss, Monthdays, Months, Weekdays},
     definition::{PeriodDefinition, PeriodField, Place, Problems},
@@ -278,19 +278,19 @@ impl Periods {
             Progress::Over => misses.push(Miss::Over),
         }
         let (begin, end, matching) = match period.shape {
-            Shape::Window { begin, end } => (Some(begin), Some(end), Desired::Running),
-            Shape::From { begin } => (Some(begin), None, Desired::Running),
-            Shape::Until { end } => (None, Some(end), Desired::Stopped),
+            Shape::Window { begin, end } => (Some(begin), Some(end), PeriodSays::Running),
+            Shape::From { begin } => (Some(begin), None, PeriodSays::Running),
+            Shape::Until { end } => (None, Some(end), PeriodSays::Stopped),
         };
         let otherwise = if !period.shape.is_one_sided() {
-            Some(Desired::Stopped)
+            Some(PeriodSays::Stopped)
         } else if self.speaks(period, day) {
-            Some(Desired::Any)
+            Some(PeriodSays::Any)
         } else {
             None
         };
         Said {
-            desired: Some(matching).filter(|_| misses.is_empty()).or(otherwise),
+            says: Some(matching).filter(|_| misses.is_empty()).or(otherwise),
             day,
             begin: begin.map(|time| midnight + time),
             end: end.map(|time| midnight + time),
@@ -351,7 +351,7 @@ impl Periods {
 /// What one period says by itself.
 #[derive(Debug)]
 pub(super) struct Said {
-    pub(super) desired: Option<Desired>,
+    pub(super) says: Option<PeriodSays>,
     /// The day that was judged.
     pub(super) day: Day,
     /// The readings at which its window of that day begins and ends, where it has such.

@@ -25,7 +25,7 @@ fn at(instant: &str) -> Timestamp {
     instant.parse().unwrap()
 }
 
-/// All edges from `from` up to `until`, each as `INSTANT WISH` in the schedule's own zone.
+/// All edges from `from` up to `until`, each as `INSTANT DESIRED` in the schedule's own zone.
 #[track_caller]
 fn check(definition: Value, from: &str, until: &str, expected: &[&str]) {
     let schedule = schedule(definition);
@@ -39,7 +39,11 @@ fn check(definition: Value, from: &str, until: &str, expected: &[&str]) {
         .iter()
         .map(|edge| {
             let local = edge.at.to_zoned(zone.clone());
-            format!("{} {}", local.strftime("%a %m-%d %H:%M%:z"), edge.desired)
+            format!(
+                "{} {}",
+                local.strftime("%a %m-%d %H:%M%:z"),
+                desired_or_any(edge.desired)
+            )
         })
         .collect();
     assert_eq!(shown, expected);
@@ -103,7 +107,7 @@ fn intervals_are_half_open_to_the_nanosecond() {
         ("1969-12-31T18:59:59.5Z", Desired::Running),
         ("1969-12-31T07:59:59.5Z", Desired::Stopped),
     ] {
-        assert_eq!(schedule.desired_at(at(instant)), desired, "{instant}");
+        assert_eq!(schedule.desired_at(at(instant)), Some(desired), "{instant}");
     }
 }
 
@@ -336,7 +340,7 @@ fn a_schedule_that_always_runs_has_no_edge() {
         assert_eq!(schedule.next_edge(now), None);
         let latest = LatestEdge {
             since: None,
-            desired: Desired::Running,
+            desired: Some(Desired::Running),
         };
         assert_eq!(schedule.latest_edge(now), latest);
     }
@@ -379,7 +383,7 @@ fn check_days(fields: Value, month: &str, expected: &[i8]) {
         .take_while(|date| date.month() == first.month())
         .filter(|date| {
             let noon = date.at(12, 0, 0, 0).in_tz("UTC").unwrap();
-            schedule.desired_at(noon.timestamp()) == Desired::Running
+            schedule.desired_at(noon.timestamp()) == Some(Desired::Running)
         })
         .map(Date::day)
         .collect();
@@ -473,7 +477,8 @@ fn months_have_names_numbers_ranges_and_steps() {
             .filter(|month| {
                 let schedule =
                     schedule(json!({"timezone": "UTC", "periods": [{"months": months}]}));
-                schedule.desired_at(at(&format!("2026-{month:02}-10T12:00Z"))) == Desired::Running
+                schedule.desired_at(at(&format!("2026-{month:02}-10T12:00Z")))
+                    == Some(Desired::Running)
             })
             .collect();
         assert_eq!(running, expected, "{months}");
@@ -937,7 +942,7 @@ fn a_start_that_only_holidays_have_never_fires() {
         "stop": "0 19 * * *",
         "holidays": ["01-01..12-31"],
     }));
-    assert_eq!(never.desired_at(now), Desired::Stopped);
+    assert_eq!(never.desired_at(now), Some(Desired::Stopped));
     assert_eq!(never.latest_edge(now).since, None);
     assert_eq!(never.next_edge(now), None);
 }
@@ -1281,11 +1286,7 @@ fn a_definition_is_stored_as_it_was_written() {
 
 #[test]
 fn desired_states_are_written_in_lower_case() {
-    for (desired, word) in [
-        (Desired::Running, "running"),
-        (Desired::Stopped, "stopped"),
-        (Desired::Any, "any"),
-    ] {
+    for (desired, word) in [(Desired::Running, "running"), (Desired::Stopped, "stopped")] {
         assert_eq!(desired.to_string(), word);
         assert_eq!(serde_json::to_value(desired).unwrap(), json!(word));
     }

@@ -250,7 +250,7 @@ impl Record {
     }
 
     /// An edge of the first generation's `office` has been handled.
-    pub(crate) fn having_handled(self, instant: &str, desired: Desired) -> Self {
+    pub(crate) fn having_handled(self, instant: &str, desired: impl Into<Option<Desired>>) -> Self {
         self.having_handled_ranked(instant, Rank::Schedule, desired)
     }
 
@@ -258,7 +258,7 @@ impl Record {
         mut self,
         instant: &str,
         rank: Rank,
-        desired: Desired,
+        desired: impl Into<Option<Desired>>,
     ) -> Self {
         self.handled = Some(Handled {
             generation: Generation(1),
@@ -266,7 +266,7 @@ impl Record {
                 instant: at(instant),
                 rank,
             },
-            desired,
+            desired: desired.into(),
             schedule: Some(schedule_name("office")),
         });
         self

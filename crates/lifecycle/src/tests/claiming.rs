@@ -16,7 +16,7 @@ fn an_end_edge_claims_the_record_and_permits_one_request() {
     let handled = record.handled.as_ref().unwrap();
     assert_eq!(
         (handled.key.instant, handled.desired),
-        (at("19:00"), STOPPED)
+        (at("19:00"), Some(STOPPED))
     );
     assert_eq!((record.not_before, record.used), (None, false));
     assert!(!record.request.as_ref().unwrap().unknown);

@@ -223,7 +223,7 @@ impl Case {
                 instant: at(instant),
                 rank: Rank::Schedule,
             },
-            desired,
+            desired: Some(desired),
             schedule: Some(office()),
         };
         self.record(|record| record.handled = Some(handled))

@@ -121,7 +121,7 @@ fn a_turn_at_the_new_end_asks_nothing_and_watches_out() {
     let handled = write.record.handled.unwrap();
     assert_eq!(
         (handled.key.instant, handled.desired),
-        (at("19:02"), RUNNING)
+        (at("19:02"), Some(RUNNING))
     );
 }
 

@@ -167,7 +167,7 @@ impl Follower<'_> {
         let policy = verdict.membership.policy(self.context.rules.configuration);
         let mode = mode(self.record, &policy, self.context.rules.configuration);
         // Nothing is asked for any more: what cannot act any more is left where it stands.
-        let wanted = verdict.opted_in && verdict.desired != Desired::Any && mode == Mode::Act;
+        let wanted = verdict.opted_in && verdict.desired.is_some() && mode == Mode::Act;
         if !wanted {
             let accepted =
                 request.is_some_and(|request| matches!(request.ask, Ask::Accepted { .. }));
@@ -183,7 +183,7 @@ impl Follower<'_> {
                 return self.observed();
             }
         }
-        let forceable = verdict.desired == Desired::Stopped
+        let forceable = verdict.desired == Some(Desired::Stopped)
             && verdict.decision == Decision::Leave(LeaveReason::Handled)
             && mode == Mode::Act
             && may_be_forced(self.record, self.seen.resource, self.seen.log, now);

@@ -58,7 +58,7 @@ pub(crate) fn plan(
         Decision::Act(_) | Decision::AskAgain(_) => Step::Leave,
         Decision::Leave(LeaveReason::Handled)
             if direction == Direction::Stop
-                && verdict.desired == Desired::Stopped
+                && verdict.desired == Some(Desired::Stopped)
                 && may_be_forced(record, seen.resource, seen.log, context.now) =>
         {
             planner.force()
@@ -239,7 +239,7 @@ impl Planner<'_> {
                 // What was desired running before may run by our own start.
                 record.retained = self.policy.retain_running
                     && before.is_some_and(|handled| {
-                        handled.desired != Desired::Running || record.retained
+                        handled.desired != Some(Desired::Running) || record.retained
                     });
             }
             Direction::Stop => record.retained = false,
@@ -288,7 +288,7 @@ impl Planner<'_> {
         let mut record = self.record.clone();
         let mut handled = due.handled.clone();
         // Nothing was done about the desired state: acting begins with it as soon as it is allowed.
-        handled.desired = Desired::Any;
+        handled.desired = None;
         record.handled = Some(handled);
         let ended = self.unasked(due, &record, Ending::WouldHave);
         record.last = ended.last(&record);

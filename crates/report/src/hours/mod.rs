@@ -161,7 +161,7 @@ pub fn known_since(
 
 /// What stands stopped by a command that history no longer has.
 fn held_without_history(record: &Record, now: Timestamp) -> Option<Stretch> {
-    let desired_before = record.handled.as_ref().map(|handled| handled.desired);
+    let desired_before = record.handled.as_ref().and_then(|handled| handled.desired);
     // What is sized and has nothing saved was as small before.
     let ours = if record.kind().is_sized() {
         record.saved.is_some()
@@ -279,12 +279,12 @@ impl Walk<'_> {
     /// now, wants anything but stopped. Unknown where the schedule did not want it.
     fn would_last(&self, entry: &HistoryEntry) -> Option<Timestamp> {
         let schedule = &self.schedules.get(entry.schedule.as_ref()?)?.schedule;
-        if schedule.desired_at(entry.claimed_at) != Desired::Stopped {
+        if schedule.desired_at(entry.claimed_at) != Some(Desired::Stopped) {
             return None;
         }
         let end = schedule
             .edges(entry.claimed_at)
-            .find(|edge| edge.desired != Desired::Stopped);
+            .find(|edge| edge.desired != Some(Desired::Stopped));
         Some(end.map_or(Timestamp::MAX, |edge| edge.at))
     }
 

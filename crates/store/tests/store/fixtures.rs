@@ -85,7 +85,7 @@ pub(crate) fn stopped_on_friday(number: usize) -> Record {
                 instant: at("2026-06-12T19:00:00Z"),
                 rank: Rank::Schedule,
             },
-            desired: Desired::Stopped,
+            desired: Some(Desired::Stopped),
             schedule: Some(office_hours_name()),
         }),
         ..server(number)

@@ -394,7 +394,7 @@ fn the_form_of_a_gone_record() {
                 instant: monday(),
                 rank: Rank::OverrideEnded,
             },
-            desired: Desired::Any,
+            desired: None,
             schedule: None,
         }),
         ..server(1)
@@ -404,7 +404,6 @@ fn the_form_of_a_gone_record() {
       "account": "hz-eu",
       "format": 1,
       "handled": {
-        "desired": "any",
         "generation": 3,
         "key": {
           "instant": "2026-06-15T07:00:00Z",

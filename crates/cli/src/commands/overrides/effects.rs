@@ -33,8 +33,8 @@ pub(super) enum Governor {
     Schedule {
         /// Which.
         schedule: ScheduleName,
-        /// What it wants at that instant.
-        desired: Desired,
+        /// What it wants at that instant; none where either state will do.
+        desired: Option<Desired>,
     },
     /// For a resource: an override of the schedule that it follows.
     Override {
@@ -228,9 +228,9 @@ impl<'k> Known<'k> {
             Decision::Act(due) => self.acted(target, record, &due, at),
             Decision::AskAgain(_) => (Effect::UnderWay, None),
             Decision::Leave(LeaveReason::Handled | LeaveReason::NothingDesired) => {
-                let under_way = record
-                    .in_flight()
-                    .is_some_and(|transition| transition.direction.desired() == verdict.desired);
+                let under_way = record.in_flight().is_some_and(|transition| {
+                    Some(transition.direction.desired()) == verdict.desired
+                });
                 let effect = if under_way {
                     Effect::UnderWay
                 } else {

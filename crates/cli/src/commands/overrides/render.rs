@@ -3,7 +3,7 @@
 use domain::{
     ResourceRef, ScheduleName,
     configuration::{Override, Target},
-    schedule::Desired,
+    schedule::{Desired, desired_or_any},
 };
 use jiff::{Timestamp, tz::TimeZone};
 use schemars::JsonSchema;
@@ -289,8 +289,8 @@ fn instead(governor: &Governor, places: &Places) -> String {
     match governor {
         Governor::Nothing => "nothing: it follows no schedule".to_owned(),
         Governor::Schedule { schedule, desired } => match desired {
-            Desired::Any => format!("nothing: {schedule} has no desired state now"),
-            Desired::Running | Desired::Stopped => format!("{desired}, as {schedule} wants it now"),
+            None => format!("nothing: {schedule} has no desired state now"),
+            Some(desired) => format!("{desired}, as {schedule} wants it now"),
         },
         Governor::Override {
             schedule,
@@ -307,14 +307,14 @@ fn instead(governor: &Governor, places: &Places) -> String {
 fn takes_over(governor: &Governor, before: Desired, places: &Places) -> String {
     match governor {
         Governor::Nothing => "nothing takes over: it stays as it is".to_owned(),
-        Governor::Schedule { schedule, desired } if *desired == before => {
-            format!("{schedule} takes over: {desired} too, so nothing happens")
+        Governor::Schedule { schedule, desired } if *desired == Some(before) => {
+            format!("{schedule} takes over: {before} too, so nothing happens")
         }
         Governor::Schedule { schedule, desired } => match desired {
-            Desired::Any => {
+            None => {
                 format!("{schedule} takes over and has no desired state then: nothing happens")
             }
-            Desired::Running | Desired::Stopped => format!("{schedule} takes over: {desired}"),
+            Some(desired) => format!("{schedule} takes over: {desired}"),
         },
         Governor::Override {
             schedule,
@@ -344,7 +344,9 @@ pub(super) fn table(rows: &[Row], zone: &TimeZone, style: Style) -> String {
         let until = local(row.ends_at, zone);
         let then = match &row.then {
             Governor::Nothing => "as it is".to_owned(),
-            Governor::Schedule { schedule, desired } => format!("{schedule}: {desired}"),
+            Governor::Schedule { schedule, desired } => {
+                format!("{schedule}: {}", desired_or_any(*desired))
+            }
             Governor::Override {
                 schedule, desired, ..
             } => {

@@ -75,7 +75,7 @@ fn server(number: u32, name: &str, word: &str) -> Record {
                 instant: at("2026-11-20T18:00:00Z"),
                 rank: Rank::Schedule,
             },
-            desired: Desired::Stopped,
+            desired: Some(Desired::Stopped),
             schedule: word.parse().ok(),
         }),
         ..Record::first_seen(reference, &seen)
@@ -340,7 +340,7 @@ fn who_clears_an_override_is_told_who_takes_over() {
                     instant: saturday() - SignedDuration::from_hours(1),
                     rank: Rank::OverrideSet,
                 },
-                desired: Desired::Running,
+                desired: Some(Desired::Running),
                 schedule: None,
             }),
             ..started
@@ -365,7 +365,7 @@ fn clearing_ends_the_override_after_all_that_was_handled_under_it() {
                     instant: at(instant),
                     rank: Rank::Manual,
                 },
-                desired: Desired::Running,
+                desired: Some(Desired::Running),
                 schedule: None,
             }),
             ..server(1, "web-1", "office-hours")

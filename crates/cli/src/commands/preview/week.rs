@@ -22,7 +22,7 @@ const HALF_HOUR: SignedDuration = SignedDuration::from_mins(30);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HalfHour {
     /// The desired state does not change in it.
-    All(Desired),
+    All(Option<Desired>),
     /// The desired state changes in it.
     Changing,
     /// The clock skips it.
@@ -31,9 +31,9 @@ enum HalfHour {
 
 impl HalfHour {
     const SIGNS: [(Self, char, &'static str); 5] = [
-        (Self::All(Desired::Running), '#', "running"),
-        (Self::All(Desired::Stopped), '.', "stopped"),
-        (Self::All(Desired::Any), '-', "any"),
+        (Self::All(Some(Desired::Running)), '#', "running"),
+        (Self::All(Some(Desired::Stopped)), '.', "stopped"),
+        (Self::All(None), '-', "any"),
         (Self::Changing, '+', "changes within the half hour"),
         (Self::Skipped, ' ', ""),
     ];
@@ -117,7 +117,7 @@ pub(super) fn draw(
 struct Week<'a> {
     schedule: &'a Schedule,
     /// The desired state at its start.
-    first: Desired,
+    first: Option<Desired>,
     edges: Vec<Edge>,
 }
 

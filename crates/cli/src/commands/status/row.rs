@@ -11,7 +11,7 @@ use domain::{
     reason::Reason,
     record::{Phase, Record},
     resource::SavedState,
-    schedule::Desired,
+    schedule::{Desired, desired_or_any},
 };
 use jiff::{Timestamp, tz::TimeZone};
 use lifecycle::event::watching;
@@ -35,8 +35,8 @@ pub struct Row {
     pub name: String,
     /// The schedule that it follows.
     pub schedule: Option<String>,
-    /// What is wanted now.
-    pub desired: Desired,
+    /// What is desired now; null where either state will do.
+    pub desired: Option<Desired>,
     /// Where in its life it is.
     pub phase: PhaseName,
     /// In a word or two: `running`, `stopping`, `stop stuck`; why so is in `needs_person`.
@@ -99,7 +99,7 @@ impl Row {
         let rules = in_force.rules();
         let verdict = judge(record, Subject::recorded(record), rules, now);
         let next = coming_edges(record, rules, now)
-            .find(|edge| edge.desired != Desired::Any)
+            .find(|edge| edge.desired.is_some())
             .filter(|_| verdict.opted_in && !matches!(record.phase, Phase::Gone { .. }))
             .map(|edge| NextEdge {
                 at: edge.key.instant,
@@ -165,7 +165,7 @@ impl Row {
                 .unwrap_or_default(),
         }));
         let next = self.next.as_ref();
-        let next = next.map(|next| format!("{} {}", next.to, time(next.at)));
+        let next = next.map(|next| format!("{} {}", desired_or_any(next.to), time(next.at)));
         let saved = self.saved.as_ref().map(ToString::to_string);
         let remarks = [&self.needs_person, &self.last_error, &self.remark];
         let remark = remarks.into_iter().flatten().next();

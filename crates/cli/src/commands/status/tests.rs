@@ -74,7 +74,7 @@ async fn overdue_store() -> Store {
     record.attempts = 44;
     record.last_error = Some("token refused: no such token".into());
     if let Some(handled) = &mut record.handled {
-        handled.desired = Desired::Stopped;
+        handled.desired = Some(Desired::Stopped);
         handled.key.instant = at("2026-11-19T18:00:00Z");
     }
     let stored = store.record(&record.reference).await.unwrap().unwrap();

@@ -102,7 +102,7 @@ fn the_answer_comes_first_in_a_sentence() {
     );
     let mut observed = off(web());
     if let Some(handled) = &mut observed.handled {
-        handled.desired = domain::schedule::Desired::Any;
+        handled.desired = None;
     }
     check(
         &observed,

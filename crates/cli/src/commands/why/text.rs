@@ -9,7 +9,7 @@ use domain::{
     record::{Cause, ManualCommand},
     schedule::{
         Definition, Desired, FiringExplanation, Miss, Moved, PeriodDefinition, PeriodExplanation,
-        Schedule, Turn,
+        PeriodSays, Schedule, Turn, desired_or_any,
     },
 };
 use jiff::{Timestamp, civil::Date};
@@ -87,6 +87,7 @@ impl Text<'_> {
         }) = &self.explanation.next.edge
         {
             let ahead = length(at.duration_since(self.explanation.at));
+            let to = desired_or_any(*to);
             lines.push(format!("Next: {to} at {}, in {ahead}.", self.time(*at)));
         }
         lines
@@ -96,12 +97,11 @@ impl Text<'_> {
         let desired = self.explanation.desired;
         if !self.is_now() {
             return match desired {
-                Desired::Any => "At that instant nothing is wanted of it.".to_owned(),
-                Desired::Running | Desired::Stopped => {
-                    format!("At that instant it is to be {desired}.")
-                }
+                None => "At that instant nothing is wanted of it.".to_owned(),
+                Some(desired) => format!("At that instant it is to be {desired}."),
             };
         }
+        let desired = desired_or_any(desired);
         let state = &self.why.sentence;
         match (&self.explanation.decision, self.why.phase) {
             (_, PhaseName::InFlight) => match self.why.since {
@@ -138,13 +138,13 @@ impl Text<'_> {
     }
 
     fn is_as_desired(&self) -> bool {
-        self.explanation.desired.to_string() == self.why.state
+        desired_or_any(self.explanation.desired) == self.why.state
     }
 
     /// Whether the latest edge was recorded in observe mode, in which nothing was done about it.
     fn was_observed(&self) -> bool {
         let handled = self.explanation.handled.as_ref();
-        handled.is_some_and(|handled| handled.desired == Desired::Any)
+        handled.is_some_and(|handled| handled.desired.is_none())
     }
 
     fn levels(&self) -> Vec<String> {
@@ -234,7 +234,7 @@ impl Text<'_> {
         let Some(evaluation) = &self.explanation.evaluation else {
             return Vec::new();
         };
-        let mut lines = vec![labelled("desired", &evaluation.desired.to_string())];
+        let mut lines = vec![labelled("desired", desired_or_any(evaluation.desired))];
         let periods = evaluation.periods.iter().zip(&definition.periods);
         lines.extend(periods.map(|(said, written)| period(said, written)));
         lines.extend(evaluation.firings.iter().map(|firing| self.firing(firing)));
@@ -263,7 +263,7 @@ impl Text<'_> {
     fn firing(&self, firing: &FiringExplanation) -> String {
         let label = match firing.desired {
             Desired::Running => format!("start {}", firing.expression),
-            Desired::Stopped | Desired::Any => format!("stop {}", firing.expression),
+            Desired::Stopped => format!("stop {}", firing.expression),
         };
         let time = |turn: Option<Turn>| match turn {
             Some(turn) => format!("{}{}", self.time(turn.at), moved(&turn)),
@@ -289,8 +289,8 @@ impl Text<'_> {
                 let at = self.time(handled.key.instant);
                 match handled.desired {
                     // Observing records this, so that acting can begin later.
-                    Desired::Any => format!("{at} (observed only)"),
-                    desired @ (Desired::Running | Desired::Stopped) => format!("{at} ({desired})"),
+                    None => format!("{at} (observed only)"),
+                    Some(desired) => format!("{at} ({desired})"),
                 }
             },
         );
@@ -343,8 +343,8 @@ impl Text<'_> {
     fn edge(&self, edge: &EdgeExplanation) -> String {
         let by = because(&edge.cause);
         match edge.at {
-            Some(at) => format!("{} since {}, {by}", edge.to, self.time(at)),
-            None => format!("{}, and never anything else, {by}", edge.to),
+            Some(at) => format!("{} since {}, {by}", desired_or_any(edge.to), self.time(at)),
+            None => format!("{}, and never anything else, {by}", desired_or_any(edge.to)),
         }
     }
 
@@ -361,7 +361,10 @@ impl Text<'_> {
         tell(next.look_at, "the next look at what is under way");
         tell(next.retry_at, "tried again after a failure");
         if let Some(edge) = &next.edge {
-            tell(edge.at, &format!("{}, {}", edge.to, because(&edge.cause)));
+            tell(
+                edge.at,
+                &format!("{}, {}", desired_or_any(edge.to), because(&edge.cause)),
+            );
         }
         if let DecisionExplanation::Act { direction, .. } = self.explanation.decision
             && next.retry_at.is_none()
@@ -487,13 +490,15 @@ fn verdict(said: &PeriodExplanation) -> String {
         ([], Some(miss)) => Some(time_miss(*miss, said)),
         (fields, _) => Some(format!("{} {}", date(said.day), fields.join(", "))),
     };
-    let mut words = match (why_not, said.desired) {
-        (None, desired) => {
-            let desired = desired.map_or_else(String::new, |desired| desired.to_string());
-            format!("{desired}: {}", span(said))
+    let mut words = match (why_not, said.says) {
+        (None, says) => {
+            let says = says.map_or("", PeriodSays::as_str);
+            format!("{says}: {}", span(said))
         }
-        (Some(why_not), Some(Desired::Any)) => format!("no desired state: {why_not}"),
-        (Some(why_not), Some(Desired::Running | Desired::Stopped)) => format!("no: {why_not}"),
+        (Some(why_not), Some(PeriodSays::Any)) => format!("no desired state: {why_not}"),
+        (Some(why_not), Some(PeriodSays::Running | PeriodSays::Stopped)) => {
+            format!("no: {why_not}")
+        }
         (Some(why_not), None) => format!("no say: {why_not}"),
     };
     for turn in [said.begins, said.ends].iter().flatten() {

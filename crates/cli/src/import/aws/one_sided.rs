@@ -12,6 +12,8 @@ use jiff::{SignedDuration, Timestamp};
 /// Five years, with a leap day among them.
 const FIRST_DAY: Timestamp = Timestamp::constant(1_704_067_200, 0);
 const DAYS: i64 = 5 * 365 + 2;
+const RUNNING: Option<Desired> = Some(Desired::Running);
+const STOPPED: Option<Desired> = Some(Desired::Stopped);
 const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 
 /// How a schedule with one-sided periods is understood here, written as it is.
@@ -52,7 +54,7 @@ fn ours(periods: &[PeriodDefinition]) -> Option<Vec<Edge>> {
     let schedule = schedule(periods)?;
     let until = FIRST_DAY + MINUTE * (24 * 60) * i32::try_from(DAYS).ok()?;
     let edges = schedule.edges(FIRST_DAY).take_while(|edge| edge.at < until);
-    Some(edges.filter(|edge| edge.desired != Desired::Any).collect())
+    Some(edges.filter(|edge| edge.desired.is_some()).collect())
 }
 
 fn schedule(periods: &[PeriodDefinition]) -> Option<Schedule> {
@@ -88,7 +90,7 @@ fn theirs(periods: &[PeriodDefinition]) -> Option<Vec<Edge>> {
         let midnight = FIRST_DAY + SignedDuration::from_hours(24 * day);
         let matches: Vec<bool> = days
             .iter()
-            .map(|days| days.desired_at(midnight) == Desired::Running)
+            .map(|days| days.desired_at(midnight) == Some(Desired::Running))
             .collect();
         for &turn in &turns {
             let each = periods.iter().zip(&matches);
@@ -98,15 +100,14 @@ fn theirs(periods: &[PeriodDefinition]) -> Option<Vec<Edge>> {
         }
     }
     desired_states.remove(0);
-    desired_states.retain(|edge| edge.desired != Desired::Any);
+    desired_states.retain(|edge| edge.desired.is_some());
     Some(desired_states)
 }
 
 /// Adds a desired state if it is a change; a stop of one minute between two runs is none.
 fn push(desired_states: &mut Vec<Edge>, next: Edge) {
     if let [.., before, gap] = desired_states.as_slice()
-        && (before.desired, gap.desired, next.desired)
-            == (Desired::Running, Desired::Stopped, Desired::Running)
+        && (before.desired, gap.desired, next.desired) == (RUNNING, STOPPED, RUNNING)
         && next.at.duration_since(gap.at) <= MINUTE
     {
         desired_states.pop();
@@ -118,33 +119,27 @@ fn push(desired_states: &mut Vec<Edge>, next: Edge) {
     }
 }
 
-fn strongest(desired_states: impl Iterator<Item = Desired>) -> Desired {
-    let rank = |desired: &Desired| match desired {
-        Desired::Stopped => 0,
-        Desired::Any => 1,
-        Desired::Running => 2,
+fn strongest(desired_states: impl Iterator<Item = Option<Desired>>) -> Option<Desired> {
+    let rank = |desired: &Option<Desired>| match desired {
+        Some(Desired::Stopped) => 0,
+        None => 1,
+        Some(Desired::Running) => 2,
     };
-    desired_states.max_by_key(rank).unwrap_or(Desired::Stopped)
+    desired_states.max_by_key(rank).unwrap_or(STOPPED)
 }
 
 /// What one period wants there, at a minute of a day that it names or not.
-fn desired(period: &PeriodDefinition, matches: bool, minute: i64) -> Desired {
+fn desired(period: &PeriodDefinition, matches: bool, minute: i64) -> Option<Desired> {
     let begin = period.begin.as_deref().map(minutes);
     let end = period.end.as_deref().map(minutes);
-    let running = |yes| {
-        if yes {
-            Desired::Running
-        } else {
-            Desired::Stopped
-        }
-    };
+    let running = |yes| if yes { RUNNING } else { STOPPED };
     match (begin, end) {
-        _ if !matches => Desired::Stopped,
+        _ if !matches => STOPPED,
         (Some(begin), Some(end)) => running(begin <= minute && minute < end),
-        (Some(begin), None) if minute < begin => Desired::Any,
-        (None | Some(_), None) => Desired::Running,
-        (None, Some(end)) if minute < end => Desired::Any,
-        (None, Some(_)) => Desired::Stopped,
+        (Some(begin), None) if minute < begin => None,
+        (None | Some(_), None) => RUNNING,
+        (None, Some(end)) if minute < end => None,
+        (None, Some(_)) => STOPPED,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Which desired state wins, row by row of the order of precedence, and where it changes.
 
 use super::*;
+use crate::schedule::desired_or_any;
 
 const ID: &str = "do-main/droplet/1";
 
@@ -11,20 +12,20 @@ fn check(world: &World, record: &Record, now: &str, desired: Desired, edge: &str
     let found = verdict.edge.map(|edge| (edge.key.instant, edge.key.rank));
     assert_eq!(
         (verdict.desired, found),
-        (desired, Some((at(edge), rank))),
+        (Some(desired), Some((at(edge), rank))),
         "{now}"
     );
     assert!(verdict.opted_in);
 }
 
-/// The coming edges after an instant, each as `INSTANT WISH`.
+/// The coming edges after an instant, each as `INSTANT DESIRED`.
 fn coming(world: &World, record: &Record, after: &str, count: usize) -> Vec<String> {
     coming_edges(record, world.rules(), at(after))
         .take(count)
         .map(|edge| {
             let utc = edge.key.instant.to_zoned(jiff::tz::TimeZone::UTC);
             let text = utc.strftime("%a %H:%M").to_string().to_lowercase();
-            format!("{text} {}", edge.desired)
+            format!("{text} {}", desired_or_any(edge.desired))
         })
         .collect()
 }

@@ -5,17 +5,17 @@ use serde_json::{Value, json};
 use super::{at, schedule};
 use crate::schedule::{FiringExplanation, Moved, PeriodExplanation};
 
-/// Each period as `WISH DAY: what does not match`.
+/// Each period as `SAYS DAY: what does not match`.
 #[track_caller]
 fn check(definition: Value, instant: &str, expected: &[&str]) {
     let explained = schedule(definition).explain(at(instant));
     let line = |period: &PeriodExplanation| {
         let misses = serde_json::to_value(&period.misses).unwrap();
         let misses: Vec<String> = serde_json::from_value(misses).unwrap();
-        let desired = period
-            .desired
-            .map_or("no say".to_owned(), |desired| desired.to_string());
-        format!("{desired} {}: {}", period.day, misses.join(" "))
+        let says = period
+            .says
+            .map_or("no say", crate::schedule::PeriodSays::as_str);
+        format!("{says} {}: {}", period.day, misses.join(" "))
     };
     let lines: Vec<_> = explained.periods.iter().map(line).collect();
     assert_eq!(lines, expected);

@@ -10,7 +10,7 @@ use proptest::{prelude::*, sample::select};
 
 use crate::schedule::{
     Definition, Desired, Edge, Evaluation, FiringExplanation, LatestEdge, PeriodDefinition,
-    Schedule, clock,
+    PeriodSays, Schedule, clock,
     clock::{Clock, DAY, Instant, Reading},
 };
 
@@ -226,7 +226,11 @@ impl Minutes {
     }
 
     /// Compares the desired states of all minutes in the middle, and the edges between them.
-    fn compare(&self, schedule: &Schedule, expected: &[Desired]) -> Result<(), TestCaseError> {
+    fn compare(
+        &self,
+        schedule: &Schedule,
+        expected: &[Option<Desired>],
+    ) -> Result<(), TestCaseError> {
         let middle = Self::middle();
         for index in middle.clone() {
             let at = self.at(index);
@@ -275,7 +279,7 @@ impl Minutes {
 }
 
 /// The desired state at every minute, by painting.
-fn paint(minutes: &Minutes, periods: &[PeriodModel], holidays: &[Date]) -> Vec<Desired> {
+fn paint(minutes: &Minutes, periods: &[PeriodModel], holidays: &[Date]) -> Vec<Option<Desired>> {
     let count = minutes.readings.len();
     let mut running = vec![false; count];
     let mut open = vec![false; count];
@@ -322,9 +326,9 @@ fn paint(minutes: &Minutes, periods: &[PeriodModel], holidays: &[Date]) -> Vec<D
     desired_states
         .map(
             |((running, open), stopped)| match (running, open, stopped) {
-                (true, _, _) => Desired::Running,
-                (false, true, _) | (false, false, false) => Desired::Any,
-                (false, false, true) => Desired::Stopped,
+                (true, _, _) => Some(Desired::Running),
+                (false, true, _) | (false, false, false) => None,
+                (false, false, true) => Some(Desired::Stopped),
             },
         )
         .collect()
@@ -335,17 +339,17 @@ fn paint(minutes: &Minutes, periods: &[PeriodModel], holidays: &[Date]) -> Vec<D
 ///
 /// Readings come in their order, so that a later one takes the place of an earlier one wherever
 /// both have come.
-fn fire(minutes: &Minutes, start: Firing, stop: Firing, holidays: &[Date]) -> Vec<Desired> {
-    let mut latest = vec![Desired::Any; minutes.readings.len()];
+fn fire(minutes: &Minutes, start: Firing, stop: Firing, holidays: &[Date]) -> Vec<Option<Desired>> {
+    let mut latest = vec![None; minutes.readings.len()];
     let readings = minutes.days().flat_map(|date| {
         (0..1440).map(move |minute| date.at(0, 0, 0, 0) + SignedDuration::from_mins(minute))
     });
     for reading in readings {
         if (stop.1)(reading) {
-            latest[minutes.last_showing(reading)..].fill(Desired::Stopped);
+            latest[minutes.last_showing(reading)..].fill(Some(Desired::Stopped));
         }
         if (start.1)(reading) && !holidays.contains(&reading.date()) {
-            latest[minutes.first_showing(reading)..].fill(Desired::Running);
+            latest[minutes.first_showing(reading)..].fill(Some(Desired::Running));
         }
     }
     latest
@@ -353,28 +357,28 @@ fn fire(minutes: &Minutes, start: Firing, stop: Firing, holidays: &[Date]) -> Ve
 
 /// The desired state to which explained periods add up: running beats any, any beats stopped. What
 /// is explained as not matching must not say what it says when it matches.
-fn together(explained: &Evaluation) -> Desired {
-    let says = |desired| {
+fn together(explained: &Evaluation) -> Option<Desired> {
+    let says = |word| {
         let mut periods = explained.periods.iter();
-        periods.any(|period| period.desired == Some(desired))
+        periods.any(|period| period.says == Some(word))
     };
     for period in &explained.periods {
         let matching = match period.begins {
-            Some(_) => Desired::Running,
-            None => Desired::Stopped,
+            Some(_) => PeriodSays::Running,
+            None => PeriodSays::Stopped,
         };
         assert_eq!(
-            period.desired == Some(matching),
+            period.says == Some(matching),
             period.misses.is_empty(),
             "{period:?}"
         );
     }
-    if explained.bridged || says(Desired::Running) {
-        Desired::Running
-    } else if says(Desired::Stopped) && !says(Desired::Any) {
-        Desired::Stopped
+    if explained.bridged || says(PeriodSays::Running) {
+        Some(Desired::Running)
+    } else if says(PeriodSays::Stopped) && !says(PeriodSays::Any) {
+        Some(Desired::Stopped)
     } else {
-        Desired::Any
+        None
     }
 }
 
@@ -511,7 +515,7 @@ proptest! {
             };
             let last = |firing: &FiringExplanation| firing.last.map(|turn| turn.reading);
             let later = if last(start) >= last(stop) { start } else { stop };
-            prop_assert_eq!(later.desired, schedule.desired_at(at), "{} {:?}", at, explained);
+            prop_assert_eq!(Some(later.desired), schedule.desired_at(at), "{} {:?}", at, explained);
             for turn in [start.last, stop.last].into_iter().flatten() {
                 prop_assert!(turn.at <= at, "{} {:?}", at, turn);
             }

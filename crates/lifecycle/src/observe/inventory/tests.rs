@@ -228,7 +228,7 @@ fn what_a_command_stopped_is_orphaned_once_its_schedule_goes() {
         instant: at("18:00"),
         rank: Rank::Manual,
     };
-    handled.desired = Desired::Stopped;
+    handled.desired = Some(Desired::Stopped);
     let one = compared(&case, Some(old));
     // The command still names it, which is why `offhours start` may.
     assert!(one.record.opted_in);
@@ -246,7 +246,7 @@ fn what_was_stopped_only_after_it_had_left_is_reported_by_the_next_inventory() {
         phase: Phase::Settled { at: Power::Stopped },
         ..case.record.clone()
     };
-    left.handled.as_mut().unwrap().desired = Desired::Stopped;
+    left.handled.as_mut().unwrap().desired = Some(Desired::Stopped);
     assert_eq!(compared(&case, Some(left)).events(), [Event::Orphaned]);
 }
 

@@ -181,7 +181,7 @@ fn a_database_that_was_as_small_before_is_not_held_by_us() {
             instant: at("15 19:00"),
             rank: domain::record::Rank::Schedule,
         },
-        desired: domain::schedule::Desired::Stopped,
+        desired: Some(domain::schedule::Desired::Stopped),
         schedule: None,
     };
     let smallest = Record {
@@ -351,7 +351,7 @@ fn what_has_been_stopped_for_longer_than_history_is_unclear() {
                 instant: "2026-01-01T00:00:00Z".parse().unwrap(),
                 rank: domain::record::Rank::Schedule,
             },
-            desired: domain::schedule::Desired::Stopped,
+            desired: Some(domain::schedule::Desired::Stopped),
             schedule: None,
         }),
         ..web_record(Power::Stopped, "15 00:00")

@@ -106,7 +106,7 @@ fn any_record() -> impl Strategy<Value = Record> {
                 handled: Some(Handled {
                     generation: Generation(1),
                     key: edge,
-                    desired: Desired::Stopped,
+                    desired: Some(Desired::Stopped),
                     schedule: None,
                 }),
                 ..web_record(at_end, "15 00:00")
