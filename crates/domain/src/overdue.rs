@@ -104,7 +104,7 @@ fn shows(record: &Record, direction: Direction, now: Timestamp) -> bool {
         Phase::Settled { at } => *at == end,
         // Seen at its end, it would be settled, unless an opposite request may still act.
         Phase::InFlight { transition } if transition.direction == direction => {
-            observed(end) && record.not_before.is_some_and(|until| now < until)
+            observed(end) && record.not_before().is_some_and(|until| now < until)
         }
         Phase::InFlight { .. } | Phase::Refused { .. } | Phase::Stuck { .. } => observed(end),
         Phase::Gone { .. } => true,

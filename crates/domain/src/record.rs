@@ -135,12 +135,9 @@ pub struct Record {
     /// The writer that is about to send; no other may claim, ask, settle or mark gone meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permit: Option<Permit>,
-    /// No settling on looks earlier than this: an opposite request may still act until then.
+    /// An opposite request that may still act: the transition settles on no look before its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub not_before: Option<Timestamp>,
-    /// In a watch-out, for sized kinds: the size to which the opposite request may still lead.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub may_become: Option<SavedState>,
+    pub opposite: Option<Opposite>,
     /// What must be put back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saved: Option<SavedState>,
@@ -186,6 +183,16 @@ fn is_false(value: &bool) -> bool {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
 fn is_zero(value: &u32) -> bool {
     *value == 0
+}
+
+/// A request of ours that leads away from where the transition under way goes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Opposite {
+    /// Until when it may still act.
+    pub until: Timestamp,
+    /// For sized kinds: the size to which it may still lead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub may_become: Option<SavedState>,
 }
 
 /// What a look showed, and when.
@@ -655,8 +662,7 @@ impl Record {
             manual_command: None,
             request: None,
             permit: None,
-            not_before: None,
-            may_become: None,
+            opposite: None,
             saved: None,
             used: false,
             last: None,
@@ -707,13 +713,26 @@ impl Record {
             .is_some_and(|permit| now < permit.until)
     }
 
+    /// The earliest look on which the transition under way may settle, where an opposite request
+    /// delays it.
+    #[must_use]
+    pub fn not_before(&self) -> Option<Timestamp> {
+        self.opposite.as_ref().map(|opposite| opposite.until)
+    }
+
+    /// What a watch-out waits for: nothing is asked, and an opposite request may still act.
+    #[must_use]
+    pub fn watch_out(&self) -> Option<&Opposite> {
+        self.opposite.as_ref().filter(|_| self.request.is_none())
+    }
+
     /// Until when a resource that is seen where it should be is watched, for a request in the other
     /// direction may still act.
     #[must_use]
     pub fn watched_until(&self) -> Option<Timestamp> {
         let end = self.in_flight()?.direction.end();
         let observed = self.observed.as_ref()?;
-        self.not_before
+        self.not_before()
             .filter(|_| observed.power == end && observed.busy.is_none())
     }
 
@@ -733,8 +752,7 @@ impl Record {
     pub fn drop_request(&mut self) {
         self.used = self.may_have_shrunk();
         self.request = None;
-        self.not_before = None;
-        self.may_become = None;
+        self.opposite = None;
     }
 
     /// Whether its latest edge was handled under a later configuration than this one. A reader of

@@ -6,7 +6,7 @@ mod when_due;
 
 use super::*;
 use crate::{
-    record::{Forced, Permit, Request, Transition, Writer},
+    record::{Forced, Opposite, Permit, Request, Transition, Writer},
     resource::Power,
     tests::fixtures::{World, at, daily, droplet, office_droplet, schedule_name, world},
 };
@@ -378,7 +378,10 @@ fn a_watch_out_asks_as_soon_as_it_has_seen_the_wrong_end() {
         let mut record = office_droplet()
             .having_handled("tue 08:00", RUNNING)
             .in_flight_towards(START, "tue 08:00");
-        record.not_before = Some(at("tue 08:10"));
+        record.opposite = Some(Opposite {
+            until: at("tue 08:10"),
+            may_become: None,
+        });
         record.observed = Some(crate::record::Observed {
             power,
             size: None,

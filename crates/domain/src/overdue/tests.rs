@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    record::{Ask, Forced, Observed, Rank, Request, Transition},
+    record::{Ask, Forced, Observed, Opposite, Rank, Request, Transition},
     tests::fixtures::{World, at, droplet, office_droplet, reference, world},
 };
 
@@ -170,11 +170,17 @@ fn one_seen_at_its_end_and_only_watched_is_there() {
         .having_handled("tue 08:00", RUNNING)
         .in_flight_towards(Direction::Start, "tue 08:00")
         .showing(Power::Running, "tue 08:00");
-    record.not_before = Some(at("tue 08:30"));
+    record.opposite = Some(Opposite {
+        until: at("tue 08:30"),
+        may_become: None,
+    });
     check(&world(), &record, "tue 08:20", None);
     // Not looked at any more: what was seen may have changed since.
     check(&world(), &record, "tue 08:30", Some("tue 08:00"));
-    record.not_before = Some(at("tue 08:30"));
+    record.opposite = Some(Opposite {
+        until: at("tue 08:30"),
+        may_become: None,
+    });
     let record = record.showing(Power::Stopped, "tue 08:02");
     check(&world(), &record, "tue 08:20", Some("tue 08:00"));
 }

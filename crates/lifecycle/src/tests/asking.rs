@@ -168,5 +168,5 @@ fn nothing_is_asked_again_in_observe_mode() {
 #[test]
 fn what_must_not_settle_yet_must_not_after_asking_again() {
     let send = lost(server()).not_before("19:08").sends(STOP);
-    assert_eq!(send.record.not_before, Some(at("19:08")));
+    assert_eq!(send.record.not_before(), Some(at("19:08")));
 }

@@ -18,7 +18,7 @@ fn an_end_edge_claims_the_record_and_permits_one_request() {
         (handled.key.instant, handled.desired),
         (at("19:00"), Some(STOPPED))
     );
-    assert_eq!((record.not_before, record.used), (None, false));
+    assert_eq!((record.not_before(), record.used), (None, false));
     assert!(!record.request.as_ref().unwrap().unknown);
     assert_eq!(record.due_at, Some(at("19:00:05")));
     assert_eq!(send.change, Change::PowerOff(case.id()));
@@ -317,11 +317,11 @@ fn settling_waits_while_an_opposite_request_may_still_act() {
         .handled("08:00", RUNNING)
         .settled(Power::Running);
     let send = overtaken.sends(STOP);
-    assert_eq!(send.record.not_before, Some(at("19:05:15")));
+    assert_eq!(send.record.not_before(), Some(at("19:05:15")));
     let watching = overtaken.off().writes(STOP).record;
     assert_eq!(watching.in_flight().unwrap().direction, STOP);
     assert_eq!(
-        (watching.request, watching.not_before),
+        (watching.request.as_ref(), watching.not_before()),
         (None, Some(at("19:05:15")))
     );
 }
@@ -333,18 +333,21 @@ fn a_request_that_cannot_act_any_more_holds_nothing_up() {
         case.handled("08:00", RUNNING)
     };
     assert_eq!(
-        case(accepted("18:49:55")).sends(STOP).record.not_before,
+        case(accepted("18:49:55")).sends(STOP).record.not_before(),
         None
     );
-    assert_eq!(case(failed("18:59")).sends(STOP).record.not_before, None);
+    assert_eq!(case(failed("18:59")).sends(STOP).record.not_before(), None);
     let unknown = case(failed("18:59")).unknown();
     assert_eq!(
-        unknown.sends(STOP).record.not_before,
+        unknown.sends(STOP).record.not_before(),
         None,
         "its permit ended at 18:47"
     );
     let unknown = unknown.request(|request| request.asked_at = at("18:50"));
-    assert_eq!(unknown.sends(STOP).record.not_before, Some(at("19:02:05")));
+    assert_eq!(
+        unknown.sends(STOP).record.not_before(),
+        Some(at("19:02:05"))
+    );
     assert!(is_settled(
         &case(failed("18:59")).off().writes(STOP).record,
         Power::Stopped
@@ -362,9 +365,9 @@ fn a_watch_out_that_a_person_overtook_is_still_waited_out() {
         .overridden(RUNNING, "08:10", "12:00");
     let record = case.clone().at("08:10").writes(START).record;
     assert_eq!(record.in_flight().unwrap().direction, START);
-    assert_eq!(record.not_before, Some(at("08:30")));
+    assert_eq!(record.not_before(), Some(at("08:30")));
     assert!(record.saved.is_some(), "the late stop may still act");
     let record = case.at("08:30").writes(START).record;
     assert!(is_settled(&record, Power::Running));
-    assert_eq!((record.saved, record.not_before), (None, None));
+    assert_eq!((record.saved.as_ref(), record.not_before()), (None, None));
 }

@@ -62,7 +62,10 @@ fn with_the_end_the_failures_before_it_are_forgotten() {
     });
     let record = record.records().record;
     assert_eq!((record.attempts, record.retry_at), (0, None));
-    assert_eq!((record.last_error, record.not_before), (None, None));
+    assert_eq!(
+        (record.last_error.as_ref(), record.not_before()),
+        (None, None)
+    );
 }
 
 #[test]
@@ -391,7 +394,7 @@ fn what_opts_out_in_a_watch_out_is_let_go_after_it() {
     watching.clone().at("08:09:59").goes_on();
     let write = watching.at("08:10").records();
     assert_eq!(
-        (ending(&write), write.record.not_before),
+        (ending(&write), write.record.not_before()),
         (Some(&Ending::LetGo), None)
     );
 }
@@ -516,7 +519,7 @@ fn what_was_under_way_ends_with_the_resource() {
     let write = recorded(case.at("19:01").missing());
     assert_eq!(ending(&write), Some(&Ending::Gone));
     assert_eq!(
-        (write.record.request, write.record.not_before),
+        (write.record.request.as_ref(), write.record.not_before()),
         (None, None)
     );
     let saved = Some(pool_of(3));

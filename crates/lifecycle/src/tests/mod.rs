@@ -23,7 +23,7 @@ use domain::{
     decision::Rules,
     record::{
         Ask, Cause, Direction, EdgeKey, Ending, Forced, Handled, LOOK_AGE, ManualCommand, Observed,
-        Permit, Phase, Rank, Record, Request, Transition, Writer,
+        Opposite, Permit, Phase, Rank, Record, Request, Transition, Writer,
     },
     resource::{
         ActionEffect, ActionId, ActionState, AutoscaleBounds, Cluster, DatabaseSize, LoggedAction,
@@ -307,7 +307,13 @@ impl Case {
     }
 
     fn not_before(self, until: &str) -> Self {
-        self.record(|record| record.not_before = Some(at(until)))
+        self.record(|record| {
+            let may_become = record.opposite.take().and_then(|one| one.may_become);
+            record.opposite = Some(Opposite {
+                until: at(until),
+                may_become,
+            });
+        })
     }
 
     fn saved(self, saved: SavedState) -> Self {

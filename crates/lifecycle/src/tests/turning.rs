@@ -39,7 +39,7 @@ fn a_newer_edge_claims_anew_where_no_request_is_under_way() {
     let watching = watching.record(|record| record.request = None);
     let send = watching.sends(STOP);
     is_claimed(&send, STOP, at("19:03"));
-    assert_eq!(send.record.not_before, Some(at("19:10")));
+    assert_eq!(send.record.not_before(), Some(at("19:10")));
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn a_turn_at_the_other_end_claims_in_one_write() {
 
 #[test]
 fn a_turn_waits_for_nothing_once_the_only_request_has_acted() {
-    let not_before = |case: Case| case.sends(START).record.not_before;
+    let not_before = |case: Case| case.sends(START).record.not_before();
     let off = |ask| turned(server(), ask).off();
     assert_eq!(not_before(off(accepted("19:00:10"))), None);
     let cut = off(accepted("18:55")).request(|request| {
@@ -88,7 +88,7 @@ fn a_turn_waits_for_nothing_once_the_only_request_has_acted() {
 
 #[test]
 fn a_turn_waits_for_what_may_still_act_although_the_old_end_is_seen() {
-    let not_before = |case: Case| case.sends(START).record.not_before;
+    let not_before = |case: Case| case.sends(START).record.not_before();
     let off = |ask| turned(server(), ask).off();
     assert_eq!(not_before(off(Ask::Open)), Some(at("19:12:05")));
     let unknown = off(accepted("19:00:10")).unknown();
@@ -116,7 +116,7 @@ fn a_turn_at_the_new_end_asks_nothing_and_watches_out() {
         (&write.record.request, &write.record.permit),
         (&None, &None)
     );
-    assert_eq!(write.record.not_before, Some(at("19:10:15")));
+    assert_eq!(write.record.not_before(), Some(at("19:10:15")));
     assert_eq!(ending(&write), Some(&Ending::Turned));
     let handled = write.record.handled.unwrap();
     assert_eq!(
@@ -128,7 +128,7 @@ fn a_turn_at_the_new_end_asks_nothing_and_watches_out() {
 #[test]
 fn a_turn_waits_for_what_an_unanswered_request_may_do() {
     let write = turned(server(), Ask::Open).writes(START);
-    assert_eq!(write.record.not_before, Some(at("19:12:05")));
+    assert_eq!(write.record.not_before(), Some(at("19:12:05")));
 }
 
 #[test]
@@ -138,13 +138,13 @@ fn a_turn_waits_out_the_hard_cut() {
         request.asked_at = at("19:01");
     });
     let write = cut.writes(START);
-    assert_eq!(write.record.not_before, Some(at("19:13:05")));
+    assert_eq!(write.record.not_before(), Some(at("19:13:05")));
 }
 
 #[test]
 fn a_turn_of_what_certainly_failed_settles_at_the_next_look() {
     let write = turned(server(), failed("19:30")).writes(START);
-    assert_eq!(write.record.not_before, Some(at("19:03")));
+    assert_eq!(write.record.not_before(), Some(at("19:03")));
     let next = server()
         .at("19:03:05")
         .record(|record| *record = write.record);
@@ -170,7 +170,8 @@ fn a_turn_remembers_that_a_shrink_was_asked() {
         let watching = case(ask.clone()).writes(START).record;
         assert!(watching.used);
         assert_eq!(watching.saved, Some(original.clone()));
-        assert_eq!(watching.may_become, Some(database_of(SMALLEST, 1)));
+        let opposite = watching.opposite.unwrap();
+        assert_eq!(opposite.may_become, Some(database_of(SMALLEST, 1)));
         let claimed = case(ask).smallest().sends(START).record;
         assert!(claimed.used);
     }
@@ -199,7 +200,7 @@ fn a_watch_out_asks_as_soon_as_the_late_stop_has_acted() {
     let case = watching(server()).off().observed(Power::Stopped);
     let send = case.sends(START);
     is_asked(&send, START, at("08:03"));
-    assert_eq!(send.record.not_before, Some(at("08:10")));
+    assert_eq!(send.record.not_before(), Some(at("08:10")));
     assert!(!send.record.request.unwrap().unknown);
     watching(server()).observed(Power::Stopped).leaves(START);
 }
@@ -210,7 +211,7 @@ fn a_watch_out_yields_to_a_person() {
     let overtaken = off.clone().logged(ActionEffect::PowerOff, "08:02");
     for write in [overtaken.writes(START), overtaken.records()] {
         assert!(is_settled(&write.record, Power::Stopped));
-        assert_eq!(write.record.not_before, Some(at("08:10")));
+        assert_eq!(write.record.not_before(), Some(at("08:10")));
         assert_eq!(ending(&write), Some(&Ending::Overtaken));
     }
     // Our own late stop stands in the log too.
@@ -221,7 +222,9 @@ fn a_watch_out_yields_to_a_person() {
 
 fn watching_database() -> Case {
     let case = database().saved(database_of("db-s-2vcpu-4gb", 2)).used();
-    watching(case).record(|record| record.may_become = Some(database_of(SMALLEST, 1)))
+    watching(case).record(|record| {
+        record.opposite.as_mut().unwrap().may_become = Some(database_of(SMALLEST, 1));
+    })
 }
 
 #[test]
@@ -252,7 +255,7 @@ fn a_database_that_a_person_resizes_in_a_watch_out_is_left_to_them() {
         assert!(matches!(write.record.phase, Phase::Settled { .. }));
         assert_eq!(ending(&write), Some(&Ending::Overtaken));
         assert_eq!(write.record.saved, Some(database_of("db-s-2vcpu-4gb", 2)));
-        assert_eq!(write.record.not_before, Some(at("08:10")));
+        assert_eq!(write.record.not_before(), Some(at("08:10")));
     }
     resized.busy().goes_on();
 }
@@ -293,7 +296,8 @@ fn what_a_watch_out_looked_for_is_forgotten_with_it() {
     let newer = whole.handled("sun 19:00", STOPPED).smallest();
     let claimed = newer.sends(START).record;
     for record in [settled, let_go.record, gone, acknowledged, claimed] {
-        assert_eq!(record.may_become, None, "{:?}", record.phase);
+        let left = record.opposite.and_then(|opposite| opposite.may_become);
+        assert_eq!(left, None, "{:?}", record.phase);
     }
 }
 
@@ -311,7 +315,7 @@ fn a_late_restore_in_a_watch_out_is_taken_for_our_own() {
 #[test]
 fn a_pool_in_a_watch_out_is_judged_by_its_count() {
     let case = watching(pool().saved(pool_of(3)).used())
-        .record(|record| record.may_become = Some(pool_of(0)));
+        .record(|record| record.opposite.as_mut().unwrap().may_become = Some(pool_of(0)));
     case.clone().nodes(0, 2, 2).goes_on();
     case.clone().nodes(3, 3, 2).goes_on();
     let resized = case.nodes(1, 1, 1).records();

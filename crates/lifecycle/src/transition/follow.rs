@@ -75,7 +75,7 @@ pub(crate) fn follow(record: &Record, seen: Observation<'_>, context: PlanContex
     let target = record.request.as_ref().and_then(|r| r.target.as_ref());
     if resource.busy.is_none() && method::reached(transition.direction, resource, record, target) {
         let early = record
-            .not_before
+            .not_before()
             .is_some_and(|until| seen.requested_at < until);
         return if early {
             follower.watched()
@@ -174,7 +174,7 @@ impl Follower<'_> {
             let quiet = request.is_none_or(|request| {
                 !request.may_act() || request.quiet_at(self.record.kind()) <= now
             });
-            let watching = self.record.not_before.is_some_and(|until| now < until);
+            let watching = self.record.not_before().is_some_and(|until| now < until);
             if quiet && !watching {
                 let cause = Some(self.cause());
                 return self.end(Ending::LetGo, Event::LetGo { direction, cause });

@@ -8,8 +8,8 @@ use domain::{
     history::HistoryEntry,
     membership::Subject,
     record::{
-        Ask, Cause, Direction, Ending, Forced, LOOK_AGE, PERMIT, Permit, Phase, Record, Request,
-        Transition,
+        Ask, Cause, Direction, Ending, Forced, LOOK_AGE, Opposite, PERMIT, Permit, Phase, Record,
+        Request, Transition,
     },
     resource::{Power, SavedState},
     schedule::Desired,
@@ -99,7 +99,7 @@ impl Planner<'_> {
         }
         let at_end = self.at_end();
         // A watch-out that a person overtook has left its instant behind.
-        let watched_until = self.record.not_before.filter(|&at| at > self.context.now);
+        let watched_until = self.record.not_before().filter(|&at| at > self.context.now);
         let quiet_at = self.opposite_quiet_at().max(watched_until);
         match (at_end, quiet_at) {
             (true, None) => self.acknowledge(due, self.direction.end(), self.already_there()),
@@ -118,7 +118,7 @@ impl Planner<'_> {
             .is_some_and(|action| opposes(action.effect, self.direction));
         let acts = due.mode == Mode::Act;
         if acts && (lost || overtaken) && !self.at_end() && self.busy().is_none() {
-            return self.claim(due, self.record.not_before, None);
+            return self.claim(due, self.record.not_before(), None);
         }
         let mut record = self.record.clone();
         record.handled = Some(due.handled.clone());
@@ -134,7 +134,7 @@ impl Planner<'_> {
         let quiet_at = if self.has_acted(old) {
             None
         } else {
-            self.opposite_quiet_at().max(self.record.not_before)
+            self.opposite_quiet_at().max(self.record.not_before())
         };
         match (self.at_end(), quiet_at) {
             (true, quiet_at) => {
@@ -268,12 +268,12 @@ impl Planner<'_> {
             transition: self.transition(due),
         };
         record.handled = Some(due.handled.clone());
-        let opposite = record.request.take();
-        let opposite = opposite.filter(|request| request.direction != self.direction);
-        if let Some(request) = opposite {
-            record.may_become = request.target;
-        }
-        record.not_before = Some(until);
+        let known = record.opposite.take().and_then(|before| before.may_become);
+        let may_become = match record.request.take() {
+            Some(request) if request.direction != self.direction => request.target,
+            Some(_) | None => known,
+        };
+        record.opposite = Some(Opposite { until, may_become });
         let direction = self.direction;
         let watching = Event::Watching { direction, until };
         let events = (until > self.context.now).then_some(watching);
@@ -320,8 +320,10 @@ impl Planner<'_> {
             transition: self.transition(due),
         };
         record.handled = Some(due.handled.clone());
-        record.not_before = quiet_at;
-        record.may_become = None;
+        record.opposite = quiet_at.map(|until| Opposite {
+            until,
+            may_become: None,
+        });
         record.request = Some(self.request(&change));
         record.attempts = 0;
         record.last_error = None;

@@ -13,8 +13,8 @@ use domain::{
     },
     history::HistoryEntry,
     record::{
-        Ask, Cause, Direction, EdgeKey, Ending, Forced, Handled, Last, ManualCommand, Permit,
-        Phase, Rank, Record, Request, Revision, Writer,
+        Ask, Cause, Direction, EdgeKey, Ending, Forced, Handled, Last, ManualCommand, Opposite,
+        Permit, Phase, Rank, Record, Request, Revision, Writer,
     },
     resource::SavedState,
     schedule::Desired,
@@ -329,7 +329,10 @@ fn the_form_of_a_stuck_record() {
             first_accepted_at: None,
             problem: None,
         }),
-        not_before: Some(monday()),
+        opposite: Some(Opposite {
+            until: monday(),
+            may_become: None,
+        }),
         permit: Some(Permit {
             until: monday(),
             writer: Writer("stop-7".to_owned()),
@@ -341,7 +344,9 @@ fn the_form_of_a_stuck_record() {
       "account": "hz-eu",
       "format": 1,
       "name": "web",
-      "not_before": "2026-06-15T07:00:00Z",
+      "opposite": {
+        "until": "2026-06-15T07:00:00Z"
+      },
       "opted_in": false,
       "permit": {
         "until": "2026-06-15T07:00:00Z",

@@ -102,13 +102,15 @@ pub(crate) fn busy(resource: &Resource, direction: Direction) -> Option<String> 
 /// Whether a person resized it during a watch-out: it is at neither of the two sizes to which
 /// requests of ours lead.
 pub(crate) fn is_resized(resource: &Resource, record: &Record) -> bool {
-    let watching = record.request.is_none() && record.not_before.is_some();
+    let Some(opposite) = record.watch_out() else {
+        return false;
+    };
     let is_at = |size: &Option<SavedState>| {
         let against = size.as_ref().and_then(|size| seen_against(resource, size));
         against == Some(Ordering::Equal)
     };
-    let ours = is_at(&record.saved) || is_at(&record.may_become);
-    record.kind().is_sized() && watching && record.saved.is_some() && !ours
+    let ours = is_at(&record.saved) || is_at(&opposite.may_become);
+    record.kind().is_sized() && record.saved.is_some() && !ours
 }
 
 /// At which end the resource stands, for a record that nothing moves.
