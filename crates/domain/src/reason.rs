@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 /// A provider's own words for not doing something.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Refusal {
-    /// The HTTP status.
-    pub status: u16,
+    /// The HTTP status, or the exit code of a command; none where the answer has no number.
+    pub status: Option<u16>,
     /// The provider's word for machines: `unprocessable_entity`, `locked`.
     pub code: String,
     /// The provider's sentence for people.
@@ -19,7 +19,11 @@ pub struct Refusal {
 
 impl Refusal {
     fn words(&self) -> String {
-        format!("{} {}: {}", self.status, self.code, self.message)
+        let Self { code, message, .. } = self;
+        match self.status {
+            Some(status) => format!("{status} {code}: {message}"),
+            None => format!("{code}: {message}"),
+        }
     }
 }
 
@@ -131,7 +135,7 @@ mod tests {
 
     fn locked(request_id: &str) -> Busy {
         Busy(Refusal {
-            status: 423,
+            status: Some(423),
             code: "locked".to_owned(),
             message: "Server is locked".to_owned(),
             request_id: Some(request_id.to_owned()),

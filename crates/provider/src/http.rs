@@ -262,7 +262,7 @@ impl Http {
         let words = words.unwrap_or_default();
         let disposition = Disposition::of(status, is_worded, &words.code, &words.message);
         let refusal = Refusal {
-            status,
+            status: Some(status),
             code: clean(&words.code),
             message: clean(&words.message),
             request_id: words.request_id.or_else(|| request_id(&answer.headers)),

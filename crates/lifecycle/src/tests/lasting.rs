@@ -45,7 +45,7 @@ fn a_transition_that_is_not_seen_says_how_it_ended() {
     }
     let mut record = server().asked(STOP, "19:00", Ask::Open).record;
     let refused = Err(ChangeError::Refused(Refusal {
-        status: 422,
+        status: Some(422),
         code: "unprocessable_entity".to_owned(),
         message: "cannot shrink".to_owned(),
         request_id: None,

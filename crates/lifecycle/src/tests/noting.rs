@@ -14,7 +14,7 @@ type Answered = Result<Accepted, ChangeError>;
 
 fn refusal() -> Refusal {
     Refusal {
-        status: 422,
+        status: Some(422),
         code: "unprocessable_entity".to_owned(),
         message: "cannot shrink".to_owned(),
         request_id: None,
