@@ -43,7 +43,7 @@ pub enum ProviderError {
         request: String,
         /// What happened on the way.
         #[source]
-        source: reqwest::Error,
+        source: TransportError,
     },
     /// The caller's time was over before all pages of a list were read.
     #[error(
@@ -84,7 +84,33 @@ impl ProviderError {
     /// Whether an established connection broke: a read may be repeated at once.
     pub(crate) fn is_broken_connection(&self) -> bool {
         matches!(self, Self::Transport { source, .. }
-            if !source.is_timeout() && !source.is_connect() && !source.is_builder())
+            if !source.is_timeout() && !source.never_left())
+    }
+}
+
+/// What happened on the way to a provider.
+#[derive(Debug, thiserror::Error)]
+pub enum TransportError {
+    /// Over HTTP.
+    #[error(transparent)]
+    Http(#[from] reqwest::Error),
+}
+
+impl TransportError {
+    /// Whether the time was over.
+    #[must_use]
+    pub fn is_timeout(&self) -> bool {
+        match self {
+            Self::Http(error) => error.is_timeout(),
+        }
+    }
+
+    /// Whether the request certainly did not leave, so that it changed nothing.
+    #[must_use]
+    pub fn never_left(&self) -> bool {
+        match self {
+            Self::Http(error) => error.is_connect() || error.is_builder(),
+        }
     }
 }
 
@@ -127,9 +153,7 @@ impl From<ProviderError> for ChangeError {
             | ProviderError::RateLimited { .. }
             | ProviderError::OutOfTime { .. }
             | ProviderError::Foreign { .. } => Self::NotAccepted(error),
-            ProviderError::Transport { ref source, .. }
-                if source.is_connect() || source.is_builder() =>
-            {
+            ProviderError::Transport { ref source, .. } if source.never_left() => {
                 Self::NotAccepted(error)
             }
             ProviderError::Transport { .. }

@@ -226,7 +226,7 @@ impl Http {
         self.requests.fetch_add(1, Ordering::Relaxed);
         let transport = |source: reqwest::Error| ProviderError::Transport {
             request: request.to_string(),
-            source: source.without_url(),
+            source: source.without_url().into(),
         };
         let mut outgoing = self
             .client

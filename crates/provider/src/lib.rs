@@ -24,7 +24,7 @@ pub use client::Client;
 pub use digitalocean::DatabasePlans;
 pub use domain::reason::Refusal;
 pub use endpoint::{Base, EndpointError, Endpoints};
-pub use error::{ChangeError, ProviderError};
+pub use error::{ChangeError, ProviderError, TransportError};
 pub use http::{HttpClientError, http_client};
 pub use pacing::RateLimit;
 pub use pages::{AT_ONCE, Listed, Progress, Reading};
