@@ -11,6 +11,7 @@ pub mod history;
 pub mod invocation;
 pub mod joining;
 pub mod left_behind;
+pub mod machine;
 pub mod membership;
 pub mod overdue;
 pub mod provider;
@@ -27,6 +28,6 @@ pub mod stop_method;
 mod tests;
 
 pub use reference::{
-    AccountName, ClusterId, DatabaseId, DropletId, PoolId, ResourceId, ResourceKind, ResourceRef,
-    ScheduleName, ServerId,
+    AccountName, ClusterId, DatabaseId, DropletId, MachineName, PoolId, ResourceId, ResourceKind,
+    ResourceRef, ScheduleName, ServerId,
 };

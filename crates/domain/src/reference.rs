@@ -102,6 +102,10 @@ name! {
     /// The name of a schedule, as in the tag `offhours:NAME`.
     ScheduleName
 }
+name! {
+    /// The name of a machine that an SSH account stops and starts.
+    MachineName
+}
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident($inner:ty)) => {

@@ -1,0 +1,382 @@
+//! Machines that are stopped and started by fixed commands on one host, over SSH, as they are
+//! configured: the login, the host's keys, and each machine's commands.
+//!
+//! Every text is checked where it is read. A command is sent as it is written: there is nothing to
+//! fill in, so nothing that a name, a tag or an answer says can become part of it.
+
+mod address;
+mod host_key;
+mod measure;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    str::FromStr,
+};
+
+#[cfg(feature = "schema")]
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use address::{Endpoint, EndpointError, Host, HostError, is_private};
+pub use host_key::{HostKey, HostKeyAlgorithm, HostKeyError, HostKeys, HostKeysError};
+pub use measure::{CommandTimeout, ConnectTimeout, Deadline, MeasureError, OutputLimit};
+
+#[cfg(feature = "schema")]
+use crate::schema::Named;
+use crate::{
+    MachineName,
+    configuration::{TokenReference, TokenReferenceError},
+};
+
+/// Gives a type that parses from text and prints as text the conversions that serde uses.
+macro_rules! as_text {
+    ($name:ident, $error:ident) => {
+        impl TryFrom<String> for $name {
+            type Error = $error;
+
+            fn try_from(text: String) -> Result<Self, $error> {
+                text.parse()
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(value: $name) -> Self {
+                value.to_string()
+            }
+        }
+    };
+}
+use as_text;
+
+/// The longest command, in bytes.
+pub const LONGEST_COMMAND: usize = 512;
+
+/// A login at the host that runs the commands, and the machines that they are for.
+///
+/// The host must stay up when the machines stop: a machine cannot switch itself on again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema), schemars(deny_unknown_fields))]
+pub struct SshLogin {
+    /// The host that runs the commands: a name or an address, without a user or a port.
+    #[cfg_attr(feature = "schema", schemars(extend("examples" = ["jump.example.net"])))]
+    pub host: Host,
+    /// The port of its SSH server.
+    #[serde(default = "ssh_port", skip_serializing_if = "is_ssh_port")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1), extend("default" = SSH_PORT)))]
+    pub port: u16,
+    /// The user to log in as.
+    #[cfg_attr(feature = "schema", schemars(extend("examples" = ["offhours"])))]
+    pub user: User,
+    /// Where the private key is kept: `ssm:/PATH/NAME`, `env:VARIABLE` or, for local use,
+    /// `file:/PATH`. An ed25519 key in OpenSSH's form, without a passphrase.
+    #[cfg_attr(feature = "schema", schemars(extend("examples" = ["ssm:/offhours/lab-key"])))]
+    pub key: KeyReference,
+    /// The host's public keys: one, or two while the host changes its key. A host that shows another
+    /// one is refused.
+    #[cfg_attr(feature = "schema", schemars(extend("examples" = [["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAID2MFepRAu6qdgmRqxbuktBQOdN2QdL0zSZ1xcsO/yTw"]])))]
+    pub host_keys: HostKeys,
+    /// How long a connection may take to be made; the login may take as long again, 10 s at most.
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "10s")))]
+    pub connect_timeout: ConnectTimeout,
+    /// How long a command may run. One that takes longer has an unknown outcome.
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "60s")))]
+    pub command_timeout: CommandTimeout,
+    /// How much of a command's output is kept; the rest is read and dropped.
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "4KiB")))]
+    pub output_limit: OutputLimit,
+    /// Whether the host and the probes may be at loopback, link-local and metadata addresses.
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
+    pub allow_private_hosts: bool,
+    /// The machines by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(with = "Named<Machine>"))]
+    pub machines: BTreeMap<MachineName, Machine>,
+}
+
+/// The port of SSH, unless configured otherwise.
+pub const SSH_PORT: u16 = 22;
+
+fn ssh_port() -> u16 {
+    SSH_PORT
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_ssh_port(port: &u16) -> bool {
+    *port == SSH_PORT
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// A machine, and the commands that stop and start it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(JsonSchema),
+    schemars(
+        deny_unknown_fields,
+        extend("anyOf" = [{ "required": ["status"] }, { "required": ["probe"] }])
+    )
+)]
+pub struct Machine {
+    /// The command that starts the machine. It must return at once, and do no harm when repeated.
+    #[cfg_attr(feature = "schema", schemars(extend("examples" = ["start build-01"])))]
+    pub start: RemoteCommand,
+    /// The command that stops it. It must return at once, and do no harm when repeated.
+    #[cfg_attr(feature = "schema", schemars(extend("examples" = ["stop build-01"])))]
+    pub stop: RemoteCommand,
+    /// The command whose exit code says whether it runs: 0 running, 3 stopped, any other unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "RemoteCommand", extend("examples" = ["status build-01"])))]
+    pub status: Option<RemoteCommand>,
+    /// The command that cuts its power, where `stop` did not end it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "RemoteCommand"))]
+    pub force: Option<RemoteCommand>,
+    /// A port that is open while the machine runs, as HOST:PORT, tried from where Offhours runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Endpoint", extend("examples" = ["10.0.0.9:22"])))]
+    pub probe: Option<Endpoint>,
+    /// What it means if the probe's port is closed or does not answer: "unknown", or "stopped". Write
+    /// "stopped" only where nothing else can close it; for commands that run on the machine itself,
+    /// it also covers a host that does not answer.
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "unknown")))]
+    pub unreachable_means: Unreachable,
+    /// How long a start may take until the machine is seen running.
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "10m")))]
+    pub start_deadline: Deadline,
+    /// How long a stop may take until the machine is seen stopped.
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "10m")))]
+    pub stop_deadline: Deadline,
+    /// Tags, as a cloud's resources have them: `offhours:NAME` makes it follow a schedule.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(extend("examples" = [["env:dev"]])))]
+    pub tags: BTreeSet<String>,
+}
+
+/// What it means that a machine does not answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Unreachable {
+    /// Nothing: it may run all the same.
+    #[default]
+    Unknown,
+    /// That it is stopped.
+    Stopped,
+}
+
+/// What is wrong with a login as a whole, each part being valid.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LoginError {
+    /// Port 0, at which nothing can listen.
+    #[error("`port` is 0: write the port of the host's SSH server, usually 22")]
+    NoPort,
+    /// The host's address is one of this machine, or one that only its own network gives a meaning.
+    #[error(
+        "`host` is a loopback, link-local or metadata address: name the host that runs the commands, \
+         or set allow_private_hosts = true"
+    )]
+    PrivateHost,
+    /// The same of a probe.
+    #[error(
+        "the probe of machine {0} is at a loopback, link-local or metadata address: name the machine, \
+         or set allow_private_hosts = true"
+    )]
+    PrivateProbe(MachineName),
+    /// A machine that could never be seen running or stopped.
+    #[error(
+        "machine {0} has neither `status` nor `probe`: add one, or it can never be seen stopped"
+    )]
+    Unseen(MachineName),
+}
+
+impl SshLogin {
+    /// Checks what its parts cannot check alone.
+    pub fn check(&self) -> Result<(), LoginError> {
+        if self.port == 0 {
+            return Err(LoginError::NoPort);
+        }
+        if !self.allow_private_hosts && self.host.is_private() {
+            return Err(LoginError::PrivateHost);
+        }
+        for (name, machine) in &self.machines {
+            match &machine.probe {
+                Some(probe) if !self.allow_private_hosts && probe.host.is_private() => {
+                    return Err(LoginError::PrivateProbe(name.clone()));
+                }
+                None if machine.status.is_none() => return Err(LoginError::Unseen(name.clone())),
+                Some(_) | None => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A command as it is sent: fixed text, one line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+#[cfg_attr(
+    feature = "schema",
+    derive(JsonSchema),
+    schemars(inline, extend("maxLength" = LONGEST_COMMAND, "pattern" = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$"))
+)]
+pub struct RemoteCommand(String);
+
+/// Not a valid command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RemoteCommandError {
+    /// Nothing but spaces.
+    #[error("empty command: write the command that the host is to run")]
+    Empty,
+    /// Longer than a command may be.
+    #[error("command of {0} bytes: at most {LONGEST_COMMAND}; put what is longer into a script")]
+    TooLong(usize),
+    /// A newline would make it two commands; others would hide what it does.
+    #[error("command with a newline or another control character: write one line of plain text")]
+    Control,
+}
+
+impl RemoteCommand {
+    /// The command as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for RemoteCommand {
+    type Err = RemoteCommandError;
+
+    fn from_str(text: &str) -> Result<Self, RemoteCommandError> {
+        if text.chars().any(char::is_control) {
+            return Err(RemoteCommandError::Control);
+        }
+        if text.trim().is_empty() {
+            return Err(RemoteCommandError::Empty);
+        }
+        if text.len() > LONGEST_COMMAND {
+            return Err(RemoteCommandError::TooLong(text.len()));
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Display for RemoteCommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+as_text!(RemoteCommand, RemoteCommandError);
+
+/// The user to log in as.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+#[cfg_attr(
+    feature = "schema",
+    derive(JsonSchema),
+    schemars(inline, extend("maxLength" = 64, "pattern" = r"^[A-Za-z0-9_][A-Za-z0-9_.$-]*$"))
+)]
+pub struct User(String);
+
+/// Not a valid user name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invalid user `{0}`: expected 1 to 64 of A-Z, a-z, 0-9, `_`, `-`, `.` and `$`")]
+pub struct UserError(pub String);
+
+impl User {
+    /// The user's name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for User {
+    type Err = UserError;
+
+    fn from_str(text: &str) -> Result<Self, UserError> {
+        let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let fits = text.starts_with(letter)
+            && text.len() <= 64
+            && text.chars().all(|c| letter(c) || "-.$".contains(c));
+        if fits {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(UserError(text.to_owned()))
+        }
+    }
+}
+
+impl fmt::Display for User {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+as_text!(User, UserError);
+
+/// Where a private key is kept; never the key itself.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+#[cfg_attr(
+    feature = "schema",
+    derive(JsonSchema),
+    schemars(inline, extend("pattern" = r"^(ssm:[A-Za-z0-9/_.-]+|env:[A-Za-z0-9_]+|file:/[^\x00-\x1f\x7f-\x9f]+)$"))
+)]
+pub enum KeyReference {
+    /// Where tokens are kept, too.
+    Token(TokenReference),
+    /// `file:/PATH`: a file with the key, by its absolute path, for local use.
+    File(String),
+}
+
+/// Not a valid reference to a key. The text is not repeated, for it may be a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a key is named by where it is kept, ssm:/PATH/NAME, env:VARIABLE or file:/PATH, and never \
+     written here"
+)]
+pub struct KeyReferenceError;
+
+impl FromStr for KeyReference {
+    type Err = KeyReferenceError;
+
+    fn from_str(text: &str) -> Result<Self, KeyReferenceError> {
+        let Some(path) = text.strip_prefix("file:") else {
+            let token = text
+                .parse()
+                .map_err(|TokenReferenceError| KeyReferenceError)?;
+            return Ok(Self::Token(token));
+        };
+        let is_path =
+            path.len() > 1 && path.starts_with('/') && !path.chars().any(char::is_control);
+        is_path
+            .then(|| Self::File(path.to_owned()))
+            .ok_or(KeyReferenceError)
+    }
+}
+
+impl fmt::Display for KeyReference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Token(reference) => reference.fmt(f),
+            Self::File(path) => write!(f, "file:{path}"),
+        }
+    }
+}
+
+as_text!(KeyReference, KeyReferenceError);
+
+#[cfg(test)]
+mod tests;
