@@ -1,5 +1,5 @@
-//! What the tests of several crates share: a wire between a store and its engine that can be cut, and
-//! histories that read as sentences.
+//! What the tests of several crates share: a wire between a store and its engine that can be cut,
+//! histories that read as sentences, and a real SSH server.
 
 #![expect(
     clippy::unwrap_used,
@@ -7,6 +7,9 @@
 )]
 
 pub mod history;
+pub mod sshd;
+#[cfg(feature = "wire")]
 mod wire;
 
+#[cfg(feature = "wire")]
 pub use wire::{Fate, Sent, Wire};

@@ -1,0 +1,292 @@
+//! A real SSH server on loopback, with keys of its own, whose commands go through a gate as an
+//! administrator would write one.
+
+use std::{
+    env, fs,
+    io::Read as _,
+    net::{TcpListener, TcpStream},
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use tempfile::TempDir;
+
+/// Started by its full path: it executes itself again for each connection.
+const PROGRAM: &str = "/usr/sbin/sshd";
+
+/// Set to 1 where a machine without an SSH server is an error, as in CI.
+const NEEDED: &str = "OFFHOURS_NEEDS_SSHD";
+
+/// An SSH server that ends with its value. Its folder has the keys, the log and the machines' states.
+#[derive(Debug)]
+pub struct Sshd {
+    folder: TempDir,
+    child: Child,
+    port: u16,
+}
+
+/// How a server differs from the usual one.
+#[derive(Debug, Clone, Default)]
+pub struct Setup {
+    /// What the gate knows: the words of a command, and the script that runs for it. `$DIR` is the
+    /// server's folder.
+    pub gate: Vec<(String, String)>,
+    /// Whether an ECDSA key is offered beside the ed25519 one.
+    pub ecdsa: bool,
+    /// Further lines of the server's configuration.
+    pub lines: Vec<String>,
+}
+
+impl Setup {
+    /// A command for which the gate runs a script.
+    #[must_use]
+    pub fn command(mut self, words: &str, script: &str) -> Self {
+        self.gate.push((words.to_owned(), script.to_owned()));
+        self
+    }
+
+    /// A machine that is a file with its state: `start NAME`, `stop NAME`, `force NAME` and
+    /// `status NAME` do what they say. It begins stopped.
+    #[must_use]
+    pub fn machine(self, name: &str) -> Self {
+        let write = |state: &str| format!("echo {state} > \"$DIR/{name}\"");
+        let status = format!("test \"$(cat \"$DIR/{name}\" 2>/dev/null)\" = on && exit 0; exit 3");
+        self.command(&format!("start {name}"), &write("on"))
+            .command(&format!("stop {name}"), &write("off"))
+            .command(&format!("force {name}"), &write("off"))
+            .command(&format!("status {name}"), &status)
+    }
+
+    /// Starts the server. None, with the reason on standard error, where there is no such program.
+    #[must_use]
+    pub fn start(self) -> Option<Sshd> {
+        if let Some(missing) = missing() {
+            assert!(env::var(NEEDED).as_deref() != Ok("1"), "{missing}");
+            #[expect(clippy::print_stderr, reason = "a test that was skipped says why")]
+            {
+                eprintln!("skipped: {missing} (set {NEEDED}=1 to fail instead)");
+            }
+            return None;
+        }
+        let folder = TempDir::new().unwrap();
+        let path = folder.path();
+        for (file, kind) in [
+            ("host", "ed25519"),
+            ("host-ecdsa", "ecdsa"),
+            ("user", "ed25519"),
+            ("other", "ed25519"),
+        ] {
+            keygen(&path.join(file), kind);
+        }
+        let own_run_folder = Path::new("/run/sshd");
+        if user() == "root" && !own_run_folder.exists() {
+            fs::create_dir(own_run_folder).unwrap();
+        }
+        self.write(path);
+        // Another program may take the port before the server does.
+        (0..5)
+            .find_map(|_| self.listen(path))
+            .map(|(child, port)| Sshd {
+                folder,
+                child,
+                port,
+            })
+    }
+
+    /// Writes the gate, and the key that may pass it.
+    fn write(&self, path: &Path) {
+        let folder = path.display();
+        let case = |(words, script): &(String, String)| format!("'{words}') {script} ;;\n");
+        let cases: String = self.gate.iter().map(case).collect();
+        let gate = format!(
+            "#!/bin/sh\nDIR='{folder}'\ncase \"$SSH_ORIGINAL_COMMAND\" in\n{cases}\
+             *) echo 'not on the list' >&2; exit 77 ;;\nesac\n"
+        );
+        fs::write(path.join("gate"), gate).unwrap();
+        fs::set_permissions(path.join("gate"), fs::Permissions::from_mode(0o755)).unwrap();
+        let key = fs::read_to_string(path.join("user.pub")).unwrap();
+        let allowed = format!("restrict,command=\"exec {folder}/gate\" {key}");
+        fs::write(path.join("authorized_keys"), allowed).unwrap();
+    }
+
+    fn listen(&self, path: &Path) -> Option<(Child, u16)> {
+        let port = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
+        let folder = path.display();
+        let mut lines = vec![
+            "ListenAddress 127.0.0.1".to_owned(),
+            format!("HostKey {folder}/host"),
+            format!("AuthorizedKeysFile {folder}/authorized_keys"),
+            "PidFile none".to_owned(),
+            "StrictModes no".to_owned(),
+            "UsePAM no".to_owned(),
+            "PermitRootLogin prohibit-password".to_owned(),
+            "PasswordAuthentication no".to_owned(),
+            "KbdInteractiveAuthentication no".to_owned(),
+            "PermitUserEnvironment no".to_owned(),
+            "LogLevel DEBUG1".to_owned(),
+        ];
+        if self.ecdsa {
+            lines.push(format!("HostKey {folder}/host-ecdsa"));
+        }
+        lines.extend(self.lines.iter().cloned());
+        fs::write(path.join("config"), lines.join("\n") + "\n").unwrap();
+        let mut child = Command::new(PROGRAM)
+            .arg("-D")
+            .arg("-f")
+            .arg(path.join("config"))
+            .arg("-E")
+            .arg(path.join("log"))
+            .args(["-p", &port.to_string()])
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        for _ in 0..500 {
+            if child.try_wait().unwrap().is_some() {
+                return None;
+            }
+            if greets(port) {
+                return Some((child, port));
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        end(&mut child);
+        None
+    }
+}
+
+/// Whether an SSH server answers at a port.
+fn greets(port: u16) -> bool {
+    let mut greeting = [0; 4];
+    TcpStream::connect(("127.0.0.1", port))
+        .and_then(|mut stream| stream.read_exact(&mut greeting))
+        .is_ok_and(|()| &greeting == b"SSH-")
+}
+
+/// What a test with an SSH server needs and this machine lacks.
+fn missing() -> Option<String> {
+    let finds = |program: &str| Command::new(program).arg("-?").output().is_ok();
+    if !Path::new(PROGRAM).exists() {
+        return Some(format!(
+            "{PROGRAM} is missing (Debian: apt-get install openssh-server)"
+        ));
+    }
+    if !finds("ssh-keygen") {
+        return Some("ssh-keygen is missing (Debian: apt-get install openssh-client)".to_owned());
+    }
+    None
+}
+
+fn keygen(file: &Path, kind: &str) {
+    let mut keygen = Command::new("ssh-keygen");
+    keygen
+        .args(["-q", "-N", "", "-C", "test", "-t", kind, "-f"])
+        .arg(file);
+    assert!(keygen.status().unwrap().success());
+}
+
+/// The user that may log in: the one who runs the test.
+#[must_use]
+pub fn user() -> String {
+    let output = Command::new("id").arg("-un").output().unwrap();
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+fn end(child: &mut Child) {
+    // It may have ended already.
+    let _ended = child.kill();
+    let _status = child.wait();
+}
+
+impl Sshd {
+    /// A server with a machine for each name.
+    #[must_use]
+    pub fn with_machines(names: &[&str]) -> Option<Self> {
+        let setup = Setup::default();
+        names
+            .iter()
+            .fold(setup, |setup, name| setup.machine(name))
+            .start()
+    }
+
+    /// The port on 127.0.0.1.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The line of the server's ed25519 key.
+    #[must_use]
+    pub fn host_key(&self) -> String {
+        self.read("host.pub")
+    }
+
+    /// The line of its ECDSA key.
+    #[must_use]
+    pub fn ecdsa_host_key(&self) -> String {
+        self.read("host-ecdsa.pub")
+    }
+
+    /// The line of a key that is not the server's.
+    #[must_use]
+    pub fn other_host_key(&self) -> String {
+        self.read("other.pub")
+    }
+
+    /// The private key that may pass the gate.
+    #[must_use]
+    pub fn key(&self) -> String {
+        self.read("user")
+    }
+
+    /// A private key that may not.
+    #[must_use]
+    pub fn other_key(&self) -> String {
+        self.read("other")
+    }
+
+    /// The server's log.
+    #[must_use]
+    pub fn log(&self) -> String {
+        self.read("log")
+    }
+
+    /// A file in the server's folder.
+    #[must_use]
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name))
+            .unwrap()
+            .trim_end()
+            .to_owned()
+    }
+
+    /// Ends the process whose number a script wrote into a file; whether the file is there by now.
+    #[must_use]
+    pub fn end_process_in(&self, name: &str) -> bool {
+        let Ok(number) = fs::read_to_string(self.path(name)) else {
+            return false;
+        };
+        let number = number.trim();
+        !number.is_empty()
+            && Command::new("kill")
+                .args(["-9", number])
+                .status()
+                .is_ok_and(|s| s.success())
+    }
+}
+
+impl Drop for Sshd {
+    fn drop(&mut self) {
+        end(&mut self.child);
+    }
+}
