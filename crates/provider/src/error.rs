@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use domain::{ResourceId, reason::Refusal};
 
+use crate::ssh::Failure;
+
 /// Why a provider could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderError {
@@ -94,6 +96,9 @@ pub enum TransportError {
     /// Over HTTP.
     #[error(transparent)]
     Http(#[from] reqwest::Error),
+    /// Over SSH.
+    #[error(transparent)]
+    Ssh(#[from] Failure),
 }
 
 impl TransportError {
@@ -102,6 +107,7 @@ impl TransportError {
     pub fn is_timeout(&self) -> bool {
         match self {
             Self::Http(error) => error.is_timeout(),
+            Self::Ssh(failure) => *failure == Failure::TimedOut,
         }
     }
 
@@ -110,6 +116,7 @@ impl TransportError {
     pub fn never_left(&self) -> bool {
         match self {
             Self::Http(error) => error.is_connect() || error.is_builder(),
+            Self::Ssh(failure) => !failure.may_have_run(),
         }
     }
 }

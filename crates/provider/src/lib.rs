@@ -1,4 +1,5 @@
-//! The one provider crate: both clouds' APIs behind one client and one vocabulary.
+//! The one provider crate: both clouds' APIs behind one client and one vocabulary, and machines that
+//! are stopped and started over SSH.
 //!
 //! A client reads what a cloud says of its resources and sends one change at a time. It never
 //! waits, never reads a clock and never repeats a change: what an error asks of the caller is
@@ -15,6 +16,7 @@ mod http;
 mod pacing;
 mod pages;
 mod service;
+pub mod ssh;
 
 #[cfg(test)]
 mod tests;

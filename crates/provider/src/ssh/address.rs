@@ -1,0 +1,68 @@
+//! The way to a host: its addresses, those that are not allowed left out, and a TCP connection.
+
+use std::{
+    io::ErrorKind,
+    net::SocketAddr,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use domain::machine::{Endpoint, Host, SshLogin, is_private};
+use tokio::{
+    net::{TcpStream, lookup_host},
+    time::timeout,
+};
+
+use super::failure::Failure;
+
+/// Connects to a host within the account's time for it.
+pub(super) async fn connect(
+    login: &SshLogin,
+    host: &Host,
+    port: u16,
+) -> Result<TcpStream, Failure> {
+    let is_resolved = AtomicBool::new(false);
+    let connecting = connect_to_one(login, host, port, &is_resolved);
+    match timeout(login.connect_timeout.get(), connecting).await {
+        Ok(connected) => connected,
+        // A slow name server says nothing of the host.
+        Err(_) if is_resolved.load(Ordering::Relaxed) => Err(Failure::Unanswered),
+        Err(_) => Err(Failure::Unresolved),
+    }
+}
+
+/// Whether its addresses are allowed is judged after the host's name was resolved: a name may stand
+/// for any address.
+async fn connect_to_one(
+    login: &SshLogin,
+    host: &Host,
+    port: u16,
+    is_resolved: &AtomicBool,
+) -> Result<TcpStream, Failure> {
+    let found = lookup_host((host.as_str(), port)).await;
+    let found = found.map_err(|_| Failure::Unresolved)?;
+    is_resolved.store(true, Ordering::Relaxed);
+    let allowed = |to: &SocketAddr| login.allow_private_hosts || !is_private(to.ip());
+    let mut failure = Failure::Forbidden;
+    for address in found.filter(allowed) {
+        match TcpStream::connect(address).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => failure = of_kind(error.kind()),
+        }
+    }
+    Err(failure)
+}
+
+/// "Network unreachable" is not the host's silence: this side has no network.
+fn of_kind(kind: ErrorKind) -> Failure {
+    if let ErrorKind::ConnectionRefused | ErrorKind::HostUnreachable | ErrorKind::TimedOut = kind {
+        Failure::Unanswered
+    } else {
+        Failure::NotConnected
+    }
+}
+
+/// Whether a port is open, as seen from here.
+pub(super) async fn probe(login: &SshLogin, probe: &Endpoint) -> Result<(), Failure> {
+    connect(login, &probe.host, probe.port).await?;
+    Ok(())
+}

@@ -1,0 +1,228 @@
+//! One command over a connection of its own, every step of it under a time-out.
+//!
+//! The steps are ordered by what an observer learns: the host's key is compared before the user's
+//! name leaves, and the command leaves only over an open channel. From then on it may have run.
+
+use std::{
+    net::{Shutdown, TcpStream as Socket},
+    sync::Arc,
+    time::Duration,
+};
+
+use domain::machine::{RemoteCommand, SshLogin};
+use russh::{
+    Channel, ChannelMsg, Disconnect,
+    client::{AuthResult, Handle, Msg, connect_stream},
+    keys::PrivateKeyWithHashAlg,
+};
+use secrecy::SecretString;
+use tokio::{net::TcpStream, time::timeout};
+
+use super::{
+    address,
+    failure::Failure,
+    output::Output,
+    pins::{InvalidKey, Pins, Visitor, private_key},
+};
+
+/// The longest that a command may take with everything around it.
+pub(super) const WHOLE: Duration = Duration::from_secs(90);
+
+/// The longest that greeting and login may take.
+const LOGIN: Duration = Duration::from_secs(10);
+
+/// How long output is awaited after the exit code, and as long again the end of the connection.
+const CLOSING: Duration = Duration::from_secs(1);
+
+/// A command that ended with an exit code.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) code: u32,
+    pub(super) output: Output,
+}
+
+/// How long each step may take; together no longer than [`WHOLE`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Times {
+    login: Duration,
+    command: Duration,
+}
+
+impl Times {
+    fn of(login: &SshLogin) -> Self {
+        let connect = login.connect_timeout.get();
+        let logging_in = connect.min(LOGIN);
+        let around = connect + logging_in + CLOSING * 2;
+        Self {
+            login: logging_in,
+            command: login
+                .command_timeout
+                .get()
+                .min(WHOLE.saturating_sub(around)),
+        }
+    }
+}
+
+/// Runs one command.
+pub(super) async fn run(
+    login: &SshLogin,
+    key: &SecretString,
+    pins: &Arc<Pins>,
+    command: &RemoteCommand,
+) -> Result<Ended, Failure> {
+    let times = Times::of(login);
+    let stream = address::connect(login, &login.host, login.port).await?;
+    let (stream, _cut) = Cut::when_dropped(stream)?;
+    let sending = timeout(times.login, send(stream, login, key, pins, command)).await;
+    let (handle, mut channel) = sending.map_err(|_| Failure::Handshake)??;
+    let mut output = Output::default();
+    let limit = login.output_limit.bytes();
+    let ended = timeout(times.command, exit_code(&mut channel, &mut output, limit)).await;
+    let code = ended.map_err(|_| Failure::TimedOut)??;
+    // A process left behind may hold the output open for as long as it runs.
+    if let Ok(rest) = timeout(CLOSING, rest(&mut channel, &mut output, limit)).await {
+        rest?;
+    }
+    // What was said is known: how the connection ends changes nothing.
+    let _ended = timeout(CLOSING, goodbye(handle)).await;
+    Ok(Ended { code, output })
+}
+
+/// Greets the host, shows it the key, once, opens the only channel, and hands the command over. Any
+/// failure comes before the last of these.
+async fn send(
+    stream: TcpStream,
+    login: &SshLogin,
+    key: &SecretString,
+    pins: &Arc<Pins>,
+    command: &RemoteCommand,
+) -> Result<(Handle<Visitor>, Channel<Msg>), Failure> {
+    let visitor = Visitor(pins.clone());
+    let mut handle = connect_stream(pins.config.clone(), stream, visitor).await?;
+    let key = private_key(key).map_err(|InvalidKey| Failure::KeyRefused)?;
+    let key = PrivateKeyWithHashAlg::new(Arc::new(key), None);
+    let shown = handle.authenticate_publickey(login.user.as_str(), key);
+    match shown.await {
+        Ok(AuthResult::Success) => {}
+        // A refusal names what the host would take; the end of a connection names nothing.
+        Ok(AuthResult::Failure {
+            remaining_methods, ..
+        }) if !remaining_methods.is_empty() => return Err(Failure::KeyRefused),
+        Ok(AuthResult::Failure { .. }) | Err(_) => return Err(Failure::Dropped),
+    }
+    let channel = match handle.channel_open_session().await {
+        Ok(channel) => channel,
+        Err(russh::Error::ChannelOpenFailure(_)) => return Err(Failure::NoChannel),
+        Err(_) => return Err(Failure::Dropped),
+    };
+    let sent = channel.exec(true, command.as_str()).await;
+    sent.map_err(|_| Failure::Dropped)?;
+    Ok((handle, channel))
+}
+
+/// Reads what the command prints until its exit code comes. One that comes before the host accepted
+/// the command was not the command's.
+async fn exit_code(
+    channel: &mut Channel<Msg>,
+    output: &mut Output,
+    limit: usize,
+) -> Result<u32, Failure> {
+    let mut is_accepted = false;
+    loop {
+        match channel.wait().await {
+            None => return Err(Failure::Lost),
+            Some(ChannelMsg::Close) => return Err(Failure::NoExitCode),
+            Some(ChannelMsg::Success) => is_accepted = true,
+            Some(ChannelMsg::Failure) if !is_accepted => return Err(Failure::NotRun),
+            Some(ChannelMsg::ExitStatus { exit_status }) if is_accepted => return Ok(exit_status),
+            Some(ChannelMsg::ExitStatus { .. } | ChannelMsg::Failure) => {
+                return Err(Failure::OutOfOrder);
+            }
+            Some(ChannelMsg::ExitSignal { .. }) => return Err(Failure::Signal),
+            Some(ChannelMsg::Data { data } | ChannelMsg::ExtendedData { data, .. }) => {
+                output.add(&data, limit);
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// Reads what is still printed after the exit code. There cannot be another one.
+async fn rest(
+    channel: &mut Channel<Msg>,
+    output: &mut Output,
+    limit: usize,
+) -> Result<(), Failure> {
+    loop {
+        match channel.wait().await {
+            None | Some(ChannelMsg::Close) => return Ok(()),
+            Some(ChannelMsg::ExitStatus { .. } | ChannelMsg::ExitSignal { .. }) => {
+                return Err(Failure::OutOfOrder);
+            }
+            Some(ChannelMsg::Data { data } | ChannelMsg::ExtendedData { data, .. }) => {
+                output.add(&data, limit);
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// Ends the connection in the way that leaves no error in the host's log.
+async fn goodbye(handle: Handle<Visitor>) -> Result<(), Failure> {
+    let sent = handle.disconnect(Disconnect::ByApplication, "", "").await;
+    sent.map_err(|_| Failure::Lost)?;
+    handle.await
+}
+
+/// Shuts a connection down when it is dropped. The library's own task would go on reading from a
+/// host that never ends its greeting.
+struct Cut(Socket);
+
+impl Cut {
+    fn when_dropped(stream: TcpStream) -> Result<(TcpStream, Self), Failure> {
+        let split = || {
+            stream.set_nodelay(true)?;
+            let socket = stream.into_std()?;
+            let cut = Self(socket.try_clone()?);
+            Ok::<_, std::io::Error>((TcpStream::from_std(socket)?, cut))
+        };
+        split().map_err(|_| Failure::NotConnected)
+    }
+}
+
+impl Drop for Cut {
+    fn drop(&mut self) {
+        // An error means that it has ended already.
+        let _ended = self.0.shutdown(Shutdown::Both);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn times(connect: &str, command: &str) -> Times {
+        let login = json!({
+            "host": "jump.example.net",
+            "user": "offhours",
+            "key": "env:KEY",
+            "host_keys": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAID2MFepRAu6qdgmRqxbuktBQOdN2QdL0zSZ1xcsO/yTw"],
+            "connect_timeout": connect,
+            "command_timeout": command,
+        });
+        Times::of(&serde_json::from_value(login).unwrap())
+    }
+
+    #[test]
+    fn no_command_takes_longer_than_a_minute_and_a_half_with_everything_around_it() {
+        let seconds = Duration::from_secs;
+        let (login, command) = (seconds(10), seconds(60));
+        assert_eq!(times("10s", "60s"), Times { login, command });
+        let (login, command) = (seconds(10), seconds(48));
+        assert_eq!(times("30s", "60s"), Times { login, command });
+        let (login, command) = (seconds(1), seconds(5));
+        assert_eq!(times("1s", "5s"), Times { login, command });
+    }
+}

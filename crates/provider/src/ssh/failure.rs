@@ -1,0 +1,114 @@
+//! What keeps a command from ending with an exit code, by whether it may have run.
+
+use super::{HOST_KEY_CHANGED, refusal};
+use crate::error::ProviderError;
+
+/// Why a command has no exit code. It says nothing of the host, the user or what was printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// The host's name has no address.
+    #[error("host name not resolved")]
+    Unresolved,
+    /// All addresses of the host's name are loopback, link-local or metadata ones.
+    #[error("host at a loopback, link-local or metadata address, which the account does not allow")]
+    Forbidden,
+    /// Connection refused, no route to the host, or no answer in time.
+    #[error("host does not answer")]
+    Unanswered,
+    /// No connection, for a reason on this side.
+    #[error("connection cannot be made")]
+    NotConnected,
+    /// No SSH with the host: no greeting, no algorithm that both take, a broken rule.
+    #[error("no SSH connection in time, or none that is safe")]
+    Handshake,
+    /// The host shows a key that is not pinned, or a certificate.
+    #[error("host key is not pinned")]
+    HostKey,
+    /// The host does not take the account's key, or asks for more than a key.
+    #[error("key refused")]
+    KeyRefused,
+    /// The connection ended, or the time was over, before the command was sent.
+    #[error("connection lost before the command was sent")]
+    Dropped,
+    /// The host opens no channel for commands.
+    #[error("channel refused")]
+    NoChannel,
+    /// The host did not run the command.
+    #[error("command not run")]
+    NotRun,
+    /// The command did not end in time.
+    #[error("timed out")]
+    TimedOut,
+    /// The connection ended while the command ran.
+    #[error("connection lost while the command ran")]
+    Lost,
+    /// The command ended and left no exit code.
+    #[error("ended without an exit code")]
+    NoExitCode,
+    /// A signal ended the command.
+    #[error("ended by a signal")]
+    Signal,
+    /// The host sent an exit code before it accepted the command, or several.
+    #[error("exit code out of order")]
+    OutOfOrder,
+}
+
+impl Failure {
+    /// Whether the command may have run: it was sent, and the host did not say no.
+    #[must_use]
+    pub fn may_have_run(self) -> bool {
+        match self {
+            Self::Unresolved
+            | Self::Forbidden
+            | Self::Unanswered
+            | Self::NotConnected
+            | Self::Handshake
+            | Self::HostKey
+            | Self::KeyRefused
+            | Self::Dropped
+            | Self::NoChannel
+            | Self::NotRun => false,
+            Self::TimedOut | Self::Lost | Self::NoExitCode | Self::Signal | Self::OutOfOrder => {
+                true
+            }
+        }
+    }
+
+    /// Whether no command of this host would do better: the failure is the account's.
+    pub(super) fn is_the_hosts(self) -> bool {
+        let is_the_commands = matches!(self, Self::NoChannel | Self::NotRun);
+        !is_the_commands && !self.may_have_run()
+    }
+
+    /// The error of a request that failed so.
+    pub(super) fn for_request(self, request: String) -> ProviderError {
+        match self {
+            Self::HostKey => ProviderError::Refused(refusal(
+                None,
+                HOST_KEY_CHANGED,
+                "the host shows a key that is not pinned",
+            )),
+            Self::KeyRefused => ProviderError::TokenRefused(refusal(
+                None,
+                "key-refused",
+                "the host does not take the account's key",
+            )),
+            Self::Unresolved
+            | Self::Forbidden
+            | Self::Unanswered
+            | Self::NotConnected
+            | Self::Handshake
+            | Self::Dropped
+            | Self::NoChannel
+            | Self::NotRun
+            | Self::TimedOut
+            | Self::Lost
+            | Self::NoExitCode
+            | Self::Signal
+            | Self::OutOfOrder => ProviderError::Transport {
+                request,
+                source: self.into(),
+            },
+        }
+    }
+}

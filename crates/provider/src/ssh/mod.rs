@@ -1,0 +1,302 @@
+//! Machines that are stopped and started by fixed commands on one host.
+//!
+//! Every command has a connection of its own: one channel, one command, closed afterwards. The host
+//! is known by its pinned keys alone, and what it answers is worth an exit code: a host that is slow,
+//! cut off or hostile makes a machine's state unknown, never stopped. The crate's own attack surface
+//! is the SSH library, so everything that a command does not need is off.
+
+mod address;
+mod connection;
+mod failure;
+mod output;
+mod pins;
+
+use std::{fmt, sync::Arc};
+
+use domain::{
+    MachineName,
+    machine::{LoginError, Machine, RemoteCommand, SshLogin, Unreachable},
+    reason::Refusal,
+};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use secrecy::SecretString;
+
+use self::{connection::Ended, pins::Pins};
+use crate::error::{ChangeError, ProviderError};
+
+pub use failure::Failure;
+pub use output::Output;
+pub use pins::InvalidKey;
+
+/// How many connections of a list are open at once.
+const AT_ONCE: usize = 4;
+
+/// The code of the refusal of a host that shows a key which is not pinned.
+pub const HOST_KEY_CHANGED: &str = "host-key-changed";
+
+/// A client for one SSH account. Clones share everything.
+#[derive(Clone)]
+pub struct Api {
+    login: Arc<SshLogin>,
+    /// The private key in OpenSSH's form; read for each login and overwritten after it.
+    key: Arc<SecretString>,
+    pins: Arc<Pins>,
+}
+
+impl fmt::Debug for Api {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Api").finish_non_exhaustive()
+    }
+}
+
+/// A login with which no connection can be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SetupError {
+    /// The login contradicts itself.
+    #[error("invalid login")]
+    Login(#[from] LoginError),
+    /// The private key cannot be used.
+    #[error(
+        "private key not usable: expected an ed25519 key in OpenSSH's form, without a passphrase"
+    )]
+    Key,
+    /// A pinned key is as long as one of its algorithm, and is not one.
+    #[error("host key not valid: copy the whole line of the host's public key")]
+    HostKey,
+}
+
+/// What a machine is asked to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// Start: the machine's `start`.
+    Start,
+    /// Stop: its `stop`.
+    Stop,
+    /// Cut the power: its `force`.
+    Force,
+}
+
+impl Asked {
+    /// The change in a line for people: `ssh start build-01`.
+    #[must_use]
+    pub fn of(self, machine: &MachineName) -> String {
+        format!("ssh {self} {machine}")
+    }
+
+    /// The machine's command for it, where it has one.
+    #[must_use]
+    pub fn command(self, machine: &Machine) -> Option<&RemoteCommand> {
+        match self {
+            Self::Start => Some(&machine.start),
+            Self::Stop => Some(&machine.stop),
+            Self::Force => machine.force.as_ref(),
+        }
+    }
+}
+
+impl fmt::Display for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Start => "start",
+            Self::Stop => "stop",
+            Self::Force => "force",
+        })
+    }
+}
+
+/// The host's word that it ran a start or a stop: no proof of any effect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taken {
+    /// What the command printed.
+    pub output: Output,
+}
+
+/// A machine as its status command, or its probe, showed it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Observed {
+    /// Which machine.
+    pub name: MachineName,
+    /// Whether it runs.
+    pub state: State,
+    /// What the status command printed.
+    pub output: Output,
+}
+
+/// Whether a machine runs, as far as that could be seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// On.
+    Running,
+    /// Off.
+    Stopped,
+    /// It may be either.
+    Unknown(Why),
+}
+
+/// Why a machine's state is unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// The status command said neither.
+    ExitCode(u32),
+    /// The status command did not end with an exit code.
+    Failed(Failure),
+    /// The probe's port is closed, or nothing answers there.
+    Closed,
+    /// The probe could not be made.
+    NotProbed(Failure),
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ExitCode(code) => write!(f, "status ended with exit code {code}"),
+            Self::Failed(failure) => write!(f, "status failed: {failure}"),
+            Self::Closed => f.write_str("probe got no answer"),
+            Self::NotProbed(failure) => write!(f, "probe failed: {failure}"),
+        }
+    }
+}
+
+impl Api {
+    /// A client; the key is that of the login's own key reference.
+    pub fn new(login: Arc<SshLogin>, key: SecretString) -> Result<Self, SetupError> {
+        login.check()?;
+        pins::private_key(&key).map_err(|InvalidKey| SetupError::Key)?;
+        let pins = Pins::of(&login.host_keys).map_err(|InvalidKey| SetupError::HostKey)?;
+        Ok(Self {
+            login,
+            key: Arc::new(key),
+            pins: Arc::new(pins),
+        })
+    }
+
+    /// Every machine, in the order of their names. One whose status cannot be had is unknown; a host
+    /// that cannot be reached, shows another key or refuses ours is an error.
+    pub async fn list(&self) -> Result<Vec<Observed>, ProviderError> {
+        let machines = self.login.machines.iter();
+        let looks = machines.map(|(name, machine)| self.look(name, machine));
+        stream::iter(looks).buffered(AT_ONCE).try_collect().await
+    }
+
+    /// One machine; none if the account has no such machine.
+    pub async fn status(&self, name: &MachineName) -> Result<Option<Observed>, ProviderError> {
+        match self.login.machines.get(name) {
+            Some(machine) => self.look(name, machine).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Runs one command that stops or starts a machine, once, and never repeats it.
+    pub async fn send(&self, name: &MachineName, asked: Asked) -> Result<Taken, ChangeError> {
+        let request = asked.of(name);
+        let Some(machine) = self.login.machines.get(name) else {
+            let refusal = refusal(None, "unknown-machine", "the account has no such machine");
+            return Err(ChangeError::NotAccepted(ProviderError::NotFound(refusal)));
+        };
+        let Some(command) = asked.command(machine) else {
+            let refusal = refusal(None, "no-command", "the machine has no such command");
+            return Err(ChangeError::Refused(refusal));
+        };
+        match self.run(command).await {
+            Ok(ended) => answer(ended, request),
+            Err(failure) => Err(failure.for_request(request).into()),
+        }
+    }
+
+    async fn look(&self, name: &MachineName, machine: &Machine) -> Result<Observed, ProviderError> {
+        let (said, output) = match &machine.status {
+            Some(status) => self.ask(name, machine, status).await?,
+            // The probe is all there is.
+            None => (State::Unknown(Why::Closed), Output::default()),
+        };
+        let state = match said {
+            State::Unknown(why) => self.probe(machine, why).await,
+            State::Running | State::Stopped => said,
+        };
+        Ok(Observed {
+            name: name.clone(),
+            state,
+            output,
+        })
+    }
+
+    /// What the status command says of a machine.
+    async fn ask(
+        &self,
+        name: &MachineName,
+        machine: &Machine,
+        status: &RemoteCommand,
+    ) -> Result<(State, Output), ProviderError> {
+        let failed = match self.run(status).await {
+            Ok(Ended { code, output }) => {
+                let state = match code {
+                    0 => State::Running,
+                    3 => State::Stopped,
+                    code => State::Unknown(Why::ExitCode(code)),
+                };
+                return Ok((state, output));
+            }
+            Err(failed) => failed,
+        };
+        let is_covered =
+            failed == Failure::Unanswered && machine.unreachable_means == Unreachable::Stopped;
+        if failed.is_the_hosts() && !is_covered {
+            return Err(failed.for_request(format!("ssh status {name}")));
+        }
+        Ok((State::Unknown(Why::Failed(failed)), Output::default()))
+    }
+
+    /// What the probe says where the status command did not say it; `why` is the reason of that.
+    async fn probe(&self, machine: &Machine, why: Why) -> State {
+        let silent = |why| match machine.unreachable_means {
+            Unreachable::Stopped => State::Stopped,
+            Unreachable::Unknown => State::Unknown(why),
+        };
+        let Some(probe) = &machine.probe else {
+            // A host that does not answer is as silent as a port.
+            return match why {
+                Why::Failed(Failure::Unanswered) => silent(why),
+                Why::ExitCode(_) | Why::Failed(_) | Why::Closed | Why::NotProbed(_) => {
+                    State::Unknown(why)
+                }
+            };
+        };
+        match address::probe(&self.login, probe).await {
+            Ok(()) => State::Running,
+            Err(Failure::Unanswered) => silent(why),
+            Err(failure) if why == Why::Closed => State::Unknown(Why::NotProbed(failure)),
+            Err(_) => State::Unknown(why),
+        }
+    }
+
+    async fn run(&self, command: &RemoteCommand) -> Result<Ended, Failure> {
+        connection::run(&self.login, &self.key, &self.pins, command).await
+    }
+}
+
+/// What an exit code means for a change (sysexits.h, and the shell's 126 and 127).
+fn answer(ended: Ended, request: String) -> Result<Taken, ChangeError> {
+    let refused = |message| refusal(u16::try_from(ended.code).ok(), "exit-code", message);
+    match ended.code {
+        0 => Ok(Taken {
+            output: ended.output,
+        }),
+        75 => Err(ChangeError::Busy(refused("busy, try again later"))),
+        77 => Err(ChangeError::Refused(refused("not permitted"))),
+        126 => Err(ChangeError::Refused(refused("command cannot be run"))),
+        127 => Err(ChangeError::Refused(refused("command not found"))),
+        code => Err(ChangeError::NotAccepted(ProviderError::NotUnderstood {
+            request,
+            reason: format!("exit code {code}"),
+        })),
+    }
+}
+
+fn refusal(status: Option<u16>, code: &str, message: &str) -> Refusal {
+    Refusal {
+        status,
+        code: code.to_owned(),
+        message: message.to_owned(),
+        request_id: None,
+    }
+}

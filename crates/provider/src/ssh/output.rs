@@ -1,0 +1,53 @@
+//! What a command printed: its first bytes, and how to show them.
+
+use std::fmt;
+
+/// The first bytes of a command's standard output and error, as they came.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Output {
+    kept: Vec<u8>,
+    dropped: u64,
+}
+
+/// Characters that change how the text around them is displayed, besides control characters.
+const INVISIBLE: [std::ops::RangeInclusive<char>; 4] = [
+    '\u{200b}'..='\u{200f}',
+    '\u{2028}'..='\u{202e}',
+    '\u{2060}'..='\u{2069}',
+    '\u{feff}'..='\u{feff}',
+];
+
+impl Output {
+    /// Keeps what still fits.
+    pub(super) fn add(&mut self, data: &[u8], limit: usize) {
+        let fits = data.len().min(limit.saturating_sub(self.kept.len()));
+        self.kept.extend_from_slice(&data[..fits]);
+        self.dropped += (data.len() - fits) as u64;
+    }
+
+    /// How many bytes were read and not kept.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// The text in one line, fit for a log or a message: control characters become spaces.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        let text = String::from_utf8_lossy(&self.kept);
+        let is_plain =
+            |c: char| !c.is_control() && !INVISIBLE.iter().any(|range| range.contains(&c));
+        let line: String = text
+            .chars()
+            .map(|c| if is_plain(c) { c } else { ' ' })
+            .collect();
+        line.trim().to_owned()
+    }
+}
+
+impl fmt::Debug for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kept, dropped } = self;
+        write!(f, "Output({} bytes kept, {dropped} dropped)", kept.len())
+    }
+}
