@@ -132,6 +132,7 @@ run: rust ## Build, then show a simulated day of the example fleet in about a mi
 
 .PHONY: test
 test: programs $(VENV)/installed $(CHECKOV_VENV)/installed ## Set up everything, and test the programs and the template
+	@[ -x /usr/sbin/sshd ] || echo "No SSH server: the tests that need one are skipped (Debian: apt-get install openssh-server)"
 	@export PATH="$$PWD/$(VENV)/bin:$$PATH" OFFHOURS_PYTHON="$$PWD/$(VENV)/bin/python"; \
 	 PYTHONPATH=infra pytest --quiet tests/infra tests/rehearsal; \
 	 $(CARGO) test --workspace --locked --no-fail-fast --tests
