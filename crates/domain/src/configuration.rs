@@ -85,8 +85,8 @@ pub struct Settings {
     #[serde(skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "act")))]
     pub mode: Mode,
-    /// What is never touched, by schedule, override or hand: references, names or tags, with * for
-    /// any text.
+    /// What is never touched, by a schedule, an override or a command: references, names or tags,
+    /// with * for any text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(with = "OneOrSeveral<Pattern>", extend("examples" = [["do-main/droplet/*", "name:*prod*", "tag:production"]])))]
     pub protect: Vec<Pattern>,
@@ -138,7 +138,7 @@ pub enum Mode {
     Observe,
 }
 
-/// A cloud that Offhours looks after.
+/// A cloud whose resources Offhours stops and starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -175,12 +175,12 @@ pub struct Account {
     /// `SecureString`) or, for local use, `env:VARIABLE`.
     #[cfg_attr(feature = "schema", schemars(extend("examples" = ["ssm:/offhours/do-main", "env:HCLOUD_TOKEN"])))]
     pub token: TokenReference,
-    /// Where a token is kept that may only read. Offhours looks with it, and needs the other one
-    /// only to stop and start. Without it, it looks with the other one, too.
+    /// Where a token is kept that may only read. Offhours observes with it, and needs the other one
+    /// only to stop and start. Without it, the other one serves for both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "TokenReference", extend("examples" = ["ssm:/offhours/do-main-read"])))]
     pub read_token: Option<TokenReference>,
-    /// Hetzner: the datacenters to look after, by their old names; without it, all locations.
+    /// Hetzner: the datacenters to cover, by their old names; without it, all locations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(with = "OneOrMore<Datacenter>"))]
     pub datacenters: Vec<Datacenter>,
@@ -323,7 +323,7 @@ impl fmt::Display for TokenReference {
     }
 }
 
-/// A schedule with all that its author said of how to follow it.
+/// A schedule, and how its author wants it followed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Rule {
     /// When to run.
@@ -467,7 +467,7 @@ impl FromStr for Pattern {
         let (subject, glob) = match text.split_once(':') {
             Some(("name", glob)) => (PatternSubject::Name, glob),
             Some(("tag", glob)) => (PatternSubject::Tag, glob),
-            // Three parts at least, or a star that may stand for several.
+            // A reference has slashes; a star alone covers every one.
             Some(_) | None if text.contains('/') || text == "*" => {
                 (PatternSubject::Reference, text)
             }
@@ -532,7 +532,7 @@ impl Pattern {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Override {
-    /// What it is about.
+    /// What it applies to.
     pub target: Target,
     /// What is desired.
     pub desired: Desired,
@@ -555,7 +555,7 @@ impl Override {
     }
 }
 
-/// What an override is about.
+/// What an override applies to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]

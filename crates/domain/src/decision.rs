@@ -212,7 +212,7 @@ fn brings_back(record: &Record, edge: &DesiredEdge) -> bool {
     edge.desired == Some(Desired::Running) && (stopped || record.saved.is_some())
 }
 
-/// Whether an edge had come before the resource joined its schedule, and is no command.
+/// Whether an edge came before the resource joined its schedule, and is not that of a command.
 fn is_before_joining(record: &Record, edge: &DesiredEdge) -> bool {
     let since = record.joined_at.is_some_and(|at| edge.key.instant > at);
     edge.key.rank != Rank::Manual && !since
@@ -260,8 +260,8 @@ fn wants_asking(record: &Record, now: Timestamp) -> bool {
         return false;
     }
     let Some(request) = &record.request else {
-        // A watch-out that has seen the wrong end: the opposite request has acted, and there is
-        // none of ours to wait for.
+        // A watch-out that has seen the wrong state: the opposite request has acted, and there is
+        // no request of ours to wait for.
         let end = record
             .in_flight()
             .map(|transition| transition.direction.end());
@@ -275,8 +275,8 @@ fn wants_asking(record: &Record, now: Timestamp) -> bool {
     }
 }
 
-/// Whether requests may be sent for a record that is followed in this policy: not where the
-/// service, its account or its schedule only observes.
+/// Whether requests may be sent for a record under this policy: not where the service, its account
+/// or its schedule only observes.
 #[must_use]
 pub fn mode(record: &Record, policy: &Policy, configuration: &Configuration) -> Mode {
     match observer(record, policy, configuration) {
@@ -285,7 +285,7 @@ pub fn mode(record: &Record, policy: &Policy, configuration: &Configuration) -> 
     }
 }
 
-/// Who only observes.
+/// The scope that only observes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -298,7 +298,7 @@ pub enum Observer {
     Schedule,
 }
 
-/// The widest of those that only observe a record that is followed in this policy.
+/// The widest scope that only observes a record under this policy.
 #[must_use]
 pub fn observer(
     record: &Record,
@@ -315,7 +315,7 @@ pub fn observer(
     .find_map(|(observer, mode)| (mode == Some(Mode::Observe)).then_some(observer))
 }
 
-/// When a record next needs a decision or a look: what it carries into the index.
+/// When a record next needs a decision or an observation: its place in the index.
 ///
 /// It is the first edge after the *handled* one, never "after now": a writer whose clock is ahead
 /// would otherwise skip an edge.
@@ -375,7 +375,7 @@ pub fn due_at(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Times
     }
 }
 
-/// When a transition under way is looked at next.
+/// When a transition under way is observed next.
 fn next_look(
     record: &Record,
     transition: &Transition,
@@ -397,7 +397,8 @@ fn next_look(
     }
 }
 
-/// The coming edges of the effective desired state after an instant, those at which either state will do included.
+/// The coming edges of the effective desired state after an instant, those at which either state
+/// will do included.
 pub fn coming_edges<'a>(
     record: &'a Record,
     rules: Rules<'a>,
@@ -473,8 +474,8 @@ impl<'a> DesiredStates<'a> {
     /// Whether a person named this very resource: by an override of it, or by the command that
     /// made the latest edge.
     ///
-    /// A command older than the handled edge names it no more. It can be the latest edge again
-    /// once the schedule is gone that superseded it, and must not act then.
+    /// A command older than the handled edge no longer names it. Once the schedule that superseded
+    /// it is gone, it can be the latest edge again, and must not act.
     fn named_by_person(&self, record: &Record, latest: Option<&DesiredEdge>) -> bool {
         let handled = record.handled.as_ref().map(|handled| handled.key);
         latest.is_some_and(|edge| match edge.key.rank {

@@ -16,17 +16,17 @@ use crate::{
 /// From an edge to its digest at the latest: the longest transition, and five minutes.
 pub const DEADLINE: SignedDuration = SignedDuration::from_mins(35);
 
-/// How old an edge may be of which there was no digest yet: one that was not handled in time, for
-/// the service is new or was down, gets none.
+/// How old an edge may be and still get a digest. One that was not handled in time, because the
+/// service is new or was down, gets none.
 pub const WINDOW: SignedDuration = SignedDuration::from_mins(40);
 
-/// Before the next edge, by so much, the digest of the one before is given: a tick fits in between.
+/// How long before the next edge a digest is given at the latest: a tick fits in between.
 const BEFORE_NEXT: SignedDuration = SignedDuration::from_secs(90);
 
 /// What became of one edge of one schedule.
 ///
-/// Whoever followed the edge is in just one of `seen`, `already`, `would`, `refused`, `stuck`,
-/// `overtaken` and `unfinished`.
+/// Each resource that followed the edge counts in exactly one of `seen`, `already`, `would`,
+/// `refused`, `stuck`, `overtaken` and `unfinished`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Digest {
@@ -40,23 +40,23 @@ pub struct Digest {
     pub at: Timestamp,
     /// Resources for which this was the latest edge.
     pub followed: usize,
-    /// Those of which something was asked of a provider.
+    /// Those for which a request was permitted.
     pub asked: usize,
-    /// Those that were seen at the end.
+    /// Those that were seen in the desired state.
     pub seen: usize,
     /// Those for which nothing had to be sent.
     pub already: usize,
-    /// Those of which something would have been asked, were it not for observe mode.
+    /// Those for which a request would have been sent but for observe mode.
     pub would: usize,
     /// Those that the provider refused.
     pub refused: usize,
     /// Those that were not seen by their deadline.
     pub stuck: usize,
-    /// Those of which a person did the opposite meanwhile, or that a person opted out.
+    /// Those that a person changed or opted out meanwhile.
     pub overtaken: usize,
     /// Those that are due, in flight or postponed.
     pub unfinished: usize,
-    /// Whichever took longest to be seen.
+    /// The one that took longest to be seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slowest: Option<Slowest>,
     /// Refused, stuck, overtaken and unfinished, by name.
@@ -89,7 +89,7 @@ pub struct Named {
     pub resource: ResourceRef,
 }
 
-/// The schedule's edge of which a digest may be due: its latest, if that wants something and is
+/// The schedule's edge for which a digest may be due: its latest, if that wants something and is
 /// young enough.
 #[must_use]
 pub fn edge_within_window(schedule: &Schedule, now: Timestamp) -> Option<Edge> {
@@ -113,9 +113,9 @@ pub fn deadline(schedule: &Schedule, edge: Edge) -> Timestamp {
 impl Digest {
     /// Counts what became of an edge of a schedule; none if no record followed it.
     ///
-    /// A record follows an edge that is its latest one: one that an override or a command has come
-    /// before, or after, does not count, nor does one that is held, opted out or gone, or one that
-    /// joined to follow from its next edge on.
+    /// A record follows an edge that is its latest one: where an override masks the edge, or an
+    /// override or a command came after it, the record does not count. Nor does one that is held,
+    /// opted out or gone, or one that joined to follow from its next edge on.
     #[must_use]
     pub fn of<'r>(
         records: impl IntoIterator<Item = &'r Record>,
@@ -264,7 +264,7 @@ impl<'r> State<'r> {
             // A request that an earlier edge led to is not this one's.
             let asked = asked && handled.is_some_and(|handled| handled.key == key);
             return Some(match request.filter(|request| request.problem.is_some()) {
-                // It goes on being asked for, and has come as far as it gets without a person.
+                // It goes on being asked for, and needs a person to get any further.
                 Some(request) if asked => Self::Refused {
                     accepted: request.first_accepted_at.is_some(),
                 },

@@ -1,7 +1,7 @@
 //! The whole chain for one resource at an instant: which rule names it, what wants what, what was
 //! decided, and what comes next.
 //!
-//! It decides nothing by itself: each part is asked of the functions that the service uses.
+//! It decides nothing by itself: each part comes from the functions that the service uses.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -18,7 +18,7 @@ use crate::{
     schedule::{Desired, Evaluation},
 };
 
-/// Why a resource is, or will be, what it is.
+/// Why a resource is, or will be, in its state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Explanation {
@@ -40,7 +40,7 @@ pub struct Explanation {
     pub handled: Option<Handled>,
     /// What is done about it.
     pub decision: DecisionExplanation,
-    /// Who only observes, so that nothing is sent.
+    /// The scope that only observes, so that nothing is sent.
     pub observed_by: Option<Observer>,
     /// Whether it waits for a person's approval.
     pub held: bool,
@@ -320,7 +320,7 @@ fn levels(record: &Record, verdict: &Verdict, rules: Rules<'_>, at: Timestamp) -
     }
     let deciding = levels.iter().position(|(_, applies)| *applies);
     let standing = |(index, (says, applies)): (usize, (Says, bool))| {
-        // A command that an override or a later edge has outdone was given all the same.
+        // A command that an override or a later edge overruled was given all the same.
         let said = applies || given && matches!(says, Says::Manual { .. });
         let standing = match (deciding == Some(index), said) {
             (true, _) => Standing::Decides,
@@ -333,7 +333,7 @@ fn levels(record: &Record, verdict: &Verdict, rules: Rules<'_>, at: Timestamp) -
 }
 
 /// What forbids touching the resource. `protect` and the opt-out are shown even where they say
-/// nothing, for they are what one looks for.
+/// nothing, because readers look for them.
 fn bars(subject: Subject<'_>, rules: Rules<'_>) -> Vec<(Says, bool)> {
     let (mut bars, mut others) = (Vec::new(), Vec::new());
     let (mut pattern, mut on_cluster) = (None, None);

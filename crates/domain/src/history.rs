@@ -1,4 +1,4 @@
-//! What stops and starts came to, as history keeps it.
+//! Finished stops and starts, as history keeps them.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -11,8 +11,8 @@ use crate::{
 
 /// For how many days a history item is kept.
 ///
-/// Reading history by time rests on it: items written under another value would be found as far
-/// off as the values differ.
+/// History is read by when its items expire: items written under another value would be found as
+/// far off as the values differ.
 pub const HISTORY_DAYS: i64 = 90;
 
 /// One finished transition.
@@ -44,7 +44,7 @@ pub struct HistoryEntry {
     /// Why, in the provider's words, if it refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Whether the power was cut after an unanswered shutdown.
+    /// Whether the power was cut after a shutdown without effect.
     pub forced: bool,
     /// The saved state at the end, or what was put back.
     #[serde(default, skip_serializing_if = "Option::is_none")]

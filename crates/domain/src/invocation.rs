@@ -1,5 +1,5 @@
 //! What the functions are invoked with. Senders serialize these types and receivers deserialize
-//! them, so that both always speak of the same form.
+//! them, so that both always agree on the form.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ pub enum Invocation {
 /// A command to stop or start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
-    /// What it is about.
+    /// What it applies to.
     pub target: CommandTarget,
     /// Report what would be done, and do nothing.
     pub dry_run: bool,
@@ -51,7 +51,7 @@ pub struct Command {
     pub given_at: Option<Timestamp>,
 }
 
-/// What a command is about.
+/// What a command applies to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommandTarget {
     /// These resources.
@@ -62,7 +62,7 @@ pub enum CommandTarget {
     Account(AccountName),
 }
 
-/// What poll-status is asked, besides by its timer. Its answer is a report.
+/// What poll-status is asked other than by its timer. Its answer is a report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Question {

@@ -18,7 +18,7 @@ pub fn follows(verdict: &Verdict) -> bool {
 }
 
 impl Record {
-    /// Notes since when the resource follows its schedule, or that it follows none.
+    /// Records since when the resource follows its schedule, or that it follows none.
     ///
     /// Returns whether it is new: it joins now, and no edge of it was ever handled.
     pub fn note_joining(&mut self, verdict: &Verdict, now: Timestamp) -> bool {
@@ -28,7 +28,7 @@ impl Record {
             return false;
         }
         if self.joined_at.is_some() {
-            // Another schedule is no joining, but nothing of it is late yet.
+            // Moving to another schedule is not joining, but nothing of it is late yet.
             let moved = self.schedule.is_some() && self.schedule.as_ref() != schedule;
             self.joined_at = if moved { Some(now) } else { self.joined_at };
             return false;
@@ -65,8 +65,8 @@ pub fn hold_too_many<'r>(
     }
 }
 
-/// Lets all records of one account join that these rules make join, by their tags as the last
-/// inventory saw them.
+/// Lets those records of one account join that follow a schedule under these rules, by their tags
+/// as the last inventory saw them.
 pub fn join_all(records: &mut [Record], rules: Rules<'_>, now: Timestamp) {
     let held_before = records.iter().filter(|record| record.held).count();
     let mut new = Vec::new();
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn another_schedule_or_another_generation_is_no_joining() {
+    fn another_schedule_or_another_generation_is_not_a_joining() {
         let (world, mut records) = listed(0);
         for record in &mut records {
             *record = record.clone().having_handled("mon 08:00", Desired::Running);

@@ -1,4 +1,4 @@
-//! What Offhours stopped, or owes a size, and nothing in force starts again.
+//! Resources that Offhours stopped, or owes a size, and that nothing in force starts again.
 
 use jiff::Timestamp;
 
@@ -23,8 +23,8 @@ pub enum LeftBehind {
 /// Judges whether a resource is left behind under these rules.
 ///
 /// An override stands until it ends: what a person wants until then is not left behind. Nor is a
-/// machine that a person stopped while no schedule covered it, for that was to last; a size that
-/// is owed is never meant to last.
+/// machine that a person stopped while no schedule covered it, because that was meant to last; an
+/// owed size never is.
 #[must_use]
 pub fn left_behind(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<LeftBehind> {
     if matches!(record.phase, Phase::Gone { .. }) {
@@ -39,8 +39,8 @@ pub fn left_behind(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<
     (ours && !wanted).then_some(LeftBehind::Orphaned)
 }
 
-/// Whether a record is all that is left of a resource: nothing looks after it any more, for its
-/// account is not configured, and it is owed nothing.
+/// Whether a record is all that is left of a resource: its account is not configured, and it is
+/// owed nothing.
 #[must_use]
 pub fn is_ghost(record: &Record, configuration: &Configuration) -> bool {
     let account = &record.reference.account;

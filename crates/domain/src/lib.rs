@@ -1,7 +1,7 @@
-//! The rules, with no I/O: names, schedules, records and the decisions taken over them.
+//! The rules, with no I/O: names, schedules, records and the decisions made about them.
 //!
-//! Nothing in here is async, opens a connection or reads a clock: every rule takes the instant
-//! it is to judge, so that every rule can be tested at any instant.
+//! Nothing in here is async, opens a connection or reads a clock: every rule is given the
+//! instant to judge, so that it can be tested at any instant.
 
 pub mod configuration;
 pub mod decision;

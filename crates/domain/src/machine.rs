@@ -72,8 +72,8 @@ pub struct SshLogin {
     /// `file:/PATH`. An ed25519 key in OpenSSH's form, without a passphrase.
     #[cfg_attr(feature = "schema", schemars(extend("examples" = ["ssm:/offhours/lab-key"])))]
     pub key: KeyReference,
-    /// The host's public keys: one, or two while the host changes its key. A host that shows another
-    /// one is refused.
+    /// The host's public keys: one, or two while the host changes its key. A host that shows any
+    /// other key is refused.
     #[cfg_attr(feature = "schema", schemars(extend("examples" = [["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAID2MFepRAu6qdgmRqxbuktBQOdN2QdL0zSZ1xcsO/yTw"]])))]
     pub host_keys: HostKeys,
     /// How long a connection may take to be made; the login may take as long again, 10 s at most.
@@ -143,9 +143,9 @@ pub struct Machine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Endpoint", extend("examples" = ["10.0.0.9:22"])))]
     pub probe: Option<Endpoint>,
-    /// What it means if the probe's port is closed or does not answer: "unknown", or "stopped". Write
-    /// "stopped" only where nothing else can close it; for commands that run on the machine itself,
-    /// it also covers a host that does not answer.
+    /// What it means if the probe's port is closed or does not answer: "unknown", or "stopped".
+    /// Write "stopped" only where nothing else can close it; for commands that run on the machine
+    /// itself, it also covers a host that does not answer.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "unknown")))]
     pub unreachable_means: Unreachable,
@@ -187,7 +187,7 @@ pub enum LoginError {
          or set allow_private_hosts = true"
     )]
     PrivateHost,
-    /// The same of a probe.
+    /// The same for a probe.
     #[error(
         "the probe of machine {0} is at a loopback, link-local or metadata address: name the machine, \
          or set allow_private_hosts = true"

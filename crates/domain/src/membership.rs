@@ -15,7 +15,7 @@ const TAG: &str = "offhours";
 /// The word in place of a schedule's name that opts a resource out.
 const OPT_OUT: &str = "off";
 
-/// What membership is judged by: from a record, or from a fresh look.
+/// What membership is judged by: from a record, or from a fresh observation.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
     reference: &'a ResourceRef,
@@ -40,7 +40,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// As a look shows it now; only an inventory sees resources that two accounts reach.
+    /// As an observation shows it; only an inventory sees resources that two accounts reach.
     #[must_use]
     pub fn seen(record: &'a Record, resource: &'a Resource) -> Self {
         Self {
@@ -170,7 +170,7 @@ impl Membership {
         }
     }
 
-    /// What names a resource, whatever else forbids to touch it.
+    /// What names a resource, whatever forbids touching it.
     #[must_use]
     pub fn named(subject: Subject<'_>, configuration: &Configuration) -> Self {
         Via::ALL
@@ -205,7 +205,7 @@ impl Membership {
     }
 }
 
-/// All that forbids to touch a resource, strongest first.
+/// All that forbids touching a resource, strongest first.
 pub(crate) fn bars<'a>(
     subject: Subject<'a>,
     configuration: &'a Configuration,
@@ -240,7 +240,7 @@ fn protecting(subject: Subject<'_>, configuration: &Configuration) -> Option<Exc
     covering.cloned().map(Exclusion::Protected)
 }
 
-/// What one rule names: schedules, or words that should be such.
+/// What one rule names: schedules, or words that are not schedules.
 pub(crate) fn names_by(
     via: Via,
     subject: Subject<'_>,

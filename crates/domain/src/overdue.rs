@@ -1,7 +1,6 @@
-//! When a resource is not as it should be for longer than that ever takes.
+//! When a resource has not been as desired for longer than its kind usually takes.
 //!
-//! Nothing is decided by it: what is due is tried again whatever this says. It says when a person
-//! should look.
+//! It decides nothing: what is due is tried again regardless. It says when a person is needed.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -18,22 +17,22 @@ use crate::{
 /// What ticks, inventories and a first back-off add to the time that a kind needs.
 pub const SLACK: SignedDuration = SignedDuration::from_mins(5);
 
-/// How long after the edge that wants it a resource of this kind may take to be as wanted.
+/// How long after an edge a resource of this kind may take to reach the desired state.
 #[must_use]
 pub fn usual_time(kind: ResourceKind) -> SignedDuration {
     deadline(kind) + SLACK
 }
 
-/// Not as wanted, for longer than the kind's usual time.
+/// Not as desired, for longer than the kind's usual time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Overdue {
     /// What is desired.
     pub desired: Desired,
-    /// Since when Offhours should have seen to it.
+    /// Since when it should have been so.
     pub since: Timestamp,
 }
 
-/// Whether a record is overdue at an instant, under a configuration that is in force since
+/// Whether a record is overdue at an instant, under a configuration that has been in force since
 /// `in_force_since`.
 ///
 /// What a person changed after its edge was handled is not; neither is what may not be touched, is
@@ -55,7 +54,7 @@ pub fn overdue(
     let desired = edge.desired?;
     let direction = Direction::towards(desired);
     let policy = verdict.membership.policy(rules.configuration);
-    // Where the edge is an old one and something newer made it due.
+    // When it became due, where that is later than the edge.
     let newer = match &verdict.decision {
         Decision::Act(due) if is_retained(record, &policy, direction, &due.cause) => return None,
         Decision::Act(due) => match due.why {

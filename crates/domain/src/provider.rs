@@ -50,7 +50,7 @@ const HETZNER: Facts = Facts {
                    start also write",
 };
 
-/// How many of the requests that are left Offhours may plan for: half, for others share the token.
+/// How many of the remaining requests Offhours may plan for: half, because others share the token.
 #[must_use]
 pub fn share_of(remaining: u64) -> u64 {
     remaining / 2

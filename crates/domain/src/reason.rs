@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Refusal {
     /// The HTTP status, or the exit code of a command; none where the answer has no number.
     pub status: Option<u16>,
-    /// The provider's word for machines: `unprocessable_entity`, `locked`.
+    /// The provider's word for programs: `unprocessable_entity`, `locked`.
     pub code: String,
     /// The provider's sentence for people.
     pub message: String,
@@ -42,7 +42,7 @@ pub struct Reason {
     /// Why that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     because: Option<String>,
-    /// The provider's id of the request that was refused: another one each time.
+    /// The provider's id of the request that was refused: a new one each time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     request_id: Option<String>,
 }

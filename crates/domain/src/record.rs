@@ -37,7 +37,7 @@ pub const INVENTORY_INTERVAL: SignedDuration = SignedDuration::from_mins(5);
 /// Nothing is stopped in an account whose resources were last listed longer ago than this.
 pub const OBSERVATION_AGE: SignedDuration = SignedDuration::from_mins(15);
 
-/// From a claim to the first look for its effect.
+/// From a claim to the first observation of its effect.
 pub const FIRST_LOOK: SignedDuration = SignedDuration::from_secs(5);
 
 /// How long an accepted request may take to show its effect; later it never will.
@@ -63,7 +63,7 @@ pub fn deadline(kind: ResourceKind) -> SignedDuration {
 #[serde(transparent)]
 pub struct Revision(pub u64);
 
-/// One writer: one invocation of one function. Permits and notes differ by it.
+/// One writer: one invocation of one function. It says whose a permit is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Writer(pub String);
@@ -75,7 +75,7 @@ pub struct Writer(pub String);
     reason = "each is a fact of its own, and a field of the stored item"
 )]
 pub struct Record {
-    /// Which resource; the record's key, for good.
+    /// Which resource: the record's key.
     pub reference: ResourceRef,
     /// The provider's present id: a later stop method may recreate a machine under a new one.
     pub provider_id: String,
@@ -100,7 +100,7 @@ pub struct Record {
     /// The schedule that the last inventory found it to follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<ScheduleName>,
-    /// Whether the last inventory found it opted in. Acting judges its own fresh look instead.
+    /// Whether the last inventory found it opted in. Acting judges a fresh observation.
     pub opted_in: bool,
     /// Since when Offhours may act by its schedule: when it joined, moved to another, or was
     /// approved; absent if it follows none. What was wanted before does not count as late.
@@ -129,13 +129,13 @@ pub struct Record {
     /// The latest command by a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manual_command: Option<ManualCommand>,
-    /// The latest request of ours that has not been seen through.
+    /// Our latest request whose effect has not been seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Request>,
     /// The writer that is about to send; no other may claim, ask, settle or mark gone meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permit: Option<Permit>,
-    /// An opposite request that may still act: the transition settles on no look before its end.
+    /// An opposite request that may still act: no earlier observation settles the transition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opposite: Option<Opposite>,
     /// What must be put back.
@@ -150,16 +150,16 @@ pub struct Record {
     /// Found running at a begin edge; `retain_running` leaves it at the end edge.
     #[serde(default, skip_serializing_if = "is_false")]
     pub retained: bool,
-    /// When an inventory listed it for the first time: of what was before, nothing is known.
+    /// When an inventory listed it for the first time: nothing is known from before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_seen_at: Option<Timestamp>,
     /// First answered 404 to its Status operation at this instant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing_since: Option<Timestamp>,
-    /// The next instant at which this record needs a decision or a look; absent: none known.
+    /// When this record next needs a decision or an observation; absent: no such instant known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_at: Option<Timestamp>,
-    /// A failure before any claim: not to be tried before this.
+    /// After a failure before any claim: not tried again before this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<Timestamp>,
     /// The edge whose failures `retry_at` and `attempts` count: they delay no later one.
@@ -185,7 +185,7 @@ fn is_zero(value: &u32) -> bool {
     *value == 0
 }
 
-/// A request of ours that leads away from where the transition under way goes.
+/// A request of ours opposite to the transition under way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opposite {
     /// Until when it may still act.
@@ -195,7 +195,7 @@ pub struct Opposite {
     pub may_become: Option<SavedState>,
 }
 
-/// What a look showed, and when.
+/// What an observation showed, and when.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observed {
     /// Whether it ran.
@@ -206,7 +206,7 @@ pub struct Observed {
     /// Why it was busy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busy: Option<String>,
-    /// When the look that first showed this was requested.
+    /// When the observation that first showed this was requested.
     pub at: Timestamp,
 }
 
@@ -216,7 +216,7 @@ pub struct Observed {
 pub enum Phase {
     /// Nothing is under way.
     Settled {
-        /// The end at which it was seen, or left.
+        /// The state in which it was seen, or left.
         at: Power,
     },
     /// A stop or a start is under way.
@@ -345,7 +345,7 @@ impl fmt::Display for Ending {
     }
 }
 
-/// Towards which end.
+/// Towards which target state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -375,7 +375,7 @@ impl Direction {
         }
     }
 
-    /// The end that this direction leads to.
+    /// The target state of this direction.
     #[must_use]
     pub fn end(self) -> Power {
         match self {
@@ -511,7 +511,7 @@ pub struct ManualCommand {
     /// The invocation: the same one twice is one command.
     pub request_id: String,
     /// The invocations of the commands before it, latest first, a few: none of them acts again when
-    /// its event is delivered once more.
+    /// its event is redelivered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<String>,
 }
@@ -541,7 +541,7 @@ pub struct Request {
     pub direction: Direction,
     /// The instant of the write that permitted it, or later the hard cut after it.
     pub asked_at: Timestamp,
-    /// The look on which it rests.
+    /// When the observation on which it rests was requested.
     pub looked_at: Timestamp,
     /// What became of it.
     pub ask: Ask,
@@ -601,7 +601,7 @@ pub enum Ask {
     Open,
     /// The provider took it.
     Accepted {
-        /// When its answer was noted.
+        /// When its answer was recorded.
         at: Timestamp,
         /// The provider's action, where it names one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -614,7 +614,7 @@ pub enum Ask {
     },
 }
 
-/// The hard cut that follows an unanswered shutdown.
+/// The hard cut that follows an accepted shutdown without effect.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Forced {
@@ -627,7 +627,7 @@ pub enum Forced {
     Accepted,
 }
 
-/// Leave to send one request, given by the write just before it.
+/// Permission to send one request, given by the write just before it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Permit {
     /// Until when.
@@ -691,7 +691,7 @@ impl Record {
         self.unsupported.clone_from(&resource.unsupported);
     }
 
-    /// Whether nothing was ever done about the resource, as far as this record says.
+    /// Whether nothing was ever done about the resource, as far as this record says, or it is gone.
     #[must_use]
     pub fn is_untouched(&self) -> bool {
         let acted = self.handled.is_some() || self.manual_command.is_some();
@@ -713,7 +713,7 @@ impl Record {
             .is_some_and(|permit| now < permit.until)
     }
 
-    /// The earliest look on which the transition under way may settle, where an opposite request
+    /// The earliest observation that may settle the transition under way, where an opposite request
     /// delays it.
     #[must_use]
     pub fn not_before(&self) -> Option<Timestamp> {
@@ -726,8 +726,8 @@ impl Record {
         self.opposite.as_ref().filter(|_| self.request.is_none())
     }
 
-    /// Until when a resource that is seen where it should be is watched, for a request in the other
-    /// direction may still act.
+    /// Until when a resource already in its target state is watched, because an opposite request
+    /// may still act.
     #[must_use]
     pub fn watched_until(&self) -> Option<Timestamp> {
         let end = self.in_flight()?.direction.end();
@@ -775,7 +775,7 @@ impl Record {
         }
     }
 
-    /// Keeps what was observed, if it shows anything else than what was observed before.
+    /// Keeps an observation that shows anything other than the one before.
     pub fn observe(&mut self, observed: Observed) {
         let before = self.observed.as_ref();
         let at = before.map_or(observed.at, |before| before.at);
@@ -789,7 +789,7 @@ impl Record {
         }
     }
 
-    /// The latest request, if it is one in this direction.
+    /// The latest request, if it goes in this direction.
     #[must_use]
     pub fn request_towards(&self, direction: Direction) -> Option<&Request> {
         let request = self.request.as_ref();

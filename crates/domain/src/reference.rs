@@ -15,7 +15,7 @@ pub const NAME_PATTERN: &str = "^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$";
 const REFERENCE_PATTERN: &str = "^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?/((droplet|server)/[0-9]+\
     |database/[A-Za-z0-9-]{1,64}|node-pool/[A-Za-z0-9-]{1,64}/[A-Za-z0-9-]{1,64})$";
 
-/// A name that is not one: what was given, and what a name looks like.
+/// Not a valid name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// The text breaks the grammar of names.
@@ -269,10 +269,10 @@ impl FromStr for ResourceId {
     }
 }
 
-/// A reference that is not one.
+/// Not a valid reference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReferenceError {
-    /// The text has not the form of a reference.
+    /// The text does not have the form of a reference.
     #[error(
         "`{0}` is not a reference: write ACCOUNT/droplet/NUMBER, ACCOUNT/database/UUID, \
          ACCOUNT/node-pool/CLUSTER/POOL or ACCOUNT/server/NUMBER"
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn references_that_are_none_are_refused_with_the_text_in_the_message() {
+    fn invalid_references_are_refused_with_the_text_in_the_message() {
         for text in [
             "",
             "do-main",

@@ -1,4 +1,4 @@
-//! Accounts that have another name than before: whose records, sizes and overrides are whose.
+//! Renamed accounts: which records, sizes and overrides belong to which name.
 
 use std::cmp::Ordering;
 
@@ -76,11 +76,11 @@ impl Override {
     }
 }
 
-/// The record of a resource under its present reference, and a size that it keeps no longer.
+/// The record of a resource under its present reference, and a size that it no longer keeps.
 ///
 /// `old` is the record under the former name of the account, `new` the one under the present name,
-/// if there is one. Of the two, the one that something was done about goes on; what the other one
-/// owes, it owes.
+/// if there is one. The new one goes on, unless only the old one was acted on; it takes over the
+/// size that the old one is owed.
 #[must_use]
 pub fn joined(
     old: &Record,
@@ -101,8 +101,8 @@ pub fn joined(
     (record, dropped)
 }
 
-/// Takes over the size that is owed by an older record of the same resource. Returns the size that
-/// is kept no longer, if one is not.
+/// Takes over the size that an older record of the same resource is owed. Returns the size that is
+/// dropped, if one is.
 fn inherit(record: &mut Record, older: &Record) -> Option<SavedState> {
     let owed = older.saved.clone()?;
     // Nothing followed the older record meanwhile: its shrink may have been accepted.

@@ -30,10 +30,10 @@ pub struct Resource {
     pub unsupported: Option<String>,
 }
 
-/// A resource, and when it was asked for.
+/// An observation of a resource, and when it was requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Look {
-    /// The instant at which the request left: a look's age counts from here.
+    /// The instant at which the request left: the observation's age counts from here.
     pub requested_at: Timestamp,
     /// What the answer showed.
     pub resource: Resource,
@@ -176,7 +176,7 @@ pub struct LoggedAction {
     pub id: ActionId,
     /// What it does to the machine's power.
     pub effect: ActionEffect,
-    /// How it goes.
+    /// How far it has come.
     pub state: ActionState,
     /// When the provider began it, by the provider's clock.
     pub started_at: Timestamp,
@@ -201,7 +201,7 @@ pub enum ActionEffect {
     Other,
 }
 
-/// How an action goes.
+/// How far an action has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ActionState {
     /// Under way.
@@ -368,7 +368,7 @@ impl SavedState {
     /// equal counts the one with an autoscaler is the larger.
     ///
     /// None when they cannot be compared: different kinds, a slug that names no capacity, one plan
-    /// with more of one thing and less of the other, or equal counts under different bounds.
+    /// with more memory and less vCPU, or equal counts under different bounds.
     #[must_use]
     pub fn compare(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {

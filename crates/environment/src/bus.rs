@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 
-/// Where all our events come from, as rules on the bus name it.
+/// The source of all our events, which rules on the bus match.
 pub const SOURCE: &str = "offhours";
 
 /// The most events in one request.
@@ -15,7 +15,7 @@ const BATCH_BYTES: usize = 256 * 1024;
 /// Bytes that an event's time counts for.
 const TIME_BYTES: usize = 14;
 
-/// After so many requests in a row without an answer the bus is left alone for the rest of an
+/// After this many requests in a row without an answer the bus is left alone for the rest of an
 /// invocation, which must end.
 const GIVE_UP_AFTER: u32 = 2;
 
@@ -130,11 +130,11 @@ mod eventbridge {
     use super::{BusEvent, Publish, PublishError, Refusal, SOURCE};
     use crate::settings::{EVENT_BUS, SettingError, required};
 
-    /// How long one request may take, its repetitions included. It is on the way of an
-    /// invocation's end.
+    /// How long one request may take, its repetitions included: the invocation waits for it before
+    /// it ends.
     const PATIENCE: Duration = Duration::from_secs(4);
 
-    /// Without an answer for so long, a request is repeated.
+    /// How long a request waits for an answer before it is repeated.
     const ATTEMPT: Duration = Duration::from_millis(1_500);
 
     /// The word in place of a bus's name for none.
@@ -149,7 +149,7 @@ mod eventbridge {
     pub struct BusName(Option<String>);
 
     impl BusName {
-        /// What the environment says, which must say something.
+        /// The name in the environment, which must have one.
         pub fn from_settings() -> Result<Self, SettingError> {
             Self::new(&required(EVENT_BUS)?)
         }

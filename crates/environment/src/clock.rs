@@ -14,7 +14,7 @@ use std::{
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-/// Tells the time and waits for it to pass. Cloning gives the same clock.
+/// Gives the time and waits for it to pass. Cloning gives the same clock.
 #[derive(Debug, Clone)]
 pub struct Clock(Source);
 
@@ -82,7 +82,7 @@ impl From<SteppedClock> for Clock {
 #[derive(Debug, Clone)]
 pub struct SteppedClock {
     state: Arc<Mutex<State>>,
-    /// Told of every change of `state`.
+    /// Signals every change of `state`.
     changed: watch::Sender<()>,
 }
 
@@ -95,7 +95,7 @@ struct State {
     wakes: Vec<Timestamp>,
 }
 
-/// Somebody whose work the driver waits for; dropping it ends the part.
+/// One task's part: the driver waits for its work until this is dropped.
 #[derive(Debug)]
 pub struct Part(SteppedClock);
 
@@ -159,7 +159,7 @@ impl SteppedClock {
         self.lock().wakes.iter().min().copied()
     }
 
-    /// Moves the clock to `to` (never backwards) and wakes whose time has come.
+    /// Moves the clock to `to` (never backwards) and wakes the sleepers whose time has come.
     pub fn advance_to(&self, to: Timestamp) {
         {
             let mut state = self.lock();

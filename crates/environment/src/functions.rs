@@ -6,7 +6,7 @@ use domain::{invocation::Invocation, record::Direction};
 #[cfg(feature = "aws")]
 use serde::{Serialize, de::DeserializeOwned};
 
-/// An invocation that was not taken.
+/// A failed invocation.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to invoke {function}")]
 pub struct InvokeError {
@@ -129,7 +129,7 @@ impl LambdaFunctions {
         self.answer(name, question).await
     }
 
-    /// Sees that dispatch is there. It takes no questions: only its timer invokes it.
+    /// Checks that dispatch is there. It takes no questions: only its timer invokes it.
     pub async fn find_dispatch(&self) -> Result<(), InvokeError> {
         let name = self.dispatch.as_deref();
         let name = name.ok_or_else(|| unnamed("dispatch"))?;

@@ -17,7 +17,7 @@ pub trait Function {
     /// What it answers.
     type Answer: Serialize;
 
-    /// One invocation, which `writer` tells from all others.
+    /// One invocation, which `writer` identifies.
     fn invoke(
         &self,
         event: Self::Event,
@@ -36,7 +36,7 @@ pub async fn serve<F: Function>(start: impl Future<Output = anyhow::Result<F>>) 
 }
 
 async fn run<F: Function>(start: impl Future<Output = anyhow::Result<F>>) -> anyhow::Result<()> {
-    // Boxed, as the next: the types of nested futures are deeper than a compiler looks.
+    // Boxed, as the next: the types of nested futures are too deep for the compiler.
     let function = Box::pin(start).await?;
     let invoke = async |event: LambdaEvent<F::Event>| {
         let writer = Writer(event.context.request_id);

@@ -32,7 +32,7 @@ pub fn json() -> Result<(), SettingError> {
     read
 }
 
-/// Ends a program: what kept it from going on is one log line.
+/// Ends a program: its error is one log line.
 pub fn ended(result: anyhow::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -49,7 +49,7 @@ pub fn plain() {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .without_time();
-    // The embedded engine warns of every conditional write that meets another: daily bread.
+    // The embedded engine warns of every conditional write that meets another: routine here.
     let levels = levels().ok().flatten();
     tracing_subscriber::registry()
         .with(lines)
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_aws_said_is_told_in_its_words() {
+    fn what_aws_said_is_repeated_in_its_words() {
         let denied = aws_sdk_lambda::error::ErrorMetadata::builder()
             .code("AccessDeniedException")
             .message("you may not")

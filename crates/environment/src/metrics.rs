@@ -101,13 +101,13 @@ impl Metrics {
         }
     }
 
-    /// Notes how many there are now, zero included: a value of its own, beside those of other
+    /// Records how many there are now, zero included: a value of its own, beside those of other
     /// accounts.
     pub fn measure(&mut self, metric: Metric, value: u64) {
         self.0.entry(metric).or_default().push(value);
     }
 
-    /// Notes that there is one now, which is no count of all.
+    /// Records that there is at least one now.
     fn raise(&mut self, metric: Metric) {
         let values = self.0.entry(metric).or_default();
         if !values.contains(&1) {
@@ -151,7 +151,7 @@ impl Metrics {
     }
 }
 
-/// One number, or several. Of more than the format takes the largest stay: alarms look at them.
+/// One number, or several. Of more than the format takes the largest stay: alarms are on those.
 fn value(values: &[u64]) -> Value {
     match values {
         [one] => json!(one),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_counted_is_no_line() {
+    fn without_a_count_there_is_no_line() {
         let mut metrics = Metrics::default();
         metrics.add(Metric::Asked, 0);
         assert_eq!(metrics.line("offhours", Timestamp::UNIX_EPOCH), None);

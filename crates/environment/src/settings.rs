@@ -2,7 +2,7 @@
 
 use std::env;
 
-/// A setting that is missing or wrong; the start ends with it.
+/// A setting that is missing or wrong: the start fails with it.
 #[derive(Debug, thiserror::Error)]
 #[error("the environment variable {name} {problem}")]
 pub struct SettingError {

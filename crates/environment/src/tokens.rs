@@ -9,7 +9,7 @@ use std::{
 use domain::configuration::TokenReference;
 use secrecy::SecretString;
 
-/// A token that could not be had.
+/// A token that could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     /// The variable is not set, or empty.
@@ -24,7 +24,7 @@ pub enum TokenError {
     Ssm {
         /// The parameter's name.
         name: String,
-        /// What SSM, or the way there, said.
+        /// What SSM, or the connection to it, reported.
         #[source]
         source: Box<aws_sdk_ssm::Error>,
     },
@@ -38,7 +38,7 @@ pub enum TokenError {
 pub struct Tokens {
     #[cfg(feature = "aws")]
     ssm: Option<aws_sdk_ssm::Client>,
-    /// Given at the start: there is nowhere to read them again.
+    /// Given at the start: they cannot be read again.
     given: HashMap<TokenReference, SecretString>,
     /// Read before.
     known: Mutex<HashMap<TokenReference, SecretString>>,

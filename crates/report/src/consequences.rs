@@ -19,7 +19,7 @@ use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// How far ahead stops and starts are foretold.
+/// How far ahead stops and starts are shown.
 pub const SOON: SignedDuration = SignedDuration::from_mins(15);
 
 /// What a configuration leads to.
@@ -96,7 +96,7 @@ pub struct HeldBack {
 }
 
 impl Consequences {
-    /// Judges each record under what holds and under what would hold.
+    /// Judges each record under the rules in force and under the new ones.
     #[must_use]
     pub fn of(records: &[Record], old: Rules<'_>, new: Rules<'_>, now: Timestamp) -> Self {
         let mut all = Self::default();
@@ -155,7 +155,7 @@ fn carried_over(records: &[Record], new: &Configuration) -> Vec<Record> {
     all.into_values().collect()
 }
 
-/// What a resource is called under what holds.
+/// A resource's reference under the rules in force.
 fn former(reference: &ResourceRef, old: Rules<'_>, new: Rules<'_>) -> ResourceRef {
     let accounts = &old.configuration.accounts;
     let mut renames = new.configuration.renames();
@@ -250,7 +250,7 @@ fn soon(record: &Record, verdict: &Verdict, rules: Rules<'_>, now: Timestamp) ->
     })
 }
 
-/// The schedule of a machine whose power is cut without a word to its guest.
+/// The schedule of a machine whose power is cut without a shutdown.
 fn hard_cut(record: &Record, verdict: &Verdict, rules: Rules<'_>) -> Option<ScheduleName> {
     let policy = verdict.membership.policy(rules.configuration);
     let name = verdict.membership.schedule()?;

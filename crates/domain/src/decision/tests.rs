@@ -45,7 +45,7 @@ fn a_resource_seen_for_the_first_time_follows_its_schedule_at_once() {
 }
 
 #[test]
-fn what_was_handled_is_told_with_generation_and_schedule() {
+fn what_is_recorded_as_handled_has_its_generation_and_schedule() {
     let world = world().in_generation(7);
     let Decision::Act(due) = world.decide(&office_droplet(), "mon 09:00") else {
         panic!("nothing is due");
@@ -259,7 +259,7 @@ fn what_is_held_waits_for_approval_but_obeys_a_person() {
 }
 
 #[test]
-fn observe_mode_of_service_account_and_schedule_is_told_with_what_is_due() {
+fn observe_mode_of_service_account_or_schedule_holds_for_what_is_due() {
     let mode = |world: &World| match world.decide(&office_droplet(), "mon 19:00") {
         Decision::Act(due) => due.mode,
         other @ (Decision::AskAgain(_) | Decision::Leave(_)) => {

@@ -1,4 +1,4 @@
-//! Who is counted as what.
+//! How each record is counted.
 
 use proptest::prelude::*;
 
@@ -202,7 +202,7 @@ fn a_configuration_that_wants_something_else_makes_it_due_again() {
 }
 
 #[test]
-fn an_edge_is_told_of_while_it_is_young_and_wants_something() {
+fn an_edge_gets_a_digest_while_it_is_young_and_wants_something() {
     let rule = &world().configuration.schedules[&schedule_name("office")];
     let within = |now: &str| edge_within_window(&rule.schedule, at(now)).map(|edge| edge.at);
     assert_eq!(within("mon 18:59"), None);
@@ -270,7 +270,7 @@ fn any_records() -> impl Strategy<Value = Vec<Record>> {
 
 proptest! {
     #[test]
-    fn whoever_follows_is_counted_once_in_whatever_order(
+    fn each_record_that_follows_is_counted_once_in_any_order(
         records in any_records(), turn in 0..12_usize,
     ) {
         let counted = count(&world(), &records, "mon 19:30");

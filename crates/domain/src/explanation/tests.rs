@@ -63,7 +63,7 @@ fn the_first_level_that_applies_decides_and_weaker_ones_are_overruled() {
     let expected = [expected, &["manual overruled"], &weaker].concat();
     check(&own, &record, "mon 09:00", &expected);
 
-    // What is barred follows no schedule, so that there is none to override.
+    // What is barred follows no schedule that could be overridden.
     let protected = own.clone().protecting("name:web");
     let expected = [
         "protect decides",
@@ -82,7 +82,7 @@ fn the_first_level_that_applies_decides_and_weaker_ones_are_overruled() {
 }
 
 #[test]
-fn an_override_that_is_over_or_to_come_is_silent_and_told() {
+fn an_override_that_is_over_or_to_come_is_silent_and_shown() {
     let world = world().overriding("office", STOPPED, "mon 10:00", "mon 12:00");
     for now in ["mon 09:59", "mon 12:00"] {
         let explained = explained(&world, &office_droplet(), now);
@@ -95,7 +95,7 @@ fn an_override_that_is_over_or_to_come_is_silent_and_told() {
 }
 
 #[test]
-fn the_latest_edge_what_is_done_and_the_next_edge_are_told() {
+fn the_latest_edge_what_is_done_and_the_next_edge_are_shown() {
     let record = office_droplet().having_handled("mon 08:00", RUNNING);
     let before = explained(&world(), &record, "mon 18:55");
     assert_eq!(
@@ -167,7 +167,7 @@ fn the_widest_that_only_observes_is_named() {
 }
 
 #[test]
-fn what_stands_in_the_way_is_told_while_it_does() {
+fn what_stands_in_the_way_is_shown_while_it_does() {
     let waiting = Record {
         retry_at: Some(at("mon 08:04")),
         permit: Some(Permit {

@@ -47,7 +47,7 @@ fn tags_and_labels_name_a_schedule_in_any_case() {
 }
 
 #[test]
-fn a_tag_that_names_no_schedule_is_told_as_it_is() {
+fn a_tag_that_names_no_schedule_is_quoted_as_it_is() {
     for (tag, word) in [
         ("offhours:ofice", "ofice"),
         ("offhours:", ""),
@@ -109,14 +109,14 @@ fn two_schedules_on_one_level_are_a_conflict_on_each_level() {
 }
 
 #[test]
-fn a_conflict_below_the_level_that_decides_is_none() {
+fn a_conflict_below_the_level_that_decides_does_not_count() {
     let world = two_schedules().listing("office", "do-main/droplet/1");
     let record = droplet().tagged(&["offhours:office", "offhours:night"]);
     check(&world, &record, &member("office", Via::Listed));
 }
 
 #[test]
-fn one_schedule_named_twice_is_no_conflict() {
+fn one_schedule_named_twice_is_not_a_conflict() {
     let record = droplet().tagged(&["offhours:office", "OFFHOURS:Office"]);
     check(&world(), &record, &member("office", Via::Tag));
 }
@@ -190,7 +190,7 @@ fn only_contradictions_are_conflicts() {
 }
 
 #[test]
-fn a_look_counts_instead_of_what_the_inventory_left() {
+fn an_observation_counts_instead_of_what_the_inventory_left() {
     let record = droplet().tagged(&["offhours:office"]);
     let mut resource = seen_droplet();
     let of = |resource: &Resource| {
@@ -203,7 +203,7 @@ fn a_look_counts_instead_of_what_the_inventory_left() {
 }
 
 #[test]
-fn what_names_a_resource_is_known_even_where_something_forbids_to_touch_it() {
+fn what_names_a_resource_is_known_even_where_something_forbids_touching_it() {
     let world = world().protecting("name:web");
     let record = droplet().tagged(&["offhours:office"]);
     let protected = Membership::Barred(Exclusion::Protected("name:web".parse().unwrap()));

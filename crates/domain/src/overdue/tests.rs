@@ -81,7 +81,7 @@ fn a_machine_whose_start_edge_is_not_handled_is_overdue_after_a_quarter_of_an_ho
     record.due_at = record.retry_at;
     check(&world(), &record, "tue 09:08", Some("tue 08:00"));
     check(&world(), &record, "tue 18:59", Some("tue 08:00"));
-    // From here on stopped is what is wanted, and what it is.
+    // Stopped is desired again, and it is stopped.
     check(&world(), &record, "tue 21:00", None);
 }
 
@@ -289,7 +289,7 @@ fn what_retain_running_leaves_is_not_overdue() {
     record.retained = true;
     check(&retaining, &record, "mon 20:00", None);
     check(&world(), &record, "mon 20:00", Some("mon 19:00"));
-    // An override is no edge at which it is left alone.
+    // `retain_running` does not apply to the edge of an override.
     let overridden = retaining.overriding("office", STOPPED, "mon 20:00", "mon 23:00");
     check(&overridden, &record, "mon 21:00", Some("mon 20:00"));
 }

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_day_is_refused_with_its_text() {
+    fn an_invalid_day_is_refused_with_its_text() {
         for text in [
             "",
             "christmas",

@@ -177,7 +177,7 @@ impl Schedule {
         self.edges(after).next()
     }
 
-    /// All edges after an instant, in their order. For most schedules there is no last one.
+    /// All edges after an instant, in their order. Most schedules have no last one.
     pub fn edges(&self, after: Timestamp) -> impl Iterator<Item = Edge> {
         let after = Instant::of(after);
         let (periods, firings) = match &self.rule {
@@ -226,9 +226,8 @@ impl Schedule {
     }
 }
 
-/// The instant at which something ends that is to end at this reading of a zone's clock, as the
-/// windows of schedules do: at the jump if the clock skips the reading, at its last occurrence if
-/// it repeats it.
+/// The instant of an end at this reading of a zone's clock, as of a schedule's windows: at the jump
+/// if the clock skips the reading, at its last occurrence if it repeats it.
 #[must_use]
 pub fn ends_at(zone: &TimeZone, reading: DateTime) -> Timestamp {
     clock::over_at(zone, Reading::of(reading)).timestamp()

@@ -73,7 +73,7 @@ pub(super) struct Period {
 }
 
 impl Period {
-    /// Notes all that is wrong with the definition; none if anything is.
+    /// The period, or none after noting all that is wrong with its definition.
     pub(super) fn parse(
         definition: &PeriodDefinition,
         index: usize,

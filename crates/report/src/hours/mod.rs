@@ -7,10 +7,10 @@
 //! | ending | of a stop | of a start |
 //! |---|---|---|
 //! | seen | begins a stretch | ends it |
-//! | turned, overtaken, released, refused | begins none: no end was seen | ends it: it may have run |
-//! | gone | begins none | ends it: what does not exist is not stopped |
+//! | turned, overtaken, released, refused, stuck | begins none: not seen | ends it: it may run |
+//! | gone, forgotten | begins none | ends it: nothing is known from then on |
 //! | kept | | ends it: a person had made it larger |
-//! | would have | begins a stretch of *would have* | changes nothing: it was sent nothing |
+//! | would have | begins a stretch of *would have* | ends only such a stretch: nothing was sent |
 //!
 //! A database and a pool are stopped while they are at their small size. Where a stop was needed
 //! although no start of ours came in between, a person had started it, and it is unknown
@@ -55,7 +55,7 @@ impl Period {
         self.until.duration_since(self.from)
     }
 
-    /// What both have in common; none if that is nothing.
+    /// The overlap of both; none if they do not overlap.
     #[must_use]
     pub fn within(self, other: Self) -> Option<Self> {
         let both = Self {
@@ -98,7 +98,7 @@ pub enum Kind {
     WouldHave,
 }
 
-/// The present schedules: until when a stop would have lasted, they alone know.
+/// The present schedules: they say until when a stop would have lasted.
 pub type Schedules = BTreeMap<ScheduleName, Rule>;
 
 /// What is known of a resource besides its history.
@@ -159,7 +159,7 @@ pub fn known_since(
     }
 }
 
-/// What stands stopped by a command that history no longer has.
+/// What stands stopped since a stop that history no longer has.
 fn held_without_history(record: &Record, now: Timestamp) -> Option<Stretch> {
     let desired_before = record.handled.as_ref().and_then(|handled| handled.desired);
     // What is sized and has nothing saved was as small before.
@@ -194,7 +194,7 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn pass(&mut self, entry: &HistoryEntry) {
-        // Nothing is asked for of a resource that is already where it is to be.
+        // A resource already in its target state needs no request.
         let asked = entry.asked_at.is_some();
         match (entry.direction, &entry.ending) {
             (Direction::Start, Ending::WouldHave) => {

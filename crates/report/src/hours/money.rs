@@ -21,7 +21,7 @@ pub struct Money {
     pub amount: Option<f64>,
     /// Whether the figure rests on something that is not known; `reason` says on what.
     pub estimate: bool,
-    /// Why there is no figure, or none but zero, or on what an estimate rests.
+    /// Why there is no figure, or only zero, or on what an estimate rests.
     pub reason: Option<String>,
 }
 
@@ -102,7 +102,7 @@ struct Stopped<'s> {
     period: Period,
 }
 
-/// A pool at zero costs nothing, but its other months' hours are capped.
+/// A pool at zero costs nothing, but a node's hours are capped in each month.
 fn pool(
     plan: Option<&str>,
     stopped: &[Stopped<'_>],

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use domain::resource::SavedState;
 use serde::{Deserialize, Deserializer, de::Error as _};
 
-/// What things cost, in one currency.
+/// What nodes and databases cost, in one currency.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Prices {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line_and_key() {
+    fn an_error_names_its_line_and_key() {
         for (text, expected) in [
             ("", &["missing field `currency`"][..]),
             ("currency = 1", &["line 1", "expected a string"]),

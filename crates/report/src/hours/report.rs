@@ -15,7 +15,7 @@ use super::{
     Kind, Known, Money, Period, Prices, Schedules, Stretch, known_since, saved, stretches,
 };
 
-/// By what rows are grouped.
+/// How rows are grouped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Grouping {
@@ -32,7 +32,7 @@ pub struct Report {
     /// The period.
     #[serde(flatten)]
     pub period: Period,
-    /// By what its rows are grouped.
+    /// How its rows are grouped.
     pub by: Grouping,
     /// The currency of all amounts; null without prices.
     pub currency: Option<String>,
@@ -71,7 +71,7 @@ pub struct Row {
     pub figures: usize,
     /// Whether the amount rests on something that is not known.
     pub estimate: bool,
-    /// Why there is no amount, or none but zero, or on what an estimate rests.
+    /// Why there is no amount, or only zero, or on what an estimate rests.
     pub reasons: Vec<String>,
 }
 
@@ -84,7 +84,7 @@ pub struct Total {
     pub stopped_hours: f64,
     /// Hours that they would have been stopped, in observe mode.
     pub would_have_hours: f64,
-    /// What was saved by those of which it is known; null if by none.
+    /// What was saved by those of which that is known; null if it is known of none.
     pub saved: Option<f64>,
     /// Whether that rests on something that is not known.
     pub estimate: bool,
@@ -94,7 +94,7 @@ pub struct Total {
     pub of: usize,
 }
 
-/// Takes one resource after the other, and keeps no history of them.
+/// Counts one resource after another, without keeping their history.
 #[derive(Debug)]
 pub struct Collector<'a> {
     /// The period to report on.
@@ -103,11 +103,11 @@ pub struct Collector<'a> {
     pub now: Timestamp,
     /// The present schedules.
     pub schedules: &'a Schedules,
-    /// What things cost, where an operator said so.
+    /// The operator's prices, where given.
     pub prices: Option<&'a Prices>,
     /// The accounts that were not listed lately, and when they last were.
     pub unseen_since: BTreeMap<AccountName, Timestamp>,
-    /// The only schedule that counts, if it is one.
+    /// The only schedule that counts, where one is given.
     pub only: Option<&'a ScheduleName>,
     counted: Vec<Counted>,
 }
@@ -276,7 +276,7 @@ impl<'a> Collector<'a> {
     }
 }
 
-/// Several, added up; amounts only where there are some.
+/// Several, added up; amounts where they are known.
 #[derive(Default)]
 struct Sum {
     hours: Hours,

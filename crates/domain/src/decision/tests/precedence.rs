@@ -276,7 +276,7 @@ fn an_unknown_schedule_wants_nothing_but_a_person_may() {
 }
 
 #[test]
-fn a_resource_that_nothing_names_obeys_a_person_and_nobody_else() {
+fn a_resource_that_nothing_names_obeys_only_a_person() {
     leaves(
         &world().decide(&droplet(), "mon 19:00"),
         &LeaveReason::Unnamed,
@@ -292,7 +292,7 @@ fn a_resource_that_nothing_names_obeys_a_person_and_nobody_else() {
     let overridden = world().overriding(ID, STOPPED, "mon 09:00", "mon 12:00");
     let decision = overridden.decide(&droplet(), "mon 10:00");
     acts(&decision, "mon 09:00", Rank::OverrideSet, STOP, Why::Edge);
-    // Over no schedule, its end wants nothing.
+    // Without a schedule below it, its end wants nothing.
     let done = droplet().having_done(&decision);
     leaves(
         &overridden.decide(&done, "mon 12:00"),

@@ -41,8 +41,8 @@ fn of_zone(zone: &str) -> Vec<World> {
         .collect()
 }
 
-/// The schedule's own edges after an instant, up to another, without those that desired state
-/// nothing.
+/// The schedule's own edges after an instant, up to another, without those that have no desired
+/// state.
 fn edges(world: &World, from: Timestamp, until: Timestamp) -> Vec<Edge> {
     let rule = &world.configuration.schedules[&schedule_name("office")];
     rule.schedule
@@ -137,7 +137,7 @@ fn across_clock_changes_every_edge_is_acted_on_in_its_minute_and_once() {
 }
 
 #[test]
-fn the_index_misses_nothing_that_asking_every_minute_would_find() {
+fn asking_every_minute_acts_on_the_same_edges_as_the_index() {
     for zone in ["Europe/Berlin", "America/New_York"] {
         let from = "2026-10-18T00:00:00Z".parse().unwrap();
         for world in of_zone(zone).into_iter().take(1) {

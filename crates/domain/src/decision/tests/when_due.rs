@@ -1,4 +1,4 @@
-//! When a record next needs somebody.
+//! When a record is next due.
 
 use super::*;
 
@@ -84,7 +84,7 @@ fn failures_of_one_edge_delay_no_other() {
 }
 
 #[test]
-fn a_failed_request_is_looked_at_when_it_is_asked_again_or_a_newer_edge_comes() {
+fn a_failed_request_is_observed_when_it_is_asked_again_or_a_newer_edge_comes() {
     let failed = |retry_at| {
         let ask = Ask::Failed {
             retry_at: at(retry_at),
@@ -163,7 +163,7 @@ fn a_back_off_moves_it_but_never_past_the_next_edge() {
 }
 
 #[test]
-fn what_is_in_flight_is_due_for_a_look_whatever_it_follows() {
+fn what_is_in_flight_is_due_for_an_observation_whatever_it_follows() {
     let record = stopping(Ask::Open);
     check(&world(), &record, "mon 19:30", Some("mon 19:00:05"));
     let untagged = record.tagged(&[]);

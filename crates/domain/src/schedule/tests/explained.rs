@@ -149,7 +149,7 @@ fn a_change_of_the_clock_is_named_with_what_it_moves() {
 }
 
 #[test]
-fn a_cron_expression_tells_its_firings_and_the_holiday_that_it_passed_over() {
+fn a_cron_expression_shows_its_firings_and_the_holiday_that_it_passed_over() {
     let explained = schedule(json!({
         "timezone": "Europe/Berlin",
         "start": "0 8 * * *",

@@ -90,7 +90,7 @@ fn a_start_that_found_a_person_ahead_of_it_leaves_the_time_before_unclear() {
 }
 
 #[test]
-fn a_second_stop_without_a_start_shows_that_somebody_started_it() {
+fn a_second_stop_without_a_start_shows_that_a_person_started_it() {
     check_with(
         &[stop("15 19:00", "15 19:02"), stop("16 19:00", "16 19:03")],
         Some(&web_record(Power::Stopped, "16 19:03")),
@@ -220,7 +220,7 @@ fn what_was_seen_running_again_counts_up_to_then() {
 }
 
 #[test]
-fn what_nobody_saw_start_again_is_unclear() {
+fn what_was_not_seen_to_start_again_is_unclear() {
     let stop = [stop("16 19:00", "16 19:02")];
     let unseen = Record {
         observed: None,
@@ -386,7 +386,7 @@ fn before_an_inventory_saw_it_nothing_is_known() {
     let since = |entries: &[HistoryEntry]| known_since(entries, Some(&record), from);
     assert_eq!(since(&[]), at("16 12:00"));
     assert_eq!(since(&[stop("16 19:00", "16 19:02")]), at("16 12:00"));
-    // Its record was begun anew after somebody had it forgotten.
+    // Its record was begun anew after a person had it forgotten.
     assert_eq!(since(&[stop("15 19:00", "15 19:02")]), at("15 19:00"));
     let later = at("17 00:00");
     assert_eq!(known_since(&[], Some(&record), later), later);
