@@ -100,7 +100,7 @@ pub struct DatabaseSize {
     pub storage_mib: Option<u64>,
 }
 
-/// A node pool's size, and what an update must send again lest it be removed.
+/// A node pool's size, and what an update removes unless it sends it again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodePoolSize {
     /// The slug of its nodes' plan.

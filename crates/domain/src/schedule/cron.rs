@@ -63,7 +63,7 @@ pub(super) struct Around {
     pub(super) last: Option<Reading>,
     /// The first one to come.
     pub(super) next: Option<Reading>,
-    /// One after the last that did not come, for its day is a holiday.
+    /// One after the last that did not come, because its day is a holiday.
     pub(super) passed_over: Option<Reading>,
 }
 

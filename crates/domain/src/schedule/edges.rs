@@ -13,12 +13,12 @@ use super::{
     period::Periods,
 };
 
-/// How far a search for the edge of periods goes, in seconds: nine years, for from 29 February 2096
-/// to the next it is eight.
+/// How far a search for the edge of periods goes, in seconds: nine years, because from 29 February
+/// 2096 to the next it is eight.
 const HORIZON: i64 = 9 * 366 * DAY;
 
 /// The length of the longest stretch that is laid out at once. The first one is a day long and each
-/// further one twice as long, for the edge sought is mostly near.
+/// further one twice as long, because the edge is mostly near.
 const LONGEST_STRETCH: i64 = 32 * DAY;
 
 /// Edges of a schedule of periods, in their order.

@@ -94,7 +94,7 @@ pub struct FiringExplanation {
     pub last: Option<Turn>,
     /// When it comes next.
     pub next: Option<Turn>,
-    /// A later reading than the last at which nothing came, for the day is a holiday.
+    /// A later reading than the last at which nothing came, because the day is a holiday.
     pub passed_over: Option<DateTime>,
 }
 

@@ -48,7 +48,7 @@ impl Prices {
     }
 
     /// What a database of this size costs for a month, or which key is missing: the plan alone for
-    /// one node, `2 x PLAN` for two, for standby nodes have prices of their own.
+    /// one node, `2 x PLAN` for two: standby nodes have prices of their own.
     pub fn database_month(&self, size: &SavedState) -> Result<f64, String> {
         let key = match size {
             SavedState::Database { plan, nodes: 1, .. } => plan.clone(),
