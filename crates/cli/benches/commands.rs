@@ -1,8 +1,7 @@
-//! The command on much: `cargo bench -p offhours`.
+//! The command on large inputs: `cargo bench -p offhours`.
 //!
 //! `preview` and `validate` of a file with 1,000 schedules are timed as whole processes. `status`
-//! is run on stores of 1,000 and of 10,000 records: what it needs of memory beside its own code
-//! should not depend on their number.
+//! is run on stores of 1,000 and of 10,000 records, for its peak memory.
 
 use std::{
     collections::BTreeSet,
@@ -26,7 +25,7 @@ use store::{Store, Tables};
 /// How many schedules the file has.
 const SCHEDULES: usize = 1_000;
 
-/// How many lines of output lie between two looks at a process' memory.
+/// How many lines of output lie between two samples of a process' memory.
 const SAMPLE_EVERY: usize = 50;
 
 fn main() {
@@ -170,7 +169,7 @@ fn status(path: &Path) -> (usize, u32) {
     (lines, peak)
 }
 
-/// The high-water mark of a process' memory, in KiB; none where the system does not tell.
+/// The high-water mark of a process' memory, in KiB; none where the system does not say.
 fn peak_memory(process: u32) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status

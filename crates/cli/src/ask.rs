@@ -7,8 +7,8 @@ use crate::{commands::Format, exit::UsageError, output};
 /// Whether the person says yes. Anything but `y` or `yes` is a no.
 ///
 /// # Errors
-/// A usage error where standard input is not a terminal, or a program reads the result: `--yes` is the
-/// answer there.
+/// A usage error where standard input is not a terminal, or a program reads the result: `--yes`
+/// is the answer there.
 pub fn confirm(question: &str, format: Format) -> anyhow::Result<bool> {
     let why_not = match format {
         Format::Json => Some("--format json asks no questions"),

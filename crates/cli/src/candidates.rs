@@ -52,7 +52,7 @@ impl Names {
     }
 }
 
-/// What is known. Whatever fails is not for a prompt to say: then there are no names.
+/// What is known. A failure is not shown at a prompt: it gives no names.
 fn listed(which: impl Fn(Names) -> BTreeSet<String>) -> Vec<CompletionCandidate> {
     let runtime = tokio::runtime::Builder::new_multi_thread();
     let Ok(runtime) = { runtime }.enable_all().build() else {

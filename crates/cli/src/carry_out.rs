@@ -25,7 +25,7 @@ use crate::{
     view::View,
 };
 
-/// Between two looks while waiting.
+/// Between two observations while waiting.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// How long to wait for the end at most: longer than any deadline, after which it is stuck.
@@ -34,7 +34,7 @@ const WAIT_AT_MOST: SignedDuration = SignedDuration::from_mins(45);
 /// How long dispatch may take to pick up what an invocation left behind.
 const PICKED_UP_WITHIN: SignedDuration = SignedDuration::from_mins(3);
 
-/// When a command is over for who gave it.
+/// When a command is over for the person who gave it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
     /// As soon as it is asked for.
@@ -110,7 +110,7 @@ fn view(format: Format) -> View {
     }
 }
 
-/// What is waited for, and what was heard.
+/// What is waited for, and what was reported so far.
 struct Waiting<'a> {
     session: &'a Session,
     functions: Functions,

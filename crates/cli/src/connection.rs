@@ -113,7 +113,7 @@ impl Functions {
             #[cfg(feature = "local")]
             Self::Here { service, news } => {
                 let report = service.command(direction, invocation).await?;
-                // What was said on the way is in the report.
+                // What was reported on the way is in the report.
                 while news.try_recv().is_ok() {}
                 report
             }
@@ -359,7 +359,7 @@ impl Session {
     }
 }
 
-/// What could be read; what a newer program wrote is left alone, and said.
+/// What could be read; what a newer program wrote is left alone, and reported.
 pub(crate) fn readable<T>(found: Found<T>) -> T {
     found.unreadable.iter().for_each(|one| output::warn(one));
     found.read

@@ -151,7 +151,7 @@ pub fn run(arguments: &Arguments) -> Exit {
     })
 }
 
-/// Runs a command that talks to others, until Ctrl-C.
+/// Runs an asynchronous command, until Ctrl-C.
 fn wait_for(command: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
     wait_for_own_end(async {
         progress::end_on_interrupt();
@@ -159,7 +159,7 @@ fn wait_for(command: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Resu
     })
 }
 
-/// Runs a command that hears Ctrl-C itself.
+/// Runs a command that handles Ctrl-C itself.
 fn wait_for_own_end(command: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
     environment::logging::plain();
     tokio::runtime::Builder::new_multi_thread()

@@ -43,7 +43,7 @@ pub(crate) struct Failure {
 }
 
 /// Lists the accounts at their providers, all at once, and writes nothing. `known` is what is
-/// recorded of them; `read` hears how many more resources were read of an account.
+/// recorded of them; `read` is called with how many more resources were read of an account.
 pub(crate) async fn at_providers(
     providers: &Providers,
     configuration: &Configuration,
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_providers_are_asked_and_who_watches_hears_of_each_account() {
+    async fn the_providers_are_asked_and_the_progress_of_each_account_is_reported() {
         let configuration = configuration(OFFICE);
         let sky = sky(&configuration, FLEET, monday("10:00:00")).await;
         let both = names(&["do-main", "hz-eu"]);

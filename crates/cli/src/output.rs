@@ -40,7 +40,7 @@ pub fn warn(error: &dyn std::error::Error) {
     remark(&format!("warning: {}\n", environment::in_words(error)));
 }
 
-/// Tells on standard error why a command failed: `error:`, then the chain of causes. The problems
+/// Reports on standard error why a command failed: `error:`, then the chain of causes. The problems
 /// of a configuration come before it, a line each.
 pub fn report(error: &anyhow::Error) {
     for cause in error.chain() {

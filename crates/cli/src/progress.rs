@@ -13,18 +13,18 @@ use crate::output;
 /// The exit code of a process that Ctrl-C ended, as shells have it.
 const INTERRUPTED: i32 = 128 + 2;
 
-/// What is drawn now, and what a person is to know who ends it.
+/// What is drawn now, and the message for a person who interrupts it.
 static DRAWN: Mutex<Option<(MultiProgress, &str)>> = Mutex::new(None);
 
-/// Bars that are wiped when Ctrl-C ends the command; `left` is said then.
+/// Bars that are wiped when Ctrl-C ends the command; `left` is printed then.
 pub(crate) fn bars(left: &'static str) -> MultiProgress {
     let bars = MultiProgress::new();
     *DRAWN.lock().unwrap_or_else(PoisonError::into_inner) = Some((bars.clone(), left));
     bars
 }
 
-/// Takes back the `^C` that a terminal echoes: the cursor is at the right edge of the last bar, so it
-/// has begun a line of its own, and what is wiped next would be one line too low.
+/// Takes back the `^C` that a terminal echoes: the cursor is at the right edge of the last bar, so
+/// it has begun a line of its own, and what is wiped next would be one line too low.
 pub(crate) fn forget_echo(bars: &MultiProgress) {
     if io::stdin().is_terminal() && !bars.is_hidden() {
         let taken_back = "\r\u{1b}[2K\u{1b}[1A\u{1b}[999C";

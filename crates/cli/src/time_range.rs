@@ -57,7 +57,7 @@ impl Asked {
                 local(kept, zone)
             ));
         }
-        // What was ago a moment ago is no longer: the store's clock has gone on meanwhile.
+        // `--since 90d` itself is not cut.
         if asked.from < kept {
             output::remark(&format!(
                 "history is kept for {HISTORY_DAYS} days: nothing is known before {}\n",

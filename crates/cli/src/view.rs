@@ -65,7 +65,7 @@ impl View {
         }))
     }
 
-    /// Shows one thing that happened.
+    /// Shows one outcome.
     pub fn show(&mut self, outcome: &Outcome) -> anyhow::Result<()> {
         match self {
             Self::None => {}

@@ -221,7 +221,7 @@ fn a_preview_shows_every_schedule_by_name_a_week_ahead_from_now_on() {
 }
 
 #[test]
-fn a_table_is_plain_where_nobody_sees_colours() {
+fn a_table_is_plain_where_there_is_no_terminal() {
     let config = file("table.toml", OFFICE_HOURS);
     let at = ["--at", "2026-06-15T07:00:00Z"];
     let arguments = [&["preview", "--config", &config], &at[..]].concat();
@@ -410,7 +410,7 @@ fn every_command_has_examples_in_its_help() {
 }
 
 #[test]
-fn a_file_that_is_no_text_is_named_with_the_line_where_that_shows() {
+fn a_file_that_is_not_text_is_named_with_the_line_where_that_shows() {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("binary.toml");
     fs::write(&path, b"# a comment\n\x7fELF\xff\xfe").expect("the file can be written");
     let path = path.to_str().expect("the path is text");
@@ -423,7 +423,7 @@ fn a_file_that_is_no_text_is_named_with_the_line_where_that_shows() {
 }
 
 #[test]
-fn no_entries_of_the_log_are_no_log() {
+fn a_limit_of_no_entries_is_bad_usage() {
     let ended = offhours(&["log", "-n", "0"]);
     assert_eq!(ended.status.code(), Some(2));
     let answer = String::from_utf8_lossy(&ended.stderr).into_owned();

@@ -10,8 +10,8 @@ use crate::{Exit, output};
 /// Prints what a shell needs to complete commands, options and names.
 ///
 /// The names of schedules, accounts and resources are those of the store that `OFFHOURS_DATA` or
-/// --data names, otherwise of the stack at AWS, and while that does not answer those of the folder's
-/// offhours.toml.
+/// --data names, otherwise of the stack at AWS, and while that does not answer those of the
+/// folder's offhours.toml.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -42,7 +42,7 @@ pub struct Args {
     connection: Connection,
 }
 
-/// Checks one thing after the other, and prints each finding as it is made.
+/// Makes one check after the other, and prints each finding as it is made.
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let mut telling = Telling::of(args);
     match args.connection.open().await {
@@ -93,7 +93,7 @@ async fn store_clock(session: &Session) -> Finding {
     }
 }
 
-/// Tells each finding as it is made to people, and all of them at the end to programs.
+/// Prints each finding as it is made for people, and all of them at the end for programs.
 struct Telling {
     format: Format,
     style: Style,
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_are_only_for_those_who_want_them() {
+    fn colours_are_used_only_where_the_style_has_them() {
         let coloured = Style {
             colours: true,
             ..Style::PLAIN

@@ -30,8 +30,9 @@ use crate::{
 
 /// Deletes what is known of resources: for what a removed account has left behind.
 ///
-/// Shows what each one is owed, asks, writes the owed size to history (`offhours history REF` has it
-/// for 90 days), and deletes the record. Nothing is sent to a provider: what is small stays small.
+/// Shows what each one is owed, asks, writes the owed size to history (`offhours history REF` has
+/// it for 90 days), and deletes the record. Nothing is sent to a provider: what is small stays
+/// small.
 ///
 /// Where the account is configured, this is refused unless the provider has said that the resource
 /// is gone: the next inventory would find it again and take its present size for the original.

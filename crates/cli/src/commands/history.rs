@@ -437,7 +437,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
     }
 
     #[tokio::test]
-    async fn what_was_done_is_told_newest_first_in_the_time_of_each_schedule() {
+    async fn what_was_done_is_shown_newest_first_in_the_zone_of_all_schedules() {
         let store = world().await;
         let in_force = store.in_force().await.unwrap();
         let found = found("--since 2026-06-15").await.unwrap();
@@ -503,7 +503,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
     }
 
     #[tokio::test]
-    async fn what_nobody_knows_is_bad_usage_with_the_nearest_name() {
+    async fn an_unknown_name_is_bad_usage_with_the_nearest_one() {
         for (line, expected) in [
             ("ordres", "did you mean `orders`?"),
             ("wbe", "did you mean `web`?"),
@@ -523,7 +523,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
     }
 
     #[test]
-    fn storage_that_did_not_come_back_is_said() {
+    fn storage_that_did_not_come_back_is_shown() {
         let sized = |storage_mib| SavedState::Database {
             plan: "db-s-2vcpu-4gb".to_owned(),
             nodes: 1,
@@ -537,7 +537,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
     }
 
     #[test]
-    fn programs_are_told_all_that_history_has() {
+    fn programs_read_all_that_history_has() {
         let entries = done();
         let rows: Vec<_> = entries[2..].iter().map(Row::of).collect();
         let json = serde_json::to_string_pretty(&rows).unwrap();
@@ -639,7 +639,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
     }
 
     #[test]
-    fn sizes_are_told_as_what_became_of_them() {
+    fn sizes_are_shown_as_what_became_of_them() {
         let large = database("db-s-4vcpu-8gb", 2);
         let sized = |entry: HistoryEntry, seen: &SavedState| {
             size(&entry.sized(large.clone(), seen.clone()))

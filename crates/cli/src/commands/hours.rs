@@ -1,4 +1,4 @@
-//! `offhours hours`: how long things were stopped, and what that saved where it can be known.
+//! `offhours hours`: how long resources were stopped, and what that saved where it can be known.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -425,7 +425,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
     }
 
     #[tokio::test]
-    async fn each_resource_is_told_with_its_hours_and_its_money_or_why_there_is_none() {
+    async fn each_resource_is_shown_with_its_hours_and_its_money_or_why_there_is_none() {
         let report = reported("--month 2026-06", Some(&prices())).await.unwrap();
         insta::assert_snapshot!(shown(&report), @"
         From Mon 2026-06-01 00:00 UTC until Tue 2026-06-30 12:00 UTC, 29.5 days:
@@ -448,7 +448,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
     }
 
     #[tokio::test]
-    async fn a_schedule_is_told_with_the_share_of_all_its_resources() {
+    async fn a_schedule_is_shown_with_the_share_of_all_its_resources() {
         let line = "--month 2026-06 --by schedule";
         let report = reported(line, Some(&prices())).await.unwrap();
         insta::assert_snapshot!(shown(&report), @"
@@ -471,7 +471,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
     }
 
     #[tokio::test]
-    async fn targets_and_schedules_narrow_it_down_or_are_told_to_be_unknown() {
+    async fn targets_and_schedules_narrow_it_down_or_are_refused_as_unknown() {
         let names = |report: Report| {
             let name = |row: &Row| row.name.clone().unwrap_or_default();
             report.rows.iter().map(name).collect::<Vec<_>>()

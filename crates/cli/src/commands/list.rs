@@ -543,7 +543,7 @@ fn table(rows: &[Row], style: Style) -> String {
         *named.entry(row.name.as_str()).or_default() += 1;
     }
     let cells = |row: &Row| {
-        // Commands take a unique name; only where there is none the whole reference is needed.
+        // Commands take a unique name; where it is not unique they need the whole reference.
         let resource = if named[row.name.as_str()] == 1 {
             format!("{}/{}", row.account, row.kind)
         } else {

@@ -33,7 +33,7 @@ use crate::{
     view::{View, summary::Summary},
 };
 
-/// The configuration of the demonstration, for who has none yet.
+/// The configuration of the demonstration, for a user without one.
 const EXAMPLE_CONFIGURATION: &str = include_str!("../../../../examples/offhours.toml");
 
 /// What the simulated clouds hold in the demonstration.
@@ -54,8 +54,8 @@ const EXAMPLE_MORNING: &str = "2026-11-23T06:00:00Z";
 /// The handlers are those of the four Lambda functions; every minute their timers fire. The store
 /// is an embedded DynamoDB engine, the clouds are real, or simulated with --simulate.
 ///
-/// It runs by what is in force in its store, so that a rollback outlives a restart. A file is applied
-/// only where --config names it; one in this folder that differs is pointed out.
+/// It runs by what is in force in its store, so that a rollback outlives a restart. A file is
+/// applied only where --config names it; one in this folder that differs is pointed out.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -154,7 +154,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         view: view(args.format),
         summary: Summary::default(),
     };
-    // One for the whole run, heard from here on: none that comes between two turns is missed.
+    // One for the whole run, from here on: a Ctrl-C between two turns is not missed.
     let interrupt = tokio::signal::ctrl_c();
     tokio::pin!(interrupt);
     if poll!(interrupt.as_mut()).is_ready() {
@@ -324,7 +324,7 @@ fn configuration(args: &Args) -> anyhow::Result<Option<Configuration>> {
     Ok(Some(parsed.configuration))
 }
 
-/// Says in a line that the file of this folder is not what is in force, where nothing else was asked
+/// Says in a line that this folder's file is not what is in force, where nothing else was asked
 /// for.
 async fn point_out_difference(args: &Args, store: &Store) -> anyhow::Result<()> {
     let path = Path::new("offhours.toml");

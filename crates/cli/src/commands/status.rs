@@ -35,9 +35,9 @@ use screen::Screen;
 /// Shows what is known of each resource: desired state, phase, saved state, next edge.
 ///
 /// Times in the table are those of the zone that all schedules share, otherwise UTC; in JSON they
-/// are UTC. Exit code 3 when
-/// something needs a person: a resource that is overdue, stuck, refused, in conflict, held or
-/// orphaned, or an account whose token fails or that was not listed for a quarter of an hour.
+/// are UTC. Exit code 3 when something needs a person: a resource that is overdue, stuck, refused,
+/// in conflict, held or orphaned, or an account whose token fails or that was not listed for a
+/// quarter of an hour.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -331,8 +331,8 @@ impl<'a> View<'a> {
     }
 }
 
-/// The records that are asked for, and the accounts whose they are: all, without those that are
-/// removed and have left nothing that is owed a size. Single resources stand for themselves.
+/// The records that are asked for, and their accounts: all but removed ones that left nothing that
+/// is owed a size. Single resources come without their accounts.
 async fn read(
     args: &Args,
     store: &Store,

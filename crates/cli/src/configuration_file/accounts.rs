@@ -100,7 +100,7 @@ fn former_name<'t>(entry: &Entry<'t>, problems: &mut Problems) -> Option<Former<
 }
 
 impl Accounts {
-    /// Refuses former names that would leave it open whose the records are.
+    /// Refuses former names that would make the owner of records ambiguous.
     fn take_former_names(
         &mut self,
         mut former: Vec<Former<'_>>,

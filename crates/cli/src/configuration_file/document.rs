@@ -25,7 +25,7 @@ pub(super) struct Problems<'f> {
     /// The offset of each line's first byte.
     lines: Vec<usize>,
     errors: Vec<Problem>,
-    /// The errors: each is said once.
+    /// The errors: each is reported once.
     said: HashSet<Problem>,
     warnings: Vec<Problem>,
 }

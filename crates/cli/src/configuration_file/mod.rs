@@ -69,7 +69,7 @@ pub enum LoadError {
         #[source]
         source: io::Error,
     },
-    /// The file says things that cannot be.
+    /// The file can be read, and is not a valid configuration.
     #[error("{file} has {}", count(problems.len(), "problem"))]
     Invalid {
         /// The file, as it was named.

@@ -1,4 +1,4 @@
-//! `resources`: what follows a schedule besides the tagged, and why some things cannot.
+//! `resources`: what follows a schedule besides the tagged, and why some services cannot.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What is read, and what people are told of files that cannot be.
+//! What is read, and what is reported of files that cannot be.
 
 use domain::{
     configuration::{Adopt, Datacenter, Mode, Provider},
@@ -360,7 +360,7 @@ periods = [{ begin = "x" }]
     x.toml:5: schedules.wrong.timezone: unknown time zone `Europe/Brelin`; did you mean Europe/Berlin, Europe/Dublin, Europe/Lisbon?
     x.toml:6: schedules.wrong.periods[0].begin: invalid time `x`: expected HH:MM, from 00:00 to 24:00
     "#);
-    // A wrong default is told once, and what else is wrong with its schedules as well.
+    // A wrong default is reported once, and what else is wrong with its schedules as well.
     insta::assert_snapshot!(problems(r#"
 timezone = "CEST"
 [schedules.a]
@@ -396,7 +396,7 @@ stop = "30 2 30 2 *"
 }
 
 #[test]
-fn what_is_wrong_with_one_key_is_not_told_of_another() {
+fn what_is_wrong_with_one_key_is_not_reported_of_another() {
     // Without the misspelt keys there are no periods, and no `end`.
     insta::assert_snapshot!(problems(r#"
 timezone = "UTC"
@@ -632,7 +632,7 @@ token = "env:HZ"
 }
 
 #[test]
-fn former_names_that_leave_it_open_whose_the_records_are_are_refused() {
+fn former_names_that_make_the_owner_of_records_ambiguous_are_refused() {
     insta::assert_snapshot!(problems(r#"
 protect = ["gone/droplet/*", "gone/droplet/7"]
 [accounts.self]

@@ -68,7 +68,7 @@ fn prefix(comments: &[String]) -> String {
     lines.fold("\n".to_owned(), |text, line| text + "# " + line + "\n")
 }
 
-/// The item as a table with a header; empty if it is none.
+/// The item as a table with a header; empty if it is not a table.
 fn table(item: &mut Item) -> Table {
     std::mem::take(item).into_table().unwrap_or_default()
 }

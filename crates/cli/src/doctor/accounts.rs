@@ -24,8 +24,8 @@ use crate::{remedies, time::ago};
 /// Below this part of the limit little is left.
 const LOW: u64 = 10;
 
-/// On a local store: tries each account's token, sees what is left of its limit, and what time its
-/// provider has.
+/// On a local store: tries an account's token, and checks what is left of its limit and what time
+/// its provider has.
 pub(crate) async fn here(
     providers: &Providers,
     name: &AccountName,
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_good_token_is_told_with_what_cannot_be_known_and_changes_nothing() {
+    async fn a_good_token_is_reported_with_what_cannot_be_known_and_changes_nothing() {
         let sky = clouds().await;
         for account in ["do-main", "hz-eu"] {
             let found = checked(&sky, account).await;

@@ -146,7 +146,7 @@ impl Finding {
     }
 }
 
-/// The findings, or that there are none.
+/// The findings; without any, one that says `ok`.
 pub(crate) fn or_ok(findings: Vec<Finding>, check: Check, ok: impl Into<String>) -> Vec<Finding> {
     if findings.is_empty() {
         return vec![Finding::ok(check, ok)];

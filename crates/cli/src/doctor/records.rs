@@ -23,7 +23,7 @@ use crate::{
     time::{ago, length},
 };
 
-/// So many failures in a row are no accident.
+/// From so many failures in a row on, a record is reported.
 const ATTEMPTS: u32 = 5;
 
 /// All that is found of the records.
@@ -228,7 +228,7 @@ fn lasting(record: &Record, now: Timestamp) -> Option<Finding> {
     })
 }
 
-/// Somebody was about to send, and never said what became of it.
+/// A writer was about to send, and never noted the outcome.
 fn permit(record: &Record, now: Timestamp) -> Option<Finding> {
     let permit = record.permit.as_ref()?;
     (now > permit.until).then(|| {
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_under_way_for_longer_than_it_may_be_is_told() {
+    fn what_is_under_way_for_longer_than_it_may_be_is_reported() {
         let accepted = |minutes| Ask::Accepted {
             at: before(minutes),
             action: None,
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn a_permit_that_ran_out_is_told_and_an_open_one_is_not() {
+    fn a_permit_that_ran_out_is_reported_and_an_open_one_is_not() {
         let permitted = |until| {
             let mut record = stopping(before(3), Ask::Open);
             record.permit = Some(Permit {
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn five_failures_in_a_row_are_told_with_the_last_error() {
+    fn five_failures_in_a_row_are_reported_with_the_last_error() {
         let failing = |attempts| {
             let mut record = web();
             record.attempts = attempts;
@@ -537,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn records_of_an_account_that_is_configured_no_more_are_told_once() {
+    fn records_of_a_removed_account_are_reported_once() {
         let other = |id: u32| machine(&format!("do-old/droplet/{id}"), "old", &[]);
         let mut owed = other(2);
         owed.saved = Some(saved());

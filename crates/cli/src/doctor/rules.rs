@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn overrides_of_what_does_not_exist_or_that_ended_long_ago_are_told() {
+    fn overrides_of_what_does_not_exist_or_that_ended_long_ago_are_reported() {
         let resource = |text: &str| Target::Resource(text.parse().unwrap());
         let schedule = |name: &str| Target::Schedule(name.parse().unwrap());
         check_override(resource("do-main/droplet/1"), 1, Verdict::Ok, "1 active");

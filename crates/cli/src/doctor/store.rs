@@ -44,7 +44,7 @@ impl Known {
         Ok(known)
     }
 
-    /// Whether any account was ever listed: before that nothing can be said of what it holds.
+    /// Whether an account was ever listed: before that nothing is known of what it holds.
     pub(crate) fn was_listed(&self, account: &AccountName) -> bool {
         let state = self.states.get(account);
         state.is_some_and(|state| state.listed_at.is_some())
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_in_force_is_told_with_its_author() {
+    async fn what_is_in_force_is_reported_with_its_author() {
         let (store, _) = empty().await;
         let error = Known::read(&store).await.unwrap_err();
         assert_eq!(unread(&error).verdict, Verdict::Unknown);

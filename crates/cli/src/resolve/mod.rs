@@ -1,4 +1,4 @@
-//! Finding what a person names. Records are found in as little memory as a page of them takes.
+//! Finding the resources that a person names.
 
 pub(crate) mod history;
 pub(crate) mod nearest;

@@ -1,4 +1,5 @@
-//! Lengths of time as people write them, such as `90m`, `7d` or `1d12h`: one grammar for all options.
+//! Lengths of time as people write them, such as `90m`, `7d` or `1d12h`: one grammar for all
+//! options.
 
 use std::str::FromStr;
 

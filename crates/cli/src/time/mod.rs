@@ -82,7 +82,7 @@ pub fn here() -> TimeZone {
     TimeZone::try_system().unwrap_or(TimeZone::UTC)
 }
 
-/// From an instant until now: `45s ago`, `3m ago`, `2h 10m ago`; `now` for what is not past.
+/// From an instant until now: `45s ago`, `3m ago`, `2h 10m ago`; `now` for what is yet to come.
 #[must_use]
 pub fn ago(at: Timestamp, now: Timestamp) -> String {
     let past = now.duration_since(at);

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instants_and_local_times_are_told_apart() {
+    fn instants_and_local_times_are_distinguished() {
         for text in [
             "2026-06-15T07:00:00Z",
             "2026-06-15 07:00:00Z",

@@ -55,7 +55,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Counts one more thing that happened.
+    /// Counts one more outcome.
     pub fn count(&mut self, outcome: &Outcome) {
         let Subject::Resource { resource, name, .. } = &outcome.subject else {
             return;
@@ -180,7 +180,7 @@ impl Summary {
 }
 
 impl Tally {
-    /// Refusals, idle edges and notes, each said once.
+    /// Refusals, idle edges and notes, each once.
     fn remarks(&self) -> String {
         let mut remarks: Vec<String> = Vec::new();
         let refused = self.refused.iter().map(|words| format!("refused: {words}"));

@@ -172,7 +172,7 @@ fn every_row_has_the_shape_that_its_schema_says() {
 }
 
 #[test]
-fn what_offhours_does_not_stop_is_told_with_its_reason() {
+fn what_offhours_does_not_stop_is_shown_with_its_reason() {
     let unsupported: Vec<_> = rows()
         .into_iter()
         .filter(|row| row.is_wanted(&args(&["--unsupported"])))
@@ -294,7 +294,7 @@ fn an_inventory_that_was_asked_for_in_vain_is_a_failure_of_its_account_alone() {
                 },
             ),
             account("hz-eu", Event::postponed(reason.clone())),
-            // A resource's own trouble is not the account's.
+            // A resource's own failure is not the account's.
             lifecycle::Outcome::of(&web(), at, Event::postponed(reason)),
         ],
         ..Report::default()

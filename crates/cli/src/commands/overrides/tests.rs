@@ -166,7 +166,7 @@ impl Stored {
         change.report.text(&places)
     }
 
-    fn told_of_clearing(&self, target: &Target) -> String {
+    fn report_of_clearing(&self, target: &Target) -> String {
         let change = cleared(self.known(), target, saturday()).unwrap();
         change
             .report
@@ -175,7 +175,7 @@ impl Stored {
 }
 
 #[test]
-fn who_overrides_a_resource_is_told_what_was_understood_and_who_takes_over() {
+fn overriding_a_resource_shows_what_was_understood_and_what_takes_over() {
     let shown = stored().report(resource("hz-eu/server/1"), Desired::Running, "22:00");
     assert_snapshot!(shown, @r#"
     web-1 (hz-eu/server/1): running until Sat 2026-11-21 22:00 CET (Sat 2026-11-21 16:00 EST here)
@@ -223,7 +223,7 @@ fn what_follows_nothing_is_read_here_and_stays_as_it_is() {
 }
 
 #[test]
-fn a_time_that_the_clock_repeats_is_told() {
+fn a_time_that_the_clock_repeats_is_pointed_out() {
     let shown = stored().report(schedule("web"), Desired::Running, "2027-10-31 02:30");
     assert_snapshot!(shown, @r#"
     schedule web: running until Sun 2027-10-31 02:30 CET (Sat 2027-10-30 21:30 EDT here)
@@ -236,7 +236,7 @@ fn a_time_that_the_clock_repeats_is_told() {
 }
 
 #[test]
-fn who_overrides_a_schedule_is_told_of_all_that_follow_it() {
+fn overriding_a_schedule_shows_all_that_follow_it() {
     let held = Record {
         held: true,
         handled: None,
@@ -298,7 +298,7 @@ fn many_are_counted_and_few_are_named() {
 }
 
 #[test]
-fn in_observe_mode_nothing_is_sent_and_that_is_told() {
+fn in_observe_mode_nothing_is_sent_and_that_is_shown() {
     let mut stored = stored();
     stored.configuration.settings.mode = domain::configuration::Mode::Observe;
     let shown = stored.report(resource("hz-eu/server/1"), Desired::Running, "22:00");
@@ -329,7 +329,7 @@ fn the_override_of_its_schedule_takes_over_from_that_of_a_resource() {
 }
 
 #[test]
-fn who_clears_an_override_is_told_who_takes_over() {
+fn clearing_an_override_shows_what_takes_over() {
     let started = running(server(1, "web-1", "office-hours"));
     let target = resource("hz-eu/server/1");
     let stored = stored()
@@ -346,7 +346,7 @@ fn who_clears_an_override_is_told_who_takes_over() {
             ..started
         })
         .overriding(target.clone(), Desired::Running, "2026-11-22T08:00:00Z");
-    assert_snapshot!(stored.told_of_clearing(&target), @r#"
+    assert_snapshot!(stored.report_of_clearing(&target), @r#"
     web-1 (hz-eu/server/1): no longer overridden
       was         running until Sun 2026-11-22 09:00 CET (Sun 2026-11-22 03:00 EST here), by ada
       now         office-hours takes over: stopped
@@ -449,7 +449,7 @@ fn what_is_never_touched_cannot_be_overridden() {
 }
 
 #[test]
-fn an_end_that_is_none_is_refused_with_what_was_understood() {
+fn an_invalid_end_is_refused_with_what_was_understood() {
     let stored = stored();
     let refused = |target, until| {
         let refused = stored.set(target, Desired::Running, until);

@@ -43,7 +43,7 @@ mod tests {
     use crate::state::fixtures::{in_force, now, office};
 
     #[test]
-    fn answers_are_noted_at_their_resources_and_a_missing_one_is_told() {
+    fn answers_are_noted_at_their_resources_and_a_missing_one_is_shown() {
         let in_force = in_force();
         let records = [1, 2].map(|number| office(&format!("do-main/droplet/{number}"), "web"));
         let mut rows = records

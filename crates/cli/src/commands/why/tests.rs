@@ -26,7 +26,7 @@ fn text(record: &Record, in_force: &InForce) -> String {
     text_at(record, in_force, "2026-11-20T17:55:00Z")
 }
 
-/// The second paragraph: what somebody in a hurry reads.
+/// The second paragraph: what a reader in a hurry sees.
 fn answer(record: &Record, in_force: &InForce) -> String {
     let text = text(record, in_force);
     text.split("\n\n").nth(1).unwrap_or_default().to_owned()
@@ -173,7 +173,7 @@ fn the_answer_comes_first_in_a_sentence() {
 }
 
 #[test]
-fn what_stands_in_the_way_is_told() {
+fn what_stands_in_the_way_is_shown() {
     let mut configuration = configuration();
     for rule in configuration.schedules.values_mut() {
         rule.policy = Policy {

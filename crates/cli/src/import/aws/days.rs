@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn all_days_are_no_field() {
+    fn a_field_that_matches_all_days_is_left_out() {
         let list = |entries: &[&str]| Some(entries.iter().map(ToString::to_string).collect());
         assert_eq!(field(None, weekdays), Ok(vec![]));
         assert_eq!(field(list(&["mon", "*"]), weekdays), Ok(vec![]));

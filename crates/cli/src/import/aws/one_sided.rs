@@ -104,7 +104,7 @@ fn theirs(periods: &[PeriodDefinition]) -> Option<Vec<Edge>> {
     Some(desired_states)
 }
 
-/// Adds a desired state if it is a change; a stop of one minute between two runs is none.
+/// Adds a desired state if it is a change; a stop of one minute between two runs is not one.
 fn push(desired_states: &mut Vec<Edge>, next: Edge) {
     if let [.., before, gap] = desired_states.as_slice()
         && (before.desired, gap.desired, next.desired) == (RUNNING, STOPPED, RUNNING)
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_minute_between_two_runs_is_no_stop() {
+    fn a_minute_between_two_runs_is_not_a_stop() {
         let days = [
             period("mon", "09:00", ""),
             period("tue", "00:00", "23:59"),
