@@ -9,7 +9,7 @@ use std::{
 use domain::{
     ResourceRef,
     invocation::{CommandTarget, Invocation},
-    record::{Direction, Phase},
+    record::{Direction, Phase, SKEW},
 };
 use jiff::{SignedDuration, Timestamp};
 use lifecycle::{
@@ -21,8 +21,8 @@ use crate::{
     Exit,
     commands::Format,
     connection::{Functions, Session},
-    output,
-    view::View,
+    output, progress,
+    view::{GOES_ON, View},
 };
 
 /// Between two observations while waiting.
@@ -103,6 +103,7 @@ pub fn author() -> String {
 }
 
 fn view(format: Format) -> View {
+    progress::on_interrupt(GOES_ON);
     match format {
         Format::Json => View::Json,
         Format::Table if io::stdout().is_terminal() => View::terminal(),
@@ -142,22 +143,14 @@ impl Waiting<'_> {
         Ok(())
     }
 
-    /// Looks until nothing that was asked for is under way any more, or Ctrl-C is pressed: what
-    /// was asked for goes on without us.
+    /// Looks until nothing that was asked for is under way any more. On Ctrl-C it goes on without
+    /// us.
     async fn until_seen(&mut self) -> anyhow::Result<()> {
-        let interrupt = tokio::signal::ctrl_c();
-        tokio::pin!(interrupt);
-        let began = self.session.now;
+        // The function that handled the command may have had another clock than the store.
+        let began = self.session.now - SKEW;
         while !self.asked.is_empty() && self.waited() < WAIT_AT_MOST {
-            tokio::select! {
-                waited = self.session.wait(LOOK_EVERY) => waited?,
-                signal = &mut interrupt => {
-                    signal?;
-                    self.leave_under_way();
-                    return Ok(());
-                }
-            }
-            self.view.passed(self.session.clock().now());
+            self.session.wait(LOOK_EVERY).await?;
+            self.view.passed(self.session.present());
             for outcome in self.functions.look().await? {
                 self.hear(&outcome)?;
             }
@@ -168,18 +161,7 @@ impl Waiting<'_> {
     }
 
     fn waited(&self) -> SignedDuration {
-        self.session.clock().now().duration_since(self.session.now)
-    }
-
-    fn leave_under_way(&mut self) {
-        self.failed = true;
-        self.view.finish();
-        let all: Vec<_> = self.asked.iter().map(ToString::to_string).collect();
-        output::remark(&format!(
-            "No longer waiting. Still under way, and not lost: {}. `offhours status` shows how it \
-             goes on.\n",
-            all.join(", ")
-        ));
+        self.session.present().duration_since(self.session.now)
     }
 
     /// What others saw through (dispatch, or functions at AWS) is known from its record.
@@ -202,7 +184,7 @@ impl Waiting<'_> {
                     if let Some(until) = watched {
                         let direction = self.direction;
                         let watching = Event::Watching { direction, until };
-                        let now = self.session.clock().now();
+                        let now = self.session.present();
                         self.hear(&Outcome::of(&record, now, watching))?;
                     }
                 }

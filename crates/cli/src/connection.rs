@@ -17,7 +17,7 @@ use environment::{
     aws::{self, SdkConfig},
     settings,
 };
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use lifecycle::{Outcome, Providers, Report};
 #[cfg(feature = "local")]
 use local::{
@@ -71,6 +71,8 @@ pub struct Session {
     /// The instant at which the command was given: by the store's clock, or the simulator's.
     pub now: Timestamp,
     clock: Clock,
+    /// By how much the store's clock is ahead of ours.
+    ahead: SignedDuration,
     place: Place,
 }
 
@@ -241,9 +243,11 @@ impl Connection {
         let clock = Clock::machine();
         let theirs = store.clock().await;
         let theirs = theirs.map_err(|error| unreachable(error, &prefix))?;
+        let now = theirs.unwrap_or_else(|| clock.now());
         Ok(Session {
             store,
-            now: theirs.unwrap_or_else(|| clock.now()),
+            now,
+            ahead: now.duration_since(clock.now()),
             clock,
             place: Place::Aws {
                 config: Box::new(config),
@@ -265,10 +269,12 @@ impl Connection {
         let mut session = Session {
             store: opened.store().clone(),
             now: opened.clock().now(),
+            ahead: SignedDuration::ZERO,
             clock: opened.clock().clone(),
             place: Place::Here(Box::new(opened)),
         };
-        session.now = session.tell_time().await?;
+        session.now = session.read_clock().await?;
+        session.ahead = session.now.duration_since(session.clock.now());
         Ok(session)
     }
 }
@@ -289,7 +295,13 @@ fn unreachable(error: StoreError, prefix: &str) -> anyhow::Error {
 }
 
 impl Session {
-    /// The present instant, as it goes on.
+    /// The present instant by the store's clock: this machine's may be wrong.
+    #[must_use]
+    pub fn present(&self) -> Timestamp {
+        self.clock.now() + self.ahead
+    }
+
+    /// This machine's clock, or the simulator's.
     #[must_use]
     pub fn clock(&self) -> &Clock {
         &self.clock
@@ -330,7 +342,7 @@ impl Session {
     }
 
     /// The present instant, asked anew: by the store's clock, or the simulator's.
-    pub async fn tell_time(&self) -> anyhow::Result<Timestamp> {
+    pub async fn read_clock(&self) -> anyhow::Result<Timestamp> {
         #[cfg(feature = "local")]
         if let Place::Here(opened) = &self.place
             && let Some(now) = opened.simulated_now().await?

@@ -128,13 +128,15 @@ fn described(known: Option<Record>, reference: ResourceRef, look: &Look) -> Reco
 /// stays as the last inventory found it.
 fn mark_doubles(records: &mut [Record], listed: &[&AccountName]) {
     let mut reached = BTreeMap::<ResourceId, Vec<ResourceRef>>::new();
-    for record in records.iter() {
+    // What lies outside an account's datacenters is another account's to look after.
+    for record in records.iter().filter(|r| r.unsupported.is_none()) {
         let references = reached.entry(record.reference.id.clone()).or_default();
         references.push(record.reference.clone());
     }
     for record in records {
-        let other = reached[&record.reference.id]
-            .iter()
+        let reached = reached.get(&record.reference.id).into_iter().flatten();
+        let other = reached
+            .filter(|_| record.unsupported.is_none())
             .find(|reference| reference.account != record.reference.account);
         let is_over = |double: &ResourceRef| listed.contains(&&double.account);
         record.duplicate_of = match (other, record.duplicate_of.take()) {
@@ -166,12 +168,12 @@ impl Spinners {
     fn with(accounts: &[AccountName], template: &str) -> Self {
         let all = bars("Nothing was changed.");
         let spinner = |account: &AccountName| {
-            let exclusion = all.add(ProgressBar::new_spinner());
+            let bar = all.add(ProgressBar::new_spinner());
             let style = ProgressStyle::with_template(template);
-            exclusion.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-            exclusion.set_prefix(account.to_string());
-            exclusion.enable_steady_tick(TURN);
-            (account.clone(), exclusion)
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+            bar.set_prefix(account.to_string());
+            bar.enable_steady_tick(TURN);
+            (account.clone(), bar)
         };
         let by_account = accounts.iter().map(spinner).collect();
         Self { all, by_account }
@@ -179,15 +181,15 @@ impl Spinners {
 
     /// Counts more resources of an account.
     pub(crate) fn read(&self, account: &AccountName, more: usize) {
-        if let Some(exclusion) = self.by_account.get(account) {
-            exclusion.inc(more as u64);
+        if let Some(bar) = self.by_account.get(account) {
+            bar.inc(more as u64);
         }
     }
 
     /// Leaves the terminal as it was.
     pub(crate) fn finish(self) {
-        for exclusion in self.by_account.values() {
-            exclusion.finish_and_clear();
+        for bar in self.by_account.values() {
+            bar.finish_and_clear();
         }
         self.all.clear().ok();
     }

@@ -23,6 +23,11 @@ pub(crate) fn bars(left: &'static str) -> MultiProgress {
     bars
 }
 
+/// What is printed when Ctrl-C ends a command that draws no bars.
+pub(crate) fn on_interrupt(left: &'static str) {
+    bars(left);
+}
+
 /// Takes back the `^C` that a terminal echoes: the cursor is at the right edge of the last bar, so
 /// it has begun a line of its own, and what is wiped next would be one line too low.
 pub(crate) fn forget_echo(bars: &MultiProgress) {

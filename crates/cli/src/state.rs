@@ -124,6 +124,9 @@ pub(crate) fn needs_person(
     rules: Rules<'_>,
     now: Timestamp,
 ) -> Option<String> {
+    if matches!(record.phase, Phase::Gone { .. }) {
+        return None;
+    }
     let left = left_behind(record, rules, now);
     if let Some(unreachable @ LeftBehind::Unreachable) = left {
         return Some(bring_back(record, verdict, unreachable));

@@ -37,17 +37,20 @@ pub enum View {
     Terminal(Box<Bars>),
 }
 
+/// What a person reads who presses Ctrl-C.
+pub(crate) const GOES_ON: &str = "What was asked for goes on; `offhours status` shows it.";
+
 /// A bar per transition under way, and a line with the time.
 #[derive(Debug)]
 pub struct Bars {
     all: MultiProgress,
     time: ProgressBar,
-    under_way: HashMap<ResourceRef, Exclusion>,
+    under_way: HashMap<ResourceRef, Bar>,
 }
 
 #[derive(Debug)]
-struct Exclusion {
-    exclusion: ProgressBar,
+struct Bar {
+    bar: ProgressBar,
     since: Timestamp,
 }
 
@@ -55,7 +58,7 @@ impl View {
     /// Lines with bars below them.
     #[must_use]
     pub fn terminal() -> Self {
-        let all = bars("What was asked for goes on; `offhours status` shows it.");
+        let all = bars(GOES_ON);
         let time = all.add(ProgressBar::new_spinner());
         time.set_style(style("{spinner:.cyan} {msg}"));
         Self::Terminal(Box::new(Bars {
@@ -162,32 +165,29 @@ impl Bars {
                 Direction::Start => "starting",
             };
             let expected = expected(resource).as_secs().unsigned_abs();
-            let exclusion = ProgressBar::new(expected);
-            let exclusion = self.all.insert_before(&self.time, exclusion);
-            exclusion.set_style(style("  {msg:34!} {bar:30.cyan/blue} {pos:>4} s"));
+            let bar = ProgressBar::new(expected);
+            let bar = self.all.insert_before(&self.time, bar);
+            bar.set_style(style("  {msg:34!} {bar:30.cyan/blue} {pos:>4} s"));
             let message = format!("{what} {name}");
-            exclusion.set_message(output::printable(&message).into_owned());
+            bar.set_message(output::printable(&message).into_owned());
             let since = outcome.at;
-            if let Some(old) = self
-                .under_way
-                .insert(resource.clone(), Exclusion { exclusion, since })
-            {
-                old.exclusion.finish_and_clear();
+            if let Some(old) = self.under_way.insert(resource.clone(), Bar { bar, since }) {
+                old.bar.finish_and_clear();
             }
         }
         let course = outcome.event.class().course;
         if matches!(course, Course::Ended | Course::NeedsPerson)
-            && let Some(Exclusion { exclusion, .. }) = self.under_way.remove(resource)
+            && let Some(Bar { bar, .. }) = self.under_way.remove(resource)
         {
-            exclusion.finish_and_clear();
-            self.all.remove(&exclusion);
+            bar.finish_and_clear();
+            self.all.remove(&bar);
         }
         Ok(())
     }
 
     fn passed(&self, now: Timestamp) {
-        for Exclusion { exclusion, since } in self.under_way.values() {
-            exclusion.set_position(now.duration_since(*since).as_secs().unsigned_abs());
+        for Bar { bar, since } in self.under_way.values() {
+            bar.set_position(now.duration_since(*since).as_secs().unsigned_abs());
         }
         let time = now.strftime("%a %Y-%m-%d %H:%M UTC");
         let under_way = self.under_way.len();

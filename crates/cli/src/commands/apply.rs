@@ -316,7 +316,7 @@ impl Plan {
             configuration: &wanted,
             overrides: &overrides,
         };
-        self.now = self.now.max(session.clock().now());
+        self.now = self.now.max(session.present());
         self.consequences = Consequences::of(&records, self.in_force.rules(), new, self.now);
         Ok(())
     }
@@ -544,7 +544,7 @@ impl Plan {
 
     /// Ends what [`Self::restore`] set, once nothing is left to overrule.
     async fn end_overrides(&self, session: &Session, overridden: Vec<Override>) {
-        let now = self.now.max(session.clock().now());
+        let now = self.now.max(session.present());
         for one in overridden {
             let ended = Override {
                 ends_at: now.min(one.ends_at),

@@ -129,7 +129,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
 
 async fn forget(session: &Session, records: &[Record], rows: &mut [Row]) -> anyhow::Result<()> {
     // The present instant: a person may have thought for long.
-    let (now, who) = (session.tell_time().await?, author());
+    let (now, who) = (session.read_clock().await?, author());
     for (record, row) in records.iter().zip(rows) {
         match session.store.forget(record, &who, now).await {
             Ok(()) => row.forgotten = true,

@@ -169,7 +169,7 @@ async fn watch(
             let style = Style::of_stdout();
             screen.draw(&view.frame(Screen::height(), style, every))?;
             session.pause(every).await;
-            anyhow::Ok((view.exit(), session.tell_time().await?))
+            anyhow::Ok((view.exit(), session.read_clock().await?))
         };
         tokio::select! {
             drawn = redraw => {

@@ -178,14 +178,12 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
 
 async fn set(args: &SetArgs, desired: Desired) -> anyhow::Result<Exit> {
     let session = args.common.connection.open_to_change().await?;
-    let began = session.clock().now();
     let (mut change, mut places) = planned(args, desired, &session.store, session.now).await?;
     let is_long = change.one.ends_at.duration_since(session.now) > LONG;
     if is_long && !args.yes && !args.dry_run {
         agree(&places.both(change.one.ends_at), args.common.format)?;
         // All that was read is as old as the answer took, and an edge may have passed.
-        let now = session.now + session.clock().now().duration_since(began);
-        (change, places) = planned(args, desired, &session.store, now).await?;
+        (change, places) = planned(args, desired, &session.store, session.present()).await?;
     }
     finish(
         &session.store,
