@@ -1,4 +1,4 @@
-//! `offhours apply`: all or nothing, and nobody left behind.
+//! `offhours apply`: all or nothing, and nothing is left behind silently.
 
 use serde_json::{Value, json};
 
@@ -86,7 +86,7 @@ fn a_file_with_problems_changes_nothing() {
 }
 
 #[test]
-fn a_token_that_is_refused_is_told_before_anything_is_applied() {
+fn a_token_that_is_refused_is_reported_before_anything_is_applied() {
     run(async {
         let terminal = Terminal::new("12:00:00").await;
         let configuration = office_hours("", "", "").replace("env:HZ_TOKEN", "env:DO_TOKEN");
@@ -97,13 +97,13 @@ fn a_token_that_is_refused_is_told_before_anything_is_applied() {
             .map(|t| (t["account"].as_str().unwrap(), t["error"].is_null()))
             .collect();
         assert_eq!(errors, [("do-main", true), ("hz-eu", false)], "{plan}");
-        // Applied all the same, and nobody who reads the exit code takes it for done.
+        // Applied all the same, but the exit code says that not all is well.
         let (code, plan) = apply(&terminal, &configuration, &["--yes"]).await;
         assert_eq!((code, &plan["applied"]), (Some(3), &json!(1)), "{plan}");
     });
 }
 
-/// All follow `office`, are stopped at the end of its day, and then lose their schedule.
+/// All follow `office`, and are stopped at the end of its day.
 async fn stopped() -> Terminal {
     let terminal = Terminal::new("17:50:00").await;
     terminal.local(&office_hours("", "", ""), "18:30:00").await;
@@ -349,7 +349,7 @@ fn a_rollback_brings_back_what_was_in_force_before_as_a_new_generation() {
     });
 }
 
-/// `do-main` is called `do-new`; more than nothing that joins would be held.
+/// `do-main` is called `do-new`; anything that joined would be held.
 fn renamed() -> String {
     office_hours("max_new = 0", "was = \"do-main\"", "")
         .replace("accounts.do-main", "accounts.do-new")
@@ -421,7 +421,7 @@ fn an_account_that_goes_takes_no_owed_size_with_it() {
         }
         assert_eq!(in_force(&terminal).await.len(), 1);
 
-        // A server owes nothing: it only stays stopped, and nobody is promised a command for that.
+        // A server is owed no size: it only stays stopped, and no command is promised for that.
         let without = all.replace("accounts.hz-eu", "accounts.hz-us");
         let (code, shown) = apply(&terminal, &without, &["--yes"]).await;
         assert_eq!(code, Some(2), "{shown}");

@@ -1,5 +1,5 @@
-//! Clouds that refuse, lie or fall silent: told, never taken for success, and never in the way of
-//! the others; once they behave again, all is well.
+//! Clouds that refuse, lie or fall silent: reported, never taken for success, and never in the way
+//! of the others; once they behave again, all is well.
 
 use cloud_simulator::Act;
 use domain::{
@@ -28,8 +28,8 @@ fn stopped(record: &Record) -> bool {
     record.phase == Phase::Settled { at: Power::Stopped }
 }
 
-/// Lets the faulty account misbehave from before the edge until 18:10, and checks that it is told,
-/// that nothing counts as done, that the others go on, and that all is well afterwards.
+/// Lets the faulty account misbehave from before the edge until 18:10, and checks that this is
+/// reported, that nothing counts as done, that the others go on, and that all is well afterwards.
 async fn survives(mut world: World, mend: impl AsyncFnOnce(&World)) {
     world.run_until(monday("18:09:30")).await;
     assert!(
@@ -48,7 +48,7 @@ async fn survives(mut world: World, mend: impl AsyncFnOnce(&World)) {
         )
     };
     let shown = world.outcomes().iter().filter(|o| shown(&o.event)).count();
-    assert!(shown > 1, "nothing was told of it");
+    assert!(shown > 1, "nothing was reported");
     mend(&world).await;
     // The longest back-off after three failures, and the time that a resize takes.
     world.run_until(monday("18:45:30")).await;
@@ -65,7 +65,7 @@ async fn survives(mut world: World, mend: impl AsyncFnOnce(&World)) {
     assert_eq!(resources["do-main/node-pool/c1/p1"]["count"], 2);
 }
 
-/// One way of misbehaving, for the requests with this method.
+/// One way of misbehaving: for reads, or with any other method for all changes.
 fn misbehaving(method: &'static str, does: Value) {
     run(async move {
         let configuration = office_hours("", "", "");
@@ -92,7 +92,7 @@ fn answer(status: u16, body: &str, headers: &Value) -> Value {
 }
 
 #[test]
-fn looks_that_are_garbage() {
+fn observations_that_are_garbage() {
     misbehaving(
         "GET",
         answer(200, "<html>Welcome to our status page</html>", &json!({})),
@@ -100,17 +100,17 @@ fn looks_that_are_garbage() {
 }
 
 #[test]
-fn looks_of_another_shape() {
+fn observations_of_another_shape() {
     misbehaving("GET", answer(200, "{\"message\": [1, 2, 3]}", &json!({})));
 }
 
 #[test]
-fn looks_that_end_in_the_middle() {
+fn observations_that_end_in_the_middle() {
     misbehaving("GET", json!("truncate"));
 }
 
 #[test]
-fn looks_that_fail() {
+fn observations_that_fail() {
     misbehaving(
         "GET",
         answer(
@@ -122,18 +122,18 @@ fn looks_that_fail() {
 }
 
 #[test]
-fn looks_that_are_too_many() {
+fn observations_that_are_too_many() {
     misbehaving("GET", answer(429, "{}", &json!({ "retry-after": "90" })));
 }
 
 #[test]
-fn looks_that_are_redirected() {
+fn observations_that_are_redirected() {
     let elsewhere = json!({ "location": "http://127.0.0.1:1/v2/droplets" });
     misbehaving("GET", answer(302, "", &elsewhere));
 }
 
 #[test]
-fn looks_that_are_never_answered() {
+fn observations_that_are_never_answered() {
     misbehaving("GET", json!({ "drop": { "after_effect": false } }));
 }
 
@@ -233,7 +233,7 @@ fn with_token(variable: &str, token: &str) -> (TokenReference, SecretString) {
     (variable.parse().unwrap(), SecretString::from(token))
 }
 
-/// Clouds whose first account has the token that the test chooses.
+/// Clouds with the tokens that the test chooses.
 fn clouds(tokens: Vec<(TokenReference, SecretString)>) -> Clouds {
     Clouds::Simulated {
         fleet: Box::new(one_of_each_kind().parse().unwrap()),

@@ -139,7 +139,7 @@ fn what_is_due_is_handed_over_in_batches_of_a_hundred() {
 }
 
 #[test]
-fn the_allowance_of_the_last_inventory_counts_until_the_next_one_has_told_another() {
+fn the_allowance_of_the_last_inventory_counts_until_the_next_one_knows_another() {
     run(async {
         let configuration = office_hours("", "", "");
         let world = World::start(&configuration, ACCOUNTS, monday("17:54:30")).await;

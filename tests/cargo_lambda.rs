@@ -40,7 +40,7 @@ start = "1 0 1 1 *"
 stop = "0 0 1 1 *"
 "#;
 
-/// On the machine's clock: quick, so that nobody waits for long.
+/// On the machine's clock: quick, so that the test does not wait for long.
 const FLEET: &str = r#"
 [[accounts]]
 name = "do-main"
@@ -101,7 +101,7 @@ async fn each_committed_event_does_what_it_says_under_cargo_lambda() {
     let report = functions.invoke("start", "command").await;
     assert_eq!(events(&report), ["asked"], "{report}");
     functions.poll_until_seen("start").await;
-    // The start by hand stands until the next edge, whatever stale hints say.
+    // The manual start stands until the next edge, whatever stale hints say.
     for function in ["stop", "start"] {
         let report = functions.invoke(function, "due").await;
         assert_eq!(report["outcomes"], json!([]));
@@ -120,14 +120,14 @@ async fn each_committed_event_does_what_it_says_under_cargo_lambda() {
     functions.end().await;
 }
 
-/// The kinds of what a report tells.
+/// The kinds of a report's events.
 fn events(report: &Value) -> Vec<&str> {
     let outcomes = report["outcomes"].as_array().unwrap();
     let events = outcomes.iter().map(|outcome| &outcome["event"]);
     events.map(|event| event.as_str().unwrap()).collect()
 }
 
-/// Another configuration: an account more, whose token opens the same simulated clouds.
+/// One more account, whose token opens the same simulated clouds.
 const ONE_MORE: &str = r#"
 [accounts.do-other]
 provider = "digitalocean"

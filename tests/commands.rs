@@ -111,7 +111,7 @@ fn commands_read_the_store_that_local_left_and_answer_by_their_exit_codes() {
 }
 
 #[test]
-fn why_tells_the_chain_of_one_resource_and_what_it_cannot_find() {
+fn why_explains_the_chain_of_one_resource_and_what_it_cannot_find() {
     run(async {
         let terminal = Terminal::new("12:00:00").await;
         terminal.local(&office_hours("", "", ""), "12:03:00").await;
@@ -176,7 +176,7 @@ fn a_rehearsal_shows_the_exact_requests_that_the_command_then_sends() {
 }
 
 #[test]
-fn list_and_doctor_look_and_change_nothing() {
+fn list_and_doctor_observe_and_change_nothing() {
     run(async {
         let terminal = Terminal::new("12:00:00").await;
         terminal.local(&office_hours("", "", ""), "12:03:00").await;

@@ -1,5 +1,5 @@
 //! A day of the example fleet, and two weeks with the clock changes of two continents: what is
-//! told is what the clouds saw.
+//! reported is what the clouds saw.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -80,13 +80,13 @@ fn a_day_of_the_example_fleet() {
     the_summary_is_what_the_clouds_saw(&day);
     a_database_without_a_smaller_plan_is_already_smallest(&day);
     after_the_next_start_everything_is_as_it_was(&day);
-    nobody_touches_what_is_protected_opted_out_or_unnamed(&day);
+    nothing_protected_opted_out_or_unnamed_is_touched(&day);
     changes_use_the_documented_methods_and_paths_and_no_others(&day);
-    each_edge_is_told_of_once_and_its_numbers_are_what_happened(&day);
+    each_edge_is_reported_once_and_its_numbers_are_what_happened(&day);
     traffic::fits_the_clouds_descriptions(&day.log);
 }
 
-fn each_edge_is_told_of_once_and_its_numbers_are_what_happened(day: &Day) {
+fn each_edge_is_reported_once_and_its_numbers_are_what_happened(day: &Day) {
     let printed = day
         .digests
         .iter()
@@ -104,7 +104,7 @@ fn each_edge_is_told_of_once_and_its_numbers_are_what_happened(day: &Day) {
         let meanwhile = digest.edge..=digest.at;
         let during = || day.outcomes.iter().filter(|o| meanwhile.contains(&o.at));
         let count = |is: fn(&Event) -> bool| during().filter(|o| is(&o.event)).count();
-        // A request that is refused at once is told as refused.
+        // A request that is refused at once is reported as refused.
         let asked = count(|e| matches!(e, Event::Asked { .. } | Event::Refused { .. }));
         assert_eq!(digest.asked, asked);
         assert_eq!(digest.seen, count(|e| matches!(e, Event::Seen { .. })));
@@ -139,7 +139,7 @@ fn each_edge_is_told_of_once_and_its_numbers_are_what_happened(day: &Day) {
     );
 }
 
-/// What the requests and their answers alone tell of one resource.
+/// What the requests and their answers alone show of one resource.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Tale {
     stopped: u32,
@@ -171,7 +171,7 @@ enum Change {
     Restore(SavedState),
 }
 
-/// Reads the log from its beginning, as somebody at the clouds' end of the line would.
+/// Reads the log from its beginning, as the clouds see it.
 fn tales(log: &[Entry]) -> BTreeMap<String, Tale> {
     let mut tales = BTreeMap::<String, Tale>::new();
     for entry in log {
@@ -520,7 +520,7 @@ fn after_the_next_start_everything_is_as_it_was(day: &Day) {
     assert!(before.len() > 20);
 }
 
-fn nobody_touches_what_is_protected_opted_out_or_unnamed(day: &Day) {
+fn nothing_protected_opted_out_or_unnamed_is_touched(day: &Day) {
     for entry in day.log.iter().filter(|entry| entry.request.method != "GET") {
         let resource = entry.resource.as_ref().unwrap().to_string();
         assert!(!UNTOUCHABLE.contains(&resource.as_str()), "{entry:?}");
@@ -685,7 +685,7 @@ fn previewed(from: Timestamp) -> BTreeSet<(String, Timestamp, bool)> {
 }
 
 /// A tick an hour for two weeks, and every minute around each edge: quiet hours would take the
-/// test long and show nothing more, for whoever is wrong about an edge acts at the next tick.
+/// test long and show nothing more, since a wrong edge is acted on at the next tick.
 fn ticks(from: Timestamp, edges: &BTreeSet<(String, Timestamp, bool)>) -> BTreeSet<Timestamp> {
     let minutes = SignedDuration::from_mins;
     let regular = (0..14 * 24).map(|hour| from + minutes(60 * hour));

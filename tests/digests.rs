@@ -1,4 +1,4 @@
-//! Each edge of a schedule is told of once, whoever counts and however often.
+//! Each edge of a schedule is reported once, whichever process counts and however often.
 
 use aws_sdk_dynamodb::Client;
 use domain::{
@@ -16,7 +16,7 @@ use store::{Store, item::digest_key};
 
 use crate::support::{CountingProxy, World, fault, monday, office_hours, one_of_each_kind, run};
 
-/// Functions that nobody is to invoke.
+/// Functions that must not be invoked.
 struct Nobody;
 
 impl Invoke for Nobody {
@@ -25,7 +25,7 @@ impl Invoke for Nobody {
     }
 }
 
-/// A world after its evening edge, which was told of.
+/// A world after its evening edge, which was reported.
 async fn after_the_edge() -> World {
     let configuration = office_hours("", "", "");
     let world = World::start(&configuration, &one_of_each_kind(), monday("17:48:00")).await;
@@ -58,7 +58,7 @@ async fn tick(world: &World, store: &Store, writer: &str, at: Timestamp) -> Repo
     tick.await.unwrap()
 }
 
-/// Has it that the evening's edge was not told of.
+/// Forgets that the evening's edge was reported.
 async fn forget(world: &World) {
     let address = world.local.engine_address;
     let client = Client::new(&local_config(&format!("http://{address}")));
@@ -75,7 +75,7 @@ fn only(digests: &[Digest]) -> &Digest {
 }
 
 #[test]
-fn ticks_at_once_and_cold_starts_tell_of_an_edge_once() {
+fn ticks_at_once_and_cold_starts_report_an_edge_once() {
     run(async {
         let mut world = after_the_edge().await;
         let shown = only(world.digests()).clone();
@@ -114,7 +114,7 @@ fn ticks_at_once_and_cold_starts_tell_of_an_edge_once() {
 }
 
 #[test]
-fn an_applied_configuration_does_not_tell_of_an_edge_again() {
+fn an_applied_configuration_does_not_report_an_edge_again() {
     run(async {
         let mut world = after_the_edge().await;
         let changed = office_hours("max_stops = 7", "", "");
@@ -125,7 +125,7 @@ fn an_applied_configuration_does_not_tell_of_an_edge_again() {
 }
 
 #[test]
-fn an_edge_that_nobody_saw_to_in_time_is_not_told_of() {
+fn an_edge_that_was_not_counted_in_time_is_not_reported() {
     run(async {
         let world = after_the_edge().await;
         forget(&world).await;
@@ -137,11 +137,11 @@ fn an_edge_that_nobody_saw_to_in_time_is_not_told_of() {
 }
 
 #[test]
-fn a_tick_after_an_edge_was_told_of_costs_one_request_more_and_then_none() {
+fn a_tick_after_an_edge_was_reported_costs_one_request_more_and_then_none() {
     run(async {
         let world = after_the_edge().await;
         let (proxy, cold) = CountingProxy::before(world.local.engine_address).await;
-        // The head, the configuration in two tables, the states, what is due, what was told.
+        // The head, the configuration in two tables, the states, what is due, the digests.
         for (at, most) in [("18:32:00", 6), ("18:32:30", 3)] {
             let report = tick(&world, &cold, "idle", monday(at)).await;
             assert_eq!(report, Report::default());
@@ -152,7 +152,7 @@ fn a_tick_after_an_edge_was_told_of_costs_one_request_more_and_then_none() {
 }
 
 #[test]
-fn at_the_deadline_an_edge_is_told_of_with_what_is_unfinished() {
+fn at_the_deadline_an_edge_is_reported_with_what_is_unfinished() {
     run(async {
         let configuration = office_hours("", "", "");
         let mut world = World::start(&configuration, &one_of_each_kind(), monday("17:48:00")).await;
@@ -173,7 +173,7 @@ fn at_the_deadline_an_edge_is_told_of_with_what_is_unfinished() {
 }
 
 #[test]
-fn an_edge_that_nobody_follows_is_not_told_of() {
+fn an_edge_that_no_resource_follows_is_not_reported() {
     run(async {
         let configuration = office_hours("", "", "");
         let fleet = one_of_each_kind().replace("office", "off");

@@ -1,5 +1,5 @@
-//! The evening on the command line in README.md, and the night in docs/at-three-in-the-morning.md,
-//! told anew: what they show is what happens.
+//! The evening on the command line in README.md, and the night in docs/at-three-in-the-morning.md:
+//! what they show is what happens.
 //!
 //! Between its two marks each has commands with what they print. They are run here in a shell,
 //! beside a simulator whose clock stands where the text says; with `OFFHOURS_UPDATE_README` set,
@@ -178,9 +178,9 @@ fn shell(command: &str, directory: &Path, simulator: &str) -> String {
         .unwrap();
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(!printed.contains("simulated-"), "{printed}");
-    // Editors and diffs do not like what tables end their lines with.
+    // Tables end their lines with spaces, which editors and diffs dislike.
     let mut lines: Vec<_> = printed.lines().map(str::trim_end).collect();
-    // What happens at one instant happens in no order.
+    // What happens at one instant is printed in any order.
     for together in
         lines.chunk_by_mut(|one, next| instant(one).is_some_and(|at| next.starts_with(at)))
     {
@@ -195,7 +195,7 @@ fn instant(line: &str) -> Option<&str> {
     at.ends_with('Z').then_some(at)
 }
 
-/// What stands for the provider's ids of requests: requests of one instant come in no order.
+/// What stands for the provider's ids of requests: requests of one instant come in any order.
 const REQUEST: &str = "4d9f4f0e-9a2f-4c55-8d6e-0c6b5f3a7e21";
 
 /// The text with one id for all requests, whole or shortened; the fleet's own ids stay.

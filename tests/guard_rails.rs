@@ -74,7 +74,7 @@ fn without_a_guard_one_of_each_kind_is_stopped_at_the_edge() {
 }
 
 #[test]
-fn protected_resources_are_touched_by_no_schedule_hand_or_override() {
+fn protected_resources_are_touched_by_no_schedule_command_or_override() {
     run(async {
         let protect =
             r#"protect = ["do-main/droplet/1", "name:*PROD*", "tag:production", "*/server/*"]"#;
@@ -111,7 +111,7 @@ fn protected_resources_are_touched_by_no_schedule_hand_or_override() {
 }
 
 #[test]
-fn a_name_or_tag_that_protects_is_judged_on_the_look_before_the_change() {
+fn a_name_or_tag_that_protects_is_judged_on_the_observation_before_the_change() {
     run(async {
         let tags = ["offhours:office"];
         let fleet = [
@@ -204,8 +204,8 @@ fn an_opt_out_a_minute_before_the_edge_is_seen_in_time() {
     });
 }
 
-/// In observe mode nothing leaves and all is told; acting begins with the configuration that says
-/// so, without waiting for another edge.
+/// In observe mode nothing is sent and all is reported; acting begins with the configuration that
+/// says so, without waiting for another edge.
 fn observes(
     top: &'static str,
     account: &'static str,
@@ -428,7 +428,7 @@ fn one_resource_reached_through_two_accounts_is_a_conflict() {
 }
 
 #[test]
-fn a_tag_that_names_no_schedule_stops_nothing_and_is_told() {
+fn a_tag_that_names_no_schedule_stops_nothing_and_is_reported() {
     run(async {
         let fleet = [
             ACCOUNTS,
@@ -767,7 +767,7 @@ fn a_dry_run_says_what_would_be_done_and_does_nothing() {
 }
 
 #[test]
-fn a_look_older_than_thirty_seconds_supports_no_change() {
+fn an_observation_older_than_thirty_seconds_supports_no_change() {
     for (resource, path) in [
         ("do-main/droplet/1", "/v2/droplets/1"),
         ("do-main/database/d1", "/v2/databases/d1"),
@@ -805,7 +805,7 @@ fn a_look_older_than_thirty_seconds_supports_no_change() {
                 "{postponed:?}"
             );
             assert_eq!(world.changes().len(), 0, "{resource}");
-            // The command stands, and a fresh look supports it.
+            // The command stands, and a fresh observation supports it.
             world.run_until(monday("17:52:30")).await;
             assert_eq!(world.touched(), set(&[resource]));
             assert_eq!(world.changes().len(), 1);

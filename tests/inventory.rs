@@ -11,7 +11,7 @@ use crate::support::{
     server,
 };
 
-/// What a person hears of an account whose inventory he asked for.
+/// What an inventory on request reports of one account.
 fn shown<'o>(account: &str, outcomes: &'o [Outcome]) -> Vec<&'o Event> {
     let about = |outcome: &&Outcome| match &outcome.subject {
         Subject::Account { account: of } => of.as_str() == account,
@@ -87,7 +87,7 @@ fn an_unknown_account_is_declined_by_name_and_keeps_no_other_from_being_listed()
 }
 
 #[test]
-fn who_asks_hears_of_a_failure_however_often_it_was_told() {
+fn an_inventory_on_request_reports_a_failure_however_often_it_was_reported() {
     run(async {
         let world = World::start(
             &office_hours("", "", ""),
@@ -147,7 +147,7 @@ fn split() -> String {
 }
 
 #[test]
-fn a_project_that_is_split_by_datacenters_is_no_conflict() {
+fn a_project_that_is_split_by_datacenters_is_not_a_conflict() {
     run(async {
         let mut world = ashburn(&office_hours("", "", "")).await;
         world.run_until(monday("16:50:30")).await;

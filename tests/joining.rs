@@ -100,7 +100,7 @@ fn as_many_as_an_apply_may_name_are_stopped_within_a_minute() {
 }
 
 #[test]
-fn another_name_of_their_schedule_holds_nobody_back_from_the_start() {
+fn another_name_of_their_schedule_holds_no_resource_back_from_the_start() {
     run(async {
         let (fleet, listed) = thirty();
         let before = short_night("max_new = 30", &listed);

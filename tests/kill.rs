@@ -1,4 +1,4 @@
-//! The process is killed at every point between two steps; the next one finishes, and loses nothing.
+//! The process is killed between any two steps; the next one finishes, and loses nothing.
 //!
 //! Nothing here waits for time to pass: requests to the clouds are held by the simulator, writes of
 //! records by a gate in front of the store's engine, and while they are held the clock stands.
@@ -106,7 +106,7 @@ enum Point {
     AfterTheClaim,
     /// The request has left, and never arrives.
     SentAndLost,
-    /// The request has left, and arrives when its sender is no more.
+    /// The request has left, and arrives after its sender is gone.
     SentAndLate,
     /// The request has taken effect; its answer never came.
     AnswerLost,
@@ -460,13 +460,13 @@ fn comparable(mut resources: BTreeMap<String, Value>) -> BTreeMap<String, Value>
 /// Which write of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Write {
-    /// That which permits a request.
+    /// The one that permits a request.
     Claim,
-    /// That which permits the hard cut.
+    /// The one that permits the hard cut.
     Cut,
-    /// That which notes the answer: the permit has ended.
+    /// One without a permit: the first after a claim notes the answer.
     Note,
-    /// That which ends the transition, with its history.
+    /// The one that ends the transition, with its history.
     Settle,
 }
 

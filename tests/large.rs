@@ -194,7 +194,7 @@ fn slow_first(servers: u64) -> String {
 }
 
 #[test]
-fn a_cloud_that_answers_after_fifteen_seconds_is_followed_and_holds_nobody_up() {
+fn a_cloud_that_answers_after_fifteen_seconds_is_followed_and_holds_no_other_up() {
     run(async {
         let mut world = World::start(SLOW_FIRST, &slow_first(3), monday("17:53:30")).await;
         world.run_until(monday("17:54:30")).await;
@@ -269,7 +269,7 @@ fn what_a_slow_inventory_saw_long_ago_is_looked_at_again_before_it_counts() {
 }
 
 #[test]
-fn a_database_stops_however_long_its_plans_take_to_tell() {
+fn a_database_stops_however_long_the_list_of_plans_takes() {
     run(async {
         let fleet = format!(
             "{ACCOUNTS}[[databases]]\nid = \"d1\"\nname = \"orders\"\nengine = \"pg\"\n\
@@ -284,7 +284,7 @@ fn a_database_stops_however_long_its_plans_take_to_tell() {
 }
 
 #[test]
-fn where_a_look_is_too_old_when_its_log_is_read_that_is_said() {
+fn an_observation_that_is_too_old_once_the_log_is_read_is_reported() {
     let ((), logged) = run_logged(async {
         let fleet = [ACCOUNTS, &droplet(1, "web", &["offhours:office"])].concat();
         let world = World::start(&office_hours("", "", ""), &fleet, monday("17:58:30")).await;

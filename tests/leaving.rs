@@ -1,4 +1,4 @@
-//! Accounts that are removed, or called something else: what is owed is lost with none of them.
+//! Accounts that are removed or renamed: nothing that is owed is lost with them.
 
 use aws_sdk_dynamodb::Client;
 use domain::record::{Cause, Ending, Record, Revision};
@@ -63,7 +63,7 @@ async fn in_index(world: &World) -> Vec<String> {
     due.map(|record| record.reference.to_string()).collect()
 }
 
-/// Both accounts, and no more of them.
+/// The configuration without one of the two accounts.
 fn without(account: &str) -> String {
     let configuration = office_hours("", "", "");
     let header = format!("[accounts.{account}]");

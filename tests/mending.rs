@@ -175,7 +175,7 @@ fn database(id: &str) -> String {
 }
 
 #[test]
-fn databases_are_saved_from_a_look_at_each_of_them_alone() {
+fn databases_are_saved_from_an_observation_of_each_of_them_alone() {
     run(async {
         let ids: Vec<_> = (1..=12).map(|id| format!("d{id}")).collect();
         let databases: String = ids.iter().map(|id| database(id)).collect();

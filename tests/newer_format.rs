@@ -94,7 +94,7 @@ fn an_account_whose_state_is_newer_is_not_listed_and_the_other_goes_on() {
         let newer = rewrite(&world, ACCOUNT_STATES, account_state_key(&account)).await;
         world.run_until(monday("18:20:00")).await;
         assert!(world.was_seen(SERVER));
-        // Nobody knows how old what was seen there is.
+        // How old the observations there are is unknown.
         assert_eq!(world.touched().len(), 1, "{:?}", world.touched());
         let record = world.record("do-main/droplet/1").await;
         assert!(matches!(record.phase, Phase::Settled { .. }));

@@ -13,7 +13,7 @@ use crate::{
     support::{ACCOUNTS, World, monday, office_hours, reference, run},
 };
 
-/// What a server costs: a look and a change.
+/// What a server costs: a read and a change.
 const REQUESTS_EACH: u64 = 2;
 
 /// An account of a hundred servers, of which so many are to start at 18:00 and so many to stop.

@@ -20,7 +20,7 @@ use testing::{Sent, Wire};
 
 use crate::support::{World, reference};
 
-/// The process. What it is asked to invoke, it only counts.
+/// The process. It reaches no other function.
 pub(crate) struct Process {
     pub(crate) store: Store,
     pub(crate) wire: Arc<Wire>,
@@ -54,7 +54,7 @@ impl Process {
             store,
             wire,
             clock: SteppedClock::at(world.local.now()),
-            // It may change things, and looks with the same tokens.
+            // It may change resources, and observes with the same tokens.
             providers: Providers::new(Access::Change, tokens, endpoints, http),
             heard: RefCell::default(),
         }
@@ -92,7 +92,7 @@ impl Process {
         self.invoke("an inventory", take).await
     }
 
-    /// One look at what is in flight.
+    /// One observation of what is in flight.
     pub(crate) async fn look(&self) -> Report {
         let look = async |context: Context<'_>| poll::look_once(context, &Nowhere).await.unwrap();
         self.invoke("a look", look).await
@@ -112,7 +112,7 @@ impl Process {
         .await
     }
 
-    /// What was published of a resource since this was asked last.
+    /// What was published of a resource since the last call.
     pub(crate) fn published(&self, resource: &str) -> Vec<Event> {
         let resource = reference(resource);
         let about = |outcome: &Outcome| match &outcome.subject {

@@ -1,5 +1,5 @@
-//! The programs as separate processes: the simulator, which is asked and told over its control
-//! API, and `offhours local`.
+//! The programs as separate processes: the simulator, driven over its control API, `offhours
+//! local`, and the commands.
 
 use std::{
     collections::BTreeMap,
@@ -105,7 +105,7 @@ impl SimulatorProgram {
         self.get(&format!("holds/{}?wait=true", hold.0)).await;
     }
 
-    /// Lets go on what the hold has caught.
+    /// Releases what the hold has caught.
     pub(crate) async fn release(&self, hold: HoldNumber) {
         self.end(hold, "").await;
     }

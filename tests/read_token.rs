@@ -1,4 +1,4 @@
-//! An account's second token, which may only read: whoever only looks uses that one.
+//! An account's second token, which may only read: poll-status uses that one.
 
 use std::collections::BTreeMap;
 

@@ -133,7 +133,7 @@ fn a_refusal_that_lasts_is_reported_once_and_asked_about_every_quarter_of_an_hou
         assert_eq!(refused.count(), 1);
         // Nine of the Droplet, and one of the server.
         assert_eq!(world.changes().len() - before, 10);
-        // The end edge still turns it.
+        // The stop edge still turns it.
         world.run_until(monday("22:05:30")).await;
         assert!(is_settled(&world.record(DROPLET).await, Power::Stopped));
     });

@@ -1,5 +1,5 @@
 //! The table of the schedules alone is restored from a backup: what is in force is behind what was
-//! handled. That is said, and applying again mends it.
+//! handled. That is reported, and applying again mends it.
 
 use aws_sdk_dynamodb::Client;
 use domain::{configuration::Generation, resource::Power};
@@ -37,7 +37,7 @@ async fn observed(world: &World) -> Option<Power> {
 }
 
 #[test]
-fn a_restored_table_of_schedules_is_said_and_the_next_apply_goes_on() {
+fn a_restored_table_of_schedules_is_reported_and_the_next_apply_goes_on() {
     run(async {
         let fleet = [ACCOUNTS, &server(11, "")].concat();
         let mut world = World::start(&an_hour_off(""), &fleet, monday("17:48:00")).await;

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::support::root;
 
-/// What `domain` may depend on: none of it opens a connection, a file or a clock's face.
+/// What `domain` may depend on: none of it opens a connection or a file.
 const PURE: [&str; 8] = [
     "base64ct",
     "croner",

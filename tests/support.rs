@@ -201,7 +201,7 @@ pub(crate) struct World {
     news: mpsc::UnboundedReceiver<News>,
     heard: Vec<Outcome>,
     digests: Vec<Digest>,
-    /// Of the events that others would be published.
+    /// Of the events on the bus.
     schemas: BTreeMap<String, Validator>,
 }
 
@@ -261,13 +261,13 @@ impl World {
         touched.map(ToString::to_string).collect()
     }
 
-    /// Everything that was told so far.
+    /// Every outcome so far.
     pub(crate) fn outcomes(&mut self) -> &[Outcome] {
         self.hear();
         &self.heard
     }
 
-    /// The digests of edges that were told so far.
+    /// Every digest so far.
     pub(crate) fn digests(&mut self) -> &[Digest] {
         self.hear();
         &self.digests
@@ -285,7 +285,7 @@ impl World {
         }
     }
 
-    /// What was told of one resource so far.
+    /// Every event of one resource so far.
     pub(crate) fn events(&mut self, resource: &str) -> Vec<Event> {
         let resource = reference(resource);
         let about = |outcome: &&Outcome| match &outcome.subject {
@@ -296,7 +296,7 @@ impl World {
         outcomes.filter(about).map(|o| o.event.clone()).collect()
     }
 
-    /// Whether a transition of the resource was told to be seen.
+    /// Whether a transition of the resource was reported as seen.
     pub(crate) fn was_seen(&mut self, resource: &str) -> bool {
         let events = self.events(resource);
         events.iter().any(|e| matches!(e, Event::Seen { .. }))
@@ -438,7 +438,7 @@ impl CountingProxy {
         )
     }
 
-    /// How many requests have passed since this was asked last.
+    /// How many requests have passed since the last call.
     pub(crate) fn take_count(&self) -> usize {
         self.count.swap(0, Ordering::Relaxed)
     }

@@ -1,5 +1,5 @@
-//! What others are told: events that have the shape of their schemas, metrics that CloudWatch
-//! takes, and a bus that fails without harm.
+//! What is published: events that have the shape of their schemas, metrics that CloudWatch takes,
+//! and a bus that fails without harm.
 
 use std::{
     collections::BTreeMap,
@@ -50,7 +50,7 @@ pub(crate) fn schemas() -> BTreeMap<String, Validator> {
     schemas.collect()
 }
 
-/// Fails if what is told of an outcome has not the shape that its schema promises.
+/// Fails if the event of an outcome does not have the shape that its schema promises.
 #[track_caller]
 pub(crate) fn check_bus_event(schemas: &BTreeMap<String, Validator>, outcome: &Outcome) {
     let Some(event) = bus_event::of_outcome("offhours", outcome) else {
@@ -62,8 +62,7 @@ pub(crate) fn check_bus_event(schemas: &BTreeMap<String, Validator>, outcome: &O
     }
 }
 
-/// One outcome for each kind of event, as reports have them; and one more with all that is
-/// optional.
+/// Outcomes of each detail type, as reports have them; the first has all that is optional.
 const OUTCOMES: &str = r#"[
     {"event": "seen", "direction": "stop", "cause": {"manual": {"by": "ada"}}, "seconds": 42,
      "forced": true, "saved": {"kind": "node-pool", "count": 3, "autoscale": {"min": 1, "max": 5}},
@@ -181,7 +180,7 @@ fn check_metrics(metrics: &Metrics) -> Value {
         let value = &line[metric["Name"].as_str().unwrap()];
         assert!(!value.is_null(), "{metric} has no value");
     }
-    // A member that no directive names would be no metric.
+    // A member that no directive names would not be a metric.
     assert_eq!(line.as_object().unwrap().len(), named.len() + 2);
     line
 }
@@ -212,7 +211,7 @@ fn what_is_counted_has_the_form_that_cloudwatch_reads() {
 }
 
 #[test]
-fn what_somebody_only_asks_about_is_no_event_and_no_metric() {
+fn what_is_only_asked_about_is_neither_published_nor_measured() {
     run(async {
         let kept = Kept::default();
         let ((), metrics) = publishing(&kept, "offhours", async |listener: &dyn Listener| {
@@ -227,7 +226,7 @@ fn what_somebody_only_asks_about_is_no_event_and_no_metric() {
 }
 
 #[test]
-fn what_was_told_before_the_work_failed_is_delivered() {
+fn what_was_reported_before_the_work_failed_is_delivered() {
     run(async {
         let kept = Kept::default();
         let (result, _) = publishing(&kept, "offhours", async |listener: &dyn Listener| {
@@ -243,12 +242,12 @@ fn what_was_told_before_the_work_failed_is_delivered() {
 }
 
 #[test]
-fn trouble_does_not_wait_for_the_end_of_the_work() {
+fn a_failure_does_not_wait_for_the_end_of_the_work() {
     run(async {
         let kept = Kept::default();
         publishing(&kept, "offhours", async |listener: &dyn Listener| {
             listener.happened(&outcomes()[4]);
-            // As long as a look takes, or the wait for the next one.
+            // As long as an observation takes, or the wait for the next one.
             tokio::task::yield_now().await;
             let kept = kept.0.lock().unwrap();
             assert_eq!(kept[0].detail_type, "Transition Stuck");
@@ -374,7 +373,7 @@ fn a_bus_that_does_not_answer_is_waited_for_only_so_long() {
     assert_eq!(lost.count(), 31, "{logged}");
 }
 
-/// What nobody is to be asked.
+/// Functions that must not be invoked.
 struct Nobody;
 
 impl Invoke for Nobody {
@@ -479,7 +478,7 @@ fn timer() -> Value {
 /// The tokens that the simulated clouds take.
 const RIGHT: [&str; 2] = ["secret-do-token", "secret-hz-token"];
 
-/// The log's lines, without those of the instance that only lends its store.
+/// The log's lines.
 fn lines(logged: &str) -> Vec<&str> {
     logged.lines().map(str::trim).collect()
 }

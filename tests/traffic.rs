@@ -42,7 +42,7 @@ fn a_violation_of_the_clouds_descriptions_is_found() {
 fn specs() -> Option<PathBuf> {
     let specs = env::var_os("OFFHOURS_SPECS").filter(|folder| !folder.is_empty());
     if specs.is_none() {
-        // Past the test runner, which keeps what a passing test prints.
+        // Not through the test runner, which keeps what a passing test prints.
         let text = "\nSKIPPED the validation of traffic: OFFHOURS_SPECS names no folder with \
                     digitalocean.openapi.yaml and hetzner.v1.openapi.json\n";
         io::stderr().write_all(text.as_bytes()).unwrap();

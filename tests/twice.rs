@@ -45,7 +45,7 @@ fn a_command_that_comes_twice_is_one_command() {
         process.act("an id", Direction::Stop, &stop).await;
         world.run_until(monday("10:20:30")).await;
         assert_eq!(world.changes().len(), 1);
-        // Another command is another one.
+        // Another invocation is another command.
         let process = Process::beside(&world);
         process.act("another id", Direction::Stop, &stop).await;
         assert_eq!(world.changes().len(), 2);

@@ -1,5 +1,5 @@
-//! Writes of records that are lost, late, refused or overtaken: nothing is sent twice, everything is
-//! published, and one record keeps no other from its turn.
+//! Writes of records that are lost, late, refused or overtaken: nothing is sent twice, everything
+//! is published, and one record keeps no other from its turn.
 
 use cloud_simulator::{Act, Hold, Matching, Stage};
 use domain::{
@@ -272,7 +272,7 @@ fn a_record_that_cannot_be_claimed_keeps_no_other_of_any_account_waiting() {
         assert_eq!(report.outcomes.len(), 3);
         for left in [DROPLET, SERVER] {
             assert!(was_postponed(&process.published(left)), "{left}");
-            // Nothing is known of it but what was: it is tried again.
+            // Its record is as it was: it is tried again.
             process.hint(Direction::Stop, &[left]).await;
             assert!(is_accepted(&world.record(left).await), "{left}");
         }
@@ -337,7 +337,7 @@ fn a_transition_that_cannot_be_settled_keeps_no_other_from_it() {
         assert!(was_postponed(&process.published(SERVER)));
         let seen = |events: &[Event]| events.iter().any(|e| matches!(e, Event::Seen { .. }));
         assert!(seen(&process.published(OTHER)));
-        // The next look finds both.
+        // The next observation finds both.
         process.look().await;
         assert!(seen(&process.published(SERVER)));
         for resource in [SERVER, OTHER] {
@@ -427,7 +427,7 @@ fn what_an_inventory_finds_is_published_though_its_answers_are_lost() {
 }
 
 #[test]
-fn a_record_that_cannot_be_compared_keeps_no_other_from_the_inventory() {
+fn a_record_that_cannot_be_written_keeps_no_other_from_the_inventory() {
     run(async {
         let world = before_the_edge().await;
         let process = Process::later(&world, edge());

@@ -74,7 +74,7 @@ def test_five_minutes_without_a_timed_function_ring(plain):
 
 
 @pytest.mark.parametrize(("timers", "enabled"), [("ENABLED", True), ("DISABLED", False)])
-def test_paused_timers_ring_nobody(timers, enabled):
+def test_paused_timers_do_not_ring(timers, enabled):
     for alarm in alarms(Stack(Timers=timers), "AWS/Lambda", "Invocations"):
         assert alarm["ActionsEnabled"] is enabled
 
@@ -105,7 +105,7 @@ def test_a_dead_letter_rings(plain):
     assert is_raised_at_one(alarm)
 
 
-def test_every_alarm_tells_the_topic_what_it_means_and_which_command_to_run(plain):
+def test_every_alarm_reports_to_the_topic_and_says_which_command_to_run(plain):
     every = plain.of_type("AWS::CloudWatch::Alarm")
     assert len(every) == len(GAUGES) + len(TIMED) + len(FUNCTIONS) + 1
     for name, alarm in every.items():

@@ -101,7 +101,7 @@ def test_what_was_not_built_is_not_deployed(checkout):
     refused(checkout, "target/lambda/poll-status/bootstrap is missing", "`make build`")
 
 
-def test_what_is_no_program_is_not_deployed(checkout):
+def test_what_is_not_a_program_is_not_deployed(checkout):
     checkout.build(MACHINES["arm64"])
     (checkout.folder / "target/lambda/stop/bootstrap").write_text("#!/bin/sh\n")
     refused(checkout, "target/lambda/stop/bootstrap is no program for Linux")
@@ -200,13 +200,13 @@ def test_what_else_was_set_is_kept(checkout):
     assert checkout.given["TokenPath"] == "/a=b"
 
 
-def test_a_broken_memory_is_told_in_one_line(checkout):
+def test_a_broken_configuration_is_refused_in_one_line(checkout):
     checkout.build(MACHINES["x86_64"])
     checkout.config.write_text("[default")
     refused(checkout, "infra/samconfig.toml cannot be read")
 
 
-def test_overrides_as_sam_itself_writes_them_are_told_to_be_a_list(checkout):
+def test_overrides_as_sam_itself_writes_them_are_refused_in_one_line(checkout):
     checkout.build(MACHINES["x86_64"])
     checkout.remember()
     checkout.config.write_text(

@@ -12,7 +12,7 @@ FUNCTIONS = {
     "Start": "start",
 }
 DEAD_LETTERS = f"arn:aws:sqs:{REGION}:{ACCOUNT}:{NAME}-dead-letters"
-#: What each function is told; what all of them are told is apart.
+#: The settings that all functions have, and then those of each.
 ALL = {"OFFHOURS_TABLE_PREFIX": f"{NAME}-", "RUST_LOG": "info"}
 ACTS = {
     "OFFHOURS_EVENT_BUS": NAME,
@@ -89,7 +89,7 @@ def test_logs_are_kept_as_long_as_was_chosen():
         assert one["RetentionInDays"] == "90"
 
 
-def test_each_function_is_told_what_it_needs_and_no_more(plain):
+def test_each_function_is_given_the_settings_it_needs_and_no_more(plain):
     told = {
         FUNCTIONS[name]: one["Environment"]["Variables"] for name, one in functions(plain).items()
     }

@@ -156,7 +156,7 @@ def test_a_parameter_can_be_left_out_and_says_what_it_is_and_what_it_takes(name)
     assert parameter["ConstraintDescription"].startswith("must be")
 
 
-def test_nobody_is_shown_the_webhook():
+def test_the_webhook_is_not_shown():
     assert PARAMETERS["WebhookUrl"]["NoEcho"] is True
 
 

@@ -271,7 +271,7 @@ def test_a_key_of_ones_own_is_used_for_tokens_alone():
     }
 
 
-def test_without_a_key_of_ones_own_nobody_is_given_one(plain):
+def test_without_a_key_of_ones_own_no_statement_names_one(plain):
     for name, sid, statement in all_statements(plain):
         assert not any(one.startswith("kms:") for one in listed(statement["Action"])), (name, sid)
 
@@ -284,7 +284,7 @@ def test_policies_are_small_enough_for_iam_even_with_long_names(full, name):
     assert len(longest) <= 6144
 
 
-def test_what_nobody_looks_up_by_name_is_unnamed(full):
+def test_roles_and_policies_are_unnamed(full):
     for name, resource in full.resources.items():
         if resource["Type"].startswith("AWS::IAM::"):
             properties = resource["Properties"]

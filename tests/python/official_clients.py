@@ -99,7 +99,7 @@ class DigitalOcean:
             page += 1
 
     def own_droplets(self):
-        """Running Droplets that are no Kubernetes workers."""
+        """Running Droplets that are not Kubernetes workers."""
         droplets, _ = self.droplets(200)
         return [
             droplet

@@ -103,7 +103,7 @@ def most_telling(error):
 
 
 def parsed(text, schema):
-    """A parameter's text as the schema's type; the text itself if it is none."""
+    """A parameter's text as the schema's type, or else the text itself."""
     kind = schema.get("type")
     try:
         if kind == "integer":

@@ -1,4 +1,4 @@
-"""Queues that are sent what a stack tells: everything on its bus, or what its topic mails."""
+"""Queues that receive what a stack publishes: everything on its bus, or what its topic mails."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rehearsal.emulator import Emulator
 
 @dataclass
 class Inbox:
-    """A queue, and what came of it so far."""
+    """A queue, and what it has received so far."""
 
     emulator: Emulator
     url: str

@@ -73,7 +73,7 @@ class Walker:
         require(len(states) == 2, f"accounts' states: {states}")
 
     def transition(self, direction: str, inbox: Inbox) -> None:
-        """dispatch hands out, stop or start acts, poll-status sees it and tells the bus."""
+        """dispatch hands out, stop or start acts, poll-status sees it and publishes it."""
         before = len(self.simulator.changes())
         dispatched = self.stack.invoke("dispatch", timer("dispatch"))
         handed = dispatched["stops" if direction == "stop" else "starts"]
@@ -86,7 +86,7 @@ class Walker:
         expect_told(inbox, "Transition Finished", QUICK_ONES, direction)
 
     def refusal(self, direction: str, inbox: Inbox) -> None:
-        """What a provider refuses for good is told by stop and start themselves."""
+        """A provider's refusal is published by stop and start themselves."""
         self.simulator.refuse_next_change(SERVER)
         report = self.stack.invoke(direction, {"resources": [SERVER]})
         events = [one["event"] for one in report["outcomes"]]
@@ -184,7 +184,7 @@ class Walker:
         expect_told(inbox, "Transition Forced", {DEAF_SERVER})
 
     def poll_until_seen(self, resources: set[str]) -> None:
-        """Ticks until the ends were seen; the first look is five seconds after a claim."""
+        """Ticks until all are seen; the first observation is five seconds after a claim."""
         missing = set(resources)
 
         def all_seen() -> bool:
@@ -202,7 +202,7 @@ class Walker:
 def expect_told(
     inbox: Inbox, detail_type: str, resources: set[str], direction: str | None = None
 ) -> None:
-    """Waits until the bus has told this of each of these."""
+    """Waits until the bus has this event of each resource."""
 
     def missing() -> set[str]:
         told = [one["detail"] for one in inbox.all() if one["detail-type"] == detail_type]

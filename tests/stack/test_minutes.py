@@ -1,4 +1,4 @@
-"""What real minutes of EventBridge do through the deployed template, nothing invoked by hand."""
+"""What real minutes of EventBridge do through the deployed template, nothing else invoking it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_sizes_are_as_they_were(came_round: Deployed) -> None:
     assert pool["count"] == 3
 
 
-def test_the_tables_tell_of_it(came_round: Deployed) -> None:
+def test_the_tables_have_all_of_it(came_round: Deployed) -> None:
     records = came_round.stack.items("resources")
     kept = {f"{one['account']['S']}/{one['resource']['S']}": one for one in records}
     assert kept.keys() == FOLLOWED | UNTOUCHED | {STUBBORN_DATABASE}
@@ -65,7 +65,7 @@ def test_the_tables_tell_of_it(came_round: Deployed) -> None:
     assert all("expires_at" in one for one in history)
 
 
-def test_the_bus_heard_of_every_end_as_its_schemas_say(came_round: Deployed) -> None:
+def test_every_transition_was_published_as_its_schema_says(came_round: Deployed) -> None:
     def told(detail_type: str) -> set[tuple[str, str]]:
         events = [one for one in came_round.bus.all() if one["detail-type"] == detail_type]
         return {(one["detail"]["resource"], one["detail"].get("direction")) for one in events}

@@ -41,7 +41,7 @@ MAY_NOT = {"viewer": ASKS + APPLIES, "operator": APPLIES, "admin": ()}
 
 @pytest.fixture(scope="module")
 def person(came_round: Deployed) -> Person:
-    """The key of somebody who has the policies up to one."""
+    """The key of a person who has the policies up to one."""
     iam = came_round.stack.emulator.client("iam")
     outputs = came_round.stack.outputs()
     keys: dict[str, tuple[str, str]] = {}
@@ -89,14 +89,14 @@ def test_a_policy_is_not_enough_for_more(
 
 
 @refusing
-def test_doctor_tells_a_viewer_what_he_may_not_ask(came_round: Deployed, person: Person) -> None:
+def test_doctor_says_what_a_viewer_may_not_ask(came_round: Deployed, person: Person) -> None:
     done = came_round.offhours.run("doctor", key=person("viewer"))
     assert done.returncode == 1, told(done)
     assert "not authorized" in done.stdout, told(done)
     assert "Error {" not in done.stdout, told(done)
 
 
-def test_status_for_programs_tells_of_the_stack(came_round: Deployed) -> None:
+def test_status_for_programs_lists_the_stack(came_round: Deployed) -> None:
     done = came_round.offhours.run("status", "--format", "json")
     names = {row["name"] for row in json.loads(done.stdout)}
     assert {"web-1", "orders", "workers", "ci-1", "legacy"} <= names
@@ -105,7 +105,7 @@ def test_status_for_programs_tells_of_the_stack(came_round: Deployed) -> None:
 def run(
     deployed: Deployed, person: Person, policy: str, command: tuple[str, ...], directory: Path
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a command as somebody; what each applies differs from what is in force."""
+    """Runs a command as a person; what each applies differs from what is in force."""
     if command[0] == "apply":
         path = directory / "offhours.toml"
         changed = f"max_stops = {50 + POLICIES.index(policy)}\n"
@@ -115,5 +115,5 @@ def run(
 
 
 def told(done: subprocess.CompletedProcess[str]) -> str:
-    """What a command said, for whoever reads a failure."""
+    """What a command said, for the report of a failure."""
     return f"{done.returncode}\n{done.stdout}\n{done.stderr}"

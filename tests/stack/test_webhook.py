@@ -86,7 +86,7 @@ def test_alerts_and_digests_are_posted_as_slack_reads_them(
             Targets=targets,
         )
 
-    # A refusal by hand, whatever the minute: the provider forbids the next change.
+    # A refusal in any minute: the provider forbids the next change.
     came_round.simulator.refuse_next_change("do-main/droplet/3164444")
     status = came_round.simulator.resources()["do-main/droplet/3164444"]["status"]
     direction = "stop" if status == "active" else "start"
