@@ -36,8 +36,8 @@ python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "Python is too old: install 3.10 or later" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { echo "Python's venv module is missing (Debian: apt-get install python3-venv)" >&2; exit 1; }
 
-# Everything from PyPI, pinned, inside the checkout. The AWS emulator and checkov are apart from what
-# needs other versions of the same packages.
+# Everything from PyPI, pinned, inside the checkout. The AWS emulator and checkov have
+# environments of their own: they need other versions of the same packages.
 $(VENV)/installed: tests/python/requirements.txt
 $(EMULATOR_VENV)/installed: tests/python/emulator.txt
 $(CHECKOV_VENV)/installed: tests/python/checkov.txt

@@ -176,7 +176,7 @@ def deploy(overrides: dict[str, str], webhook: str | None) -> int:
         overrides = {**overrides, "WebhookUrl": webhook}
     confirm = "--confirm-changeset" if sys.stdin.isatty() else "--no-confirm-changeset"
     with tempfile.TemporaryDirectory() as folder:
-        # In a folder that nobody else may enter. JSON is YAML, which is what sam wants by its name.
+        # In a folder that no other user may enter. JSON is YAML, which sam expects by the name.
         file = Path(folder) / "parameters.yaml"
         file.write_text(json.dumps(overrides))
         command = ["sam", "deploy", "--template-file", str(TEMPLATE), "--config-file", str(CONFIG)]

@@ -30,7 +30,7 @@ FOLLOWED = 5
 PATIENCE = 15 * 60.0
 """Seconds until the verdict is that something is missing: two circles of the schedule."""
 LOOK = 3.0
-"""Seconds between two looks at what the functions logged."""
+"""Seconds between two reads of what the functions logged."""
 
 
 def main() -> int:
@@ -128,7 +128,7 @@ def _apply(emulator: Emulator, offhours: Offhours) -> None:
 
 
 def _watch(stack: Stack, simulator: Simulator, began: float) -> bool:
-    """Lets minutes pass, telling what the functions log, until all has come full circle."""
+    """Lets minutes pass, printing what the functions log, until all has come full circle."""
     say("Now EventBridge's minutes do the rest; everything stops and starts within ten of them.")
     told: set[tuple[float, str, str]] = set()
     while time.time() < began + PATIENCE:

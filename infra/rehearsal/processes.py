@@ -25,7 +25,7 @@ def end_on_termination() -> None:
 
 
 def free_port() -> int:
-    """A port of the loopback interface that nobody uses now."""
+    """A port of the loopback interface that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

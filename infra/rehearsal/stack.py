@@ -163,7 +163,7 @@ class Stack:
 
 
 def _fields(text: str) -> dict[str, Any] | None:
-    """A line of ours; the platform's own lines are none."""
+    """A line of ours; None for the platform's own."""
     try:
         fields = json.loads(text)
     except ValueError:

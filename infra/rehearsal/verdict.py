@@ -75,7 +75,7 @@ def changes(stack: Stack, simulator: Simulator, since: float) -> list[Change]:
 
 
 class Untraced(Exception):
-    """A change of which no function's log says that it asked for it."""
+    """A change that no function's log accounts for."""
 
     def __init__(self, entry: dict[str, Any]) -> None:
         super().__init__(f"no function tells of {_request(entry)} at {entry['at']}")
@@ -96,7 +96,7 @@ def whole_circles(found: Iterable[Change]) -> set[str]:
 
 
 def _who_asked(entry: dict[str, Any], lines: list[Line]) -> Line | None:
-    """The line that tells of this request: the first about its resource that is no older."""
+    """The line that reports this request: the first about its resource that is not older."""
     at = _instant(entry["at"])
     about = [
         line
@@ -125,7 +125,7 @@ def _request(entry: dict[str, Any]) -> str:
 
 
 def _in_full(entry: dict[str, Any], by: Line) -> str:
-    """The request with what its body says, as the function told it."""
+    """The request with what its body says, as the function logged it."""
     told = by.message[by.message.index(_request(entry)) :]
     return told.split(", saved")[0].split(";")[0]
 

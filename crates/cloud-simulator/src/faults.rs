@@ -174,7 +174,7 @@ impl Misbehavior {
                 }
                 Some(answer)
             }
-            // A late request has no other fault.
+            // A late request does not come here: it arrives by itself, without a fault.
             Self::Unauthorized | Self::Late { .. } => Some(usual(401)),
         }
     }

@@ -11,8 +11,8 @@
 //!
 //! # Fleet
 //!
-//! What the clouds hold to begin with is read from TOML, with tables `accounts`, `droplets`, `databases`,
-//! `clusters` (with `pools`) and `servers`:
+//! What the clouds hold to begin with is read from TOML, with tables `accounts`, `droplets`,
+//! `databases`, `clusters` (with `pools`) and `servers`:
 //!
 //! ```toml
 //! [[accounts]]

@@ -26,7 +26,7 @@ pub struct Entry {
     pub changed: bool,
     /// Whether a fault applied: then the answer is not the cloud's own.
     pub faulty: bool,
-    /// Whether the answer was delivered to the client.
+    /// Whether the answer left for the client.
     pub delivered: bool,
     /// What the client sent.
     pub request: Request,

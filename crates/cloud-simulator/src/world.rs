@@ -88,7 +88,7 @@ impl Login {
         self.read_only || self.token.0 != token
     }
 
-    /// Whether requests could not tell which of two logins they use.
+    /// Whether it would be ambiguous which of two logins a request uses.
     pub(crate) fn clashes_with(&self, other: &Self) -> bool {
         let shares_token = other.tokens().any(|token| self.accepts(&token.0));
         self.name == other.name || self.provider == other.provider && shares_token

@@ -1,4 +1,4 @@
-//! History and records that read as sentences, for tests. All happens in June 2026, in UTC.
+//! History and records that read as sentences, for tests: all in June 2026, in UTC.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ pub fn at(text: &str) -> Timestamp {
     format!("2026-06-{day}T{time}:00Z").parse().unwrap()
 }
 
-/// A reference that is known to be one.
+/// Parses a reference.
 #[must_use]
 pub fn reference(text: &str) -> ResourceRef {
     text.parse().unwrap()
@@ -63,9 +63,9 @@ pub fn start(claimed: &str, finished: &str) -> HistoryEntry {
     entry(Direction::Start, claimed, finished)
 }
 
-/// What others add to an entry.
+/// What a test changes in an entry.
 pub trait But {
-    /// That ended otherwise.
+    /// With another ending.
     #[must_use]
     fn ending(self, ending: Ending) -> Self;
     /// That the provider refused, in these words.
@@ -118,7 +118,7 @@ impl But for HistoryEntry {
     }
 }
 
-/// The record of a resource that follows `office` and was seen at an end since an instant.
+/// The record of a resource that follows `office` and has had this power since an instant.
 #[must_use]
 pub fn record(of: &str, power: Power, since: &str) -> Record {
     let reference = reference(of);
@@ -165,7 +165,7 @@ pub fn transition(direction: Direction, claimed: &str) -> Transition {
     }
 }
 
-/// A request that was sent at an instant and not answered so far.
+/// A request that was sent at an instant and not yet answered.
 #[must_use]
 pub fn request(direction: Direction, asked: &str) -> Request {
     Request {

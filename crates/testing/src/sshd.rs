@@ -20,7 +20,8 @@ const PROGRAM: &str = "/usr/sbin/sshd";
 /// Set to 1 where a machine without an SSH server is an error, as in CI.
 const NEEDED: &str = "OFFHOURS_NEEDS_SSHD";
 
-/// An SSH server that ends with its value. Its folder has the keys, the log and the machines' states.
+/// An SSH server that runs until it is dropped. Its folder holds the keys, the log and the
+/// machines' states.
 #[derive(Debug)]
 pub struct Sshd {
     folder: TempDir,
@@ -60,7 +61,8 @@ impl Setup {
             .command(&format!("status {name}"), &status)
     }
 
-    /// Starts the server. None, with the reason on standard error, where there is no such program.
+    /// Starts the server. None where there is no such program, with the reason on standard error,
+    /// and where it does not start.
     #[must_use]
     pub fn start(self) -> Option<Sshd> {
         if let Some(missing) = missing() {
@@ -270,7 +272,7 @@ impl Sshd {
             .to_owned()
     }
 
-    /// Ends the process whose number a script wrote into a file; whether the file is there by now.
+    /// Kills the process whose number a script wrote into a file; false while there is none.
     #[must_use]
     pub fn end_process_in(&self, name: &str) -> bool {
         let Ok(number) = fs::read_to_string(self.path(name)) else {

@@ -58,7 +58,7 @@ pub enum Fate {
     Refused(Value),
     /// It does not arrive, and is answered with this all the same.
     Answered(Value),
-    /// It arrives when this has been done.
+    /// It arrives after this was done.
     After(Box<dyn FnOnce() + Send>),
 }
 
@@ -143,13 +143,13 @@ impl Wire {
         (Store::new(Client::from_conf(config), tables), wire)
     }
 
-    /// The operations asked for since the last time this was asked.
+    /// The operations since the last call.
     pub fn operations(&self) -> Vec<String> {
         let sent = self.sent().into_iter();
         sent.map(|request| request.operation).collect()
     }
 
-    /// The requests since the last time this was asked.
+    /// The requests since the last call.
     pub fn sent(&self) -> Vec<Sent> {
         std::mem::take(&mut self.0.lock().unwrap().sent)
     }
@@ -177,7 +177,7 @@ impl Wire {
         self.0.lock().unwrap().planned.push(Planned { fits, fate });
     }
 
-    /// What was planned and has not happened.
+    /// How many plans have not happened.
     pub fn left(&self) -> usize {
         self.0.lock().unwrap().planned.len()
     }

@@ -31,7 +31,7 @@ name = "server"
 "#;
 
 #[tokio::test]
-async fn the_log_tells_who_asked_what_and_what_came_of_it_but_no_token() {
+async fn the_log_shows_who_asked_what_and_what_came_of_it_but_no_token() {
     let clouds = Clouds::with(FLEET).await;
     let body = Some(json!({"type": "power_off"}));
     clouds
@@ -156,7 +156,7 @@ async fn faults_and_holds_can_be_set_over_http() {
 }
 
 #[tokio::test]
-async fn people_act_past_the_api() {
+async fn people_act_without_the_api() {
     let clouds = Clouds::with(FLEET).await;
     let people = async |body: Value, status: u16| {
         clouds

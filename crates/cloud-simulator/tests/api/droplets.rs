@@ -199,7 +199,7 @@ async fn renames_and_resizes_happen_at_the_actions_end() {
 }
 
 #[tokio::test]
-async fn gpu_droplets_and_mixed_filters_are_told_apart() {
+async fn droplets_are_filtered_by_type_or_name_and_mixed_filters_are_refused() {
     let clouds = Clouds::with(FLEET).await;
     assert_eq!(
         clouds.get("/v2/droplets?type=gpus").await["meta"]["total"],
