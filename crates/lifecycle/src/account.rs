@@ -8,8 +8,8 @@ use provider::Client;
 
 use crate::Context;
 
-/// How many requests the list of each kind took the last time. It is a hint: a list of which nothing is known counts as one
-/// page.
+/// How many requests the list of each kind took the last time. It is a hint: an unknown list counts
+/// as one page.
 pub(crate) type ListRequests = BTreeMap<ResourceKind, u32>;
 
 /// Records by account.
@@ -42,7 +42,7 @@ pub(crate) async fn list_requests(context: Context<'_>, account: &AccountName) -
 }
 
 /// Keeps what the provider said of the account's allowance, for dispatch to pace by. It is a hint:
-/// what it is about does not fail with it.
+/// a failure never fails the caller.
 pub(crate) async fn save_rate(context: &Context<'_>, account: &AccountName, client: &Client) {
     let Some(rate) = client.rate() else {
         return;

@@ -117,7 +117,7 @@ pub enum Event {
         /// What had wanted it, where that is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cause: Option<Cause>,
-        /// In whose words.
+        /// In the provider's words.
         reason: Reason,
     },
     /// Not seen by the deadline, or not to be forced; or a start whose action ends in an error each
@@ -139,8 +139,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cause: Option<Cause>,
     },
-    /// Opted out while under way, or no longer asked for by a schedule that has no say now, or that
-    /// only observes.
+    /// Opted out while under way, or no longer asked for: its schedule wants nothing now, or only
+    /// observes.
     LetGo {
         /// What had been under way.
         direction: Direction,
@@ -217,8 +217,8 @@ pub enum Event {
         /// Why, and what to do instead.
         reason: String,
     },
-    /// The state that its Status operation shows, or how an account was listed, to who asked for
-    /// it.
+    /// The state that its Status operation shows, or how an account was listed, for the person who
+    /// asked.
     Status {
         /// In words.
         state: String,
@@ -254,7 +254,7 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl Event {
-    /// Nothing was done this time, for a reason that is neither the token's nor known.
+    /// Nothing was done this time, for a new reason other than the token.
     #[must_use]
     pub fn postponed(reason: impl Into<Reason>) -> Self {
         Self::Postponed {

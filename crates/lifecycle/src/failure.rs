@@ -21,7 +21,7 @@ pub(crate) struct NoLook {
 }
 
 impl NoLook {
-    /// A reason that no answer of the provider gives.
+    /// A reason that does not come from an answer of the provider.
     pub(crate) fn of(reason: impl Into<Reason>) -> Self {
         Self {
             reason: reason.into(),
@@ -31,7 +31,7 @@ impl NoLook {
         }
     }
 
-    /// The look came too late for what was to rest on it.
+    /// Why nothing may rest on a look any more, if it is too old.
     pub(crate) fn too_old(look: &Look, now: Timestamp) -> Option<Self> {
         let age = now.duration_since(look.requested_at);
         (age > LOOK_AGE).then(|| {

@@ -37,12 +37,12 @@ pub struct Context<'a> {
     pub clock: &'a Clock,
     /// This invocation.
     pub writer: &'a Writer,
-    /// Hears of everything as it happens; the report comes only at the end.
+    /// Receives each event as it happens; the report comes only at the end.
     pub listener: &'a dyn Listener,
 }
 
 impl Context<'_> {
-    /// Tells what has just happened, and hands it back for the report.
+    /// Passes on what has just happened, and returns it for the report.
     fn reported(self, outcomes: Vec<Outcome>) -> Vec<Outcome> {
         for outcome in &outcomes {
             self.listener.happened(outcome);
@@ -50,8 +50,8 @@ impl Context<'_> {
         outcomes
     }
 
-    /// What could not be read or written of one record is left for the next tick, and keeps no other
-    /// record from its turn.
+    /// What could not be read or written of one record is left for the next tick, and does not hold
+    /// up the others.
     fn failed(self, record: &Record, error: &dyn std::error::Error) -> Vec<Outcome> {
         let event = Event::postponed(in_words(error));
         self.reported(vec![Outcome::of(record, self.clock.now(), event)])
@@ -64,7 +64,7 @@ pub enum Error {
     /// The store failed: repeat the invocation.
     #[error("failed to work with the store")]
     Store(#[from] store::StoreError),
-    /// A command is about something that the configuration does not have: give another one.
+    /// A command names something that is not configured: give another one.
     #[error(
         "no {what} `{name}` is configured; {}",
         match .known.as_slice() {
@@ -77,13 +77,13 @@ pub enum Error {
         what: &'static str,
         /// What the command calls it.
         name: String,
-        /// What there is.
+        /// The configured names.
         known: Vec<String>,
     },
 }
 
 impl Error {
-    /// The configuration has no such thing; these it has.
+    /// A name that is not configured, and those that are.
     pub(crate) fn unknown<N: ToString>(
         what: &'static str,
         name: &N,

@@ -18,7 +18,7 @@ pub enum ProvidersError {
     /// The configuration in force has no such account.
     #[error("no account `{0}` is configured")]
     NoAccount(AccountName),
-    /// Its token could not be had.
+    /// Its token could not be read.
     #[error("no token for the account `{account}`")]
     Token {
         /// Which account.
@@ -38,7 +38,7 @@ pub enum ProvidersError {
     },
 }
 
-/// What clients are for: it decides with which of an account's tokens they are made.
+/// What clients are for, which decides whether they use an account's `token` or `read_token`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Access {
     /// Looking alone: with the account's `read_token`, where it has one.

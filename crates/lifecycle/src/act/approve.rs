@@ -6,8 +6,8 @@ use store::{Store, StoreError};
 
 use crate::{Error, report::reread};
 
-/// Lets go of the held records that `which` names, and makes due what is due of them. Returns
-/// them as they are then.
+/// Releases the held records that `which` selects, and makes them due where they are. Returns them
+/// as written.
 pub async fn approve(
     store: &Store,
     which: impl Fn(&Record) -> bool,
@@ -16,7 +16,7 @@ pub async fn approve(
     let in_force = store.in_force().await?;
     let mut approved = Vec::new();
     for account in in_force.configuration.accounts.keys() {
-        // What a newer program wrote is not this one's to approve.
+        // What a newer program wrote is left to it.
         let records = store.records_of(account).await?.read;
         for record in records.into_iter().filter(|r| r.held && which(r)) {
             let reference = record.reference.clone();

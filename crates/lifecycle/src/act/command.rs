@@ -25,7 +25,7 @@ use crate::{
     report::{Report, reread},
 };
 
-/// A command older than this is not followed: the person who gave it has acted otherwise by now.
+/// A command older than this is not followed: by now the person has acted in another way.
 const STALE_AFTER: SignedDuration = SignedDuration::from_mins(5);
 
 /// Why a command about an unknown resource is not followed.
@@ -125,7 +125,7 @@ fn leave_held(
     }
 }
 
-/// Says what each recorded command waits for of which nothing was reported.
+/// Reports what each recorded command waits for, where nothing else was reported of it.
 async fn say_awaiting(
     context: Context<'_>,
     direction: Direction,
@@ -172,8 +172,8 @@ fn awaiting(direction: Direction, record: &Record, now: Timestamp) -> Event {
     Event::Awaiting { direction, reason }
 }
 
-/// Refuses a command about a schedule or an account that is not configured: a rule of a user's that
-/// misspells one would otherwise do nothing, and seem well.
+/// Refuses a command about a schedule or an account that is not configured: a user's rule that
+/// misspells one would otherwise seem to work and do nothing.
 fn check(target: &CommandTarget, in_force: &InForce) -> Result<(), Error> {
     let configuration = &in_force.configuration;
     match target {

@@ -31,7 +31,7 @@ impl Batch<'_> {
         let store = self.context.store;
         match store.commit(write.record, write.history.as_ref()).await {
             Ok(record) => Ok(self.context.reported(outcomes(&record, now, write.events))),
-            // Somebody else has it: what is still due is decided again at the next tick.
+            // Another writer has it: what is still due is decided again at the next tick.
             Err(StoreError::Stale { .. }) => Ok(Vec::new()),
             Err(error) => Err(error.into()),
         }

@@ -1,5 +1,5 @@
-//! The digest of an edge: counted when the last who follow it have ended, or at the deadline, and
-//! told once.
+//! The digest of an edge: counted when the last of those that follow it has ended, or at the
+//! deadline, and reported once.
 //!
 //! Cost follows the work: nothing is asked of the store unless an edge is young and was not
 //! reported by this process, and the records are not read while the index shows that some are at
@@ -20,7 +20,7 @@ use store::{Digested, Store};
 
 use crate::{Context, Error, report::Report};
 
-/// Tells of every edge for which it is time. `waiting` are the schedules of which something is due
+/// Reports every edge for which it is time. `waiting` are the schedules of which something is due
 /// or in flight: a hint.
 pub(crate) async fn tell_due(
     context: Context<'_>,

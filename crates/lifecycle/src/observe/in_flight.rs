@@ -32,7 +32,7 @@ use crate::{
     },
 };
 
-/// As soon as so many are to be cut, stop is asked to: the rest may take longer than there is time.
+/// As soon as so many are to be cut, stop is asked to: looking at the rest may take too long.
 const FORCE_AT_ONCE: usize = 25;
 
 /// Why accounts could not be asked, as far as it was reported: one reason is reported once.
@@ -45,7 +45,7 @@ impl Complaints {
         self.0.borrow_mut().insert(account.clone(), reason.clone());
     }
 
-    /// Whether a reason is another than the last one; notes it.
+    /// Whether a reason differs from the last one; notes it.
     pub(crate) fn is_new(&self, account: &AccountName, reason: &Reason) -> bool {
         let new = {
             let known = self.0.borrow();
@@ -56,7 +56,7 @@ impl Complaints {
         new
     }
 
-    /// Says why nothing is known of a resource, once per account and reason: the next look is
+    /// Logs why nothing is known of a resource, once per account and reason: the next look is
     /// seconds away.
     fn complain(&self, record: &Record, no_look: &NoLook) {
         let (reference, reason) = (&record.reference, &no_look.reason);
@@ -217,7 +217,7 @@ impl Follower<'_> {
                     record: Some(record),
                 }
             }
-            // Somebody else moved it: looked at again.
+            // Another writer moved it: looked at again.
             Err(StoreError::Stale { .. }) => Followed::default(),
             Err(error) => Followed {
                 outcomes: self.context.failed(&left, &error),
@@ -246,8 +246,8 @@ impl Follower<'_> {
     }
 }
 
-/// With which of so many a look begins: another each minute, so that where there is no time for all
-/// it is not always the same that are left out.
+/// With which of so many a look begins: another each minute, so that where time is short it is not
+/// always the same ones that are left out.
 fn turn(now: Timestamp, of: usize) -> usize {
     let minute = usize::try_from(now.as_second() / 60).unwrap_or_default();
     // A prime: the turns reach each of them.

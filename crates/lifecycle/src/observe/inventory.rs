@@ -43,7 +43,7 @@ const TAGS_VANISHED: &str = "all tags vanished at once while the resources are s
     believed. If the token lost its right to read tags, give it back; to opt everything out, tag \
     it offhours:off";
 
-/// What an inventory is expected to take that was never taken.
+/// How long an account's first inventory is expected to take.
 const USUALLY_TAKES: SignedDuration = SignedDuration::from_secs(10);
 
 /// Why an inventory goes on later.
@@ -148,7 +148,7 @@ impl Accounts {
 }
 
 /// Tries a token that failed by small requests: what it held up goes on within a minute of a
-/// working one, and until then no minute costs an inventory.
+/// working one, and until then no inventory is spent on it.
 async fn token_is_accepted(
     context: Context<'_>,
     account: &AccountName,
@@ -256,7 +256,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Who wants an inventory: a person hears how it went, the timer only of what is new.
+/// What asked for an inventory: a person is shown how it went, for the timer only news is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asked {
     ByTimer,
@@ -323,8 +323,8 @@ async fn take(
     Ok(taking.state.error)
 }
 
-/// Notes that an inventory begins, before anything that may take longer than this invocation lives:
-/// then it is another account's turn.
+/// Notes that an inventory begins, before anything that may outlast this invocation: should it end
+/// there, another account is next.
 async fn tried(
     context: Context<'_>,
     account: &AccountName,
@@ -346,7 +346,7 @@ struct Taking<'a> {
 }
 
 impl Taking<'_> {
-    /// Takes in what was listed; none if there was no time to write all of it.
+    /// Takes in what was listed; `None` if there was no time to write all of it.
     async fn listed(
         &mut self,
         inventory: &Inventory<'_>,
@@ -468,7 +468,7 @@ pub(crate) fn kinds(
     account.map_or(&[], |account| account.provider.kinds())
 }
 
-/// Whether there were tags on what is still listed, and now there is none on anything.
+/// Whether resources that are still listed had tags, and now nothing listed has any.
 fn tags_vanished(records: &[Record], looks: &[Look]) -> bool {
     let tagless = looks.iter().all(|Look { resource, .. }| {
         resource.tags.is_empty() && resource.cluster.as_ref().is_none_or(|c| c.tags.is_empty())
@@ -523,8 +523,8 @@ fn references(unreadable: &[Unreadable]) -> Vec<ResourceRef> {
     parsed.filter_map(Result::ok).collect()
 }
 
-/// Recomputes when records are due that no inventory reaches, for their accounts are configured no
-/// longer: an `apply` that ended early left them in the index.
+/// Recomputes when records are due whose accounts are no longer configured, which no inventory
+/// reaches: an `apply` that ended early left them in the index.
 pub(crate) async fn mend_all(
     context: Context<'_>,
     hints: &[Record],
@@ -570,7 +570,7 @@ struct Inventory<'a> {
 }
 
 impl Inventory<'_> {
-    /// Takes in what a list showed; none if there was no time to write all of it.
+    /// Takes in what a list showed; `None` if there was no time to write all of it.
     async fn reconcile(
         &self,
         records: Vec<Record>,
@@ -762,7 +762,7 @@ impl Inventory<'_> {
                     tally.note_held(&record);
                     tally.add(self.double(&record).await?);
                 }
-                // Somebody else wrote since the records were read: the next inventory compares.
+                // Another writer was first: the next inventory compares again.
                 Err(StoreError::Stale { .. }) => {
                     tally.health.count(&record, self.in_force, now);
                     return Ok(());
@@ -785,7 +785,7 @@ impl Inventory<'_> {
         Ok(())
     }
 
-    /// Tells the other account's record of the same resource, if it does not know yet: its own
+    /// Marks the other account's record of the same resource too, if it is not marked yet: its own
     /// inventory comes minutes later, and an edge may be in between.
     async fn double(&self, record: &Record) -> Result<Vec<Outcome>, Error> {
         let Some(other) = &record.duplicate_of else {
@@ -874,7 +874,7 @@ struct Tally {
     outcomes: Vec<Outcome>,
     health: Health,
     held: Vec<HeldResource>,
-    /// Whether some of them are held since this inventory.
+    /// Whether this inventory is the first to hold some of them.
     newly_held: bool,
 }
 
@@ -897,7 +897,7 @@ impl Tally {
         }
     }
 
-    /// All that are held, if some are since this inventory: one event, not one for each.
+    /// All that are held, if this inventory holds some more: one event, not one for each.
     fn held(&mut self) -> Option<Event> {
         if !self.newly_held {
             return None;

@@ -35,7 +35,7 @@ pub(crate) struct Looks<'a> {
     listed: HashMap<ResourceId, Look>,
     /// The kinds whose list failed, and why.
     unlisted: BTreeMap<ResourceKind, NoLook>,
-    /// Why no other resource of the account would be answered for either.
+    /// Why the provider would not answer about any other resource of the account either.
     refused: Mutex<Option<NoLook>>,
 }
 

@@ -76,7 +76,7 @@ pub async fn tick(context: Context<'_>, invoke: &impl Invoke) -> Result<Report, 
         if !watch.goes_on {
             break;
         }
-        // What took longer has had its look, or costs one.
+        // A look whose time has passed already is left out.
         if let Ok(wait) = Duration::try_from(at - budget.elapsed()) {
             context.clock.sleep(wait).await;
             watch.look(budget, invoke, &mut report).await?;
@@ -96,7 +96,7 @@ pub async fn tick(context: Context<'_>, invoke: &impl Invoke) -> Result<Report, 
     Ok(report)
 }
 
-/// One look at what is in flight, for a caller who waits for it.
+/// One look at what is in flight, for a caller that waits for it.
 pub async fn look_once(context: Context<'_>, invoke: &impl Invoke) -> Result<Report, Error> {
     let budget = Budget::begin(context.clock);
     let mut report = Report::default();

@@ -1,4 +1,4 @@
-//! Records that a later generation has handled than the one in force: the table `schedules` was
+//! Records handled under a later generation than the one in force: the table `schedules` was
 //! restored from a backup. A reader of what is in force is behind these records, and does nothing
 //! about them.
 
@@ -7,7 +7,7 @@ use store::InForce;
 
 use crate::event::Event;
 
-/// What is published of an account where some of its records are so; read before what is in force.
+/// The event for an account with such records. They must be read before what is in force.
 pub(crate) fn event(records: &[Record], in_force: &InForce) -> Option<Event> {
     let generation = in_force.configuration.generation;
     let ahead = records.iter().filter(|r| r.is_ahead_of(generation));

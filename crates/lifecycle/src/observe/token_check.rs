@@ -19,7 +19,7 @@ use crate::{
     report::Trial,
 };
 
-/// Lists each account once, its datacenters left aside: who chooses some wants to see the others.
+/// Lists each account once, in all datacenters: choosing some means seeing the others.
 pub async fn trials(context: Context<'_>, accounts: &BTreeMap<AccountName, Account>) -> Vec<Trial> {
     let budget = Budget::begin(context.clock);
     let everywhere = |account: &Account| Account {
@@ -86,7 +86,7 @@ async fn list(
     let listed = look::list(&client, budget, kinds(account, configuration)).await;
     let listed = listed.map_err(|error| {
         if NoLook::from(&error).token_refused {
-            // The next trial is of what is kept there then.
+            // The next trial reads the token anew.
             context.providers.forget_to(access, account);
         }
         in_words(&error)

@@ -215,7 +215,7 @@ pub fn of_outcome(stack: &str, outcome: &Outcome) -> Option<BusEvent> {
     written(outcome.at, detail_type, &detail)
 }
 
-/// What is published of an edge that all who follow it are through with.
+/// What is published of an edge once all that follow it have finished.
 #[must_use]
 pub fn of_digest(stack: &str, digest: &Digest) -> Option<BusEvent> {
     let detail = DigestDetail {
@@ -254,9 +254,9 @@ fn written(at: Timestamp, detail_type: &'static str, detail: &impl Serialize) ->
     }
 }
 
-/// A provider's words may have line breaks, which a mail's subject and a chat's line have not.
-/// Rules put the text between quotes as it is, so that it has neither quotes nor backslashes; and
-/// what Slack reads as a link or a mention is neutralized in a name.
+/// A provider's words may have line breaks, which a mail's subject and a chat's line cannot have.
+/// Rules put the text between quotes as it is, so that it must have neither quotes nor backslashes;
+/// and what Slack reads as a link or a mention is neutralized.
 fn in_one_line(text: &str) -> String {
     let text = text.replace('"', "'").replace('\\', "/");
     let text = text.replace('<', "(").replace('>', ")");
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_is_told_once_it_was_accepted() {
+    fn a_cut_is_published_once_it_was_accepted() {
         let forced = |answer| Event::Forced {
             request: "power_off".to_owned(),
             answer,
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_would_be_or_is_tried_again_is_told_to_nobody() {
+    fn what_only_would_be_or_is_tried_again_is_not_published() {
         let would = Event::WouldAsk {
             direction: Direction::Stop,
             request: "power_off".to_owned(),

@@ -35,7 +35,7 @@ impl AddAssign for Health {
 }
 
 impl Health {
-    /// How many are so.
+    /// How many records one gauge counts.
     #[must_use]
     pub fn of(&self, metric: Metric) -> u64 {
         self.0.get(&metric).copied().unwrap_or_default()
@@ -75,7 +75,7 @@ impl Health {
     }
 }
 
-/// Whether the last try failed and another is to come: what is no longer desired is no trouble.
+/// Whether the last try failed and another is to come: what is no longer desired does not count.
 fn fails(record: &Record, now: Timestamp) -> bool {
     let comes_again = || {
         record.retry_at.is_some_and(|retry_at| {
@@ -129,12 +129,12 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_nobody_counts_for_nothing() {
+    fn what_needs_no_person_counts_for_nothing() {
         assert_eq!(health(&droplet(), |_| ()), Health::default());
     }
 
     #[test]
-    fn each_trouble_is_counted_under_its_name_alone() {
+    fn each_failure_is_counted_under_its_name_alone() {
         let reason = || "why".to_owned();
         let count = |change: fn(&mut Record)| health(&droplet(), change);
         let refused = health(&droplet(), |record| {

@@ -13,18 +13,18 @@ use crate::{Context, Outcome, report::health::Health};
 
 pub use publish::publishing;
 
-/// Hears of what an invocation does as it happens, each thing after the write that it is about; a
-/// report comes only at the end, and not if that fails.
+/// Receives what an invocation does as it happens, each event after the write that it reports; a
+/// report comes only at the end, and not if the invocation fails.
 pub trait Listener {
     /// Something happened.
     fn happened(&self, outcome: &Outcome);
 
-    /// Nothing happened: this would, or this is so, for the caller who asked.
+    /// Nothing happened: this answers a caller's question.
     fn answered(&self, outcome: &Outcome) {
         self.happened(outcome);
     }
 
-    /// All that follow a schedule are through with an edge, or should be.
+    /// All that follow a schedule have finished an edge, or should have.
     fn edge_completed(&self, _digest: &Digest) {}
 
     /// An inventory ended: so many of an account's records need a person now.
@@ -45,7 +45,7 @@ pub struct Report {
     /// Transitions looked at that are still under way.
     #[serde(default)]
     pub in_flight: usize,
-    /// What accounts showed that were tried.
+    /// What a trial of accounts showed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trials: Vec<Trial>,
     /// What became of edges of schedules, each reported once.
@@ -101,7 +101,7 @@ pub struct LeftAlone {
 }
 
 impl Report {
-    /// What could be read. What could not is said, unless this invocation has said so before.
+    /// What could be read. What could not is reported once per invocation.
     pub(crate) fn readable<T>(&mut self, found: Found<T>) -> T {
         for Unreadable { reference, source } in found.unreadable {
             if self.left_alone.iter().any(|l| l.reference == reference) {

@@ -15,8 +15,8 @@ use crate::{
 /// Does a piece of work and publishes its events: log lines at once, the bus as soon as it takes
 /// them, beside the work. Returns when all is delivered, with what was counted.
 ///
-/// Nothing that was published is lost when the work fails, and the work does not fail when nothing
-/// can be published.
+/// What was published is delivered even if the work fails. Publishing is best effort: a failure
+/// never fails the work.
 pub async fn publishing<T>(
     bus: &impl Publish,
     stack: &str,

@@ -74,7 +74,7 @@ fn a_busy_resource_is_left_for_later() {
 }
 
 #[test]
-fn while_somebody_holds_a_permit_nobody_else_claims() {
+fn while_one_writer_holds_a_permit_no_other_claims() {
     droplet().permitted_until("19:00:01", "other").leaves(STOP);
     droplet().permitted_until("19:00:01", "us").leaves(STOP);
     droplet().permitted_until("19:00", "other").sends(STOP);
@@ -141,7 +141,7 @@ fn a_command_is_claimed_with_its_cause() {
         .sends(STOP);
     let by = "ada".to_owned();
     assert_eq!(send.record.in_flight().unwrap().cause, Cause::Manual { by });
-    // Whoever named it: nothing else does.
+    // The command alone names it.
     let mut unnamed = droplet().at("12:00").commanded(STOPPED, "12:00").untagged();
     unnamed.sends(STOP);
     unnamed.resource.tags.insert("offhours:off".to_owned());
@@ -217,7 +217,7 @@ fn a_begin_edge_with_nothing_saved_has_nothing_to_put_back() {
 }
 
 #[test]
-fn observe_mode_records_and_tells_but_sends_nothing() {
+fn observe_mode_records_and_reports_but_sends_nothing() {
     let case = droplet().observing();
     let write = case.writes(STOP);
     assert!(is_settled(&write.record, Power::Running));
@@ -356,7 +356,7 @@ fn a_request_that_cannot_act_any_more_holds_nothing_up() {
 
 #[test]
 fn a_watch_out_that_a_person_overtook_is_still_waited_out() {
-    // Watching for a late stop, somebody resized the database, and the watch-out ended.
+    // While a late stop was watched for, a person resized the database, and the watch-out ended.
     let case = database()
         .saved(database_of("db-s-2vcpu-4gb", 2))
         .used()

@@ -229,7 +229,7 @@ fn a_person_who_acts_while_it_is_busy_is_seen_later() {
 }
 
 #[test]
-fn a_resize_manually_does_not_overtake_a_request_of_ours() {
+fn a_manual_resize_does_not_overtake_a_request_of_ours() {
     let case = stopping(database().saved(database_of("db-s-2vcpu-4gb", 2)));
     case.sized("db-s-4vcpu-8gb", 2).goes_on();
 }
@@ -305,7 +305,7 @@ fn a_start_whose_action_always_ends_in_an_error_is_reported_once_and_asked_for_a
 
 #[test]
 fn what_is_no_longer_wanted_is_left_where_it_stands_once_nothing_can_act() {
-    // A schedule that has a say between 08:00 and 19:00 only.
+    // A schedule that wants something between 08:00 and 19:00 only.
     let silent = |case: Case| {
         let definition = serde_json::json!({
             "timezone": "UTC",
@@ -360,7 +360,7 @@ fn a_lost_request_that_the_log_shows_is_accepted() {
 }
 
 #[test]
-fn what_opts_out_is_let_go_once_nothing_can_act_any_more() {
+fn what_opts_out_is_released_once_nothing_can_act_any_more() {
     let accepted = stopping(server()).untagged();
     accepted.clone().at("19:10:14").goes_on();
     let write = accepted.at("19:10:15").records();
@@ -378,7 +378,7 @@ fn what_opts_out_is_let_go_once_nothing_can_act_any_more() {
 }
 
 #[test]
-fn what_opts_out_is_let_go_at_once_if_nothing_was_asked() {
+fn what_opts_out_is_released_at_once_if_nothing_was_asked() {
     let failed = server().asked(STOP, "19:00", failed("19:05")).untagged();
     assert_eq!(
         ending(&failed.clone().at("19:01").records()),
@@ -388,7 +388,7 @@ fn what_opts_out_is_let_go_at_once_if_nothing_was_asked() {
 }
 
 #[test]
-fn what_opts_out_in_a_watch_out_is_let_go_after_it() {
+fn what_opts_out_in_a_watch_out_is_released_after_it() {
     let watching = server().in_flight(START, "08:00").not_before("08:10");
     let watching = watching.off().untagged();
     watching.clone().at("08:09:59").goes_on();
@@ -468,7 +468,7 @@ fn there_is_nothing_to_follow_at_rest() {
 }
 
 #[test]
-fn the_log_is_read_only_where_it_can_tell_something() {
+fn the_log_is_read_only_where_it_can_show_something() {
     #[track_caller]
     fn check(case: &Case, expected: bool) {
         assert_eq!(needs_log(&case.record, &case.resource, case.now), expected);
@@ -541,7 +541,7 @@ fn what_a_settled_resource_was_owed_goes_to_history_with_it() {
 }
 
 #[test]
-fn nothing_goes_while_somebody_may_be_sending_and_nothing_goes_twice() {
+fn nothing_goes_while_a_writer_may_be_sending_and_nothing_goes_twice() {
     let missing = stopping(server()).record(|record| record.missing_since = Some(at("19:00")));
     let permitted = missing.permitted_until("19:01:31", "other").at("19:01:30");
     assert!(matches!(permitted.missing(), Follow::Wait));

@@ -98,10 +98,10 @@ fn it_must_be_on_and_not_locked() {
 }
 
 #[test]
-fn nobody_must_have_started_it_since() {
+fn no_person_must_have_started_it_since() {
     for effect in [ActionEffect::Start, ActionEffect::Reboot] {
         spares(&ignored().logged(effect, "19:00:30"));
-        // Not even if it was shut down again: who knows by whom.
+        // Not even if it was shut down again: the log does not say by whom.
         let again = ignored().logged(effect, "19:00:30");
         spares(&again.logged(ActionEffect::Shutdown, "19:00:40"));
         cuts(&ignored().logged(effect, "18:59"));

@@ -11,7 +11,7 @@ use provider::{Accepted, ChangeError};
 
 use crate::{backoff, event::Answer, transition::Purpose};
 
-/// What the answer means for the one who asked.
+/// What an answer means, for the report.
 #[derive(Debug)]
 pub(crate) enum Noted {
     /// The transition goes on; reported with the request.
@@ -20,7 +20,7 @@ pub(crate) enum Noted {
     Refused(Reason),
 }
 
-/// What is to be noted of an answer; `None` where there was none and nothing may be noted.
+/// What an answer means for the record that asked.
 pub(crate) fn meaning(asked: &Record, answer: &Result<Accepted, ChangeError>) -> Noted {
     match answer {
         Ok(_) => Noted::Answer(Answer::Accepted),

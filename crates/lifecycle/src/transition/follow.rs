@@ -25,8 +25,8 @@ use crate::{
 /// For how long after a request a machine's log is not worth reading: its effect is on its way.
 const LOG_PATIENCE: SignedDuration = SignedDuration::from_secs(30);
 
-/// From the first 404 to *gone*: the second must come from another tick, and one goes on looking
-/// for about this long.
+/// From the first 404 to *gone*: the second must come from another tick, and a tick looks for about
+/// this long.
 const MISSING_FOR: SignedDuration = SignedDuration::from_secs(50);
 
 /// What following a transition leads to.

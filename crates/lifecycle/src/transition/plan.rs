@@ -164,7 +164,7 @@ impl Planner<'_> {
         let moving = open
             .is_some_and(|request| method::is_moving(self.seen.resource, request.target.as_ref()));
         if self.at_end() || self.busy().is_some() || moving {
-            // For poll-status to see to.
+            // poll-status follows it.
             return Step::Leave;
         }
         if request.is_none_or(|request| open.is_some() || request.unknown) {
@@ -220,7 +220,7 @@ impl Planner<'_> {
         self.write(record, Some(ended), vec![overtaken])
     }
 
-    /// The edge finds the resource where it wants it, or leaves it where it is.
+    /// The resource is where the edge wants it already, or is left where it is.
     fn acknowledge(&self, due: &Due, at: Power, reason: String) -> Step {
         let mut record = self.record.clone();
         let before = record.handled.replace(due.handled.clone());
@@ -469,7 +469,7 @@ impl Planner<'_> {
         }
     }
 
-    /// The one request of this direction; none if there is no plan to shrink to.
+    /// The one request of this direction; none without a plan to shrink to, or a size to put back.
     fn change(&self) -> Option<Change> {
         let method = StopMethod::of(self.record.kind(), &self.policy);
         method::change(method, self.direction, self.record, self.seen)

@@ -60,7 +60,7 @@ impl<'a> Observation<'a> {
 /// The next step for one record.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// Nothing, and nothing to say.
+    /// Nothing to do, and nothing to report.
     Leave,
     /// Not now: tried again after a while.
     Postpone(String),

@@ -195,7 +195,7 @@ fn a_command_that_was_superseded_is_forgotten_where_nothing_counts_as_handled() 
 }
 
 #[test]
-fn what_leaves_keeps_its_record_and_is_told_as_orphaned_once() {
+fn what_leaves_keeps_its_record_and_is_reported_as_orphaned_once() {
     let saved = Some(database_of("db-s-2vcpu-4gb", 2));
     let case = database().smallest().untagged().at("22:00");
     let old = Record {

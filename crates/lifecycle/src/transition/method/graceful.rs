@@ -22,7 +22,7 @@ pub(super) fn change(id: &ResourceId, direction: Direction) -> Change {
 /// Whether the hard cut may follow: the shutdown was accepted and the grace has passed, the
 /// machine is neither off nor locked, and no one else has started it since.
 ///
-/// That it is still desired and still opted in is for the caller to see to.
+/// The caller checks that it is still desired and still opted in.
 pub(crate) fn may_be_forced(
     record: &Record,
     resource: &Resource,

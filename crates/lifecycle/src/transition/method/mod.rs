@@ -36,7 +36,7 @@ pub(crate) fn change(
     }
 }
 
-/// Why there is no request for a stop: only a plan can be missing.
+/// Why a stop has nothing to send: only a plan can be missing.
 pub(crate) fn no_change(target: Option<&SavedState>) -> String {
     smallest_plan::no_change(target)
 }

@@ -56,7 +56,7 @@ fn resize(record: &Record, seen: &Resource, to: &SavedState) -> Option<Change> {
     })
 }
 
-/// Why there is no request for a stop.
+/// Why a stop has nothing to send.
 pub(super) fn no_change(target: Option<&SavedState>) -> String {
     match target {
         Some(target) => format!(
