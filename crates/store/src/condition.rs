@@ -1,4 +1,4 @@
-//! Whether the tables are there and can be worked with: for people who look for a trouble's cause.
+//! Whether the tables are there and can be worked with: for people who look for a failure's cause.
 
 use aws_sdk_dynamodb::{
     operation::describe_table::DescribeTableError,
@@ -19,7 +19,7 @@ pub struct TableCondition {
 /// What keeps a table from being worked with.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TableTrouble {
-    /// There is no such table.
+    /// The table does not exist.
     #[error("is not there")]
     Missing,
     /// It is there, and being created, updated or deleted.

@@ -21,7 +21,7 @@ use crate::{
 /// A configuration that was not applied.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
-    /// Somebody else applied one meanwhile: compare again.
+    /// Another person applied one meanwhile: compare again.
     #[error("another configuration was applied meanwhile")]
     Overtaken,
     /// The store failed. The old configuration holds, unless only the last answer was lost:
@@ -171,14 +171,14 @@ impl Store {
         Ok(generation)
     }
 
-    /// Nobody else writes into a generation that was taken.
+    /// Unconditional: no other apply writes into a generation that was taken.
     async fn write_part(&self, table: &str, item: Item) -> Result<(), StoreError> {
         let put = Expected::anything().put(table, item);
         self.write("write the configuration", put).await.map(drop)
     }
 
     /// Takes the first free number after `last` by writing the settings under it, where there are
-    /// none yet: two who apply at once must not write into one generation.
+    /// none yet: two applies at once must not write into one generation.
     async fn take_generation(
         &self,
         last: Generation,
@@ -187,7 +187,7 @@ impl Store {
         let mut generation = last;
         loop {
             generation.0 += 1;
-            // Accounts that nothing names any more: of a generation whose schedules were set back.
+            // Accounts left of a generation that was lost when `schedules` was restored.
             let key = item::generation_key(generation);
             let accounts = self.partition(&self.tables.accounts, &key).await?;
             if !accounts.is_empty() {
@@ -233,8 +233,8 @@ impl Store {
         }
     }
 
-    /// Lets join what the configuration in force makes join, and makes due what is due by it, in one
-    /// write of each record of these accounts.
+    /// Lets join what the configuration in force makes join, and makes due what is due by it, with
+    /// one write of each record of these accounts.
     async fn touch_all(
         &self,
         accounts: &BTreeSet<&AccountName>,

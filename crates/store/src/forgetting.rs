@@ -1,4 +1,4 @@
-//! Deleting a record that a person wants forgotten; what it is owed goes to history first.
+//! Deleting a record that a person wants forgotten; what it is owed goes to history with that.
 
 use domain::{
     history::HistoryEntry,
@@ -10,7 +10,7 @@ use crate::{Store, StoreError};
 
 impl Store {
     /// Deletes a record that nothing has written since it was read, and writes to history what it
-    /// is owed and `who` gave that up: both or none.
+    /// is owed and that `who` gave it up: both or none.
     ///
     /// # Errors
     /// [`StoreError::Stale`] if another writer was first.

@@ -45,7 +45,7 @@ pub trait Stored: Serialize + DeserializeOwned {
     /// Its key.
     fn key(&self) -> Item;
 
-    /// What stands beside the value itself, for indexes and conditions: numbers that order as
+    /// Attributes beside the value itself, for indexes and conditions: numbers that order as
     /// instants do.
     fn index(&self) -> Item {
         Item::new()

@@ -38,7 +38,7 @@ pub use records::{Found, Unreadable};
 /// What went wrong with the store; variants differ in what the caller does next.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Another writer was there first, or is there at this moment: read again and decide again.
+    /// Another writer was first, or is writing at this moment: read again and decide again.
     #[error("another writer changed the record meanwhile")]
     Stale {
         /// What stands there now; none if there is nothing, or nothing that can be read. While
@@ -90,7 +90,7 @@ impl StoreError {
         is_within || matches!(self, Self::Format(_))
     }
 
-    /// Whether there is no such table: nothing was set up there.
+    /// Whether the table does not exist: nothing was set up there.
     #[must_use]
     pub fn is_missing_table(&self) -> bool {
         matches!(self, Self::Dynamo(_, source)
@@ -179,7 +179,7 @@ pub struct AccountState {
     /// Why the last listing failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Reason>,
-    /// Whether it failed for the account's token: refused, or not to be had.
+    /// Whether it failed because of the account's token: refused, or not readable.
     #[serde(default, skip_serializing_if = "is_false")]
     pub token_fails: bool,
     /// What listing it took the last time.
@@ -201,7 +201,7 @@ pub struct ListCost {
 }
 
 impl AccountState {
-    /// An account of which nothing is known.
+    /// The state of an account that was never listed.
     #[must_use]
     pub fn unknown(account: AccountName) -> Self {
         Self {

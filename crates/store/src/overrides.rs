@@ -12,10 +12,10 @@ use crate::{Store, StoreError, item::Stored as _, write::Expected};
 /// An override that was not set, or not wholly.
 #[derive(Debug, thiserror::Error)]
 pub enum OverrideError {
-    /// Somebody else set or cleared that of the same target meanwhile: look again.
+    /// Another person set or cleared the same target's override meanwhile: read it again.
     #[error("the override of {0} was changed meanwhile")]
     Overtaken(Target),
-    /// The store failed. What held still holds, unless only the last answer was lost: look again.
+    /// The store failed. What held still holds, unless only the last answer was lost: read again.
     #[error("failed to write the override")]
     Store(#[from] StoreError),
     /// It holds, but some records are not due by it yet; the next inventory makes them so.
@@ -80,7 +80,7 @@ impl Store {
 
     async fn touch_one(&self, reference: &ResourceRef, now: Timestamp) -> Result<(), StoreError> {
         let record = match self.record(reference).await {
-            // A newer program wrote it, and sees to it.
+            // A newer program wrote it, and makes it due.
             Err(error) if error.is_unreadable() => None,
             read => read?,
         };

@@ -165,9 +165,9 @@ impl Finished {
         schedule && (self.since..self.until).contains(&entry.finished_at)
     }
 
-    /// What the engine is to leave out, to the second: by what an item expires at, a number, and as
-    /// long after the end for all of them. The text of an instant has as many digits as it needs, so
-    /// that texts do not compare as instants do.
+    /// What the engine is to leave out, to the second: by the number that an item expires at, which
+    /// is equally long after the end for all of them. The text of an instant has as many digits as
+    /// it needs, so that texts do not compare as instants do.
     fn filter(&self) -> Filter {
         let mut values = Item::from([
             (":since".to_owned(), item::expires_at(self.since)),

@@ -29,8 +29,8 @@ use crate::{
 /// DynamoDB's limit on the keys of one `BatchGetItem`.
 const BATCH_KEYS: usize = 100;
 
-/// So many answers in a row that bring none of what was asked for are the last: with the pauses
-/// between them they take a second and a half.
+/// After so many answers in a row without any record, reading is given up: with the pauses between
+/// them they take a second and a half.
 const FUTILE_READS: u32 = 5;
 
 /// What was learnt of accounts, by their names.
@@ -294,8 +294,8 @@ impl Reader {
         Ok(found)
     }
 
-    /// Waits before what was left unread is asked for again: at first a small part of what the client
-    /// waits before it repeats a request, and twice as long after each read that was in vain.
+    /// Waits before what was left unread is asked for again: at first a small part of the client's
+    /// own wait before it repeats a request, and twice as long after each futile read.
     async fn pause(&self, futile: u32) {
         let config = self.client.config();
         if let (Some(sleep), Some(retries)) = (config.sleep_impl(), config.retry_config()) {

@@ -1,4 +1,4 @@
-//! What readings find: items that can be read, and those that a newer program wrote.
+//! What a read finds: items that can be read, and those that a newer program wrote.
 
 use std::collections::BTreeSet;
 
@@ -41,8 +41,8 @@ pub struct Unreadable {
     pub source: StoreError,
 }
 
-/// What one reading found: items that this program knows, and apart from them those that it has
-/// to leave alone.
+/// What one read found: items that this program knows, and apart from them those that it has to
+/// leave alone.
 #[derive(Debug, Default)]
 pub struct Found<T> {
     /// What could be read.

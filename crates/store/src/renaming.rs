@@ -1,9 +1,9 @@
 //! Accounts that are called something else: what is known of their resources goes with them.
 //!
 //! An account's name is part of every key, so that each record is written anew and the old one
-//! deleted, in one transaction: one of the two is there at any instant, and never both. Who holds
-//! the old one finds it changed, as if another had written it. A request whose answer can no longer
-//! be noted is one whose answer was lost.
+//! deleted, in one transaction: one of the two is there at any instant, and never both. A writer
+//! that holds the old one finds it stale. A request whose answer can no longer be noted counts as
+//! one whose answer was lost.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -65,7 +65,7 @@ impl Store {
         Ok(left)
     }
 
-    /// Whether the old record is there no longer.
+    /// Whether the old record is gone.
     async fn carry_over_one(
         &self,
         (old, mut new): (Record, Option<Record>),
@@ -110,7 +110,7 @@ impl Store {
         Ok(false)
     }
 
-    /// A record as it is now; none at all where a newer program wrote it.
+    /// A record as it is now; the outer `None` where a newer program wrote it.
     async fn reread(&self, reference: &ResourceRef) -> Result<Option<Option<Record>>, StoreError> {
         match self.record(reference).await {
             Err(error) if error.is_unreadable() => Ok(None),
@@ -134,7 +134,7 @@ impl Store {
         let old = Some(self.delete_record(old));
         match self.write_all("carry a record over", puts, old).await? {
             None => Ok(()),
-            // Another writer was first, or is at it: both are read again.
+            // Another writer was first, or is writing now: both are read again.
             Some(_) => Err(StoreError::Stale { current: None }),
         }
     }

@@ -110,7 +110,7 @@ impl Refused {
 }
 
 impl Store {
-    /// [`Self::commit`] of a record with which nothing has ended.
+    /// [`Self::commit`] without a history item.
     pub async fn save(&self, record: Record) -> Result<Record, StoreError> {
         self.commit(record, None).await
     }
@@ -243,7 +243,7 @@ impl Store {
     }
 
     /// Notes what was learnt of an account. The latest writer wins, for it is a hint; but a rate
-    /// does not replace a later one, and no rate replaces none.
+    /// does not replace a later one, and a state without a rate keeps the one that is stored.
     pub async fn save_account_state(&self, state: &AccountState) -> Result<(), StoreError> {
         let mut item = state.to_item()?;
         let names = [
@@ -262,8 +262,8 @@ impl Store {
         }
     }
 
-    /// Sets these attributes of an account's state. What a condition refuses is left alone: what
-    /// stands there is newer.
+    /// Sets these attributes of an account's state, on the condition that is given. Where it does
+    /// not hold nothing is written, for what stands there is newer.
     async fn note_of_account<const N: usize>(
         &self,
         account: &AccountName,

@@ -83,7 +83,7 @@ async fn the_head_says_who_applied_and_when() {
 }
 
 #[tokio::test]
-async fn the_log_tells_what_came_into_force_newest_first_and_nothing_else() {
+async fn the_log_shows_what_came_into_force_newest_first_and_nothing_else() {
     let world = World::new().await;
     let store = world.store();
     assert_eq!(store.log(20).await.unwrap(), []);
@@ -115,7 +115,7 @@ async fn a_rollback_applies_an_earlier_configuration_again_as_a_new_generation()
     let log = store.log(20).await.unwrap();
     assert_eq!((log[0].generation, log[0].repeats), (third, Some(first)));
     assert_eq!(log[0].author, "eve");
-    // Who compared with what held before is too late, as with any apply.
+    // A rollback compared with what held before is too late, as any apply would be.
     let late = store.roll_back(first, second, "late", monday()).await;
     assert!(matches!(late, Err(ApplyError::Overtaken)), "{late:?}");
 }
@@ -189,7 +189,7 @@ async fn a_configuration_of_many_pages_is_read_whole() {
 }
 
 #[tokio::test]
-async fn of_several_who_apply_at_once_one_wins_and_nothing_of_the_others_holds() {
+async fn of_several_applies_at_once_one_wins_and_nothing_of_the_others_holds() {
     let world = World::new().await;
     apply(&world.store(), by("first")).await;
     for round in 0..3 {
@@ -234,7 +234,7 @@ async fn an_apply_that_compared_with_an_older_generation_is_overtaken() {
 }
 
 #[tokio::test]
-async fn an_apply_whose_answer_is_lost_is_not_taken_for_somebody_elses() {
+async fn an_apply_whose_answer_is_lost_is_not_taken_for_another_persons() {
     // A generation is taken, its items follow, and the last request moves the head.
     for lost in 0..7 {
         let world = World::new().await;

@@ -1,4 +1,4 @@
-//! Each edge of a schedule is told of once.
+//! Each edge of a schedule is reported once.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::{SignedDuration, Timestamp};
@@ -26,7 +26,7 @@ async fn claims(store: &Store, edge: Timestamp, by: &str) -> bool {
 }
 
 #[tokio::test]
-async fn an_edge_is_claimed_once_whoever_comes() {
+async fn an_edge_is_claimed_once_by_any_writer() {
     let world = World::new().await;
     assert!(claims(&world.store(), monday(), "a").await);
     assert!(!claims(&world.store(), monday(), "b").await);
@@ -35,7 +35,7 @@ async fn an_edge_is_claimed_once_whoever_comes() {
 }
 
 #[tokio::test]
-async fn of_many_who_claim_at_once_one_may_tell() {
+async fn of_many_claims_at_once_one_wins() {
     let world = World::new().await;
     let mut tasks = tokio::task::JoinSet::new();
     for number in 0..8 {
@@ -85,7 +85,7 @@ async fn what_a_newer_program_wrote_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_process_remembers_what_was_told_and_what_may_wait() {
+async fn a_process_remembers_what_was_reported_and_what_may_wait() {
     let world = World::new().await;
     let (store, wire) = world.process();
     let office = office_hours_name();

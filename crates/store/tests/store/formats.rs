@@ -230,6 +230,6 @@ fn items_of_every_format_are_read() {
 }
 
 #[test]
-fn there_is_no_folder_of_a_format_to_come() {
+fn no_folder_is_of_a_format_to_come() {
     assert!(!folder(item::FORMAT + 1).exists());
 }

@@ -40,7 +40,7 @@ async fn whole(mut pages: HistoryPages) -> (HistoryPage, usize) {
     (whole, count)
 }
 
-/// Writes entries past the store, and so without records.
+/// Writes entries bypassing the store, and so without records.
 async fn put(world: &World, entries: &[HistoryEntry]) {
     for entry in entries {
         let item = entry.to_item().unwrap();
@@ -215,7 +215,7 @@ async fn history_of_all_resources_has_those_of_each_together_oldest_first() {
 }
 
 #[tokio::test]
-async fn history_under_one_schedule_is_told_from_the_rest() {
+async fn history_under_one_schedule_is_kept_apart_from_the_rest() {
     let world = World::new().await;
     let scheduled = HistoryEntry {
         schedule: Some(office_hours_name()),

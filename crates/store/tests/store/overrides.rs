@@ -154,7 +154,7 @@ async fn an_override_of_a_schedule_makes_due_what_follows_it_and_what_did() {
         ..stopped_on_friday(3)
     };
     let never = Record {
-        // Not what the rules make of it: whoever recomputes it would mend that.
+        // Not what the rules make of it: recomputing it would mend that.
         due_at: Some(at("2026-06-15T23:00:00Z")),
         ..server(4)
     };
@@ -182,7 +182,7 @@ async fn an_override_of_a_schedule_makes_due_what_follows_it_and_what_did() {
 }
 
 #[tokio::test]
-async fn whoever_does_not_know_what_he_replaces_is_told() {
+async fn a_writer_that_does_not_know_what_it_replaces_is_refused() {
     let store = World::new().await.store();
     let first = running(of_server(1), 1);
     store
@@ -205,7 +205,7 @@ async fn whoever_does_not_know_what_he_replaces_is_told() {
 }
 
 #[tokio::test]
-async fn a_lost_answer_is_not_taken_for_somebody_elses_override() {
+async fn a_lost_answer_is_not_taken_for_another_persons_override() {
     let world = World::new().await;
     let (store, wire) = world.process();
     wire.lose_answer_after(0);

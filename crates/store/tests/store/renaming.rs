@@ -216,7 +216,7 @@ async fn wherever_an_apply_ends_every_record_and_every_override_is_there_once() 
 }
 
 #[tokio::test]
-async fn who_writes_the_old_record_is_either_carried_over_or_finds_it_gone() {
+async fn a_write_of_the_old_record_is_either_carried_over_or_finds_it_gone() {
     let world = before().await;
     let store = world.store();
     let writer = world.store();

@@ -82,7 +82,7 @@ async fn a_record_that_is_absent_is_not_made_by_a_write_that_replaces_one() {
 }
 
 #[tokio::test]
-async fn of_twenty_who_write_at_once_one_wins() {
+async fn of_twenty_writers_at_once_one_wins() {
     let world = World::new().await;
     let base = world.store().save(server(1)).await.unwrap();
     let mut writers = JoinSet::new();

@@ -795,7 +795,7 @@ async fn the_form_of_what_was_learnt_of_an_account() {
 }
 
 #[tokio::test]
-async fn the_form_of_what_was_told_of_a_schedule() {
+async fn the_form_of_what_was_reported_of_a_schedule() {
     let world = World::new().await;
     let digested = Digested {
         schedule: office_hours_name(),

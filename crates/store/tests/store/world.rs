@@ -43,7 +43,7 @@ impl World {
         )
     }
 
-    /// The engine itself, past the store.
+    /// The engine itself, bypassing the store.
     pub(crate) fn engine(&self) -> Client {
         Client::new(&environment::aws::local_config(&self.endpoint))
     }
