@@ -1,5 +1,5 @@
-//! What dispatch says of its ticks: what it handed out, what it withholds from now on, and one line
-//! for a tick in which nothing happened.
+//! What dispatch logs of its ticks: what it withholds from now on, and one line for a tick in which
+//! nothing happened.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,12 +10,12 @@ use domain::AccountName;
 
 use crate::{Dispatched, Withheld};
 
-/// What was said last, so that the same is not said each minute. It lasts as long as the process.
+/// What was logged last, so that it is not repeated each minute. It lasts as long as the process.
 #[derive(Debug, Default)]
 pub struct Journal(Mutex<BTreeMap<AccountName, Withheld>>);
 
 impl Journal {
-    /// Says what one tick did. What was handed out has its lines already.
+    /// Logs what one tick did; what was handed out is logged already.
     pub fn note(&self, dispatched: &Dispatched) {
         let mut said = false;
         for (account, withheld) in self.news(dispatched) {
@@ -31,8 +31,8 @@ impl Journal {
         }
     }
 
-    /// The accounts in which something else is withheld than at the last tick. How much, may
-    /// change from tick to tick without being news.
+    /// The accounts in which the reasons for withholding differ from the last tick's. How much is
+    /// withheld may change from tick to tick without being news.
     fn news(&self, dispatched: &Dispatched) -> Vec<(AccountName, Withheld)> {
         let now = &dispatched.withheld;
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_withheld_is_said_when_it_begins_changes_its_reason_or_ends() {
+    fn what_is_withheld_is_logged_when_it_begins_changes_its_reason_or_ends() {
         let journal = Journal::default();
         check(&journal, &[], &[]);
         check(&journal, &[("do-main", 12, 0)], &["do-main"]);
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_later_generation_has_handled_is_said_once() {
+    fn what_a_later_generation_has_handled_is_logged_once() {
         let journal = Journal::default();
         let mut ahead = tick(&[("hz-eu", 0, 0)]);
         for withheld in ahead.withheld.values_mut() {

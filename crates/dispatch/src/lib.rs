@@ -22,11 +22,11 @@ use store::{AccountState, Found, Head, InForce, Reader, StoreError};
 /// The most references in one event.
 const BATCH: usize = 100;
 
-/// Requests that one hand-out costs: a look and a change. What a batch of databases asks of the
-/// plans that there are is one more for all of them.
+/// Requests that one hand-out costs: a look and a change. A batch of databases takes one more, for
+/// the plans.
 const REQUESTS_EACH: u64 = 2;
 
-/// The rate is noted by every inventory, and by whatever asks in between; older than this, it says
+/// The rate is noted by every inventory, and by all requests in between; older than this, it says
 /// nothing. The tick before an inventory, and one that is late, still pace by the last one.
 const RATE_AGE: SignedDuration =
     SignedDuration::from_secs(INVENTORY_INTERVAL.as_secs() + SKEW.as_secs() + 60);
@@ -115,7 +115,7 @@ pub async fn handle(
     Ok(dispatched)
 }
 
-/// What could be read. What a newer program wrote is left alone, and said.
+/// What could be read. What a newer program wrote is left alone, and logged.
 fn readable<T>(found: Found<T>) -> T {
     for one in &found.unreadable {
         left_alone(&one.reference, &one.source);

@@ -83,8 +83,8 @@ impl Clouds {
         })
     }
 
-    /// A simulator that runs as its own program. Also says what its clock shows, if that is one
-    /// that is moved.
+    /// A simulator that runs as its own program, and what its clock shows, if that is one that is
+    /// moved.
     pub async fn elsewhere(url: &str) -> anyhow::Result<(Self, Option<Timestamp>)> {
         let url: Base = url.parse()?;
         let http = provider::http_client()?;

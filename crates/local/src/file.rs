@@ -40,8 +40,8 @@ pub struct DataFile {
 }
 
 impl DataFile {
-    /// Looks at a file, and refuses what no store can be opened from. A file that may only be read
-    /// is copied to be looked at.
+    /// Checks a file, and refuses one from which no store can be opened. A file that may only be
+    /// read is copied, if it is only to be looked at.
     pub fn open(path: &Path, purpose: Purpose) -> anyhow::Result<Self> {
         let writable = Self {
             path: path.to_owned(),
@@ -254,8 +254,8 @@ impl Drop for Lock {
 }
 
 impl Lock {
-    /// Takes it, unless another process has it. A file that cannot be locked is no reason to
-    /// refuse anything: not every file system has locks.
+    /// Takes it, unless another process has it. A file that cannot be locked does not count: not
+    /// every file system has locks.
     pub fn take(path: &Path, has_it: &str) -> anyhow::Result<Option<Self>> {
         let Ok(file) = File::options()
             .create(true)

@@ -137,7 +137,7 @@ impl Local {
         self.service.now()
     }
 
-    /// Ticks once a minute until `until`, or for ever. `passed` hears of every instant.
+    /// Ticks once a minute until `until`, or for ever. `passed` is called with every instant.
     pub async fn run(
         &self,
         until: Option<Timestamp>,
@@ -160,14 +160,14 @@ impl Local {
         Ok(())
     }
 
-    /// Lets time pass until `at` with no tick before, and ticks then: for who skips quiet hours.
+    /// Lets time pass until `at` with no tick before, and ticks then: to skip quiet hours.
     pub async fn tick_at(&self, at: Timestamp) -> anyhow::Result<()> {
         self.advance_to(at, &mut |_| ()).await?;
         self.service.tick().await;
         Ok(())
     }
 
-    /// Waits for what the handlers are at.
+    /// Waits until the handlers have finished.
     pub async fn finish(&self) {
         match &self.stepped {
             // A sleeper on a clock that is no longer moved would never wake.

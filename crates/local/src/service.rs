@@ -43,7 +43,7 @@ pub struct Service {
     stepped: Option<SteppedClock>,
     news: Option<mpsc::UnboundedSender<News>>,
     invocations: AtomicU64,
-    /// Tells this process's invocations from an earlier one's on the same data.
+    /// Distinguishes this process's invocations from an earlier one's on the same data.
     process: String,
     tasks: Mutex<JoinSet<()>>,
 }
@@ -137,7 +137,7 @@ impl Service {
         tokio::task::yield_now().await;
     }
 
-    /// Waits for all that is at work.
+    /// Waits until all invocations have ended.
     pub async fn finish(&self) {
         let mut tasks = std::mem::take(&mut *self.lock_tasks());
         while tasks.join_next().await.is_some() {}

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_timer_and_questions_are_told_apart() {
+    fn the_timer_and_questions_are_distinguished() {
         let timer = include_str!("../events/timer.json");
         assert!(matches!(
             serde_json::from_str(timer).unwrap(),
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_asks_one_thing() {
+    fn a_question_has_one_subject() {
         for json in ["{}", r#"{"resources": [], "inventory": []}"#] {
             serde_json::from_str::<Event>(json).unwrap_err();
         }

@@ -43,8 +43,8 @@ impl Client {
         Self { http, cloud }
     }
 
-    /// A client for the Hetzner Cloud project that the token belongs to, and of it for the
-    /// locations named; none named means all.
+    /// A client for the Hetzner Cloud project that the token belongs to, or for the named locations
+    /// of it; none named means all.
     #[must_use]
     pub fn hetzner(
         base: Base,
@@ -89,7 +89,7 @@ impl Client {
         }
     }
 
-    /// What the resource's own Status operation says; none if there is no such resource.
+    /// What the resource's own Status operation says; `None` if the provider does not know it.
     pub async fn status(&self, id: &ResourceId) -> Result<Option<Resource>, ProviderError> {
         match self.look(id).await {
             Err(ProviderError::NotFound(_)) => Ok(None),
@@ -97,7 +97,7 @@ impl Client {
         }
     }
 
-    /// [`Self::status`], with what the provider says where there is no such resource.
+    /// [`Self::status`], with the provider's words where it does not know the resource.
     pub(crate) async fn look(&self, id: &ResourceId) -> Result<Option<Resource>, ProviderError> {
         match &self.cloud {
             Cloud::DigitalOcean(api) => api.status(id).await,

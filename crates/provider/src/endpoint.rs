@@ -9,7 +9,7 @@ use reqwest::Url;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoints(BTreeMap<Provider, Base>);
 
-/// An address to which a token may be sent: https, or anything that HTTP runs over on loopback.
+/// An address to which a token may be sent: https, or plain HTTP on loopback or to a trusted host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Base(Url);
 
@@ -20,7 +20,7 @@ pub enum EndpointError {
     /// The text is not an address.
     #[error("base address is not a URL")]
     NotAUrl(#[source] <Url as FromStr>::Err),
-    /// Anybody on the way could read the token.
+    /// The token could be read on the way.
     #[error("base address must use https; only a loopback address may do without")]
     Insecure,
     /// User, password, query or fragment: a base address has none of them.

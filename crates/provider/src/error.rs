@@ -15,13 +15,13 @@ pub enum ProviderError {
         /// How long the provider asks to wait; none leaves it to the next tick.
         retry_after: Option<Duration>,
     },
-    /// The token is wrong, or may not do this. A person must see to it.
+    /// The token is wrong, or may not do this. A person must replace it.
     #[error("token refused")]
     TokenRefused(#[source] Refusal),
-    /// There is no such thing (404 in the provider's own words).
+    /// The provider does not know it (404 in the provider's own words).
     #[error("not found")]
     NotFound(#[source] Refusal),
-    /// The resource is locked or at work: later.
+    /// The resource is locked or changing: try again later.
     #[error("busy")]
     Busy(#[source] Refusal),
     /// The provider will not, however often it is asked.

@@ -1,5 +1,5 @@
-//! The one provider crate: both clouds' APIs behind one client and one vocabulary, and machines that
-//! are stopped and started over SSH.
+//! The one provider crate: both clouds' APIs behind one client and one vocabulary, and machines
+//! that are stopped and started over SSH.
 //!
 //! A client reads what a cloud says of its resources and sends one change at a time. It never
 //! waits, never reads a clock and never repeats a change: what an error asks of the caller is

@@ -81,7 +81,7 @@ impl Pacing {
         true
     }
 
-    /// Takes note of an answer's headers; an answer without them changes nothing.
+    /// Learns from an answer's headers; an answer without them changes nothing.
     pub(crate) fn learn(&mut self, headers: &HeaderMap) {
         let Some(latest) = RateLimit::of_headers(headers) else {
             return;

@@ -15,7 +15,7 @@ use crate::{error::ProviderError, http::Request};
 /// How many requests for one account are under way at once.
 pub const AT_ONCE: usize = 8;
 
-/// Hears how many more resources were read.
+/// Called with how many more resources were read.
 pub type Progress<'a> = &'a (dyn Fn(usize) + Sync);
 
 /// How a list is read.
@@ -25,7 +25,7 @@ pub struct Reading<'a> {
     pub now: &'a (dyn Fn() -> Timestamp + Sync),
     /// From then on no page is asked for any more; none for a caller that has all the time.
     pub until: Option<Timestamp>,
-    /// Hears how many more resources each answer brought, those that are left out later included.
+    /// How many more resources each answer brought, those that are left out later included.
     pub read: Progress<'a>,
 }
 
@@ -138,7 +138,7 @@ pub(crate) async fn all<T>(
     let mut whole = Read::nothing();
     let (mut next, mut last) = (Some(1), None);
     while let Some(from) = next {
-        // What has come to be since the last page was given is read one page after the other.
+        // Pages added since the last page's number was given are read one after the other.
         let to = last.filter(|&last| last > from).unwrap_or(from);
         let pages = (from..=to).map(|number| in_time(reading, page(number)));
         let mut pages = stream::iter(pages).buffered(AT_ONCE);
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_list_that_does_not_tell_its_last_page_is_read_one_after_the_other() {
+    async fn a_list_that_does_not_name_its_last_page_is_read_one_after_the_other() {
         let cloud = Cloud::default();
         let untold = |number: u32| ((number < 4).then_some(number + 1), None);
         assert_eq!(cloud.read(None, untold).await.unwrap().requests, 4);
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_page_is_asked_for_after_the_time_is_over_and_what_was_read_is_no_list() {
+    async fn no_page_is_asked_for_after_the_time_is_over_and_a_part_is_not_a_list() {
         let cloud = Cloud::default();
         let error = cloud.read(Some(12), of(100)).await.unwrap_err();
         assert!(

@@ -83,7 +83,7 @@ pub(super) async fn run(
     if let Ok(rest) = timeout(CLOSING, rest(&mut channel, &mut output, limit)).await {
         rest?;
     }
-    // What was said is known: how the connection ends changes nothing.
+    // The answer is complete: how the connection ends changes nothing.
     let _ended = timeout(CLOSING, goodbye(handle)).await;
     Ok(Ended { code, output })
 }

@@ -1,9 +1,9 @@
 //! Machines that are stopped and started by fixed commands on one host.
 //!
 //! Every command has a connection of its own: one channel, one command, closed afterwards. The host
-//! is known by its pinned keys alone, and what it answers is worth an exit code: a host that is slow,
-//! cut off or hostile makes a machine's state unknown, never stopped. The crate's own attack surface
-//! is the SSH library, so everything that a command does not need is off.
+//! is known by its pinned keys alone, and its answer is an exit code and no more: a host that is
+//! slow, cut off or hostile makes a machine's state unknown, never stopped. The attack surface is
+//! the SSH library, so everything that a command does not need is off.
 
 mod address;
 mod connection;
@@ -170,8 +170,8 @@ impl Api {
         })
     }
 
-    /// Every machine, in the order of their names. One whose status cannot be had is unknown; a host
-    /// that cannot be reached, shows another key or refuses ours is an error.
+    /// Every machine, in the order of their names. One whose status cannot be read is unknown; a
+    /// host that cannot be reached, shows another key or refuses ours is an error.
     pub async fn list(&self) -> Result<Vec<Observed>, ProviderError> {
         let machines = self.login.machines.iter();
         let looks = machines.map(|(name, machine)| self.look(name, machine));
@@ -246,7 +246,7 @@ impl Api {
         Ok((State::Unknown(Why::Failed(failed)), Output::default()))
     }
 
-    /// What the probe says where the status command did not say it; `why` is the reason of that.
+    /// What the probe says where the status command, for the reason `why`, did not.
     async fn probe(&self, machine: &Machine, why: Why) -> State {
         let silent = |why| match machine.unreachable_means {
             Unreachable::Stopped => State::Stopped,

@@ -25,7 +25,7 @@ fn servers(ids: &[u64], next: Option<u32>) -> Value {
 }
 
 #[tokio::test]
-async fn who_watches_a_list_hears_how_many_resources_each_answer_brought() {
+async fn watching_a_list_shows_how_many_resources_each_answer_brought() {
     let path = "GET /v1/servers?sort=id:asc&per_page=50&page";
     let cloud = Script::play([
         (format!("{path}=1"), ok(servers(&[1, 2], Some(2)))),

@@ -273,7 +273,7 @@ async fn a_list_that_breaks_on_a_later_page_or_goes_in_circles_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_droplet_is_told_in_our_words() {
+async fn a_droplet_is_put_in_our_words() {
     let found = droplet_status(droplet(1, "active")).await;
     assert_eq!(
         found,
@@ -315,7 +315,7 @@ async fn every_status_of_a_droplet_has_its_power_and_whether_it_may_be_changed()
 }
 
 #[tokio::test]
-async fn a_kubernetes_worker_is_no_droplet_of_its_own() {
+async fn a_kubernetes_worker_is_not_a_droplet_of_its_own() {
     for tag in ["k8s", "k8s:bd5f5959", "k8s-worker", "k8s:worker"] {
         let mut worker = droplet(1, "active");
         worker["tags"] = json!(["web", tag]);
@@ -342,7 +342,7 @@ async fn tags_that_are_null_or_not_shown_are_none() {
 }
 
 #[tokio::test]
-async fn a_database_is_told_in_our_words() {
+async fn a_database_is_put_in_our_words() {
     let found = database_status(database("online", "pg")).await;
     assert_eq!(found.name, "backend");
     assert_eq!(found.region, "nyc3");
@@ -380,7 +380,7 @@ async fn a_database_of_another_engine_says_why_it_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_node_pool_is_told_in_our_words_without_the_services_own_tags() {
+async fn a_node_pool_is_put_in_our_words_without_the_services_own_tags() {
     let mut scaled = pool(2, &["running", "draining"]);
     scaled["auto_scale"] = json!(true);
     scaled["min_nodes"] = json!(2);

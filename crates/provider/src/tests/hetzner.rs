@@ -129,7 +129,7 @@ async fn a_server_in_another_location_is_there_but_never_touched() {
 }
 
 #[tokio::test]
-async fn a_server_is_told_in_our_words() {
+async fn a_server_is_put_in_our_words() {
     let request = "GET /v1/servers/42";
     let cloud = Script::play([(request, ok(json!({"server": server(42, "running")})))]).await;
     let found = cloud.hetzner(&[]).status(&id(42)).await.unwrap().unwrap();

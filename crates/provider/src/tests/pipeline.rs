@@ -148,7 +148,7 @@ async fn every_error_of_hetzner_means_what_the_table_says() {
 }
 
 #[tokio::test]
-async fn a_page_of_somebody_else_is_neither_a_refusal_nor_a_404() {
+async fn a_page_that_is_not_the_providers_is_neither_a_refusal_nor_a_404() {
     for (status, read, change) in [
         (400, "not understood", "unknown"),
         (401, "token refused", "not accepted"),
@@ -212,7 +212,7 @@ async fn the_wait_that_a_429_asks_for_is_passed_on() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_followed_by_nobody() {
+async fn a_redirect_is_not_followed() {
     let elsewhere = Script::play::<String>([]).await;
     let to_elsewhere = || answer(307, "").with("location", elsewhere.base().as_str());
     let cloud = Script::play([(DROPLET, to_elsewhere()), (POWER_ON, to_elsewhere())]).await;

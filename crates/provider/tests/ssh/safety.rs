@@ -12,8 +12,8 @@ fn is_locked(name: &str) -> bool {
 #[test]
 fn what_the_ssh_library_logs_goes_nowhere() {
     assert!(is_locked("russh"), "the library is locked");
-    // It logs through `log`: a server's words at `info` and `warn`, its keys at `debug`. These crates
-    // would carry that into our own logs.
+    // It logs through `log`: a server's words at `info` and `warn`, its keys at `debug`. These
+    // crates would carry that into our own logs.
     for bridge in [
         "tracing-log",
         "env_logger",
