@@ -285,7 +285,7 @@ async fn dies_after(requests: usize) -> Result<Generation, ApplyError> {
             assert_eq!(read.generation, Generation(1));
             assert_says(&read, &without_schedules());
         }
-        Err(ApplyError::Overtaken) => panic!("nobody else applied"),
+        Err(ApplyError::Overtaken) => panic!("no other apply ran"),
     }
     // What it left behind does not mix with what comes next.
     let generation = apply(&world.store(), by("bob")).await;
@@ -302,7 +302,7 @@ async fn an_apply_that_dies_leaves_the_old_configuration_or_the_new_one_whole() 
             Ok(_) => break,
             Err(ApplyError::Store(_)) => not_applied += 1,
             Err(ApplyError::NotYetDue { .. }) => not_yet_due += 1,
-            Err(ApplyError::Overtaken) => unreachable!("nobody else applied"),
+            Err(ApplyError::Overtaken) => unreachable!("no other apply ran"),
         }
     }
     // What held (from two tables), the records of its account, and whether the number is free; then
