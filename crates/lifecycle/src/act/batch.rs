@@ -20,7 +20,7 @@ use crate::{
     failure::NoLook,
     observe::look::{Looks, Plans},
     transition::{
-        log::log_since,
+        log::log_from,
         plan::plan,
         step::{Observation, PlanContext, Step},
     },
@@ -58,7 +58,7 @@ impl Batch<'_> {
     ) -> Result<Step, NoLook> {
         let rules = self.in_force.rules();
         let resource = &look.resource;
-        let log = match log_since(record) {
+        let log = match log_from(record) {
             Some(since) => client
                 .actions(&record.reference.id, since)
                 .await

@@ -27,7 +27,7 @@ use crate::{
     observe::look::{Looked, Looks},
     transition::{
         follow::{self, Follow},
-        log::log_since,
+        log::log_from,
         step::{Observation, PlanContext, Write},
     },
 };
@@ -173,7 +173,7 @@ impl Follower<'_> {
         let now = self.context.clock.now();
         too_old(now)?;
         let Some(since) =
-            log_since(record).filter(|_| follow::needs_log(record, &look.resource, now))
+            log_from(record).filter(|_| follow::needs_log(record, &look.resource, now))
         else {
             return Ok(Vec::new());
         };

@@ -1,6 +1,7 @@
 //! Asking again: only what may be lost, and only after the log or a look.
 
 use super::*;
+use crate::transition::log::log_from;
 
 /// A stop asked at 19:00 whose answer never came.
 fn lost(case: Case) -> Case {
@@ -54,6 +55,8 @@ fn a_request_that_the_log_shows_is_accepted_and_not_repeated() {
     case.clone()
         .logged(ActionEffect::Shutdown, "18:59:54")
         .sends(STOP);
+    // The log is read from as early as that.
+    assert_eq!(log_from(&case.record), Some(at("18:59:55")));
     case.logged(ActionEffect::Other, "19:00:03").sends(STOP);
 }
 

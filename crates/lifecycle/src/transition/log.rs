@@ -15,6 +15,12 @@ pub(crate) fn log_since(record: &Record) -> Option<Timestamp> {
     Some(request.map_or(transition.claimed_at + SKEW, |request| request.looked_at))
 }
 
+/// From when on the log is read, by the provider's clock: our own entry may bear an earlier instant
+/// than our request.
+pub(crate) fn log_from(record: &Record) -> Option<Timestamp> {
+    log_since(record).map(|since| since - SKEW)
+}
+
 /// The latest action about power since a look: that of a person if it opposes.
 pub(crate) fn last_power_action(log: &[LoggedAction], since: Timestamp) -> Option<&LoggedAction> {
     log.iter()
