@@ -270,6 +270,19 @@ fn a_cut_that_was_not_taken_is_intended_anew() {
 }
 
 #[test]
+fn an_earlier_cut_may_still_come_though_a_later_one_was_not_taken() {
+    let mut twice = cut();
+    twice.request.as_mut().unwrap().unknown = true;
+    let (record, _) = noted(&twice, Purpose::ForcedPowerOff, &busy());
+    let request = record.request.as_ref().unwrap();
+    assert_eq!(request.forced, Forced::Intended);
+    assert_eq!(
+        request.quiet_at(record.kind()),
+        cut().request.unwrap().quiet_at(record.kind())
+    );
+}
+
+#[test]
 fn a_refused_cut_ends_the_stop_whose_shutdown_may_still_act() {
     let (record, ended) = noted(&cut(), Purpose::ForcedPowerOff, &refused());
     assert!(matches!(record.phase, Phase::Refused { .. }));

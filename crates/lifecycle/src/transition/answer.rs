@@ -75,15 +75,16 @@ pub(crate) fn apply(
 }
 
 fn note_cut(record: &mut Record, answer: &Result<Accepted, ChangeError>) {
-    let (forced, error) = match answer {
-        Ok(_) => (Forced::Accepted, None),
-        // Looked at again: off by itself, or cut at the next tick.
-        Err(error) => (Forced::No, Some(Reason::of(error))),
-    };
     if let Some(request) = &mut record.request {
-        request.forced = forced;
+        request.forced = match answer {
+            Ok(_) => Forced::Accepted,
+            // Looked at again: off by itself, or cut at the next tick.
+            Err(_) if !request.unknown => Forced::No,
+            // An earlier ask was never answered: it may have been a cut.
+            Err(_) => Forced::Intended,
+        };
     }
-    record.last_error = error;
+    record.last_error = answer.as_ref().err().map(|error| Reason::of(error));
 }
 
 fn note_answer(record: &mut Record, answer: &Result<Accepted, ChangeError>, now: Timestamp) {

@@ -340,6 +340,8 @@ impl Planner<'_> {
         }
         let mut record = self.record.clone();
         if let Some(request) = &mut record.request {
+            // A cut that was never answered may still come.
+            request.unknown |= request.forced == Forced::Intended;
             request.forced = Forced::Intended;
             request.asked_at = self.context.now;
         }
