@@ -93,8 +93,12 @@ async fn command(
             report.answer(context, [Outcome::of(&record, now, event)]);
         } else if command.dry_run {
             rehearsed.push(asked(record, direction, command, context.writer, now));
-        } else if write(context, record, direction, command).await? {
-            recorded.push(reference);
+        } else {
+            match write(context, record.clone(), direction, command).await? {
+                Written::Yes => recorded.push(reference),
+                Written::Before => {}
+                Written::No => report.answer(context, [not_written(&record, now)]),
+            }
         }
     }
     let would = rehearse(budget, context, direction, rehearsed, &in_force).await;
@@ -270,23 +274,43 @@ fn declined(
         .then(|| "its schedule is enforced and would undo this: use an override instead".to_owned())
 }
 
-/// Writes the command into the record; false if the event of this invocation was delivered before.
+/// A command that was given up: its record changed at each try, or is not there any more.
+fn not_written(record: &Record, now: Timestamp) -> Outcome {
+    let reason = "its record changed at every try: give the command again".to_owned();
+    Outcome::of(record, now, Event::Declined { reason })
+}
+
+/// What became of writing a command.
+enum Written {
+    /// It is in the record.
+    Yes,
+    /// The event of this invocation was delivered before.
+    Before,
+    /// Others wrote each time, or the record was deleted.
+    No,
+}
+
+/// Writes the command into the record.
 async fn write(
     context: Context<'_>,
     record: Record,
     direction: Direction,
     command: &Command,
-) -> Result<bool, Error> {
+) -> Result<Written, Error> {
     let reference = record.reference.clone();
     let mut base = Some(record);
     for tried in 0..TRIES {
         let Some(record) = base else {
-            return Ok(false);
+            return Ok(Written::No);
         };
         let known = record.manual_command.as_ref();
         if known.is_some_and(|manual| manual.knows(&context.writer.0)) {
             // Where we have tried already, only the answer to our own write was lost.
-            return Ok(tried > 0);
+            return Ok(if tried > 0 {
+                Written::Yes
+            } else {
+                Written::Before
+            });
         }
         let asked = asked(
             record,
@@ -296,12 +320,12 @@ async fn write(
             context.clock.now(),
         );
         match context.store.save(asked).await {
-            Ok(_) => return Ok(true),
+            Ok(_) => return Ok(Written::Yes),
             Err(StoreError::Stale { .. }) => base = reread(context.store, &reference).await?,
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(false)
+    Ok(Written::No)
 }
 
 /// The record with the command in it. The invocation names the command: the same one twice is one.

@@ -830,7 +830,8 @@ impl Inventory<'_> {
                 let compared = self.compare(Some(record), look);
                 self.write(compared, invoke, tally).await
             }
-            Err(_) => {
+            Err(no_look) => {
+                tracing::warn!(%record.reference, reason = %no_look.reason, "no status of what was not listed");
                 let record = mend(self.context, record, self.in_force).await?;
                 let now = self.context.clock.now();
                 tally.health.count(&record, self.in_force, now);

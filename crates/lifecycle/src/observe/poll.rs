@@ -292,6 +292,7 @@ impl<'a> Watch<'a> {
                 }
                 Ok(client) => clients.push((account, client, records)),
                 Err(error) => {
+                    report.in_flight += records.len();
                     let reason = in_words(&error).into();
                     if self.complaints.is_new(&account, &reason) {
                         let now = context.clock.now();
