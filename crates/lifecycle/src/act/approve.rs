@@ -13,11 +13,13 @@ pub async fn approve(
     which: impl Fn(&Record) -> bool,
     now: Timestamp,
 ) -> Result<Vec<Record>, Error> {
-    let in_force = store.in_force().await?;
     let mut approved = Vec::new();
-    for account in in_force.configuration.accounts.keys() {
+    let before = store.in_force().await?;
+    for account in before.configuration.accounts.keys() {
         // What a newer program wrote is left to it.
         let records = store.records_of(account).await?.read;
+        // After the records: what they have handled is then known here.
+        let in_force = store.in_force().await?;
         for record in records.into_iter().filter(|r| r.held && which(r)) {
             let reference = record.reference.clone();
             let mut base = Some(record);
