@@ -248,7 +248,8 @@ pub struct Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // One that stays does no harm: it is the lock that counts.
+        // While it is locked: who has opened it meanwhile finds that it was deleted. One that stays
+        // does no harm.
         fs::remove_file(&self.path).ok();
     }
 }
@@ -257,21 +258,62 @@ impl Lock {
     /// Takes it, unless another process has it. A file that cannot be locked does not count: not
     /// every file system has locks.
     pub fn take(path: &Path, has_it: &str) -> anyhow::Result<Option<Self>> {
-        let Ok(file) = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(path)
-        else {
-            return Ok(None);
-        };
-        match file.try_lock() {
-            Ok(()) => Ok(Some(Self {
-                file,
-                path: path.to_owned(),
-            })),
-            Err(TryLockError::WouldBlock) => Err(Unusable(has_it.to_owned()).into()),
-            Err(TryLockError::Error(_)) => Ok(None),
+        loop {
+            let Ok(file) = File::options()
+                .create(true)
+                .truncate(false)
+                .write(true)
+                .open(path)
+            else {
+                return Ok(None);
+            };
+            match file.try_lock() {
+                Ok(()) if is_at(&file, path) => {
+                    return Ok(Some(Self {
+                        file,
+                        path: path.to_owned(),
+                    }));
+                }
+                // The process that had it deleted it after it was opened here.
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Err(Unusable(has_it.to_owned()).into()),
+                Err(TryLockError::Error(_)) => return Ok(None),
+            }
         }
+    }
+}
+
+/// Whether an open file is the one that stands at a path now.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let (Ok(opened), Ok(there)) = (file.metadata(), fs::metadata(path)) else {
+        return false;
+    };
+    (opened.dev(), opened.ino()) == (there.dev(), there.ino())
+}
+
+/// Elsewhere an open file is not deleted.
+#[cfg(not(unix))]
+fn is_at(_: &File, _: &Path) -> bool {
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_was_deleted_after_it_was_opened_is_not_the_lock() {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("store.lock");
+        let opened = File::create(&path).unwrap();
+        assert!(is_at(&opened, &path));
+        fs::remove_file(&path).unwrap();
+        assert!(!is_at(&opened, &path));
+        File::create(&path).unwrap();
+        assert!(!is_at(&opened, &path));
     }
 }
