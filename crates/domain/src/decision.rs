@@ -205,11 +205,16 @@ fn decide(
 
 /// Whether an edge would start what Offhours itself has stopped, or what it owes a size.
 fn brings_back(record: &Record, edge: &DesiredEdge) -> bool {
+    edge.desired == Some(Desired::Running) && is_to_come_back(record)
+}
+
+/// Whether Offhours itself has stopped it, or owes it a size.
+fn is_to_come_back(record: &Record) -> bool {
     let stopped = record
         .handled
         .as_ref()
         .is_some_and(|handled| handled.desired == Some(Desired::Stopped));
-    edge.desired == Some(Desired::Running) && (stopped || record.saved.is_some())
+    stopped || record.saved.is_some()
 }
 
 /// Whether an edge came before the resource joined its schedule, and is not that of a command.
@@ -352,7 +357,12 @@ pub fn due_at(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Times
             let next = desired_states.next_that_acts(key, now);
             Some(next.map_or(retry_at, |edge| retry_at.min(edge.key.instant)))
         }
-        Decision::Leave(LeaveReason::Held) => None,
+        // Of what is held, only an edge that brings it back acts.
+        Decision::Leave(LeaveReason::Held) => {
+            let key = latest.filter(|_| is_to_come_back(record))?.key;
+            let next = desired_states.next_that_acts(Some(key), now);
+            next.map(|edge| edge.key.instant)
+        }
         // The record is ahead of this reader: it is read again when this instant has come.
         Decision::Leave(LeaveReason::StaleReader) => record.due_at,
         Decision::Leave(_) => {

@@ -219,6 +219,8 @@ mod tests {
         };
         let decision = world().decide(&stopped, "tue 08:00");
         assert!(matches!(decision, Decision::Act(due) if due.direction == Direction::Start));
+        let due_at = world().due_at(&stopped, "mon 20:00");
+        assert_eq!(due_at, Some(at("tue 08:00")));
         let started = stopped.having_handled("tue 08:00", Desired::Running);
         let decision = world().decide(&started, "tue 19:00");
         assert_eq!(decision, Decision::Leave(LeaveReason::Held));
