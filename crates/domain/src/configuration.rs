@@ -439,7 +439,7 @@ mod stored_schedule {
 #[cfg_attr(
     feature = "schema",
     derive(schemars::JsonSchema),
-    schemars(inline, extend("pattern" = r"^((name|tag):[\s\S]*\S[\s\S]*|[\s\S]*/[\s\S]*|\*)$"))
+    schemars(inline, extend("pattern" = r"^((name|tag):[\s\S]*\S[\s\S]*|[^:]*/[^:]*|\*)$"))
 )]
 pub struct Pattern {
     subject: PatternSubject,
@@ -468,12 +468,11 @@ impl FromStr for Pattern {
             Some(("name", glob)) => (PatternSubject::Name, glob),
             Some(("tag", glob)) => (PatternSubject::Tag, glob),
             // A reference has slashes; a star alone covers every one.
-            Some(_) | None if text.contains('/') || text == "*" => {
-                (PatternSubject::Reference, text)
-            }
+            None if text.contains('/') || text == "*" => (PatternSubject::Reference, text),
             Some(_) | None => return Err(PatternError(text.to_owned())),
         };
-        if glob.trim().is_empty() {
+        let glob = glob.trim();
+        if glob.is_empty() {
             return Err(PatternError(text.to_owned()));
         }
         Ok(Self {
@@ -633,7 +632,15 @@ mod tests {
 
     #[test]
     fn patterns_that_would_protect_nothing_are_refused() {
-        for text in ["", "prod", "name:", "tag: ", "label:x"] {
+        for text in [
+            "",
+            "prod",
+            "name:",
+            "tag: ",
+            "label:x",
+            "label:team/x",
+            "tags:a/b",
+        ] {
             assert!(text.parse::<Pattern>().is_err(), "{text}");
         }
     }
