@@ -232,7 +232,10 @@ fn soon(record: &Record, verdict: &Verdict, rules: Rules<'_>, now: Timestamp) ->
         Decision::AskAgain(_) | Decision::Leave(_) => None,
     };
     let is_there = |direction: Direction| match &record.phase {
-        Phase::Settled { at } => *at == direction.end() && record.saved.is_none(),
+        // A start puts back what is saved, whatever the power says.
+        Phase::Settled { at } => {
+            *at == direction.end() && (direction == Direction::Stop || record.saved.is_none())
+        }
         Phase::InFlight { transition } => transition.direction == direction,
         Phase::Refused { .. } | Phase::Stuck { .. } | Phase::Gone { .. } => false,
     };
