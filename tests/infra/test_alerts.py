@@ -161,4 +161,6 @@ def test_only_this_stacks_rules_may_send_to_the_queue_by_its_policy(plain):
 def test_no_output_shows_a_secret():
     for name, parameter in source()["Parameters"].items():
         if parameter.get("NoEcho"):
-            assert f"!Ref {name}" not in json.dumps(source()["Outputs"])
+            outputs = json.dumps(source()["Outputs"])
+            assert json.dumps({"Ref": name}) not in outputs
+            assert f"${{{name}}}" not in outputs

@@ -83,19 +83,21 @@ impl Setup {
         ] {
             keygen(&path.join(file), kind);
         }
-        let own_run_folder = Path::new("/run/sshd");
-        if user() == "root" && !own_run_folder.exists() {
-            fs::create_dir(own_run_folder).unwrap();
+        if user() == "root" {
+            fs::create_dir_all("/run/sshd").unwrap();
         }
         self.write(path);
         // Another program may take the port before the server does.
-        (0..5)
-            .find_map(|_| self.listen(path))
-            .map(|(child, port)| Sshd {
-                folder,
-                child,
-                port,
-            })
+        let listening = (0..5).find_map(|_| self.listen(path));
+        let (child, port) = listening.unwrap_or_else(|| {
+            let log = fs::read_to_string(path.join("log")).unwrap_or_default();
+            panic!("the SSH server does not start: {log}")
+        });
+        Some(Sshd {
+            folder,
+            child,
+            port,
+        })
     }
 
     /// Writes the gate, and the key that may pass it.
