@@ -93,15 +93,17 @@ async fn leave_told(
     young: &mut BTreeMap<ScheduleName, Edge>,
     report: &mut Report,
 ) -> Result<(), Error> {
-    let shown = store.digested().await?;
-    let newer: BTreeSet<_> = shown
+    let digested = store.digested().await?;
+    let newer: BTreeSet<_> = digested
         .unreadable
         .iter()
         .map(|o| o.reference.clone())
         .collect();
-    let shown = report.readable(shown);
+    let digested = report.readable(digested);
     young.retain(|name, edge| {
-        let known = shown.get(name).is_some_and(|shown| shown.edge >= edge.at);
+        let known = digested
+            .get(name)
+            .is_some_and(|digested| digested.edge >= edge.at);
         let is_told = known || newer.contains(name.as_str());
         if is_told {
             store.leave_digest(name, edge.at, Timestamp::MAX);
