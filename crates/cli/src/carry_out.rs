@@ -22,7 +22,7 @@ use crate::{
     commands::Format,
     connection::{Functions, Session},
     output, progress,
-    view::{GOES_ON, View},
+    view::{GOES_ON, NOTHING_ASKED, View},
 };
 
 /// Between two observations while waiting.
@@ -66,7 +66,7 @@ pub async fn carry_out(
         session,
         functions: session.functions()?,
         direction: command.direction,
-        view: format.map_or(View::None, view),
+        view: format.map_or(View::None, |format| view(format, command.dry_run)),
         asked: BTreeSet::new(),
         needs_person: false,
         failed: false,
@@ -102,11 +102,12 @@ pub fn author() -> String {
     std::env::var("USER").unwrap_or_else(|_| "an unknown user".to_owned())
 }
 
-fn view(format: Format) -> View {
-    progress::on_interrupt(GOES_ON);
+fn view(format: Format, dry_run: bool) -> View {
+    let left = if dry_run { NOTHING_ASKED } else { GOES_ON };
+    progress::on_interrupt(left);
     match format {
         Format::Json => View::Json,
-        Format::Table if io::stdout().is_terminal() => View::terminal(),
+        Format::Table if io::stdout().is_terminal() => View::terminal(left),
         Format::Table => View::Plain,
     }
 }

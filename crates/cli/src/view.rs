@@ -40,6 +40,9 @@ pub enum View {
 /// What a person reads who presses Ctrl-C.
 pub(crate) const GOES_ON: &str = "What was asked for goes on; `offhours status` shows it.";
 
+/// The same in a dry run.
+pub(crate) const NOTHING_ASKED: &str = "Interrupted: nothing was asked for.";
+
 /// A bar per transition under way, and a line with the time.
 #[derive(Debug)]
 pub struct Bars {
@@ -55,10 +58,10 @@ struct Bar {
 }
 
 impl View {
-    /// Lines with bars below them.
+    /// Lines with bars below them; `left` is printed where Ctrl-C ends the command.
     #[must_use]
-    pub fn terminal() -> Self {
-        let all = bars(GOES_ON);
+    pub fn terminal(left: &'static str) -> Self {
+        let all = bars(left);
         let time = all.add(ProgressBar::new_spinner());
         time.set_style(style("{spinner:.cyan} {msg}"));
         Self::Terminal(Box::new(Bars {

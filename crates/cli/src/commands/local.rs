@@ -30,7 +30,7 @@ use crate::{
     exit::UsageError,
     output::{self, Style},
     time::Length,
-    view::{View, summary::Summary},
+    view::{GOES_ON, View, summary::Summary},
 };
 
 /// The configuration of the demonstration, for a user without one.
@@ -401,7 +401,7 @@ fn fleet(path: Option<&Path>) -> anyhow::Result<Fleet> {
 fn view(format: Format) -> View {
     match format {
         Format::Json => View::Json,
-        Format::Table if io::stdout().is_terminal() => View::terminal(),
+        Format::Table if io::stdout().is_terminal() => View::terminal(GOES_ON),
         Format::Table => View::Plain,
     }
 }
