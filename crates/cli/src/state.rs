@@ -94,8 +94,13 @@ pub(crate) fn sentence(record: &Record) -> String {
         Phase::Stuck { transition, .. } => format!("Its {} is stuck", transition.direction),
         Phase::InFlight { transition } => {
             let watched = record.watched_until();
-            let watched = watched.map(|until| watching(transition.direction, until));
-            format!("It is {}", watched.unwrap_or(State::of(record).words))
+            match (watched, transition.direction, problem(record)) {
+                (Some(until), direction, _) => format!("It is {}", watching(direction, until)),
+                (None, Direction::Start, Some(_)) => "Its start is failing".to_owned(),
+                (None, Direction::Stop | Direction::Start, _) => {
+                    format!("It is {}", State::of(record).words)
+                }
+            }
         }
         Phase::Settled { .. } | Phase::Gone { .. } => {
             format!("It is {}", State::of(record).words)

@@ -45,7 +45,7 @@ pub(crate) fn check(known: &Known, now: Timestamp) -> Vec<Finding> {
         let found = [
             ended(record, now),
             held(record),
-            orphaned(record, known.in_force.rules(), now),
+            orphaned(record, rules, now),
             attached(record, configuration),
             permit(record, now),
         ];
@@ -131,13 +131,20 @@ fn orphaned(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Finding
     orphaned.then(|| {
         let owed = record.saved.as_ref();
         let owed = owed.map_or_else(String::new, |saved| format!(", and is owed {saved}"));
+        let start = format!("`offhours start {}` restores it", record.reference);
+        let barred = match Membership::of(Subject::recorded(record), rules.configuration) {
+            Membership::Barred(exclusion) => Some(in_words(&exclusion)),
+            Membership::Unknown { .. } | Membership::Member { .. } | Membership::Unnamed => None,
+        };
+        let remedy = match &barred {
+            Some(_) => format!("once that is gone, {start}"),
+            None => format!("{start}; or let a schedule cover it again"),
+        };
+        let why = barred.unwrap_or_else(|| "no schedule covers it any more".to_owned());
         Finding::problem(
             Check::Records,
-            format!("orphaned: it was stopped by us, nothing covers it any more{owed}"),
-            format!(
-                "`offhours start {}` restores it; or let a schedule cover it again",
-                record.reference
-            ),
+            format!("orphaned: stopped by Offhours, {why}{owed}"),
+            remedy,
         )
     })
 }
