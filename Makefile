@@ -150,7 +150,7 @@ test-localstack: localstack build programs ## Run the deployed stack's tests on 
 	   OFFHOURS_LOCALSTACK=$(LOCALSTACK_VENV)/bin/python $(VENV)/bin/pytest --quiet -rs tests/stack
 
 .PHONY: readme
-readme: programs ## Write anew what the commands print in README.md and docs
+readme: programs ## Rewrite what the commands print in README.md and docs
 	@OFFHOURS_UPDATE_README=1 $(CARGO) test --workspace --quiet --locked --test offhours -- evening
 
 .PHONY: check
@@ -180,7 +180,7 @@ lint-template: $(VENV)/installed $(CHECKOV_VENV)/installed ## Lint the template 
 # An environment of its own: neither a platform's key nor the user's own settings of checkov count.
 	@found=$$(env -i HOME="$$PWD/$(CHECKOV_VENV)" PATH="$$PATH" $(CHECKOV_VENV)/bin/checkov \
 	   --config-file infra/checkov.yaml --file $(CHECKOV_VENV)/template.json 2>&1) || \
-	 { printf '%s\n' "$$found" "Mend infra/template.yaml, or add an exception with its reason to infra/checkov.yaml" >&2; exit 1; }
+	 { printf '%s\n' "$$found" "Fix infra/template.yaml, or add an exception with its reason to infra/checkov.yaml" >&2; exit 1; }
 
 .PHONY: lint-python
 lint-python: $(VENV)/installed ## Check the Python: formatting and lints
@@ -192,7 +192,7 @@ advisories: rust $(TOOLS)/cargo-deny-$(CARGO_DENY) ## Check for published adviso
 	@$(TOOLS)/bin/cargo-deny check advisories
 
 .PHONY: bench
-bench: rust ## Measure schedule evaluation, and the commands on much
+bench: rust ## Measure schedule evaluation, and the commands on large stores
 	@$(CARGO) bench --locked --package domain --package offhours --bench evaluate --bench commands
 
 .PHONY: lines

@@ -40,12 +40,12 @@ def machine(binary: Path) -> str:
     except FileNotFoundError:
         raise DeployError(f"{shown(binary)} is missing: run `make build` first") from None
     if len(header) < 20 or header[:4] != b"\x7fELF":
-        raise DeployError(f"{shown(binary)} is no program for Linux: run `make build` first")
+        raise DeployError(f"{shown(binary)} is not a Linux program: run `make build` first")
     order = "<" if header[5] == 1 else ">"
     (number,) = struct.unpack_from(order + "H", header, 18)
     if number not in MACHINES:
         raise DeployError(
-            f"{shown(binary)} is for a processor that Lambda has not (ELF machine {number})"
+            f"{shown(binary)} is for a processor that Lambda does not have (ELF machine {number})"
         )
     return MACHINES[number]
 
@@ -100,7 +100,7 @@ def remembered(config: tomlkit.TOMLDocument) -> tuple[dict[str, str], dict[str, 
     given = config.get("default", {}).get("deploy", {}).get("parameters", {})
     overrides = given.get("parameter_overrides", [])
     if not isinstance(overrides, list):
-        raise DeployError(f'{shown(CONFIG)}: parameter_overrides is to be a list of "Name=value"')
+        raise DeployError(f'{shown(CONFIG)}: parameter_overrides must be a list of "Name=value"')
     pairs = (str(one).partition("=") for one in overrides)
     return dict(given), {name: value for name, _, value in pairs}
 
@@ -120,8 +120,8 @@ def guide(built: str) -> str | None:
     config = read_config(CONFIG)
     given, overrides = remembered(config)
     parameters = declared()
-    print("A few questions; Enter takes what is in brackets. What else can be set is described in")
-    print(f"{shown(TEMPLATE)} under Parameters, and goes into {shown(CONFIG)}.\n")
+    print("A few questions; Enter accepts what is in brackets. Other settings are described in")
+    print(f"{shown(TEMPLATE)} under Parameters, and go into {shown(CONFIG)}.\n")
     stack = ask(
         "Name of the stack",
         given.get("stack_name", "offhours"),

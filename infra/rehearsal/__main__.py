@@ -43,7 +43,7 @@ def main() -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\nended; nothing of it is left", file=sys.stderr)
+        print("\nstopped; nothing of it is left", file=sys.stderr)
         return 130
 
 

@@ -78,7 +78,7 @@ class Untraced(Exception):
     """A change that no function's log accounts for."""
 
     def __init__(self, entry: dict[str, Any]) -> None:
-        super().__init__(f"no function tells of {_request(entry)} at {entry['at']}")
+        super().__init__(f"no function reports {_request(entry)} at {entry['at']}")
 
 
 def whole_circles(found: Iterable[Change]) -> set[str]:

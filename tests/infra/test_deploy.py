@@ -104,7 +104,7 @@ def test_what_was_not_built_is_not_deployed(checkout):
 def test_what_is_not_a_program_is_not_deployed(checkout):
     checkout.build(MACHINES["arm64"])
     (checkout.folder / "target/lambda/stop/bootstrap").write_text("#!/bin/sh\n")
-    refused(checkout, "target/lambda/stop/bootstrap is no program for Linux")
+    refused(checkout, "target/lambda/stop/bootstrap is not a Linux program")
 
 
 def test_functions_for_several_processors_are_not_deployed(checkout):
@@ -212,7 +212,7 @@ def test_overrides_as_sam_itself_writes_them_are_refused_in_one_line(checkout):
     checkout.config.write_text(
         checkout.config.read_text().replace("[]", '"Architecture=\\"arm64\\""')
     )
-    refused(checkout, 'parameter_overrides is to be a list of "Name=value"')
+    refused(checkout, 'parameter_overrides must be a list of "Name=value"')
 
 
 def test_no_answer_deploys_nothing(checkout):
