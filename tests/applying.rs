@@ -449,7 +449,7 @@ fn a_local_service_runs_what_is_in_force_whatever_file_is_beside_it() {
         let local = ["local", "--speed", "0", "--for", "2m"];
         let ended = terminal.run(&local).await;
         assert_eq!(ended.code, Some(2), "{}", ended.stderr);
-        let advice = "no configuration was ever applied to this store: `offhours apply`";
+        let advice = "no configuration has been applied to this store: run `offhours apply`";
         assert!(ended.stderr.contains(advice), "{}", ended.stderr);
 
         apply(&terminal, &first, &["--yes"]).await;

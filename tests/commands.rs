@@ -71,7 +71,7 @@ fn commands_read_the_store_that_local_left_and_answer_by_their_exit_codes() {
         let ended = terminal.run(&["stop", "W?b", "*/web", "--dry-run"]).await;
         assert_eq!(ended.code, Some(2));
         let shown = ended.stderr;
-        assert!(shown.contains("no resource is like `*/web`"), "{shown}");
+        assert!(shown.contains("no resource matches `*/web`"), "{shown}");
         let ended = terminal
             .run(&["stop", "W?b", "*/droplet/1", "--dry-run"])
             .await;
@@ -193,7 +193,7 @@ fn list_and_doctor_observe_and_change_nothing() {
         assert_eq!(listed, EACH_KIND);
         let ended = terminal.run(&["list", "--refresh", "--uncovered"]).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-        assert_eq!(ended.stdout, "Nothing is there that fits.\n");
+        assert_eq!(ended.stdout, "No resource matches.\n");
         assert!(ended.stderr.contains("hz-eu: as seen"), "{}", ended.stderr);
         let ended = terminal.run(&["list", "genral"]).await;
         assert_eq!(ended.code, Some(2));

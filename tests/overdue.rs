@@ -36,7 +36,7 @@ async fn needs_nothing(terminal: &Terminal) {
         assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
     }
     let ended = terminal.run(&["status", "--needs-person"]).await;
-    assert_eq!(ended.stderr, "No resource is like that.\n");
+    assert_eq!(ended.stderr, "No resource matches.\n");
 }
 
 /// What the commands answer while the three resources of do-main should run and do not.

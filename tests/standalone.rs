@@ -192,7 +192,7 @@ async fn one_local_at_a_time_moves_the_clock_of_a_simulator() {
     let refused = second.start(&simulator, monday("18:30:00")).await;
     let refused = refused.refused().await;
     let expected = format!(
-        "error: another `offhours local` moves the clock of the simulator at {}: end it first, or \
+        "error: another `offhours local` moves the clock of the simulator at {}: stop it first, or \
          leave the work to it",
         simulator.url
     );

@@ -547,7 +547,7 @@ fn a_refused_token_is_complained_of_once_and_measured_until_it_is_replaced() {
         panic!("{logged}");
     };
     assert!(
-        complaint.contains("do-main: later: token refused"),
+        complaint.contains("do-main: postponed: token refused"),
         "{complaint}"
     );
 }

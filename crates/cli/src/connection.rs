@@ -262,7 +262,7 @@ impl Connection {
         let opened = Opened::open(path, purpose, simulator, Tables::prefixed(prefix)).await?;
         if opened.is_copy() {
             output::remark(&format!(
-                "note: {} may only be read: this shows a copy of it as it is now\n",
+                "note: {} is read-only: this shows a copy of its present state\n",
                 path.display()
             ));
         }
@@ -287,8 +287,8 @@ fn unreachable(error: StoreError, prefix: &str) -> anyhow::Error {
              stack with --region, or a local store with --data"
         )
     } else {
-        "cannot reach the store: name a local one with --data, or see that --profile, --region \
-         and the credentials of the AWS tools are right"
+        "cannot reach the store: name a local one with --data, or check --profile, --region and \
+         the credentials of the AWS tools"
             .to_owned()
     };
     anyhow::Error::new(error).context(advice)

@@ -23,7 +23,7 @@ fn of_token(error: &TokenError) -> String {
                                  and set the variable"
             .to_owned(),
         TokenError::Ssm { name, .. } => format!(
-            "see that the parameter {name} exists in this region, is a SecureString, and may be \
+            "check that the parameter {name} exists in this region, is a SecureString, and may be \
              read"
         ),
         TokenError::Empty(name) => format!("put the account's token into the parameter {name}"),
@@ -38,17 +38,17 @@ pub(crate) fn of_provider(error: &ProviderError, provider: Provider) -> &'static
             "wait: the allowance comes back within the hour; see which other tools use the token"
         }
         ProviderError::Unavailable(_) | ProviderError::Busy(_) => {
-            "try again; the provider's status page tells of troubles of its own"
+            "try again; see the provider's status page"
         }
         ProviderError::Transport { .. } => {
-            "see that this machine reaches the provider, and try again"
+            "check that this machine reaches the provider, and try again"
         }
         ProviderError::OutOfTime { .. } => "the provider answers slowly: try again later",
         ProviderError::NotUnderstood { .. } => {
-            "see that nothing between this machine and the provider answers in its place"
+            "check that nothing between this machine and the provider answers in its place"
         }
         ProviderError::NotFound(_) | ProviderError::Refused(_) | ProviderError::Foreign { .. } => {
-            "see that the account's `url` is that of its provider"
+            "check that the account's `url` is that of its provider"
         }
     }
 }

@@ -146,7 +146,7 @@ pub(crate) fn needs_person(
         return Some(format!("asked again every 15 minutes: {problem}"));
     }
     if record.held {
-        let approve = "`offhours approve` lets go of it";
+        let approve = "`offhours approve` releases it";
         return Some(match record.lost_storage {
             Some(lost) => format!("held: it came back with {lost}; add some, or {approve}"),
             None => format!("held: {approve}"),
@@ -229,7 +229,7 @@ impl AccountFailure {
         let age = now.duration_since(listed_at.or(in_force_since)?);
         let brief = match listed_at {
             Some(_) => format!("not listed for {}", length(age)),
-            None => "never listed so far".to_owned(),
+            None => "not listed yet".to_owned(),
         };
         let why = error.map_or_else(String::new, |error| format!(": {error}"));
         (age > OBSERVATION_AGE).then(|| Self {

@@ -42,7 +42,7 @@ impl Asked {
         let usage = |text| Err(UsageError(text).into());
         if asked.from >= now {
             let from = local(asked.from, zone);
-            return usage(format!("{from} is yet to come: name an earlier --since"));
+            return usage(format!("{from} is in the future: pass an earlier --since"));
         }
         if asked.until <= asked.from {
             let (from, until) = (local(asked.from, zone), local(asked.until, zone));
@@ -133,7 +133,7 @@ mod tests {
         let refusal = |since, until| period(since, until).unwrap_err().to_string();
         assert_eq!(
             refusal("2026-11-22", None),
-            "Sun 2026-11-22 00:00 CET is yet to come: name an earlier --since"
+            "Sun 2026-11-22 00:00 CET is in the future: pass an earlier --since"
         );
         assert!(refusal("1h", Some("2h")).contains("before it begins"));
         assert_eq!(

@@ -57,7 +57,7 @@ fn a_file_in_order_is_summed_up_on_standard_output_alone() {
     let (code, stdout, stderr) = parts(&offhours(&["validate", "--config", EXAMPLE]));
     assert_eq!((code, stderr.as_str()), (0, ""));
     assert!(
-        stdout.contains("is in order: 2 accounts, 2 schedules."),
+        stdout.contains("is valid: 2 accounts, 2 schedules."),
         "{stdout}"
     );
     assert!(stdout.contains("schedule berlin-office: "), "{stdout}");
@@ -109,7 +109,7 @@ fn warnings_go_to_standard_error_and_change_nothing() {
     let config = file("idle.toml", OFFICE_HOURS);
     let (code, stdout, stderr) = parts(&offhours(&["validate", "--config", &config]));
     assert_eq!(code, 0);
-    assert!(stdout.contains("is in order"), "{stdout}");
+    assert!(stdout.contains("is valid"), "{stdout}");
     assert!(
         stderr.contains(&format!("{config}:1: warning: there are no accounts")),
         "{stderr}"
@@ -525,9 +525,9 @@ fn a_store_that_cannot_be_opened_says_what_it_is_and_what_to_do() {
         (
             "damaged.db",
             1,
-            "error: the store at damaged.db is damaged: put a copy of it in its place, or move it \
-             away and apply the configuration anew; sizes that stopped resources are owed are in \
-             the copy alone: ",
+            "error: the store at damaged.db is damaged: restore a copy of it, or move it away and \
+             apply the configuration again; only the copy has the sizes that stopped resources are \
+             owed: ",
         ),
     ] {
         let path = folder.join(data);
@@ -562,7 +562,7 @@ fn a_store_that_may_only_be_read_is_shown_and_not_changed() {
     for command in ["log", "status", "export"] {
         let (code, stdout, stderr) = run(&[command, "--data", "store.db"]);
         assert_eq!(code, 0, "{command}: {stderr}");
-        let note = "note: store.db may only be read: this shows a copy of it as it is now\n";
+        let note = "note: store.db is read-only: this shows a copy of its present state\n";
         assert!(stderr.starts_with(note), "{command}: {stderr}");
         assert!(command == "status" || stdout.contains("office-hours") || stdout.contains('1'));
     }
@@ -580,7 +580,7 @@ fn a_store_that_may_only_be_read_is_shown_and_not_changed() {
     ] {
         let (code, _, stderr) = run(&[command, &["--data", "store.db"]].concat());
         assert_eq!(code, 1, "{command:?}: {stderr}");
-        let expected = "error: cannot write to the store at store.db: see that you may write to \
+        let expected = "error: cannot write to the store at store.db: check that you may write to \
                         the file and to its folder";
         assert!(stderr.starts_with(expected), "{command:?}: {stderr}");
     }
@@ -612,8 +612,8 @@ fn one_local_at_a_time_works_on_a_file() {
         &folder,
         &["local", "--data", "store.db"],
     ));
-    let expected = "error: another `offhours local` works on store.db: end it first, or leave the \
-                    work to it\n";
+    let expected = "error: another `offhours local` is running on store.db: stop it first, or \
+                    leave the work to it\n";
     assert_eq!((code, stderr.as_str()), (2, expected));
     // However the first one ends, the next may begin.
     first.kill().expect("it can be killed");
@@ -644,7 +644,7 @@ fn a_disk_without_room_is_named() {
         .expect("the command can be run");
     let (code, _, stderr) = parts(&output);
     assert_eq!(code, 1, "{stderr}");
-    let expected = "error: cannot write to the store at store.db: see that its disk has room and \
+    let expected = "error: cannot write to the store at store.db: check that its disk has room and \
                     works: ";
     assert!(stderr.starts_with(expected), "{stderr}");
 }

@@ -277,9 +277,7 @@ pub enum TokenReference {
 
 /// Not a valid token reference. The text is not repeated, for it may be a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "a token is named by where it is kept, ssm:/PATH/NAME or env:VARIABLE, and never written here"
-)]
+#[error("write where the token is kept, ssm:/PATH/NAME or env:VARIABLE, never the token itself")]
 pub struct TokenReferenceError;
 
 impl FromStr for TokenReference {

@@ -115,7 +115,7 @@ pub enum LeaveReason {
     #[error("gone at the provider")]
     Gone,
     /// This reader's configuration or clock is older than what the record has seen.
-    #[error("this reader is behind the record")]
+    #[error("the record is ahead of this configuration or clock")]
     StaleReader,
     /// The latest edge has been handled.
     #[error("the latest edge has been handled")]

@@ -227,9 +227,6 @@ mod tests {
         );
         refused(r#"{"cause": "late", "resources": []}"#, "unknown variant");
         refused(r#"{"resource": ["do-main/droplet/1"]}"#, "unknown field");
-        refused(
-            r#"{"resources": ["do-main/droplet"]}"#,
-            "is not a reference",
-        );
+        refused(r#"{"resources": ["do-main/droplet"]}"#, "invalid reference");
     }
 }

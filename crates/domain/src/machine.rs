@@ -344,8 +344,7 @@ pub enum KeyReference {
 /// Not a valid reference to a key. The text is not repeated, for it may be a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a key is named by where it is kept, ssm:/PATH/NAME, env:VARIABLE or file:/PATH, and never \
-     written here"
+    "write where the key is kept, ssm:/PATH/NAME, env:VARIABLE or file:/PATH, never the key itself"
 )]
 pub struct KeyReferenceError;
 

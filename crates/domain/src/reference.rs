@@ -274,12 +274,15 @@ impl FromStr for ResourceId {
 pub enum ReferenceError {
     /// The text does not have the form of a reference.
     #[error(
-        "`{0}` is not a reference: write ACCOUNT/droplet/NUMBER, ACCOUNT/database/UUID, \
+        "invalid reference `{0}`: expected ACCOUNT/droplet/NUMBER, ACCOUNT/database/UUID, \
          ACCOUNT/node-pool/CLUSTER/POOL or ACCOUNT/server/NUMBER"
     )]
     Malformed(String),
     /// The word in the middle names no kind that Offhours knows.
-    #[error("`{reference}`: no kind `{kind}`; the kinds are droplet, database, node-pool, server")]
+    #[error(
+        "invalid reference `{reference}`: unknown kind `{kind}`: expected droplet, database, \
+         node-pool or server"
+    )]
     UnknownKind {
         /// The whole text.
         reference: String,
@@ -287,7 +290,7 @@ pub enum ReferenceError {
         kind: String,
     },
     /// The account's part is not a valid name.
-    #[error("`{reference}` does not begin with an account's name")]
+    #[error("invalid reference `{reference}`: expected an account's name first")]
     Account {
         /// The whole text.
         reference: String,

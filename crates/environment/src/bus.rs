@@ -158,7 +158,7 @@ mod eventbridge {
         pub fn new(name: &str) -> Result<Self, SettingError> {
             let fits = |c: char| c.is_ascii_alphanumeric() || "/.-_:".contains(c);
             if !name.chars().all(fits) {
-                let problem = "is no name of an event bus, and not `none`";
+                let problem = "is neither the name of an event bus nor `none`";
                 return Err(SettingError::new(EVENT_BUS, problem));
             }
             Ok(Self(

@@ -65,7 +65,7 @@ fn levels() -> Result<Option<Targets>, SettingError> {
     match text.parse() {
         Ok(levels) => Ok(Some(levels)),
         Err(error) => {
-            let problem = format!("is `{text}`, which names no levels: {error}");
+            let problem = format!("is `{text}`, which is not a list of levels: {error}");
             Err(SettingError::new(LEVELS, problem))
         }
     }

@@ -13,7 +13,7 @@ use secrecy::SecretString;
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     /// The variable is not set, or empty.
-    #[error("the environment variable {0} is not set; it is to hold the account's token")]
+    #[error("the environment variable {0} is not set; it should hold the account's token")]
     Variable(String),
     /// Tokens in SSM need AWS.
     #[error("ssm:{0} cannot be read without AWS; use env:VARIABLE for local use")]

@@ -331,11 +331,11 @@ impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Accepted => f.write_str("accepted"),
-            Self::Busy(words) => write!(f, "busy, later: {words}"),
+            Self::Busy(words) => write!(f, "busy, will retry: {words}"),
             Self::NotAccepted(words) | Self::TokenRefused(words) => {
-                write!(f, "not taken, later: {words}")
+                write!(f, "not accepted, will retry: {words}")
             }
-            Self::Unknown(words) => write!(f, "no usable answer, to be found out: {words}"),
+            Self::Unknown(words) => write!(f, "no usable answer, outcome unknown: {words}"),
         }
     }
 }
@@ -533,7 +533,7 @@ impl fmt::Display for Event {
                     "resized by a person; {saved} is no longer kept, see history"
                 )
             }
-            Self::Postponed { reason, .. } => write!(f, "later: {reason}"),
+            Self::Postponed { reason, .. } => write!(f, "postponed: {reason}"),
             Self::Watching { direction, until } => f.write_str(&watching(*direction, *until)),
             Self::Declined { reason } => write!(f, "declined: {reason}"),
             Self::Status { state } => f.write_str(state),
@@ -548,7 +548,7 @@ fn gone(saved: Option<&SavedState>) -> String {
 
 const HELD: &str = ", held until `offhours approve`";
 
-const ORPHANED: &str = "orphaned: stopped, and no schedule covers it; `offhours start` it";
+const ORPHANED: &str = "orphaned: stopped, and no schedule covers it; `offhours start` restores it";
 
 fn would(direction: Direction, request: &str, saved: Option<&SavedState>) -> String {
     let saved = saved.filter(|_| direction == Direction::Stop);

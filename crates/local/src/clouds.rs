@@ -202,7 +202,7 @@ async fn ask<T: serde::de::DeserializeOwned>(
     let answer = request
         .send()
         .await
-        .context("the simulator does not answer; is it running there?")?
+        .context("the simulator does not answer; is it running?")?
         .error_for_status()
         .context("the simulator refuses")?;
     Ok(serde_json::from_slice(&answer.bytes().await?)?)

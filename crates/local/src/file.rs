@@ -195,16 +195,15 @@ fn refusal(path: &Path, error: rusqlite::Error) -> anyhow::Error {
             return Unusable(message).into();
         }
         Some(ErrorCode::DatabaseCorrupt) => format!(
-            "the store at {file} is damaged: put a copy of it in its place, or move it away and \
-             apply the configuration anew; sizes that stopped resources are owed are in the copy \
-             alone"
+            "the store at {file} is damaged: restore a copy of it, or move it away and apply the \
+             configuration again; only the copy has the sizes that stopped resources are owed"
         ),
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => format!(
-            "cannot write to the store at {file}: see that you may write to the file and to its \
+            "cannot write to the store at {file}: check that you may write to the file and to its \
              folder"
         ),
         Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure) => {
-            format!("cannot write to the store at {file}: see that its disk has room and works")
+            format!("cannot write to the store at {file}: check that its disk has room and works")
         }
         Some(_) | None => format!("cannot open the store at {file}"),
     };
@@ -222,16 +221,16 @@ pub fn advice(words: &str) -> Option<&'static str> {
         ),
         (
             "disk I/O error",
-            "see that the disk of the store has room and works, and give the command again",
+            "check that the disk of the store has room and works, and give the command again",
         ),
         (
             "database disk image is malformed",
-            "the store is damaged: put a copy of it in its place; sizes that stopped resources are \
-             owed are in the copy alone",
+            "the store is damaged: restore a copy of it; only the copy has the sizes that stopped \
+             resources are owed",
         ),
         (
             "readonly database",
-            "see that you may write to the store's file and to its folder",
+            "check that you may write to the store's file and to its folder",
         ),
     ];
     let (_, advice) = advices.into_iter().find(|(says, _)| words.contains(says))?;

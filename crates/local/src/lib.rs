@@ -95,7 +95,7 @@ impl Local {
         store
             .create_tables()
             .await
-            .context("cannot make the tables")?;
+            .context("cannot create the tables")?;
         let clients = Clients::of(&clouds)?;
         Ok(Self {
             service: Service::new(store, clients, clock, stepped.clone(), Some(news)),

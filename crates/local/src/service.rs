@@ -126,7 +126,7 @@ impl Service {
     pub async fn tick(self: &Arc<Self>) {
         while let Some(ended) = self.lock_tasks().try_join_next() {
             if let Err(error) = ended {
-                tracing::error!("An invocation ended by itself: {error}");
+                tracing::error!("An invocation was aborted: {error}");
             }
         }
         let service = Arc::clone(self);
@@ -255,7 +255,7 @@ impl Service {
                     tracing::error!("An invocation failed: {}", in_words(&*error));
                 },
                 () = clock.pass(Duration::from_secs(seconds)) => {
-                    tracing::error!("An invocation of {function} was ended after {seconds} s");
+                    tracing::error!("An invocation of {function} was stopped after {seconds} s");
                 }
             }
         });

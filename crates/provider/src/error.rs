@@ -59,7 +59,7 @@ pub enum ProviderError {
         of: Option<u32>,
     },
     /// The resource belongs to the other provider, or cannot be asked that. Nothing left.
-    #[error("{resource} cannot be asked that of this provider")]
+    #[error("{resource} does not support that at this provider")]
     Foreign {
         /// The resource.
         resource: ResourceId,

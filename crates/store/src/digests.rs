@@ -48,7 +48,7 @@ impl Store {
             .iter()
             .map(|(name, value)| (name.as_str(), Some(value.clone())));
         let later = "(attribute_not_exists(#edge_ms) OR #edge_ms < :edge_ms)";
-        let what = "write which edge was told of";
+        let what = "write which edge was reported";
         let claimed = match self.update(what, key, attributes, Some(later)).await? {
             None => true,
             Some(Refused::Replaced(Some(standing))) => {

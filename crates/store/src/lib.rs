@@ -49,9 +49,7 @@ pub enum StoreError {
     #[error("failed to {0}")]
     Dynamo(&'static str, #[source] Box<aws_sdk_dynamodb::Error>),
     /// DynamoDB answers, and reads nothing: try at the next tick.
-    #[error(
-        "failed to read {left} records: DynamoDB leaves them unread time and again, as it is throttled"
-    )]
+    #[error("failed to read {left} records: DynamoDB is throttled and keeps leaving them unread")]
     Throttled {
         /// How many were left.
         left: usize,

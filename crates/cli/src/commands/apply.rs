@@ -343,7 +343,7 @@ impl Plan {
     fn nothing_to_do(&self, format: Format) -> anyhow::Result<Exit> {
         if format == Format::Table {
             output::print(&format!(
-                "Nothing to apply: {} says what generation {} says.\n",
+                "Nothing to apply: {} is the same as generation {}.\n",
                 self.source, self.in_force_generation
             ))?;
         } else {
@@ -433,7 +433,7 @@ impl Plan {
             return Ok(());
         }
         Err(UsageError(format!(
-            "{} would be left behind with nothing to bring {}: say --restore to start them first, \
+            "{} would be left behind with nothing to bring {}: pass --restore to start them first, \
              or --leave{}",
             count(stranded, "resource"),
             if stranded == 1 {
@@ -459,9 +459,10 @@ impl Plan {
         let number = count(owed.len(), "resource");
         let references: Vec<_> = owed.iter().map(|one| one.resource.to_string()).collect();
         Err(UsageError(format!(
-            "{number} would be owed a size that Offhours cannot put back without the account: say \
-             --restore to start them first; or, if {account} has only another name now, write \
-             `was = \"{account}\"` under that; or give the sizes up with `offhours forget --anyway {}`",
+            "{number} would be owed a size that Offhours cannot put back without the account: pass \
+             --restore to start them first; or, if {account} was only renamed, write `was = \
+             \"{account}\"` under its new name; or give the sizes up with `offhours forget \
+             --anyway {}`",
             references.join(" ")
         )))
     }
@@ -474,7 +475,7 @@ impl Plan {
         } else if stranded.all(|one| one.account_goes) {
             " (only the provider's own tools start them later)"
         } else {
-            " (`offhours start` restores them later; what is in an account that goes, only the \
+            " (`offhours start` restores them later; those of a removed account, only the \
              provider's own tools)"
         }
     }

@@ -29,7 +29,7 @@ Examples:
   offhours doctor --problems                     only what is not as it should be
   offhours doctor --format json | jq '.[] | select(.verdict == \"problem\")'
 
-Verdicts: ok, hint (may not be meant), warning (mends itself, or may become a problem),
+Verdicts: ok, hint (perhaps unintended), warning (clears by itself, or may become a problem),
 problem (a person is needed), unknown (the check could not be made).")]
 pub struct Args {
     /// Leave out what is as it should be.

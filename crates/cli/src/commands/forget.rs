@@ -244,14 +244,13 @@ fn obstacle(
     }
     Some(match &record.saved {
         Some(saved) => format!(
-            "its account is configured: `offhours start {}` puts {saved} back. If it is to be \
-             forgotten all the same, --anyway gives that up, and its present size passes for the \
-             original from the next inventory on",
+            "its account is configured: `offhours start {}` puts {saved} back. --anyway gives that \
+             up, and from the next inventory on its present size counts as the original",
             record.reference
         ),
         None => "its account is configured, and the next inventory would find it again; if it is \
-                 gone at the provider, that sees so within minutes. --anyway forgets it all the \
-                 same"
+                 gone at the provider, an inventory notices within minutes. --anyway forgets it \
+                 regardless"
             .to_owned(),
     })
 }

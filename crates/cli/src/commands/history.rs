@@ -40,7 +40,7 @@ Examples:
   offhours history --direction stop --limit 20
   offhours history --format json | jq '.[] | select(.ending == \"refused\") | .reason'
 
-Endings: seen (done, and seen to be), would have (observe mode: nothing was sent), refused,
+Endings: seen (done, and confirmed), would have (observe mode: nothing was sent), refused,
 overtaken (a person did the opposite meanwhile), let go (opted out meanwhile), turned (the opposite
 was desired meanwhile), kept (a person's size was kept), gone (deleted at the provider).")]
 pub struct Args {
@@ -60,7 +60,7 @@ pub struct Args {
     /// Only stops, or only starts.
     #[arg(long, value_enum)]
     direction: Option<Towards>,
-    /// The newest so many at most.
+    /// At most this many, the newest ones.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
     /// How to print the result.

@@ -53,8 +53,9 @@ Examples:
 
 Money: a Droplet and a Hetzner server are billed in full while off: 0 saved. A node is billed for
 at most 672 hours of a calendar month (UTC), so that its first 48 stopped hours of 30 days save
-nothing. A database saves the difference of its two plans, if the small one was seen; what its
-storage costs is left out. `~` marks an estimate. The prices are yours to say, for no API tells all:
+nothing. A database saves the difference of its two plans, if the small one was seen; the cost of
+its storage is left out. `~` marks an estimate. Give the prices yourself, since no API lists them
+all:
 
   currency = \"USD\"
   [node-hour]                           # a pool's node, by its plan
@@ -317,11 +318,11 @@ fn total(report: &Report) -> String {
         Some(amount) => {
             let (figures, of) = (total.figures, total.of);
             let amount = money(amount, total.estimate, report);
-            format!("{amount} saved, known of {figures} of {of}")
+            format!("{amount} saved, known for {figures} of {of}")
         }
-        None => "what that saved is not known".to_owned(),
+        None => "the amount saved is not known".to_owned(),
     };
-    format!("In all {stopped} stopped{would_have}; {saved}.")
+    format!("In total {stopped} stopped{would_have}; {saved}.")
 }
 
 /// `~ 24.00 USD` where it is an estimate.
@@ -439,7 +440,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
             billed in full while off
         2026-06-01 00:00  office    do-main/node-pool  workers  72.00 h  10.2 %              ~ 24.00 USD
             estimate: takes the rest of each month as running
-        In all 84.97 h stopped, 13.00 h would have been; ~ 24.00 USD saved, known of 4 of 4.
+        In total 84.97 h stopped, 13.00 h would have been; ~ 24.00 USD saved, known for 4 of 4.
         ");
         let report = reported("--month 2026-06", None).await.unwrap();
         let pool = &report.rows[3];
@@ -457,7 +458,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         ───────────────────────────────────────────────────────────────────────────────
         2026-06-01 00:00  office            4  84.97 h  3.0 %     13.00 h  ~ 24.00 USD
             billed in full while off; estimate: takes the rest of each month as running
-        In all 84.97 h stopped, 13.00 h would have been; ~ 24.00 USD saved, known of 4 of 4.
+        In total 84.97 h stopped, 13.00 h would have been; ~ 24.00 USD saved, known for 4 of 4.
         ");
     }
 
@@ -487,7 +488,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         for (line, expected) in [
             ("wokers", "did you mean `workers`?"),
             ("--schedule ofice", "did you mean `office`?"),
-            ("--month 2026-07", "is yet to come"),
+            ("--month 2026-07", "is in the future"),
         ] {
             let error = reported(line, None).await.unwrap_err();
             assert!(error.is::<UsageError>(), "{error:?}");

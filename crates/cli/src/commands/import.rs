@@ -124,6 +124,6 @@ fn read(path: &PathBuf) -> anyhow::Result<Source> {
         return Err(UsageError(message).into());
     }
     let text = String::from_utf8(bytes);
-    let text = text.map_err(|_| UsageError(format!("{name} is not text in UTF-8")))?;
+    let text = text.map_err(|_| UsageError(format!("{name} is not UTF-8 text")))?;
     Ok(Source { name, text })
 }

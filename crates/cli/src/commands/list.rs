@@ -221,7 +221,7 @@ async fn tell_ages(session: &Session, accounts: &[AccountName]) -> anyhow::Resul
         let state = states.get(account);
         let seen = match state.and_then(|state| state.listed_at) {
             Some(at) => format!("as seen {}", ago(at, session.now)),
-            None => "never listed so far".to_owned(),
+            None => "not listed yet".to_owned(),
         };
         let error = state.and_then(|state| state.error.as_ref());
         let error = error.map(|error| format!("; the latest try failed: {error}"));
@@ -526,7 +526,7 @@ fn show(args: &Args, rows: &[Row]) -> anyhow::Result<()> {
 
 fn table(rows: &[Row], style: Style) -> String {
     if rows.is_empty() {
-        return "Nothing is there that fits.\n".to_owned();
+        return "No resource matches.\n".to_owned();
     }
     let columns = [
         Column::of("Resource"),

@@ -43,7 +43,7 @@ const EXAMPLE_FLEET: &str = include_str!("../../../../examples/fleet.toml");
 const AFTER_THE_EXAMPLE: &str = "
 No cloud was touched: this was the example fleet, simulated. Your own comes next: write an
 offhours.toml as in the README's \"A first schedule for your own account\", then try
-`offhours validate` and `offhours preview`. `offhours local --help` says more of this program.
+`offhours validate` and `offhours preview`. `offhours local --help` says more about this program.
 ";
 
 /// The Monday on which the demonstration begins, an hour before Berlin's office opens.
@@ -166,7 +166,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         shown.view.interrupted();
     }
     if interrupted && !simulated {
-        output::remark("Ending: waiting for what the handlers are at.\n");
+        output::remark("Stopping: waiting for the handlers to finish.\n");
         local.finish().await;
     }
     while let Ok(news) = news.try_recv() {
@@ -252,8 +252,8 @@ async fn put_into_force(
     let stranded = Consequences::of(&records, in_force.rules(), new, now).stranded;
     if let Some(first) = stranded.first() {
         return Err(UsageError(format!(
-            "this configuration would leave {} behind, held stopped, {} for one: `offhours apply` \
-             with --restore or --leave decides what becomes of them",
+            "this configuration would leave {} stopped, such as {}: use `offhours apply` with \
+             --restore or --leave",
             count(stranded.len(), "resource"),
             first.resource,
         ))
@@ -266,8 +266,8 @@ async fn put_into_force(
 
 fn nothing_to_run() -> UsageError {
     UsageError(
-        "no configuration was ever applied to this store: `offhours apply` puts one into force, \
-         and --config FILE does so here"
+        "no configuration has been applied to this store: run `offhours apply`, or pass --config \
+         FILE"
             .to_owned(),
     )
 }
@@ -282,7 +282,7 @@ fn locks(args: &Args) -> anyhow::Result<Vec<Lock>> {
         let mut path = data.clone().into_os_string();
         path.push(".lock");
         let has_it = format!(
-            "another `offhours local` works on {}: end it first, or leave the work to it",
+            "another `offhours local` is running on {}: stop it first, or leave the work to it",
             data.display()
         );
         locks.extend(Lock::take(Path::new(&path), &has_it)?);
@@ -291,7 +291,7 @@ fn locks(args: &Args) -> anyhow::Result<Vec<Lock>> {
         let address = url.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
         let path = env::temp_dir().join(format!("offhours-simulator-{address}.lock"));
         let has_it = format!(
-            "another `offhours local` moves the clock of the simulator at {url}: end it first, or \
+            "another `offhours local` moves the clock of the simulator at {url}: stop it first, or \
              leave the work to it"
         );
         locks.extend(Lock::take(&path, &has_it)?);
@@ -357,9 +357,8 @@ async fn clouds(
         Some("") => {
             if args.data.is_some() || args.store.is_some() {
                 return Err(UsageError(
-                    "clouds that are simulated in this process begin anew each time, and the store \
-                     would remember others: run cloud-simulator as its own program and name it \
-                     with --simulate=URL"
+                    "clouds simulated in this process start afresh each time and would not match \
+                     the store: run cloud-simulator as its own program and pass --simulate=URL"
                         .to_owned(),
                 )
                 .into());
@@ -379,7 +378,7 @@ async fn clouds(
         Some(url) => {
             if args.fleet.is_some() {
                 return Err(UsageError(
-                    "--fleet goes to the program at the address of --simulate".to_owned(),
+                    "pass --fleet to the cloud-simulator at the address of --simulate".to_owned(),
                 )
                 .into());
             }

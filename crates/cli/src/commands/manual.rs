@@ -24,11 +24,11 @@ use crate::{
 Examples:
   offhours stop web-1 --data offhours.db          by its name, where that is unique
   offhours start do-main/droplet/3164444
-  offhours stop \"ci-*\"                            all whose names are like that
+  offhours stop \"ci-*\"                            all whose names match
   offhours stop --schedule office-hours --dry-run
   offhours start --account hz-eu --no-wait
 
-A command by hand stands until the schedule's next edge. It is declined for what is protected,
+A manual command stands until the schedule's next edge. It is declined for what is protected,
 opted out, or under an enforced schedule. Exit code 3: done, and something needs a person.")]
 pub struct Args {
     /// Resources, by reference, by unique name or by a pattern with `*` and `?`.
@@ -46,7 +46,7 @@ pub struct Args {
     /// Return as soon as it is asked for.
     #[arg(long, conflicts_with = "dry_run")]
     no_wait: bool,
-    /// Stop without a question, which comes before --schedule, --account and ten resources or more.
+    /// Do not ask before stopping --schedule, --account, or ten resources or more.
     #[arg(short, long)]
     yes: bool,
     /// How to print what happens.

@@ -264,7 +264,7 @@ impl<'a> View<'a> {
             let unknown = "Nothing is known yet: the first inventory has not been taken";
             (unknown.to_owned(), ".")
         } else {
-            ("No resource is like that".to_owned(), ".")
+            ("No resource matches".to_owned(), ".")
         };
         let accounts = self.failing_accounts().into_iter();
         let accounts = accounts.map(|account| format!("; {account}"));
@@ -311,7 +311,7 @@ impl<'a> View<'a> {
         let time = self.now.to_zoned(self.zone.clone());
         let time = time.strftime("%a %Y-%m-%d %H:%M:%S %Z");
         let mut lines = vec![
-            format!("{time}, every {} s; Ctrl-C ends", every.as_secs()),
+            format!("{time}, every {} s; Ctrl-C stops", every.as_secs()),
             String::new(),
         ];
         lines.extend(self.table(shown, style).lines().map(str::to_owned));

@@ -150,7 +150,7 @@ impl<'r> Report<'r> {
 fn summary(file: &str, configuration: &Configuration, now: Timestamp) -> String {
     let accounts = count(configuration.accounts.len(), "account");
     let schedules = count(configuration.schedules.len(), "schedule");
-    let mut text = format!("{file} is in order: {accounts}, {schedules}.\n");
+    let mut text = format!("{file} is valid: {accounts}, {schedules}.\n");
     for (name, account) in &configuration.accounts {
         let datacenters: Vec<_> = account.datacenters.iter().map(|d| d.as_str()).collect();
         let scope = match datacenters.as_slice() {
@@ -199,7 +199,7 @@ periods = [{}]
         let parsed = configuration_file::parse(text, "my.toml").unwrap();
         let now = "2026-06-15T07:00:00Z".parse().unwrap();
         insta::assert_snapshot!(summary("my.toml", &parsed.configuration, now), @"
-        my.toml is in order: 2 accounts, 2 schedules.
+        my.toml is valid: 2 accounts, 2 schedules.
           account do-main: digitalocean
           account hz-eu: hetzner, fsn1-dc14 and hel1-dc2 only
           schedule always: running now, and nothing changes that

@@ -243,7 +243,7 @@ impl<'t> Field<'t> {
     /// Notes that the value is of another type than `expected`, which says what to write.
     pub(super) fn wrong_type(&self, expected: &str, problems: &mut Problems) {
         let found = match self.value {
-            DeValue::String(_) => "text",
+            DeValue::String(_) => "a string",
             DeValue::Integer(_) | DeValue::Float(_) => "a number",
             DeValue::Boolean(_) => "true or false",
             DeValue::Datetime(_) => "a date or time",
@@ -278,7 +278,7 @@ impl<'t> Field<'t> {
     pub(super) fn text(&self, example: &str, problems: &mut Problems) -> Option<&'t str> {
         let text = self.value.as_str();
         if text.is_none() {
-            self.wrong_type(&format!("a text, such as \"{example}\""), problems);
+            self.wrong_type(&format!("a string, such as \"{example}\""), problems);
         }
         text
     }

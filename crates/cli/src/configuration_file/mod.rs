@@ -108,7 +108,7 @@ fn text(bytes: Vec<u8>) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|error| {
         let whole = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = 1 + whole.split(|byte| *byte == b'\n').skip(1).count();
-        let message = format!("line {line} is not text in UTF-8: is this the file that was meant?");
+        let message = format!("line {line} is not UTF-8 text: is this the right file?");
         io::Error::new(io::ErrorKind::InvalidData, message)
     })
 }

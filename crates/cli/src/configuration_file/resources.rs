@@ -50,7 +50,7 @@ impl Listings {
             let line = problems.line(&first.span);
             for (other, place) in others {
                 if other == schedule {
-                    problems.warning(place, format!("`{reference}` is on line {line} already"));
+                    problems.warning(place, format!("`{reference}` is already on line {line}"));
                 } else {
                     let message = format!(
                         "`{reference}` is listed under schedule `{schedule}` too (line {line}); \

@@ -245,7 +245,7 @@ fn expressions(table: &Table, key: &str, example: &str, problems: &mut Problems)
         | DeValue::Datetime(_)
         | DeValue::Array(_)
         | DeValue::Table(_) => {
-            field.wrong_type(&format!("a text, such as \"{example}\""), problems);
+            field.wrong_type(&format!("a string, such as \"{example}\""), problems);
             None
         }
     };
@@ -329,7 +329,7 @@ fn policy(table: &Table, problems: &mut Problems) -> Policy {
         && policy.retain_running
         && let Some(field) = table.field("retain_running")
     {
-        let message = "cannot be combined with enforce, which stops what somebody left running; \
+        let message = "cannot be combined with enforce, which stops what a person left running; \
                        remove one of them";
         problems.error(&field.place, message);
     }

@@ -270,25 +270,25 @@ adopt = "now"
 stop_size = "Big One"
 stop_nodes = 4
 "#), @r#"
-    x.toml:2: timezone: is a number; write a text, such as "Europe/Berlin"
+    x.toml:2: timezone: is a number; write a string, such as "Europe/Berlin"
     x.toml:3: mode: `watch` is not known; the choices are act, observe
     x.toml:4: max_stops: 0 is out of bounds; write a whole number, 1 or more
     x.toml:5: max_new: -1 is out of bounds; write a whole number, 0 or more
     x.toml:6: protect[0]: invalid pattern `prod`: write a reference such as do-main/droplet/*, name:*prod* or tag:production
-    x.toml:6: protect[1]: is a number; write a text, such as "name:*prod*"
+    x.toml:6: protect[1]: is a number; write a string, such as "name:*prod*"
     x.toml:8: accounts.a.provider: `hetzer` is not known; did you mean `hetzner`?
-    x.toml:9: accounts.a.token: is true or false; write a text, such as "ssm:/offhours/NAME"
+    x.toml:9: accounts.a.token: is true or false; write a string, such as "ssm:/offhours/NAME"
     x.toml:10: accounts.a.datacenters[0]: unknown datacenter `fsn1`: expected fsn1-dc14, nbg1-dc3, hel1-dc2, ash-dc1 or hil-dc1
-    x.toml:10: accounts.a.datacenters[1]: is a number; write a text, such as "fsn1-dc14"
+    x.toml:10: accounts.a.datacenters[1]: is a number; write a string, such as "fsn1-dc14"
     x.toml:11: accounts.a.mode: `obsrve` is not known; did you mean `observe`?
-    x.toml:12: accounts.a.url: is a list; write a text, such as "https://api.example.com"
+    x.toml:12: accounts.a.url: is a list; write a string, such as "https://api.example.com"
     x.toml:15: schedules.s.holidays[0]: is a number; write a day or days, such as "2026-12-24..2026-12-26", or "01-01" for every year
     x.toml:15: schedules.s.holidays[1]: has a time; write a day or days, such as "2026-12-24..2026-12-26", or "01-01" for every year
     x.toml:15: schedules.s.holidays[2]: is a list; write a day or days, such as "2026-12-24..2026-12-26", or "01-01" for every year
-    x.toml:16: schedules.s.start: is a number; write a text, such as "0 8 * * mon-fri"
-    x.toml:17: schedules.s.resources[0]: is a number; write a text, such as "do-main/droplet/3164444"
-    x.toml:17: schedules.s.resources[1]: is a table; write a text, such as "do-main/droplet/3164444"
-    x.toml:18: schedules.s.graceful: is text; write true or false, without quotes
+    x.toml:16: schedules.s.start: is a number; write a string, such as "0 8 * * mon-fri"
+    x.toml:17: schedules.s.resources[0]: is a number; write a string, such as "do-main/droplet/3164444"
+    x.toml:17: schedules.s.resources[1]: is a table; write a string, such as "do-main/droplet/3164444"
+    x.toml:18: schedules.s.graceful: is a string; write true or false, without quotes
     x.toml:19: schedules.s.force: is a number; write true or false, without quotes
     x.toml:20: schedules.s.enforce: is a number; write true or false, without quotes
     x.toml:21: schedules.s.retain_running: is a list; write true or false, without quotes
@@ -321,8 +321,8 @@ holidays = [2026-12-24, "2026-02-30"]"#), @r#"
     x.toml:4: schedules.s.periods[0].weekdays: `mon-fry`: unknown weekday `fry`: expected mon, tue, wed, thu, fri, sat or sun, a range such as mon-fri, sat#1 for the first of the month or friL for the last
     x.toml:5: schedules.s.periods[1].begin: has seconds; write a time of day, such as "08:00"
     x.toml:5: schedules.s.periods[1].end: has a date or an offset; write a time of day, such as "08:00"
-    x.toml:5: schedules.s.periods[1].weekdays: `1`: weekdays are written as names (mon, tue, …), because tools disagree on which day the number 0 or 1 is; days of the month belong into monthdays
-    x.toml:6: schedules.s.periods[2].monthdays[2]: is a number; write a text, such as "1-7"
+    x.toml:5: schedules.s.periods[1].weekdays: `1`: weekdays are written as names (mon, tue, …), because tools disagree on which day the number 0 or 1 is; days of the month go in monthdays
+    x.toml:6: schedules.s.periods[2].monthdays[2]: is a number; write a string, such as "1-7"
     x.toml:6: schedules.s.periods[2].months: is empty; write "nov-feb", or leave the key out for all
     x.toml:6: schedules.s.periods[2].monthdays: `40`: invalid day of the month `40`: expected 1 to 31, a range such as 25-31 or 28-L, steps such as 1/10, L for the last day or 15W for the weekday nearest to the 15th
     x.toml:6: schedules.s.periods[2].begin: invalid time `25:00`: expected HH:MM, from 00:00 to 24:00
@@ -418,7 +418,7 @@ fn enforcing_and_retaining_exclude_each_other() {
     insta::assert_snapshot!(schedule_problems(r#"timezone = "UTC"
 periods = [{}]
 enforce = true
-retain_running = true"#), @"x.toml:5: schedules.s.retain_running: cannot be combined with enforce, which stops what somebody left running; remove one of them");
+retain_running = true"#), @"x.toml:5: schedules.s.retain_running: cannot be combined with enforce, which stops what a person left running; remove one of them");
 }
 
 #[test]
@@ -456,9 +456,9 @@ resources = [
     x.toml:6: schedules.s.resources[1]: `aws/droplet/1`: there is no account `aws`; the accounts are do-main, hz-eu
     x.toml:7: schedules.s.resources[2]: `do-main/server/1`: `do-main` is an account at digitalocean, where there is no server; write droplet, database, node-pool
     x.toml:8: schedules.s.resources[3]: `hz-eu/node-pool/a/b`: `hz-eu` is an account at hetzner, where there is no node-pool; write server
-    x.toml:9: schedules.s.resources[4]: `do-main/droplet/web-1` is not a reference: write ACCOUNT/droplet/NUMBER, ACCOUNT/database/UUID, ACCOUNT/node-pool/CLUSTER/POOL or ACCOUNT/server/NUMBER
-    x.toml:10: schedules.s.resources[5]: `do-main/volume/1`: no kind `volume`; the kinds are droplet, database, node-pool, server
-    x.toml:11: schedules.s.resources[6]: `droplet` is not a reference: write ACCOUNT/droplet/NUMBER, ACCOUNT/database/UUID, ACCOUNT/node-pool/CLUSTER/POOL or ACCOUNT/server/NUMBER
+    x.toml:9: schedules.s.resources[4]: invalid reference `do-main/droplet/web-1`: expected ACCOUNT/droplet/NUMBER, ACCOUNT/database/UUID, ACCOUNT/node-pool/CLUSTER/POOL or ACCOUNT/server/NUMBER
+    x.toml:10: schedules.s.resources[5]: invalid reference `do-main/volume/1`: unknown kind `volume`: expected droplet, database, node-pool or server
+    x.toml:11: schedules.s.resources[6]: invalid reference `droplet`: expected ACCOUNT/droplet/NUMBER, ACCOUNT/database/UUID, ACCOUNT/node-pool/CLUSTER/POOL or ACCOUNT/server/NUMBER
     ");
     insta::assert_snapshot!(problems(r#"timezone = "UTC"
 [schedules.s]
@@ -598,7 +598,7 @@ resources = ["a/server/1", "a/server/1"]
     x.toml:8: accounts.b.token: is the token of account `a` too (line 4); a resource that is reached through two accounts is not touched
     x.toml:12: accounts.c.read_token: is the account's own token (line 11); leave the key out, or name another
     x.toml:16: accounts.d.read_token: is the token of account `c` too (line 11); a resource that is reached through two accounts is not touched
-    x.toml:20: schedules.s.resources[1]: `a/server/1` is on line 20 already
+    x.toml:20: schedules.s.resources[1]: `a/server/1` is already on line 20
     ");
     insta::assert_snapshot!(warnings("timezone = \"UTC\""), @"
     x.toml:1: there are no accounts ([accounts.NAME]), so nothing will be done

@@ -178,8 +178,8 @@ fn answered(asked: Option<&&ResourceRef>, report: Option<&Report>) -> Finding {
     let Some(&reference) = asked else {
         return Finding::hint(
             Check::Token,
-            "no resource is known with which poll-status could try the token; the last inventory \
-             tells whether it is accepted",
+            "no known resource lets poll-status try the token; the last inventory shows whether it \
+             is accepted",
         );
     };
     let about = |outcome: &&lifecycle::Outcome| matches!(&outcome.subject, Subject::Resource { resource, .. } if resource == reference);
@@ -194,13 +194,13 @@ fn answered(asked: Option<&&ResourceRef>, report: Option<&Report>) -> Finding {
         Some(event @ (Event::Postponed { .. } | Event::Declined { .. })) => Finding::problem(
             Check::Token,
             format!("poll-status cannot read {reference}: {event}"),
-            "see that the account's SSM parameter holds a valid token that may read all of its \
+            "check that the account's SSM parameter holds a valid token that may read all of its \
              resources, and that poll-status may read the parameter",
         ),
         Some(_) | None => Finding::unknown(
             Check::Token,
             "poll-status did not say whether the token is accepted",
-            "see what is found of the functions, and check again",
+            "see the findings about the functions, and check again",
         ),
     }
 }
@@ -214,14 +214,14 @@ pub(crate) fn inventories(known: &Known, now: Timestamp) -> Vec<Finding> {
 }
 
 fn inventory(state: Option<&AccountState>, now: Timestamp) -> Finding {
-    let remedy = "`offhours list --refresh` takes an inventory now; see also what is found of the \
-                  token and of the functions";
+    let remedy = "`offhours list --refresh` takes an inventory now; see also the findings about \
+                  the token and the functions";
     let Some(listed_at) = state.and_then(|state| state.listed_at) else {
         let error = state.and_then(|state| state.error.as_ref());
         let why = error.map_or_else(String::new, |error| format!(": {error}"));
         return Finding::problem(
             Check::Inventory,
-            format!("never listed so far{why}"),
+            format!("not listed yet{why}"),
             remedy,
         );
     };

@@ -29,7 +29,7 @@ pub(crate) fn compare(whose: &str, theirs: Option<Timestamp>, ours: Timestamp) -
     Finding::warning(
         Check::Clock,
         format!("this machine is {} {word} {whose}", length(amount)),
-        "let this machine's clock be set by NTP; if others differ as well, theirs is the wrong one",
+        "set this machine's clock by NTP; if others differ as well, the other clock is wrong",
     )
 }
 

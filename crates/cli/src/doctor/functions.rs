@@ -30,21 +30,21 @@ pub(crate) fn here(
         Some(at) if now.duration_since(at) <= INVENTORY_INTERVAL * 2 => Finding::ok(
             Check::Functions,
             format!(
-                "something works on this store: it took an inventory {}",
+                "a service runs on this store: it took an inventory {}",
                 ago(at, now)
             ),
         ),
         Some(at) => Finding::problem(
             Check::Functions,
             format!(
-                "nothing works on this store: the last inventory was tried {}",
+                "no service runs on this store: the last inventory was tried {}",
                 ago(at, now)
             ),
             run,
         ),
         None => Finding::problem(
             Check::Functions,
-            "nothing has worked on this store so far",
+            "no service has run on this store yet",
             run,
         ),
     }
@@ -71,11 +71,7 @@ pub(crate) async fn at_aws(functions: &LambdaFunctions) -> Vec<Finding> {
         one("poll-status", answers, poll_status.map(drop)),
         one("stop", answers, stop.map(drop)),
         one("start", answers, start.map(drop)),
-        one(
-            "dispatch",
-            "is there; what it does shows in its log",
-            dispatch,
-        ),
+        one("dispatch", "exists; its log shows what it does", dispatch),
     ]
 }
 
@@ -99,7 +95,7 @@ fn one(function: &str, well: &str, result: Result<(), InvokeError>) -> Finding {
                 InvokeFailure::NotAsked => Finding::unknown(
                     Check::Functions,
                     words,
-                    "see that the credentials of the AWS tools may invoke and describe the \
+                    "check that the credentials of the AWS tools may invoke and describe the \
                      functions",
                 ),
             }

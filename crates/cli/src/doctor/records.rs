@@ -87,7 +87,7 @@ fn ended(record: &Record, now: Timestamp) -> Option<Finding> {
         Phase::Refused { transition, reason } => (
             format!("{} refused by the provider: {reason}", transition.direction),
             format!(
-                "it is not tried again until the next edge; where the cause is gone, `offhours {} \
+                "it is not tried again until the next edge; once the cause is gone, `offhours {} \
                  {}` tries now, and the tag offhours:off (label offhours=off) ends it",
                 transition.direction, record.reference
             ),
@@ -95,9 +95,9 @@ fn ended(record: &Record, now: Timestamp) -> Option<Finding> {
         Phase::InFlight { .. } => {
             let problem = problem(record)?;
             (
-                format!("start refused by the provider, or ends in an error: {problem}"),
+                format!("start refused by the provider, or ended in an error: {problem}"),
                 format!(
-                    "it is asked again every 15 minutes; where the cause is gone, `offhours start \
+                    "it is asked again every 15 minutes; once the cause is gone, `offhours start \
                      {}` tries now",
                     record.reference
                 ),
@@ -110,7 +110,7 @@ fn ended(record: &Record, now: Timestamp) -> Option<Finding> {
 
 fn held(record: &Record) -> Option<Finding> {
     record.held.then(|| {
-        let approve = format!("`offhours approve {}` lets go of it", record.reference);
+        let approve = format!("`offhours approve {}` releases it", record.reference);
         match record.lost_storage {
             Some(lost) => Finding::problem(
                 Check::Records,
@@ -198,8 +198,8 @@ fn late(record: &Record, overdue: Overdue, now: Timestamp) -> Finding {
             "overdue: should have been {desired} for {late}; a {kind} usually takes {usual} at \
              most{failed}"
         ),
-        "it is tried again until it succeeds, and follows by itself once the cause is gone: see \
-         its last error, and what is found of its account and of the functions",
+        "it is tried again until it succeeds: see its last error, and the findings about its \
+         account and the functions",
     )
 }
 
@@ -228,9 +228,9 @@ fn lasting(record: &Record, now: Timestamp) -> Option<Finding> {
         ),
         None => Finding::warning(
             Check::Records,
-            format!("{direction} begun {since} and not accepted so far"),
-            "it is asked again while the desired state lasts; see its last error, and what is found of its \
-             account",
+            format!("{direction} begun {since} and not accepted yet"),
+            "it is asked again while the desired state lasts; see its last error, and the findings \
+             about its account",
         ),
     })
 }
@@ -242,11 +242,11 @@ fn permit(record: &Record, now: Timestamp) -> Option<Finding> {
         Finding::warning(
             Check::Records,
             format!(
-                "a request was permitted until {}, and its outcome was never noted",
+                "a request was permitted until {}, and its outcome was never recorded",
                 ago(permit.until, now)
             ),
-            "a function ended in between; the next tick looks, and asks again where nothing came \
-             of it. If this stays, see the functions",
+            "a function was cut off; the next tick looks, and asks again if nothing came of it. If \
+             this persists, see the functions",
         )
     })
 }
@@ -255,7 +255,7 @@ fn permit(record: &Record, now: Timestamp) -> Option<Finding> {
 fn failing(record: &Record, now: Timestamp) -> Option<Finding> {
     (record.attempts >= ATTEMPTS).then(|| {
         let error = record.last_error.as_ref();
-        let error = error.map_or_else(|| "no reason was noted".to_owned(), Reason::to_string);
+        let error = error.map_or_else(|| "no reason was recorded".to_owned(), Reason::to_string);
         let next = match record.retry_at {
             Some(at) if at > now => format!("; tried again in {}", length(at.duration_since(now))),
             Some(_) | None => String::new(),
@@ -263,7 +263,8 @@ fn failing(record: &Record, now: Timestamp) -> Option<Finding> {
         Finding::warning(
             Check::Records,
             format!("failed {} times in a row{next}: {error}", record.attempts),
-            "it is tried again while the desired state lasts; what the error says is for a person to mend",
+            "it is tried again while the desired state lasts; a person must fix what the error \
+             names",
         )
     })
 }
@@ -286,7 +287,7 @@ fn of_removed_accounts(records: &[&Record]) -> Vec<Finding> {
                 .filter(|record| is_held_stopped(record) || record.in_flight().is_some())
                 .map(|record| format!("{} ({})", record.reference, record.name))
                 .collect();
-            let found = format!("{records_words} of an account that is configured no more");
+            let found = format!("{records_words} of an account that is no longer configured");
             let finding = if owed.is_empty() {
                 Finding::hint(Check::Records, found)
             } else {
@@ -471,7 +472,7 @@ mod tests {
             (verdict, words.as_str()),
             (
                 Verdict::Warning,
-                "stop begun 11m ago and not accepted so far"
+                "stop begun 11m ago and not accepted yet"
             )
         );
     }
@@ -495,7 +496,7 @@ mod tests {
             words.ends_with("; failed 9 times in a row, last: token refused: no"),
             "{words}"
         );
-        assert!(remedy.contains("what is found of its account"), "{remedy}");
+        assert!(remedy.contains("findings about its account"), "{remedy}");
         let mut starting = web();
         starting.phase = Phase::InFlight {
             transition: transition(Direction::Start, before(120)),

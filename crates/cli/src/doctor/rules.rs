@@ -63,7 +63,7 @@ fn references(known: &Known) -> Vec<Finding> {
     or_ok(
         findings,
         Check::References,
-        "all that schedules list was seen",
+        "every listed resource was seen",
     )
 }
 
@@ -133,7 +133,7 @@ fn overrides(known: &Known, now: Timestamp) -> Vec<Finding> {
     or_ok(
         findings,
         Check::Overrides,
-        format!("{active} active, all of what exists"),
+        format!("{active} active, each of an existing target"),
     )
 }
 
@@ -184,9 +184,8 @@ fn protect(known: &Known) -> Vec<Finding> {
     let findings = idle.map(|pattern| {
         Finding::warning(
             Check::Protect,
-            "covers none of the resources that are there",
-            "see that it is spelt as names, tags and references are; keep it if it is meant for \
-             what is to come",
+            "covers no known resource",
+            "check its spelling; keep it if it is meant for future resources",
         )
         .of(pattern)
     });

@@ -18,7 +18,7 @@ pub(crate) struct Known {
     pub head: Head,
     pub in_force: InForce,
     pub states: BTreeMap<AccountName, AccountState>,
-    /// Those of accounts that are configured no more included.
+    /// Those of accounts that are no longer configured, too.
     pub records: Vec<Record>,
     pub unreadable: Vec<Unreadable>,
 }
@@ -68,7 +68,7 @@ pub(crate) fn unread(error: &StoreError) -> Finding {
         }
         StoreError::Throttled { .. } => "wait for DynamoDB, and check again",
         StoreError::Configuration { .. } | StoreError::Dynamo(..) | StoreError::Stale { .. } => {
-            "see that the credentials of the AWS tools may read and describe the tables"
+            "check that the credentials of the AWS tools may read and describe the tables"
         }
     };
     Finding::unknown(Check::Store, in_words(error), remedy)
@@ -110,7 +110,7 @@ pub(crate) fn unreadable(known: &Known) -> Vec<Finding> {
             | StoreError::Dynamo(..)
             | StoreError::Throttled { .. }
             | StoreError::Stale { .. } => {
-                "nothing is done for the resource until the item is mended: restore it from a \
+                "nothing is done for the resource until the item is repaired: restore it from a \
                  backup, or delete it if the resource owes no size, and the next inventory makes \
                  it anew"
             }
@@ -165,7 +165,7 @@ fn set_back(known: &Known) -> Option<Finding> {
         Check::Configuration,
         format!(
             "generation {last} has handled {}, and generation {generation} is in force: nothing is \
-             done about them, for the table of the schedules was restored from an older backup",
+             done about them, because the table of the schedules was restored from an older backup",
             crate::configuration_file::count(generations.len(), "record"),
         ),
         "`offhours apply` again: it takes a number after the highest that was handled",

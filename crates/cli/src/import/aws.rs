@@ -79,7 +79,7 @@ impl Import {
                 match all.iter().find(is_same) {
                     Some(other) if *other == item => {}
                     Some(_) => {
-                        let message = "is there twice, and not the same";
+                        let message = "appears twice, with different contents";
                         return Err(UsageError(format!(
                             "{}: {} {message}",
                             source.name,
@@ -97,7 +97,7 @@ impl Import {
                     import.periods.insert(item.name.clone(), item);
                 }
                 "config" => import.settings.push(item),
-                _ => import.remark(&item, "is of an unknown type, and not translated"),
+                _ => import.remark(&item, "has an unknown type and is not translated"),
             }
         }
         if import.schedules.is_empty() {
@@ -216,7 +216,7 @@ impl Import {
             return Ok(zone);
         }
         Ok(self.default_zone.clone().unwrap_or_else(|| {
-            let message = "has no time zone, and the stack's is not known: UTC is written; \
+            let message = "has no time zone, and the stack's is not known: UTC is used; \
                            --timezone names another";
             self.remark(item, message);
             "UTC".to_owned()

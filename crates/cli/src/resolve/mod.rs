@@ -176,7 +176,7 @@ impl<'t> Wanted<'t> {
             let target = self.target;
             let advice = "`offhours status` lists the resources that are known";
             return Err(UsageError(format!(
-                "no resource is like `{target}`; {advice}"
+                "no resource matches `{target}`; {advice}"
             )));
         }
         Ok(self.fitting)

@@ -56,6 +56,6 @@ fn an_account_that_is_not_listed_needs_one_once_nothing_is_stopped_any_more() {
 fn an_account_that_was_just_applied_has_time_to_be_listed() {
     let never = |since: Option<&str>| AccountFailure::of(None, since.map(at), at("08:00"));
     assert_eq!(never(Some("07:45")), None);
-    assert_eq!(never(Some("07:44")).unwrap().brief, "never listed so far");
+    assert_eq!(never(Some("07:44")).unwrap().brief, "not listed yet");
     assert_eq!(never(None), None);
 }

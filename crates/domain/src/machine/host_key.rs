@@ -93,11 +93,11 @@ pub enum HostKeyError {
     #[error("host key after another word: write the line without the host's name, from `{0}` on")]
     KnownHosts(HostKeyAlgorithm),
     /// A certificate: it would be worth what its authority is worth.
-    #[error("host certificates are not taken: give the host's own key, such as ssh-ed25519")]
+    #[error("host certificates are not accepted: give the host's own key, such as ssh-ed25519")]
     Certificate,
     /// An algorithm that the client does not check.
     #[error(
-        "host key algorithm `{0}` is not taken: give the host's key of ssh-ed25519, \
+        "host key algorithm `{0}` is not accepted: give the host's key of ssh-ed25519, \
          ecdsa-sha2-nistp256, ecdsa-sha2-nistp384 or ecdsa-sha2-nistp521"
     )]
     Algorithm(String),

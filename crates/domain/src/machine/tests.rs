@@ -71,13 +71,13 @@ fn a_line_that_pins_nothing_is_refused_with_what_to_write() {
     );
     check(
         "ssh-rsa AAAAB3NzaC1yc2E=",
-        "`ssh-rsa` is not taken: give the host's key of ssh-ed25519",
+        "`ssh-rsa` is not accepted: give the host's key of ssh-ed25519",
     );
-    check("ssh-dss AAAA", "`ssh-dss` is not taken");
-    check("sk-ssh-ed25519@openssh.com AAAA", "is not taken");
+    check("ssh-dss AAAA", "`ssh-dss` is not accepted");
+    check("sk-ssh-ed25519@openssh.com AAAA", "is not accepted");
     check(
         "ssh-ed25519-cert-v01@openssh.com AAAA",
-        "certificates are not taken",
+        "certificates are not accepted",
     );
     check("@cert-authority * ssh-ed25519 AAAA", "ALGORITHM and BASE64");
     check("ssh-ed25519 AAAA!", "not base64");

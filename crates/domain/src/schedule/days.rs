@@ -169,7 +169,7 @@ fn weekdays_entry(entry: &str) -> Result<u64, String> {
     if lower.chars().any(|c| c.is_ascii_digit()) && !lower.contains('#') {
         return Err(format!(
             "`{entry}`: weekdays are written as names (mon, tue, …), because tools disagree on \
-             which day the number 0 or 1 is; days of the month belong into monthdays"
+             which day the number 0 or 1 is; days of the month go in monthdays"
         ));
     }
     if let Some((name, nth)) = lower.split_once('#') {

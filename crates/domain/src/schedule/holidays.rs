@@ -104,8 +104,8 @@ fn one_day(entry: &str, text: &str) -> Result<Entry, String> {
     const ANY_LEAP_YEAR: i16 = 2000;
     let malformed = || {
         format!(
-            "`{entry}`: invalid day `{text}`: expected 2026-12-24, or 12-24 for every year, or two of a \
-             kind with .. between them"
+            "`{entry}`: invalid day `{text}`: expected 2026-12-24, or 12-24 for every year, or two \
+             of the same form with .. between them"
         )
     };
     let no_such_day = || format!("`{entry}`: no such day: {text}; check month and day");

@@ -152,7 +152,7 @@ fn parse_shape(
 fn parse_begin(text: &str) -> Result<i64, String> {
     match parse_time(text)? {
         DAY => Err(
-            "24:00 is the end of a day and begins nothing; write 00:00, of the next day".to_owned(),
+            "24:00 ends a day and cannot begin a period; write 00:00, of the next day".to_owned(),
         ),
         time => Ok(time),
     }

@@ -64,7 +64,7 @@ async fn command(
         .given_at
         .is_some_and(|at| now.duration_since(at) > STALE_AFTER)
     {
-        tracing::warn!("Left a command aside that was given more than five minutes ago");
+        tracing::warn!("Ignored a command given more than five minutes ago");
         return Ok(report);
     }
     let in_force = context.store.in_force().await?;
@@ -162,7 +162,7 @@ fn awaiting(direction: Direction, record: &Record, now: Timestamp) -> Event {
     }
     let reason = match record.in_flight() {
         Some(transition) if transition.direction == direction => {
-            format!("it is {} already", under_way(transition))
+            format!("it is already {}", under_way(transition))
         }
         Some(transition) => format!(
             "it is still {}; it will be {done} as soon as that is seen",

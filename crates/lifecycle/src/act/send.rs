@@ -204,7 +204,7 @@ pub(crate) async fn write(
             Err(error) => return Err(error),
         }
     }
-    tracing::warn!(%reference, "did not note an answer: the record changed at every try");
+    tracing::warn!(%reference, "did not record an answer: the record changed at every try");
     Ok(())
 }
 

@@ -39,9 +39,9 @@ use crate::{
 };
 
 /// Why a listing is not believed.
-const TAGS_VANISHED: &str = "all tags vanished at once while the resources are still there: not \
-    believed. If the token lost its right to read tags, give it back; to opt everything out, tag \
-    it offhours:off";
+const TAGS_VANISHED: &str = "all tags vanished at once while the resources are still there: \
+    ignored. If the token lost its right to read tags, give it back; to opt everything out, tag it \
+    offhours:off";
 
 /// How long an account's first inventory is expected to take.
 const USUALLY_TAKES: SignedDuration = SignedDuration::from_secs(10);
@@ -199,7 +199,7 @@ pub(crate) async fn take_now(
         let declined = if !configured.contains_key(account) {
             Some(Error::unknown("account", account, configured.keys()).to_string())
         } else if newer.contains(account.as_str()) {
-            Some("a newer program wrote what was learnt of it; update this one".to_owned())
+            Some("a newer program wrote its state; update this one".to_owned())
         } else if budget.elapsed() > SignedDuration::ZERO && !known.fits(budget) {
             Some("the accounts before it took too long: ask for this one alone".to_owned())
         } else {

@@ -57,7 +57,7 @@ struct Facts<'a> {
     direction: Option<Direction>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cause: Option<&'static str>,
-    /// For a command: whose.
+    /// For a command: who gave it.
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<&'a str>,
     /// From the claim on.

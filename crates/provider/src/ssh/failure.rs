@@ -49,7 +49,7 @@ pub enum Failure {
     #[error("ended by a signal")]
     Signal,
     /// The host sent an exit code before it accepted the command, or several.
-    #[error("exit code out of order")]
+    #[error("unexpected exit code")]
     OutOfOrder,
 }
 
@@ -91,7 +91,7 @@ impl Failure {
             Self::KeyRefused => ProviderError::TokenRefused(refusal(
                 None,
                 "key-refused",
-                "the host does not take the account's key",
+                "the host does not accept the account's key",
             )),
             Self::Unresolved
             | Self::Forbidden

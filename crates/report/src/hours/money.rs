@@ -110,7 +110,7 @@ fn pool(
     prices: &Prices,
     mut assumed: Vec<&str>,
 ) -> Result<Money, String> {
-    let plan = plan.ok_or("the plan of its nodes is not known: the next inventory tells")?;
+    let plan = plan.ok_or("the plan of its nodes is not known: the next inventory shows it")?;
     let price = prices.node_hour(plan)?;
     let pools: Vec<PoolAtZero> = stopped
         .iter()

@@ -56,8 +56,8 @@ Examples:
   offhours override clear web-1
   offhours schema override           what --format json prints
 
-Times are read in the zone of the target's schedule, and the answer shows the instant that was
-understood there and here, and who takes over then."
+Times are read in the zone of the target's schedule, and the answer shows the resulting
+instant there and here, and what takes over then."
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -300,7 +300,7 @@ impl TargetArgs {
 impl SetArgs {
     fn end(&self) -> Result<End, UsageError> {
         let end = self.lasting.map(End::from).or(self.until);
-        end.ok_or_else(|| UsageError("say --for how long, or --until when".to_owned()))
+        end.ok_or_else(|| UsageError("pass --for or --until".to_owned()))
     }
 
     fn reason(&self) -> Option<String> {
@@ -315,15 +315,13 @@ const REASON: usize = 300;
 fn reason(text: &str) -> Result<String, String> {
     match text.chars().count() {
         0..=REASON => Ok(text.to_owned()),
-        length => Err(format!(
-            "{length} characters are too many: {REASON} at most"
-        )),
+        length => Err(format!("{length} characters: expected {REASON} at most")),
     }
 }
 
 /// Asks whether an override is meant to last so long.
 fn agree(end: &str, format: Format) -> anyhow::Result<()> {
-    let question = format!("Longer than 30 days: until {end}. Go on?");
+    let question = format!("Longer than 30 days: until {end}. Continue?");
     if !confirm(&question, format)? {
         anyhow::bail!("nothing was set");
     }

@@ -276,9 +276,9 @@ fn words(effect: Effect) -> &'static str {
         Effect::Stops => "will be stopped at the next tick",
         Effect::WouldStart => "would be started, but observe mode sends nothing",
         Effect::WouldStop => "would be stopped, but observe mode sends nothing",
-        Effect::AlreadyThere => "as wanted already",
-        Effect::UnderWay => "on its way there already",
-        Effect::Unchanged => "nothing is to be done",
+        Effect::AlreadyThere => "already as desired",
+        Effect::UnderWay => "already on its way there",
+        Effect::Unchanged => "nothing to do",
         Effect::OwnOverride => "under an override of its own",
         Effect::LeftAlone => "left alone",
     }

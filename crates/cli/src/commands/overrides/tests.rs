@@ -196,7 +196,7 @@ fn overriding_a_resource_shows_what_was_understood_and_what_takes_over() {
     assert_snapshot!(shown, @r#"
     db (hz-eu/server/3): running until Mon 2026-11-23 07:59 CET (Mon 2026-11-23 01:59 EST here)
       instead of  stopped, as office-hours wants it now
-      now         running; as wanted already
+      now         running; already as desired
       then        office-hours takes over: stopped
       by          bob: a demonstration
     "#);
@@ -262,7 +262,7 @@ fn overriding_a_schedule_shows_all_that_follow_it() {
       now         5 resources follow it
                   will be started at the next tick: web-1
                   under an override of its own: web-2 (stopped until Sun 2026-11-22 09:00 CET, by ada)
-                  as wanted already: db
+                  already as desired: db
                   left alone: api-prod (protected by `name:*-prod`), new (held until `offhours approve`)
       then        office-hours takes over: stopped
       by          bob: a demonstration
@@ -276,7 +276,7 @@ fn overriding_a_schedule_shows_all_that_follow_it() {
     schedule wake-up: stopped until Mon 2026-11-23 00:00 CET (Sun 2026-11-22 18:00 EST here)
       instead of  nothing: wake-up has no desired state now
       now         1 resource follows it
-                  as wanted already: alarm
+                  already as desired: alarm
       then        wake-up takes over and has no desired state then: nothing happens
       by          bob: a demonstration
     "#);
@@ -291,7 +291,7 @@ fn many_are_counted_and_few_are_named() {
     schedule web: stopped until Mon 2026-11-23 00:00 CET (Sun 2026-11-22 18:00 EST here)
       instead of  running, as web wants it now
       now         20 resources follow it
-                  as wanted already: s10, s11, s12, s13, s14, s15, s16, s17, and 12 more
+                  already as desired: s10, s11, s12, s13, s14, s15, s16, s17, and 12 more
       then        web takes over: stopped too, so nothing happens
       by          bob: a demonstration
     "#);
@@ -322,7 +322,7 @@ fn the_override_of_its_schedule_takes_over_from_that_of_a_resource() {
     assert_snapshot!(shown, @r#"
     web-1 (hz-eu/server/1): stopped until Sat 2026-11-21 22:00 CET (Sat 2026-11-21 16:00 EST here)
       instead of  running until Sun 2026-11-22 09:00 CET (Sun 2026-11-22 03:00 EST here), by the override of schedule office-hours
-      now         stopped; as wanted already
+      now         stopped; already as desired
       then        the override of schedule office-hours takes over: running until Sun 2026-11-22 09:00 CET (Sun 2026-11-22 03:00 EST here)
       by          bob: a demonstration
     "#);

@@ -194,7 +194,7 @@ fn remark(record: &Record, verdict: &Verdict, rules: Rules<'_>, now: Timestamp) 
         remarks.push(watching(transition.direction, until));
     }
     if let Some(at) = record.retry_at.filter(|&at| at > now) {
-        remarks.push(format!("tried again at {}", at.strftime("%H:%M UTC")));
+        remarks.push(format!("will retry at {}", at.strftime("%H:%M UTC")));
     }
     (!remarks.is_empty()).then(|| remarks.join("; "))
 }
@@ -241,7 +241,7 @@ impl Columns {
 pub struct AccountRow {
     /// Which.
     pub account: AccountName,
-    /// Which cloud; none if it is configured no more.
+    /// Which cloud; none if it is no longer configured.
     pub provider: Option<Provider>,
     /// When its resources were last listed whole.
     pub listed_at: Option<Timestamp>,
@@ -284,7 +284,7 @@ impl AccountRow {
         };
         let remark = match (self.said(), self.provider) {
             (Some(said), Some(_)) => shortened(said),
-            (_, None) => "configured no more".to_owned(),
+            (_, None) => "no longer configured".to_owned(),
             (None, Some(_)) => String::new(),
         };
         let provider = self.provider.map(|provider| provider.to_string());

@@ -117,10 +117,7 @@ async fn a_token_that_fails_needs_a_person_though_no_resource_does() {
     );
     let (code, answer) = exit(&["--account", "hz-eu", "--needs-person"]).await;
     assert_eq!(code, Exit::NeedsPerson);
-    assert_eq!(
-        answer,
-        "No resource is like that; account hz-eu: token refused."
-    );
+    assert_eq!(answer, "No resource matches; account hz-eu: token refused.");
     assert_eq!(exit(&["build"]).await.0, Exit::Done);
     assert_eq!(exit(&["--account", "old"]).await.0, Exit::Done);
     assert_eq!(exit(&["--accounts"]).await.0, Exit::NeedsPerson);
@@ -252,13 +249,13 @@ async fn an_empty_store_says_so() {
     let text = tables(&store, &[], None).await;
     assert!(
         text.ends_with(
-            "Nothing is known yet: the first inventory has not been taken; account do-main: never \
-             listed so far; account hz-eu: never listed so far."
+            "Nothing is known yet: the first inventory has not been taken; account do-main: not \
+             listed yet; account hz-eu: not listed yet."
         ),
         "{text}"
     );
     let text = tables(&store, &["--schedule", "nightly"], None).await;
-    assert!(text.contains("No resource is like that; account"), "{text}");
+    assert!(text.contains("No resource matches; account"), "{text}");
 }
 
 /// Records enough for several of DynamoDB's pages of 1 MB.

@@ -96,7 +96,7 @@ fn the_answer_comes_first_in_a_sentence() {
         &off(web()),
         &all,
         &format!(
-            "It is stopped and was to be running: somebody changed that, and it stands until the \
+            "It is stopped but should be running: someone changed it, and it stays so until the \
              next edge.\n{next}"
         ),
     );
@@ -107,7 +107,7 @@ fn the_answer_comes_first_in_a_sentence() {
     check(
         &observed,
         &all,
-        &format!("It is stopped and would be running, were it not only observed.\n{next}"),
+        &format!("It is stopped and would be running, but is only observed.\n{next}"),
     );
     let unhandled = Record {
         handled: None,
@@ -162,7 +162,7 @@ fn the_answer_comes_first_in_a_sentence() {
         &all,
         &format!(
             "It is running and left alone: held until `offhours approve`.\n\
-             It needs a person: held: `offhours approve` lets go of it.\n{next}"
+             It needs a person: held: `offhours approve` releases it.\n{next}"
         ),
     );
     check(
@@ -195,9 +195,9 @@ fn what_stands_in_the_way_is_shown() {
     };
     let text = text_at(&record, &all, "2026-11-20T18:00:00Z");
     for expected in [
-        "left running, for `retain_running` found it running before",
+        "left running: `retain_running` found it running before",
         "the whole service only observes: nothing is sent",
-        "the coming stop leaves it",
+        "the next stop leaves it running",
         "the cloud does not answer (3 times in a row)",
         "tried again after a failure",
     ] {

@@ -97,8 +97,8 @@ impl Text<'_> {
         let desired = self.explanation.desired;
         if !self.is_now() {
             return match desired {
-                None => "At that instant nothing is wanted of it.".to_owned(),
-                Some(desired) => format!("At that instant it is to be {desired}."),
+                None => "At that instant it has no desired state.".to_owned(),
+                Some(desired) => format!("At that instant it should be {desired}."),
             };
         }
         let desired = desired_or_any(desired);
@@ -119,20 +119,20 @@ impl Text<'_> {
             (DecisionExplanation::Leave { reason, words }, PhaseName::Settled) => match *reason {
                 "handled" if self.is_as_desired() => format!("{state}, as it should be."),
                 "handled" if self.was_observed() => {
-                    format!("{state} and would be {desired}, were it not only observed.")
+                    format!("{state} and would be {desired}, but is only observed.")
                 }
                 "handled" => format!(
-                    "{state} and was to be {desired}: somebody changed that, and it stands until the \
-                     next edge."
+                    "{state} but should be {desired}: someone changed it, and it stays so until \
+                     the next edge."
                 ),
-                "nothing-desired" => format!("{state}, and nothing else is wanted of it now."),
+                "nothing-desired" => format!("{state}, and has no desired state now."),
                 _ => format!("{state} and left alone: {words}."),
             },
             (DecisionExplanation::Act { direction, .. }, PhaseName::Settled) => {
                 format!("{state}, and a {direction} is due.")
             }
             (DecisionExplanation::AskAgain { direction }, PhaseName::Settled) => {
-                format!("{state}, and the {direction} is to be asked for again.")
+                format!("{state}, and the {direction} will be asked for again.")
             }
         }
     }
@@ -316,9 +316,9 @@ impl Text<'_> {
             None => "joined with too many others: `offhours approve`".to_owned(),
         });
         tell("held", held);
-        let words = "found running before it was to start: the coming stop leaves it";
+        let words = "found running before its start: the next stop leaves it running";
         tell("retained", explanation.retained.then(|| words.to_owned()));
-        let words = "what others change is put back at each inventory";
+        let words = "changes by others are undone at each inventory";
         tell("enforce", explanation.enforced.then(|| words.to_owned()));
         tell("last error", self.last_error());
         lines
@@ -401,7 +401,7 @@ impl Text<'_> {
             format!("those of {inventory}."),
         ];
         if self.explanation.at < self.why.now {
-            lines.push("What was really done is in `offhours history`.".to_owned());
+            lines.push("What was actually done is in `offhours history`.".to_owned());
         }
         lines
     }
@@ -412,14 +412,14 @@ fn because(cause: &Cause) -> String {
         Cause::Schedule => "by the schedule".to_owned(),
         Cause::OverrideSet => "by an override".to_owned(),
         Cause::OverrideEnded => "by the end of an override".to_owned(),
-        Cause::Manual { by } => format!("by the hand of {by}"),
+        Cause::Manual { by } => format!("manually by {by}"),
     }
 }
 
 fn decision(decision: &DecisionExplanation, is_now: bool) -> String {
     match decision {
         DecisionExplanation::Act { retained: true, .. } => {
-            "left running, for `retain_running` found it running before".to_owned()
+            "left running: `retain_running` found it running before".to_owned()
         }
         DecisionExplanation::Act { direction, why, .. } => {
             let why = match why {
@@ -434,7 +434,7 @@ fn decision(decision: &DecisionExplanation, is_now: bool) -> String {
             }
         }
         DecisionExplanation::AskAgain { direction } => {
-            format!("ask again to {direction} it: no answer, or a failure, came")
+            format!("ask again to {direction} it: there was no answer, or a failure")
         }
         DecisionExplanation::Leave {
             reason: "handled-later",
@@ -530,7 +530,7 @@ fn day_miss(miss: Miss) -> &'static str {
         Miss::Monthday => "is none of its days of the month",
         Miss::Month => "is in none of its months",
         Miss::Holiday => "is a holiday",
-        Miss::NotBegun => "has not come so far",
+        Miss::NotBegun => "has not begun",
         Miss::Over => "is over",
     }
 }

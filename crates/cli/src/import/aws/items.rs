@@ -32,8 +32,8 @@ pub(super) fn read(source: &Source) -> Result<Vec<Item>, UsageError> {
 }
 
 fn collect(document: &Value, items: &mut Vec<Item>) -> Result<(), String> {
-    const EXPECTED: &str = "holds something else than an export or scan of the scheduler's \
-                            DynamoDB table, or what scheduler-cli describes";
+    const EXPECTED: &str = "is neither an export or scan of the scheduler's DynamoDB table nor \
+                            output of scheduler-cli";
     let object = match document {
         Value::Array(documents) => {
             return documents.iter().try_for_each(|one| collect(one, items));
@@ -129,7 +129,7 @@ impl Item {
         match self.value(key) {
             None => Ok(None),
             Some((_, Value::String(text))) => Ok(Some(text.trim().to_owned())),
-            Some((name, _)) => Err(format!("`{name}` is not a text")),
+            Some((name, _)) => Err(format!("`{name}` is not a string")),
         }
     }
 
@@ -161,7 +161,7 @@ impl Item {
                 Value::String(text) => entries.extend(text.split(',').map(|e| e.trim().to_owned())),
                 Value::Number(number) => entries.push(number.to_string()),
                 Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
-                    return Err(format!("`{name}` is not a list of texts"));
+                    return Err(format!("`{name}` is not a list of strings"));
                 }
             }
         }

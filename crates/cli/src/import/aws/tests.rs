@@ -111,7 +111,7 @@ fn a_scan_of_the_table_is_translated_too() {
     periods = [{ weekdays = "mon, wed, fri, sun", begin = "10:30", end = "20:00" }]
     "#);
     insta::assert_snapshot!(remarks, @"
-    warning: schedule all: has no time zone, and the stack's is not known: UTC is written; --timezone names another
+    warning: schedule all: has no time zone, and the stack's is not known: UTC is used; --timezone names another
     warning: schedule all: is called `all-schedule` here, and in tags
     warning: period unused: no schedule names it, and it is left out
     ");
@@ -214,13 +214,13 @@ fn schedules_whose_names_become_one_are_numbered_and_the_name_that_fits_is_kept(
 fn other_files_are_refused_and_say_why() {
     insta::assert_snapshot!(refused(&["{\"Items\": ["]), @"0.json is not JSON: EOF while parsing a list at line 1 column 11");
     insta::assert_snapshot!(refused(&["timezone = 1"]), @"0.json is not JSON: expected ident at line 1 column 2");
-    insta::assert_snapshot!(refused(&["{\"Reservations\": []}"]), @"0.json: holds something else than an export or scan of the scheduler's DynamoDB table, or what scheduler-cli describes");
+    insta::assert_snapshot!(refused(&["{\"Reservations\": []}"]), @"0.json: is neither an export or scan of the scheduler's DynamoDB table nor output of scheduler-cli");
     insta::assert_snapshot!(refused(&["{\"Error\": \"not found\"}"]), @r#"0.json: holds an error of scheduler-cli: "not found""#);
     insta::assert_snapshot!(refused(&[PERIODS]), @"there are no schedules in 0.json");
     insta::assert_snapshot!(refused(&["", "{\"Schedules\": []}"]), @"there are no schedules in 0.json, 1.json");
     insta::assert_snapshot!(refused(&["{\"Schedules\": [{\"Periods\": []}]}"]), @"0.json: an item has no `name`");
     let other = PERIODS.replace("09:00", "08:00");
-    insta::assert_snapshot!(refused(&[SCHEDULES, PERIODS, &other]), @"2.json: period weekdays is there twice, and not the same");
+    insta::assert_snapshot!(refused(&[SCHEDULES, PERIODS, &other]), @"2.json: period weekdays appears twice, with different contents");
 }
 
 #[test]
@@ -244,10 +244,10 @@ fn a_schedule_whose_fields_cannot_be_read_is_left_out_alone() {
         r#""Enforced": "maybe""#,
         "`Enforced` is neither true nor false",
     );
-    check(r#""OverrideStatus": 1"#, "`OverrideStatus` is not a text");
+    check(r#""OverrideStatus": 1"#, "`OverrideStatus` is not a string");
     check(
         r#""SsmMaintenanceWindow": [{}]"#,
-        "`SsmMaintenanceWindow` is not a list of texts",
+        "`SsmMaintenanceWindow` is not a list of strings",
     );
     for (field, expected) in [
         (r#""Weekdays": ["7"]"#, "period `p`: unknown weekday `7`"),

@@ -183,7 +183,7 @@ fn a_pool_has_no_figure_where_something_is_not_known() {
     check_unknown(&of(plan, &known, None), "no prices given: --prices FILE");
     check_unknown(
         &of(None, &known, prices),
-        "the plan of its nodes is not known: the next inventory tells",
+        "the plan of its nodes is not known: the next inventory shows it",
     );
     check_unknown(
         &of(Some("s-8vcpu-16gb"), &known, prices),
