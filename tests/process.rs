@@ -45,8 +45,8 @@ impl Process {
 
     /// [`Self::beside`], with tokens from elsewhere.
     pub(crate) fn with_tokens(world: &World, tokens: Tokens) -> Self {
-        let endpoint = format!("http://{}", world.local.engine_address);
-        let (store, wire) = Wire::to(&endpoint, Tables::prefixed("offhours-"));
+        let tables = Tables::prefixed("offhours-");
+        let (store, wire) = Wire::to(world.local.engine_address, tables);
         let clouds = world.local.clouds_url().unwrap();
         let endpoints = Endpoints::all_at(clouds);
         let http = http_client().unwrap();

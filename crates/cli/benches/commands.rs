@@ -16,11 +16,12 @@ use divan::Bencher;
 use domain::{
     ResourceRef,
     record::Record,
-    resource::{Power, Resource, Size},
+    resource::{Power, Resource},
 };
 use local::engine;
 use offhours::configuration_file;
-use store::{Store, Tables};
+use store::Tables;
+use testing::{history::machine, store_on};
 
 /// How many schedules the file has.
 const SCHEDULES: usize = 1_000;
@@ -113,10 +114,9 @@ fn offhours(arguments: &[&str], file: &Path) {
 fn fill(path: &Path, records: usize) {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
-        let address = engine::serve(Some(path), ([127, 0, 0, 1], 0).into());
-        let address = address.await.expect("an engine");
-        let config = environment::aws::local_config(&format!("http://{address}"));
-        let store = Store::connect(&config, Tables::prefixed("offhours-"));
+        let engine = engine::serve(Some(path), ([127, 0, 0, 1], 0).into());
+        let engine = engine.await.expect("an engine");
+        let store = store_on(engine, Tables::prefixed("offhours-"));
         store.create_tables().await.expect("tables");
         let text = "accounts.hz = { provider = \"hetzner\", token = \"env:T\" }";
         let parsed = configuration_file::parse(text, "bench").expect("in order");
@@ -132,17 +132,9 @@ fn fill(path: &Path, records: usize) {
 fn record(number: usize) -> Record {
     let reference: ResourceRef = format!("hz/server/{number}").parse().expect("a reference");
     let resource = Resource {
-        id: reference.id.clone(),
         name: format!("server-{number}"),
-        cluster: None,
         tags: BTreeSet::from(["offhours=office-hours".to_owned(), "team=web".to_owned()]),
-        region: "fsn1".to_owned(),
-        power: Power::Running,
-        busy: None,
-        size: Size::Machine {
-            plan: "cx22".to_owned(),
-        },
-        unsupported: None,
+        ..machine(&reference.id, Power::Running)
     };
     Record::first_seen(reference, &resource)
 }

@@ -1,21 +1,26 @@
 //! Stores of their own, for tests; what they hold is made by [`testing::history`].
 
+use std::net::SocketAddr;
+
 use domain::{history::HistoryEntry, record::Record};
-use environment::aws;
 use local::engine;
 use store::{Store, Tables};
+use testing::store_on;
 
 use crate::configuration_file;
 
 pub(crate) use testing::history::*;
 
+/// An engine of its own, which has no tables yet, and the store on it.
+pub(crate) async fn new_engine() -> (SocketAddr, Store) {
+    let engine = engine::serve(None, ([127, 0, 0, 1], 0).into());
+    let engine = engine.await.unwrap();
+    (engine, store_on(engine, Tables::prefixed("t-")))
+}
+
 /// A store of its own, in which nothing was applied yet.
 pub(crate) async fn empty_store() -> Store {
-    let address = engine::serve(None, ([127, 0, 0, 1], 0).into())
-        .await
-        .unwrap();
-    let config = aws::local_config(&format!("http://{address}"));
-    let store = Store::connect(&config, Tables::prefixed("t-"));
+    let (_, store) = new_engine().await;
     store.create_tables().await.unwrap();
     store
 }

@@ -11,9 +11,7 @@ use cloud_simulator::Simulator;
 use domain::{
     ResourceRef, ScheduleName,
     configuration::{Configuration, Generation, Override, Overrides},
-    record::{
-        Cause, Direction, EdgeKey, Handled, Observed, Phase, Rank, Record, Request, Transition,
-    },
+    record::{Cause, Direction, Observed, Phase, Record, Request, Transition},
     resource::{
         AutoscaleBounds, Cluster, DatabaseSize, NodePoolSize, Power, Resource, SavedState, Size,
     },
@@ -25,7 +23,7 @@ use lifecycle::{Access, Providers};
 use local::clouds::Clouds;
 use store::{Head, InForce};
 
-use crate::{configuration_file, doctor::store::Known};
+use crate::{configuration_file, doctor::store::Known, fixtures::handled};
 
 /// Two accounts, and the schedule `office`: Monday to Friday, 08:00 to 18:00 UTC.
 pub(crate) const OFFICE: &str = r#"
@@ -65,15 +63,11 @@ pub(crate) fn with_overrides(toml: &str, overrides: impl IntoIterator<Item = Ove
 
 fn resource(reference: &ResourceRef, name: &str, tags: &[&str], size: Size) -> Resource {
     Resource {
-        id: reference.id.clone(),
         name: name.to_owned(),
-        cluster: None,
         tags: texts(tags),
         region: "fra1".to_owned(),
-        power: Power::Running,
-        busy: None,
         size,
-        unsupported: None,
+        ..testing::history::machine(&reference.id, Power::Running)
     }
 }
 
@@ -170,15 +164,7 @@ pub(crate) fn request(at: Timestamp, ask: domain::record::Ask) -> Request {
 
 /// Handled a stop edge, holds the resource stopped, and is named by nothing any more.
 pub(crate) fn orphan() -> Record {
-    let handled = Handled {
-        generation: Generation(1),
-        key: EdgeKey {
-            instant: monday("08:00:00"),
-            rank: Rank::Schedule,
-        },
-        desired: Some(Desired::Stopped),
-        schedule: Some(office()),
-    };
+    let handled = handled(monday("08:00:00"), Desired::Stopped, "office");
     Record {
         phase: Phase::Settled { at: Power::Stopped },
         handled: Some(handled),

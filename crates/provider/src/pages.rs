@@ -219,7 +219,8 @@ mod tests {
         atomic::{AtomicI64, AtomicUsize, Ordering},
     };
 
-    use domain::resource::{Power, Resource, Size};
+    use domain::resource::Power;
+    use testing::history::machine;
 
     use super::*;
 
@@ -338,19 +339,7 @@ mod tests {
     fn what_shifted_from_one_page_to_another_counts_once_as_it_was_seen_last() {
         let look = |seconds, power| Look {
             requested_at: Timestamp::from_second(seconds).unwrap(),
-            resource: Resource {
-                id: "server/1".parse().unwrap(),
-                name: "ci".to_owned(),
-                cluster: None,
-                tags: std::collections::BTreeSet::new(),
-                region: "fsn1".to_owned(),
-                power,
-                busy: None,
-                size: Size::Machine {
-                    plan: "cx22".to_owned(),
-                },
-                unsupported: None,
-            },
+            resource: machine(&"server/1".parse().unwrap(), power),
         };
         let listed = Listed {
             looks: vec![look(1, Power::Running), look(2, Power::Stopped)],

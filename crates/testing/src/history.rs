@@ -3,10 +3,15 @@
 use std::collections::BTreeSet;
 
 use domain::{
-    ResourceRef,
+    ResourceId, ResourceRef,
+    configuration::Generation,
     history::HistoryEntry,
-    record::{Ask, Cause, Direction, Ending, Forced, Observed, Phase, Record, Request, Transition},
+    record::{
+        Ask, Cause, Direction, EdgeKey, Ending, Forced, Handled, Observed, Phase, Rank, Record,
+        Request, Transition,
+    },
     resource::{Power, Resource, SavedState, Size},
+    schedule::Desired,
 };
 use jiff::Timestamp;
 
@@ -118,12 +123,11 @@ impl But for HistoryEntry {
     }
 }
 
-/// The record of a resource that follows `office` and has had this power since an instant.
+/// A machine as a provider shows it: called `web`, and without tags.
 #[must_use]
-pub fn record(of: &str, power: Power, since: &str) -> Record {
-    let reference = reference(of);
-    let resource = Resource {
-        id: reference.id.clone(),
+pub fn machine(id: &ResourceId, power: Power) -> Resource {
+    Resource {
+        id: id.clone(),
         name: "web".to_owned(),
         cluster: None,
         tags: BTreeSet::new(),
@@ -134,7 +138,14 @@ pub fn record(of: &str, power: Power, since: &str) -> Record {
             plan: "cx22".to_owned(),
         },
         unsupported: None,
-    };
+    }
+}
+
+/// The record of a resource that follows `office` and has had this power since an instant.
+#[must_use]
+pub fn record(of: &str, power: Power, since: &str) -> Record {
+    let reference = reference(of);
+    let resource = machine(&reference.id, power);
     Record {
         schedule: Some("office".parse().unwrap()),
         opted_in: true,
@@ -145,6 +156,20 @@ pub fn record(of: &str, power: Power, since: &str) -> Record {
             at: at(since),
         }),
         ..Record::first_seen(reference, &resource)
+    }
+}
+
+/// An edge of a schedule in the first generation, as a record notes it.
+#[must_use]
+pub fn handled(instant: Timestamp, desired: Desired, schedule: &str) -> Handled {
+    Handled {
+        generation: Generation(1),
+        key: EdgeKey {
+            instant,
+            rank: Rank::Schedule,
+        },
+        desired: Some(desired),
+        schedule: Some(schedule.parse().unwrap()),
     }
 }
 

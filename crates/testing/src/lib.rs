@@ -1,15 +1,31 @@
-//! What the tests of several crates share: a wire between a store and its engine that can be cut,
-//! histories that read as sentences, and a real SSH server.
+//! What the tests of several crates share: ways to an engine, a wire between it and a store that can
+//! be cut, records and histories that read as sentences, and a real SSH server.
 
 #![expect(
     clippy::unwrap_used,
     reason = "the exception for tests does not reach their helper crate"
 )]
 
+#[cfg(feature = "wire")]
+mod engine;
 pub mod history;
 pub mod sshd;
 #[cfg(feature = "wire")]
 mod wire;
 
 #[cfg(feature = "wire")]
+pub use engine::{client_of, store_on};
+#[cfg(feature = "wire")]
 pub use wire::{Fate, Sent, Wire};
+
+/// Everything that an error says anywhere: itself, its sources, and its debug form.
+#[must_use]
+pub fn everything(error: &dyn std::error::Error) -> String {
+    let mut text = format!("{error} {error:?}");
+    let mut source = error.source();
+    while let Some(error) = source {
+        text = format!("{text} {error} {error:?}");
+        source = error.source();
+    }
+    text
+}

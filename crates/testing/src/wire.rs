@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    net::SocketAddr,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -20,6 +21,8 @@ use aws_sdk_dynamodb::{
 use aws_smithy_types::config_bag::{Storable, StoreReplace};
 use serde_json::{Value, json};
 use store::{Store, Tables};
+
+use crate::engine::config;
 
 /// One request as it left.
 #[derive(Debug, Clone)]
@@ -133,10 +136,9 @@ impl Storable for Answer {
 impl Wire {
     /// A store on an engine, as one process has it, with the wire between them.
     #[must_use]
-    pub fn to(endpoint: &str, tables: Tables) -> (Store, Arc<Self>) {
+    pub fn to(engine: SocketAddr, tables: Tables) -> (Store, Arc<Self>) {
         let wire = Arc::new(Self::default());
-        let config = environment::aws::local_config(endpoint);
-        let config = aws_sdk_dynamodb::config::Builder::from(&config)
+        let config = aws_sdk_dynamodb::config::Builder::from(&config(engine))
             .interceptor(Tap(wire.clone()))
             .retry_config(RetryConfig::standard().with_initial_backoff(Duration::from_millis(1)))
             .build();

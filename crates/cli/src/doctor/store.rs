@@ -175,30 +175,15 @@ fn set_back(known: &Known) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use aws_sdk_dynamodb::types::AttributeValue;
-    use domain::{
-        configuration::Generation,
-        record::{EdgeKey, Handled, Rank},
-        schedule::Desired,
-    };
-    use environment::aws::local_config;
-    use local::engine;
-    use store::Tables;
+    use domain::{configuration::Generation, record::Handled, schedule::Desired};
+    use testing::client_of;
 
     use super::*;
     use crate::{
         doctor::Verdict,
+        fixtures::{empty_store, handled, new_engine},
         scene::{OFFICE, configuration as configured, monday, web},
     };
-
-    /// A store on an engine of its own, which has no tables yet, and another way to them.
-    async fn empty() -> (Store, aws_sdk_dynamodb::Client) {
-        let address = engine::serve(None, ([127, 0, 0, 1], 0).into())
-            .await
-            .unwrap();
-        let config = local_config(&format!("http://{address}"));
-        let client = aws_sdk_dynamodb::Client::new(&config);
-        (Store::connect(&config, Tables::prefixed("t-")), client)
-    }
 
     fn verdicts(findings: &[Finding]) -> Vec<Verdict> {
         findings.iter().map(|finding| finding.verdict).collect()
@@ -206,7 +191,7 @@ mod tests {
 
     #[tokio::test]
     async fn missing_tables_are_named_and_whole_ones_are_in_order() {
-        let (store, client) = empty().await;
+        let (engine, store) = new_engine().await;
         let found = tables(&store).await;
         assert_eq!(verdicts(&found), [Verdict::Problem; 4]);
         assert!(
@@ -215,12 +200,8 @@ mod tests {
         );
         store.create_tables().await.unwrap();
         assert_eq!(verdicts(&tables(&store).await), [Verdict::Ok]);
-        client
-            .delete_table()
-            .table_name("t-history")
-            .send()
-            .await
-            .unwrap();
+        let delete = client_of(engine).delete_table().table_name("t-history");
+        delete.send().await.unwrap();
         assert_eq!(verdicts(&tables(&store).await), [Verdict::Problem]);
     }
 
@@ -237,7 +218,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_record_that_cannot_be_read_is_named_and_hides_no_other() {
-        let (store, client) = empty().await;
+        let (engine, store) = new_engine().await;
         store.create_tables().await.unwrap();
         let mut applied = configured(OFFICE);
         applied.generation = Generation(0);
@@ -250,7 +231,7 @@ mod tests {
         assert_eq!(verdicts(&unreadable(&known)), [Verdict::Ok]);
         let text = |text: &str| AttributeValue::S(text.to_owned());
         for (resource, format) in [("droplet/9", "99"), ("droplet/8", "1")] {
-            let put = client.put_item().table_name("t-resources");
+            let put = client_of(engine).put_item().table_name("t-resources");
             put.item("account", text("do-main"))
                 .item("resource", text(resource))
                 .item("format", AttributeValue::N(format.to_owned()))
@@ -269,25 +250,19 @@ mod tests {
 
     #[tokio::test]
     async fn records_that_a_later_generation_has_handled_are_a_problem() {
-        let (store, _) = empty().await;
-        store.create_tables().await.unwrap();
+        let store = empty_store().await;
         let mut applied = configured(OFFICE);
         applied.generation = Generation(0);
         let now = monday("09:00:00");
         store.apply(&applied, "ada", now).await.unwrap();
-        let handled = |generation| Handled {
+        let under = |generation| Handled {
             generation: Generation(generation),
-            key: EdgeKey {
-                instant: now,
-                rank: Rank::Schedule,
-            },
-            desired: Some(Desired::Running),
-            schedule: None,
+            ..handled(now, Desired::Running, "office")
         };
         for (id, generation) in [(1, 1), (2, 2), (3, 7)] {
             let record = Record {
                 reference: format!("do-main/droplet/{id}").parse().unwrap(),
-                handled: Some(handled(generation)),
+                handled: Some(under(generation)),
                 ..web()
             };
             store.save(record).await.unwrap();
@@ -311,7 +286,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_in_force_is_reported_with_its_author() {
-        let (store, _) = empty().await;
+        let (_, store) = new_engine().await;
         let error = Known::read(&store).await.unwrap_err();
         assert_eq!(unread(&error).verdict, Verdict::Unknown);
         store.create_tables().await.unwrap();

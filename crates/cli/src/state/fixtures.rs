@@ -7,8 +7,8 @@ use domain::{
     ResourceRef,
     configuration::{Configuration, Generation, Override, Overrides, Target},
     record::{
-        Ask, Cause, Direction, EdgeKey, Forced, Handled, ManualCommand, Observed, Phase, Rank,
-        Record, Request, Transition,
+        Ask, Cause, Direction, EdgeKey, Forced, ManualCommand, Observed, Phase, Rank, Record,
+        Request, Transition,
     },
     resource::{Cluster, Power, Resource, SavedState, Size},
     schedule::Desired,
@@ -16,7 +16,10 @@ use domain::{
 use jiff::Timestamp;
 use store::{AccountState, InForce, Store};
 
-use crate::{configuration_file, fixtures::empty_store};
+use crate::{
+    configuration_file,
+    fixtures::{empty_store, handled, machine},
+};
 
 const CONFIGURATION: &str = r#"
 timezone = "Europe/Berlin"
@@ -74,17 +77,12 @@ pub(crate) fn in_force() -> InForce {
 pub(crate) fn seen(reference: &str, name: &str) -> Record {
     let reference: ResourceRef = reference.parse().expect("a test's reference");
     let resource = Resource {
-        id: reference.id.clone(),
         name: name.to_owned(),
-        cluster: None,
-        tags: BTreeSet::new(),
         region: "fra1".to_owned(),
-        power: Power::Running,
-        busy: None,
         size: Size::Machine {
             plan: "s-1vcpu-1gb".to_owned(),
         },
-        unsupported: None,
+        ..machine(&reference.id, Power::Running)
     };
     let mut record = Record::first_seen(reference, &resource);
     record.observed = Some(Observed {
@@ -98,19 +96,11 @@ pub(crate) fn seen(reference: &str, name: &str) -> Record {
 
 /// The same under a schedule, by its own tag, which has handled this morning's edge.
 pub(crate) fn following(schedule: &str, record: Record) -> Record {
-    let schedule = schedule.parse().expect("a test's schedule");
+    let morning = at("2026-11-20T07:00:00Z");
     Record {
         tags: BTreeSet::from([format!("offhours:{schedule}")]),
         opted_in: true,
-        handled: Some(Handled {
-            generation: Generation(1),
-            key: EdgeKey {
-                instant: at("2026-11-20T07:00:00Z"),
-                rank: Rank::Schedule,
-            },
-            desired: Some(Desired::Running),
-            schedule: Some(schedule),
-        }),
+        handled: Some(handled(morning, Desired::Running, schedule)),
         ..record
     }
 }

@@ -14,6 +14,7 @@ mod script;
 use domain::{ResourceId, ResourceKind};
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use testing::everything;
 
 use crate::{ChangeError, Client, Listed, ProviderError, Reading};
 
@@ -63,15 +64,4 @@ fn change_kind(error: &ChangeError) -> &'static str {
         ChangeError::NotAccepted(_) => "not accepted",
         ChangeError::Unknown(_) => "unknown",
     }
-}
-
-/// Everything that an error says anywhere: itself, its sources, and its debug form.
-fn everything(error: &dyn std::error::Error) -> String {
-    let mut text = format!("{error} {error:?}");
-    let mut source = error.source();
-    while let Some(error) = source {
-        text = format!("{text} {error} {error:?}");
-        source = error.source();
-    }
-    text
 }

@@ -27,6 +27,7 @@ use provider::{
     ssh::{Api, Asked, Failure, State},
 };
 use serde_json::{Value, json};
+use testing::everything;
 use tokio::time::timeout;
 
 /// What must not be in an error: the text that the commands print.
@@ -114,17 +115,6 @@ fn failure(error: &ProviderError) -> Option<Failure> {
         return Some(*failure);
     }
     None
-}
-
-/// Everything that an error says anywhere: itself, its sources, and its debug form.
-fn everything(error: &dyn Error) -> String {
-    let mut text = format!("{error} {error:?}");
-    let mut source = error.source();
-    while let Some(error) = source {
-        text = format!("{text} {error} {error:?}");
-        source = error.source();
-    }
-    text
 }
 
 /// That an error names neither the host nor the user, and repeats nothing that was printed.

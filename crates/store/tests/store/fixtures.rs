@@ -7,14 +7,15 @@ use domain::{
     configuration::{Account, Configuration, Generation, Mode, Policy, Provider, Rule, Settings},
     history::HistoryEntry,
     record::{
-        Ask, Cause, Direction, EdgeKey, Ending, Forced, Handled, Observed, Permit, Phase, Rank,
-        Record, Request, Transition, Writer,
+        Ask, Cause, Direction, Ending, Forced, Observed, Permit, Phase, Record, Request,
+        Transition, Writer,
     },
-    resource::{ActionId, AutoscaleBounds, Cluster, Power, Resource, SavedState, Size},
+    resource::{ActionId, AutoscaleBounds, Cluster, Power, SavedState},
     schedule::{Definition, Desired, PeriodDefinition, Schedule},
 };
 use jiff::Timestamp;
 use store::{Finished, Store};
+use testing::history::{handled, machine};
 
 pub(crate) fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
@@ -36,19 +37,7 @@ pub(crate) fn server(number: usize) -> Record {
 
 pub(crate) fn record(name: &str) -> Record {
     let reference = reference(name);
-    let resource = Resource {
-        id: reference.id.clone(),
-        name: "web".to_owned(),
-        cluster: None,
-        tags: BTreeSet::new(),
-        region: "fsn1".to_owned(),
-        power: Power::Running,
-        busy: None,
-        size: Size::Machine {
-            plan: "cx22".to_owned(),
-        },
-        unsupported: None,
-    };
+    let resource = machine(&reference.id, Power::Running);
     Record::first_seen(reference, &resource)
 }
 
@@ -74,20 +63,13 @@ pub(crate) fn office_hours_name() -> ScheduleName {
 
 /// A server that follows `office-hours` by tag and was stopped by it on Friday evening.
 pub(crate) fn stopped_on_friday(number: usize) -> Record {
+    let friday = at("2026-06-12T19:00:00Z");
     Record {
         tags: BTreeSet::from(["offhours=office-hours".to_owned()]),
         schedule: Some(office_hours_name()),
         opted_in: true,
         phase: Phase::Settled { at: Power::Stopped },
-        handled: Some(Handled {
-            generation: Generation(1),
-            key: EdgeKey {
-                instant: at("2026-06-12T19:00:00Z"),
-                rank: Rank::Schedule,
-            },
-            desired: Some(Desired::Stopped),
-            schedule: Some(office_hours_name()),
-        }),
+        handled: Some(handled(friday, Desired::Stopped, "office-hours")),
         ..server(number)
     }
 }
@@ -223,6 +205,12 @@ pub(crate) fn with_office_hours() -> Configuration {
         schedules: BTreeMap::from([(office_hours_name(), office_hours())]),
         ..without_schedules()
     }
+}
+
+/// Applies [`with_office_hours`].
+pub(crate) async fn apply_office_hours(store: &Store) {
+    let applied = store.apply(&with_office_hours(), "ada", monday()).await;
+    applied.unwrap();
 }
 
 /// A configuration that only `author` could have written: schedules, accounts and settings bear

@@ -1,9 +1,6 @@
 use domain::AccountName;
 
-use crate::{
-    fixtures::{monday, with_office_hours},
-    world::World,
-};
+use crate::{fixtures::apply_office_hours, world::World};
 
 fn account() -> AccountName {
     "hz-eu".parse().unwrap()
@@ -12,10 +9,7 @@ fn account() -> AccountName {
 #[tokio::test]
 async fn accounts_that_were_configured_once_are_remembered() {
     let store = World::new().await.store();
-    store
-        .apply(&with_office_hours(), "ada", monday())
-        .await
-        .unwrap();
+    apply_office_hours(&store).await;
     let gone: AccountName = "gone".parse().unwrap();
     let state = store::AccountState::unknown(gone.clone());
     store.save_account_state(&state).await.unwrap();

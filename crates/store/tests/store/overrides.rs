@@ -8,7 +8,7 @@ use store::OverrideError;
 
 use crate::{
     fixtures::{
-        at, monday, office_hours_name, reference, server, stopped_on_friday, with_office_hours,
+        apply_office_hours, at, monday, office_hours_name, reference, server, stopped_on_friday,
     },
     world::World,
 };
@@ -36,10 +36,7 @@ fn of_schedule() -> Target {
 async fn overrides_and_the_head_are_read_in_one_request() {
     let world = World::new().await;
     let (store, wire) = world.process();
-    store
-        .apply(&with_office_hours(), "ada", monday())
-        .await
-        .unwrap();
+    apply_office_hours(&store).await;
     let set = [running(of_server(1), 1), running(of_schedule(), 2)];
     for one in &set {
         store.set_override(one, monday()).await.unwrap();
@@ -77,10 +74,7 @@ async fn an_override_outlives_an_apply() {
     let store = World::new().await.store();
     let set = running(of_schedule(), 1);
     store.set_override(&set, monday()).await.unwrap();
-    store
-        .apply(&with_office_hours(), "ada", monday())
-        .await
-        .unwrap();
+    apply_office_hours(&store).await;
     let in_force = store.in_force().await.unwrap();
     assert_eq!(in_force.overrides.of(&of_schedule()), Some(&set));
     assert_eq!(in_force.configuration.generation.0, 1);
@@ -89,10 +83,7 @@ async fn an_override_outlives_an_apply() {
 #[tokio::test]
 async fn setting_an_override_makes_the_records_of_its_target_due() {
     let store = World::new().await.store();
-    store
-        .apply(&with_office_hours(), "ada", monday())
-        .await
-        .unwrap();
+    apply_office_hours(&store).await;
     let opening = at("2026-06-15T08:00:00Z");
     for number in [1, 2] {
         let waiting = Record {
@@ -121,8 +112,7 @@ async fn setting_an_override_makes_the_records_of_its_target_due() {
 async fn an_override_of_a_resource_reads_and_writes_its_record_alone() {
     let world = World::new().await;
     let (store, wire) = world.process();
-    let office_hours = with_office_hours();
-    store.apply(&office_hours, "ada", monday()).await.unwrap();
+    apply_office_hours(&store).await;
     for number in [1, 2] {
         store.save(stopped_on_friday(number)).await.unwrap();
     }
@@ -142,8 +132,7 @@ async fn an_override_of_a_resource_reads_and_writes_its_record_alone() {
 #[tokio::test]
 async fn an_override_of_a_schedule_makes_due_what_follows_it_and_what_did() {
     let store = World::new().await.store();
-    let office_hours = with_office_hours();
-    store.apply(&office_hours, "ada", monday()).await.unwrap();
+    apply_office_hours(&store).await;
     let retagged = Record {
         tags: std::collections::BTreeSet::new(),
         due_at: Some(at("2026-06-15T08:00:00Z")),

@@ -17,8 +17,8 @@ use store::{
 
 use crate::{
     fixtures::{
-        hetzner, history, monday, pool_in_flight, reference, server, stopped_on_friday,
-        with_office_hours,
+        apply_office_hours, hetzner, history, monday, pool_in_flight, reference, server,
+        stopped_on_friday, with_office_hours,
     },
     world::World,
 };
@@ -66,8 +66,7 @@ fn overriding(target: &str) -> Override {
 async fn before() -> World {
     let world = World::new().await;
     let store = world.store();
-    let applied = store.apply(&with_office_hours(), "ada", monday()).await;
-    applied.unwrap();
+    apply_office_hours(&store).await;
     for record in records() {
         store.save(record).await.unwrap();
     }

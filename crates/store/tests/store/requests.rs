@@ -1,7 +1,7 @@
 //! Cost follows the work: what a tick asks of the store.
 
 use crate::{
-    fixtures::{due_server, monday, with_office_hours},
+    fixtures::{apply_office_hours, due_server, monday},
     world::World,
 };
 
@@ -9,10 +9,7 @@ use crate::{
 async fn a_tick_with_nothing_due_asks_twice() {
     let world = World::new().await;
     let (store, wire) = world.process();
-    store
-        .apply(&with_office_hours(), "ada", monday())
-        .await
-        .unwrap();
+    apply_office_hours(&store).await;
     let later = monday() + jiff::SignedDuration::from_secs(1);
     for number in 0..20 {
         store.save(due_server(number, later)).await.unwrap();
@@ -31,11 +28,7 @@ async fn a_tick_with_nothing_due_asks_twice() {
 #[tokio::test]
 async fn a_configuration_is_read_once_by_a_process_and_its_copies() {
     let world = World::new().await;
-    world
-        .store()
-        .apply(&with_office_hours(), "ada", monday())
-        .await
-        .unwrap();
+    apply_office_hours(&world.store()).await;
     let (reader, wire) = world.process();
     // The head, and one query to each of the two tables that a generation is in.
     reader.in_force().await.unwrap();

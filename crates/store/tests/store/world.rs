@@ -1,6 +1,6 @@
 //! An engine, and processes that use it; each process's wire is listened to, and can be cut.
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
 use aws_sdk_dynamodb::Client;
 use domain::record::Record;
@@ -8,21 +8,21 @@ use store::{
     Store, Tables,
     item::{self, Item},
 };
-use testing::Wire;
+use testing::{Wire, client_of, store_on};
 use tokio::net::TcpListener;
 
 /// An engine with the four tables, empty.
 pub(crate) struct World {
-    endpoint: String,
+    engine: SocketAddr,
 }
 
 impl World {
     pub(crate) async fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        let engine = listener.local_addr().unwrap();
         let database = dynoxide::Database::memory().unwrap();
         tokio::spawn(dynoxide::server::serve_on(listener, database));
-        let world = Self { endpoint };
+        let world = Self { engine };
         world.store().create_tables().await.unwrap();
         world
     }
@@ -33,19 +33,16 @@ impl World {
 
     /// The store as one process has it, with the wire between them.
     pub(crate) fn process(&self) -> (Store, Arc<Wire>) {
-        Wire::to(&self.endpoint, Self::tables())
+        Wire::to(self.engine, Self::tables())
     }
 
     pub(crate) fn store(&self) -> Store {
-        Store::connect(
-            &environment::aws::local_config(&self.endpoint),
-            Self::tables(),
-        )
+        store_on(self.engine, Self::tables())
     }
 
     /// The engine itself, bypassing the store.
     pub(crate) fn engine(&self) -> Client {
-        Client::new(&environment::aws::local_config(&self.endpoint))
+        client_of(self.engine)
     }
 
     pub(crate) async fn put(&self, table: &str, item: Item) {

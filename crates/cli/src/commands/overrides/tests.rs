@@ -1,16 +1,18 @@
 use std::collections::BTreeSet;
 
 use domain::{
-    ResourceRef,
     configuration::{Configuration, Generation, Overrides},
     record::{EdgeKey, Handled, Phase, Rank, Record},
-    resource::{Power, Resource, Size},
+    resource::{Power, Resource},
 };
 use insta::assert_snapshot;
 use jiff::tz::TimeZone;
 
 use super::*;
-use crate::configuration_file;
+use crate::{
+    configuration_file,
+    fixtures::{handled, machine, reference},
+};
 
 const FILE: &str = r#"
 timezone = "Europe/Berlin"
@@ -39,10 +41,6 @@ fn new_york() -> TimeZone {
     TimeZone::get("America/New_York").unwrap()
 }
 
-fn reference(text: &str) -> ResourceRef {
-    text.parse().unwrap()
-}
-
 fn resource(name: &str) -> Target {
     Target::Resource(reference(name))
 }
@@ -56,27 +54,16 @@ fn server(number: u32, name: &str, word: &str) -> Record {
     let reference = reference(&format!("hz-eu/server/{number}"));
     let label = (!word.is_empty()).then(|| format!("offhours={word}"));
     let seen = Resource {
-        id: reference.id.clone(),
         name: name.to_owned(),
-        cluster: None,
         tags: label.into_iter().collect(),
-        region: "fsn1".to_owned(),
-        power: Power::Stopped,
-        busy: None,
-        size: Size::Machine {
-            plan: "cx22".to_owned(),
-        },
-        unsupported: None,
+        ..machine(&reference.id, Power::Stopped)
     };
+    let friday = at("2026-11-20T18:00:00Z");
     Record {
         handled: (!word.is_empty()).then(|| Handled {
-            generation: Generation(1),
-            key: EdgeKey {
-                instant: at("2026-11-20T18:00:00Z"),
-                rank: Rank::Schedule,
-            },
-            desired: Some(Desired::Stopped),
+            // What opts out follows none.
             schedule: word.parse().ok(),
+            ..handled(friday, Desired::Stopped, "office-hours")
         }),
         ..Record::first_seen(reference, &seen)
     }

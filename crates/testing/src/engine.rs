@@ -1,0 +1,23 @@
+//! Two ways to the tables on an embedded engine: the store's, and the one around it.
+
+use std::net::SocketAddr;
+
+use aws_sdk_dynamodb::Client;
+use environment::aws::{SdkConfig, local_config};
+use store::{Store, Tables};
+
+/// The store that is kept on an engine.
+#[must_use]
+pub fn store_on(engine: SocketAddr, tables: Tables) -> Store {
+    Store::connect(&config(engine), tables)
+}
+
+/// A client of the engine itself, bypassing the store.
+#[must_use]
+pub fn client_of(engine: SocketAddr) -> Client {
+    Client::new(&config(engine))
+}
+
+pub(crate) fn config(engine: SocketAddr) -> SdkConfig {
+    local_config(&format!("http://{engine}"))
+}
