@@ -3,19 +3,14 @@
 
 use cloud_simulator::Act;
 use domain::{
-    configuration::TokenReference,
     record::{Phase, Record},
     resource::Power,
 };
-use jiff::Timestamp;
 use lifecycle::Event;
-use local::clouds::Clouds;
-use secrecy::SecretString;
 use serde_json::{Value, json};
 
 use crate::support::{
-    EACH_KIND, World, any_port, fault, monday, office_hours, one_of_each_kind, parse, reference,
-    run,
+    EACH_KIND, TOKENS, World, fault, monday, office_hours, one_of_each_kind, reference, run,
 };
 
 /// Those of [`EACH_KIND`] at the cloud that misbehaves.
@@ -140,14 +135,10 @@ fn observations_that_are_never_answered() {
 #[test]
 fn a_token_that_is_refused_from_some_moment_on_and_replaced() {
     run(async {
-        let tokens = [
-            ("env:DO_TOKEN", "secret-do-token"),
-            ("env:NEXT_TOKEN", "secret-do-token"),
-            ("env:HZ_TOKEN", "secret-hz-token"),
-        ];
-        let tokens = tokens.map(|(variable, token)| with_token(variable, token));
-        let configuration = parse(&office_hours("", "", ""));
-        let world = World::with(configuration, clouds(tokens.into()), monday("17:48:00")).await;
+        let tokens = [&TOKENS[..], &[("env:NEXT_TOKEN", "secret-do-token")]].concat();
+        let (configuration, fleet) = (office_hours("", "", ""), one_of_each_kind());
+        let from = monday("17:48:00");
+        let world = World::with_tokens(&configuration, &fleet, &tokens, from).await;
         world.run_until(monday("17:59:30")).await;
         world.simulator().add_fault(fault(&json!({
             "match": { "account": "do-main" },
@@ -229,26 +220,11 @@ fn changes_whose_answers_are_lost_are_not_repeated() {
     }
 }
 
-fn with_token(variable: &str, token: &str) -> (TokenReference, SecretString) {
-    (variable.parse().unwrap(), SecretString::from(token))
-}
-
-/// Clouds with the tokens that the test chooses.
-fn clouds(tokens: Vec<(TokenReference, SecretString)>) -> Clouds {
-    Clouds::Simulated {
-        fleet: Box::new(one_of_each_kind().parse().unwrap()),
-        address: any_port(),
-        tokens,
-    }
-}
-
-async fn with_bad_token(tokens: Vec<(TokenReference, SecretString)>) -> World {
-    let before: Timestamp = monday("17:48:00");
+async fn with_bad_token(tokens: &[(&str, &str)]) -> World {
     let configuration = office_hours("", "", "").replace("env:DO_TOKEN", "env:NO_TOKEN_HERE");
-    let mut tokens = tokens;
-    tokens.push(with_token("env:HZ_TOKEN", "secret-hz-token"));
-    tokens.push(with_token("env:DO_TOKEN", "secret-do-token"));
-    World::with(parse(&configuration), clouds(tokens), before).await
+    let tokens = [tokens, &TOKENS].concat();
+    let (fleet, from) = (one_of_each_kind(), monday("17:48:00"));
+    World::with_tokens(&configuration, &fleet, &tokens, from).await
 }
 
 /// With a token that opens nothing the account's resources are not even known; the other account
@@ -274,7 +250,7 @@ async fn is_mended_by_another_token(mut world: World, reason: &str) {
 #[test]
 fn a_token_that_is_missing() {
     run(async {
-        let world = with_bad_token(Vec::new()).await;
+        let world = with_bad_token(&[]).await;
         is_mended_by_another_token(world, "NO_TOKEN_HERE").await;
     });
 }
@@ -282,8 +258,8 @@ fn a_token_that_is_missing() {
 #[test]
 fn a_token_that_is_refused() {
     run(async {
-        let wrong = with_token("env:NO_TOKEN_HERE", "secret-but-wrong");
-        let world = with_bad_token(vec![wrong]).await;
+        let wrong = ("env:NO_TOKEN_HERE", "secret-but-wrong");
+        let world = with_bad_token(&[wrong]).await;
         world.run_until(monday("17:48:30")).await;
         let log = world.simulator().log();
         let refused =
@@ -324,10 +300,7 @@ fn resources_that_were_deleted_meanwhile() {
         let mut world = World::start(&configuration, &one_of_each_kind(), monday("17:48:00")).await;
         world.run_until(monday("17:59:30")).await;
         for resource in AT_FAULT {
-            world
-                .simulator()
-                .person(&reference(resource), Act::Delete)
-                .unwrap();
+            world.person(resource, Act::Delete);
         }
         world.run_until(monday("18:20:30")).await;
         assert!(stopped(&world.record(SOUND).await));
@@ -347,10 +320,7 @@ fn resources_that_are_deleted_while_they_stop() {
         let mut world = World::start(&configuration, &one_of_each_kind(), monday("17:48:00")).await;
         world.run_until(monday("18:00:01")).await;
         for resource in EACH_KIND {
-            world
-                .simulator()
-                .person(&reference(resource), Act::Delete)
-                .unwrap();
+            world.person(resource, Act::Delete);
         }
         world.run_until(monday("18:20:30")).await;
         for resource in EACH_KIND {

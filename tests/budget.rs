@@ -1,22 +1,37 @@
 //! Cost follows the work, not the fleet: how many requests go to the clouds and to the store.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Mutex};
 
 use domain::{
-    ResourceRef,
     invocation::Invocation,
-    record::{Direction, Record, Writer},
-    resource::{Power, Resource, Size},
+    record::{Direction, Record},
+    resource::Power,
 };
-use environment::{Clock, SteppedClock};
-use lifecycle::{Access, Context, Providers};
-use provider::{Endpoints, http_client};
+use environment::{Invoke, InvokeError, SteppedClock};
 use store::Store;
 
-use crate::support::{
-    ACCOUNTS, CountingProxy, Noted, World, droplet, instant, monday, office_hours,
-    one_of_each_kind, parse, reference, run, timer,
+use crate::{
+    process::PollStatus,
+    support::{
+        ACCOUNTS, CountingProxy, World, database, dispatch, droplets, first_seen, instant, monday,
+        office_hours, one_of_each_kind, parse, run,
+    },
 };
+
+/// Functions that only note that they were invoked.
+#[derive(Debug, Default)]
+struct Noted(Mutex<Vec<(Direction, Invocation)>>);
+
+impl Invoke for Noted {
+    async fn invoke(
+        &self,
+        direction: Direction,
+        invocation: Invocation,
+    ) -> Result<(), InvokeError> {
+        self.0.lock().unwrap().push((direction, invocation));
+        Ok(())
+    }
+}
 
 /// How many Droplets one account has in the test of an edge.
 const MANY: u64 = 50;
@@ -24,10 +39,7 @@ const MANY: u64 = 50;
 #[test]
 fn stopping_many_droplets_costs_one_request_each_and_one_list_per_look() {
     run(async {
-        let droplets: String = (1..=MANY)
-            .map(|id| droplet(id, &format!("web-{id}"), &["offhours:office"]))
-            .collect();
-        let fleet = [ACCOUNTS, &droplets].concat();
+        let fleet = [ACCOUNTS, &droplets(1..=MANY, &["offhours:office"])].concat();
         let configuration = office_hours("", "", "");
         let world = World::start(&configuration, &fleet, monday("17:48:00")).await;
         world.run_until(monday("17:59:30")).await;
@@ -58,22 +70,10 @@ fn stopping_many_droplets_costs_one_request_each_and_one_list_per_look() {
 
 /// A record of a server that has nothing to do until the evening.
 async fn add_record(store: &Store, id: u64) {
-    let reference: ResourceRef = reference(&format!("hz-eu/server/{id}"));
-    let seen = Resource {
-        id: reference.id.clone(),
-        name: format!("ci-{id}"),
-        cluster: None,
-        tags: ["offhours=office".to_owned()].into(),
-        region: "fsn1".to_owned(),
-        power: Power::Running,
-        busy: None,
-        size: Size::Machine {
-            plan: "cx22".to_owned(),
-        },
-        unsupported: None,
+    let record = Record {
+        due_at: Some(monday("18:00:00")),
+        ..first_seen(id, Some("office"), Power::Running)
     };
-    let mut record = Record::first_seen(reference, &seen);
-    record.due_at = Some(monday("18:00:00"));
     store.save(record).await.unwrap();
 }
 
@@ -91,9 +91,8 @@ fn a_tick_of_dispatch_with_nothing_due_costs_the_same_whatever_the_fleet() {
             let (proxy, store) = CountingProxy::before(world.local.engine_address).await;
             for temperature in ["cold", "warm"] {
                 let invoke = Noted::default();
-                let event = serde_json::from_value(timer()).unwrap();
-                let shown = dispatch::handle(&store, &invoke, event, monday("17:00:00"));
-                assert_eq!(shown.await.unwrap(), dispatch::Dispatched::default());
+                let dispatched = dispatch(&store, &invoke, monday("17:00:00")).await;
+                assert_eq!(dispatched, dispatch::Dispatched::default());
                 assert!(invoke.0.lock().unwrap().is_empty());
                 let requests = proxy.take_count();
                 assert!(
@@ -116,10 +115,7 @@ fn what_is_due_is_handed_over_in_batches_of_a_hundred() {
         }
         let (proxy, store) = CountingProxy::before(world.local.engine_address).await;
         let invoke = Noted::default();
-        let event = serde_json::from_value(timer()).unwrap();
-        dispatch::handle(&store, &invoke, event, monday("18:00:00"))
-            .await
-            .unwrap();
+        dispatch(&store, &invoke, monday("18:00:00")).await;
         let invoked = invoke.0.into_inner().unwrap();
         let sizes: Vec<_> = invoked
             .iter()
@@ -156,26 +152,17 @@ fn the_allowance_of_the_last_inventory_counts_until_the_next_one_knows_another()
         let (_, store) = CountingProxy::before(world.local.engine_address).await;
         // At a whole five minutes, where edges are, it is as old as it gets.
         for (now, stops) in [("18:00:01", 10), ("18:01:04", 10), ("18:01:06", 30)] {
-            let event = serde_json::from_value(timer()).unwrap();
-            let invoke = Noted::default();
-            let shown = dispatch::handle(&store, &invoke, event, monday(now)).await;
-            assert_eq!(shown.unwrap().stops.len(), stops, "{now}");
+            let dispatched = dispatch(&store, &Noted::default(), monday(now)).await;
+            assert_eq!(dispatched.stops.len(), stops, "{now}");
         }
     });
-}
-
-fn database(id: u64) -> String {
-    format!(
-        "[[databases]]\nid = \"d{id}\"\nname = \"db-{id}\"\nengine = \"pg\"\n\
-         plan = \"db-s-2vcpu-4gb\"\ntags = [\"offhours:office\"]\n"
-    )
 }
 
 #[test]
 fn databases_that_stop_together_ask_once_for_the_plans_that_there_are() {
     run(async {
-        let databases: String = (1..=5).map(database).collect();
-        let fleet = [ACCOUNTS, &databases].concat();
+        let databases = ["d1", "d2", "d3", "d4", "d5"].map(|id| database(id, id, "pg"));
+        let fleet = [ACCOUNTS, &databases.concat()].concat();
         let configuration = office_hours("", "", "");
         let world = World::start(&configuration, &fleet, monday("17:48:00")).await;
         world.run_until(monday("18:02:30")).await;
@@ -199,23 +186,10 @@ fn poll_status_with_nothing_due_ends_after_few_requests_and_asks_no_cloud() {
         let asked = world.simulator().log().len();
         assert!(asked > 0, "the inventory of 17:30");
         let (proxy, store) = CountingProxy::before(world.local.engine_address).await;
-        let endpoints = Endpoints::all_at(world.local.clouds_url().unwrap());
-        let tokens = environment::Tokens::from_variables();
-        let providers = Providers::new(Access::Read, tokens, endpoints, http_client().unwrap());
-        let clock = Clock::from(SteppedClock::at(monday("17:32:00")));
-        let writer = Writer("a test".to_owned());
-        let context = Context {
-            store: &store,
-            providers: &providers,
-            clock: &clock,
-            writer: &writer,
-            listener: &|_: &lifecycle::Outcome| (),
-        };
+        let clock = SteppedClock::at(monday("17:32:00"));
+        let poll_status = PollStatus::new(&world, &store, &[], clock);
         for (temperature, most) in [("cold", 5), ("warm", 3)] {
-            let event = serde_json::from_value(timer()).unwrap();
-            let report = poll_status::handle(context, &Noted::default(), event)
-                .await
-                .unwrap();
+            let report = poll_status.tick("a test").await;
             assert_eq!(report, lifecycle::Report::default());
             let requests = proxy.take_count();
             assert!((1..=most).contains(&requests), "{temperature}: {requests}");

@@ -1,29 +1,16 @@
 //! Each edge of a schedule is reported once, whichever process counts and however often.
 
-use aws_sdk_dynamodb::Client;
-use domain::{
-    digest::Digest,
-    invocation::Invocation,
-    record::{Direction, Writer},
-    schedule::Desired,
-};
-use environment::{Clock, Invoke, InvokeError, SteppedClock, Tokens, aws::local_config};
+use domain::{digest::Digest, schedule::Desired};
+use environment::SteppedClock;
 use jiff::{SignedDuration, Timestamp};
-use lifecycle::{Access, Context, Providers, Report};
-use provider::{Endpoints, http_client};
+use lifecycle::Report;
 use serde_json::json;
 use store::{Store, item::digest_key};
 
-use crate::support::{CountingProxy, World, fault, monday, office_hours, one_of_each_kind, run};
-
-/// Functions that must not be invoked.
-struct Nobody;
-
-impl Invoke for Nobody {
-    async fn invoke(&self, direction: Direction, _: Invocation) -> Result<(), InvokeError> {
-        panic!("{direction} was invoked");
-    }
-}
+use crate::{
+    process::PollStatus,
+    support::{CountingProxy, World, fault, monday, office_hours, one_of_each_kind, run},
+};
 
 /// A world after its evening edge, which was reported.
 async fn after_the_edge() -> World {
@@ -35,34 +22,14 @@ async fn after_the_edge() -> World {
 
 /// One tick of another process, which holds no token: nothing is in flight.
 async fn tick(world: &World, store: &Store, writer: &str, at: Timestamp) -> Report {
-    let endpoints = Endpoints::all_at(world.local.clouds_url().unwrap());
-    let tokens = Tokens::from_variables();
-    let providers = Providers::new(Access::Read, tokens, endpoints, http_client().unwrap());
-    let clock = Clock::from(SteppedClock::at(at));
-    let writer = Writer(writer.to_owned());
-    let context = Context {
-        store,
-        providers: &providers,
-        clock: &clock,
-        writer: &writer,
-        listener: &|_: &lifecycle::Outcome| (),
-    };
-    let timer = json!({
-        "version": "0", "id": "1", "detail-type": "Scheduled Event", "source": "aws.events",
-        "account": "000000000000", "time": at, "region": "local",
-        "resources": ["arn:aws:events:local:000000000000:rule/offhours"], "detail": {},
-    });
-    let event = serde_json::from_value(timer).unwrap();
+    let poll_status = PollStatus::new(world, store, &[], SteppedClock::at(at));
     // Boxed: several of these in one test, one beside the other, would fill its stack.
-    let tick = Box::pin(poll_status::handle(context, &Nobody, event));
-    tick.await.unwrap()
+    Box::pin(poll_status.tick(writer)).await
 }
 
 /// Forgets that the evening's edge was reported.
 async fn forget(world: &World) {
-    let address = world.local.engine_address;
-    let client = Client::new(&local_config(&format!("http://{address}")));
-    let delete = client.delete_item().table_name("offhours-accounts");
+    let delete = world.engine().delete_item().table_name("offhours-accounts");
     let key = digest_key(&"office".parse().unwrap());
     delete.set_key(Some(key)).send().await.unwrap();
 }

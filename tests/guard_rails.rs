@@ -10,7 +10,6 @@ use std::{
 
 use cloud_simulator::{Act, Hold, Matching, Stage};
 use domain::{
-    configuration::TokenReference,
     reason::Reason,
     record::{Direction, Phase, Record},
     resource::Power,
@@ -18,13 +17,11 @@ use domain::{
 };
 use jiff::{SignedDuration, Timestamp};
 use lifecycle::{Event, act::approve};
-use local::clouds::Clouds;
-use secrecy::SecretString;
 use serde_json::json;
 
 use crate::support::{
-    ACCOUNTS, EACH_KIND, World, any_port, droplet, fault, monday, office_hours, one_of_each_kind,
-    parse, program, reference, run, server,
+    ACCOUNTS, EACH_KIND, NIGHTS, TOKENS, World, database, droplet, droplets, fault, monday,
+    office_hours, one_of_each_kind, program, reference, run, server, servers,
 };
 
 /// Inventories fall on 17:48, 17:53, 17:58 and 18:03: the edge at 18:00 is between two.
@@ -42,15 +39,6 @@ fn set(references: &[&str]) -> BTreeSet<String> {
 
 fn seconds(count: i64) -> SignedDuration {
     SignedDuration::from_secs(count)
-}
-
-fn retag(world: &World, resource: &str, tags: &[&str]) {
-    let tags = tags.iter().map(ToString::to_string).collect();
-    let retag = Act::Retag { tags };
-    world
-        .simulator()
-        .person(&reference(resource), retag)
-        .unwrap();
 }
 
 fn conflict_with(events: &[Event], word: &str) -> bool {
@@ -125,18 +113,11 @@ fn a_name_or_tag_that_protects_is_judged_on_the_observation_before_the_change() 
         let world = World::start(&configuration, &fleet.concat(), before_the_edge()).await;
         // After the last inventory before the edge.
         world.run_until(monday("17:59:30")).await;
-        retag(
-            &world,
-            "do-main/droplet/1",
-            &["offhours:office", "production"],
-        );
+        world.retag("do-main/droplet/1", &["offhours:office", "production"]);
         let rename = Act::Rename {
             name: "prod-worker".to_owned(),
         };
-        world
-            .simulator()
-            .person(&reference("do-main/droplet/2"), rename)
-            .unwrap();
+        world.person("do-main/droplet/2", rename);
         world.run_until(after_the_edge()).await;
         assert_eq!(world.touched(), set(&["do-main/droplet/3"]));
     });
@@ -186,19 +167,11 @@ fn an_opt_out_a_minute_before_the_edge_is_seen_in_time() {
         let configuration = office_hours("", "", "");
         let world = World::start(&configuration, &one_of_each_kind(), before_the_edge()).await;
         world.run_until(monday("17:59:30")).await;
-        retag(
-            &world,
-            "do-main/droplet/1",
-            &["offhours:office", "offhours:off"],
-        );
-        retag(&world, "do-main/database/d1", &["offhours:off"]);
-        retag(&world, "hz-eu/server/11", &["offhours=off"]);
+        world.retag("do-main/droplet/1", &["offhours:office", "offhours:off"]);
+        world.retag("do-main/database/d1", &["offhours:off"]);
+        world.retag("hz-eu/server/11", &["offhours=off"]);
         let tags = vec!["offhours:off".to_owned()];
-        let pool = reference("do-main/node-pool/c1/p1");
-        world
-            .simulator()
-            .person(&pool, Act::RetagCluster { tags })
-            .unwrap();
+        world.person("do-main/node-pool/c1/p1", Act::RetagCluster { tags });
         world.run_until(after_the_edge()).await;
         assert_eq!(world.touched(), set(&[]));
     });
@@ -279,11 +252,8 @@ fn observe_mode_holds_back_what_was_to_be_asked_again_and_the_cut_of_power() {
 #[test]
 fn max_stops_bounds_the_stops_of_an_account_in_one_tick() {
     run(async {
-        let droplets: String = (1..=8)
-            .map(|id| droplet(id, &format!("web-{id}"), &["offhours:office"]))
-            .collect();
-        let servers: String = (11..=12).map(|id| server(id, "")).collect();
-        let fleet = [ACCOUNTS, &droplets, &servers].concat();
+        let droplets = droplets(1..=8, &["offhours:office"]);
+        let fleet = [ACCOUNTS, &droplets, &servers(11..=12, "")].concat();
         let configuration = office_hours("max_stops = 3", "", "");
         let world = World::start(&configuration, &fleet, before_the_edge()).await;
         world.run_until(after_the_edge()).await;
@@ -311,9 +281,7 @@ fn more_than_max_new_at_once_are_held_until_approved() {
         let world = World::start(&configuration, &fleet, before_the_edge()).await;
         world.run_until(monday("17:50:30")).await;
         for id in 2..=4 {
-            let mut new = droplet(id, &format!("new-{id}"), &["offhours:office"]);
-            new.push_str("account = \"do-main\"\n");
-            world.simulator().create(&new).unwrap();
+            world.create_droplet(id);
         }
         world.run_until(monday("18:20:30")).await;
         assert_eq!(world.touched(), set(&["do-main/droplet/1"]));
@@ -349,9 +317,7 @@ fn no_more_than_max_new_join_without_approval() {
         let world = World::start(&configuration, &fleet, before_the_edge()).await;
         world.run_until(monday("17:50:30")).await;
         for id in 2..=3 {
-            let mut new = droplet(id, &format!("new-{id}"), &["offhours:office"]);
-            new.push_str("account = \"do-main\"\n");
-            world.simulator().create(&new).unwrap();
+            world.create_droplet(id);
         }
         world.run_until(after_the_edge()).await;
         let expected = [
@@ -371,12 +337,7 @@ fn two_schedules_on_one_level_are_a_conflict() {
             &droplet(1, "web", &["offhours:office", "offhours:nights"]),
             &droplet(2, "free", &["offhours:office"]),
         ];
-        let nights = r#"
-            [schedules.nights]
-            timezone = "UTC"
-            periods = [{ begin = "20:00", end = "04:00" }]
-        "#;
-        let configuration = office_hours("", "", nights);
+        let configuration = office_hours("", "", NIGHTS);
         let mut world = World::start(&configuration, &fleet.concat(), before_the_edge()).await;
         world.run_until(monday("17:50:30")).await;
         world
@@ -402,22 +363,11 @@ fn one_resource_reached_through_two_accounts_is_a_conflict() {
             provider = "digitalocean"
             token = "env:DO_TOO"
         "#;
-        let configuration = parse(&office_hours("", twice, ""));
-        let token = |variable: &str, token: &str| {
-            let variable: TokenReference = variable.parse().unwrap();
-            (variable, SecretString::from(token))
-        };
-        let clouds = Clouds::Simulated {
-            fleet: Box::new(fleet.concat().parse().unwrap()),
-            address: any_port(),
-            tokens: vec![
-                token("env:DO_TOKEN", "secret-do-token"),
-                token("env:DO_TOO", "secret-do-token"),
-                token("env:HZ_TOKEN", "secret-hz-token"),
-            ],
-        };
+        let configuration = office_hours("", twice, "");
+        let tokens = [&TOKENS[..], &[("env:DO_TOO", "secret-do-token")]].concat();
         // Already after the edge: there is no second inventory before the first decision.
-        let mut world = World::with(configuration, clouds, monday("18:30:00")).await;
+        let (fleet, from) = (fleet.concat(), monday("18:30:00"));
+        let mut world = World::with_tokens(&configuration, &fleet, &tokens, from).await;
         world.run_until(monday("18:45:30")).await;
         assert_eq!(world.touched(), set(&["hz-eu/server/11"]));
         let events = world.events("do-main/droplet/1");
@@ -459,7 +409,7 @@ fn tags_that_vanish_all_at_once_are_not_believed_and_nothing_is_sent() {
         let mut world = World::start(&configuration, &fleet.concat(), before_the_edge()).await;
         world.run_until(monday("17:50:30")).await;
         for resource in ["do-main/droplet/1", "do-main/droplet/2"] {
-            retag(&world, resource, &[]);
+            world.retag(resource, &[]);
         }
         world.run_until(monday("18:05:30")).await;
         assert_eq!(world.touched(), set(&[]));
@@ -472,7 +422,7 @@ fn tags_that_vanish_all_at_once_are_not_believed_and_nothing_is_sent() {
         assert_eq!(shown, 1);
         assert!(world.record("do-main/droplet/1").await.opted_in);
         for resource in ["do-main/droplet/1", "do-main/droplet/2"] {
-            retag(&world, resource, &tags);
+            world.retag(resource, &tags);
         }
         world.run_until(monday("18:25:30")).await;
         assert_eq!(world.touched().len(), 2);
@@ -622,7 +572,7 @@ fn an_opt_out_during_the_grace_keeps_the_power() {
         let configuration = office_hours("", "", "");
         let world = World::start(&configuration, &fleet.concat(), before_the_edge()).await;
         world.run_until(monday("18:00:30")).await;
-        retag(&world, "hz-eu/server/11", &["offhours=off"]);
+        world.retag("hz-eu/server/11", &["offhours=off"]);
         world.run_until(monday("18:10:30")).await;
         let changes = world.changes();
         let cut = changes
@@ -843,15 +793,15 @@ fn nothing_is_stopped_on_an_observation_older_than_a_quarter_of_an_hour() {
 fn a_database_whose_storage_cannot_be_put_back_is_not_shrunk_again() {
     const CACHE: &str = "do-main/database/cache";
     const ORDERS: &str = "do-main/database/orders";
-    let database = |id: &str, engine: &str| {
-        format!(
-            "[[databases]]\nid = \"{id}\"\nname = \"{id}\"\nengine = \"{engine}\"\n\
-             plan = \"db-s-2vcpu-4gb\"\nstorage_mib = 102400\ntags = [\"offhours:office\"]\n"
-        )
-    };
     run(async {
-        let (cache, orders) = (database("cache", "valkey"), database("orders", "pg"));
-        let fleet = format!("{ACCOUNTS}{cache}{orders}");
+        let fleet = [
+            ACCOUNTS,
+            &database("cache", "cache", "valkey"),
+            "storage_mib = 102400\n",
+            &database("orders", "orders", "pg"),
+            "storage_mib = 102400\n",
+        ]
+        .concat();
         let configuration = office_hours("", "", "");
         let world = World::start(&configuration, &fleet, monday("16:30:00")).await;
         world.run_until(monday("16:36:00")).await;

@@ -1,14 +1,11 @@
 //! The inventory on request: the same one, when a person asks and not when a timer does.
 
-use domain::{AccountName, configuration::TokenReference, invocation::Question};
+use domain::{AccountName, invocation::Question};
 use lifecycle::{Event, Outcome, event::Subject};
-use local::clouds::Clouds;
-use secrecy::SecretString;
 use serde_json::json;
 
 use crate::support::{
-    ACCOUNTS, World, any_port, droplet, fault, monday, office_hours, one_of_each_kind, parse, run,
-    server,
+    ACCOUNTS, TOKENS, World, fault, monday, office_hours, one_of_each_kind, run, server,
 };
 
 /// What an inventory on request reports of one account.
@@ -25,19 +22,18 @@ fn accounts(names: &[&str]) -> Vec<AccountName> {
     names.iter().map(|name| name.parse().unwrap()).collect()
 }
 
+/// Before any inventory.
+async fn at_nine() -> World {
+    let configuration = office_hours("", "", "");
+    World::start(&configuration, &one_of_each_kind(), monday("09:00:00")).await
+}
+
 #[test]
 fn an_inventory_on_request_does_not_wait_for_its_interval() {
     run(async {
-        let world = World::start(
-            &office_hours("", "", ""),
-            &one_of_each_kind(),
-            monday("09:00:00"),
-        )
-        .await;
+        let world = at_nine().await;
         world.run_until(monday("09:01:00")).await;
-        let mut new = droplet(7, "new", &["offhours:office"]);
-        new.push_str("account = \"do-main\"\n");
-        world.simulator().create(&new).unwrap();
+        world.create_droplet(7);
         world.run_until(monday("09:02:00")).await;
         let seven = "do-main/droplet/7".parse().unwrap();
         assert_eq!(world.local.store().record(&seven).await.unwrap(), None);
@@ -64,12 +60,7 @@ fn an_inventory_on_request_does_not_wait_for_its_interval() {
 #[test]
 fn an_unknown_account_is_declined_by_name_and_keeps_no_other_from_being_listed() {
     run(async {
-        let world = World::start(
-            &office_hours("", "", ""),
-            &one_of_each_kind(),
-            monday("09:00:00"),
-        )
-        .await;
+        let world = at_nine().await;
         let asked = accounts(&["do-man", "hz-eu"]);
         let report = world
             .local
@@ -89,12 +80,7 @@ fn an_unknown_account_is_declined_by_name_and_keeps_no_other_from_being_listed()
 #[test]
 fn an_inventory_on_request_reports_a_failure_however_often_it_was_reported() {
     run(async {
-        let world = World::start(
-            &office_hours("", "", ""),
-            &one_of_each_kind(),
-            monday("09:00:00"),
-        )
-        .await;
+        let world = at_nine().await;
         world.simulator().add_fault(fault(&json!({
             "match": {"path_prefix": "/v1/"},
             "times": 2,
@@ -122,19 +108,7 @@ fn an_inventory_on_request_reports_a_failure_however_often_it_was_reported() {
 /// A server in Ashburn, in a project that more than one account may open.
 async fn ashburn(configuration: &str) -> World {
     let fleet = [ACCOUNTS, &server(11, "location = \"ash\"")].concat();
-    let token = |variable: &str, token: &str| {
-        let variable: TokenReference = variable.parse().unwrap();
-        (variable, SecretString::from(token))
-    };
-    let clouds = Clouds::Simulated {
-        fleet: Box::new(fleet.parse().unwrap()),
-        address: any_port(),
-        tokens: vec![
-            token("env:DO_TOKEN", "secret-do-token"),
-            token("env:HZ_TOKEN", "secret-hz-token"),
-        ],
-    };
-    World::with(parse(configuration), clouds, monday("16:30:00")).await
+    World::with_tokens(configuration, &fleet, &TOKENS, monday("16:30:00")).await
 }
 
 /// The account of Ashburn, and the other one without it.

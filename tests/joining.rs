@@ -1,18 +1,13 @@
 //! Many resources at once under a schedule: what an apply names, what an inventory finds, and what
 //! commands reach.
 
+use cloud_simulator::Act;
 use domain::{record::Phase, resource::Power};
 use lifecycle::Event;
 use report::consequences::Consequences;
 use serde_json::json;
 
-use crate::support::{ACCOUNTS, World, droplet, monday, office_hours, parse, run};
-
-/// [`office_hours`] with a night that is over at 18:40 UTC.
-fn short_night(top: &str, policy: &str) -> String {
-    let night = r#"end = "19:00" }, { begin = "19:40", end = "23:00" }"#;
-    office_hours(top, "", policy).replace(r#"end = "19:00" }"#, night)
-}
+use crate::support::{ACCOUNTS, World, droplet, droplets, monday, parse, run, short_night};
 
 /// Half an hour after that night.
 fn morning() -> jiff::Timestamp {
@@ -21,13 +16,10 @@ fn morning() -> jiff::Timestamp {
 
 /// Thirty Droplets without a tag, and the line of a schedule that lists them.
 fn thirty() -> (String, String) {
-    let droplets: String = (1..=30)
-        .map(|id| droplet(id, &format!("web-{id}"), &[]))
-        .collect();
     let listed: Vec<_> = (1..=30)
         .map(|id| format!("\"do-main/droplet/{id}\""))
         .collect();
-    let fleet = [ACCOUNTS, &droplets].concat();
+    let fleet = [ACCOUNTS, &droplets(1..=30, &[])].concat();
     (fleet, format!("resources = [{}]", listed.join(", ")))
 }
 
@@ -90,9 +82,7 @@ fn as_many_as_an_apply_may_name_are_stopped_within_a_minute() {
         world.run_until(monday("18:08:30")).await;
         assert_eq!(world.touched().len(), 30);
         // A person starts one before the next inventory; that stands.
-        let one = crate::support::reference("do-main/droplet/7");
-        let start = cloud_simulator::Act::PowerOn;
-        world.simulator().person(&one, start).unwrap();
+        world.person("do-main/droplet/7", Act::PowerOn);
         world.run_until(monday("18:20:30")).await;
         assert_eq!(counted(&world).await, (0, 29));
         assert_eq!(world.changes().len(), 30);
@@ -126,9 +116,7 @@ fn what_an_apply_names_from_its_next_edge_on_is_left_until_then() {
         world.apply(&short_night("", listed)).await;
         world.run_until(monday("18:12:30")).await;
         assert!(world.touched().is_empty(), "{:?}", world.touched());
-        let off = cloud_simulator::Act::PowerOff;
-        let one = crate::support::reference("do-main/droplet/1");
-        world.simulator().person(&one, off).unwrap();
+        world.person("do-main/droplet/1", Act::PowerOff);
         world.run_until(monday("18:42:30")).await;
         assert_eq!(world.touched().len(), 1);
     });
@@ -155,9 +143,7 @@ fn a_command_for_a_schedule_leaves_out_what_is_held_and_names_it() {
         let world = World::start(&configuration, &fleet, monday("16:48:00")).await;
         world.run_until(monday("16:50:30")).await;
         for id in 2..=5 {
-            let mut new = droplet(id, &format!("new-{id}"), &["offhours:office"]);
-            new.push_str("account = \"do-main\"\n");
-            world.simulator().create(&new).unwrap();
+            world.create_droplet(id);
         }
         world.run_until(monday("16:55:30")).await;
         assert!(world.record("do-main/droplet/2").await.held);

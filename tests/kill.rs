@@ -9,82 +9,49 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use axum::{
-    body::Bytes,
-    http::{HeaderMap, StatusCode},
-};
+use axum::{Router, body::Bytes, http::HeaderMap};
 use domain::{
     record::Phase,
     resource::{AutoscaleBounds, Power, SavedState},
 };
-use environment::aws::local_config;
 use jiff::Timestamp;
 use local::engine;
 use serde_json::{Value, json};
-use store::{Store, Tables};
+use store::Store;
 use tempfile::TempDir;
+use testing::store_on;
 use tokio::sync::watch;
 
 use crate::{
     programs::{HoldNumber, Keeps, LocalProgram, Running, SimulatorProgram, next_change_of},
-    support::{ACCOUNTS, any_port, monday, reference},
+    support::{
+        ACCOUNTS, Answer, Upstream, an_hour_off, any_port, database, droplet, monday, pool,
+        reference, serve, server, tables,
+    },
 };
 
-/// Stopped for one hour: from 18:00 to 19:00 UTC.
-const AN_HOUR_OFF: &str = r#"
-[accounts.do-main]
-provider = "digitalocean"
-token = "env:DO_TOKEN"
-
-[accounts.hz-eu]
-provider = "hetzner"
-token = "env:HZ_TOKEN"
-
-[schedules.office]
-timezone = "UTC"
-periods = [{ begin = "06:00", end = "18:00" }, { begin = "19:00", end = "23:00" }]
-"#;
-
 /// Each kind; of servers one that shuts down when it is asked, and one that does not.
-const FLEET: &str = r#"
-[[droplets]]
-id = 1
-name = "web"
-tags = ["offhours:office"]
-
-[[databases]]
-id = "d1"
-name = "orders"
-engine = "pg"
-plan = "db-s-4vcpu-8gb"
-nodes = 2
-storage_mib = 204800
-tags = ["offhours:office"]
-
-[[clusters]]
-id = "c1"
-name = "staging"
-tags = ["offhours:office"]
-
-[[clusters.pools]]
-id = "p1"
-name = "burst"
-count = 3
-autoscale = { min = 1, max = 5 }
-labels = { tier = "burst" }
-taints = [{ key = "burst", value = "true", effect = "NoSchedule" }]
-
-[[servers]]
-id = 11
-name = "ci"
-labels = { offhours = "office" }
-
-[[servers]]
-id = 12
-name = "deaf"
-labels = { offhours = "office" }
-ignores_shutdown = true
-"#;
+fn fleet() -> String {
+    let database = database("d1", "orders", "pg").replace("db-s-2vcpu-4gb", "db-s-4vcpu-8gb");
+    let pool = pool(
+        r#"
+        count = 3
+        autoscale = { min = 1, max = 5 }
+        labels = { tier = "burst" }
+        taints = [{ key = "burst", value = "true", effect = "NoSchedule" }]
+        "#,
+    );
+    [
+        ACCOUNTS,
+        &droplet(1, "web", &["offhours:office"]),
+        &database,
+        "nodes = 2\nstorage_mib = 204800\n",
+        &pool,
+        &server(11, ""),
+        &server(12, "ignores_shutdown = true"),
+    ]
+    .concat()
+}
 
 const ALL: [&str; 5] = [
     "do-main/droplet/1",
@@ -175,7 +142,7 @@ async fn killed_with_its_data_in_a_file() {
     let path = directory.path().join("offhours.db");
     let simulator = SimulatorProgram::start(&fleet(), monday("17:57:00")).await;
     let before = comparable(simulator.resources().await);
-    let local = LocalProgram::new(AN_HOUR_OFF, Keeps::File(path.clone()));
+    let local = LocalProgram::new(&an_hour_off(""), Keeps::File(path.clone()));
     local.run(&simulator, monday("17:59:00")).await;
 
     let hold = simulator
@@ -199,7 +166,7 @@ async fn killed_with_its_data_in_a_file() {
     assert_eq!(comparable(simulator.resources().await), before);
     let engine = engine::serve(Some(&path), any_port()).await.unwrap();
     let now = simulator.now().await;
-    all_are(&store_on(engine), Power::Running, now).await;
+    all_are(&store_on(engine, tables()), Power::Running, now).await;
 }
 
 #[tokio::test]
@@ -275,8 +242,8 @@ impl World {
         Self {
             simulator: SimulatorProgram::start(&fleet(), monday("17:57:00")).await,
             gate,
-            store: store_on(engine),
-            local: LocalProgram::new(AN_HOUR_OFF, Keeps::Engine(address)),
+            store: store_on(engine, tables()),
+            local: LocalProgram::new(&an_hour_off(""), Keeps::Engine(address)),
         }
     }
 
@@ -420,15 +387,6 @@ fn what(request: &Value) -> String {
     body["type"].as_str().unwrap_or("size").to_owned()
 }
 
-fn fleet() -> String {
-    format!("{ACCOUNTS}{FLEET}")
-}
-
-fn store_on(engine: SocketAddr) -> Store {
-    let config = local_config(&format!("http://{engine}"));
-    Store::connect(&config, Tables::prefixed("offhours-"))
-}
-
 /// Nothing is under way, and every record is at that end; returns what is kept to be put back.
 async fn all_are(store: &Store, end: Power, now: Timestamp) -> BTreeMap<&'static str, SavedState> {
     let mut kept = BTreeMap::new();
@@ -480,8 +438,7 @@ enum Side {
 /// An HTTP proxy in front of the store's engine that keeps writes for ever.
 #[derive(Clone)]
 struct Gate {
-    engine: String,
-    http: reqwest::Client,
+    engine: Upstream,
     trap: Arc<Mutex<Option<Trap>>>,
 }
 
@@ -497,18 +454,14 @@ struct Trap {
 impl Gate {
     async fn before(engine: SocketAddr) -> (Self, SocketAddr) {
         let gate = Self {
-            engine: format!("http://{engine}/"),
-            http: provider::http_client().unwrap(),
+            engine: Upstream::at(engine),
             trap: Arc::default(),
         };
-        let listener = tokio::net::TcpListener::bind(any_port()).await.unwrap();
-        let address = listener.local_addr().unwrap();
         let serving = gate.clone();
-        let router = axum::Router::new().fallback(move |headers: HeaderMap, body: Bytes| {
-            let gate = serving.clone();
-            async move { gate.pass(headers, body).await }
+        let router = Router::new().fallback(async move |headers: HeaderMap, body: Bytes| {
+            serving.pass(headers, body).await
         });
-        tokio::spawn(async move { axum::serve(listener, router).await });
+        let address = serve(router).await;
         (gate, address)
     }
 
@@ -529,7 +482,7 @@ impl Gate {
         *self.trap.lock().unwrap() = None;
     }
 
-    async fn pass(&self, headers: HeaderMap, body: Bytes) -> (StatusCode, HeaderMap, Bytes) {
+    async fn pass(&self, headers: HeaderMap, body: Bytes) -> Answer {
         let trap = self.trap.lock().unwrap().clone();
         let kept = trap.and_then(|trap| Some((trap.keeps(&headers, &body)?, trap)));
         if let Some((resource, trap)) = &kept
@@ -537,16 +490,12 @@ impl Gate {
         {
             trap.keep(resource).await;
         }
-        let request = self.http.post(&self.engine).headers(headers).body(body);
-        let answer = request.send().await.unwrap();
+        let answer = self.engine.ask(headers, body).await;
         if let Some((resource, trap)) = &kept {
-            assert!(answer.status().is_success(), "{answer:?}");
+            assert!(answer.0.is_success(), "{answer:?}");
             trap.keep(resource).await;
         }
-        let (status, mut headers) = (answer.status(), answer.headers().clone());
-        // The body goes on as a whole, whatever it came as.
-        headers.remove("transfer-encoding");
-        (status, headers, answer.bytes().await.unwrap())
+        answer
     }
 }
 

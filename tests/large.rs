@@ -1,25 +1,23 @@
 //! Accounts that are large, and clouds that are slow: on the stepped clock each answer takes its
 //! time, and an invocation is ended when AWS would end it.
 
-use std::{collections::BTreeSet, fmt::Write as _};
+use std::collections::BTreeSet;
 
 use aws_sdk_dynamodb::types::{PutRequest, WriteRequest};
-use cloud_simulator::Entry;
-use domain::{
-    ResourceRef,
-    record::{Record, Writer},
-    resource::{Power, Resource, Size},
-};
-use environment::{Clock, SteppedClock, Tokens, aws::local_config};
+use cloud_simulator::{Act, Entry};
+use domain::{ResourceRef, resource::Power};
+use environment::SteppedClock;
 use jiff::SignedDuration;
-use lifecycle::{Access, Context, Event, Providers, event::Subject};
-use provider::{Endpoints, http_client};
+use lifecycle::{Event, event::Subject};
 use serde_json::json;
-use store::{Store, Tables, item::Stored as _};
+use store::{Store, item::Stored as _};
 
-use crate::support::{
-    ACCOUNTS, CountingProxy, Noted, World, droplet, fault, instant, monday, office_hours,
-    reference, run, run_logged, server, timer,
+use crate::{
+    process::PollStatus,
+    support::{
+        ACCOUNTS, CountingProxy, TOKENS, World, database, droplet, droplets, fault, first_seen,
+        instant, monday, office_hours, run, run_logged, server, servers, tables, unlabelled_server,
+    },
 };
 
 /// How many servers one account has; 50 are on a page.
@@ -61,14 +59,11 @@ fn of(name: &str) -> BTreeSet<String> {
 }
 
 fn project() -> String {
-    let mut fleet = ACCOUNTS.to_owned();
-    for id in 1..=SERVERS {
-        write!(fleet, "[[servers]]\nid = {id}\nname = \"ci-{id}\"\n").unwrap();
-        if let Some(schedule) = schedule(id) {
-            writeln!(fleet, "labels = {{ offhours = \"{schedule}\" }}").unwrap();
-        }
-    }
-    fleet
+    let servers = (1..=SERVERS).map(|id| match schedule(id) {
+        Some(schedule) => server(id, "").replace("office", schedule),
+        None => unlabelled_server(id),
+    });
+    servers.fold(ACCOUNTS.to_owned(), |fleet, server| fleet + &server)
 }
 
 /// Each request of an account takes so long from now on.
@@ -82,12 +77,10 @@ fn take(world: &World, account: &str, by: &str) {
 
 /// The servers as an earlier inventory recorded them, a batch at a time.
 async fn record_all(world: &World) {
-    let config = local_config(&format!("http://{}", world.local.engine_address));
-    let client = aws_sdk_dynamodb::Client::new(&config);
-    let table = Tables::prefixed("offhours-").resources;
+    let (client, table) = (world.engine(), tables().resources);
     let puts: Vec<_> = (1..=SERVERS)
         .map(|id| {
-            let mut record = first_seen(id);
+            let mut record = first_seen(id, schedule(id), Power::Running);
             record.revision.0 = 1;
             let put = PutRequest::builder().set_item(Some(record.to_item().unwrap()));
             let put = put.build().unwrap();
@@ -100,27 +93,6 @@ async fn record_all(world: &World) {
             .request_items(&table, batch.to_vec());
         written.send().await.unwrap();
     }
-}
-
-fn first_seen(id: u64) -> Record {
-    let reference = reference(&format!("hz-eu/server/{id}"));
-    let seen = Resource {
-        id: reference.id.clone(),
-        name: format!("ci-{id}"),
-        cluster: None,
-        tags: schedule(id)
-            .map(|name| format!("offhours={name}"))
-            .into_iter()
-            .collect(),
-        region: "fsn1".to_owned(),
-        power: Power::Running,
-        busy: None,
-        size: Size::Machine {
-            plan: "cx22".to_owned(),
-        },
-        unsupported: None,
-    };
-    Record::first_seen(reference, &seen)
 }
 
 /// The resources that were seen at the end of a transition since the last time.
@@ -169,34 +141,21 @@ fn five_thousand_servers_at_a_second_a_page_are_stopped_and_started() {
 }
 
 /// A Hetzner project of which the inventory comes first, and another account.
-const SLOW_FIRST: &str = r#"
-    [accounts.a-slow]
-    provider = "hetzner"
-    token = "env:HZ_TOKEN"
-    [accounts.b-fine]
-    provider = "digitalocean"
-    token = "env:DO_TOKEN"
+fn slow_first(text: &str) -> String {
+    text.replace("hz-eu", "a-slow").replace("do-main", "b-fine")
+}
 
-    [schedules.office]
-    timezone = "Europe/Berlin"
-    periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
-"#;
-
-fn slow_first(servers: u64) -> String {
-    let mut fleet = ACCOUNTS
-        .replace("hz-eu", "a-slow")
-        .replace("do-main", "b-fine");
-    fleet.push_str(&droplet(1, "web", &["offhours:office"]));
-    for id in 11..11 + servers {
-        fleet.push_str(&server(id, ""));
-    }
-    fleet
+fn fleet_of(count: u64) -> String {
+    let servers = servers(11..=10 + count, "");
+    let fleet = [ACCOUNTS, &droplet(1, "web", &["offhours:office"]), &servers];
+    slow_first(&fleet.concat())
 }
 
 #[test]
 fn a_cloud_that_answers_after_fifteen_seconds_is_followed_and_holds_no_other_up() {
     run(async {
-        let mut world = World::start(SLOW_FIRST, &slow_first(3), monday("17:53:30")).await;
+        let configuration = slow_first(&office_hours("", "", ""));
+        let mut world = World::start(&configuration, &fleet_of(3), monday("17:53:30")).await;
         world.run_until(monday("17:54:30")).await;
         take(&world, "a-slow", "15s");
         world.run_until(monday("18:01:30")).await;
@@ -211,8 +170,8 @@ fn a_cloud_that_answers_after_fifteen_seconds_is_followed_and_holds_no_other_up(
 #[test]
 fn an_account_that_cannot_be_listed_in_time_says_so_and_takes_no_time_from_the_others() {
     run(async {
-        let fleet = slow_first(1500);
-        let mut world = World::start(SLOW_FIRST, &fleet, monday("17:29:30")).await;
+        let configuration = slow_first(&office_hours("", "", ""));
+        let mut world = World::start(&configuration, &fleet_of(1500), monday("17:29:30")).await;
         take(&world, "a-slow", "15s");
         world.run_until(monday("18:06:30")).await;
         assert!(world.was_seen("b-fine/droplet/1"));
@@ -250,7 +209,7 @@ fn what_a_slow_inventory_saw_long_ago_is_looked_at_again_before_it_counts() {
         let mut fleet = ACCOUNTS.to_owned();
         fleet.push_str(&server(1, "ignores_shutdown = true"));
         for id in 2..=120 {
-            writeln!(fleet, "[[servers]]\nid = {id}\nname = \"ci-{id}\"").unwrap();
+            fleet.push_str(&unlabelled_server(id));
         }
         let configuration = office_hours("", "", "force = false");
         let mut world = World::start(&configuration, &fleet, monday("17:58:30")).await;
@@ -258,11 +217,7 @@ fn what_a_slow_inventory_saw_long_ago_is_looked_at_again_before_it_counts() {
         let stuck = |event: &Event| matches!(event, Event::Stuck { .. });
         assert!(world.events("hz-eu/server/1").iter().any(stuck));
         take(&world, "hz-eu", "19s");
-        let server = reference("hz-eu/server/1");
-        world
-            .simulator()
-            .person(&server, cloud_simulator::Act::PowerOff)
-            .unwrap();
+        world.person("hz-eu/server/1", Act::PowerOff);
         world.run_until(monday("18:05:30")).await;
         assert!(world.was_seen("hz-eu/server/1"));
     });
@@ -271,10 +226,7 @@ fn what_a_slow_inventory_saw_long_ago_is_looked_at_again_before_it_counts() {
 #[test]
 fn a_database_stops_however_long_the_list_of_plans_takes() {
     run(async {
-        let fleet = format!(
-            "{ACCOUNTS}[[databases]]\nid = \"d1\"\nname = \"orders\"\nengine = \"pg\"\n\
-             plan = \"db-s-2vcpu-4gb\"\ntags = [\"offhours:office\"]\n"
-        );
+        let fleet = [ACCOUNTS, &database("d1", "orders", "pg")].concat();
         let world = World::start(&office_hours("", "", ""), &fleet, monday("17:58:30")).await;
         world.run_until(monday("17:59:30")).await;
         take(&world, "do-main", "19s");
@@ -305,38 +257,20 @@ fn an_observation_that_is_too_old_once_the_log_is_read_is_reported() {
 #[test]
 fn an_inventory_that_is_not_written_in_time_goes_on_with_the_next_tick_and_holds_nothing() {
     run(async {
-        let droplets: String = (1..=150)
-            .map(|id| droplet(id, &format!("web-{id}"), &["offhours:office"]))
-            .collect();
-        let fleet = [ACCOUNTS, &droplets].concat();
+        let fleet = [ACCOUNTS, &droplets(1..=150, &["offhours:office"])].concat();
         let configuration = office_hours("", "", "");
         let world = World::start(&configuration, &fleet, monday("09:00:00")).await;
-        let stepped = SteppedClock::at(monday("09:00:00"));
-        let clock = Clock::from(stepped.clone());
-        let takes = Some((stepped.clone(), SignedDuration::from_secs(1)));
+        let clock = SteppedClock::at(monday("09:00:00"));
+        let takes = Some((clock.clone(), SignedDuration::from_secs(1)));
         let (_, store) = CountingProxy::taking(world.local.engine_address, takes).await;
-        let endpoints = Endpoints::all_at(world.local.clouds_url().unwrap());
-        let token = ("env:DO_TOKEN".parse().unwrap(), "secret-do-token".into());
-        let tokens = Tokens::known([token]);
-        let providers = Providers::new(Access::Read, tokens, endpoints, http_client().unwrap());
-        let writer = Writer("a test".to_owned());
-        let context = Context {
-            store: &store,
-            providers: &providers,
-            clock: &clock,
-            writer: &writer,
-            listener: &|_: &lifecycle::Outcome| (),
-        };
+        let poll_status = PollStatus::new(&world, &store, &TOKENS[..1], clock.clone());
         let mut recorded = Vec::new();
         for minute in 1..=4 {
-            let event = serde_json::from_value(timer()).unwrap();
             let began = clock.now();
-            poll_status::handle(context, &Noted::default(), event)
-                .await
-                .unwrap();
+            poll_status.tick("a test").await;
             let took = clock.now().duration_since(began);
             assert!(took < SignedDuration::from_secs(75), "{took:#}");
-            stepped.advance_to(monday("09:00:00") + SignedDuration::from_mins(2 * minute));
+            clock.advance_to(monday("09:00:00") + SignedDuration::from_mins(2 * minute));
             recorded.push(listed(world.local.store()).await);
         }
         // The account that was never tried has the second tick.
@@ -362,10 +296,7 @@ async fn listed(store: &Store) -> (usize, bool) {
 #[test]
 fn two_hundred_and_fifty_servers_that_do_not_react_are_all_cut() {
     run(async {
-        let servers: String = (1..=250)
-            .map(|id| server(id, "ignores_shutdown = true"))
-            .collect();
-        let fleet = [ACCOUNTS, &servers].concat();
+        let fleet = [ACCOUNTS, &servers(1..=250, "ignores_shutdown = true")].concat();
         let configuration = office_hours("max_stops = 250", "", "");
         let world = World::start(&configuration, &fleet, monday("17:58:30")).await;
         world.run_until(monday("17:59:30")).await;

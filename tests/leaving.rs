@@ -1,14 +1,12 @@
 //! Accounts that are removed or renamed: nothing that is owed is lost with them.
 
-use aws_sdk_dynamodb::Client;
 use domain::record::{Cause, Ending, Record, Revision};
-use environment::aws::local_config;
 use lifecycle::{Event, Outcome};
 use serde_json::{Value, json};
-use store::{Tables, item};
+use store::item;
 
 use crate::support::{
-    World, instant, monday, office_hours, one_of_each_kind, program, reference, run,
+    World, instant, monday, office_hours, one_of_each_kind, program, reference, run, tables,
 };
 
 const ORDERS: &str = "do-main/database/d1";
@@ -318,12 +316,10 @@ fn what_the_next_inventory_would_find_again_is_forgotten_only_anyway() {
 
 /// Puts records back where they were, as if the apply had ended after its commit.
 async fn take_back(world: &World, old: Vec<Record>) {
-    let address = format!("http://{}", world.local.engine_address);
-    let client = Client::new(&local_config(&address));
+    let client = world.engine();
     for record in old {
         let renamed = format!("do-new/{}", record.reference.id);
-        let delete = client.delete_item();
-        let delete = delete.table_name(Tables::prefixed("offhours-").resources);
+        let delete = client.delete_item().table_name(tables().resources);
         let delete = delete.set_key(Some(item::record_key(&reference(&renamed))));
         delete.send().await.unwrap();
         let revision = Revision::default();

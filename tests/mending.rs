@@ -20,7 +20,7 @@ use testing::Fate;
 use crate::{
     process::{Process, writes},
     support::{
-        ACCOUNTS, World, any_port, droplet, fault, monday, office_hours, reference, run, server,
+        self, ACCOUNTS, World, database, droplet, fault, monday, office_hours, run, serve, server,
     },
 };
 
@@ -33,7 +33,7 @@ fn servers() -> Vec<String> {
 
 /// These servers and one Droplet, before the edge at 18:00.
 async fn many_servers() -> World {
-    let servers: String = SERVERS.map(|id| server(id, "")).collect();
+    let servers = support::servers(SERVERS, "");
     let fleet = [ACCOUNTS, &servers, &droplet(1, "web", &["offhours:office"])].concat();
     let world = World::start(&office_hours("", "", ""), &fleet, monday("17:48:00")).await;
     world.run_until(monday("17:50:30")).await;
@@ -167,18 +167,11 @@ fn what_is_due_and_not_listed_is_looked_at_by_itself_and_stopped() {
     });
 }
 
-fn database(id: &str) -> String {
-    format!(
-        "[[databases]]\nid = \"{id}\"\nname = \"{id}\"\nengine = \"pg\"\n\
-         plan = \"db-s-2vcpu-4gb\"\ntags = [\"offhours:office\"]\n"
-    )
-}
-
 #[test]
 fn databases_are_saved_from_an_observation_of_each_of_them_alone() {
     run(async {
         let ids: Vec<_> = (1..=12).map(|id| format!("d{id}")).collect();
-        let databases: String = ids.iter().map(|id| database(id)).collect();
+        let databases: String = ids.iter().map(|id| database(id, id, "pg")).collect();
         let fleet = [ACCOUNTS, &databases].concat();
         let world = World::start(&office_hours("", "", ""), &fleet, monday("17:48:00")).await;
         world.run_until(monday("17:59:30")).await;
@@ -221,9 +214,7 @@ fn what_is_stuck_and_stops_after_all_is_settled_by_the_next_inventory() {
         world.run_until(monday("18:14:30")).await;
         let phase = world.record("hz-eu/server/11").await.phase;
         assert!(matches!(phase, Phase::Stuck { .. }), "{phase:?}");
-        let off = Act::PowerOff;
-        let resource = reference("hz-eu/server/11");
-        world.simulator().person(&resource, off).unwrap();
+        world.person("hz-eu/server/11", Act::PowerOff);
         world.run_until(monday("18:20:30")).await;
         let phase = world.record("hz-eu/server/11").await.phase;
         assert_eq!(phase, Phase::Settled { at: Power::Stopped });
@@ -242,9 +233,7 @@ impl Parameters {
             let value = *serving.lock().unwrap();
             async move { Json(json!({ "Parameter": { "Name": "/offhours/hz", "Value": value } })) }
         });
-        let listener = tokio::net::TcpListener::bind(any_port()).await.unwrap();
-        let address = listener.local_addr().unwrap();
-        tokio::spawn(async move { axum::serve(listener, router).await });
+        let address = serve(router).await;
         let tokens = Tokens::from_aws(&local_config(&format!("http://{address}")));
         (Self(kept), tokens)
     }

@@ -1,20 +1,19 @@
 //! What a newer program wrote is left alone, and keeps nothing else from being done.
 
-use aws_sdk_dynamodb::{Client, types::AttributeValue};
+use aws_sdk_dynamodb::types::AttributeValue;
 use cloud_simulator::Act;
 use domain::{configuration::Generation, record::Phase};
-use environment::aws::local_config;
 use lifecycle::Event;
 use local::engine;
 use serde_json::json;
-use store::{
-    Store, Tables,
-    item::{Item, account_state_key, generation_key, record_key},
-};
+use store::item::{Item, account_state_key, generation_key, record_key};
+use testing::{client_of, store_on};
 
 use crate::{
     programs::Terminal,
-    support::{World, any_port, monday, office_hours, one_of_each_kind, parse, reference, run},
+    support::{
+        World, any_port, monday, office_hours, one_of_each_kind, parse, reference, run, tables,
+    },
 };
 
 const SERVER: &str = "hz-eu/server/11";
@@ -23,23 +22,17 @@ const ACCOUNT_STATES: &str = "offhours-accounts";
 
 /// Has a newer program write an item, and returns it as it is then.
 async fn rewrite(world: &World, table: &str, key: Item) -> Item {
-    let client = client(world);
     let mut item = stored(world, table, key).await;
     item.insert("format".to_owned(), AttributeValue::N("2".to_owned()));
-    let put = client.put_item().table_name(table);
+    let put = world.engine().put_item().table_name(table);
     put.set_item(Some(item.clone())).send().await.unwrap();
     item
 }
 
 async fn stored(world: &World, table: &str, key: Item) -> Item {
-    let get = client(world).get_item().table_name(table);
+    let get = world.engine().get_item().table_name(table);
     let answer = get.set_key(Some(key)).send().await.unwrap();
     answer.item.unwrap()
-}
-
-fn client(world: &World) -> Client {
-    let address = world.local.engine_address;
-    Client::new(&local_config(&format!("http://{address}")))
 }
 
 /// A world before its evening edge, whose resources have all been seen.
@@ -112,8 +105,8 @@ fn an_older_command_replaces_a_configuration_that_it_cannot_read() {
         terminal.local(&configuration, "12:03:00").await;
         terminal.write(&configuration);
         let engine = engine::serve(Some(&terminal.data), any_port()).await;
-        let config = local_config(&format!("http://{}", engine.unwrap()));
-        let client = Client::new(&config);
+        let engine = engine.unwrap();
+        let client = client_of(engine);
         let items = client.scan().table_name(SCHEDULES).send().await.unwrap();
         let first = AttributeValue::S(generation_key(Generation(1)));
         let of_the_first = |item: &Item| item["generation_key"] == first;
@@ -131,7 +124,7 @@ fn an_older_command_replaces_a_configuration_that_it_cannot_read() {
         let warning = "warning: a newer offhours than this one wrote generation 1: it cannot be \
                        compared, and all of it is replaced\n";
         assert!(applied.stderr.contains(warning), "{}", applied.stderr);
-        let store = Store::connect(&config, Tables::prefixed("offhours-"));
+        let store = store_on(engine, tables());
         let in_force = store.in_force().await.unwrap().configuration;
         assert_eq!(in_force.generation, Generation(2));
         assert!(in_force.says_the_same(&parse(&configuration)));

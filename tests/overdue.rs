@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::{
     programs::{Ended, Terminal},
     support::{
-        ACCOUNTS, EACH_KIND, World, droplet, fault, instant, monday, office_hours, reference, run,
+        ACCOUNTS, EACH_KIND, World, database, droplet, fault, instant, monday, office_hours, run,
         server,
     },
 };
@@ -194,13 +194,11 @@ const RETAINING: &str = r#"
 #[test]
 fn what_is_meant_to_be_so_or_still_in_time_is_not_overdue() {
     run(async {
-        let database = "[[databases]]\nid = \"d1\"\nname = \"orders\"\nengine = \"pg\"\n\
-                        plan = \"db-s-2vcpu-4gb\"\ntags = [\"offhours:office\"]\n";
         let fleet = [
             ACCOUNTS,
             &droplet(1, "web", &["offhours:office"]),
             &droplet(2, "kept", &["offhours:retaining"]),
-            database,
+            &database("d1", "orders", "pg"),
             &server(11, ""),
         ];
         let hetzner = "provider = \"hetzner\"";
@@ -209,24 +207,19 @@ fn what_is_meant_to_be_so_or_still_in_time_is_not_overdue() {
         let configuration = configuration + RETAINING;
         let mut world = World::start(&configuration, &fleet.concat(), monday("06:30:00")).await;
         let none: [&str; 0] = [];
-        let act = |world: &World, droplet: &str, act: Act| {
-            world.simulator().person(&reference(droplet), act).unwrap();
-        };
 
         // What joins is wanted stopped since Friday, and is late by nothing.
         world.run_until(monday("06:31:30")).await;
         assert_eq!(overdue_now(&world).await, none);
         world.run_until(monday("06:45:30")).await;
-        act(&world, "do-main/droplet/2", Act::PowerOn);
+        world.person("do-main/droplet/2", Act::PowerOn);
         world.run_until(monday("07:30:30")).await;
         assert_eq!(overdue_now(&world).await, none);
 
         // A person's own stop, and two machines that are held.
-        act(&world, "do-main/droplet/1", Act::PowerOff);
+        world.person("do-main/droplet/1", Act::PowerOff);
         for id in [3, 4] {
-            let mut new = droplet(id, &format!("new-{id}"), &["offhours:office"]);
-            new.push_str("account = \"do-main\"\n");
-            world.simulator().create(&new).unwrap();
+            world.create_droplet(id);
         }
         world.run_until(monday("08:00:30")).await;
         assert!(world.record("do-main/droplet/3").await.held);
@@ -242,9 +235,7 @@ fn what_is_meant_to_be_so_or_still_in_time_is_not_overdue() {
         );
         assert_eq!(overdue_now(&world).await, none);
         // Joined after its edge, what runs is late by nothing.
-        let mut new = droplet(5, "new-5", &["offhours:office"]);
-        new.push_str("account = \"do-main\"\n");
-        world.simulator().create(&new).unwrap();
+        world.create_droplet(5);
         world.run_until(monday("18:25:30")).await;
         assert!(world.record("do-main/droplet/5").await.opted_in);
         assert_eq!(overdue_now(&world).await, none);

@@ -1,16 +1,12 @@
 //! Dispatch hands out within what an account's rate limit leaves, and what must run goes first.
 
-use domain::{
-    record::Record,
-    resource::{Power, Resource, Size},
-};
+use domain::{record::Record, resource::Power};
 use jiff::{SignedDuration, Timestamp};
-use serde_json::json;
 use store::{AccountState, Rate};
 
 use crate::{
     process::Nowhere,
-    support::{ACCOUNTS, World, monday, office_hours, reference, run},
+    support::{ACCOUNTS, World, dispatch, first_seen, monday, office_hours, run},
 };
 
 /// What a server costs: a read and a change.
@@ -25,30 +21,17 @@ async fn due_at_the_edge(starts: u64, stops: u64) -> World {
     "#;
     let configuration = office_hours("", "", nights);
     let world = World::start(&configuration, ACCOUNTS, monday("17:58:00")).await;
-    for id in 0..starts + stops {
-        let (label, power) = if id < starts {
-            ("offhours=nights", Power::Stopped)
-        } else {
-            ("offhours=office", Power::Running)
-        };
-        let reference = reference(&format!("hz-eu/server/{}", id + 1));
-        let seen = Resource {
-            id: reference.id.clone(),
-            name: format!("ci-{id}"),
-            cluster: None,
-            tags: [label.to_owned()].into(),
-            region: "fsn1".to_owned(),
-            power,
-            busy: None,
-            size: Size::Machine {
-                plan: "cx22".to_owned(),
-            },
-            unsupported: None,
-        };
-        let mut record = Record::first_seen(reference, &seen);
+    for id in 1..=starts + stops {
         // The stops are the older ones in the index.
-        let earlier = if id < starts { 0 } else { 60 };
-        record.due_at = Some(edge() - SignedDuration::from_secs(earlier));
+        let (schedule, power, earlier) = if id <= starts {
+            ("nights", Power::Stopped, 0)
+        } else {
+            ("office", Power::Running, 60)
+        };
+        let record = Record {
+            due_at: Some(edge() - SignedDuration::from_secs(earlier)),
+            ..first_seen(id, Some(schedule), power)
+        };
         world.local.store().save(record).await.unwrap();
     }
     world
@@ -71,15 +54,7 @@ async fn handed_out(world: &World, remaining: u64, age: SignedDuration) -> (usiz
         ..AccountState::unknown("hz-eu".parse().unwrap())
     };
     store.save_account_state(&state).await.unwrap();
-    let timer = json!({
-        "version": "0", "id": "1", "detail-type": "Scheduled Event", "source": "aws.events",
-        "account": "000000000000", "time": edge(), "region": "local",
-        "resources": ["arn:aws:events:local:000000000000:rule/offhours"], "detail": {},
-    });
-    let timer = serde_json::from_value(timer).unwrap();
-    let dispatched = dispatch::handle(store, &Nowhere, timer, edge())
-        .await
-        .unwrap();
+    let dispatched = dispatch(store, &Nowhere, edge()).await;
     (dispatched.starts.len(), dispatched.stops.len())
 }
 

@@ -10,15 +10,14 @@ use domain::{
 use environment::{Clock, Invoke, InvokeError, SteppedClock, Tokens};
 use jiff::Timestamp;
 use lifecycle::{
-    Access, Context, Event, Outcome, Providers, Report, event::Subject, observe::poll,
+    Access, Context, Event, Listener, Outcome, Providers, Report, event::Subject, observe::poll,
 };
 use provider::{Endpoints, http_client};
-use secrecy::SecretString;
 use serde_json::{Value, json};
-use store::{Store, Tables};
+use store::Store;
 use testing::{Sent, Wire};
 
-use crate::support::{World, reference};
+use crate::support::{TOKENS, World, kept, reference, tables};
 
 /// The process. It reaches no other function.
 pub(crate) struct Process {
@@ -32,30 +31,18 @@ pub(crate) struct Process {
 impl Process {
     /// A process whose clock stands where the service's does.
     pub(crate) fn beside(world: &World) -> Self {
-        let tokens = [
-            ("env:DO_TOKEN", "secret-do-token"),
-            ("env:HZ_TOKEN", "secret-hz-token"),
-        ];
-        let tokens = tokens.map(|(reference, token)| {
-            let reference = reference.parse().unwrap();
-            (reference, SecretString::from(token))
-        });
-        Self::with_tokens(world, Tokens::known(tokens))
+        Self::with_tokens(world, Tokens::known(kept(&TOKENS)))
     }
 
     /// [`Self::beside`], with tokens from elsewhere.
     pub(crate) fn with_tokens(world: &World, tokens: Tokens) -> Self {
-        let tables = Tables::prefixed("offhours-");
-        let (store, wire) = Wire::to(world.local.engine_address, tables);
-        let clouds = world.local.clouds_url().unwrap();
-        let endpoints = Endpoints::all_at(clouds);
-        let http = http_client().unwrap();
+        let (store, wire) = Wire::to(world.local.engine_address, tables());
         Self {
             store,
             wire,
             clock: SteppedClock::at(world.local.now()),
             // It may change resources, and observes with the same tokens.
-            providers: Providers::new(Access::Change, tokens, endpoints, http),
+            providers: providers(world, Access::Change, tokens),
             heard: RefCell::default(),
         }
     }
@@ -126,6 +113,60 @@ impl Process {
     }
 }
 
+/// poll-status in another process: on a store, with tokens and a clock of its own.
+pub(crate) struct PollStatus<'a> {
+    store: &'a Store,
+    providers: Providers,
+    pub(crate) clock: SteppedClock,
+}
+
+impl<'a> PollStatus<'a> {
+    pub(crate) fn new(
+        world: &World,
+        store: &'a Store,
+        tokens: &[(&str, &str)],
+        clock: SteppedClock,
+    ) -> Self {
+        let tokens = Tokens::known(kept(tokens));
+        Self {
+            store,
+            providers: providers(world, Access::Read, tokens),
+            clock,
+        }
+    }
+
+    /// One tick, by the invocation with this id.
+    pub(crate) async fn tick(&self, id: &str) -> Report {
+        self.handle(id, timer(), &|_: &Outcome| ()).await
+    }
+
+    /// The invocation with this id.
+    pub(crate) async fn handle(&self, id: &str, event: Value, listener: &dyn Listener) -> Report {
+        let clock = Clock::from(self.clock.clone());
+        let context = Context {
+            store: self.store,
+            providers: &self.providers,
+            clock: &clock,
+            writer: &Writer(id.to_owned()),
+            listener,
+        };
+        let event = serde_json::from_value(event).unwrap();
+        let handled = poll_status::handle(context, &Nobody, event).await;
+        handled.unwrap()
+    }
+}
+
+/// The event of poll-status' timer.
+pub(crate) fn timer() -> Value {
+    serde_json::from_str(include_str!("../crates/poll-status/events/timer.json")).unwrap()
+}
+
+/// The world's clouds, as another process reaches them.
+fn providers(world: &World, access: Access, tokens: Tokens) -> Providers {
+    let endpoints = Endpoints::all_at(world.local.clouds_url().unwrap());
+    Providers::new(access, tokens, endpoints, http_client().unwrap())
+}
+
 /// Whether a request writes the record of this resource.
 pub(crate) fn writes(resource: &str) -> impl Fn(&Sent) -> bool + Send + 'static {
     let (account, rest) = resource.split_once('/').unwrap();
@@ -142,5 +183,18 @@ pub(crate) struct Nowhere;
 impl Invoke for Nowhere {
     async fn invoke(&self, _: Direction, _: Invocation) -> Result<(), InvokeError> {
         Ok(())
+    }
+}
+
+/// Functions that must not be invoked.
+pub(crate) struct Nobody;
+
+impl Invoke for Nobody {
+    async fn invoke(
+        &self,
+        direction: Direction,
+        invocation: Invocation,
+    ) -> Result<(), InvokeError> {
+        panic!("{direction} was invoked with {invocation:?}");
     }
 }

@@ -4,12 +4,8 @@ use std::collections::BTreeMap;
 
 use domain::{AccountName, configuration::Account, invocation::Question, record::Phase};
 use lifecycle::{Event, event::Answer, report::Trial};
-use local::clouds::Clouds;
-use secrecy::SecretString;
 
-use crate::support::{
-    EACH_KIND, World, any_port, monday, office_hours, one_of_each_kind, parse, run,
-};
+use crate::support::{EACH_KIND, World, monday, office_hours, one_of_each_kind, parse, run};
 
 /// A fleet whose accounts have two tokens each.
 fn fleet() -> String {
@@ -46,16 +42,7 @@ fn both_tokens() -> String {
 
 /// A world in which these are the tokens that are kept under these references.
 async fn world_with(tokens: [(&str, &str); 4]) -> World {
-    let kept = tokens.map(|(reference, token)| {
-        let reference = reference.parse().unwrap();
-        (reference, SecretString::from(token))
-    });
-    let clouds = Clouds::Simulated {
-        fleet: Box::new(fleet().parse().unwrap()),
-        address: any_port(),
-        tokens: kept.into(),
-    };
-    World::with(parse(&both_tokens()), clouds, monday("17:48:00")).await
+    World::with_tokens(&both_tokens(), &fleet(), &tokens, monday("17:48:00")).await
 }
 
 #[test]

@@ -11,18 +11,11 @@ use jiff::SignedDuration;
 use lifecycle::Event;
 use serde_json::json;
 
-use crate::support::{
-    ACCOUNTS, World, droplet, fault, monday, office_hours, reference, run, server,
-};
+use crate::support::{ACCOUNTS, World, droplet, fault, monday, pool, run, server, short_night};
 
 const DROPLET: &str = "do-main/droplet/1";
 const SERVER: &str = "hz-eu/server/11";
-
-/// [`office_hours`] with a night that is over at 18:40 UTC.
-fn short_night() -> String {
-    let night = r#"end = "19:00" }, { begin = "19:40", end = "23:00" }"#;
-    office_hours("", "", "").replace(r#"end = "19:00" }"#, night)
-}
+const POOL: &str = "do-main/node-pool/c1/p1";
 
 fn is_settled(record: &domain::record::Record, at: Power) -> bool {
     record.phase == Phase::Settled { at }
@@ -36,7 +29,7 @@ async fn before_the_start() -> World {
         &server(11, ""),
     ]
     .concat();
-    let world = World::start(&short_night(), &fleet, monday("17:48:00")).await;
+    let world = World::start(&short_night("", ""), &fleet, monday("17:48:00")).await;
     world.run_until(monday("18:38:30")).await;
     for resource in [DROPLET, SERVER] {
         assert!(is_settled(&world.record(resource).await, Power::Stopped));
@@ -47,20 +40,9 @@ async fn before_the_start() -> World {
 #[test]
 fn a_pool_whose_lost_shrink_landed_comes_back_whole_whatever_a_person_left_of_it() {
     run(async {
-        let pool = "do-main/node-pool/c1/p1";
-        let cluster = r#"
-            [[clusters]]
-            id = "c1"
-            name = "staging"
-            tags = ["offhours:office"]
-            [[clusters.pools]]
-            id = "p1"
-            name = "general"
-            count = 3
-            autoscale = { min = 1, max = 5 }
-        "#;
-        let fleet = [ACCOUNTS, cluster].concat();
-        let world = World::start(&short_night(), &fleet, monday("17:48:00")).await;
+        let pools = pool("count = 3\nautoscale = { min = 1, max = 5 }");
+        let fleet = [ACCOUNTS, &pools].concat();
+        let world = World::start(&short_night("", ""), &fleet, monday("17:48:00")).await;
         world.run_until(monday("17:59:30")).await;
         world.simulator().add_fault(fault(&json!({
             "match": { "method": "PUT" },
@@ -72,9 +54,9 @@ fn a_pool_whose_lost_shrink_landed_comes_back_whole_whatever_a_person_left_of_it
             count: 1,
             autoscale: None,
         };
-        world.simulator().person(&reference(pool), scale).unwrap();
+        world.person(POOL, scale);
         world.run_until(monday("19:10:30")).await;
-        let record = world.record(pool).await;
+        let record = world.record(POOL).await;
         assert_eq!(record.saved, None);
         let size = record.observed.unwrap().size.unwrap();
         let SavedState::NodePool { count, autoscale } = size else {
@@ -143,7 +125,7 @@ fn a_refusal_that_lasts_is_reported_once_and_asked_about_every_quarter_of_an_hou
 fn a_reversed_stop_is_started_as_soon_as_it_is_seen_and_says_what_it_waits_for() {
     run(async {
         let fleet = [ACCOUNTS, &droplet(1, "web", &["offhours:office"])].concat();
-        let mut world = World::start(&short_night(), &fleet, monday("10:00:00")).await;
+        let mut world = World::start(&short_night("", ""), &fleet, monday("10:00:00")).await;
         world.run_until(monday("10:06:30")).await;
         let target = json!({ "resources": [DROPLET] });
         world.stop(&target).await;
@@ -177,7 +159,7 @@ fn a_reversed_stop_is_started_as_soon_as_it_is_seen_and_says_what_it_waits_for()
 fn a_stop_that_is_reversed_before_it_shows_is_watched_and_says_so() {
     run(async {
         let fleet = [ACCOUNTS, &server(11, "")].concat();
-        let world = World::start(&short_night(), &fleet, monday("10:00:00")).await;
+        let world = World::start(&short_night("", ""), &fleet, monday("10:00:00")).await;
         world.run_until(monday("10:06:30")).await;
         let target = json!({ "resources": [SERVER] });
         world.stop(&target).await;
@@ -199,7 +181,7 @@ fn a_stop_that_is_reversed_before_it_shows_is_watched_and_says_so() {
 fn the_same_invocation_delivered_once_more_undoes_no_later_command() {
     run(async {
         let fleet = [ACCOUNTS, &droplet(1, "web", &["offhours:office"])].concat();
-        let world = World::start(&short_night(), &fleet, monday("10:00:00")).await;
+        let world = World::start(&short_night("", ""), &fleet, monday("10:00:00")).await;
         world.run_until(monday("10:06:30")).await;
         let mut record = world.record(DROPLET).await;
         let first = domain::record::ManualCommand {
@@ -223,7 +205,7 @@ fn the_same_invocation_delivered_once_more_undoes_no_later_command() {
 fn an_override_that_reverses_an_accepted_stop_does_not_wait_ten_minutes() {
     run(async {
         let fleet = [ACCOUNTS, &droplet(1, "web", &["offhours:office"])].concat();
-        let world = World::start(&short_night(), &fleet, monday("17:48:00")).await;
+        let world = World::start(&short_night("", ""), &fleet, monday("17:48:00")).await;
         world.run_until(monday("18:00:04")).await;
         world
             .override_with(DROPLET, Desired::Running, SignedDuration::from_hours(2))

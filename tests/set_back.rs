@@ -1,35 +1,23 @@
 //! The table of the schedules alone is restored from a backup: what is in force is behind what was
 //! handled. That is reported, and applying again mends it.
 
-use aws_sdk_dynamodb::Client;
 use domain::{configuration::Generation, resource::Power};
-use environment::aws::local_config;
 use lifecycle::{Event, event::Subject};
 use local::engine;
-use serde_json::{Value, json};
-use store::{Store, Tables};
+use serde_json::Value;
+use testing::store_on;
 
 use crate::{
     process::Nowhere,
     programs::Terminal,
-    support::{ACCOUNTS, World, any_port, monday, office_hours, reference, run, server},
+    support::{
+        ACCOUNTS, World, an_hour_off, any_port, dispatch, monday, office_hours, reference, run,
+        server, tables,
+    },
 };
 
 const SERVER: &str = "hz-eu/server/11";
 const TABLE: &str = "offhours-schedules";
-
-/// Stopped for one hour: from 18:00 to 19:00 UTC.
-fn an_hour_off(top: &str) -> String {
-    office_hours(top, "", "").replace(
-        r#"{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }"#,
-        r#"{ begin = "07:00", end = "19:00" }, { begin = "20:00", end = "23:00" }"#,
-    )
-}
-
-fn client(world: &World) -> Client {
-    let endpoint = format!("http://{}", world.local.engine_address);
-    Client::new(&local_config(&endpoint))
-}
 
 async fn observed(world: &World) -> Option<Power> {
     let observed = world.record(SERVER).await.observed;
@@ -41,7 +29,7 @@ fn a_restored_table_of_schedules_is_reported_and_the_next_apply_goes_on() {
     run(async {
         let fleet = [ACCOUNTS, &server(11, "")].concat();
         let mut world = World::start(&an_hour_off(""), &fleet, monday("17:48:00")).await;
-        let client = client(&world);
+        let client = world.engine();
         let scan = client.scan().table_name(TABLE).send().await;
         let backup = scan.unwrap().items.unwrap();
         world.apply(&an_hour_off("max_stops = 7")).await;
@@ -68,15 +56,8 @@ fn a_restored_table_of_schedules_is_reported_and_the_next_apply_goes_on() {
             subjects.iter().all(|subject| **subject == hetzner),
             "{subjects:?}"
         );
-        let timer = json!({
-            "version": "0", "id": "1", "detail-type": "Scheduled Event", "source": "aws.events",
-            "account": "000000000000", "time": world.local.now(), "region": "local",
-            "resources": ["arn:aws:events:local:000000000000:rule/offhours"], "detail": {},
-        });
-        let timer = serde_json::from_value(timer).unwrap();
-        let now = world.local.now();
-        let dispatched = dispatch::handle(world.local.store(), &Nowhere, timer, now).await;
-        let withheld = dispatched.unwrap().withheld;
+        let (store, now) = (world.local.store(), world.local.now());
+        let withheld = dispatch(store, &Nowhere, now).await.withheld;
         assert_eq!(withheld[&"hz-eu".parse().unwrap()].ahead, 1, "{withheld:?}");
 
         world.apply(&an_hour_off("")).await;
@@ -97,8 +78,7 @@ fn doctor_names_it_and_apply_goes_on_though_the_file_says_the_same() {
         let engine = engine::serve(Some(&terminal.data), any_port())
             .await
             .unwrap();
-        let config = local_config(&format!("http://{engine}"));
-        let store = Store::connect(&config, Tables::prefixed("offhours-"));
+        let store = store_on(engine, tables());
         let mut record = store.record(&reference(SERVER)).await.unwrap().unwrap();
         record.handled.as_mut().unwrap().generation = Generation(7);
         store.save(record).await.unwrap();

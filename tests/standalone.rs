@@ -8,51 +8,20 @@ use tempfile::TempDir;
 
 use crate::{
     programs::{Keeps, LocalProgram, SimulatorProgram, next_change_of},
-    support::{ACCOUNTS, monday},
+    support::{ACCOUNTS, an_hour_off, database, droplet, monday, pool, server},
 };
 
-/// Stopped for one hour: from 18:00 to 19:00 UTC.
-const AN_HOUR_OFF: &str = r#"
-[accounts.do-main]
-provider = "digitalocean"
-token = "env:DO_TOKEN"
-
-[accounts.hz-eu]
-provider = "hetzner"
-token = "env:HZ_TOKEN"
-
-[schedules.office]
-timezone = "UTC"
-periods = [{ begin = "06:00", end = "18:00" }, { begin = "19:00", end = "23:00" }]
-"#;
-
-const MACHINES_AND_POOL: &str = r#"
-[[droplets]]
-id = 1
-name = "web"
-tags = ["offhours:office"]
-
-[[clusters]]
-id = "c1"
-name = "staging"
-tags = ["offhours:office"]
-
-[[clusters.pools]]
-id = "p1"
-name = "general"
-count = 2
-
-[[servers]]
-id = 11
-name = "ci"
-labels = { offhours = "office" }
-
-[[servers]]
-id = 12
-name = "deaf"
-labels = { offhours = "office" }
-ignores_shutdown = true
-"#;
+/// A Droplet, a pool, a server that shuts down when it is asked, and one that does not.
+fn machines_and_pool() -> String {
+    [
+        ACCOUNTS,
+        &droplet(1, "web", &["offhours:office"]),
+        &pool("count = 2"),
+        &server(11, ""),
+        &server(12, "ignores_shutdown = true"),
+    ]
+    .concat()
+}
 
 const ENGINES: [&str; 5] = ["pg", "mysql", "redis", "valkey", "mongodb"];
 
@@ -80,17 +49,12 @@ const PROMISED: [&str; 17] = [
 
 #[tokio::test]
 async fn each_kind_and_engine_is_stopped_and_started_by_the_promised_requests() {
-    let databases = ENGINES.map(|engine| {
-        format!(
-            "[[databases]]\nid = \"{engine}\"\nname = \"{engine}\"\nengine = \"{engine}\"\n\
-             plan = \"db-s-2vcpu-4gb\"\ntags = [\"offhours:office\"]\n"
-        )
-    });
-    let fleet = format!("{ACCOUNTS}{MACHINES_AND_POOL}{}", databases.concat());
+    let databases = ENGINES.map(|engine| database(engine, engine, engine));
+    let fleet = machines_and_pool() + &databases.concat();
     let simulator = SimulatorProgram::start(&fleet, monday("17:57:00")).await;
     let directory = TempDir::new().unwrap();
     let data = directory.path().join("offhours.db");
-    let local = LocalProgram::new(AN_HOUR_OFF, Keeps::File(data));
+    let local = LocalProgram::new(&an_hour_off(""), Keeps::File(data));
 
     local.run(&simulator, monday("18:50:00")).await;
     let stopped = changes(&simulator.log().await);
@@ -177,12 +141,11 @@ fn template(request: &Value) -> String {
 
 #[tokio::test]
 async fn one_local_at_a_time_moves_the_clock_of_a_simulator() {
-    let fleet = format!("{ACCOUNTS}{MACHINES_AND_POOL}");
-    let simulator = SimulatorProgram::start(&fleet, monday("17:55:00")).await;
+    let simulator = SimulatorProgram::start(&machines_and_pool(), monday("17:55:00")).await;
     let folder = TempDir::new().unwrap();
     let local = |name: &str| {
         let path = folder.path().join(name);
-        LocalProgram::new(AN_HOUR_OFF, Keeps::File(path))
+        LocalProgram::new(&an_hour_off(""), Keeps::File(path))
     };
     let (first, second) = (local("first.db"), local("second.db"));
     let hold = next_change_of("do-main/droplet/1", "arrival", false);

@@ -6,35 +6,41 @@ use std::{
     fs,
     io::{Read as _, Seek as _},
     net::SocketAddr,
+    ops::RangeInclusive,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, Once,
+        Arc, Once,
         atomic::{AtomicUsize, Ordering},
     },
 };
 
+use aws_sdk_dynamodb::Client;
 use axum::{
+    Router,
     body::Bytes,
     http::{HeaderMap, StatusCode},
 };
-use cloud_simulator::{Entry, Fault, Simulator};
+use cloud_simulator::{Act, Entry, Fault, Simulator};
+use dispatch::Dispatched;
 use domain::{
     ResourceRef,
-    configuration::{Configuration, Override, Target},
+    configuration::{Configuration, Override, Target, TokenReference},
     digest::Digest,
     history::HistoryEntry,
-    invocation::Invocation,
     record::{Direction, Record},
+    resource::{Power, Resource},
     schedule::Desired,
 };
-use environment::{Invoke, InvokeError, SteppedClock, aws::local_config};
+use environment::{Invoke, SteppedClock};
 use jiff::{SignedDuration, Timestamp};
 use jsonschema::Validator;
 use lifecycle::{Event, Outcome, Report, event::Subject};
 use local::{Local, Options, clouds::Clouds, service::News};
 use offhours::configuration_file;
-use serde_json::{Value, json};
+use secrecy::SecretString;
+use serde_json::Value;
 use store::{Finished, Store, Tables};
+use testing::{client_of, history::machine, store_on};
 use tokio::sync::mpsc;
 
 use crate::telling::{check_bus_event, schemas};
@@ -51,6 +57,18 @@ name = "hz-eu"
 provider = "hetzner"
 token = "secret-hz-token"
 "#;
+
+/// The accounts' tokens, and where the configurations say that they are kept.
+pub(crate) const TOKENS: [(&str, &str); 2] = [
+    ("env:DO_TOKEN", "secret-do-token"),
+    ("env:HZ_TOKEN", "secret-hz-token"),
+];
+
+/// Tokens that are kept under these references.
+pub(crate) fn kept(tokens: &[(&str, &str)]) -> Vec<(TokenReference, SecretString)> {
+    let kept = |(reference, token): &(&str, &str)| (reference.parse().unwrap(), (*token).into());
+    tokens.iter().map(kept).collect()
+}
 
 /// A schedule that ends at 18:00 UTC on working days, for both accounts.
 pub(crate) fn office_hours(top: &str, account: &str, policy: &str) -> String {
@@ -73,50 +91,82 @@ pub(crate) fn office_hours(top: &str, account: &str, policy: &str) -> String {
     )
 }
 
+/// [`office_hours`] with a night that is over at 18:40 UTC.
+pub(crate) fn short_night(top: &str, policy: &str) -> String {
+    let night = r#"end = "19:00" }, { begin = "19:40", end = "23:00" }"#;
+    office_hours(top, "", policy).replace(r#"end = "19:00" }"#, night)
+}
+
+/// [`office_hours`] on all days, stopped for one hour: from 18:00 to 19:00 UTC.
+pub(crate) fn an_hour_off(top: &str) -> String {
+    office_hours(top, "", "").replace(
+        r#"{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }"#,
+        r#"{ begin = "07:00", end = "19:00" }, { begin = "20:00", end = "23:00" }"#,
+    )
+}
+
+/// Another schedule, which is closed at 18:00 UTC, too.
+pub(crate) const NIGHTS: &str = r#"
+    [schedules.nights]
+    timezone = "UTC"
+    periods = [{ begin = "20:00", end = "04:00" }]
+"#;
+
 /// A Droplet in a fleet.
 pub(crate) fn droplet(id: u64, name: &str, tags: &[&str]) -> String {
     format!("[[droplets]]\nid = {id}\nname = \"{name}\"\ntags = {tags:?}\n")
 }
 
+/// Droplets with these ids, called `web-1` and so on.
+pub(crate) fn droplets(ids: RangeInclusive<u64>, tags: &[&str]) -> String {
+    ids.map(|id| droplet(id, &format!("web-{id}"), tags))
+        .collect()
+}
+
+/// A database in a fleet, in the schedule `office`; it can be stopped to a smaller plan.
+pub(crate) fn database(id: &str, name: &str, engine: &str) -> String {
+    format!(
+        "[[databases]]\nid = \"{id}\"\nname = \"{name}\"\nengine = \"{engine}\"\n\
+         plan = \"db-s-2vcpu-4gb\"\ntags = [\"offhours:office\"]\n"
+    )
+}
+
+/// The node pool `c1/p1` in a fleet, with these keys, in a cluster in the schedule `office`.
+pub(crate) fn pool(keys: &str) -> String {
+    format!(
+        "[[clusters]]\nid = \"c1\"\nname = \"staging\"\ntags = [\"offhours:office\"]\n\
+         [[clusters.pools]]\nid = \"p1\"\nname = \"general\"\n{keys}\n"
+    )
+}
+
 /// A server in a fleet, in the schedule `office`.
 pub(crate) fn server(id: u64, more: &str) -> String {
     format!(
-        "[[servers]]\nid = {id}\nname = \"ci-{id}\"\nlabels = {{ offhours = \"office\" }}\n{more}\n"
+        "{}labels = {{ offhours = \"office\" }}\n{more}\n",
+        unlabelled_server(id)
     )
+}
+
+/// A server in a fleet that follows nothing.
+pub(crate) fn unlabelled_server(id: u64) -> String {
+    format!("[[servers]]\nid = {id}\nname = \"ci-{id}\"\n")
+}
+
+/// Servers with these ids: [`server`].
+pub(crate) fn servers(ids: RangeInclusive<u64>, more: &str) -> String {
+    ids.map(|id| server(id, more)).collect()
 }
 
 /// One resource of each kind in the schedule `office`, all running: [`EACH_KIND`].
 pub(crate) fn one_of_each_kind() -> String {
-    format!(
-        r#"{ACCOUNTS}
-        [[droplets]]
-        id = 1
-        name = "web"
-        tags = ["offhours:office"]
-
-        [[databases]]
-        id = "d1"
-        name = "orders"
-        engine = "pg"
-        plan = "db-s-2vcpu-4gb"
-        tags = ["offhours:office"]
-
-        [[clusters]]
-        id = "c1"
-        name = "staging"
-        tags = ["offhours:office"]
-
-        [[clusters.pools]]
-        id = "p1"
-        name = "general"
-        count = 2
-
-        [[servers]]
-        id = 11
-        name = "ci"
-        labels = {{ offhours = "office" }}
-        "#
-    )
+    [
+        ACCOUNTS,
+        &droplet(1, "web", &["offhours:office"]),
+        &database("d1", "orders", "pg"),
+        &pool("count = 2"),
+        &server(11, "").replace("ci-11", "ci"),
+    ]
+    .concat()
 }
 
 /// The references of [`one_of_each_kind`].
@@ -126,6 +176,18 @@ pub(crate) const EACH_KIND: [&str; 4] = [
     "do-main/node-pool/c1/p1",
     "hz-eu/server/11",
 ];
+
+/// The record of a [`server`] as its first inventory leaves it, under this schedule if any.
+pub(crate) fn first_seen(id: u64, schedule: Option<&str>, power: Power) -> Record {
+    let reference = reference(&format!("hz-eu/server/{id}"));
+    let label = schedule.map(|name| format!("offhours={name}"));
+    let seen = Resource {
+        name: format!("ci-{id}"),
+        tags: label.into_iter().collect(),
+        ..machine(&reference.id, power)
+    };
+    Record::first_seen(reference, &seen)
+}
 
 /// An instant on Monday, 2026-11-23, in UTC.
 pub(crate) fn monday(time: &str) -> Timestamp {
@@ -150,6 +212,19 @@ pub(crate) fn parse(configuration: &str) -> Configuration {
 /// Any free port of this machine.
 pub(crate) fn any_port() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 0))
+}
+
+/// The tables' names, as `offhours local` has them.
+pub(crate) fn tables() -> Tables {
+    Tables::prefixed("offhours-")
+}
+
+/// Serves in the background, and says where.
+pub(crate) async fn serve(router: Router) -> SocketAddr {
+    let listener = tokio::net::TcpListener::bind(any_port()).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    address
 }
 
 thread_local! {
@@ -213,11 +288,22 @@ impl World {
         Self::with(configuration, clouds, from).await
     }
 
-    pub(crate) async fn with(
-        configuration: Configuration,
-        clouds: Clouds,
+    /// [`Self::start`], where these tokens are kept, whatever the fleet's are.
+    pub(crate) async fn with_tokens(
+        configuration: &str,
+        fleet: &str,
+        tokens: &[(&str, &str)],
         from: Timestamp,
     ) -> Self {
+        let clouds = Clouds::Simulated {
+            fleet: Box::new(fleet.parse().unwrap()),
+            address: any_port(),
+            tokens: kept(tokens),
+        };
+        Self::with(parse(configuration), clouds, from).await
+    }
+
+    async fn with(configuration: Configuration, clouds: Clouds, from: Timestamp) -> Self {
         let (sender, news) = mpsc::unbounded_channel();
         let options = Options {
             clouds,
@@ -245,6 +331,30 @@ impl World {
 
     pub(crate) fn simulator(&self) -> &Simulator {
         self.local.simulator().unwrap()
+    }
+
+    /// The store's engine itself.
+    pub(crate) fn engine(&self) -> Client {
+        client_of(self.local.engine_address)
+    }
+
+    /// Has a person act on a resource at its provider.
+    pub(crate) fn person(&self, resource: &str, act: Act) {
+        let resource = reference(resource);
+        self.simulator().person(&resource, act).unwrap();
+    }
+
+    /// Has a person give a resource other tags.
+    pub(crate) fn retag(&self, resource: &str, tags: &[&str]) {
+        let tags = tags.iter().map(ToString::to_string).collect();
+        self.person(resource, Act::Retag { tags });
+    }
+
+    /// Has a person create a Droplet, in the schedule `office`.
+    pub(crate) fn create_droplet(&self, id: u64) {
+        let mut new = droplet(id, &format!("new-{id}"), &["offhours:office"]);
+        new.push_str("account = \"do-main\"\n");
+        self.simulator().create(&new).unwrap();
     }
 
     /// The requests so far that are to change something, whatever became of them.
@@ -372,35 +482,18 @@ impl World {
     }
 }
 
-/// Functions that only note that they were invoked.
-#[derive(Debug, Default)]
-pub(crate) struct Noted(pub(crate) Mutex<Vec<(Direction, Invocation)>>);
-
-impl Invoke for Noted {
-    async fn invoke(
-        &self,
-        direction: Direction,
-        invocation: Invocation,
-    ) -> Result<(), InvokeError> {
-        self.0.lock().unwrap().push((direction, invocation));
-        Ok(())
-    }
-}
-
-/// The event of a timer.
-pub(crate) fn timer() -> Value {
-    json!({
-        "version": "0", "id": "1", "detail-type": "Scheduled Event", "source": "aws.events",
-        "account": "000000000000", "time": "2026-11-23T17:00:00Z", "region": "local",
-        "resources": ["arn:aws:events:local:000000000000:rule/offhours"], "detail": {},
-    })
+/// One tick of dispatch.
+pub(crate) async fn dispatch(store: &Store, invoke: &impl Invoke, now: Timestamp) -> Dispatched {
+    let timer = include_str!("../crates/dispatch/events/timer.json");
+    let timer = serde_json::from_str(timer).unwrap();
+    let dispatched = dispatch::handle(store, invoke, timer, now).await;
+    dispatched.unwrap()
 }
 
 /// An HTTP proxy in front of the store's engine that counts the requests.
 #[derive(Clone)]
 pub(crate) struct CountingProxy {
-    engine: String,
-    http: reqwest::Client,
+    engine: Upstream,
     count: Arc<AtomicUsize>,
     /// How long each request takes on a stepped clock.
     takes: Option<(SteppedClock, SignedDuration)>,
@@ -419,23 +512,15 @@ impl CountingProxy {
     ) -> (Self, Store) {
         let proxy = Self {
             takes,
-            engine: format!("http://{engine}/"),
-            http: provider::http_client().unwrap(),
+            engine: Upstream::at(engine),
             count: Arc::default(),
         };
-        let listener = tokio::net::TcpListener::bind(any_port()).await.unwrap();
-        let address = listener.local_addr().unwrap();
         let serving = proxy.clone();
-        let router = axum::Router::new().fallback(move |headers: HeaderMap, body: Bytes| {
-            let proxy = serving.clone();
-            async move { proxy.pass_on(headers, body).await }
+        let router = Router::new().fallback(async move |headers: HeaderMap, body: Bytes| {
+            serving.pass_on(headers, body).await
         });
-        tokio::spawn(async move { axum::serve(listener, router).await });
-        let config = local_config(&format!("http://{address}"));
-        (
-            proxy,
-            Store::connect(&config, Tables::prefixed("offhours-")),
-        )
+        let store = store_on(serve(router).await, tables());
+        (proxy, store)
     }
 
     /// How many requests have passed since the last call.
@@ -443,12 +528,35 @@ impl CountingProxy {
         self.count.swap(0, Ordering::Relaxed)
     }
 
-    async fn pass_on(&self, headers: HeaderMap, body: Bytes) -> (StatusCode, HeaderMap, Bytes) {
+    async fn pass_on(&self, headers: HeaderMap, body: Bytes) -> Answer {
         self.count.fetch_add(1, Ordering::Relaxed);
         if let Some((clock, takes)) = &self.takes {
             clock.advance_to(clock.now() + *takes);
         }
-        let request = self.http.post(&self.engine).headers(headers).body(body);
+        self.engine.ask(headers, body).await
+    }
+}
+
+/// The answer to a request that was passed on.
+pub(crate) type Answer = (StatusCode, HeaderMap, Bytes);
+
+/// The engine behind a proxy.
+#[derive(Clone)]
+pub(crate) struct Upstream {
+    url: String,
+    http: reqwest::Client,
+}
+
+impl Upstream {
+    pub(crate) fn at(address: SocketAddr) -> Self {
+        Self {
+            url: format!("http://{address}/"),
+            http: provider::http_client().unwrap(),
+        }
+    }
+
+    pub(crate) async fn ask(&self, headers: HeaderMap, body: Bytes) -> Answer {
+        let request = self.http.post(&self.url).headers(headers).body(body);
         let answer = request.send().await.unwrap();
         let (status, mut headers) = (answer.status(), answer.headers().clone());
         // The body goes on as a whole, whatever it came as.

@@ -9,27 +9,26 @@ use std::{
 };
 
 use aws_sdk_dynamodb::config::{AsyncSleep, Sleep};
-use axum::{Json, http::HeaderMap};
-use domain::{
-    digest::{Digest, Named, Slowest},
-    invocation::Invocation,
-    record::{Direction, Writer},
-};
+use axum::{Json, Router, http::HeaderMap};
+use domain::digest::{Digest, Named, Slowest};
 use environment::{
-    BusEvent, Clock, EventBus, Invoke, InvokeError, Metric, Metrics, Publish, SteppedClock,
-    aws::local_config, bus, bus::BusName,
+    BusEvent, EventBus, Metric, Metrics, Publish, SteppedClock, aws::local_config, bus,
+    bus::BusName,
 };
 use jsonschema::Validator;
 use lifecycle::{
-    Access, Context, Listener, Outcome, Providers, Report,
+    Listener, Outcome, Report,
     report::{bus_event, health::Health, publishing},
 };
-use provider::Endpoints;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::support::{
-    ACCOUNTS, World, any_port, droplet, instant, monday, office_hours, root, run, run_logged,
+use crate::{
+    process::{Nobody, PollStatus, timer},
+    support::{
+        ACCOUNTS, NIGHTS, TOKENS, World, any_port, dispatch, droplet, instant, monday,
+        office_hours, root, run, run_logged, serve,
+    },
 };
 
 /// The schemas of `infra/events/`, by detail type.
@@ -288,10 +287,8 @@ impl Bridge {
                 Json(json!({"FailedEntryCount": count, "Entries": results}))
             }
         };
-        let listener = tokio::net::TcpListener::bind(any_port()).await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let router = axum::Router::new().fallback(answer);
-        tokio::spawn(async move { axum::serve(listener, router).await });
+        let address = serve(Router::new().fallback(answer)).await;
+        let url = format!("http://{address}");
         Self { url, requests }
     }
 
@@ -373,33 +370,20 @@ fn a_bus_that_does_not_answer_is_waited_for_only_so_long() {
     assert_eq!(lost.count(), 31, "{logged}");
 }
 
-/// Functions that must not be invoked.
-struct Nobody;
-
-impl Invoke for Nobody {
-    async fn invoke(
-        &self,
-        direction: Direction,
-        invocation: Invocation,
-    ) -> Result<(), InvokeError> {
-        panic!("{direction} was invoked with {invocation:?}");
-    }
-}
-
 #[test]
 fn a_bus_that_refuses_events_harms_nothing_but_the_events() {
     let ((), logged) = run_logged(async {
-        let configuration = office_hours("", "", "") + NIGHT;
+        let configuration = office_hours("", "", NIGHTS);
         let fleet = format!(
             "{ACCOUNTS}{}{}",
-            droplet(1, "web", &["offhours:office", "offhours:night"]),
+            droplet(1, "web", &["offhours:office", "offhours:nights"]),
             droplet(2, "ci", &["offhours:office"])
         );
         let world = World::start(&configuration, &fleet, monday("17:00:00")).await;
         let bridge = Bridge::refusing(&["Resource In Conflict"]).await;
-        let poll_status = PollStatus::new(&world, RIGHT);
+        let poll_status = poll_status_with(&world, &TOKENS);
         let question = json!({ "inventory": [] });
-        let (report, metrics) = poll_status.invoke(&bridge.bus(), question).await;
+        let (report, metrics) = invoke(&poll_status, &bridge.bus(), question).await;
         assert!(report.outcomes.len() >= 2, "{report:?}");
         assert!(!world.record("do-main/droplet/1").await.opted_in);
         assert!(world.record("do-main/droplet/2").await.opted_in);
@@ -417,66 +401,28 @@ fn a_bus_that_refuses_events_harms_nothing_but_the_events() {
     assert!(logged.contains(refused), "{logged}");
 }
 
-const NIGHT: &str = r#"
-    [schedules.night]
-    timezone = "UTC"
-    periods = [{ begin = "20:00", end = "06:00" }]
-"#;
-
-/// poll-status as the function runs it: over a bus, with the world's store and clouds.
-struct PollStatus<'a> {
-    world: &'a World,
-    providers: Providers,
-    clock: SteppedClock,
+/// poll-status as the function runs it, over a bus.
+async fn invoke(
+    poll_status: &PollStatus<'_>,
+    bus: &impl Publish,
+    event: Value,
+) -> (Report, Metrics) {
+    let work = async |listener: &dyn Listener| poll_status.handle("a test", event, listener).await;
+    publishing(bus, "offhours", work).await
 }
 
-impl<'a> PollStatus<'a> {
-    fn new(world: &'a World, tokens: [&str; 2]) -> Self {
-        let endpoints = Endpoints::all_at(world.local.clouds_url().unwrap());
-        let references = ["env:DO_TOKEN", "env:HZ_TOKEN"].map(|text| text.parse().unwrap());
-        let tokens = references.into_iter().zip(tokens.map(Into::into));
-        let http = provider::http_client().unwrap();
-        Self {
-            world,
-            providers: Providers::new(
-                Access::Read,
-                environment::Tokens::known(tokens),
-                endpoints,
-                http,
-            ),
-            clock: SteppedClock::at(world.local.now()),
-        }
-    }
-
-    async fn invoke(&self, bus: &impl Publish, event: Value) -> (Report, Metrics) {
-        let clock = Clock::from(self.clock.clone());
-        let writer = Writer("a test".to_owned());
-        let work = async |listener: &dyn Listener| {
-            let context = Context {
-                store: self.world.local.store(),
-                providers: &self.providers,
-                clock: &clock,
-                writer: &writer,
-                listener,
-            };
-            let event = serde_json::from_value(event).unwrap();
-            poll_status::handle(context, &Nobody, event).await
-        };
-        let (report, metrics) = publishing(bus, "offhours", work).await;
-        (report.unwrap(), metrics)
-    }
-
-    async fn tick(&self) -> (Report, Metrics) {
-        self.invoke(&Kept::default(), timer()).await
-    }
+async fn tick(poll_status: &PollStatus<'_>) -> (Report, Metrics) {
+    invoke(poll_status, &Kept::default(), timer()).await
 }
 
-fn timer() -> Value {
-    serde_json::from_str(include_str!("../crates/poll-status/events/timer.json")).unwrap()
+/// In another process of the service, on the same store.
+fn poll_status_with<'a>(world: &'a World, tokens: &[(&str, &str)]) -> PollStatus<'a> {
+    let clock = SteppedClock::at(world.local.now());
+    PollStatus::new(world, world.local.store(), tokens, clock)
 }
 
-/// The tokens that the simulated clouds take.
-const RIGHT: [&str; 2] = ["secret-do-token", "secret-hz-token"];
+/// [`TOKENS`], the first of which was replaced.
+const OLD: [(&str, &str); 2] = [("env:DO_TOKEN", "secret-old"), TOKENS[1]];
 
 /// The log's lines.
 fn lines(logged: &str) -> Vec<&str> {
@@ -488,19 +434,17 @@ fn an_idle_tick_is_one_line_and_counts_nothing() {
     let ((), logged) = run_logged(async {
         let configuration = office_hours("", "", "");
         let world = World::start(&configuration, ACCOUNTS, monday("12:00:00")).await;
-        let poll_status = PollStatus::new(&world, RIGHT);
-        let (_, metrics) = poll_status.tick().await;
+        let poll_status = poll_status_with(&world, &TOKENS);
+        let (_, metrics) = tick(&poll_status).await;
         let line = check_metrics(&metrics);
         assert_eq!(line["Failed"], json!([0, 0]), "the zeros of the inventory");
         poll_status.clock.advance_to(monday("12:01:00"));
-        let (report, metrics) = poll_status.tick().await;
+        let (report, metrics) = tick(&poll_status).await;
         assert_eq!((report, metrics), (Report::default(), Metrics::default()));
 
         let journal = dispatch::journal::Journal::default();
-        let event = serde_json::from_value(timer()).unwrap();
-        let now = monday("12:01:00");
-        let dispatched = dispatch::handle(world.local.store(), &Nobody, event, now).await;
-        journal.note(&dispatched.unwrap());
+        let dispatched = dispatch(world.local.store(), &Nobody, monday("12:01:00")).await;
+        journal.note(&dispatched);
     });
     let lines = lines(&logged);
     let [first, second, dispatch] = lines[..] else {
@@ -520,22 +464,22 @@ fn a_refused_token_is_complained_of_once_and_measured_until_it_is_replaced() {
     let ((), logged) = run_logged(async {
         let configuration = office_hours("", "", "");
         let world = World::start(&configuration, ACCOUNTS, monday("12:00:00")).await;
-        let poll_status = PollStatus::new(&world, ["secret-old", RIGHT[1]]);
+        let poll_status = poll_status_with(&world, &OLD);
         for (time, refused, failed) in [
             ("12:00:00", json!([1, 1, 0]), json!([1, 1, 0])),
             ("12:05:00", json!([1, 0]), json!([1, 0])),
         ] {
             poll_status.clock.advance_to(monday(time));
-            let (_, metrics) = poll_status.tick().await;
+            let (_, metrics) = tick(&poll_status).await;
             let line = check_metrics(&metrics);
             assert_eq!(
                 (&line["TokensRefused"], &line["Failed"]),
                 (&refused, &failed)
             );
         }
-        let poll_status = PollStatus::new(&world, RIGHT);
+        let poll_status = poll_status_with(&world, &TOKENS);
         poll_status.clock.advance_to(monday("12:10:00"));
-        let (_, metrics) = poll_status.tick().await;
+        let (_, metrics) = tick(&poll_status).await;
         let line = check_metrics(&metrics);
         assert_eq!(line["TokensRefused"], json!([0, 0]));
     });
@@ -560,11 +504,11 @@ fn what_is_overdue_is_measured_by_each_inventory_until_it_is_not() {
         let world = World::start(&configuration, &fleet, monday("17:00:00")).await;
         world.run_until(monday("17:05:30")).await;
         // From here on dispatch does not run, and the edge of 18:00 is handed to no function.
-        let measured = async |tokens, times: &[(&str, Value)]| {
-            let poll_status = PollStatus::new(&world, tokens);
+        let measured = async |tokens: &[(&str, &str)], times: &[(&str, Value)]| {
+            let poll_status = poll_status_with(&world, tokens);
             for (time, overdue) in times {
                 poll_status.clock.advance_to(monday(time));
-                let (_, metrics) = poll_status.tick().await;
+                let (_, metrics) = tick(&poll_status).await;
                 assert_eq!(check_metrics(&metrics)["Overdue"], *overdue, "at {time}");
             }
         };
@@ -574,10 +518,10 @@ fn what_is_overdue_is_measured_by_each_inventory_until_it_is_not() {
             ("18:20:00", json!([1, 0])),
             ("18:25:00", json!([1, 0])),
         ];
-        measured(RIGHT, &times).await;
+        measured(&TOKENS, &times).await;
         // An account that cannot be listed is counted all the same.
-        measured(["secret-old", RIGHT[1]], &[("18:30:00", json!([1, 0]))]).await;
+        measured(&OLD, &[("18:30:00", json!([1, 0]))]).await;
         world.run_until(monday("18:35:30")).await;
-        measured(RIGHT, &[("18:40:30", json!([0, 0]))]).await;
+        measured(&TOKENS, &[("18:40:30", json!([0, 0]))]).await;
     });
 }

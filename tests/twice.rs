@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::{
     process::Process,
-    support::{ACCOUNTS, World, monday, office_hours, reference, run, server},
+    support::{ACCOUNTS, World, monday, office_hours, run, server},
 };
 
 const SERVER: &str = "hz-eu/server/11";
@@ -35,10 +35,7 @@ fn a_command_that_comes_twice_is_one_command() {
         world.run_until(monday("10:04:30")).await;
         assert_eq!(observed(&world).await, Some(Power::Stopped));
         // A person starts it at the provider; then the command comes again.
-        world
-            .simulator()
-            .person(&reference(SERVER), Act::PowerOn)
-            .unwrap();
+        world.person(SERVER, Act::PowerOn);
         world.run_until(monday("10:10:30")).await;
         assert_eq!(observed(&world).await, Some(Power::Running));
         let process = Process::beside(&world);

@@ -13,7 +13,9 @@ use testing::{Fate, Sent};
 
 use crate::{
     process::{Process, writes},
-    support::{ACCOUNTS, World, droplet, fault, monday, office_hours, reference, run, server},
+    support::{
+        ACCOUNTS, NIGHTS, World, droplet, fault, monday, office_hours, reference, run, server,
+    },
 };
 
 const SERVER: &str = "hz-eu/server/11";
@@ -355,10 +357,7 @@ fn what_a_plain_write_says_is_published_though_its_answer_is_lost() {
         let configuration = office_hours("", "", "force = false");
         let world = World::start(&configuration, &fleet.concat(), monday("17:48:00")).await;
         world.run_until(monday("17:50:30")).await;
-        world
-            .simulator()
-            .person(&reference(OTHER), Act::PowerOff)
-            .unwrap();
+        world.person(OTHER, Act::PowerOff);
         world.run_until(monday("17:59:30")).await;
         let process = Process::later(&world, edge());
 
@@ -391,25 +390,10 @@ fn what_an_inventory_finds_is_published_though_its_answers_are_lost() {
             ("conflict", DROPLET),
             ("orphaned", SERVER),
         ];
-        let mut new = droplet(5, "new", &["offhours:office"]);
-        new.push_str("account = \"do-main\"\n");
-        world.simulator().create(&new).unwrap();
-        let retag = |resource: &str, tags: &[&str]| {
-            let tags = tags.iter().map(ToString::to_string).collect();
-            let retag = Act::Retag { tags };
-            world
-                .simulator()
-                .person(&reference(resource), retag)
-                .unwrap();
-        };
-        retag(DROPLET, &["offhours:office", "offhours:nights"]);
-        retag(SERVER, &["team=ci"]);
-        let nights = r#"
-            [schedules.nights]
-            timezone = "UTC"
-            periods = [{ begin = "20:00", end = "04:00" }]
-        "#;
-        world.apply(&office_hours("", "", nights)).await;
+        world.create_droplet(5);
+        world.retag(DROPLET, &["offhours:office", "offhours:nights"]);
+        world.retag(SERVER, &["team=ci"]);
+        world.apply(&office_hours("", "", NIGHTS)).await;
         for (_, resource) in found {
             process.wire.plan(writes(resource), Fate::AnswerLost);
         }
@@ -432,9 +416,7 @@ fn a_record_that_cannot_be_written_keeps_no_other_from_the_inventory() {
         let world = before_the_edge().await;
         let process = Process::later(&world, edge());
         for id in [5, 6] {
-            let mut new = droplet(id, "new", &["offhours:office"]);
-            new.push_str("account = \"do-main\"\n");
-            world.simulator().create(&new).unwrap();
+            world.create_droplet(id);
         }
         process.wire.plan(writes("do-main/droplet/5"), refused());
         let joined = |resource: &str| {
