@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, TcpListener};
 
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
-use testing::sshd::{Setup, Sshd, user};
+use testing::sshd::{self, Setup, Sshd};
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn at(sshd: &Sshd, machine: Value, changes: Value) -> Api {
         panic!("changes are an object");
     };
     login.as_object_mut().unwrap().extend(changes);
-    let login = super::login(sshd.port(), &user(), &[sshd.host_key()], login);
+    let login = super::login(sshd.port(), sshd.user(), &[sshd.host_key()], login);
     api(login, &sshd.key())
 }
 
@@ -44,7 +44,7 @@ fn time_for(command: &str) -> Value {
 
 #[tokio::test]
 async fn a_start_is_what_its_exit_code_says() {
-    let Some(sshd) = endings().start() else {
+    let Some(sshd) = sshd::start(endings()) else {
         return;
     };
     for (command, expected) in [
@@ -81,7 +81,7 @@ async fn a_start_is_what_its_exit_code_says() {
 
 #[tokio::test]
 async fn a_machine_is_stopped_only_where_its_status_says_3() {
-    let Some(sshd) = endings().start() else {
+    let Some(sshd) = sshd::start(endings()) else {
         return;
     };
     for (command, expected) in [
@@ -108,7 +108,7 @@ async fn a_machine_is_stopped_only_where_its_status_says_3() {
 
 #[tokio::test]
 async fn machines_start_and_stop_and_are_listed_by_name() {
-    let Some(sshd) = Sshd::with_machines(&["a", "b", "c"]) else {
+    let Some(sshd) = sshd::start(Setup::default().machines(&["a", "b", "c"])) else {
         return;
     };
     let of = |name: &str| {
@@ -123,7 +123,7 @@ async fn machines_start_and_stop_and_are_listed_by_name() {
     let machines = json!({ "c": of("c"), "a": of("a"), "b": of("b"), "d": of("d") });
     let login = login(
         sshd.port(),
-        &user(),
+        sshd.user(),
         &[sshd.host_key()],
         json!({ "machines": machines }),
     );
@@ -158,7 +158,7 @@ async fn machines_start_and_stop_and_are_listed_by_name() {
 
 #[tokio::test]
 async fn a_host_with_another_key_is_refused_before_it_learns_who_asks() {
-    let Some(sshd) = endings().start() else {
+    let Some(sshd) = sshd::start(endings()) else {
         return;
     };
     let pins = json!({ "host_keys": [sshd.other_host_key()] });
@@ -178,7 +178,7 @@ async fn a_host_with_another_key_is_refused_before_it_learns_who_asks() {
 
 #[tokio::test]
 async fn a_host_may_show_the_second_of_two_pinned_keys() {
-    let Some(sshd) = endings().start() else {
+    let Some(sshd) = sshd::start(endings()) else {
         return;
     };
     let pins = json!({ "host_keys": [sshd.other_host_key(), sshd.host_key()] });
@@ -188,11 +188,10 @@ async fn a_host_may_show_the_second_of_two_pinned_keys() {
 
 #[tokio::test]
 async fn a_host_is_asked_for_the_pinned_kind_of_key_alone() {
-    let Some(sshd) = (Setup {
+    let Some(sshd) = sshd::start(Setup {
         ecdsa: true,
         ..endings()
-    })
-    .start() else {
+    }) else {
         return;
     };
     let pins = json!({ "host_keys": [sshd.ecdsa_host_key()] });
@@ -208,11 +207,11 @@ async fn a_host_is_asked_for_the_pinned_kind_of_key_alone() {
 
 #[tokio::test]
 async fn a_key_that_the_host_does_not_know_is_refused_after_one_attempt() {
-    let Some(sshd) = endings().start() else {
+    let Some(sshd) = sshd::start(endings()) else {
         return;
     };
     let machines = json!({ "machines": { "m": machine("exit 0", "exit 0") } });
-    let login = login(sshd.port(), &user(), &[sshd.host_key()], machines);
+    let login = login(sshd.port(), sshd.user(), &[sshd.host_key()], machines);
     let api = api(login, &sshd.other_key());
     let error = start(&api).await.unwrap_err();
     assert!(error.is_refused_token(), "{error:?}");
@@ -230,7 +229,7 @@ async fn a_key_that_the_host_does_not_know_is_refused_after_one_attempt() {
 #[tokio::test]
 async fn a_flood_is_read_to_its_end_and_its_beginning_is_kept() {
     let flood = "head -c 100000000 /dev/zero | tr '\\0' x; echo end >&2; exit 0";
-    let Some(sshd) = Setup::default().command("flood", flood).start() else {
+    let Some(sshd) = sshd::start(Setup::default().command("flood", flood)) else {
         return;
     };
     let limits = json!({ "command_timeout": "60s", "output_limit": "1KiB" });
@@ -246,7 +245,7 @@ async fn output_is_shown_in_one_line_without_control_characters() {
     let setup = Setup::default()
         .command("out", &format!("{print}; exit 0"))
         .command("err", &format!("{print} >&2; exit 0"));
-    let Some(sshd) = setup.start() else {
+    let Some(sshd) = sshd::start(setup) else {
         return;
     };
     for command in ["out", "err"] {
@@ -261,10 +260,7 @@ async fn output_is_shown_in_one_line_without_control_characters() {
 
 #[tokio::test]
 async fn a_process_left_behind_does_not_hold_the_answer_back() {
-    let Some(sshd) = Setup::default()
-        .command("leave", "sleep 15 & exit 0")
-        .start()
-    else {
+    let Some(sshd) = sshd::start(Setup::default().command("leave", "sleep 15 & exit 0")) else {
         return;
     };
     let api = at(&sshd, machine("leave", "leave"), json!({}));
@@ -274,7 +270,7 @@ async fn a_process_left_behind_does_not_hold_the_answer_back() {
 #[tokio::test]
 async fn a_server_that_ends_between_the_command_and_its_exit_code_leaves_it_unknown() {
     let hang = "echo $PPID > \"$DIR/session\"; exec sleep 15";
-    let Some(sshd) = Setup::default().command("hang", hang).start() else {
+    let Some(sshd) = sshd::start(Setup::default().command("hang", hang)) else {
         return;
     };
     let api = at(&sshd, machine("hang", "hang"), json!({}));
@@ -300,7 +296,7 @@ async fn weak_algorithms_are_not_spoken() {
     ] {
         let mut setup = endings();
         setup.lines.push(line.to_owned());
-        let Some(sshd) = setup.start() else {
+        let Some(sshd) = sshd::start(setup) else {
             return;
         };
         let api = at(&sshd, machine("exit 0", "exit 0"), json!({}));
@@ -312,7 +308,7 @@ async fn weak_algorithms_are_not_spoken() {
 
 #[tokio::test]
 async fn a_probe_fills_in_where_the_status_is_unknown() {
-    let Some(sshd) = endings().start() else {
+    let Some(sshd) = sshd::start(endings()) else {
         return;
     };
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
