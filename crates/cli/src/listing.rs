@@ -14,7 +14,11 @@ use domain::{
 use environment::{Clock, in_words};
 use futures_util::future::join_all;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use lifecycle::{Providers, observe::poll};
+use lifecycle::{
+    Outcome, Providers, Report,
+    event::{Event, Subject},
+    observe::poll,
+};
 use provider::Reading;
 
 use crate::{progress::bars, remedies};
@@ -103,14 +107,36 @@ async fn list(
     };
     let client = providers.client(account, configuration).await;
     let client = client.map_err(|error| failure(&error, remedies::of_client(&error)))?;
-    let provider = client.provider();
-    match client.list(provider.kinds(), reading).await {
+    match client.list(client.kinds(), reading).await {
         Ok(listed) => Ok(listed.looks),
         Err(error) => {
-            let remedy = remedies::of_provider(&error, provider).to_owned();
+            let kind = configuration.accounts[account].kind();
+            let remedy = remedies::of_provider(&error, kind).to_owned();
             Err(failure(&error, remedy))
         }
     }
+}
+
+/// The accounts of which an inventory was asked in vain.
+pub(crate) fn not_listed(report: &Report) -> Vec<Failure> {
+    let failure = |outcome: &Outcome| {
+        let Subject::Account { account } = &outcome.subject else {
+            return None;
+        };
+        let error = if let Event::Postponed { reason, .. } = &outcome.event {
+            reason.to_string()
+        } else if let Event::Declined { reason } = &outcome.event {
+            reason.clone()
+        } else {
+            return None;
+        };
+        Some(Failure {
+            account: account.clone(),
+            error,
+            remedy: "`offhours doctor` says more".to_owned(),
+        })
+    };
+    report.outcomes.iter().filter_map(failure).collect()
 }
 
 /// The record of a resource as an inventory would describe it.

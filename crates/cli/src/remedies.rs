@@ -1,9 +1,9 @@
 //! What to do about a provider that did not answer as expected, or a token that is not there.
 
-use domain::configuration::Provider;
+use domain::configuration::AccountKind;
 use environment::TokenError;
 use lifecycle::ProvidersError;
-use provider::ProviderError;
+use provider::{ProviderError, ssh::HOST_KEY_CHANGED};
 
 /// What to do where there is no client for an account.
 pub(crate) fn of_client(error: &ProvidersError) -> String {
@@ -12,6 +12,11 @@ pub(crate) fn of_client(error: &ProvidersError) -> String {
         ProvidersError::Token { source, .. } => of_token(source),
         ProvidersError::Endpoint { .. } => {
             "give the account's `url` as https://HOST, or leave it out".to_owned()
+        }
+        ProvidersError::Ssh { .. } => {
+            "give the account an ed25519 key in OpenSSH's form, without a \
+                                       passphrase: ssh-keygen -t ed25519"
+                .to_owned()
         }
     }
 }
@@ -26,14 +31,17 @@ fn of_token(error: &TokenError) -> String {
             "check that the parameter {name} exists in this region, is a SecureString, and may be \
              read"
         ),
+        TokenError::File { path, .. } => {
+            format!("see that {path} is the account's private key, and may be read")
+        }
         TokenError::Empty(name) => format!("put the account's token into the parameter {name}"),
     }
 }
 
 /// What to do where a provider could not be read.
-pub(crate) fn of_provider(error: &ProviderError, provider: Provider) -> &'static str {
+pub(crate) fn of_provider(error: &ProviderError, account: AccountKind) -> &'static str {
     match error {
-        ProviderError::TokenRefused(_) => provider.facts().token_remedy,
+        ProviderError::TokenRefused(_) => account.login_remedy(),
         ProviderError::RateLimited { .. } => {
             "wait: the allowance comes back within the hour; see which other tools use the token"
         }
@@ -46,6 +54,10 @@ pub(crate) fn of_provider(error: &ProviderError, provider: Provider) -> &'static
         ProviderError::OutOfTime { .. } => "the provider answers slowly: try again later",
         ProviderError::NotUnderstood { .. } => {
             "check that nothing between this machine and the provider answers in its place"
+        }
+        ProviderError::Refused(refusal) if refusal.code == HOST_KEY_CHANGED => {
+            "compare the account's host_keys with /etc/ssh/ssh_host_ed25519_key.pub, read on the \
+             host itself: write the new key only if you changed it; otherwise another host answers"
         }
         ProviderError::NotFound(_) | ProviderError::Refused(_) | ProviderError::Foreign { .. } => {
             "check that the account's `url` is that of its provider"

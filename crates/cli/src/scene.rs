@@ -157,6 +157,7 @@ pub(crate) fn request(at: Timestamp, ask: domain::record::Ask) -> Request {
         forced: domain::record::Forced::No,
         graceful: false,
         target: None,
+        late: None,
         first_accepted_at: None,
         problem: None,
     }

@@ -204,7 +204,9 @@ impl Bars {
 fn expected(resource: &ResourceRef) -> SignedDuration {
     use domain::ResourceKind;
     match resource.kind() {
-        ResourceKind::Droplet | ResourceKind::Server => SignedDuration::from_mins(1),
+        ResourceKind::Droplet | ResourceKind::Server | ResourceKind::Machine => {
+            SignedDuration::from_mins(1)
+        }
         ResourceKind::NodePool => SignedDuration::from_mins(4),
         ResourceKind::Database => SignedDuration::from_mins(10),
     }

@@ -123,6 +123,7 @@ pub(crate) fn act(world: &mut World, resource: &ResourceRef, act: Act) -> Result
             on_node_pool(account, timeline, (&cluster.0, &pool.0), act)
         }
         ResourceId::Server(id) => on_server(account, timeline, id.0, act),
+        ResourceId::Machine(_) => Ok(None),
     }?;
     fits.ok_or_else(|| PersonError::DoesNotFit {
         act: described,

@@ -242,6 +242,7 @@ impl Account {
                 cluster.is_some_and(|cluster| cluster.pool(&pool.0).is_some())
             }
             ResourceId::Server(id) => self.servers.contains_key(&id.0),
+            ResourceId::Machine(_) => false,
         }
     }
 

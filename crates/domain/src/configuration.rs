@@ -6,7 +6,7 @@ use std::{
     str::FromStr,
 };
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,9 @@ use wildmatch::WildMatch;
 #[cfg(feature = "schema")]
 use crate::schema::{self, OneOrMore, OneOrSeveral};
 use crate::{
-    reference::{AccountName, ResourceRef, ScheduleName},
+    machine::{Machine, SshLogin},
+    record::Direction,
+    reference::{AccountName, MachineName, ResourceId, ResourceKind, ResourceRef, ScheduleName},
     schedule::{self, Desired, Schedule},
 };
 
@@ -54,6 +56,35 @@ pub struct Configuration {
 }
 
 impl Configuration {
+    /// How long a stop or a start of a resource may take, where its account says so.
+    #[must_use]
+    pub fn late(&self, reference: &ResourceRef, direction: Direction) -> Option<SignedDuration> {
+        let machine = self.machine(reference)?;
+        let deadline = match direction {
+            Direction::Stop => machine.stop_deadline,
+            Direction::Start => machine.start_deadline,
+        };
+        SignedDuration::try_from(deadline.get()).ok()
+    }
+
+    /// Whether a stop of a resource may end in a cut of its power: a machine over SSH needs a
+    /// command for it.
+    #[must_use]
+    pub fn has_power_cut(&self, reference: &ResourceRef) -> bool {
+        match reference.kind() {
+            ResourceKind::Droplet | ResourceKind::Server => true,
+            ResourceKind::Machine => self.machine(reference).is_some_and(|m| m.force.is_some()),
+            ResourceKind::Database | ResourceKind::NodePool => false,
+        }
+    }
+
+    fn machine(&self, reference: &ResourceRef) -> Option<&Machine> {
+        let ResourceId::Machine(name) = &reference.id else {
+            return None;
+        };
+        self.accounts.get(&reference.account)?.machine(name)
+    }
+
     /// Whether two configurations say the same, whichever generations they are.
     #[must_use]
     pub fn says_the_same(&self, other: &Self) -> bool {
@@ -149,7 +180,214 @@ pub enum Provider {
     Hetzner,
 }
 
-/// One login at one provider.
+/// One login: at a cloud, or at a host that runs commands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Account {
+    /// At a cloud.
+    Cloud(CloudAccount),
+    /// At a host that runs commands.
+    Ssh(Box<SshAccount>),
+}
+
+impl Account {
+    /// Which kind of account it is.
+    #[must_use]
+    pub fn kind(&self) -> AccountKind {
+        match self {
+            Self::Cloud(account) => AccountKind::Cloud(account.provider),
+            Self::Ssh(_) => AccountKind::Ssh,
+        }
+    }
+
+    /// The name that it had before.
+    #[must_use]
+    pub fn was(&self) -> Option<&AccountName> {
+        match self {
+            Self::Cloud(account) => account.was.as_ref(),
+            Self::Ssh(account) => account.was.as_ref(),
+        }
+    }
+
+    /// Gives it the name that it had before.
+    pub fn set_was(&mut self, was: AccountName) {
+        match self {
+            Self::Cloud(account) => account.was = Some(was),
+            Self::Ssh(account) => account.was = Some(was),
+        }
+    }
+
+    /// Whether decisions about its resources lead to requests.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        match self {
+            Self::Cloud(account) => account.mode,
+            Self::Ssh(account) => account.mode,
+        }
+    }
+
+    /// Whether it may be tried before it is applied. The right to ask must not include the choice of
+    /// where a token is sent, or of what runs where.
+    #[must_use]
+    pub fn may_be_tried(&self) -> bool {
+        self.cloud().is_some_and(|account| account.url.is_none())
+    }
+
+    /// The cloud's account, where it is one.
+    #[must_use]
+    pub fn cloud(&self) -> Option<&CloudAccount> {
+        match self {
+            Self::Cloud(account) => Some(account),
+            Self::Ssh(_) => None,
+        }
+    }
+
+    /// The machine of this name, where it reaches machines over SSH.
+    #[must_use]
+    pub fn machine(&self, name: &MachineName) -> Option<&Machine> {
+        match self {
+            Self::Cloud(_) => None,
+            Self::Ssh(account) => account.login.machines.get(name),
+        }
+    }
+}
+
+impl From<CloudAccount> for Account {
+    fn from(account: CloudAccount) -> Self {
+        Self::Cloud(account)
+    }
+}
+
+/// What an account reaches: a cloud, or machines over SSH. Written as the account's `provider`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(into = "&'static str")]
+pub enum AccountKind {
+    /// A cloud.
+    Cloud(Provider),
+    /// Machines over SSH.
+    Ssh,
+}
+
+impl AccountKind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [
+        Self::Cloud(Provider::DigitalOcean),
+        Self::Cloud(Provider::Hetzner),
+        Self::Ssh,
+    ];
+
+    /// The word for it in a configuration.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Cloud(provider) => provider.facts().word,
+            Self::Ssh => "ssh",
+        }
+    }
+
+    /// The kinds of resource that such an account reaches.
+    #[must_use]
+    pub fn kinds(self) -> &'static [ResourceKind] {
+        match self {
+            Self::Cloud(provider) => provider.kinds(),
+            Self::Ssh => &[ResourceKind::Machine],
+        }
+    }
+
+    /// What to do where its token or key is wrong, or lacks a right.
+    #[must_use]
+    pub fn login_remedy(self) -> &'static str {
+        match self {
+            Self::Cloud(provider) => provider.facts().token_remedy,
+            Self::Ssh => {
+                "see that the host's authorized_keys has the public half of the account's key, for \
+                 the account's user"
+            }
+        }
+    }
+}
+
+impl From<AccountKind> for &'static str {
+    fn from(kind: AccountKind) -> Self {
+        kind.word()
+    }
+}
+
+impl fmt::Display for AccountKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+#[cfg(feature = "schema")]
+impl JsonSchema for AccountKind {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "provider".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let words = Self::ALL.map(Self::word);
+        schemars::json_schema!({ "type": "string", "enum": words })
+    }
+}
+
+/// Which of the two it is, the schema decides by the provider.
+#[cfg(feature = "schema")]
+impl JsonSchema for Account {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "any-account".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let cloud = generator.subschema_for::<CloudAccount>();
+        let ssh = generator.subschema_for::<SshAccount>();
+        schemars::json_schema!({
+            "if": { "required": ["provider"], "properties": { "provider": { "const": AccountKind::Ssh.word() } } },
+            "then": ssh,
+            "else": cloud,
+        })
+    }
+}
+
+/// One login at a host that runs the commands which stop and start machines.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(JsonSchema),
+    schemars(rename = "ssh-account", deny_unknown_fields)
+)]
+pub struct SshAccount {
+    /// "ssh".
+    pub provider: Ssh,
+    /// The name that the account had before: records and overrides of its machines are carried
+    /// over. May stay for good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "AccountName", extend("examples" = ["lab"])))]
+    pub was: Option<AccountName>,
+    /// "observe" runs no command of this account but `status`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "act")))]
+    pub mode: Mode,
+    /// The host, its keys, and the machines.
+    #[serde(flatten)]
+    pub login: SshLogin,
+}
+
+/// The provider of an account over SSH.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Ssh {
+    /// `ssh`.
+    #[default]
+    Ssh,
+}
+
+/// One login at one cloud.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(
     feature = "schema",
@@ -163,7 +401,7 @@ pub enum Provider {
         )
     )
 )]
-pub struct Account {
+pub struct CloudAccount {
     /// The cloud: "digitalocean" or "hetzner".
     pub provider: Provider,
     /// The name that the account had before: records, saved sizes and overrides of its resources
@@ -192,6 +430,15 @@ pub struct Account {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "schema::Url"))]
     pub url: Option<String>,
+}
+
+impl CloudAccount {
+    /// Whether a region or location is among its datacenters; without any, all are.
+    #[must_use]
+    pub fn covers(&self, region: &str) -> bool {
+        let mut locations = self.datacenters.iter().map(|one| one.location());
+        self.datacenters.is_empty() || locations.any(|location| location == region)
+    }
 }
 
 /// A Hetzner datacenter that may be named in an account.

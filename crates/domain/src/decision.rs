@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::{
     configuration::{
-        Adopt, Configuration, Generation, Mode, Override, Overrides, Policy, Rule, Target,
+        Account, Adopt, Configuration, Generation, Mode, Override, Overrides, Policy, Rule, Target,
     },
     membership::{Exclusion, Membership, Subject},
     record::{
@@ -313,7 +313,7 @@ pub fn observer(
     let account = configuration.accounts.get(&record.reference.account);
     [
         (Observer::Service, Some(configuration.settings.mode)),
-        (Observer::Account, account.map(|account| account.mode)),
+        (Observer::Account, account.map(Account::mode)),
         (Observer::Schedule, Some(policy.mode)),
     ]
     .into_iter()

@@ -56,7 +56,7 @@ pub const LONGEST_COMMAND: usize = 512;
 ///
 /// The host must stay up when the machines stop: a machine cannot switch itself on again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema), schemars(deny_unknown_fields))]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct SshLogin {
     /// The host that runs the commands: a name or an address, without a user or a port.
     #[cfg_attr(feature = "schema", schemars(extend("examples" = ["jump.example.net"])))]
@@ -80,7 +80,8 @@ pub struct SshLogin {
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "10s")))]
     pub connect_timeout: ConnectTimeout,
-    /// How long a command may run. One that takes longer has an unknown outcome.
+    /// How long a command may run, within a minute for a start or a stop with everything around it,
+    /// and 20 s for a status. One that takes longer has an unknown outcome.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "60s")))]
     pub command_timeout: CommandTimeout,
@@ -120,6 +121,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     feature = "schema",
     derive(JsonSchema),
     schemars(
+        rename = "machine",
         deny_unknown_fields,
         extend("anyOf" = [{ "required": ["status"] }, { "required": ["probe"] }])
     )
@@ -176,7 +178,7 @@ pub enum Unreachable {
 }
 
 /// What is wrong with a login as a whole, each part being valid.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LoginError {
     /// Port 0, at which nothing can listen.
     #[error("`port` is 0: write the port of the host's SSH server, usually 22")]
@@ -189,15 +191,13 @@ pub enum LoginError {
     PrivateHost,
     /// The same for a probe.
     #[error(
-        "the probe of machine {0} is at a loopback, link-local or metadata address: name the machine, \
-         or set allow_private_hosts = true"
+        "the probe is at a loopback, link-local or metadata address: name the machine, or set \
+         allow_private_hosts = true"
     )]
-    PrivateProbe(MachineName),
+    PrivateProbe,
     /// A machine that could never be seen running or stopped.
-    #[error(
-        "machine {0} has neither `status` nor `probe`: add one, or it can never be seen stopped"
-    )]
-    Unseen(MachineName),
+    #[error("has neither `status` nor `probe`: add one, or the machine can never be seen stopped")]
+    Unseen,
 }
 
 impl SshLogin {
@@ -209,12 +209,12 @@ impl SshLogin {
         if !self.allow_private_hosts && self.host.is_private() {
             return Err(LoginError::PrivateHost);
         }
-        for (name, machine) in &self.machines {
+        for machine in self.machines.values() {
             match &machine.probe {
                 Some(probe) if !self.allow_private_hosts && probe.host.is_private() => {
-                    return Err(LoginError::PrivateProbe(name.clone()));
+                    return Err(LoginError::PrivateProbe);
                 }
-                None if machine.status.is_none() => return Err(LoginError::Unseen(name.clone())),
+                None if machine.status.is_none() => return Err(LoginError::Unseen),
                 Some(_) | None => {}
             }
         }

@@ -5,11 +5,10 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    configuration::{Mode, Policy},
+    configuration::{Configuration, Mode, Policy},
     decision::{Decision, LeaveReason, Rules, Why, judge, mode},
     membership::Subject,
-    record::{Cause, Direction, Phase, Record, deadline},
-    reference::ResourceKind,
+    record::{Cause, Direction, Phase, Record, late},
     resource::Power,
     schedule::Desired,
 };
@@ -17,10 +16,15 @@ use crate::{
 /// What ticks, inventories and a first back-off add to the time that a kind needs.
 pub const SLACK: SignedDuration = SignedDuration::from_mins(5);
 
-/// How long after an edge a resource of this kind may take to reach the desired state.
+/// How long after an edge a resource may take to reach the desired state.
 #[must_use]
-pub fn usual_time(kind: ResourceKind) -> SignedDuration {
-    deadline(kind) + SLACK
+pub fn usual_time(
+    record: &Record,
+    direction: Direction,
+    configuration: &Configuration,
+) -> SignedDuration {
+    let configured = configuration.late(&record.reference, direction);
+    configured.unwrap_or_else(|| late(record.kind())) + SLACK
 }
 
 /// Not as desired, for longer than the kind's usual time.
@@ -86,7 +90,8 @@ pub fn overdue(
         .max(record.joined_at.unwrap_or(Timestamp::MIN))
         .max(in_force_since.unwrap_or(Timestamp::MIN))
         .max(newer.unwrap_or(Timestamp::MIN));
-    (now.duration_since(since) > usual_time(record.kind())).then_some(Overdue { desired, since })
+    (now.duration_since(since) > usual_time(record, direction, rules.configuration))
+        .then_some(Overdue { desired, since })
 }
 
 /// Whether `retain_running` leaves it running at this edge, once that is recorded.

@@ -44,16 +44,12 @@ pub const FIRST_LOOK: SignedDuration = SignedDuration::from_secs(5);
 #[must_use]
 pub fn late(kind: ResourceKind) -> SignedDuration {
     match kind {
-        ResourceKind::Droplet | ResourceKind::Server => SignedDuration::from_mins(10),
+        ResourceKind::Droplet | ResourceKind::Server | ResourceKind::Machine => {
+            SignedDuration::from_mins(10)
+        }
         ResourceKind::NodePool => SignedDuration::from_mins(15),
         ResourceKind::Database => SignedDuration::from_mins(30),
     }
-}
-
-/// From acceptance to *stuck*. Never shorter than [`late`].
-#[must_use]
-pub fn deadline(kind: ResourceKind) -> SignedDuration {
-    late(kind)
 }
 
 /// Raised by every write; every write names the one that it replaces.
@@ -557,6 +553,10 @@ pub struct Request {
     /// For sized kinds: the size asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<SavedState>,
+    /// How long it may take to show its effect, where its account says so; otherwise what
+    /// [`late`] says of the kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late: Option<SignedDuration>,
     /// When an ask of this transition was accepted first: one whose action ended in an error is
     /// asked again, and the deadline counts from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -568,6 +568,12 @@ pub struct Request {
 }
 
 impl Request {
+    /// From acceptance to *stuck*: how long it may take to show its effect.
+    #[must_use]
+    pub fn deadline(&self, kind: ResourceKind) -> SignedDuration {
+        self.late.unwrap_or_else(|| late(kind))
+    }
+
     /// Until when an effect of this request, or of the hard cut after it, may still appear.
     #[must_use]
     pub fn quiet_at(&self, kind: ResourceKind) -> Timestamp {
@@ -578,7 +584,7 @@ impl Request {
             (Ask::Accepted { .. }, Forced::Intended | Forced::Accepted)
             | (Ask::Open | Ask::Failed { .. }, _) => self.asked_at + PERMIT,
         };
-        from + late(kind) + SKEW
+        from + self.deadline(kind) + SKEW
     }
 
     /// Whether the provider may have taken it: accepted, or never answered.

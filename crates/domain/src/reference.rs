@@ -13,7 +13,8 @@ pub const NAME_PATTERN: &str = "^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$";
 /// What every reference matches, as a regular expression.
 #[cfg(feature = "schema")]
 const REFERENCE_PATTERN: &str = "^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?/((droplet|server)/[0-9]+\
-    |database/[A-Za-z0-9-]{1,64}|node-pool/[A-Za-z0-9-]{1,64}/[A-Za-z0-9-]{1,64})$";
+    |database/[A-Za-z0-9-]{1,64}|node-pool/[A-Za-z0-9-]{1,64}/[A-Za-z0-9-]{1,64}\
+    |machine/[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?)$";
 
 /// Not a valid name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -155,11 +156,19 @@ pub enum ResourceKind {
     NodePool,
     /// A Hetzner Cloud server: shut down, or powered off, and powered on.
     Server,
+    /// A machine of one's own: stopped and started by commands over SSH.
+    Machine,
 }
 
 impl ResourceKind {
     /// All kinds, in the order in which people read them.
-    pub const ALL: [Self; 4] = [Self::Droplet, Self::Database, Self::NodePool, Self::Server];
+    pub const ALL: [Self; 5] = [
+        Self::Droplet,
+        Self::Database,
+        Self::NodePool,
+        Self::Server,
+        Self::Machine,
+    ];
 
     /// The word for this kind within a reference.
     #[must_use]
@@ -169,6 +178,7 @@ impl ResourceKind {
             Self::Database => "database",
             Self::NodePool => "node-pool",
             Self::Server => "server",
+            Self::Machine => "machine",
         }
     }
 
@@ -177,7 +187,7 @@ impl ResourceKind {
     pub fn is_sized(self) -> bool {
         match self {
             Self::Database | Self::NodePool => true,
-            Self::Droplet | Self::Server => false,
+            Self::Droplet | Self::Server | Self::Machine => false,
         }
     }
 }
@@ -199,6 +209,8 @@ pub enum ResourceId {
     NodePool(ClusterId, PoolId),
     /// `server/42`
     Server(ServerId),
+    /// `machine/build-01`
+    Machine(MachineName),
 }
 
 impl ResourceId {
@@ -210,6 +222,7 @@ impl ResourceId {
             Self::Database(_) => ResourceKind::Database,
             Self::NodePool(..) => ResourceKind::NodePool,
             Self::Server(_) => ResourceKind::Server,
+            Self::Machine(_) => ResourceKind::Machine,
         }
     }
 
@@ -221,6 +234,7 @@ impl ResourceId {
             Self::Database(id) => id.to_string(),
             Self::NodePool(cluster, pool) => format!("{cluster}/{pool}"),
             Self::Server(id) => id.to_string(),
+            Self::Machine(name) => name.to_string(),
         }
     }
 }
@@ -261,6 +275,7 @@ impl FromStr for ResourceId {
                 ))
             }
             "server" => Ok(Self::Server(ServerId(number(id)?))),
+            "machine" => Ok(Self::Machine(id.parse().map_err(|_| malformed())?)),
             _ => Err(ReferenceError::UnknownKind {
                 reference: text.to_owned(),
                 kind: kind.to_owned(),
@@ -275,13 +290,13 @@ pub enum ReferenceError {
     /// The text does not have the form of a reference.
     #[error(
         "invalid reference `{0}`: expected ACCOUNT/droplet/NUMBER, ACCOUNT/database/UUID, \
-         ACCOUNT/node-pool/CLUSTER/POOL or ACCOUNT/server/NUMBER"
+         ACCOUNT/node-pool/CLUSTER/POOL, ACCOUNT/server/NUMBER or ACCOUNT/machine/NAME"
     )]
     Malformed(String),
     /// The word in the middle names no kind that Offhours knows.
     #[error(
         "invalid reference `{reference}`: unknown kind `{kind}`: expected droplet, database, \
-         node-pool or server"
+         node-pool, server or machine"
     )]
     UnknownKind {
         /// The whole text.
@@ -378,6 +393,7 @@ mod tests {
             "do-main/database/9cc10173-e9ea-4176-9dbc-a4cee4c4ff30",
             "do-main/node-pool/bd5f5959-5e1e-4205-a714-a914373942af/cdda885e-7663-40c8-bc74-3a036c66545d",
             "hz-eu/server/42",
+            "lab/machine/build-01",
         ] {
             let reference: ResourceRef = text.parse().unwrap();
             assert_eq!(reference.to_string(), text);
@@ -400,6 +416,8 @@ mod tests {
             "Do-Main/droplet/1",
             "off/droplet/1",
             "do-main/server/99999999999999999999",
+            "lab/machine/Build",
+            "lab/machine/a/b",
         ] {
             let error = text.parse::<ResourceRef>().unwrap_err();
             assert!(error.to_string().contains(text), "{error}");

@@ -13,7 +13,7 @@ impl Configuration {
     /// The accounts that had another name before: that one, and the present one.
     pub fn renames(&self) -> impl Iterator<Item = (&AccountName, &AccountName)> {
         let accounts = self.accounts.iter();
-        accounts.filter_map(|(name, account)| Some((account.was.as_ref()?, name)))
+        accounts.filter_map(|(name, account)| Some((account.was()?, name)))
     }
 
     /// The present name of an account. A name that is configured is its own account's.
@@ -43,7 +43,7 @@ impl Configuration {
                 continue;
             }
             if let Some(account) = self.accounts.get_mut(was) {
-                account.was = Some(present.clone());
+                account.set_was(present.clone());
             }
         }
     }

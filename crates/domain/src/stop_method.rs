@@ -7,7 +7,8 @@ use crate::{ResourceKind, configuration::Policy};
 pub enum StopMethod {
     /// Cuts a machine's power, as pulling its cord would.
     PowerOff,
-    /// Asks a machine's guest to shut down, and cuts the power 60 s later.
+    /// Asks a machine's guest to shut down, and cuts the power 60 s later; over SSH by the
+    /// machine's own commands, the cut only where it has one.
     Graceful,
     /// Moves a database to its smallest plan.
     SmallestPlan,
@@ -21,7 +22,7 @@ impl StopMethod {
     pub fn of(kind: ResourceKind, policy: &Policy) -> Self {
         match kind {
             ResourceKind::Droplet if !policy.graceful => Self::PowerOff,
-            ResourceKind::Droplet | ResourceKind::Server => Self::Graceful,
+            ResourceKind::Droplet | ResourceKind::Server | ResourceKind::Machine => Self::Graceful,
             ResourceKind::Database => Self::SmallestPlan,
             ResourceKind::NodePool => Self::ZeroNodes,
         }

@@ -6,7 +6,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use domain::configuration::TokenReference;
+use domain::{configuration::TokenReference, machine::KeyReference};
 use secrecy::SecretString;
 
 /// A token that could not be read.
@@ -31,6 +31,15 @@ pub enum TokenError {
     /// The parameter holds nothing.
     #[error("the SSM parameter {0} is empty")]
     Empty(String),
+    /// The file with the key cannot be read.
+    #[error("failed to read the key's file {path}")]
+    File {
+        /// Which file.
+        path: String,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
 }
 
 /// Where tokens come from.
@@ -86,9 +95,30 @@ impl Tokens {
         Ok(token)
     }
 
+    /// The private key kept under a reference. A file is read each time.
+    pub async fn key(&self, reference: &KeyReference) -> Result<SecretString, TokenError> {
+        match reference {
+            KeyReference::Token(reference) => self.token(reference).await,
+            KeyReference::File(path) => match std::fs::read_to_string(path) {
+                Ok(key) => Ok(SecretString::from(key)),
+                Err(source) => Err(TokenError::File {
+                    path: path.clone(),
+                    source,
+                }),
+            },
+        }
+    }
+
     /// Forgets a token that its provider refused, so that a rotated one is read.
     pub fn forget(&self, reference: &TokenReference) {
         self.lock().remove(reference);
+    }
+
+    /// Forgets a key that its host refused.
+    pub fn forget_key(&self, reference: &KeyReference) {
+        if let KeyReference::Token(reference) = reference {
+            self.forget(reference);
+        }
     }
 
     #[cfg(feature = "aws")]

@@ -7,10 +7,11 @@ use std::{
 
 use domain::{
     AccountName,
-    configuration::{Account, Configuration, Provider, TokenReference},
+    configuration::{Account, CloudAccount, Configuration, Provider, TokenReference},
+    machine::SshLogin,
 };
 use environment::{TokenError, Tokens, in_words, settings::SettingError};
-use provider::{Base, Client, EndpointError, Endpoints};
+use provider::{Base, Client, EndpointError, Endpoints, ssh::SetupError};
 
 /// Why there is no client for an account.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +37,15 @@ pub enum ProvidersError {
         #[source]
         source: EndpointError,
     },
+    /// Its key, or one of its pins, cannot be used.
+    #[error("no connection can be made for the account `{account}`")]
+    Ssh {
+        /// Which account.
+        account: AccountName,
+        /// Why not.
+        #[source]
+        source: SetupError,
+    },
 }
 
 /// What clients are for, which decides whether they use an account's `token` or `read_token`.
@@ -49,7 +59,7 @@ pub enum Access {
 
 impl Access {
     /// The account's token for this.
-    fn token_of(self, account: &Account) -> &TokenReference {
+    fn token_of(self, account: &CloudAccount) -> &TokenReference {
         match (self, &account.read_token) {
             (Self::Read, Some(read_token)) => read_token,
             (Self::Read, None) | (Self::Change, _) => &account.token,
@@ -114,14 +124,22 @@ impl Providers {
         {
             return Ok(client.clone());
         }
-        let token = self
-            .tokens
-            .token(access.token_of(account))
-            .await
-            .map_err(|source| ProvidersError::Token {
-                account: name.clone(),
-                source,
-            })?;
+        let client = match account {
+            Account::Cloud(account) => self.cloud(access, name, account).await?,
+            Account::Ssh(account) => self.ssh(name, &account.login).await?,
+        };
+        self.lock().insert(key, (account.clone(), client.clone()));
+        Ok(client)
+    }
+
+    async fn cloud(
+        &self,
+        access: Access,
+        name: &AccountName,
+        account: &CloudAccount,
+    ) -> Result<Client, ProvidersError> {
+        let token = self.tokens.token(access.token_of(account)).await;
+        let token = token.map_err(|source| no_token(name, source))?;
         let base = match &account.url {
             Some(url) => url.parse().map_err(|source| ProvidersError::Endpoint {
                 account: name.clone(),
@@ -130,15 +148,22 @@ impl Providers {
             None => self.endpoints.of(account.provider),
         };
         let http = self.http.clone();
-        let client = match account.provider {
+        Ok(match account.provider {
             Provider::DigitalOcean => Client::digitalocean(base, token, http),
             Provider::Hetzner => {
                 let locations = account.datacenters.iter().map(|d| d.location().to_owned());
                 Client::hetzner(base, token, http, locations.collect())
             }
-        };
-        self.lock().insert(key, (account.clone(), client.clone()));
-        Ok(client)
+        })
+    }
+
+    async fn ssh(&self, name: &AccountName, login: &SshLogin) -> Result<Client, ProvidersError> {
+        let key = self.tokens.key(&login.key).await;
+        let key = key.map_err(|source| no_token(name, source))?;
+        Client::ssh(login.clone(), key).map_err(|source| ProvidersError::Ssh {
+            account: name.clone(),
+            source,
+        })
     }
 
     /// Forgets a client whose token was refused, and the token: it may have been rotated.
@@ -149,12 +174,22 @@ impl Providers {
     /// [`Self::forget`], for another kind of access than these are made for.
     pub(crate) fn forget_to(&self, access: Access, name: &AccountName) {
         if let Some((account, _)) = self.lock().remove(&(name.clone(), access)) {
-            self.tokens.forget(access.token_of(&account));
+            match &account {
+                Account::Cloud(account) => self.tokens.forget(access.token_of(account)),
+                Account::Ssh(account) => self.tokens.forget_key(&account.login.key),
+            }
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Clients> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn no_token(account: &AccountName, source: TokenError) -> ProvidersError {
+    ProvidersError::Token {
+        account: account.clone(),
+        source,
     }
 }
 

@@ -63,6 +63,10 @@ impl Clouds {
     ) -> anyhow::Result<Self> {
         let mut tokens = Vec::new();
         for (name, account) in accounts {
+            // An account over SSH is not simulated: its host is asked.
+            let Some(account) = account.cloud() else {
+                continue;
+            };
             let Some(token) = fleet.token_of(name) else {
                 bail!("the simulated fleet has no account `{name}`; the configuration has");
             };

@@ -2,7 +2,7 @@
 //! where a cut of power is due, it asks stop, which looks again.
 
 use aws_lambda_events::eventbridge::EventBridgeEvent;
-use domain::invocation::Question;
+use domain::{configuration::Account, invocation::Question};
 use environment::Invoke;
 use lifecycle::{
     Context, Error, Report,
@@ -31,10 +31,9 @@ impl TryFrom<Value> for Event {
         }
         let question = serde_json::from_value(event)?;
         if let Question::Try(accounts) = &question
-            && accounts.values().any(|account| account.url.is_some())
+            && !accounts.values().all(Account::may_be_tried)
         {
-            // The right to ask must not include the choice of where a token is sent.
-            let refusal = "an account with an address of its own is not tried";
+            let refusal = "an account with an address of its own, or over SSH, is not tried";
             return Err(Self::Error::custom(refusal));
         }
         Ok(Self::Question(question))

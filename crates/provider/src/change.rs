@@ -83,9 +83,9 @@ impl Change {
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::PowerOn(id) => power(f, id, "power_on", "poweron"),
-            Self::Shutdown(id) => power(f, id, "shutdown", "shutdown"),
-            Self::PowerOff(id) => power(f, id, "power_off", "poweroff"),
+            Self::PowerOn(id) => power(f, id, ["power_on", "poweron", "start"]),
+            Self::Shutdown(id) => power(f, id, ["shutdown", "shutdown", "stop"]),
+            Self::PowerOff(id) => power(f, id, ["power_off", "poweroff", "force"]),
             Self::ResizeDatabase {
                 id,
                 plan,
@@ -128,12 +128,12 @@ impl fmt::Display for Change {
 fn power(
     f: &mut fmt::Formatter<'_>,
     id: &ResourceId,
-    droplet_word: &str,
-    server_word: &str,
+    [droplet_word, server_word, machine_word]: [&str; 3],
 ) -> fmt::Result {
     match id {
         ResourceId::Droplet(id) => write!(f, "POST /v2/droplets/{id}/actions {droplet_word}"),
         ResourceId::Server(id) => write!(f, "POST /v1/servers/{id}/actions/{server_word}"),
+        ResourceId::Machine(name) => write!(f, "ssh {machine_word} {name}"),
         ResourceId::Database(_) | ResourceId::NodePool(..) => write!(f, "{droplet_word} {id}"),
     }
 }

@@ -1,10 +1,11 @@
-//! One client for either cloud: which one it is, is data.
+//! One client for every account: at which cloud it is, or over SSH, is data.
 
 use std::{cmp::Reverse, sync::Arc};
 
 use domain::{
     ResourceId, ResourceKind,
     configuration::Provider,
+    machine::SshLogin,
     resource::{LoggedAction, Resource},
 };
 use jiff::Timestamp;
@@ -19,19 +20,22 @@ use crate::{
     http::Http,
     pacing::RateLimit,
     pages::{Listed, Reading},
+    ssh,
 };
 
 /// A client for one account. Clones share the token's allowance and cost nothing.
 #[derive(Debug, Clone)]
 pub struct Client {
-    http: Arc<Http>,
-    cloud: Cloud,
+    /// None over SSH.
+    http: Option<Arc<Http>>,
+    api: Api,
 }
 
 #[derive(Debug, Clone)]
-enum Cloud {
+enum Api {
     DigitalOcean(digitalocean::Api),
     Hetzner(hetzner::Api),
+    Ssh(ssh::Api),
 }
 
 impl Client {
@@ -39,8 +43,11 @@ impl Client {
     #[must_use]
     pub fn digitalocean(base: Base, token: SecretString, http: reqwest::Client) -> Self {
         let http = Arc::new(Http::new(http, base, token, digitalocean::read_error));
-        let cloud = Cloud::DigitalOcean(digitalocean::Api(http.clone()));
-        Self { http, cloud }
+        let api = Api::DigitalOcean(digitalocean::Api(http.clone()));
+        Self {
+            http: Some(http),
+            api,
+        }
     }
 
     /// A client for the Hetzner Cloud project that the token belongs to, or for the named locations
@@ -53,16 +60,29 @@ impl Client {
         locations: Vec<String>,
     ) -> Self {
         let http = Arc::new(Http::new(http, base, token, hetzner::read_error));
-        let cloud = Cloud::Hetzner(hetzner::Api::new(http.clone(), locations));
-        Self { http, cloud }
+        let api = Api::Hetzner(hetzner::Api::new(http.clone(), locations));
+        Self {
+            http: Some(http),
+            api,
+        }
     }
 
-    /// Which cloud.
+    /// A client for the machines of a login over SSH, with its private key.
+    pub fn ssh(login: SshLogin, key: SecretString) -> Result<Self, ssh::SetupError> {
+        let api = ssh::Api::new(Arc::new(login), key)?;
+        Ok(Self {
+            http: None,
+            api: Api::Ssh(api),
+        })
+    }
+
+    /// The kinds of resource that it reaches.
     #[must_use]
-    pub fn provider(&self) -> Provider {
-        match self.cloud {
-            Cloud::DigitalOcean(_) => Provider::DigitalOcean,
-            Cloud::Hetzner(_) => Provider::Hetzner,
+    pub fn kinds(&self) -> &'static [ResourceKind] {
+        match self.api {
+            Api::DigitalOcean(_) => Provider::DigitalOcean.kinds(),
+            Api::Hetzner(_) => Provider::Hetzner.kinds(),
+            Api::Ssh(_) => &[ResourceKind::Machine],
         }
     }
 
@@ -73,9 +93,10 @@ impl Client {
         kinds: &[ResourceKind],
         reading: Reading<'_>,
     ) -> Result<Listed, ProviderError> {
-        let listed = match &self.cloud {
-            Cloud::DigitalOcean(api) => api.list(kinds, reading).await?,
-            Cloud::Hetzner(api) => api.list(kinds, reading).await?,
+        let listed = match &self.api {
+            Api::DigitalOcean(api) => api.list(kinds, reading).await?,
+            Api::Hetzner(api) => api.list(kinds, reading).await?,
+            Api::Ssh(api) => api.resources(kinds, reading).await?,
         };
         Ok(listed.sorted())
     }
@@ -83,9 +104,10 @@ impl Client {
     /// Tries whether the token may read a kind of resource, by one small request; kinds of the
     /// other provider need none.
     pub async fn try_reading(&self, kind: ResourceKind) -> Result<(), ProviderError> {
-        match &self.cloud {
-            Cloud::DigitalOcean(api) => api.try_reading(kind).await,
-            Cloud::Hetzner(api) => api.try_reading(kind).await,
+        match &self.api {
+            Api::DigitalOcean(api) => api.try_reading(kind).await,
+            Api::Hetzner(api) => api.try_reading(kind).await,
+            Api::Ssh(api) => api.try_reading(kind).await,
         }
     }
 
@@ -99,9 +121,10 @@ impl Client {
 
     /// [`Self::status`], with the provider's words where it does not know the resource.
     pub(crate) async fn look(&self, id: &ResourceId) -> Result<Option<Resource>, ProviderError> {
-        match &self.cloud {
-            Cloud::DigitalOcean(api) => api.status(id).await,
-            Cloud::Hetzner(api) => api.status(id).await,
+        match &self.api {
+            Api::DigitalOcean(api) => api.status(id).await,
+            Api::Hetzner(api) => api.status(id).await,
+            Api::Ssh(api) => api.look(id).await,
         }
     }
 
@@ -112,9 +135,11 @@ impl Client {
         id: &ResourceId,
         since: Timestamp,
     ) -> Result<Vec<LoggedAction>, ProviderError> {
-        let mut actions = match &self.cloud {
-            Cloud::DigitalOcean(api) => api.actions(id, since).await?,
-            Cloud::Hetzner(api) => api.actions(id, since).await?,
+        let mut actions = match &self.api {
+            Api::DigitalOcean(api) => api.actions(id, since).await?,
+            Api::Hetzner(api) => api.actions(id, since).await?,
+            // A host keeps no log of what its commands did.
+            Api::Ssh(_) => Vec::new(),
         };
         actions.retain(|action| action.started_at.as_second() >= since.as_second());
         actions.sort_by_key(|action| Reverse((action.started_at, action.id)));
@@ -125,17 +150,18 @@ impl Client {
     /// The plans that the provider offers for databases: one request, however many databases are
     /// asked about afterwards.
     pub async fn database_plans(&self) -> Result<DatabasePlans, ProviderError> {
-        match &self.cloud {
-            Cloud::DigitalOcean(api) => api.database_plans().await,
-            Cloud::Hetzner(_) => Ok(DatabasePlans::default()),
+        match &self.api {
+            Api::DigitalOcean(api) => api.database_plans().await,
+            Api::Hetzner(_) | Api::Ssh(_) => Ok(DatabasePlans::default()),
         }
     }
 
     /// Sends one change as one request, and never repeats it.
     pub async fn send(&self, change: &Change) -> Result<Accepted, ChangeError> {
-        let sent = match &self.cloud {
-            Cloud::DigitalOcean(api) => api.send(change).await,
-            Cloud::Hetzner(api) => api.send(change).await,
+        let sent = match &self.api {
+            Api::DigitalOcean(api) => api.send(change).await,
+            Api::Hetzner(api) => api.send(change).await,
+            Api::Ssh(api) => return api.change(change).await,
         };
         sent.map_err(ChangeError::from)
     }
@@ -143,18 +169,18 @@ impl Client {
     /// What the provider's headers said last; none before the first answer.
     #[must_use]
     pub fn rate(&self) -> Option<RateLimit> {
-        self.http.rate()
+        self.http.as_ref()?.rate()
     }
 
     /// How many requests have left so far.
     #[must_use]
     pub fn requests(&self) -> u64 {
-        self.http.requests()
+        self.http.as_ref().map_or(0, |http| http.requests())
     }
 
     /// The provider's clock, to the second: the `Date` of its latest answer.
     #[must_use]
     pub fn date(&self) -> Option<Timestamp> {
-        self.http.date()
+        self.http.as_ref()?.date()
     }
 }

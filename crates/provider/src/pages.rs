@@ -162,11 +162,12 @@ pub(crate) async fn all<T>(
 /// Reads what has no pages, each by a request of its own, several at a time.
 pub(crate) async fn each<I, T>(
     reading: Reading<'_>,
+    at_once: usize,
     of: impl IntoIterator<Item = I>,
     request: impl AsyncFn(I) -> Result<Vec<T>, ProviderError>,
 ) -> Result<Read<T>, ProviderError> {
     let requests = of.into_iter().map(|one| in_time(reading, request(one)));
-    let mut answers = stream::iter(requests).buffered(AT_ONCE);
+    let mut answers = stream::iter(requests).buffered(at_once);
     let mut whole = Read::nothing();
     while let Some(answer) = answers.next().await {
         let Some((at, items)) = answer? else {

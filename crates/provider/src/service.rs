@@ -52,7 +52,8 @@ pub const UNSUPPORTED_SERVICES: [UnsupportedService; 8] = [
     },
     UnsupportedService {
         service: "Hetzner dedicated servers",
-        reason: "rented by the month, and not part of the Cloud API",
+        reason: "not part of the Cloud API: an account over SSH stops and starts them, and the rent \
+                 stays the same, see docs/ssh.md",
         words: &[
             "dedicated-server",
             "dedicated-servers",
@@ -63,8 +64,8 @@ pub const UNSUPPORTED_SERVICES: [UnsupportedService; 8] = [
     },
     UnsupportedService {
         service: "self-managed Kubernetes",
-        reason: "its nodes would have to be drained over SSH first, and there is no account type \
-                 for that yet",
+        reason: "no cloud knows its nodes: an account over SSH drains, stops and starts them, see \
+                 docs/ssh.md",
         words: &[
             "self-managed-kubernetes",
             "hetzner-kubernetes",
@@ -137,7 +138,7 @@ mod tests {
             ("functions", "per use"),
             ("load_balancers", "another address"),
             ("LoadBalancer", "another address"),
-            ("dedicated-server", "by the month"),
+            ("dedicated-server", "SSH"),
             ("self-managed-kubernetes", "SSH"),
             ("k3s", "SSH"),
         ] {

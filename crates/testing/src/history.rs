@@ -202,6 +202,7 @@ pub fn request(direction: Direction, asked: &str) -> Request {
         forced: Forced::No,
         graceful: true,
         target: None,
+        late: None,
         first_accepted_at: None,
         problem: None,
     }

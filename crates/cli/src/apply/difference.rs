@@ -7,7 +7,7 @@ use std::{
 
 use domain::{
     ScheduleName,
-    configuration::{Configuration, Rule},
+    configuration::{Account, Configuration, Rule},
 };
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -87,7 +87,7 @@ impl Difference {
         let accounts = |configuration: &Configuration| -> BTreeMap<String, Map<String, Value>> {
             let accounts = configuration.accounts.iter();
             accounts
-                .map(|(name, account)| (name.to_string(), object(account)))
+                .map(|(name, account)| (name.to_string(), flat_account(account)))
                 .collect()
         };
         let schema = shape::of::<File>().to_value();
@@ -105,17 +105,15 @@ impl Difference {
                 .or(before)
                 .map(|rule| rule.schedule.timezone().clone());
         }
+        let mut account_defaults = defaults(&tables["account"]);
+        account_defaults.extend(defaults(&tables["ssh-account"]));
         Self {
             settings: keys(
                 &object(&old.settings),
                 &object(&new.settings),
                 &defaults(&schema),
             ),
-            accounts: entries(
-                &accounts(old),
-                &accounts(new),
-                &defaults(&tables["account"]),
-            ),
+            accounts: entries(&accounts(old), &accounts(new), &account_defaults),
             schedules,
         }
     }
@@ -184,6 +182,19 @@ fn keys(
             after: value(new, name),
         })
         .collect()
+}
+
+/// An account's keys, those of its machines as `machines.NAME.KEY`.
+fn flat_account(account: &Account) -> Map<String, Value> {
+    let mut keys = object(account);
+    let Some(Value::Object(machines)) = keys.remove("machines") else {
+        return keys;
+    };
+    for (name, machine) in machines {
+        let of_machine = object(&machine).into_iter();
+        keys.extend(of_machine.map(|(key, value)| (format!("machines.{name}.{key}"), value)));
+    }
+    keys
 }
 
 /// A rule's keys on one level, as its author writes them.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use domain::{
     AccountName,
-    configuration::{Account, Configuration},
+    configuration::{Account, AccountKind, Configuration},
     invocation::Question,
     record::Record,
 };
@@ -12,15 +12,24 @@ use lifecycle::report::Trial;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::connection::Session;
+use crate::{
+    connection::{Session, readable},
+    listing::not_listed,
+};
 
 /// What one account's list showed.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct AccountTrial {
     /// Which account.
     pub account: AccountName,
+    /// What it reaches.
+    #[serde(skip)]
+    pub kind: AccountKind,
     /// Why it could not be listed.
     pub error: Option<String>,
+    /// Whether it is tried only once it is applied.
+    #[serde(skip)]
+    pub later: bool,
     /// Resources by region or location and kind, and whether the account's datacenters choose them.
     pub places: Vec<Place>,
     /// What would be looked after, as first seen.
@@ -57,28 +66,77 @@ pub async fn try_accounts(
         return Ok(Vec::new());
     }
     let functions = session.functions()?;
-    let (elsewhere, tried): (BTreeMap<_, _>, BTreeMap<_, _>) = accounts
-        .clone()
+    let (later, tried): (BTreeMap<_, _>, BTreeMap<_, _>) = accounts
         .into_iter()
-        .partition(|(_, account)| functions.lambda().is_some() && account.url.is_some());
+        .partition(|(_, account)| functions.lambda().is_some() && !account.may_be_tried());
     let report = functions.ask(Question::Try(tried)).await?;
-    let untried = elsewhere.into_keys().map(|account| Trial {
+    let mut trials = summed(report.trials, new);
+    trials.extend(later.into_iter().map(|(account, of)| AccountTrial {
         account,
-        error: Some("it has an address of its own: its first inventory tries its token".to_owned()),
+        kind: of.kind(),
+        error: None,
+        later: true,
+        places: Vec::new(),
         found: Vec::new(),
-    });
-    let trials = report.trials.into_iter().chain(untried);
-    let summed = trials.filter_map(|trial| {
-        let account = accounts.get(&trial.account)?;
+    }));
+    Ok(trials)
+}
+
+/// Tries the accounts that could not be tried before, now that they are in force, by an inventory.
+pub async fn try_applied(session: &Session, trials: &mut [AccountTrial], applied: &Configuration) {
+    let later = || trials.iter().filter(|trial| trial.later);
+    let names: Vec<_> = later().map(|trial| trial.account.clone()).collect();
+    if names.is_empty() {
+        return;
+    }
+    let seen = match inventory(session, &names).await {
+        Ok(seen) => summed(seen, applied),
+        Err(error) => {
+            let error = format!("{error:#}");
+            for trial in trials.iter_mut().filter(|trial| trial.later) {
+                trial.error = Some(error.clone());
+            }
+            return;
+        }
+    };
+    for trial in seen {
+        if let Some(place) = trials.iter_mut().find(|one| one.account == trial.account) {
+            *place = AccountTrial {
+                later: true,
+                ..trial
+            };
+        }
+    }
+}
+
+async fn inventory(session: &Session, accounts: &[AccountName]) -> anyhow::Result<Vec<Trial>> {
+    let question = Question::Inventory(accounts.to_vec());
+    let report = session.functions()?.ask(question).await?;
+    let failures = not_listed(&report);
+    let mut trials = Vec::new();
+    for account in accounts {
+        let failure = failures.iter().find(|failure| failure.account == *account);
+        trials.push(Trial {
+            account: account.clone(),
+            error: failure.map(|failure| failure.error.clone()),
+            found: readable(session.store.records_of(account).await?),
+        });
+    }
+    Ok(trials)
+}
+
+fn summed(trials: Vec<Trial>, configuration: &Configuration) -> Vec<AccountTrial> {
+    let trials = trials.into_iter().filter_map(|trial| {
+        let account = configuration.accounts.get(&trial.account)?;
         Some(sum_up(trial, account))
     });
-    Ok(summed.collect())
+    trials.collect()
 }
 
 fn sum_up(trial: Trial, account: &Account) -> AccountTrial {
     let chosen = |record: &Record| {
-        let mut datacenters = account.datacenters.iter();
-        account.datacenters.is_empty() || datacenters.any(|d| d.location() == record.region)
+        let cloud = account.cloud();
+        cloud.is_none_or(|cloud| cloud.covers(&record.region))
     };
     let mut counts = BTreeMap::new();
     for record in trial.found.iter().filter(|r| r.unsupported.is_none()) {
@@ -95,7 +153,9 @@ fn sum_up(trial: Trial, account: &Account) -> AccountTrial {
         });
     AccountTrial {
         account: trial.account,
+        kind: account.kind(),
         error: trial.error,
+        later: false,
         places: places.collect(),
         found: trial.found.into_iter().filter(chosen).collect(),
     }

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt::Write as _, path::PathBuf, str::FromStr};
 
 use anyhow::Context as _;
 use domain::{
-    configuration::{Configuration, Generation, Override, Target},
+    configuration::{AccountKind, Configuration, Generation, Override, Target},
     decision::Rules,
     invocation::CommandTarget,
     record::{Direction, Record},
@@ -21,7 +21,7 @@ use crate::{
     Exit,
     apply::{
         difference::{Change, Difference, EntryChange},
-        trials::{AccountTrial, try_accounts},
+        trials::{AccountTrial, try_accounts, try_applied},
     },
     ask::confirm,
     carry_out::{Command, Until, author, carry_out},
@@ -157,6 +157,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     if args.format == Format::Table {
         output::print(&format!("Applied as generation {generation}.\n"))?;
     }
+    plan.try_applied(&session, args.format).await?;
     let unlisted = plan.accounts.iter().any(|trial| trial.error.is_some());
     let exit = if unlisted {
         Exit::NeedsPerson
@@ -340,6 +341,20 @@ impl Plan {
         Ok(generation)
     }
 
+    /// Tries what could not be tried before it was in force.
+    async fn try_applied(&mut self, session: &Session, format: Format) -> anyhow::Result<()> {
+        try_applied(session, &mut self.accounts, &self.wanted).await;
+        for trial in self.accounts.iter_mut().filter(|trial| trial.later) {
+            trial.later = false;
+            if let Some(warning) = not_listed(trial) {
+                output::remark(&warning);
+            } else if format == Format::Table {
+                output::print(&listed(trial))?;
+            }
+        }
+        Ok(())
+    }
+
     fn nothing_to_do(&self, format: Format) -> anyhow::Result<Exit> {
         if format == Format::Table {
             output::print(&format!(
@@ -386,10 +401,14 @@ impl Plan {
             output::remark(&format!("warning: {problem}\n"));
         }
         for trial in &self.accounts {
-            if let Some(error) = &trial.error {
-                let name = &trial.account;
+            if let Some(warning) = not_listed(trial) {
+                output::remark(&warning);
+            }
+            if trial.later {
                 output::remark(&format!(
-                    "warning: account {name} could not be listed: {error}\n"
+                    "account {} is tried once it is applied: where its commands run, or its token \
+                     is sent, is not for an unapplied file to say\n",
+                    trial.account
                 ));
             }
         }
@@ -701,9 +720,9 @@ fn rendered(what: &str, entry: &EntryChange, style: Style) -> String {
     text
 }
 
-/// `do-main: its token works; 3 droplet in fra1, 2 server in nbg1 (not chosen)`
+/// `The token of do-main works: 3 droplets in fra1, 2 servers in nbg1 (not chosen)`
 fn listed(trial: &AccountTrial) -> String {
-    if trial.error.is_some() {
+    if trial.error.is_some() || trial.later {
         return String::new();
     }
     let places: Vec<_> = trial
@@ -712,7 +731,11 @@ fn listed(trial: &AccountTrial) -> String {
         .map(|place| {
             let chosen = if place.chosen { "" } else { " (not chosen)" };
             let number = count(place.resources, &place.kind);
-            format!("{number} in {}{chosen}", place.region)
+            // Machines over SSH are nowhere in particular.
+            match place.region.as_str() {
+                "" => number,
+                region => format!("{number} in {region}{chosen}"),
+            }
         })
         .collect();
     let found = if places.is_empty() {
@@ -720,7 +743,18 @@ fn listed(trial: &AccountTrial) -> String {
     } else {
         places.join(", ")
     };
-    format!("The token of {} works: {found}\n", trial.account)
+    let login = match trial.kind {
+        AccountKind::Cloud(_) => "token",
+        AccountKind::Ssh => "key",
+    };
+    format!("The {login} of {} works: {found}\n", trial.account)
+}
+
+fn not_listed(trial: &AccountTrial) -> Option<String> {
+    let (name, error) = (&trial.account, trial.error.as_ref()?);
+    Some(format!(
+        "warning: account {name} could not be listed: {error}\n"
+    ))
 }
 
 /// A heading and its lines; nothing where there is none.

@@ -14,10 +14,6 @@ use domain::{
 };
 use environment::in_words;
 use jiff::Timestamp;
-use lifecycle::{
-    Report,
-    event::{Event, Subject as About},
-};
 use provider::{UNSUPPORTED_SERVICES, UnsupportedService};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -29,7 +25,7 @@ use crate::{
     Exit, candidates,
     connection::{Connection, Session, all_records, readable},
     exit::UsageError,
-    listing::{Failure, Listing, Spinners, at_providers},
+    listing::{Failure, Listing, Spinners, at_providers, not_listed},
     output::{self, Style},
     resolve::{
         fits,
@@ -189,29 +185,7 @@ async fn refresh(session: &Session, accounts: &[AccountName]) -> anyhow::Result<
     let functions = session.functions()?;
     let report = functions.ask(Question::Inventory(accounts.to_vec())).await;
     spinners.finish();
-    Ok(failures(&report?))
-}
-
-/// The accounts of which an inventory was asked in vain.
-fn failures(report: &Report) -> Vec<Failure> {
-    let failure = |outcome: &lifecycle::Outcome| {
-        let About::Account { account } = &outcome.subject else {
-            return None;
-        };
-        let error = if let Event::Postponed { reason, .. } = &outcome.event {
-            reason.to_string()
-        } else if let Event::Declined { reason } = &outcome.event {
-            reason.clone()
-        } else {
-            return None;
-        };
-        Some(Failure {
-            account: account.clone(),
-            error,
-            remedy: "`offhours doctor` says more".to_owned(),
-        })
-    };
-    report.outcomes.iter().filter_map(failure).collect()
+    Ok(not_listed(&report?))
 }
 
 /// How old is what is shown, on standard error.

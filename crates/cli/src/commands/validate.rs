@@ -4,7 +4,7 @@ use std::{fmt::Write as _, path::PathBuf};
 
 use domain::{
     AccountName, ScheduleName,
-    configuration::{Configuration, Provider},
+    configuration::{Account, AccountKind, Configuration},
     schedule::{Desired, desired_or_any},
 };
 use jiff::Timestamp;
@@ -89,7 +89,7 @@ struct AccountReport<'r> {
     /// Its name.
     name: &'r AccountName,
     /// The cloud.
-    provider: Provider,
+    provider: AccountKind,
 }
 
 /// A schedule of the file.
@@ -124,7 +124,7 @@ impl<'r> Report<'r> {
             .iter()
             .map(|(name, account)| AccountReport {
                 name,
-                provider: account.provider,
+                provider: account.kind(),
             });
         let schedules = configuration
             .schedules
@@ -152,13 +152,21 @@ fn summary(file: &str, configuration: &Configuration, now: Timestamp) -> String 
     let schedules = count(configuration.schedules.len(), "schedule");
     let mut text = format!("{file} is valid: {accounts}, {schedules}.\n");
     for (name, account) in &configuration.accounts {
-        let datacenters: Vec<_> = account.datacenters.iter().map(|d| d.as_str()).collect();
-        let scope = match datacenters.as_slice() {
-            [] => String::new(),
-            some => format!(", {} only", some.join(" and ")),
+        let scope = match account {
+            Account::Cloud(account) => {
+                let datacenters = account.datacenters.iter().map(|d| d.as_str());
+                let datacenters: Vec<_> = datacenters.collect();
+                match datacenters.as_slice() {
+                    [] => String::new(),
+                    some => format!(", {} only", some.join(" and ")),
+                }
+            }
+            Account::Ssh(account) => {
+                format!(", {}", count(account.login.machines.len(), "machine"))
+            }
         };
         // Writing to a string cannot fail, here and below.
-        writeln!(text, "  account {name}: {}{scope}", account.provider).ok();
+        writeln!(text, "  account {name}: {}{scope}", account.kind()).ok();
     }
     for (name, rule) in &configuration.schedules {
         let schedule = &rule.schedule;

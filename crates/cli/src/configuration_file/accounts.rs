@@ -4,22 +4,25 @@ use std::collections::BTreeMap;
 
 use domain::{
     AccountName,
-    configuration::{Account, Datacenter, Provider, TokenReference},
+    configuration::{
+        Account, AccountKind, CloudAccount, Datacenter, Provider, Ssh, SshAccount, TokenReference,
+    },
+    machine::KeyReference,
 };
 use provider::Base;
 
 use super::{
     TABLES,
     document::{Entry, Field, Place, Problems, Table},
-    mode,
+    machines, mode,
 };
 
 /// The accounts of a file.
 pub(super) struct Accounts {
     /// Those that are in order.
     pub(super) read: BTreeMap<AccountName, Account>,
-    /// All that are named, with their provider where it is known.
-    declared: BTreeMap<String, Option<Provider>>,
+    /// All that are named, with their kind where it is known.
+    declared: BTreeMap<String, Option<AccountKind>>,
     /// The former names of accounts, and what those are called here.
     former: BTreeMap<AccountName, String>,
 }
@@ -29,7 +32,7 @@ impl Accounts {
         self.declared.contains_key(name)
     }
 
-    pub(super) fn provider(&self, name: &AccountName) -> Option<Provider> {
+    pub(super) fn kind(&self, name: &AccountName) -> Option<AccountKind> {
         self.declared.get(name.as_str()).copied().flatten()
     }
 
@@ -63,8 +66,8 @@ pub(super) fn read(root: &Table, problems: &mut Problems) -> Accounts {
             .ok();
         places.insert(entry.name, entry.place.clone());
         former.extend(former_name(&entry, problems));
-        let (provider, account) = account(&entry, problems);
-        accounts.declared.insert(entry.name.to_owned(), provider);
+        let (kind, account) = account(&entry, problems);
+        accounts.declared.insert(entry.name.to_owned(), kind);
         let Some((account, places)) = account else {
             continue;
         };
@@ -76,7 +79,7 @@ pub(super) fn read(root: &Table, problems: &mut Problems) -> Accounts {
             accounts.read.insert(name, account);
         }
     }
-    warn_of_shared_tokens(tokens, problems);
+    warn_of_shared_tokens(tokens, &accounts.declared, problems);
     accounts.take_former_names(former, &places, problems);
     accounts
 }
@@ -139,40 +142,73 @@ impl Accounts {
                 .ok()
                 .and_then(|name| self.read.get_mut(&name))
             {
-                account.was = Some(was.clone());
+                account.set_was(was.clone());
             }
             self.former.insert(was, one.name.to_owned());
         }
     }
 }
 
-/// Where a token is kept, and where the file says so.
-type Kept = (TokenReference, Place);
+/// Where a token or a key is kept, and where the file says so.
+type Kept = (KeyReference, Place);
 
-/// The tokens of one account.
+/// The tokens of one account, or its key.
 struct Tokens {
     account: String,
     kept: Vec<Kept>,
 }
 
-/// The account's provider where that is known, and all of it, with its tokens' places, where
+/// The account's kind where that is known, and all of it, with its tokens' places, where
 /// enough of it is in order.
 fn account(
     entry: &Entry,
     problems: &mut Problems,
-) -> (Option<Provider>, Option<(Account, Vec<Kept>)>) {
+) -> (Option<AccountKind>, Option<(Account, Vec<Kept>)>) {
     let Some(table) = entry
         .field
         .table("an account as a table, [accounts.NAME]", problems)
     else {
         return (None, None);
     };
-    table.refuse_unknown(&TABLES.account, problems);
-    let providers = Provider::ALL.map(|provider| (provider.facts().word, provider));
-    let advice = "write provider = \"digitalocean\" or \"hetzner\"";
-    let provider = table
+    let kinds = AccountKind::ALL.map(|kind| (kind.word(), kind));
+    let advice = "write provider = \"digitalocean\", \"hetzner\" or \"ssh\"";
+    let kind = table
         .required("provider", (&entry.place, advice), problems)
-        .and_then(|field| field.choice(&providers, problems));
+        .and_then(|field| field.choice(&kinds, problems));
+    let account =
+        if kind == Some(AccountKind::Ssh) || kind.is_none() && table.field("host").is_some() {
+            over_ssh(entry, &table, problems)
+        } else {
+            at_cloud(entry, &table, kind, problems)
+        };
+    (kind, account)
+}
+
+fn over_ssh(entry: &Entry, table: &Table, problems: &mut Problems) -> Option<(Account, Vec<Kept>)> {
+    table.refuse_unknown(&TABLES.ssh_account, problems);
+    let mode = mode(table, problems);
+    let (login, place) = machines::login(&entry.place, table, problems)?;
+    let kept = vec![(login.key.clone(), place)];
+    let account = SshAccount {
+        provider: Ssh::Ssh,
+        was: None,
+        mode,
+        login,
+    };
+    Some((Account::Ssh(Box::new(account)), kept))
+}
+
+fn at_cloud(
+    entry: &Entry,
+    table: &Table,
+    kind: Option<AccountKind>,
+    problems: &mut Problems,
+) -> Option<(Account, Vec<Kept>)> {
+    table.refuse_unknown(&TABLES.account, problems);
+    let provider = match kind {
+        Some(AccountKind::Cloud(provider)) => Some(provider),
+        Some(AccountKind::Ssh) | None => None,
+    };
     let advice = "write token = \"ssm:/offhours/NAME\" or \"env:VARIABLE\"";
     let token = table
         .required("token", (&entry.place, advice), problems)
@@ -180,25 +216,22 @@ fn account(
     let read_token = table
         .field("read_token")
         .and_then(|field| kept(field, "ssm:/offhours/NAME-read", problems));
-    let datacenters = datacenters(&table, provider, problems);
+    let datacenters = datacenters(table, provider, problems);
     let url = table.field("url").and_then(|field| url(&field, problems));
-    let mode = mode(&table, problems);
-    let account = provider.zip(token).map(|(provider, token)| {
-        let account = Account {
-            provider,
-            was: None,
-            token: token.0.clone(),
-            read_token: read_token
-                .as_ref()
-                .map(|(read_token, _)| read_token.clone()),
-            datacenters,
-            mode,
-            url,
-        };
-        let places = [token].into_iter().chain(read_token).collect();
-        (account, places)
-    });
-    (provider, account)
+    let mode = mode(table, problems);
+    let (token, place) = token?;
+    let account = CloudAccount {
+        provider: provider?,
+        was: None,
+        token: token.clone(),
+        read_token: read_token.as_ref().map(|(token, _)| token.clone()),
+        datacenters,
+        mode,
+        url,
+    };
+    let places = [(token, place)].into_iter().chain(read_token);
+    let places = places.map(|(token, place)| (KeyReference::Token(token), place));
+    Some((Account::Cloud(account), places.collect()))
 }
 
 fn kept(field: Field, example: &str, problems: &mut Problems) -> Option<(TokenReference, Place)> {
@@ -261,7 +294,11 @@ fn url(field: &Field, problems: &mut Problems) -> Option<String> {
 
 /// Two accounts with one token reach the same resources, which then are in conflict. Within one
 /// account, a second token that is the first gives nothing.
-fn warn_of_shared_tokens(tokens: Vec<Tokens>, problems: &mut Problems) {
+fn warn_of_shared_tokens(
+    tokens: Vec<Tokens>,
+    kinds: &BTreeMap<String, Option<AccountKind>>,
+    problems: &mut Problems,
+) {
     let mut tokens: Vec<_> = tokens
         .into_iter()
         .flat_map(|of| {
@@ -277,7 +314,12 @@ fn warn_of_shared_tokens(tokens: Vec<Tokens>, problems: &mut Problems) {
             continue;
         };
         let line = problems.line(&first.span);
-        let message = if name == account {
+        let message = if matches!(kinds.get(account), Some(Some(AccountKind::Ssh))) {
+            format!(
+                "is the key of account `{name}` too (line {line}); give each account a key of its \
+                 own, so that one that leaks opens one host"
+            )
+        } else if name == account {
             format!("is the account's own token (line {line}); leave the key out, or name another")
         } else {
             format!(

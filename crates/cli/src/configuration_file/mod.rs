@@ -3,6 +3,7 @@
 
 mod accounts;
 mod document;
+mod machines;
 #[cfg(test)]
 pub(crate) mod random;
 mod resources;
@@ -122,14 +123,23 @@ pub fn parse(text: &str, file_name: &str) -> Result<Parsed, Vec<Problem>> {
 struct Tables {
     top: Keys,
     account: Keys,
+    ssh_account: Keys,
+    machine: Keys,
     schedule: Keys,
     period: Keys,
 }
 
 impl Tables {
     /// All of them; a key that several have is advised for the first of these.
-    fn all(&self) -> [&Keys; 4] {
-        [&self.schedule, &self.top, &self.account, &self.period]
+    fn all(&self) -> [&Keys; 6] {
+        [
+            &self.schedule,
+            &self.top,
+            &self.account,
+            &self.ssh_account,
+            &self.machine,
+            &self.period,
+        ]
     }
 }
 
@@ -145,7 +155,18 @@ static TABLES: LazyLock<Tables> = LazyLock::new(|| {
     let tables = &schema["$defs"];
     Tables {
         top: keys(&schema, "at the top of the file, before the first [table]"),
-        account: keys(&tables["account"], "in an account, [accounts.NAME]"),
+        account: keys(
+            &tables["account"],
+            "in an account at a cloud, [accounts.NAME]",
+        ),
+        ssh_account: keys(
+            &tables["ssh-account"],
+            "in an account over SSH, [accounts.NAME]",
+        ),
+        machine: keys(
+            &tables["machine"],
+            "in a machine, [accounts.NAME.machines.NAME]",
+        ),
         schedule: keys(&tables["schedule"], "in a schedule, [schedules.NAME]"),
         period: keys(&tables["period"], "in one of a schedule's periods"),
     }

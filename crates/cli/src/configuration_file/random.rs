@@ -3,14 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{
-    AccountName, ResourceRef, ScheduleName,
+    AccountName, MachineName, ResourceRef, ScheduleName,
     configuration::{
-        Account, Adopt, Configuration, Datacenter, Generation, Mode, Pattern, Policy, Provider,
-        Rule, Settings, TokenReference,
+        Account, AccountKind, Adopt, CloudAccount, Configuration, Datacenter, Generation, Mode,
+        Pattern, Policy, Provider, Rule, Settings, Ssh, SshAccount, TokenReference,
     },
+    machine::Machine,
     schedule::{Definition, PeriodDefinition, Schedule},
 };
 use proptest::{collection, option, prelude::*, sample::select, string::string_regex};
+use serde_json::json;
 
 const ZONES: [&str; 5] = [
     "UTC",
@@ -69,8 +71,8 @@ pub(crate) fn configuration() -> impl Strategy<Value = Configuration> {
     // A name that is configured, or that another had before, is not a former one.
     let accounts = (accounts, option::of(name::<AccountName>())).prop_map(|(mut accounts, was)| {
         let was = was.filter(|was| !accounts.contains_key(was));
-        if let Some(mut first) = accounts.first_entry() {
-            first.get_mut().was = was;
+        if let (Some(mut first), Some(was)) = (accounts.first_entry(), was) {
+            first.get_mut().set_was(was);
         }
         accounts
     });
@@ -131,6 +133,83 @@ fn pattern() -> impl Strategy<Value = Pattern> {
 }
 
 fn account() -> impl Strategy<Value = Account> {
+    prop_oneof![
+        2 => cloud_account().prop_map(Account::Cloud),
+        1 => ssh_account().prop_map(|account| Account::Ssh(Box::new(account))),
+    ]
+}
+
+fn ssh_account() -> impl Strategy<Value = SshAccount> {
+    let key = "(ssm:/offhours/[a-z._-]{1,12}|env:[A-Z0-9_]{1,12}|file:/[ a-z\"'/]{1,12})";
+    let key = string_regex(key).expect("a regex");
+    let machines = collection::btree_map(name::<MachineName>(), machine(), 0..3);
+    let host = select(vec!["jump.example.net", "10.1.2.3", "fd12::3"]);
+    let times = (
+        select(vec!["1s", "10s", "30s"]),
+        select(vec!["500ms", "60s"]),
+    );
+    let limits = (select(vec!["1B", "4KiB", "64KiB"]), any::<bool>());
+    let server = (host, 1..=u16::MAX, 1..=2_usize);
+    (mode(), server, key, times, limits, machines).prop_map(
+        |(mode, (host, port, keys), key, (connect, command), (output, private), machines)| {
+            let login = json!({
+                "host": host,
+                "port": port,
+                "user": "offhours",
+                "key": key,
+                "host_keys": HOST_KEYS[..keys],
+                "connect_timeout": connect,
+                "command_timeout": command,
+                "output_limit": output,
+                "allow_private_hosts": private,
+                "machines": machines,
+            });
+            SshAccount {
+                provider: Ssh::Ssh,
+                was: None,
+                mode,
+                login: serde_json::from_value(login).expect("a login"),
+            }
+        },
+    )
+}
+
+const HOST_KEYS: [&str; 2] = [
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAID2MFepRAu6qdgmRqxbuktBQOdN2QdL0zSZ1xcsO/yTw lab 1",
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAID2MFepRAu6qdgmRqxbuktBQOdN2QdL0zSZ1xcsO/yTw",
+];
+
+fn machine() -> impl Strategy<Value = Machine> {
+    let command = || string_regex("[!-~][ -~ä]{0,20}").expect("a regex");
+    let status = (
+        command(),
+        option::of(select(vec!["10.0.0.9:22", "[fd12::9]:443"])),
+    );
+    let deadlines = (select(vec!["10m", "90s"]), select(vec!["10m", "2h"]));
+    let tags = collection::btree_set(
+        string_regex("[a-z]{1,4}:[ -~ä]{0,8}").expect("a regex"),
+        0..3,
+    );
+    let commands = (command(), command(), option::of(command()));
+    (commands, status, any::<bool>(), deadlines, tags).prop_map(
+        |((start, stop, force), (status, probe), off, (start_deadline, stop_deadline), tags)| {
+            let machine = json!({
+                "start": start,
+                "stop": stop,
+                "force": force,
+                "status": status,
+                "probe": probe,
+                "unreachable_means": if off { "stopped" } else { "unknown" },
+                "start_deadline": start_deadline,
+                "stop_deadline": stop_deadline,
+                "tags": tags,
+            });
+            serde_json::from_value(machine).expect("a machine")
+        },
+    )
+}
+
+fn cloud_account() -> impl Strategy<Value = CloudAccount> {
     let provider = select(vec![Provider::DigitalOcean, Provider::Hetzner]);
     let token =
         string_regex("(ssm:/offhours/[a-z._-]{1,12}|env:[A-Z0-9_]{1,12})").expect("a regex");
@@ -146,7 +225,7 @@ fn account() -> impl Strategy<Value = Account> {
     ]));
     let tokens = (token, option::of(read_token));
     (provider, tokens, datacenters, mode(), url).prop_map(
-        |(provider, (token, read_token), datacenters, mode, url)| Account {
+        |(provider, (token, read_token), datacenters, mode, url)| CloudAccount {
             provider,
             was: None,
             token,
@@ -232,19 +311,25 @@ fn resources(
 ) -> impl Strategy<Value = Vec<BTreeSet<ResourceRef>>> + use<> {
     let accounts: Vec<_> = accounts
         .iter()
-        .map(|(name, account)| (name.clone(), account.provider))
+        .map(|(name, account)| (name.clone(), account.kind()))
         .collect();
-    let reference = (select(accounts), 0..3_u8, any::<u64>()).prop_map(
-        |((account, provider), kind, number)| {
-            let text = match (provider, kind) {
-                (Provider::Hetzner, _) => format!("{account}/server/{number}"),
-                (Provider::DigitalOcean, 0) => format!("{account}/droplet/{number}"),
-                (Provider::DigitalOcean, 1) => format!("{account}/database/{number:x}-a"),
-                (Provider::DigitalOcean, _) => format!("{account}/node-pool/{number:x}/p-{number}"),
+    let reference =
+        (select(accounts), 0..3_u8, any::<u64>()).prop_map(|((account, of), kind, number)| {
+            let text = match (of, kind) {
+                (AccountKind::Ssh, _) => format!("{account}/machine/m{number}"),
+                (AccountKind::Cloud(Provider::Hetzner), _) => format!("{account}/server/{number}"),
+                (AccountKind::Cloud(Provider::DigitalOcean), 0) => {
+                    format!("{account}/droplet/{number}")
+                }
+                (AccountKind::Cloud(Provider::DigitalOcean), 1) => {
+                    format!("{account}/database/{number:x}-a")
+                }
+                (AccountKind::Cloud(Provider::DigitalOcean), _) => {
+                    format!("{account}/node-pool/{number:x}/p-{number}")
+                }
             };
             text.parse::<ResourceRef>().expect("a reference")
-        },
-    );
+        });
     let owner = 0..schedules.max(1);
     collection::btree_map(reference, owner, 0..8).prop_map(move |owners| {
         let mut sets = vec![BTreeSet::new(); schedules];

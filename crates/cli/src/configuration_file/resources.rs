@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::{AccountName, ResourceRef, ScheduleName, configuration::Provider};
+use domain::{AccountName, ResourceRef, ScheduleName, configuration::AccountKind};
 
 use super::{
     Listed,
@@ -86,8 +86,8 @@ fn unsupported(reference: &str) -> Option<String> {
     match kind.to_lowercase().as_str() {
         "kubernetes" | "k8s" | "cluster" | "clusters" => Some(
             "a cluster is scheduled by its node pools; write ACCOUNT/node-pool/CLUSTER/POOL, or \
-             tag the cluster with offhours:NAME for all of its pools (self-managed Kubernetes is \
-             not supported)"
+             tag the cluster with offhours:NAME for all of its pools (self-managed Kubernetes: a \
+             machine of an account over SSH, see docs/ssh.md)"
                 .to_owned(),
         ),
         _ => None,
@@ -118,19 +118,23 @@ fn check_account(
         problems.error(&field.place, message);
         return;
     }
-    let Some(provider) = accounts.provider(name) else {
+    let Some(kind) = accounts.kind(name) else {
         return;
     };
-    if !provider.kinds().contains(&reference.kind()) {
-        let message = wrong_provider(reference, name, provider);
+    if !kind.kinds().contains(&reference.kind()) {
+        let message = wrong_provider(reference, name, kind);
         problems.error(&field.place, message);
     }
 }
 
-fn wrong_provider(reference: &ResourceRef, name: &AccountName, provider: Provider) -> String {
-    let kinds: Vec<_> = provider.kinds().iter().map(|kind| kind.as_str()).collect();
+fn wrong_provider(reference: &ResourceRef, name: &AccountName, kind: AccountKind) -> String {
+    let kinds: Vec<_> = kind.kinds().iter().map(|kind| kind.as_str()).collect();
+    let at = match kind {
+        AccountKind::Cloud(provider) => format!("at {provider}"),
+        AccountKind::Ssh => "over SSH".to_owned(),
+    };
     format!(
-        "`{reference}`: `{name}` is an account at {provider}, where there is no {}; write {}",
+        "`{reference}`: `{name}` is an account {at}, where there is no {}; write {}",
         reference.kind(),
         kinds.join(", ")
     )

@@ -44,11 +44,13 @@ fn check_accepted(text: &str) {
 }
 
 /// The tables of the schema, and a document with one of each that lacks its last key.
-fn tables(schema: &Value) -> [(&Value, &'static str); 4] {
+fn tables(schema: &Value) -> [(&Value, &'static str); 6] {
     let tables = &schema["$defs"];
     [
         (schema, ""),
         (&tables["account"], "accounts.a."),
+        (&tables["ssh-account"], "accounts.l."),
+        (&tables["machine"], "accounts.l.machines.m."),
         (&tables["schedule"], "schedules.s."),
         (&tables["period"], "schedules.s.periods[0]."),
     ]
@@ -66,6 +68,12 @@ fn every_key_is_described_and_read() {
                 Some(schedule) => format!("{schedule}periods = [{{ {key} = 0.5 }}]"),
                 None => format!("{path}{key} = 0.5"),
             };
+            let is_provider = key == "provider";
+            let text = match path {
+                "accounts.l." if !is_provider => format!("accounts.l.provider = \"ssh\"\n{text}"),
+                "accounts.l.machines.m." => format!("accounts.l.provider = \"ssh\"\n{text}"),
+                _ => text,
+            };
             let problems = parse(&text, "x.toml").expect_err(&text);
             let place = format!("{path}{key}");
             let is_refused = |problem: &Problem| problem.message.starts_with(&place);
@@ -78,6 +86,12 @@ fn every_key_is_described_and_read() {
 fn a_default_of_the_schema_is_what_counts_without_the_key() {
     let schema = schema();
     let rest = "accounts.a.provider = \"hetzner\"\naccounts.a.token = \"env:T\"\n\
+                accounts.l.provider = \"ssh\"\naccounts.l.host = \"jump\"\n\
+                accounts.l.user = \"u\"\naccounts.l.key = \"env:K\"\n\
+                accounts.l.host_keys = [\"ssh-ed25519 \
+                AAAAC3NzaC1lZDI1NTE5AAAAID2MFepRAu6qdgmRqxbuktBQOdN2QdL0zSZ1xcsO/yTw\"]\n\
+                accounts.l.machines.m.start = \"a\"\naccounts.l.machines.m.stop = \"b\"\n\
+                accounts.l.machines.m.status = \"c\"\n\
                 schedules.s.timezone = \"UTC\"\nschedules.s.periods = [{}]\n";
     let without = parse(rest, "x.toml").expect("in order").configuration;
     for (table, path) in tables(&schema) {
@@ -121,12 +135,20 @@ enforce = true
     );
 }
 
+/// An account over SSH, to which a key or a machine may be added.
+const SSH: &str = "[accounts.a]\nprovider = \"ssh\"\nhost = \"jump.example.net\"\nuser = \"u\"\n\
+    key = \"env:K\"\nhost_keys = [\"ssh-ed25519 \
+    AAAAC3NzaC1lZDI1NTE5AAAAID2MFepRAu6qdgmRqxbuktBQOdN2QdL0zSZ1xcsO/yTw\"]\n";
+
+const COMMANDS: &str = "start = \"x\", stop = \"y\", status = \"z\"";
+
 #[test]
 fn what_is_out_of_order_is_refused_by_both() {
     let account = "[accounts.a]\nprovider = \"hetzner\"\ntoken = \"env:T\"\n";
     let schedule = "[schedules.s]\ntimezone = \"UTC\"\n";
     let period = "periods = [{ begin = \"08:00\" }]\n";
     check_accepted(&format!("{account}{schedule}{period}"));
+    check_accepted(&format!("{SSH}machines.b = {{ {COMMANDS} }}"));
     for text in [
         "timezoen = \"UTC\"".to_owned(),
         "timezone = 1".to_owned(),
@@ -147,6 +169,26 @@ fn what_is_out_of_order_is_refused_by_both() {
         "[accounts.a]\ntoken = \"env:T\"".to_owned(),
         "[accounts.a]\nprovider = \"hetzner\"\ntoken = \"dop_v1_x\"".to_owned(),
         "[accounts.a]\nprovider = \"aws\"\ntoken = \"env:T\"".to_owned(),
+        format!("{account}host = \"jump.example.net\""),
+        format!("{SSH}token = \"env:T\""),
+        format!("{SSH}port = 0"),
+        format!("{SSH}port = 65536"),
+        format!("{SSH}connect_timeout = 10"),
+        format!("{SSH}command_timeout = \"a while\""),
+        format!("{SSH}output_limit = \"4MB\""),
+        format!("{SSH}machines = []"),
+        format!("{SSH}machines.B.start = \"x\""),
+        format!("{SSH}machines.b = {{ start = \"x\", stop = \"y\" }}"),
+        format!("{SSH}machines.b = {{ stop = \"y\", status = \"z\" }}"),
+        format!("{SSH}machines.b = {{ start = \"x\", stop = \"\", status = \"z\" }}"),
+        format!("{SSH}machines.b = {{ {COMMANDS}, restart = \"x\" }}"),
+        format!("{SSH}machines.b = {{ {COMMANDS}, probe = \"10.0.0.9\" }}"),
+        format!("{SSH}machines.b = {{ {COMMANDS}, unreachable_means = \"off\" }}"),
+        format!("{SSH}machines.b = {{ {COMMANDS}, start_deadline = \"soon\" }}"),
+        SSH.replace("host_keys = [", "host_keys = []\nunused = ["),
+        SSH.replace("ssh-ed25519 AAAA", "ssh-rsa AAAA"),
+        SSH.replace("env:K", "-----BEGIN OPENSSH PRIVATE KEY-----"),
+        SSH.replace("jump.example.net", "root@jump.example.net"),
         "[accounts.a]\nprovider = \"digitalocean\"\ntoken = \"env:T\"\n\
              datacenters = \"fsn1-dc14\""
             .to_owned(),

@@ -112,12 +112,13 @@ adopt = "at-once"
     assert_eq!(settings.mode, Mode::Observe);
     assert_eq!((settings.max_stops, settings.max_new), (7, 0));
 
-    let account = &configuration.accounts[&"do-main".parse().unwrap()];
+    let cloud = |name: &str| configuration.accounts[&name.parse().unwrap()].cloud();
+    let account = cloud("do-main").unwrap();
     assert_eq!(account.provider, Provider::DigitalOcean);
     assert_eq!(account.token.to_string(), "ssm:/offhours/do-main");
     assert_eq!(account.mode, Mode::Observe);
     assert_eq!(account.url.as_deref(), Some("http://127.0.0.1:8080"));
-    let account = &configuration.accounts[&"hz-eu".parse().unwrap()];
+    let account = cloud("hz-eu").unwrap();
     assert_eq!(account.provider, Provider::Hetzner);
     assert_eq!(account.mode, Mode::Act);
     assert_eq!(
@@ -176,7 +177,8 @@ fn what_is_not_said_has_its_default() {
     assert_eq!(configuration.settings, Settings::default());
     let rule = &configuration.schedules[&"s".parse().unwrap()];
     assert_eq!(rule.policy, domain::configuration::Policy::default());
-    let account = &configuration.accounts[&"hz-eu".parse().unwrap()];
+    let account = configuration.accounts[&"hz-eu".parse().unwrap()].cloud();
+    let account = account.unwrap();
     assert_eq!((account.mode, account.url.as_ref()), (Mode::Act, None));
     assert!(account.datacenters.is_empty());
 }
@@ -456,9 +458,9 @@ resources = [
     x.toml:6: schedules.s.resources[1]: `aws/droplet/1`: there is no account `aws`; the accounts are do-main, hz-eu
     x.toml:7: schedules.s.resources[2]: `do-main/server/1`: `do-main` is an account at digitalocean, where there is no server; write droplet, database, node-pool
     x.toml:8: schedules.s.resources[3]: `hz-eu/node-pool/a/b`: `hz-eu` is an account at hetzner, where there is no node-pool; write server
-    x.toml:9: schedules.s.resources[4]: invalid reference `do-main/droplet/web-1`: expected ACCOUNT/droplet/NUMBER, ACCOUNT/database/UUID, ACCOUNT/node-pool/CLUSTER/POOL or ACCOUNT/server/NUMBER
-    x.toml:10: schedules.s.resources[5]: invalid reference `do-main/volume/1`: unknown kind `volume`: expected droplet, database, node-pool or server
-    x.toml:11: schedules.s.resources[6]: invalid reference `droplet`: expected ACCOUNT/droplet/NUMBER, ACCOUNT/database/UUID, ACCOUNT/node-pool/CLUSTER/POOL or ACCOUNT/server/NUMBER
+    x.toml:9: schedules.s.resources[4]: invalid reference `do-main/droplet/web-1`: expected ACCOUNT/droplet/NUMBER, ACCOUNT/database/UUID, ACCOUNT/node-pool/CLUSTER/POOL, ACCOUNT/server/NUMBER or ACCOUNT/machine/NAME
+    x.toml:10: schedules.s.resources[5]: invalid reference `do-main/volume/1`: unknown kind `volume`: expected droplet, database, node-pool, server or machine
+    x.toml:11: schedules.s.resources[6]: invalid reference `droplet`: expected ACCOUNT/droplet/NUMBER, ACCOUNT/database/UUID, ACCOUNT/node-pool/CLUSTER/POOL, ACCOUNT/server/NUMBER or ACCOUNT/machine/NAME
     ");
     insta::assert_snapshot!(problems(r#"timezone = "UTC"
 [schedules.s]
@@ -485,8 +487,8 @@ resources = [
     x.toml:7: schedules.s.resources[2]: `do-main/functions/fn-1`: not supported: DigitalOcean Functions (billed per use: an idle one costs nothing to begin with)
     x.toml:8: schedules.s.resources[3]: `do-main/load-balancer/1`: not supported: load balancers of both clouds (one can only be deleted, and a new one has another address)
     x.toml:9: schedules.s.resources[4]: `hz-eu/load_balancer/1`: not supported: load balancers of both clouds (one can only be deleted, and a new one has another address)
-    x.toml:10: schedules.s.resources[5]: `hz-eu/dedicated/1`: not supported: Hetzner dedicated servers (rented by the month, and not part of the Cloud API)
-    x.toml:11: schedules.s.resources[6]: `do-main/kubernetes/1`: a cluster is scheduled by its node pools; write ACCOUNT/node-pool/CLUSTER/POOL, or tag the cluster with offhours:NAME for all of its pools (self-managed Kubernetes is not supported)
+    x.toml:10: schedules.s.resources[5]: `hz-eu/dedicated/1`: not supported: Hetzner dedicated servers (not part of the Cloud API, and rented by the month, on or off: an account over SSH stops and starts them (docs/ssh.md))
+    x.toml:11: schedules.s.resources[6]: `do-main/kubernetes/1`: a cluster is scheduled by its node pools; write ACCOUNT/node-pool/CLUSTER/POOL, or tag the cluster with offhours:NAME for all of its pools (self-managed Kubernetes: a machine of an account over SSH, see docs/ssh.md)
     ");
 }
 
@@ -526,7 +528,7 @@ url = "http://api.example.com"
 timezone = "UTC"
 periods = [{}]
 "#), @r#"
-    x.toml:2: accounts.empty: has no provider; write provider = "digitalocean" or "hetzner"
+    x.toml:2: accounts.empty: has no provider; write provider = "digitalocean", "hetzner" or "ssh"
     x.toml:2: accounts.empty: has no token; write token = "ssm:/offhours/NAME" or "env:VARIABLE"
     x.toml:3: accounts.off: `off` is reserved and cannot be a name
     x.toml:6: accounts.off.datacenters: only Hetzner accounts have datacenters; remove the key
@@ -625,8 +627,8 @@ token = "env:HZ"
 "#;
     let configuration = parse(text, "x.toml").unwrap().configuration;
     let was = configuration.accounts[&"hz-us".parse().unwrap()]
-        .was
-        .clone();
+        .was()
+        .cloned();
     assert_eq!(was, Some("hz-eu".parse().unwrap()));
     assert!(write(&configuration).contains("was = \"hz-eu\""));
 }
@@ -672,5 +674,116 @@ resources = ["gone/droplet/1"]
     x.toml:22: accounts.second.was: `gone` is what account `first` was, too (line 18); its records go to one account alone, so remove one of the two keys
     x.toml:26: accounts.third.was: invalid name `Gone`: expected 1 to 63 of a-z, 0-9, `-` and `_`, with a letter or digit at both ends
     x.toml:30: schedules.s.resources[0]: `gone/droplet/1`: account `gone` is called `first` here; write first/droplet/1
+    ");
+}
+
+const LAB: &str = r#"
+[accounts.lab]
+provider = "ssh"
+host = "jump.example.net"
+user = "offhours"
+key = "ssm:/offhours/lab-key"
+host_keys = [
+  "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAID2MFepRAu6qdgmRqxbuktBQOdN2QdL0zSZ1xcsO/yTw lab",
+]
+
+[accounts.lab.machines.build-01]
+start = "start build-01"
+stop = "stop build-01"
+status = "status build-01"
+tags = ["env:dev", "offhours:office"]
+
+[accounts.lab.machines.build-02]
+start = "start build-02"
+stop = "stop build-02"
+force = "force build-02"
+probe = "10.0.0.9:22"
+unreachable_means = "stopped"
+start_deadline = "20m"
+"#;
+
+#[test]
+fn an_account_over_ssh_is_read_and_written_as_its_author_writes_it() {
+    let configuration = parse(LAB, "x.toml").unwrap().configuration;
+    assert_eq!(write(&configuration), LAB.trim_start());
+    let account = &configuration.accounts[&"lab".parse().unwrap()];
+    assert_eq!(account.kind(), domain::configuration::AccountKind::Ssh);
+    let machine = account.machine(&"build-02".parse().unwrap()).unwrap();
+    assert_eq!(machine.start_deadline.get().as_secs(), 1200);
+    assert_eq!(machine.stop_deadline.get().as_secs(), 600);
+}
+
+#[test]
+fn everything_wrong_with_an_account_over_ssh_is_reported_at_once() {
+    let text = r#"
+[accounts.lab]
+provider = "ssh"
+host = "169.254.169.254"
+port = 0
+key = "-----BEGIN OPENSSH PRIVATE KEY-----"
+token = "env:T"
+host_keys = ["jump.example.net ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAID2MFepRAu6qdgmRqxbuktBQOdN2QdL0zSZ1xcsO/yTw"]
+command_timeout = "90s"
+output_limit = "1MB"
+[accounts.lab.machines.Build]
+start = "start build-01\nreboot"
+stop = ""
+restart = "x"
+[accounts.lab.machines.build-02]
+stop = "stop build-02"
+status = 3
+probe = "localhost:22"
+unreachable_means = "off"
+stop_deadline = "1s"
+tags = ["", 5]
+"#;
+    insta::assert_snapshot!(problems(text), @r#"
+    x.toml:2: accounts.lab: has no user; write user = "offhours"
+    x.toml:4: accounts.lab.host: `host` is a loopback, link-local or metadata address: name the host that runs the commands, or set allow_private_hosts = true
+    x.toml:5: accounts.lab.port: 0 is out of bounds; write a whole number from 1 to 65535
+    x.toml:6: accounts.lab.key: write where the key is kept, ssm:/PATH/NAME, env:VARIABLE or file:/PATH, never the key itself
+    x.toml:7: accounts.lab.token: unknown key; it belongs in an account at a cloud, [accounts.NAME]
+    x.toml:8: accounts.lab.host_keys[0]: host key after another word: write the line without the host's name, from `ssh-ed25519` on
+    x.toml:9: accounts.lab.command_timeout: `90s` is out of range: expected 100ms to 60s
+    x.toml:10: accounts.lab.output_limit: invalid size `1MB`: write a whole number and B or KiB, such as 4KiB
+    x.toml:11: accounts.lab.machines.Build: invalid name `Build`: expected 1 to 63 of a-z, 0-9, `-` and `_`, with a letter or digit at both ends
+    x.toml:11: accounts.lab.machines.Build: has neither `status` nor `probe`: add one, or the machine can never be seen stopped
+    x.toml:12: accounts.lab.machines.Build.start: command with a newline or another control character: write one line of plain text
+    x.toml:13: accounts.lab.machines.Build.stop: empty command: write the command that the host is to run
+    x.toml:14: accounts.lab.machines.Build.restart: unknown key; the keys here are force, probe, start, start_deadline, status, stop, stop_deadline, tags, unreachable_means
+    x.toml:15: accounts.lab.machines.build-02: has no start; write start = "start build-02"
+    x.toml:17: accounts.lab.machines.build-02.status: is a number; write a string, such as "status build-02"
+    x.toml:18: accounts.lab.machines.build-02.probe: the probe is at a loopback, link-local or metadata address: name the machine, or set allow_private_hosts = true
+    x.toml:19: accounts.lab.machines.build-02.unreachable_means: `off` is not known; the choices are unknown, stopped
+    x.toml:20: accounts.lab.machines.build-02.stop_deadline: `1s` is out of range: expected 30s to 2h
+    x.toml:21: accounts.lab.machines.build-02.tags[0]: is empty; write a tag, such as "env:dev"
+    x.toml:21: accounts.lab.machines.build-02.tags[1]: is a number; write a string, such as "env:dev"
+    "#);
+}
+
+#[test]
+fn a_resource_of_an_account_over_ssh_is_a_machine() {
+    let text = format!(
+        "{LAB}\n[schedules.s]\ntimezone = \"UTC\"\nperiods = [{{}}]\n\
+         resources = [\"lab/machine/build-01\", \"lab/server/1\", \"lab/machine/build_03/x\"]\n"
+    );
+    insta::assert_snapshot!(problems(&text), @"
+    x.toml:26: schedules.s.resources[1]: `lab/server/1`: `lab` is an account over SSH, where there is no server; write machine
+    x.toml:26: schedules.s.resources[2]: invalid reference `lab/machine/build_03/x`: expected ACCOUNT/droplet/NUMBER, ACCOUNT/database/UUID, ACCOUNT/node-pool/CLUSTER/POOL, ACCOUNT/server/NUMBER or ACCOUNT/machine/NAME
+    ");
+}
+
+#[test]
+fn a_key_that_two_accounts_share_is_warned_of() {
+    let second = LAB.replace("accounts.lab", "accounts.lab-2");
+    let text = format!(
+        "{LAB}{second}[accounts.empty]\nprovider = \"ssh\"\nhost = \"h\"\nuser = \"u\"\nkey = \"env:K\"\nhost_keys = [\"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAID2MFepRAu6qdgmRqxbuktBQOdN2QdL0zSZ1xcsO/yTw\"]\n"
+    );
+    let warnings = parse(&text, "x.toml").unwrap().warnings;
+    let warnings: Vec<_> = warnings.iter().map(ToString::to_string).collect();
+    insta::assert_snapshot!(warnings.join("\n"), @"
+    x.toml:1: there are no schedules ([schedules.NAME]), so nothing will be done
+    x.toml:27: accounts.lab-2.key: is the key of account `lab` too (line 6); give each account a key of its own, so that one that leaks opens one host
+    x.toml:43: accounts.empty: has no machines ([accounts.NAME.machines.NAME]), so nothing will be done
     ");
 }

@@ -26,7 +26,7 @@ pub(crate) fn commented(file: &File, comments: &BTreeMap<&str, &[String]>) -> St
     for (key, item) in document.iter_mut() {
         let comments = match key.get() {
             "schedules" => comments,
-            _ => &BTreeMap::new(),
+            _ => &NO_COMMENTS,
         };
         match item {
             Item::Value(Value::Array(array)) => lay_out(array),
@@ -37,12 +37,17 @@ pub(crate) fn commented(file: &File, comments: &BTreeMap<&str, &[String]>) -> St
     document.to_string()
 }
 
-/// Makes `accounts` or `schedules` a header for each of its tables.
+const NO_COMMENTS: BTreeMap<&str, &[String]> = BTreeMap::new();
+
+/// Makes `accounts`, `schedules` or an account's `machines` a header for each of its tables.
 fn open(item: &mut Item, comments: &BTreeMap<&str, &[String]>) {
     let mut tables = table(item);
     tables.set_implicit(true);
     for (name, item) in tables.iter_mut() {
         let mut one = table(item);
+        if let Some(machines) = one.get_mut("machines") {
+            open(machines, &NO_COMMENTS);
+        }
         if let Some(lines) = comments.get(name.get()) {
             one.decor_mut().set_prefix(prefix(lines));
         }

@@ -1,10 +1,10 @@
 //! The accounts: token, rights, what is left of the rate limit, the last inventory.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, iter};
 
 use domain::{
     AccountName, ResourceKind, ResourceRef,
-    configuration::{Configuration, Provider},
+    configuration::{Account, AccountKind, Configuration, Provider},
     invocation::Question,
     provider::share_of,
     record::{OBSERVATION_AGE, Phase, Record},
@@ -15,11 +15,11 @@ use lifecycle::{
     Providers, ProvidersError, Report,
     event::{Event, Subject},
 };
-use provider::{Client, ProviderError, Refusal};
+use provider::{Client, ProviderError, Reading, Refusal};
 use store::AccountState;
 
 use super::{Check, Finding, clock::compare, store::Known};
-use crate::{remedies, time::ago};
+use crate::{configuration_file::count, remedies, time::ago};
 
 /// Below this part of the limit little is left.
 const LOW: u64 = 10;
@@ -40,13 +40,20 @@ pub(crate) async fn here(
         Ok(client) => client,
         Err(error) => return vec![no_client(&error).of(name)],
     };
+    let provider = match account {
+        Account::Cloud(account) => account.provider,
+        Account::Ssh(_) => {
+            let found = over_ssh(&client, clock).await;
+            return found.into_iter().map(|finding| finding.of(name)).collect();
+        }
+    };
     let mut refused = Vec::new();
-    for &kind in account.provider.kinds() {
+    for &kind in provider.kinds() {
         match client.try_reading(kind).await {
             Ok(()) => {}
             Err(ProviderError::TokenRefused(refusal)) => refused.push((kind, refusal)),
             Err(error) => {
-                let remedy = remedies::of_provider(&error, account.provider);
+                let remedy = remedies::of_provider(&error, account.kind());
                 let finding = Finding::unknown(Check::Token, in_words(&error), remedy);
                 return [finding.of(name)]
                     .into_iter()
@@ -56,11 +63,49 @@ pub(crate) async fn here(
         }
     }
     let whose = format!("{name}'s provider");
-    let mut findings =
-        vec![token(account.provider, &refused, has_tags(name, &known.records)).of(name)];
+    let mut findings = vec![token(provider, &refused, has_tags(name, &known.records)).of(name)];
     findings.extend(rate_here(&client, name));
     findings.push(compare(&whose, client.date(), clock.now()).of(name));
     findings
+}
+
+/// What a host says of its machines: each status command runs once, and nothing else.
+async fn over_ssh(client: &Client, clock: &Clock) -> Vec<Finding> {
+    let reading = Reading {
+        now: &|| clock.now(),
+        until: None,
+        read: &|_| (),
+    };
+    let listed = match client.list(client.kinds(), reading).await {
+        Ok(listed) => listed.looks,
+        Err(error) => {
+            let remedy = remedies::of_provider(&error, AccountKind::Ssh);
+            let found = in_words(&error);
+            return vec![match error {
+                ProviderError::TokenRefused(_) | ProviderError::Refused(_) => {
+                    Finding::problem(Check::Token, found, remedy)
+                }
+                _ => Finding::unknown(Check::Token, found, remedy),
+            }];
+        }
+    };
+    let unknown = listed.iter().filter_map(|look| {
+        let (id, why) = (&look.resource.id, look.resource.busy.as_ref()?);
+        let found =
+            format!("{id}: its state is unknown ({why}), so it is neither stopped nor started");
+        let remedy = "run its status command on the host, as the account's user: it ends with 0 if \
+                      the machine runs, and with 3 if it is stopped";
+        Some(Finding::warning(Check::Token, found, remedy))
+    });
+    let unknown: Vec<_> = unknown.collect();
+    let number = count(listed.len() - unknown.len(), "machine");
+    let found = format!(
+        "the host shows a pinned key and takes the account's; the state of {number} is known. \
+         Whether the commands work shows only when they run"
+    );
+    iter::once(Finding::ok(Check::Token, found))
+        .chain(unknown)
+        .collect()
 }
 
 fn no_client(error: &ProvidersError) -> Finding {
@@ -136,8 +181,8 @@ pub(crate) fn noted_rates(known: &Known, now: Timestamp) -> Vec<Finding> {
     accounts
         .filter_map(|(name, account)| {
             let rate = known.states.get(name)?.rate?;
-            let finding =
-                rate_limit(rate.remaining, account.provider.facts().requests_per_hour).of(name);
+            let facts = account.cloud()?.provider.facts();
+            let finding = rate_limit(rate.remaining, facts.requests_per_hour).of(name);
             Some(Finding {
                 found: format!("{} (as of {})", finding.found, ago(rate.at, now)),
                 ..finding
@@ -219,11 +264,7 @@ fn inventory(state: Option<&AccountState>, now: Timestamp) -> Finding {
     let Some(listed_at) = state.and_then(|state| state.listed_at) else {
         let error = state.and_then(|state| state.error.as_ref());
         let why = error.map_or_else(String::new, |error| format!(": {error}"));
-        return Finding::problem(
-            Check::Inventory,
-            format!("not listed yet{why}"),
-            remedy,
-        );
+        return Finding::problem(Check::Inventory, format!("not listed yet{why}"), remedy);
     };
     let error = state.and_then(|state| state.error.as_ref());
     let age = now.duration_since(listed_at);

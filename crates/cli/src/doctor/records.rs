@@ -10,7 +10,7 @@ use domain::{
     membership::{Exclusion, Membership, Subject},
     overdue::{Overdue, overdue, usual_time},
     reason::Reason,
-    record::{Ask, Phase, Record, deadline},
+    record::{self, Ask, Direction, Phase, Record},
 };
 use environment::in_words;
 use jiff::Timestamp;
@@ -51,7 +51,7 @@ pub(crate) fn check(known: &Known, now: Timestamp) -> Vec<Finding> {
         ];
         // What is overdue says what is under way, and what fails, in one finding.
         let found = found.into_iter().chain(match overdue {
-            Some(overdue) => [Some(late(record, overdue, now)), None],
+            Some(overdue) => [Some(late(record, overdue, configuration, now)), None],
             None => [lasting(record, now), failing(record, now)],
         });
         let subject = format!("{} ({})", record.reference, record.name);
@@ -183,9 +183,15 @@ fn attached(record: &Record, configuration: &Configuration) -> Option<Finding> {
 }
 
 /// Not as wanted, for longer than its kind usually takes.
-fn late(record: &Record, overdue: Overdue, now: Timestamp) -> Finding {
+fn late(
+    record: &Record,
+    overdue: Overdue,
+    configuration: &Configuration,
+    now: Timestamp,
+) -> Finding {
     let Overdue { desired, since } = overdue;
-    let (late, usual) = (now.duration_since(since), usual_time(record.kind()));
+    let usual = usual_time(record, Direction::towards(desired), configuration);
+    let late = now.duration_since(since);
     let (late, usual, kind) = (length(late), length(usual), record.kind());
     let failed = match (record.attempts, &record.last_error) {
         (0 | 1, Some(error)) => format!("; last error: {error}"),
@@ -206,7 +212,11 @@ fn late(record: &Record, overdue: Overdue, now: Timestamp) -> Finding {
 /// Under way for longer than it may take.
 fn lasting(record: &Record, now: Timestamp) -> Option<Finding> {
     let transition = record.in_flight()?;
-    let allowed = deadline(record.kind());
+    let request = record.request.as_ref();
+    let allowed = request.map_or_else(
+        || record::late(record.kind()),
+        |request| request.deadline(record.kind()),
+    );
     let direction = transition.direction;
     let accepted_at = match record.request.as_ref().map(|request| &request.ask) {
         Some(Ask::Accepted { at, .. }) => Some(*at),
@@ -470,10 +480,7 @@ mod tests {
         let (verdict, words, _) = only(stopping(before(11), Ask::Open));
         assert_eq!(
             (verdict, words.as_str()),
-            (
-                Verdict::Warning,
-                "stop begun 11m ago and not accepted yet"
-            )
+            (Verdict::Warning, "stop begun 11m ago and not accepted yet")
         );
     }
 

@@ -153,6 +153,7 @@ pub(crate) fn stopping_database() -> Record {
             forced: Forced::No,
             graceful: false,
             target: None,
+            late: None,
             first_accepted_at: None,
             problem: None,
         }),

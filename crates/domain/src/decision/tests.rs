@@ -8,7 +8,9 @@ use super::*;
 use crate::{
     record::{Forced, Opposite, Permit, Request, Transition, Writer},
     resource::Power,
-    tests::fixtures::{World, at, daily, droplet, office_droplet, schedule_name, world},
+    tests::fixtures::{
+        World, at, daily, droplet, office_droplet, only_observe, schedule_name, world,
+    },
 };
 
 const STOP: Direction = Direction::Stop;
@@ -273,13 +275,13 @@ fn observe_mode_of_service_account_or_schedule_holds_for_what_is_due() {
     let mut account = world();
     for (name, one) in &mut account.configuration.accounts {
         if name.as_str() == "do-main" {
-            one.mode = Mode::Observe;
+            only_observe(one);
         }
     }
     let mut other_account = world();
     for (name, one) in &mut other_account.configuration.accounts {
         if name.as_str() == "hz-eu" {
-            one.mode = Mode::Observe;
+            only_observe(one);
         }
     }
     for world in [schedule, service, account] {
@@ -307,6 +309,7 @@ fn request(ask: Ask) -> Request {
         forced: Forced::No,
         graceful: false,
         target: None,
+        late: None,
         first_accepted_at: None,
         problem: None,
     }

@@ -68,6 +68,7 @@ fn under_way(record: Record) -> Record {
             forced: Forced::No,
             graceful: false,
             target: None,
+            late: None,
             first_accepted_at: None,
             problem: None,
         }),
@@ -236,7 +237,7 @@ fn the_digest_comes_before_the_next_edge() {
 #[test]
 fn the_longest_transition_ends_before_the_deadline() {
     use crate::reference::ResourceKind;
-    let longest = crate::record::deadline(ResourceKind::Database);
+    let longest = crate::record::late(ResourceKind::Database);
     assert!(longest < DEADLINE && DEADLINE < WINDOW);
 }
 

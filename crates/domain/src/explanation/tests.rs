@@ -5,7 +5,7 @@ use crate::{
     configuration::Mode,
     record::{Permit, Writer},
     resource::Power,
-    tests::fixtures::{World, at, daily, droplet, office_droplet, world},
+    tests::fixtures::{World, at, daily, droplet, office_droplet, only_observe, world},
 };
 
 const STOPPED: Desired = Desired::Stopped;
@@ -159,7 +159,7 @@ fn the_widest_that_only_observes_is_named() {
     let observer = |world: &World| explained(world, &office_droplet(), "mon 09:00").observed_by;
     assert_eq!(observer(&world), Some(Observer::Schedule));
     for account in world.configuration.accounts.values_mut() {
-        account.mode = Mode::Observe;
+        only_observe(account);
     }
     assert_eq!(observer(&world), Some(Observer::Account));
     world.configuration.settings.mode = Mode::Observe;

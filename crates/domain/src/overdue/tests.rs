@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     record::{Ask, Forced, Observed, Opposite, Rank, Request, Transition},
-    tests::fixtures::{World, at, droplet, office_droplet, reference, world},
+    tests::fixtures::{World, at, droplet, office_droplet, only_observe, reference, world},
 };
 
 const RUNNING: Desired = Desired::Running;
@@ -43,6 +43,7 @@ fn in_flight(direction: Direction, edge: &str, ask: Ask) -> Record {
         forced: Forced::No,
         graceful: false,
         target: None,
+        late: None,
         first_accepted_at: None,
         problem: None,
     });
@@ -272,7 +273,7 @@ fn what_is_only_observed_is_not_overdue() {
     let account = || {
         let mut world = world();
         let account = world.configuration.accounts.values_mut();
-        account.for_each(|account| account.mode = Mode::Observe);
+        account.for_each(only_observe);
         world
     };
     let schedule = || world().following("office", |policy| policy.mode = Mode::Observe);

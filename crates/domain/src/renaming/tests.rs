@@ -14,7 +14,7 @@ fn name(text: &str) -> AccountName {
 fn renamed(present: &str) -> Configuration {
     let mut configuration = world().configuration;
     let mut account = configuration.accounts.remove(&name("do-main")).unwrap();
-    account.was = Some(name("do-main"));
+    account.set_was(name("do-main"));
     configuration.accounts.insert(name(present), account);
     configuration
 }
@@ -34,7 +34,10 @@ fn a_name_that_is_configured_is_never_a_former_one() {
 fn a_rollback_carries_back_what_a_rename_carried_over() {
     let mut earlier = world().configuration;
     earlier.take_back_renames(&renamed("do-new"));
-    assert_eq!(earlier.accounts[&name("do-main")].was, Some(name("do-new")));
+    assert_eq!(
+        earlier.accounts[&name("do-main")].was(),
+        Some(&name("do-new"))
+    );
     let back = earlier.renamed(&reference("do-new/droplet/1"));
     assert_eq!(back, reference("do-main/droplet/1"));
 
@@ -43,7 +46,7 @@ fn a_rollback_carries_back_what_a_rename_carried_over() {
     let account = both.accounts[&name("do-main")].clone();
     both.accounts.insert(name("do-new"), account);
     both.take_back_renames(&renamed("do-new"));
-    assert_eq!(both.accounts[&name("do-main")].was, None);
+    assert_eq!(both.accounts[&name("do-main")].was(), None);
 }
 
 #[test]

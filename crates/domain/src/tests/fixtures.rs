@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use crate::{
     configuration::{
-        Account, Configuration, Generation, Override, Overrides, Policy, Provider, Rule, Settings,
-        Target,
+        Account, CloudAccount, Configuration, Generation, Override, Overrides, Policy, Provider,
+        Rule, Settings, Target,
     },
     decision::{Decision, Rules, Verdict, due_at, judge},
     membership::Subject,
@@ -56,7 +56,7 @@ pub(crate) struct World {
 /// The first generation, with the accounts `do-main` and `hz-eu` and the schedule `office`.
 pub(crate) fn world() -> World {
     let account = |name: &str, provider| {
-        let account = Account {
+        let account = Account::Cloud(CloudAccount {
             provider,
             was: None,
             token: "env:TOKEN".parse().unwrap(),
@@ -64,7 +64,7 @@ pub(crate) fn world() -> World {
             datacenters: Vec::new(),
             mode: crate::configuration::Mode::Act,
             url: None,
-        };
+        });
         (name.parse::<AccountName>().unwrap(), account)
     };
     World {
@@ -291,4 +291,12 @@ impl Record {
         });
         self
     }
+}
+
+/// The account decides, and sends nothing.
+pub(crate) fn only_observe(account: &mut Account) {
+    let Account::Cloud(account) = account else {
+        panic!("no account at a cloud");
+    };
+    account.mode = crate::configuration::Mode::Observe;
 }

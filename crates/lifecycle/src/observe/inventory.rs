@@ -234,7 +234,7 @@ impl<'a> Known<'a> {
         states: &AccountStates,
     ) -> Self {
         let configured = configuration.accounts.get(account);
-        let was = configured.and_then(|account| account.was.as_ref());
+        let was = configured.and_then(|account| account.was());
         let listed = |name: &AccountName| {
             let state = states.get(name);
             state.is_some_and(|state| state.listed_at.is_some())
@@ -465,7 +465,7 @@ pub(crate) fn kinds(
     configuration: &Configuration,
 ) -> &'static [ResourceKind] {
     let account = configuration.accounts.get(account);
-    account.map_or(&[], |account| account.provider.kinds())
+    account.map_or(&[], |account| account.kind().kinds())
 }
 
 /// Whether resources that are still listed had tags, and now nothing listed has any.
@@ -488,10 +488,14 @@ async fn elsewhere(
     configuration: &Configuration,
     report: &mut Report,
 ) -> Result<HashMap<ResourceId, ResourceRef>, Error> {
-    let provider = configuration.accounts.get(account).map(|a| a.provider);
     let mut found = HashMap::new();
+    // Names of machines over SSH are the account's own: two that are alike say nothing.
+    let cloud = |account: &Account| account.cloud().map(|cloud| cloud.provider);
+    let Some(provider) = configuration.accounts.get(account).and_then(cloud) else {
+        return Ok(found);
+    };
     for (other, of) in &configuration.accounts {
-        if other == account || Some(of.provider) != provider {
+        if other == account || cloud(of) != Some(provider) {
             continue;
         }
         let records = context.store.records_of(other).await?;
@@ -511,9 +515,9 @@ async fn elsewhere(
 /// datacenters may be others since.
 fn covers(account: &Account, record: &Record) -> bool {
     let is_there = !matches!(record.phase, Phase::Gone { .. }) && record.missing_since.is_none();
-    let mut locations = account.datacenters.iter().map(|one| one.location());
-    let is_within =
-        account.datacenters.is_empty() || locations.any(|location| location == record.region);
+    let is_within = account
+        .cloud()
+        .is_none_or(|cloud| cloud.covers(&record.region));
     is_there && is_within && record.unsupported.is_none()
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use domain::{
     AccountName, ResourceRef,
-    configuration::{Account, Configuration, Generation, Settings},
+    configuration::{Account, CloudAccount, Configuration, Generation, Settings},
     record::Record,
     resource::Look,
 };
@@ -22,9 +22,12 @@ use crate::{
 /// Lists each account once, in all datacenters: choosing some means seeing the others.
 pub async fn trials(context: Context<'_>, accounts: &BTreeMap<AccountName, Account>) -> Vec<Trial> {
     let budget = Budget::begin(context.clock);
-    let everywhere = |account: &Account| Account {
-        datacenters: Vec::new(),
-        ..account.clone()
+    let everywhere = |account: &Account| match account {
+        Account::Cloud(cloud) => Account::Cloud(CloudAccount {
+            datacenters: Vec::new(),
+            ..cloud.clone()
+        }),
+        Account::Ssh(_) => account.clone(),
     };
     let configuration = Configuration {
         generation: Generation::default(),
@@ -57,7 +60,10 @@ async fn list_with_all(
     configuration: &Configuration,
 ) -> Result<Vec<Record>, String> {
     let account = configuration.accounts.get(name);
-    if account.is_none_or(|account| account.read_token.is_none()) {
+    if account
+        .and_then(Account::cloud)
+        .is_none_or(|cloud| cloud.read_token.is_none())
+    {
         return list(asking, Access::Change, name, configuration).await;
     }
     let mut found = Vec::new();

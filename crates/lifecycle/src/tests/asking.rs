@@ -156,7 +156,9 @@ fn nothing_is_asked_again_in_observe_mode() {
     lost(server()).observing().leaves(STOP);
     let mut account = lost(server());
     for (name, one) in &mut account.configuration.accounts {
-        if name.as_str() == "hz-eu" {
+        if let Account::Cloud(one) = one
+            && name.as_str() == "hz-eu"
+        {
             one.mode = Mode::Observe;
         }
     }

@@ -17,8 +17,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::{
     ResourceId, ResourceKind, ResourceRef, ScheduleName,
     configuration::{
-        Account, Configuration, Generation, Mode, Override, Overrides, Policy, Provider, Rule,
-        Settings, Target,
+        Account, CloudAccount, Configuration, Generation, Mode, Override, Overrides, Policy,
+        Provider, Rule, Settings, Target,
     },
     decision::Rules,
     record::{
@@ -102,9 +102,10 @@ fn case(reference: &str, size: Size) -> Case {
     let kind = reference.kind();
     let tag = match kind {
         ResourceKind::Server => "offhours=office",
-        ResourceKind::Droplet | ResourceKind::Database | ResourceKind::NodePool => {
-            "offhours:office"
-        }
+        ResourceKind::Droplet
+        | ResourceKind::Database
+        | ResourceKind::NodePool
+        | ResourceKind::Machine => "offhours:office",
     };
     let cluster = (kind == ResourceKind::NodePool).then(|| Cluster {
         name: "k8s".to_owned(),
@@ -174,7 +175,7 @@ pub(crate) fn pool() -> Case {
 
 fn configuration() -> Configuration {
     let account = |name: &str, provider| {
-        let account = Account {
+        let account = Account::Cloud(CloudAccount {
             provider,
             was: None,
             token: "env:TOKEN".parse().unwrap(),
@@ -182,7 +183,7 @@ fn configuration() -> Configuration {
             datacenters: Vec::new(),
             mode: Mode::Act,
             url: None,
-        };
+        });
         (name.parse().unwrap(), account)
     };
     let definition = serde_json::json!({
@@ -244,7 +245,7 @@ impl Case {
     fn asked(self, direction: Direction, since: &str, ask: Ask) -> Self {
         let kind = self.record.kind();
         let target = match (kind, direction) {
-            (ResourceKind::Droplet | ResourceKind::Server, _) => None,
+            (ResourceKind::Droplet | ResourceKind::Server | ResourceKind::Machine, _) => None,
             (ResourceKind::Database, Direction::Stop) => Some(database_of(SMALLEST, 1)),
             (ResourceKind::NodePool, Direction::Stop) => Some(pool_of(0)),
             (ResourceKind::Database | ResourceKind::NodePool, Direction::Start) => {
@@ -260,6 +261,7 @@ impl Case {
             forced: Forced::No,
             graceful: direction == STOP && kind == ResourceKind::Server,
             target,
+            late: None,
             first_accepted_at: None,
             problem: None,
         };

@@ -1,11 +1,12 @@
 //! Following a transition: what a look means for one that is under way, or stuck.
 
 use domain::{
+    ResourceKind,
     configuration::Mode,
     decision::{Decision, LeaveReason, due_at, judge, mode},
     history::HistoryEntry,
     membership::Subject,
-    record::{Ask, Cause, Direction, Ending, LOOK_AGE, Phase, Record, Transition, deadline},
+    record::{Ask, Cause, Direction, Ending, LOOK_AGE, PERMIT, Phase, Record, Request, Transition},
     resource::{ActionState, Resource},
     schedule::Desired,
 };
@@ -94,8 +95,8 @@ pub(crate) fn follow(record: &Record, seen: Observation<'_>, context: PlanContex
         note_accepted(&mut record, None, now);
         return follower.write(record, None, Vec::new());
     }
-    if resource.busy.is_some() {
-        return follower.observed();
+    if let Some(why) = &resource.busy {
+        return follower.busy(why);
     }
     follower.idle_elsewhere()
 }
@@ -195,9 +196,12 @@ impl Follower<'_> {
                 self.stuck(self.with_observation(), reason.to_owned())
             };
         }
+        let deadline = request.map_or_else(SignedDuration::default, |request| {
+            request.deadline(self.record.kind())
+        });
         match request.map(|request| &request.ask) {
-            Some(Ask::Accepted { at, .. }) if now >= *at + deadline(self.record.kind()) => {
-                let minutes = deadline(self.record.kind()).as_mins();
+            Some(Ask::Accepted { at, .. }) if now >= *at + deadline => {
+                let minutes = deadline.as_mins();
                 let reason = format!("accepted, and not seen within {minutes} minutes");
                 self.stuck(self.with_observation(), reason)
             }
@@ -205,8 +209,26 @@ impl Follower<'_> {
         }
     }
 
+    /// Not to be changed now: locked, or of unknown state. A cloud is waited for, for it says that
+    /// it works; the state of a machine over SSH may stay unknown for good.
+    fn busy(&self, why: &str) -> Follow {
+        let kind = self.record.kind();
+        let late = self.record.request.as_ref().is_some_and(|request| {
+            let from = match request.ask {
+                Ask::Accepted { at, .. } => Some(at),
+                Ask::Open => Some(request.asked_at + PERMIT),
+                Ask::Failed { .. } => None,
+            };
+            from.is_some_and(|from| self.context.now >= from + request.deadline(kind))
+        });
+        if kind == ResourceKind::Machine && late {
+            return self.stuck(self.with_observation(), format!("not seen: {why}"));
+        }
+        self.observed()
+    }
+
     /// A request whose answer was lost, or whose action failed.
-    fn by_the_log(&self, request: &domain::record::Request) -> Option<Follow> {
+    fn by_the_log(&self, request: &Request) -> Option<Follow> {
         let now = self.context.now;
         match &request.ask {
             Ask::Accepted {
@@ -234,9 +256,11 @@ impl Follower<'_> {
         let now = self.context.now;
         let direction = self.transition.direction;
         let mut record = self.with_observation();
+        let request = self.record.request.as_ref();
+        let late = request.map_or_else(SignedDuration::default, |r| r.deadline(record.kind()));
         record.attempts += 1;
         let retry_at = backoff::retry_at(now, record.attempts, None);
-        let past_deadline = first_accepted_at.is_some_and(|at| now >= at + deadline(record.kind()));
+        let past_deadline = first_accepted_at.is_some_and(|at| now >= at + late);
         let reason = match record.attempts {
             1 => "the provider's action ended in an error".to_owned(),
             times => format!("the provider's action ended in an error {times} times"),

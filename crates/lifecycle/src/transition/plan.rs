@@ -450,6 +450,8 @@ impl Planner<'_> {
                 autoscale: *autoscale,
             }),
         };
+        let configuration = self.context.rules.configuration;
+        let reference = &self.record.reference;
         Request {
             direction: self.direction,
             asked_at: self.context.now,
@@ -457,7 +459,9 @@ impl Planner<'_> {
             ask: Ask::Open,
             unknown: false,
             forced: Forced::No,
-            graceful: matches!(change, Change::Shutdown(_)),
+            graceful: matches!(change, Change::Shutdown(_))
+                && configuration.has_power_cut(reference),
+            late: configuration.late(reference, self.direction),
             target,
             first_accepted_at: None,
             problem: None,

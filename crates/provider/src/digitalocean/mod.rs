@@ -19,7 +19,7 @@ use crate::{
     change::{Accepted, Change},
     error::ProviderError,
     http::{Http, Request, parse},
-    pages::{self, Listed, Page, Read, Reading},
+    pages::{self, AT_ONCE, Listed, Page, Read, Reading},
     service::{KUBERNETES_WORKER, unsupported_engine},
 };
 
@@ -99,7 +99,7 @@ impl Api {
             // The list takes no page (DOSPEC), and its rows are few.
             ResourceKind::Database => "/v2/databases",
             ResourceKind::NodePool => "/v2/kubernetes/clusters?per_page=1",
-            ResourceKind::Server => return Ok(()),
+            ResourceKind::Server | ResourceKind::Machine => return Ok(()),
         };
         self.0.read::<IgnoredAny>(&Request::get(path)).await?;
         Ok(())
@@ -135,17 +135,22 @@ impl Api {
         let clusters = self.all("/v2/kubernetes/clusters", of_clusters).await?;
         let requests = clusters.requests;
         let clusters = clusters.items.into_iter().map(|(_, cluster)| cluster);
-        let pools = pages::each(reading, clusters, async |cluster: schema::Cluster| {
-            let path = format!("/v2/kubernetes/clusters/{}/node_pools", cluster.id.0);
-            match self.0.read(&Request::get(path)).await {
-                Ok(schema::NodePools { node_pools }) => {
-                    let pools = node_pools.into_iter();
-                    Ok(pools.map(|pool| node_pool(&cluster, pool)).collect())
+        let pools = pages::each(
+            reading,
+            AT_ONCE,
+            clusters,
+            async |cluster: schema::Cluster| {
+                let path = format!("/v2/kubernetes/clusters/{}/node_pools", cluster.id.0);
+                match self.0.read(&Request::get(path)).await {
+                    Ok(schema::NodePools { node_pools }) => {
+                        let pools = node_pools.into_iter();
+                        Ok(pools.map(|pool| node_pool(&cluster, pool)).collect())
+                    }
+                    Err(ProviderError::NotFound(_)) => Ok(Vec::new()),
+                    Err(error) => Err(error),
                 }
-                Err(ProviderError::NotFound(_)) => Ok(Vec::new()),
-                Err(error) => Err(error),
-            }
-        });
+            },
+        );
         let mut pools = pools.await?;
         pools.requests += requests;
         Ok(pools)
@@ -170,7 +175,7 @@ impl Api {
                 let pool = pools.into_iter().find(|one| one.id.0 == pool.0);
                 Ok(pool.map(|pool| node_pool(&cluster, pool)))
             }
-            ResourceId::Server(_) => Err(ProviderError::foreign(id)),
+            ResourceId::Server(_) | ResourceId::Machine(_) => Err(ProviderError::foreign(id)),
         }
     }
 

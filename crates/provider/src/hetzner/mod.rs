@@ -157,9 +157,10 @@ impl Api {
 fn server_id(id: &ResourceId) -> Result<&ServerId, ProviderError> {
     match id {
         ResourceId::Server(number) => Ok(number),
-        ResourceId::Droplet(_) | ResourceId::Database(_) | ResourceId::NodePool(..) => {
-            Err(ProviderError::foreign(id))
-        }
+        ResourceId::Droplet(_)
+        | ResourceId::Database(_)
+        | ResourceId::NodePool(..)
+        | ResourceId::Machine(_) => Err(ProviderError::foreign(id)),
     }
 }
 

@@ -4,6 +4,7 @@ use std::{
     io::ErrorKind,
     net::SocketAddr,
     sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
 };
 
 use domain::machine::{Endpoint, Host, SshLogin, is_private};
@@ -14,15 +15,18 @@ use tokio::{
 
 use super::failure::Failure;
 
-/// Connects to a host within the account's time for it.
+/// The longest that a probe may take: it comes after a status that brought nothing.
+const PROBE: Duration = Duration::from_secs(5);
+
+/// Connects to a host.
 pub(super) async fn connect(
     login: &SshLogin,
-    host: &Host,
-    port: u16,
+    (host, port): (&Host, u16),
+    within: Duration,
 ) -> Result<TcpStream, Failure> {
     let is_resolved = AtomicBool::new(false);
     let connecting = connect_to_one(login, host, port, &is_resolved);
-    match timeout(login.connect_timeout.get(), connecting).await {
+    match timeout(within, connecting).await {
         Ok(connected) => connected,
         // A slow name server says nothing of the host.
         Err(_) if is_resolved.load(Ordering::Relaxed) => Err(Failure::Unanswered),
@@ -63,6 +67,7 @@ fn of_kind(kind: ErrorKind) -> Failure {
 
 /// Whether a port is open, as seen from here.
 pub(super) async fn probe(login: &SshLogin, probe: &Endpoint) -> Result<(), Failure> {
-    connect(login, &probe.host, probe.port).await?;
+    let within = login.connect_timeout.get().min(PROBE);
+    connect(login, (&probe.host, probe.port), within).await?;
     Ok(())
 }

@@ -5,7 +5,7 @@
 
 use std::{
     net::{Shutdown, TcpStream as Socket},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -25,8 +25,13 @@ use super::{
     pins::{InvalidKey, Pins, Visitor, private_key},
 };
 
-/// The longest that a command may take with everything around it.
-pub(super) const WHOLE: Duration = Duration::from_secs(90);
+/// How long a command that starts or stops may take, with everything around it. AWS ends the
+/// functions that send them after 120 s, and they begin none after 50 s.
+pub(super) const TO_CHANGE: Duration = Duration::from_secs(60);
+
+/// The same for a status: poll-status ends after 75 s and begins none after 50 s, and what was seen
+/// longer ago than 30 s is not acted on.
+pub(super) const TO_LOOK: Duration = Duration::from_secs(20);
 
 /// The longest that greeting and login may take.
 const LOGIN: Duration = Duration::from_secs(10);
@@ -41,51 +46,45 @@ pub(super) struct Ended {
     pub(super) output: Output,
 }
 
-/// How long each step may take; together no longer than [`WHOLE`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Times {
-    login: Duration,
-    command: Duration,
-}
-
-impl Times {
-    fn of(login: &SshLogin) -> Self {
-        let connect = login.connect_timeout.get();
-        let logging_in = connect.min(LOGIN);
-        let around = connect + logging_in + CLOSING * 2;
-        Self {
-            login: logging_in,
-            command: login
-                .command_timeout
-                .get()
-                .min(WHOLE.saturating_sub(around)),
-        }
-    }
-}
-
-/// Runs one command.
+/// Runs one command, which may take no longer than `within` with everything around it.
 pub(super) async fn run(
     login: &SshLogin,
     key: &SecretString,
     pins: &Arc<Pins>,
     command: &RemoteCommand,
+    within: Duration,
 ) -> Result<Ended, Failure> {
-    let times = Times::of(login);
-    let stream = address::connect(login, &login.host, login.port).await?;
-    let (stream, _cut) = Cut::when_dropped(stream)?;
-    let sending = timeout(times.login, send(stream, login, key, pins, command)).await;
-    let (handle, mut channel) = sending.map_err(|_| Failure::Handshake)??;
-    let mut output = Output::default();
-    let limit = login.output_limit.bytes();
-    let ended = timeout(times.command, exit_code(&mut channel, &mut output, limit)).await;
-    let code = ended.map_err(|_| Failure::TimedOut)??;
-    // A process left behind may hold the output open for as long as it runs.
-    if let Ok(rest) = timeout(CLOSING, rest(&mut channel, &mut output, limit)).await {
-        rest?;
-    }
-    // The answer is complete: how the connection ends changes nothing.
-    let _ended = timeout(CLOSING, goodbye(handle)).await;
-    Ok(Ended { code, output })
+    // What it means if the time is over now.
+    let late = Mutex::new(Failure::NotConnected);
+    let from_now_on = |failure| *late.lock().unwrap_or_else(PoisonError::into_inner) = failure;
+    let running = async {
+        let stream = address::connect(
+            login,
+            (&login.host, login.port),
+            login.connect_timeout.get(),
+        )
+        .await?;
+        let (stream, _cut) = Cut::when_dropped(stream)?;
+        from_now_on(Failure::Handshake);
+        let logging_in = login.connect_timeout.get().min(LOGIN);
+        let sending = timeout(logging_in, send(stream, login, key, pins, command)).await;
+        let (handle, mut channel) = sending.map_err(|_| Failure::Handshake)??;
+        from_now_on(Failure::TimedOut);
+        let mut output = Output::default();
+        let limit = login.output_limit.bytes();
+        let allowed = login.command_timeout.get();
+        let ended = timeout(allowed, exit_code(&mut channel, &mut output, limit)).await;
+        let code = ended.map_err(|_| Failure::TimedOut)??;
+        // A process left behind may hold the output open for as long as it runs.
+        if let Ok(rest) = timeout(CLOSING, rest(&mut channel, &mut output, limit)).await {
+            rest?;
+        }
+        // The answer is complete: how the connection ends changes nothing.
+        let _ended = timeout(CLOSING, goodbye(handle)).await;
+        Ok(Ended { code, output })
+    };
+    let ended = timeout(within, running).await;
+    ended.unwrap_or_else(|_| Err(*late.lock().unwrap_or_else(PoisonError::into_inner)))
 }
 
 /// Greets the host, shows it the key, once, opens the only channel, and hands the command over. Any
@@ -194,35 +193,5 @@ impl Drop for Cut {
     fn drop(&mut self) {
         // An error means that it has ended already.
         let _ended = self.0.shutdown(Shutdown::Both);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn times(connect: &str, command: &str) -> Times {
-        let login = json!({
-            "host": "jump.example.net",
-            "user": "offhours",
-            "key": "env:KEY",
-            "host_keys": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAID2MFepRAu6qdgmRqxbuktBQOdN2QdL0zSZ1xcsO/yTw"],
-            "connect_timeout": connect,
-            "command_timeout": command,
-        });
-        Times::of(&serde_json::from_value(login).unwrap())
-    }
-
-    #[test]
-    fn no_command_takes_longer_than_a_minute_and_a_half_with_everything_around_it() {
-        let seconds = Duration::from_secs;
-        let (login, command) = (seconds(10), seconds(60));
-        assert_eq!(times("10s", "60s"), Times { login, command });
-        let (login, command) = (seconds(10), seconds(48));
-        assert_eq!(times("30s", "60s"), Times { login, command });
-        let (login, command) = (seconds(1), seconds(5));
-        assert_eq!(times("1s", "5s"), Times { login, command });
     }
 }

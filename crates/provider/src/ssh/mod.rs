@@ -10,8 +10,9 @@ mod connection;
 mod failure;
 mod output;
 mod pins;
+mod vocabulary;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use domain::{
     MachineName,
@@ -21,7 +22,10 @@ use domain::{
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use secrecy::SecretString;
 
-use self::{connection::Ended, pins::Pins};
+use self::{
+    connection::{Ended, TO_CHANGE, TO_LOOK},
+    pins::Pins,
+};
 use crate::error::{ChangeError, ProviderError};
 
 pub use failure::Failure;
@@ -174,14 +178,14 @@ impl Api {
     /// host that cannot be reached, shows another key or refuses ours is an error.
     pub async fn list(&self) -> Result<Vec<Observed>, ProviderError> {
         let machines = self.login.machines.iter();
-        let looks = machines.map(|(name, machine)| self.look(name, machine));
+        let looks = machines.map(|(name, machine)| self.observe(name, machine));
         stream::iter(looks).buffered(AT_ONCE).try_collect().await
     }
 
     /// One machine; none if the account has no such machine.
     pub async fn status(&self, name: &MachineName) -> Result<Option<Observed>, ProviderError> {
         match self.login.machines.get(name) {
-            Some(machine) => self.look(name, machine).await.map(Some),
+            Some(machine) => self.observe(name, machine).await.map(Some),
             None => Ok(None),
         }
     }
@@ -197,13 +201,17 @@ impl Api {
             let refusal = refusal(None, "no-command", "the machine has no such command");
             return Err(ChangeError::Refused(refusal));
         };
-        match self.run(command).await {
+        match self.run(command, TO_CHANGE).await {
             Ok(ended) => answer(ended, request),
             Err(failure) => Err(failure.for_request(request).into()),
         }
     }
 
-    async fn look(&self, name: &MachineName, machine: &Machine) -> Result<Observed, ProviderError> {
+    async fn observe(
+        &self,
+        name: &MachineName,
+        machine: &Machine,
+    ) -> Result<Observed, ProviderError> {
         let (said, output) = match &machine.status {
             Some(status) => self.ask(name, machine, status).await?,
             // The probe is all there is.
@@ -227,7 +235,7 @@ impl Api {
         machine: &Machine,
         status: &RemoteCommand,
     ) -> Result<(State, Output), ProviderError> {
-        let failed = match self.run(status).await {
+        let failed = match self.run(status, TO_LOOK).await {
             Ok(Ended { code, output }) => {
                 let state = match code {
                     0 => State::Running,
@@ -269,8 +277,8 @@ impl Api {
         }
     }
 
-    async fn run(&self, command: &RemoteCommand) -> Result<Ended, Failure> {
-        connection::run(&self.login, &self.key, &self.pins, command).await
+    async fn run(&self, command: &RemoteCommand, within: Duration) -> Result<Ended, Failure> {
+        connection::run(&self.login, &self.key, &self.pins, command, within).await
     }
 }
 
@@ -285,7 +293,8 @@ fn answer(ended: Ended, request: String) -> Result<Taken, ChangeError> {
         77 => Err(ChangeError::Refused(refused("not permitted"))),
         126 => Err(ChangeError::Refused(refused("command cannot be run"))),
         127 => Err(ChangeError::Refused(refused("command not found"))),
-        code => Err(ChangeError::NotAccepted(ProviderError::NotUnderstood {
+        // It ran, perhaps up to its last step.
+        code => Err(ChangeError::Unknown(ProviderError::NotUnderstood {
             request,
             reason: format!("exit code {code}"),
         })),

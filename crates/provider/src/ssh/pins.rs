@@ -12,7 +12,7 @@ use russh::{
 };
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::{connection::WHOLE, failure::Failure};
+use super::{connection::TO_CHANGE, failure::Failure};
 
 /// Key exchanges, best first; the last entry asks for strict ordering (CVE-2023-48795).
 const KEX: &[kex::Name] = &[
@@ -85,7 +85,7 @@ fn config(host_keys: Vec<Algorithm>) -> Config {
         },
         window_size: WINDOW,
         channel_buffer_size: PACKETS,
-        inactivity_timeout: Some(WHOLE),
+        inactivity_timeout: Some(TO_CHANGE),
         ..Config::default()
     }
 }

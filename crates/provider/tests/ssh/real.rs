@@ -50,11 +50,11 @@ async fn a_start_is_what_its_exit_code_says() {
     for (command, expected) in [
         (
             "exit 1",
-            "not accepted: answer to ssh start m not understood: exit code 1",
+            "unknown: answer to ssh start m not understood: exit code 1",
         ),
         (
             "exit 3",
-            "not accepted: answer to ssh start m not understood: exit code 3",
+            "unknown: answer to ssh start m not understood: exit code 3",
         ),
         ("exit 75", "busy: 75 exit-code: busy, try again later"),
         ("exit 77", "refused: 77 exit-code: not permitted"),
@@ -62,7 +62,7 @@ async fn a_start_is_what_its_exit_code_says() {
         ("exit 127", "refused: 127 exit-code: command not found"),
         (
             "exit 255",
-            "not accepted: answer to ssh start m not understood: exit code 255",
+            "unknown: answer to ssh start m not understood: exit code 255",
         ),
         ("signal", "unknown: Signal"),
         ("hang", "unknown: TimedOut"),

@@ -80,6 +80,9 @@ pub fn saved(
         (ResourceKind::Droplet | ResourceKind::Server, _) => {
             return Money::nothing("billed in full while off");
         }
+        (ResourceKind::Machine, _) => {
+            return Money::nothing("Offhours knows no price of a machine over SSH");
+        }
         (ResourceKind::NodePool | ResourceKind::Database, _) if stopped.is_empty() => {
             return if unclear {
                 Money::unknown("whether it was stopped is unclear")

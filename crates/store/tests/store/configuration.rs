@@ -2,7 +2,9 @@ use std::collections::BTreeMap;
 
 use domain::{
     AccountName,
-    configuration::{Account, Configuration, Datacenter, Generation, Mode, Policy, Rule, Settings},
+    configuration::{
+        CloudAccount, Configuration, Datacenter, Generation, Mode, Policy, Rule, Settings,
+    },
     schedule::{Definition, Schedule},
 };
 use store::{ApplyError, Head, Store};
@@ -142,12 +144,13 @@ async fn everything_that_a_configuration_says_comes_back() {
             ..Policy::default()
         },
     };
-    let account = Account {
+    let account = CloudAccount {
         datacenters: vec![Datacenter::Fsn1Dc14, Datacenter::HilDc1],
         mode: Mode::Observe,
         url: Some("http://127.0.0.1:8080".to_owned()),
         ..hetzner()
-    };
+    }
+    .into();
     let configuration = Configuration {
         generation: Generation(0),
         settings: Settings {
@@ -416,7 +419,7 @@ async fn an_account_that_is_left_out_takes_its_records_from_the_index() {
     store.save(followed).await.unwrap();
     let elsewhere: AccountName = "hz-us".parse().unwrap();
     let moved = Configuration {
-        accounts: [(elsewhere, hetzner())].into(),
+        accounts: [(elsewhere, hetzner().into())].into(),
         ..without_schedules()
     };
     apply(&store, moved).await;

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{
     ResourceRef, ScheduleName,
-    configuration::{Account, Configuration, Generation, Mode, Policy, Provider, Rule, Settings},
+    configuration::{
+        CloudAccount, Configuration, Generation, Mode, Policy, Provider, Rule, Settings,
+    },
     history::HistoryEntry,
     record::{
         Ask, Cause, Direction, Ending, Forced, Observed, Permit, Phase, Record, Request,
@@ -119,6 +121,7 @@ pub(crate) fn pool_in_flight() -> Record {
                 count: 0,
                 autoscale: None,
             }),
+            late: None,
             first_accepted_at: None,
             problem: None,
         }),
@@ -177,8 +180,8 @@ pub(crate) fn office_hours() -> Rule {
     }
 }
 
-pub(crate) fn hetzner() -> Account {
-    Account {
+pub(crate) fn hetzner() -> CloudAccount {
+    CloudAccount {
         provider: Provider::Hetzner,
         was: None,
         token: "ssm:/offhours/hz-eu".parse().unwrap(),
@@ -194,7 +197,7 @@ pub(crate) fn without_schedules() -> Configuration {
     Configuration {
         generation: Generation::default(),
         settings: Settings::default(),
-        accounts: BTreeMap::from([("hz-eu".parse().unwrap(), hetzner())]),
+        accounts: BTreeMap::from([("hz-eu".parse().unwrap(), hetzner().into())]),
         schedules: BTreeMap::new(),
     }
 }
@@ -224,7 +227,7 @@ pub(crate) fn by(author: &str) -> Configuration {
             ..Settings::default()
         },
         accounts: (0..2)
-            .map(|number| (named(number).parse().unwrap(), hetzner()))
+            .map(|number| (named(number).parse().unwrap(), hetzner().into()))
             .collect(),
         schedules: (0..3)
             .map(|number| (named(number).parse().unwrap(), office_hours()))

@@ -5,7 +5,7 @@ use std::{collections::HashMap, fs, path::PathBuf};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{
-    configuration::{Account, Generation, Override, Settings, Target},
+    configuration::{CloudAccount, Generation, Override, Settings, Target},
     history::HistoryEntry,
     record::{Direction, EdgeKey, Ending, Last, Phase, Rank, Record, Revision},
     schedule::Desired,
@@ -66,12 +66,12 @@ const KINDS: [Kind; 13] = [
     ("account", |item| {
         let name = "hz-eu".parse().unwrap();
         let read = AccountPart::of_item(item).unwrap();
-        assert_eq!((read.name, read.body), (name, hetzner()));
+        assert_eq!((read.name, read.body), (name, hetzner().into()));
     }),
     ("account-with-read-token", |item| {
         let name = "hz-eu".parse().unwrap();
         let read = AccountPart::of_item(item).unwrap();
-        assert_eq!((read.name, read.body), (name, with_read_token()));
+        assert_eq!((read.name, read.body), (name, with_read_token().into()));
     }),
     ("account-state", |item| {
         assert_eq!(AccountState::of_item(item).unwrap(), account_state());
@@ -149,8 +149,8 @@ fn settings() -> Settings {
     }
 }
 
-fn with_read_token() -> Account {
-    Account {
+fn with_read_token() -> CloudAccount {
+    CloudAccount {
         read_token: Some("ssm:/offhours/hz-eu-read".parse().unwrap()),
         ..hetzner()
     }

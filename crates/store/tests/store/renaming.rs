@@ -3,7 +3,7 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{
     AccountName, ResourceRef,
-    configuration::{Account, Configuration, Generation, Override, Target},
+    configuration::{CloudAccount, Configuration, Generation, Override, Target},
     decision::due_at,
     record::{Ending, Record},
     resource::SavedState,
@@ -29,10 +29,11 @@ fn name(text: &str) -> AccountName {
 
 /// The configuration in which the account has its new name.
 fn renamed() -> Configuration {
-    let account = Account {
+    let account = CloudAccount {
         was: Some(name("hz-eu")),
         ..hetzner()
-    };
+    }
+    .into();
     Configuration {
         accounts: [(name("hz-us"), account)].into(),
         ..with_office_hours()

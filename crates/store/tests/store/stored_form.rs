@@ -9,7 +9,8 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{
     AccountName, ResourceKind,
     configuration::{
-        Account, Configuration, Datacenter, Generation, Mode, Override, Settings, Target,
+        Account, CloudAccount, Configuration, Datacenter, Generation, Mode, Override, Settings,
+        Target,
     },
     history::HistoryEntry,
     record::{
@@ -257,6 +258,7 @@ fn the_form_of_a_refused_record() {
             forced: Forced::No,
             graceful: false,
             target: None,
+            late: None,
             first_accepted_at: None,
             problem: None,
         }),
@@ -326,6 +328,7 @@ fn the_form_of_a_stuck_record() {
             forced: Forced::Intended,
             graceful: true,
             target: None,
+            late: None,
             first_accepted_at: None,
             problem: None,
         }),
@@ -711,13 +714,14 @@ fn the_form_of_a_schedule() {
 
 #[test]
 fn the_form_of_an_account() {
-    let account = Account {
+    let account = CloudAccount {
         datacenters: vec![Datacenter::Fsn1Dc14],
         mode: Mode::Observe,
         url: Some("http://127.0.0.1:8080".to_owned()),
         read_token: Some("ssm:/offhours/hz-eu-read".parse().unwrap()),
         ..hetzner()
     };
+    let account = Account::from(account);
     let name: AccountName = "hz-eu".parse().unwrap();
     let part = AccountPart {
         generation: Generation(3),

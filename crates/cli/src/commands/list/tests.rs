@@ -1,5 +1,7 @@
 use clap::Parser as _;
 
+use lifecycle::{Report, event::Event};
+
 use super::*;
 use crate::scene::{OFFICE, database, in_force, machine, monday, pool, web};
 
@@ -185,9 +187,11 @@ fn what_offhours_does_not_stop_is_shown_with_its_reason() {
     DigitalOcean Functions                                 billed per use: an idle one costs nothing to begin with
     DigitalOcean Kafka, OpenSearch and Advanced databases  no plan to which they could shrink and come back unharmed
     load balancers of both clouds                          one can only be deleted, and a new one has another address
-    Hetzner dedicated servers                              rented by the month, and not part of the Cloud API
+    Hetzner dedicated servers
+        not part of the Cloud API, and rented by the month, on or off: an account over SSH stops and starts them
+          (docs/ssh.md)
     self-managed Kubernetes
-        its nodes would have to be drained over SSH first, and there is no account type for that yet
+        the clouds do not know its nodes: an account over SSH drains, stops and starts them (docs/ssh.md)
     Droplets that are Kubernetes workers                   a Kubernetes worker is scheduled as its node pool
     ");
     insta::assert_snapshot!(found(&unsupported, Style::PLAIN), @"
@@ -299,7 +303,7 @@ fn an_inventory_that_was_asked_for_in_vain_is_a_failure_of_its_account_alone() {
         ],
         ..Report::default()
     };
-    let failures = failures(&report);
+    let failures = not_listed(&report);
     assert_eq!(failures.len(), 1);
     assert_eq!(failures[0].account.as_str(), "hz-eu");
     assert_eq!(failures[0].error, "token refused");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use domain::{
     AccountName, ResourceRef,
-    configuration::{Override, Provider, Target},
+    configuration::{Account, AccountKind, Override, Target},
     decision::{Decision, LeaveReason, Rules, Verdict, coming_edges, judge, observer, override_of},
     membership::Subject,
     overdue::overdue,
@@ -241,8 +241,8 @@ impl Columns {
 pub struct AccountRow {
     /// Which.
     pub account: AccountName,
-    /// Which cloud; none if it is no longer configured.
-    pub provider: Option<Provider>,
+    /// Which cloud, or "ssh"; none if it is no longer configured.
+    pub provider: Option<AccountKind>,
     /// When its resources were last listed whole.
     pub listed_at: Option<Timestamp>,
     /// When listing was last tried.
@@ -267,7 +267,7 @@ impl AccountRow {
         let failure = configured.and_then(|_| AccountFailure::of(state, in_force.since, now));
         Self {
             account: account.clone(),
-            provider: configured.map(|account| account.provider),
+            provider: configured.map(Account::kind),
             listed_at: state.and_then(|state| state.listed_at),
             tried_at: state.and_then(|state| state.tried_at),
             error: state.and_then(|state| Some(state.error.as_ref()?.to_string())),

@@ -1,0 +1,95 @@
+//! What a host says of its machines, in the vocabulary that all accounts share.
+
+use domain::{
+    MachineName, ResourceId, ResourceKind,
+    resource::{Power, Resource, Size},
+};
+
+use super::{AT_ONCE, Api, Asked, Observed, State, refusal};
+use crate::{
+    change::{Accepted, Change},
+    error::{ChangeError, ProviderError},
+    pages::{self, Listed, Reading},
+};
+
+impl Api {
+    /// Every machine, each by a look of its own.
+    pub(crate) async fn resources(
+        &self,
+        kinds: &[ResourceKind],
+        reading: Reading<'_>,
+    ) -> Result<Listed, ProviderError> {
+        let mut listed = Listed::default();
+        if kinds.contains(&ResourceKind::Machine) {
+            let look = async |name| Ok(self.status(name).await?.into_iter().collect());
+            let names = self.login.machines.keys();
+            let looks = pages::each(reading, AT_ONCE, names, look).await?;
+            listed.add(ResourceKind::Machine, looks, |seen| self.resource(seen));
+        }
+        Ok(listed)
+    }
+
+    /// Tries whether the host takes the key, by the status of every machine.
+    pub(crate) async fn try_reading(&self, kind: ResourceKind) -> Result<(), ProviderError> {
+        if kind == ResourceKind::Machine {
+            self.list().await?;
+        }
+        Ok(())
+    }
+
+    /// One machine.
+    pub(crate) async fn look(&self, id: &ResourceId) -> Result<Option<Resource>, ProviderError> {
+        let seen = self.status(machine_name(id)?).await?;
+        let missing = || refusal(None, "unknown-machine", "the account has no such machine");
+        let seen = seen.ok_or_else(|| ProviderError::NotFound(missing()))?;
+        Ok(Some(self.resource(seen)))
+    }
+
+    /// One change, as one command.
+    pub(crate) async fn change(&self, change: &Change) -> Result<Accepted, ChangeError> {
+        let (id, asked) = match change {
+            Change::PowerOn(id) => (id, Asked::Start),
+            Change::Shutdown(id) => (id, Asked::Stop),
+            Change::PowerOff(id) => (id, Asked::Force),
+            Change::ResizeDatabase { .. } | Change::ScaleNodePool { .. } => {
+                return Err(ProviderError::foreign(&change.resource()).into());
+            }
+        };
+        self.send(machine_name(id)?, asked).await?;
+        Ok(Accepted { action: None })
+    }
+
+    fn resource(&self, seen: Observed) -> Resource {
+        let machine = self.login.machines.get(&seen.name);
+        let (power, busy) = match seen.state {
+            State::Running => (Power::Running, None),
+            State::Stopped => (Power::Stopped, None),
+            State::Unknown(why) => (Power::Between, Some(why.to_string())),
+        };
+        Resource {
+            name: seen.name.to_string(),
+            id: ResourceId::Machine(seen.name),
+            cluster: None,
+            tags: machine
+                .map(|machine| machine.tags.clone())
+                .unwrap_or_default(),
+            region: String::new(),
+            power,
+            busy,
+            size: Size::Machine {
+                plan: String::new(),
+            },
+            unsupported: None,
+        }
+    }
+}
+
+fn machine_name(id: &ResourceId) -> Result<&MachineName, ProviderError> {
+    match id {
+        ResourceId::Machine(name) => Ok(name),
+        ResourceId::Droplet(_)
+        | ResourceId::Database(_)
+        | ResourceId::NodePool(..)
+        | ResourceId::Server(_) => Err(ProviderError::foreign(id)),
+    }
+}
