@@ -19,6 +19,7 @@ use futures_util::poll;
 use jiff::{SignedDuration, Timestamp};
 use local::{Fleet, Local, Options, clouds::Clouds, file::Lock, service::News};
 use report::consequences::Consequences;
+use ssh_host::{Setup, Sshd};
 use store::Store;
 use tokio::sync::mpsc;
 
@@ -38,6 +39,9 @@ const EXAMPLE_CONFIGURATION: &str = include_str!("../../../../examples/offhours.
 
 /// What the simulated clouds hold in the demonstration.
 const EXAMPLE_FLEET: &str = include_str!("../../../../examples/fleet.toml");
+
+/// The machine of the demonstration that is reached over SSH.
+const EXAMPLE_MACHINE: &str = "build-01";
 
 /// What a newcomer does next.
 const AFTER_THE_EXAMPLE: &str = "
@@ -122,7 +126,8 @@ pub struct Args {
 
 /// Runs until the time is over or Ctrl-C is pressed.
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
-    let configuration = configuration(args)?;
+    let ssh_host = if is_example(args) { ssh_host() } else { None };
+    let configuration = configuration(args, ssh_host.as_ref())?;
     let (clouds, from) = clouds(args, configuration.as_ref()).await?;
     let (sender, mut news) = mpsc::unbounded_channel();
     let options = Options {
@@ -304,17 +309,52 @@ fn is_example(args: &Args) -> bool {
     args.simulate.as_deref() == Some("") && args.config.is_none()
 }
 
+/// A real SSH server on loopback for the demonstration, where this machine has the program.
+fn ssh_host() -> Option<Sshd> {
+    let host = Setup::default().machine(EXAMPLE_MACHINE).start();
+    host.map_err(|error| {
+        output::remark(&format!("No machine over SSH in this example: {error}.\n"))
+    })
+    .ok()
+}
+
+/// The account that reaches the demonstration's machine, as a user would write it.
+fn ssh_account(host: &Sshd) -> String {
+    let machine = EXAMPLE_MACHINE;
+    format!(
+        "[accounts.lab]\n\
+         provider = \"ssh\"\n\
+         host = \"127.0.0.1\"\n\
+         allow_private_hosts = true\n\
+         port = {}\n\
+         user = {:?}\n\
+         key = {:?}\n\
+         host_keys = [{:?}]\n\
+         [accounts.lab.machines.{machine}]\n\
+         start = \"start {machine}\"\n\
+         stop = \"stop {machine}\"\n\
+         status = \"status {machine}\"\n\
+         tags = [\"offhours:berlin-office\"]\n",
+        host.port(),
+        host.user(),
+        format!("file:{}", host.path("user").display()),
+        host.host_key(),
+    )
+}
+
 /// What the arguments name; none where what is stored is to hold.
-fn configuration(args: &Args) -> anyhow::Result<Option<Configuration>> {
+fn configuration(args: &Args, ssh_host: Option<&Sshd>) -> anyhow::Result<Option<Configuration>> {
     let parsed = match &args.config {
         Some(path) => configuration_file::load(path, Listed::NeedAccounts)?,
         None if is_example(args) => {
-            configuration_file::parse(EXAMPLE_CONFIGURATION, "examples/offhours.toml").map_err(
-                |problems| configuration_file::LoadError::Invalid {
+            let ssh_account = ssh_host.map(ssh_account).unwrap_or_default();
+            let text = format!("{EXAMPLE_CONFIGURATION}\n{ssh_account}");
+            configuration_file::parse(&text, "examples/offhours.toml").map_err(|problems| {
+                configuration_file::LoadError::Invalid {
                     file: "examples/offhours.toml".to_owned(),
                     problems,
-                },
-            )?
+                }
+            })?
         }
         None => return Ok(None),
     };
