@@ -14,6 +14,7 @@ import pytest
 from emulators import LOCALSTACK
 from fleets import FOLLOWED, STUBBORN
 from inbox import Inbox
+from machines import Host, host
 from places import EXAMPLE, PACKAGES, TEMPLATE
 from rehearsal import native, verdict
 from rehearsal.command import Offhours
@@ -108,26 +109,36 @@ class Deployed:
     mails: Inbox
     began: float
     """When the configuration was applied: from then on only timers invoke anything."""
+    host: Host | None
+    """The SSH server, where this machine has one."""
 
 
 @pytest.fixture(scope="session")
 def deployed(
     emulator: Emulator, sam: Path, programs: Path, tokens: None, tmp_path_factory: Any
 ) -> Iterator[Deployed]:
-    """The stack of `make stack`, and besides a database that its provider refuses to shrink."""
+    """The stack of `make stack`, a database that its provider refuses to shrink, and a machine
+    over SSH."""
     directory = tmp_path_factory.mktemp("deployed")
     fleet = directory / "fleet.toml"
     fleet.write_text((EXAMPLE / "fleet.toml").read_text() + STUBBORN)
-    with simulated(programs / "cloud-simulator", fleet, directory) as simulator:
+    with (
+        simulated(programs / "cloud-simulator", fleet, directory) as simulator,
+        host(programs / "ssh-host", emulator) as lab,
+    ):
         given = parameters(simulator.url, AlertEmail="oncall@example.com")
         stack = deploy(emulator, sam, TEMPLATE, "offhours", given)
         bus = Inbox.on_bus(emulator, stack.name)
         mails = Inbox.on_topic(emulator, stack.outputs()["AlertsTopic"])
         offhours = Offhours(programs / "offhours", emulator, stack.name)
+        configuration = directory / "offhours.toml"
+        account = lab.account() if lab else ""
+        configuration.write_text((EXAMPLE / "offhours.toml").read_text() + account)
         began = time.time()
-        applied = offhours.run("apply", "--config", str(EXAMPLE / "offhours.toml"), "--yes")
+        applied = offhours.run("apply", "--config", str(configuration), "--yes")
         assert applied.returncode == 0, applied.stderr
-        yield Deployed(stack, simulator, offhours, bus, mails, began)
+        assert lab is None or "The key of lab works: 1 machine" in applied.stdout, applied.stdout
+        yield Deployed(stack, simulator, offhours, bus, mails, began, lab)
 
 
 @pytest.fixture(scope="session")

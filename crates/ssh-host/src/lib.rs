@@ -118,7 +118,7 @@ impl Setup {
         let case = |(words, script): &(String, String)| format!("'{words}') {script} ;;\n");
         let cases: String = self.gate.iter().map(case).collect();
         let gate = format!(
-            "#!/bin/sh\nDIR='{folder}'\ncase \"$SSH_ORIGINAL_COMMAND\" in\n{cases}\
+            "#!/bin/sh\nDIR='{folder}'\necho \"$SSH_ORIGINAL_COMMAND\" >> \"$DIR/commands\"\ncase \"$SSH_ORIGINAL_COMMAND\" in\n{cases}\
              *) echo 'not on the list' >&2; exit 77 ;;\nesac\n"
         );
         fs::write(path.join("gate"), gate)?;
@@ -264,6 +264,17 @@ impl Sshd {
     #[must_use]
     pub fn log(&self) -> String {
         self.read("log")
+    }
+
+    /// Every command that it was asked to run, oldest first.
+    #[must_use]
+    pub fn commands(&self) -> Vec<String> {
+        self.read("commands").lines().map(str::to_owned).collect()
+    }
+
+    /// Switches a machine on, as a person would at its button.
+    pub fn switch_on(&self, name: &str) -> io::Result<()> {
+        fs::write(self.path(name), "on")
     }
 
     /// A file in the server's folder.

@@ -312,6 +312,10 @@ fn is_example(args: &Args) -> bool {
 /// A real SSH server on loopback for the demonstration, where this machine has the program.
 fn ssh_host() -> Option<Sshd> {
     let host = Setup::default().machine(EXAMPLE_MACHINE).start();
+    let host = host.and_then(|host| {
+        host.switch_on(EXAMPLE_MACHINE)?;
+        Ok(host)
+    });
     host.map_err(|error| {
         output::remark(&format!("No machine over SSH in this example: {error}.\n"))
     })
