@@ -487,7 +487,7 @@ resources = [
     x.toml:7: schedules.s.resources[2]: `do-main/functions/fn-1`: not supported: DigitalOcean Functions (billed per use: an idle one costs nothing to begin with)
     x.toml:8: schedules.s.resources[3]: `do-main/load-balancer/1`: not supported: load balancers of both clouds (one can only be deleted, and a new one has another address)
     x.toml:9: schedules.s.resources[4]: `hz-eu/load_balancer/1`: not supported: load balancers of both clouds (one can only be deleted, and a new one has another address)
-    x.toml:10: schedules.s.resources[5]: `hz-eu/dedicated/1`: not supported: Hetzner dedicated servers (not part of the Cloud API, and rented by the month, on or off: an account over SSH stops and starts them (docs/ssh.md))
+    x.toml:10: schedules.s.resources[5]: `hz-eu/dedicated/1`: not supported: Hetzner dedicated servers (not part of the Cloud API: an account over SSH stops and starts them, and the rent stays the same, see docs/ssh.md)
     x.toml:11: schedules.s.resources[6]: `do-main/kubernetes/1`: a cluster is scheduled by its node pools; write ACCOUNT/node-pool/CLUSTER/POOL, or tag the cluster with offhours:NAME for all of its pools (self-managed Kubernetes: a machine of an account over SSH, see docs/ssh.md)
     ");
 }
@@ -768,8 +768,8 @@ fn a_resource_of_an_account_over_ssh_is_a_machine() {
          resources = [\"lab/machine/build-01\", \"lab/server/1\", \"lab/machine/build_03/x\"]\n"
     );
     insta::assert_snapshot!(problems(&text), @"
-    x.toml:26: schedules.s.resources[1]: `lab/server/1`: `lab` is an account over SSH, where there is no server; write machine
-    x.toml:26: schedules.s.resources[2]: invalid reference `lab/machine/build_03/x`: expected ACCOUNT/droplet/NUMBER, ACCOUNT/database/UUID, ACCOUNT/node-pool/CLUSTER/POOL, ACCOUNT/server/NUMBER or ACCOUNT/machine/NAME
+    x.toml:28: schedules.s.resources[1]: `lab/server/1`: `lab` is an account over SSH, where there is no server; write machine
+    x.toml:28: schedules.s.resources[2]: invalid reference `lab/machine/build_03/x`: expected ACCOUNT/droplet/NUMBER, ACCOUNT/database/UUID, ACCOUNT/node-pool/CLUSTER/POOL, ACCOUNT/server/NUMBER or ACCOUNT/machine/NAME
     ");
 }
 
@@ -783,7 +783,7 @@ fn a_key_that_two_accounts_share_is_warned_of() {
     let warnings: Vec<_> = warnings.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(warnings.join("\n"), @"
     x.toml:1: there are no schedules ([schedules.NAME]), so nothing will be done
-    x.toml:27: accounts.lab-2.key: is the key of account `lab` too (line 6); give each account a key of its own, so that one that leaks opens one host
-    x.toml:43: accounts.empty: has no machines ([accounts.NAME.machines.NAME]), so nothing will be done
+    x.toml:29: accounts.lab-2.key: is the key of account `lab` too (line 6); give each account a key of its own, so that one that leaks opens one host
+    x.toml:47: accounts.empty: has no machines ([accounts.NAME.machines.NAME]), so nothing will be done
     ");
 }

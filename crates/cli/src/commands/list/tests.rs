@@ -188,10 +188,9 @@ fn what_offhours_does_not_stop_is_shown_with_its_reason() {
     DigitalOcean Kafka, OpenSearch and Advanced databases  no plan to which they could shrink and come back unharmed
     load balancers of both clouds                          one can only be deleted, and a new one has another address
     Hetzner dedicated servers
-        not part of the Cloud API, and rented by the month, on or off: an account over SSH stops and starts them
-          (docs/ssh.md)
+        not part of the Cloud API: an account over SSH stops and starts them, and the rent stays the same, see docs/ssh.md
     self-managed Kubernetes
-        the clouds do not know its nodes: an account over SSH drains, stops and starts them (docs/ssh.md)
+        no cloud knows its nodes: an account over SSH drains, stops and starts them, see docs/ssh.md
     Droplets that are Kubernetes workers                   a Kubernetes worker is scheduled as its node pool
     ");
     insta::assert_snapshot!(found(&unsupported, Style::PLAIN), @"
