@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use domain::{
-    AccountName,
+    AccountName, ResourceKind, ResourceRef,
     configuration::{Account, AccountKind, Configuration},
     invocation::Question,
     record::Record,
@@ -32,9 +32,20 @@ pub struct AccountTrial {
     pub later: bool,
     /// Resources by region or location and kind, and whether the account's datacenters choose them.
     pub places: Vec<Place>,
+    /// Machines over SSH whose state is unknown, and why.
+    pub unknown: Vec<UnknownState>,
     /// What would be looked after, as first seen.
     #[serde(skip)]
     pub found: Vec<Record>,
+}
+
+/// A machine whose state is unknown: it is neither stopped nor started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct UnknownState {
+    /// Which.
+    pub resource: ResourceRef,
+    /// Why.
+    pub reason: String,
 }
 
 /// How many resources of a kind are in one region or location.
@@ -77,6 +88,7 @@ pub async fn try_accounts(
         error: None,
         later: true,
         places: Vec::new(),
+        unknown: Vec::new(),
         found: Vec::new(),
     }));
     Ok(trials)
@@ -157,6 +169,15 @@ fn sum_up(trial: Trial, account: &Account) -> AccountTrial {
         error: trial.error,
         later: false,
         places: places.collect(),
+        unknown: trial.found.iter().filter_map(unknown_state).collect(),
         found: trial.found.into_iter().filter(chosen).collect(),
     }
+}
+
+fn unknown_state(record: &Record) -> Option<UnknownState> {
+    let busy = record.observed.as_ref()?.busy.as_ref()?;
+    (record.kind() == ResourceKind::Machine).then(|| UnknownState {
+        resource: record.reference.clone(),
+        reason: busy.clone(),
+    })
 }

@@ -21,7 +21,7 @@ use crate::{
     Exit,
     apply::{
         difference::{Change, Difference, EntryChange},
-        trials::{AccountTrial, try_accounts, try_applied},
+        trials::{AccountTrial, UnknownState, try_accounts, try_applied},
     },
     ask::confirm,
     carry_out::{Command, Until, author, carry_out},
@@ -346,9 +346,8 @@ impl Plan {
         try_applied(session, &mut self.accounts, &self.wanted).await;
         for trial in self.accounts.iter_mut().filter(|trial| trial.later) {
             trial.later = false;
-            if let Some(warning) = not_listed(trial) {
-                output::remark(&warning);
-            } else if format == Format::Table {
+            output::remark(&warnings(trial));
+            if format == Format::Table {
                 output::print(&listed(trial))?;
             }
         }
@@ -401,9 +400,7 @@ impl Plan {
             output::remark(&format!("warning: {problem}\n"));
         }
         for trial in &self.accounts {
-            if let Some(warning) = not_listed(trial) {
-                output::remark(&warning);
-            }
+            output::remark(&warnings(trial));
             if trial.later {
                 output::remark(&format!(
                     "account {} is tried once it is applied: where its commands run, or its token \
@@ -750,11 +747,22 @@ fn listed(trial: &AccountTrial) -> String {
     format!("The {login} of {} works: {found}\n", trial.account)
 }
 
-fn not_listed(trial: &AccountTrial) -> Option<String> {
-    let (name, error) = (&trial.account, trial.error.as_ref()?);
-    Some(format!(
-        "warning: account {name} could not be listed: {error}\n"
-    ))
+/// What a trial found wrong, a line each.
+fn warnings(trial: &AccountTrial) -> String {
+    let mut text = String::new();
+    if let Some(error) = &trial.error {
+        let name = &trial.account;
+        writeln!(text, "warning: account {name} could not be listed: {error}").ok();
+    }
+    for UnknownState { resource, reason } in &trial.unknown {
+        writeln!(
+            text,
+            "warning: the state of {resource} is unknown ({reason}): until it is known, the machine \
+             is neither stopped nor started"
+        )
+        .ok();
+    }
+    text
 }
 
 /// A heading and its lines; nothing where there is none.

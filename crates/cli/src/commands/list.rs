@@ -31,6 +31,7 @@ use crate::{
         fits,
         nearest::{advice, exists},
     },
+    state,
     table::{Cell, Column, Table},
     time::ago,
 };
@@ -389,6 +390,9 @@ impl Row {
     }
 
     fn size(&self) -> String {
+        if self.kind == ResourceKind::Machine {
+            return String::new();
+        }
         let plan = self.plan.as_deref().unwrap_or("?");
         match (self.nodes, self.autoscale) {
             (None, _) => plan.to_owned(),
@@ -402,7 +406,7 @@ impl Row {
     fn status(&self) -> String {
         let power = self
             .status
-            .map_or("?".to_owned(), |power| power.to_string());
+            .map_or("?".to_owned(), |power| state::power(self.kind, power));
         match &self.busy {
             Some(busy) => format!("{power}, {busy}"),
             None => power,

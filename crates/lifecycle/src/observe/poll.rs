@@ -179,15 +179,15 @@ pub fn observed(record: &Record, look: &Look) -> Observed {
 pub fn in_a_line(resource: &Resource) -> String {
     use domain::resource::Size;
     let size = match &resource.size {
-        Size::Machine { plan } => plan.clone(),
-        Size::Database(database) => format!("{} x {}", database.nodes, database.plan),
-        Size::NodePool(pool) => format!("{} of {} nodes", pool.ready, pool.count),
+        // A machine over SSH has no size.
+        Size::Machine { plan } if plan.is_empty() => None,
+        Size::Machine { plan } => Some(plan.clone()),
+        Size::Database(database) => Some(format!("{} x {}", database.nodes, database.plan)),
+        Size::NodePool(pool) => Some(format!("{} of {} nodes", pool.ready, pool.count)),
     };
-    let power = resource.power;
-    match &resource.busy {
-        Some(busy) => format!("{power}, {size}, busy: {busy}"),
-        None => format!("{power}, {size}"),
-    }
+    let busy = resource.busy.as_ref().map(|busy| format!("busy: {busy}"));
+    let parts = [Some(resource.power.to_string()), size, busy];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// What is in flight, as one invocation sees it.

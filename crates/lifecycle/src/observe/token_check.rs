@@ -15,7 +15,7 @@ use crate::{
     Access, Context,
     budget::Budget,
     failure::NoLook,
-    observe::{inventory::kinds, look},
+    observe::{inventory::kinds, look, poll::observed},
     report::Trial,
 };
 
@@ -102,7 +102,9 @@ async fn list(
             account: account.clone(),
             id: look.resource.id.clone(),
         };
-        Record::first_seen(reference, &look.resource)
+        let mut record = Record::first_seen(reference, &look.resource);
+        record.observed = Some(observed(&record, look));
+        record
     };
     Ok(listed.looks.iter().map(first_seen).collect())
 }
