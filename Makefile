@@ -134,8 +134,10 @@ run: rust ## Build, then show a simulated day of the example fleet in about a mi
 test: programs $(VENV)/installed $(CHECKOV_VENV)/installed ## Set up everything, and test the programs and the template
 	@[ -x /usr/sbin/sshd ] || echo "No SSH server: the tests that need one are skipped (Debian: apt-get install openssh-server)"
 	@export PATH="$$PWD/$(VENV)/bin:$$PATH" OFFHOURS_PYTHON="$$PWD/$(VENV)/bin/python"; \
-	 PYTHONPATH=infra pytest --quiet tests/infra tests/rehearsal; \
-	 $(CARGO) test --workspace --locked --no-fail-fast --tests
+	 log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
+	 PYTHONPATH=infra pytest --quiet tests/infra tests/rehearsal > "$$log" 2>&1 & python=$$!; \
+	 result=0; $(CARGO) test --workspace --locked --no-fail-fast --tests || result=$$?; \
+	 wait $$python || result=$$?; cat "$$log"; exit $$result
 
 .PHONY: test-stack
 test-stack: rehearsal ## Build the functions for AWS, and test them deployed to an emulator, in real minutes
