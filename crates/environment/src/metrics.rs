@@ -39,7 +39,7 @@ pub enum Metric {
     Orphaned,
     /// Records that two schedules or two accounts name.
     Conflicts,
-    /// Accounts whose token was refused.
+    /// Accounts whose token was refused, or whose host shows a key that is not pinned.
     TokensRefused,
 }
 

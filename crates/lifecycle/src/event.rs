@@ -191,7 +191,8 @@ pub enum Event {
     Postponed {
         /// Why.
         reason: Reason,
-        /// Whether the provider refused the account's token.
+        /// Whether the provider refused the account's token, or a host shows another key than the
+        /// pinned one.
         #[serde(default, skip_serializing_if = "is_false")]
         token_refused: bool,
         /// Whether the last try ended for the same reason.

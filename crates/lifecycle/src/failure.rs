@@ -3,7 +3,7 @@
 use domain::{reason::Reason, record::LOOK_AGE, resource::Look};
 use environment::causes_in_words;
 use jiff::Timestamp;
-use provider::ProviderError;
+use provider::{ProviderError, ssh::HOST_KEY_CHANGED};
 
 use crate::ProvidersError;
 
@@ -16,6 +16,8 @@ pub(crate) struct NoLook {
     pub retry_after: Option<std::time::Duration>,
     /// Whether the token was refused: it may have been rotated.
     pub token_refused: bool,
+    /// Whether a host shows a key that is not pinned.
+    pub host_key_changed: bool,
     /// Whether there is no token to look with.
     pub no_token: bool,
 }
@@ -27,8 +29,14 @@ impl NoLook {
             reason: reason.into(),
             retry_after: None,
             token_refused: false,
+            host_key_changed: false,
             no_token: false,
         }
+    }
+
+    /// Whether no login was possible, so that nothing is seen or done until a person has acted.
+    pub(crate) fn login_refused(&self) -> bool {
+        self.token_refused || self.host_key_changed
     }
 
     /// Why nothing may rest on a look any more, if it is too old.
@@ -50,6 +58,10 @@ impl From<&ProviderError> for NoLook {
             reason: Reason::of(error),
             retry_after: error.retry_after(),
             token_refused: matches!(error, ProviderError::TokenRefused(_)),
+            host_key_changed: matches!(
+                error,
+                ProviderError::Refused(refusal) if refusal.code == HOST_KEY_CHANGED
+            ),
             no_token: false,
         }
     }

@@ -163,7 +163,7 @@ impl Batch<'_> {
         record.due_at = due_at(&record, self.in_force.rules(), now);
         let event = Event::Postponed {
             reason: no_look.reason.clone(),
-            token_refused: no_look.token_refused,
+            token_refused: no_look.login_refused(),
             repeated,
         };
         let write = Write {

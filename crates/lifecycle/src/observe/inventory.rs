@@ -390,20 +390,21 @@ impl Taking<'_> {
             took: self.took(),
             ..self.state.cost.take().unwrap_or_default()
         });
-        let refused = no_look.token_refused.then_some(Metric::TokensRefused);
+        let refused = no_look.login_refused().then_some(Metric::TokensRefused);
         self.failed(no_look, report);
         iter::once(Metric::Failed).chain(refused).collect()
     }
 
     /// Keeps why an inventory failed, and reports it unless the timer has reported it before.
     fn failed(&mut self, no_look: NoLook, report: &mut Report) {
+        let token_refused = no_look.login_refused();
         let reason = no_look.reason;
         let known = self.state.error.replace(reason.clone());
         let repeated = known.is_some_and(|known| known.says_the_same(&reason));
         if !repeated || self.asked == Asked::ByPerson {
             let event = Event::Postponed {
                 reason,
-                token_refused: no_look.token_refused,
+                token_refused,
                 repeated,
             };
             let failed = Outcome::of_account(&self.state.account, self.requested_at, event);
