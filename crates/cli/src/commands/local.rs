@@ -317,7 +317,7 @@ fn ssh_host() -> Option<Sshd> {
         Ok(host)
     });
     host.map_err(|error| {
-        output::remark(&format!("No machine over SSH in this example: {error}.\n"))
+        output::remark(&format!("No machine over SSH in this example: {error}.\n"));
     })
     .ok()
 }

@@ -81,11 +81,14 @@ async fn over_ssh(client: &Client, clock: &Clock) -> Vec<Finding> {
         Err(error) => {
             let remedy = remedies::of_provider(&error, AccountKind::Ssh);
             let found = in_words(&error);
-            return vec![match error {
-                ProviderError::TokenRefused(_) | ProviderError::Refused(_) => {
-                    Finding::problem(Check::Token, found, remedy)
-                }
-                _ => Finding::unknown(Check::Token, found, remedy),
+            let is_final = matches!(
+                error,
+                ProviderError::TokenRefused(_) | ProviderError::Refused(_)
+            );
+            return vec![if is_final {
+                Finding::problem(Check::Token, found, remedy)
+            } else {
+                Finding::unknown(Check::Token, found, remedy)
             }];
         }
     };

@@ -27,7 +27,7 @@ use super::{
 
 /// How long a command that starts or stops may take, with everything around it. AWS ends the
 /// functions that send them after 120 s, and they begin none after 50 s.
-pub(super) const TO_CHANGE: Duration = Duration::from_secs(60);
+pub(super) const TO_CHANGE: Duration = Duration::from_mins(1);
 
 /// The same for a status: poll-status ends after 75 s and begins none after 50 s, and what was seen
 /// longer ago than 30 s is not acted on.
