@@ -427,7 +427,7 @@ fn an_account_that_goes_takes_no_owed_size_with_it() {
         assert_eq!(code, Some(2), "{shown}");
         let shown = shown.as_str().unwrap();
         assert!(
-            shown.contains("only the provider's own tools start them"),
+            shown.contains("Offhours cannot start them later"),
             "{shown}"
         );
         assert!(!shown.contains("`offhours start`"), "{shown}");

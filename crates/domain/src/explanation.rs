@@ -14,7 +14,7 @@ use crate::{
     },
     membership::{self, Exclusion, Subject, Via},
     record::{Ask, Cause, Direction, Handled, ManualCommand, Phase, Rank, Record},
-    reference::{AccountName, ResourceRef, ScheduleName},
+    reference::{AccountName, MachineName, ResourceRef, ScheduleName},
     schedule::{Desired, Evaluation},
 };
 
@@ -72,6 +72,11 @@ pub enum Says {
     NoAccount {
         /// Which.
         account: AccountName,
+    },
+    /// The account has no such machine any more.
+    NoMachine {
+        /// Which.
+        machine: MachineName,
     },
     /// `protect`.
     Protect {
@@ -340,6 +345,7 @@ fn bars(subject: Subject<'_>, rules: Rules<'_>) -> Vec<(Says, bool)> {
     for exclusion in membership::bars(subject, rules.configuration) {
         match exclusion {
             Exclusion::NoAccount(account) => bars.push((Says::NoAccount { account }, true)),
+            Exclusion::NoMachine(machine) => bars.push((Says::NoMachine { machine }, true)),
             Exclusion::Protected(by) => pattern = Some(by),
             Exclusion::OptedOut { on_cluster: on } => on_cluster = Some(on),
             Exclusion::Unsupported(reason) => others.push((Says::Unsupported { reason }, true)),

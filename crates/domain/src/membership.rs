@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::{
     configuration::{Configuration, Pattern, Policy, Rule},
     record::Record,
-    reference::{AccountName, ResourceRef, ScheduleName},
+    reference::{AccountName, MachineName, ResourceId, ResourceRef, ScheduleName},
     resource::{Cluster, Resource},
 };
 
@@ -93,6 +93,9 @@ pub enum Exclusion {
     /// Its account is not configured, so there is no token to act with.
     #[error("the account `{0}` is not configured")]
     NoAccount(AccountName),
+    /// Its account has no such machine any more, so there is no command to act with.
+    #[error("its account has no machine `{0}`")]
+    NoMachine(MachineName),
     /// A pattern of `protect` covers it.
     #[error("protected by `{0}`")]
     Protected(Pattern),
@@ -127,6 +130,7 @@ impl Exclusion {
         match self {
             Self::TwoSchedules { .. } | Self::TwoAccounts(_) => true,
             Self::NoAccount(_)
+            | Self::NoMachine(_)
             | Self::Protected(_)
             | Self::OptedOut { .. }
             | Self::Unsupported(_) => false,
@@ -213,6 +217,7 @@ pub(crate) fn bars<'a>(
     let account = &subject.reference.account;
     let is_configured = configuration.accounts.contains_key(account);
     let no_account = (!is_configured).then(|| Exclusion::NoAccount(account.clone()));
+    let no_machine = missing_machine(subject.reference, configuration).map(Exclusion::NoMachine);
     let protected = std::iter::once_with(move || protecting(subject, configuration));
     let opted_out = std::iter::once_with(move || {
         let out = |tags: &BTreeSet<String>| names_in(tags).contains(OPT_OUT);
@@ -224,12 +229,22 @@ pub(crate) fn bars<'a>(
     });
     let unsupported = subject.unsupported.map(str::to_owned);
     let duplicate_of = subject.duplicate_of.cloned();
-    std::iter::once(no_account)
+    [no_account, no_machine]
+        .into_iter()
         .chain(protected)
         .chain(opted_out)
         .flatten()
         .chain(unsupported.map(Exclusion::Unsupported))
         .chain(duplicate_of.map(Exclusion::TwoAccounts))
+}
+
+/// The machine that a reference names, where its account is configured without it.
+fn missing_machine(reference: &ResourceRef, configuration: &Configuration) -> Option<MachineName> {
+    let ResourceId::Machine(name) = &reference.id else {
+        return None;
+    };
+    let account = configuration.accounts.get(&reference.account)?;
+    account.machine(name).is_none().then(|| name.clone())
 }
 
 fn protecting(subject: Subject<'_>, configuration: &Configuration) -> Option<Exclusion> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use domain::{
-    AccountName, ResourceRef, ScheduleName,
+    AccountName, ResourceId, ResourceRef, ScheduleName,
     configuration::{Configuration, Mode},
     decision::{Decision, LeaveReason, Rules, Verdict, coming_edges, judge, mode, override_of},
     joining::join_all,
@@ -77,7 +77,8 @@ pub struct Stranded {
     pub saved: Option<SavedState>,
     /// Why nothing would cover it.
     pub reason: String,
-    /// Whether its account goes, so that Offhours cannot start it any more.
+    /// Whether its account goes, or the machine from its account, so that Offhours cannot start it
+    /// any more.
     pub account_goes: bool,
     /// Whether a command to start it would be declined, or undone, under what is in force.
     #[serde(skip)]
@@ -188,8 +189,16 @@ fn join(records: &mut [Record], new: Rules<'_>, now: Timestamp) -> Option<HeldBa
 }
 
 fn is_configured(record: &Record, rules: Rules<'_>) -> bool {
-    let accounts = &rules.configuration.accounts;
-    accounts.contains_key(&record.reference.account)
+    let Some(account) = rules.configuration.accounts.get(&record.reference.account) else {
+        return false;
+    };
+    match &record.reference.id {
+        ResourceId::Machine(name) => account.machine(name).is_some(),
+        ResourceId::Droplet(_)
+        | ResourceId::Database(_)
+        | ResourceId::NodePool(..)
+        | ResourceId::Server(_) => true,
+    }
 }
 
 /// Whether an enforced schedule, or an override, stands against a command to start it.

@@ -489,10 +489,9 @@ impl Plan {
         if stranded.clone().all(|one| !one.account_goes) {
             " (`offhours start` restores them later)"
         } else if stranded.all(|one| one.account_goes) {
-            " (only the provider's own tools start them later)"
+            " (Offhours cannot start them later)"
         } else {
-            " (`offhours start` restores them later; those of a removed account, only the \
-             provider's own tools)"
+            " (`offhours start` restores them later, but not what is no longer in the file)"
         }
     }
 

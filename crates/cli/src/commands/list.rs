@@ -301,6 +301,8 @@ enum Gap {
     UnknownSchedule,
     /// Its account is not configured.
     NoAccount,
+    /// Its account has no such machine any more.
+    NoMachine,
 }
 
 impl Row {
@@ -459,6 +461,7 @@ fn attached(
         Membership::Barred(exclusion) => {
             let why = match exclusion {
                 Exclusion::NoAccount(_) => Gap::NoAccount,
+                Exclusion::NoMachine(_) => Gap::NoMachine,
                 Exclusion::Protected(_) => Gap::Protected,
                 Exclusion::OptedOut { .. } => Gap::OptedOut,
                 Exclusion::Unsupported(_) => Gap::Unsupported,

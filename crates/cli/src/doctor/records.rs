@@ -159,6 +159,7 @@ fn attached(record: &Record, configuration: &Configuration) -> Option<Finding> {
                     "remove one of the accounts, or give each its own datacenters".to_owned()
                 }
                 Exclusion::NoAccount(_)
+                | Exclusion::NoMachine(_)
                 | Exclusion::Protected(_)
                 | Exclusion::OptedOut { .. }
                 | Exclusion::Unsupported(_) => return None,

@@ -219,3 +219,29 @@ fn nothing_is_touched_of_an_account_that_is_not_configured() {
     let account = Exclusion::NoAccount("do-main".parse().unwrap());
     check(&world, &record, &Membership::Barred(account));
 }
+
+#[test]
+fn a_machine_is_touched_only_while_its_account_has_it() {
+    let mut world = world();
+    let account = serde_json::json!({
+        "provider": "ssh",
+        "host": "jump.example.net",
+        "user": "offhours",
+        "key": "env:LAB_KEY",
+        "host_keys": [
+            "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAID2MFepRAu6qdgmRqxbuktBQOdN2QdL0zSZ1xcsO/yTw",
+        ],
+        "machines": { "build": { "start": "start", "stop": "stop", "status": "status" } },
+    });
+    let account = serde_json::from_value(account).unwrap();
+    let accounts = &mut world.configuration.accounts;
+    accounts.insert("lab".parse().unwrap(), account);
+    let tagged = |name: &str| {
+        let mut record = droplet().tagged(&["offhours:office"]);
+        record.reference = reference(&format!("lab/machine/{name}"));
+        record
+    };
+    check(&world, &tagged("build"), &member("office", Via::Tag));
+    let removed = Exclusion::NoMachine("render".parse().unwrap());
+    check(&world, &tagged("render"), &Membership::Barred(removed));
+}

@@ -168,6 +168,7 @@ impl Text<'_> {
         };
         match says {
             Says::NoAccount { account } => ("account", format!("{account} is not configured")),
+            Says::NoMachine { machine } => ("account", format!("has no machine `{machine}`")),
             Says::Protect { pattern: None } => ("protect", "no pattern covers it".to_owned()),
             Says::Protect { pattern: Some(by) } => ("protect", format!("`{by}` covers it")),
             Says::OptOut { on_cluster } => (
