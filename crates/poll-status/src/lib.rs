@@ -112,4 +112,25 @@ mod tests {
         let elsewhere = question(r#", "url": "https://example.com""#);
         serde_json::from_str::<Event>(&elsewhere).unwrap_err();
     }
+
+    #[test]
+    fn an_account_over_ssh_is_not_tried_alone_or_among_others() {
+        let host_key =
+            "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAID2MFepRAu6qdgmRqxbuktBQOdN2QdL0zSZ1xcsO/yTw";
+        let ssh = format!(
+            r#"{{"provider": "ssh", "host": "jump.example.net", "user": "offhours",
+            "key": "ssm:/offhours/lab-key", "host_keys": ["{host_key}"]}}"#
+        );
+        // It is in order otherwise.
+        serde_json::from_str::<Account>(&ssh).unwrap();
+        let cloud = r#"{"provider": "hetzner", "token": "ssm:/offhours/hz"}"#;
+        for accounts in [
+            format!(r#"{{"lab": {ssh}}}"#),
+            format!(r#"{{"hz-eu": {cloud}, "lab": {ssh}}}"#),
+        ] {
+            let question = format!(r#"{{"try": {accounts}}}"#);
+            let error = serde_json::from_str::<Event>(&question).unwrap_err();
+            assert!(error.to_string().contains("over SSH"), "{error}");
+        }
+    }
 }

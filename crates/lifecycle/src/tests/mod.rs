@@ -7,6 +7,7 @@ mod claiming;
 mod following;
 mod forcing;
 mod lasting;
+mod machines;
 mod noting;
 mod requests;
 mod saving;

@@ -1,0 +1,123 @@
+//! Machines over SSH: deadlines of their own, states that stay unknown, and a cut of power that
+//! takes a command.
+
+use domain::machine::Machine;
+
+use super::*;
+
+/// A machine whose stop may take three minutes, and whose start five.
+fn machine() -> Case {
+    let plan = String::new();
+    let mut case = case("lab/machine/build", Size::Machine { plan });
+    let account = serde_json::json!({
+        "provider": "ssh",
+        "host": "jump.example.net",
+        "user": "offhours",
+        "key": "env:LAB_KEY",
+        "host_keys": [
+            "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAID2MFepRAu6qdgmRqxbuktBQOdN2QdL0zSZ1xcsO/yTw",
+        ],
+        "machines": { "build": {
+            "start": "start build", "stop": "stop build", "status": "status build",
+            "stop_deadline": "3m", "start_deadline": "5m",
+        } },
+    });
+    let account = serde_json::from_value(account).unwrap();
+    let accounts = &mut case.configuration.accounts;
+    accounts.insert("lab".parse().unwrap(), account);
+    case
+}
+
+impl Case {
+    fn configured(mut self, change: impl FnOnce(&mut Machine)) -> Self {
+        let account = self.configuration.accounts.values_mut().last().unwrap();
+        let Account::Ssh(account) = account else {
+            panic!("not over SSH");
+        };
+        let machine = account.login.machines.values_mut().next().unwrap();
+        change(machine);
+        self
+    }
+
+    fn with_force(self) -> Self {
+        self.configured(|machine| machine.force = Some("force build".parse().unwrap()))
+    }
+}
+
+/// As a stop of it is asked for at 19:00.
+fn asked_to_stop(ask: Ask) -> Case {
+    let late = Some(SignedDuration::from_mins(3));
+    let asked = machine().asked(STOP, "19:00", ask);
+    asked.request(|request| request.late = late)
+}
+
+#[track_caller]
+fn stuck_because(case: &Case, words: &str) {
+    let write = case.records();
+    assert!(
+        matches!(&write.record.phase, Phase::Stuck { reason, since, .. }
+            if reason == words && *since == case.now),
+        "{:#?}",
+        write.record.phase
+    );
+    assert!(matches!(&write.events[..], [Event::Stuck { .. }]));
+}
+
+#[test]
+fn a_request_has_the_deadline_that_its_machine_has_in_that_direction() {
+    let late = |send: Send| send.record.request.unwrap().late;
+    let minutes = SignedDuration::from_mins;
+    assert_eq!(late(machine().sends(STOP)), Some(minutes(3)));
+    let stopped = machine().off().settled(Power::Stopped);
+    let stopped = stopped.handled("sun 19:00", STOPPED).at("08:00");
+    assert_eq!(late(stopped.sends(START)), Some(minutes(5)));
+    assert_eq!(late(droplet().sends(STOP)), None);
+    assert_eq!(late(server().sends(STOP)), None);
+}
+
+#[test]
+fn a_machine_that_goes_on_running_is_stuck_at_its_own_deadline() {
+    let case = asked_to_stop(accepted("19:00:10"));
+    case.clone().at("19:03:09").goes_on();
+    stuck_because(
+        &case.at("19:03:10"),
+        "accepted, and not seen within 3 minutes",
+    );
+}
+
+#[test]
+fn a_machine_whose_state_stays_unknown_is_stuck_at_its_own_deadline_and_not_before() {
+    let unknown = |ask| asked_to_stop(ask).busy().seen(Power::Between);
+    let case = unknown(accepted("19:00:10"));
+    case.clone().at("19:03:09").goes_on();
+    stuck_because(&case.at("19:03:10"), "not seen: locked");
+    // One without an answer may have arrived until its permit ended.
+    let case = unknown(Ask::Open);
+    case.clone().at("19:04:59").goes_on();
+    stuck_because(&case.at("19:05"), "not seen: locked");
+    // Not taken: it is asked again instead.
+    unknown(failed("19:01")).at("19:55").goes_on();
+}
+
+#[test]
+fn a_cloud_that_says_that_it_works_is_waited_for_however_long() {
+    for case in [droplet(), server()] {
+        let case = case.asked(STOP, "19:00", accepted("19:00:10"));
+        case.busy().at("20:55").goes_on();
+    }
+}
+
+#[test]
+fn only_a_machine_with_a_command_for_it_has_its_power_cut() {
+    let graceful = |case: &Case| case.sends(STOP).record.request.unwrap().graceful;
+    assert!(!graceful(&machine()));
+    assert!(graceful(&machine().with_force()));
+    let has_cut = |case: &Case| case.configuration.has_power_cut(&case.record.reference);
+    assert!(has_cut(&droplet()) && has_cut(&server()));
+    assert!(!has_cut(&database()) && !has_cut(&pool()));
+    assert!(!has_cut(&machine()) && has_cut(&machine().with_force()));
+    let other = machine().with_force().record(|record| {
+        record.reference = "lab/machine/other".parse().unwrap();
+    });
+    assert!(!has_cut(&other));
+}
