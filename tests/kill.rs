@@ -23,6 +23,7 @@ use testing::store_on;
 use tokio::sync::watch;
 
 use crate::{
+    lab::{BUILD, Lab},
     programs::{HoldNumber, Keeps, LocalProgram, Running, SimulatorProgram, next_change_of},
     support::{
         ACCOUNTS, Answer, Upstream, an_hour_off, any_port, database, droplet, monday, pool,
@@ -189,6 +190,78 @@ async fn ctrl_c_ends_it_well_and_the_next_one_finishes() {
     world.is_stopped().await;
 }
 
+/// A machine over SSH beside simulated clouds that hold nothing; it is nearly 18:00, when it is
+/// stopped.
+async fn machine_before_its_stop(lab: &Lab) -> World {
+    let world = World::with(&lab.usual("", ""), "").await;
+    world.run(monday("17:59:00")).await;
+    assert_eq!(lab.changes(), [""; 0]);
+    world
+}
+
+async fn machine_is_stopped(world: &World, lab: &Lab) {
+    world.run(monday("18:20:00")).await;
+    let record = world.store.record(&reference(BUILD)).await;
+    let record = record.unwrap().unwrap();
+    let stopped = Phase::Settled { at: Power::Stopped };
+    assert_eq!((&record.phase, &record.request), (&stopped, &None));
+    assert!(!lab.runs("build"));
+}
+
+#[tokio::test]
+async fn a_machine_over_ssh_is_stopped_by_one_command_wherever_the_process_is_killed() {
+    for (write, side, sent) in [
+        (Write::Claim, Side::Answer, 0),
+        (Write::Note, Side::Arrival, 1),
+        (Write::Settle, Side::Arrival, 1),
+    ] {
+        let Some(lab) = Lab::start(&["build"]).await else {
+            return;
+        };
+        let world = machine_before_its_stop(&lab).await;
+        let trap = world.gate.trap(write, side, &[BUILD]);
+        let mut running = world
+            .local
+            .start(&world.simulator, monday("18:10:00"))
+            .await;
+        running.until(trap.caught_all()).await;
+        running.kill().await;
+        world.gate.open();
+        assert_eq!(lab.changes().len(), sent, "{write:?}");
+        machine_is_stopped(&world, &lab).await;
+        assert_eq!(lab.changes(), ["stop build"], "{write:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_goes_on_without_the_process_is_not_repeated_before_it_is_known_to_be_lost()
+{
+    for (goes_on, commands) in [("on", 1), ("not", 2)] {
+        let Some(lab) = Lab::start(&["build"]).await else {
+            return;
+        };
+        let world = machine_before_its_stop(&lab).await;
+        let [arrived, verdict] = ["arrived", "verdict"].map(|name| lab.pipe(name));
+        lab.on(
+            "stop",
+            "echo here > \"$DIR/arrived\"; read verdict < \"$DIR/verdict\"; test \"$verdict\" = on || exit 1",
+        );
+        let mut running = world
+            .local
+            .start(&world.simulator, monday("18:10:00"))
+            .await;
+        running.until(arrived.read()).await;
+        running.kill().await;
+        // The next process is at work already when the command ends.
+        world.run(monday("18:01:00")).await;
+        assert_eq!(lab.changes(), ["stop build"]);
+        verdict.write(goes_on).await;
+        lab.as_usual("stop");
+        machine_is_stopped(&world, &lab).await;
+        assert_eq!(lab.changes(), vec!["stop build"; commands]);
+    }
+}
+
 /// Kills the process at this point of the stop, and again at this point of the start.
 async fn survives(point: Point) {
     let world = World::start().await;
@@ -237,13 +310,17 @@ struct World {
 
 impl World {
     async fn start() -> Self {
+        Self::with(&an_hour_off(""), &fleet()).await
+    }
+
+    async fn with(configuration: &str, fleet: &str) -> Self {
         let engine = engine::serve(None, any_port()).await.unwrap();
         let (gate, address) = Gate::before(engine).await;
         Self {
-            simulator: SimulatorProgram::start(&fleet(), monday("17:57:00")).await,
+            simulator: SimulatorProgram::start(fleet, monday("17:57:00")).await,
             gate,
             store: store_on(engine, tables()),
-            local: LocalProgram::new(&an_hour_off(""), Keeps::Engine(address)),
+            local: LocalProgram::new(configuration, Keeps::Engine(address)),
         }
     }
 

@@ -1,0 +1,345 @@
+//! What the commands say of machines over SSH, at a real server.
+
+use std::sync::{Arc, Mutex};
+
+use axum::{Router, body::Bytes, http::Uri};
+use lifecycle::{Event, Outcome, Report};
+use serde_json::{Value, json};
+
+use crate::{
+    lab::{BUILD, Lab, OFFICE},
+    programs::{Ended, Terminal},
+    support::{World, monday, program, run, serve},
+};
+
+/// Two machines in the schedule `office`.
+fn two(lab: &Lab, account: &str) -> String {
+    let office = "tags = [\"offhours:office\"]";
+    let machines = ["build", "render"].map(|name| lab.machine(name, office));
+    [account, &machines.concat(), OFFICE].concat()
+}
+
+async fn lab() -> Option<Lab> {
+    Lab::start(&["build", "render"]).await
+}
+
+/// Fails unless the command ended with that code, and said nothing that may not be said.
+#[track_caller]
+fn ended(lab: &Lab, ended: Ended, code: i32) -> Ended {
+    let ended = configured(lab, ended, code);
+    lab.is_kept_from(&format!("{}{}", ended.stdout, ended.stderr));
+    ended
+}
+
+/// The same for one that shows the configuration.
+#[track_caller]
+fn configured(lab: &Lab, ended: Ended, code: i32) -> Ended {
+    let shown = format!("{}{}", ended.stdout, ended.stderr);
+    assert_eq!(ended.code, Some(code), "{shown}");
+    lab.keeps_its_keys_from(&shown);
+    ended
+}
+
+#[track_caller]
+fn says(text: &str, expected: &[&str]) {
+    for words in expected {
+        assert!(text.contains(words), "no `{words}` in: {text}");
+    }
+}
+
+fn rows(ended: &Ended) -> Vec<Value> {
+    serde_json::from_str(&ended.stdout).unwrap()
+}
+
+#[test]
+fn the_commands_show_stop_and_start_machines_and_say_nothing_of_their_host() {
+    run(async {
+        let Some(lab) = lab().await else { return };
+        let terminal = Terminal::new("12:00:00").await;
+        terminal.write(&two(&lab, &lab.account("")));
+        let run = async |arguments: &[&str]| ended(&lab, terminal.run(arguments).await, 0);
+
+        let validated = ended(&lab, terminal.bare(&["validate"]).await, 0);
+        says(&validated.stdout, &["1 account", "2 machines"]);
+        let applied = configured(&lab, terminal.run(&["apply", "--yes"]).await, 0);
+        says(
+            &applied.stdout,
+            &[
+                "The key of lab works: 2 machines\n",
+                "Applied as generation 1.\n",
+            ],
+        );
+        let listed = run(&["list"]).await;
+        says(&listed.stdout, &["build", "render", "office", "running"]);
+        assert!(!listed.stdout.contains('?'), "{}", listed.stdout);
+        let listed = run(&["list", "--format", "json"]).await;
+        let of = |row: &Value| ["resource", "kind", "name"].map(|key| row[key].clone());
+        let expected = ["build", "render"]
+            .map(|name| [format!("lab/machine/{name}"), "machine".into(), name.into()])
+            .map(|row| row.map(Value::from));
+        assert_eq!(rows(&listed).iter().map(of).collect::<Vec<_>>(), expected);
+        assert_eq!(lab.changes(), [""; 0]);
+
+        terminal
+            .local(&two(&lab, &lab.account("")), "12:03:00")
+            .await;
+        let why = run(&["why", "build"]).await;
+        says(&why.stdout, &["It is running, as it should be.", "office"]);
+        let status = run(&["status"]).await;
+        says(&status.stdout, &["build", "render", "running"]);
+        let stopped = run(&["stop", BUILD]).await;
+        says(
+            &stopped.stdout,
+            &["stop asked", "ssh stop build", "stopped, seen after 5 s"],
+        );
+        assert!(!lab.runs("build") && lab.runs("render"));
+        let started = run(&["start", "build"]).await;
+        says(&started.stdout, &["ssh start build"]);
+        assert_eq!(lab.changes(), ["stop build", "start build"]);
+        let checked = run(&["doctor"]).await;
+        says(&checked.stdout, &["the state of 2 machines is known"]);
+        assert_eq!(lab.changes().len(), 2, "doctor changes nothing");
+
+        // What was applied, with all that a file has of it.
+        let exported = configured(&lab, terminal.run(&["export"]).await, 0);
+        says(
+            &exported.stdout,
+            &[
+                "[accounts.lab.machines.build]",
+                "stop = \"stop build\"",
+                &lab.sshd.host_key()[..40],
+            ],
+        );
+        terminal.write(&exported.stdout);
+        let again = run(&["apply", "--yes"]).await;
+        says(&again.stdout, &["Nothing to apply"]);
+    });
+}
+
+#[test]
+fn a_machine_of_unknown_state_is_a_warning_that_names_it() {
+    run(async {
+        let Some(lab) = lab().await else { return };
+        let terminal = Terminal::new("12:00:00").await;
+        terminal
+            .local(&two(&lab, &lab.account("")), "12:03:00")
+            .await;
+        lab.on(
+            "status",
+            "test \"$SSH_ORIGINAL_COMMAND\" = 'status build' && exit 5",
+        );
+        let checked = terminal.run(&["doctor", "--format", "json"]).await;
+        let checked = ended(&lab, checked, 0);
+        let warned: Vec<_> = rows(&checked)
+            .into_iter()
+            .filter(|r| r["verdict"] != "ok")
+            .collect();
+        let [warning] = &warned[..] else {
+            panic!("{warned:#?}");
+        };
+        assert_eq!(warning["verdict"], "warning");
+        says(
+            warning["found"].as_str().unwrap(),
+            &[
+                "machine/build: its state is unknown",
+                "status ended with exit code 5",
+            ],
+        );
+        says(
+            warning["remedy"].as_str().unwrap(),
+            &["status command", "0", "3"],
+        );
+        let status = terminal.run(&["status", "--live"]).await;
+        says(
+            &ended(&lab, status, 0).stdout,
+            &["between, busy: status ended with exit code 5"],
+        );
+    });
+}
+
+#[test]
+fn a_wrong_pin_is_reported_by_apply_and_by_doctor_with_what_to_do() {
+    run(async {
+        let Some(lab) = lab().await else { return };
+        let terminal = Terminal::new("12:00:00").await;
+        let wrong = lab.account_with(&[lab.sshd.other_host_key()], "");
+        terminal.write(&two(&lab, &wrong));
+        let applied = configured(&lab, terminal.run(&["apply", "--yes"]).await, 3);
+        says(
+            &applied.stderr,
+            &[
+                "warning: account lab could not be listed: ",
+                "host-key-changed",
+            ],
+        );
+        says(&applied.stdout, &["Applied as generation 1.\n"]);
+        let checked = terminal.run(&["doctor"]).await;
+        let checked = ended(&lab, checked, 3);
+        says(
+            &checked.stdout,
+            &[
+                "host-key-changed",
+                "read on the host itself",
+                "otherwise another host answers",
+            ],
+        );
+        assert_eq!(lab.ran(), [""; 0]);
+    });
+}
+
+#[test]
+fn a_stopped_machine_that_leaves_the_file_is_started_first_or_left_on_purpose() {
+    run(async {
+        let Some(lab) = lab().await else { return };
+        let terminal = Terminal::new("17:50:00").await;
+        terminal
+            .local(&two(&lab, &lab.account("")), "18:10:00")
+            .await;
+        assert!(!lab.runs("build"));
+        let office = "tags = [\"offhours:office\"]";
+        let render = lab.machine("render", office);
+        terminal.write(&[&lab.account(""), &render, OFFICE].concat());
+        let left = "left behind: build (lab/machine/build) is held stopped, and its account has no \
+                    machine `build`\n";
+        let rehearsed = ended(&lab, terminal.run(&["apply", "--dry-run"]).await, 3);
+        says(&rehearsed.stderr, &[left]);
+        says(
+            &rehearsed.stdout,
+            &["build (lab/machine/build): no schedule, no longer office"],
+        );
+        let refused = ended(&lab, terminal.run(&["apply", "--yes"]).await, 2);
+        says(
+            &refused.stderr,
+            &[
+                left,
+                "1 resource would be left behind",
+                "--restore",
+                "--leave",
+            ],
+        );
+        assert!(!refused.stderr.contains("`offhours start` restores"));
+        assert_eq!(lab.changes().len(), 2, "two stops");
+
+        let restored = ended(
+            &lab,
+            terminal.run(&["apply", "--yes", "--restore"]).await,
+            0,
+        );
+        says(&restored.stdout, &["Applied as generation 2.\n"]);
+        assert!(lab.runs("build") && !lab.runs("render"));
+        assert_eq!(lab.changes()[2..], ["start build"]);
+    });
+}
+
+/// What the command asked of Lambda, and how poll-status answers a question for an inventory.
+#[derive(Clone, Default)]
+struct Lambda {
+    asked: Arc<Mutex<Vec<(String, Value)>>>,
+    outcomes: Arc<Mutex<Vec<Outcome>>>,
+}
+
+impl Lambda {
+    async fn serve(&self) -> String {
+        let lambda = self.clone();
+        let router = Router::new().fallback(async move |uri: Uri, body: Bytes| {
+            let question: Value = serde_json::from_slice(&body).unwrap();
+            let report = Report {
+                outcomes: if question.get("inventory").is_some() {
+                    lambda.outcomes.lock().unwrap().clone()
+                } else {
+                    Vec::new()
+                },
+                ..Report::default()
+            };
+            let asked = (uri.path().to_owned(), question);
+            lambda.asked.lock().unwrap().push(asked);
+            serde_json::to_vec(&report).unwrap()
+        });
+        format!("http://{}", serve(router).await)
+    }
+
+    /// The questions since the last call; every one was for poll-status.
+    fn questions(&self) -> Vec<Value> {
+        let asked = self.asked.lock().unwrap().drain(..).collect::<Vec<_>>();
+        let question = |(path, question): (String, Value)| {
+            assert!(path.contains("poll-status/invocations"), "{path}");
+            question
+        };
+        asked.into_iter().map(question).collect()
+    }
+}
+
+/// Runs `apply` against a store and functions at AWS.
+async fn apply_at_aws(world: &World, lambda: &str, configuration: &str) -> Ended {
+    let folder = tempfile::TempDir::new().unwrap();
+    std::fs::write(folder.path().join("offhours.toml"), configuration).unwrap();
+    let store = format!("http://{}", world.local.engine_address);
+    let output = tokio::process::Command::new(program("offhours"))
+        .args(["apply", "--yes"])
+        .current_dir(folder.path())
+        .envs([
+            ("AWS_ENDPOINT_URL", store.as_str()),
+            ("AWS_ENDPOINT_URL_LAMBDA", lambda),
+            ("AWS_REGION", "eu-central-1"),
+            ("AWS_ACCESS_KEY_ID", "local"),
+            ("AWS_SECRET_ACCESS_KEY", "local"),
+        ])
+        .output()
+        .await
+        .unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Ended {
+        code: output.status.code(),
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
+    }
+}
+
+#[test]
+fn against_aws_the_account_is_tried_by_an_inventory_right_after_the_apply_and_never_before() {
+    run(async {
+        let Some(lab) = lab().await else { return };
+        let world = lab
+            .world(&two(&lab, &lab.account("")), monday("12:00:00"))
+            .await;
+        world.run_until(monday("12:01:30")).await;
+        let lambda = Lambda::default();
+        let url = lambda.serve().await;
+        let changed = |timeout: &str| {
+            let key = format!("connect_timeout = \"{timeout}\"");
+            two(&lab, &lab.account(&key))
+        };
+        let tried = |question: &Value| question["try"].as_object().is_some_and(|t| !t.is_empty());
+        let inventory = json!({ "inventory": ["lab"] });
+
+        let applied = apply_at_aws(&world, &url, &changed("5s")).await;
+        let applied = ended(&lab, applied, 0);
+        let questions = lambda.questions();
+        assert!(!questions.iter().any(tried), "{questions:#?}");
+        assert_eq!(questions.last(), Some(&inventory));
+        let generation = applied.stdout.find("Applied as generation 2.\n");
+        let works = applied.stdout.find("The key of lab works: 2 machines\n");
+        assert!(
+            generation.is_some() && generation < works,
+            "{}",
+            applied.stdout
+        );
+        says(
+            &applied.stderr,
+            &["account lab is tried once it is applied"],
+        );
+
+        let failed = Event::postponed("refused: host-key-changed");
+        let account = "lab".parse().unwrap();
+        let outcome = Outcome::of_account(&account, monday("12:01:30"), failed);
+        lambda.outcomes.lock().unwrap().push(outcome);
+        let applied = apply_at_aws(&world, &url, &changed("6s")).await;
+        let applied = ended(&lab, applied, 3);
+        assert_eq!(lambda.questions().last(), Some(&inventory));
+        says(
+            &applied.stderr,
+            &["warning: account lab could not be listed: refused: host-key-changed"],
+        );
+        assert!(!applied.stdout.contains("works"), "{}", applied.stdout);
+    });
+}
