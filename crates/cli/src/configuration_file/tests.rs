@@ -187,6 +187,7 @@ fn what_is_not_said_has_its_default() {
 fn the_examples_are_in_order() {
     for text in [
         include_str!("../../../../examples/offhours.toml"),
+        include_str!("../../../../examples/ssh/lab.toml"),
         // The one that the design shows.
         r#"
 timezone = "Europe/Berlin"            # default for schedules
