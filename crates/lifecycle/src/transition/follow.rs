@@ -196,9 +196,7 @@ impl Follower<'_> {
                 self.stuck(self.with_observation(), reason.to_owned())
             };
         }
-        let deadline = request.map_or_else(SignedDuration::default, |request| {
-            request.deadline(self.record.kind())
-        });
+        let deadline = self.deadline();
         match request.map(|request| &request.ask) {
             Some(Ask::Accepted { at, .. }) if now >= *at + deadline => {
                 let minutes = deadline.as_mins();
@@ -212,19 +210,24 @@ impl Follower<'_> {
     /// Not to be changed now: locked, or of unknown state. A cloud is waited for, for it says that
     /// it works; the state of a machine over SSH may stay unknown for good.
     fn busy(&self, why: &str) -> Follow {
-        let kind = self.record.kind();
-        let late = self.record.request.as_ref().is_some_and(|request| {
-            let from = match request.ask {
-                Ask::Accepted { at, .. } => Some(at),
-                Ask::Open => Some(request.asked_at + PERMIT),
-                Ask::Failed { .. } => None,
-            };
-            from.is_some_and(|from| self.context.now >= from + request.deadline(kind))
+        let request = self.record.request.as_ref();
+        let from = request.and_then(|request| match request.ask {
+            Ask::Accepted { at, .. } => Some(at),
+            Ask::Open => Some(request.asked_at + PERMIT),
+            Ask::Failed { .. } => None,
         });
-        if kind == ResourceKind::Machine && late {
+        let late = from.is_some_and(|from| self.context.now >= from + self.deadline());
+        if self.record.kind() == ResourceKind::Machine && late {
             return self.stuck(self.with_observation(), format!("not seen: {why}"));
         }
         self.observed()
+    }
+
+    /// How long its request may take to show its effect.
+    fn deadline(&self) -> SignedDuration {
+        let request = self.record.request.as_ref();
+        let kind = self.record.kind();
+        request.map_or(SignedDuration::ZERO, |request| request.deadline(kind))
     }
 
     /// A request whose answer was lost, or whose action failed.
@@ -256,11 +259,9 @@ impl Follower<'_> {
         let now = self.context.now;
         let direction = self.transition.direction;
         let mut record = self.with_observation();
-        let request = self.record.request.as_ref();
-        let late = request.map_or_else(SignedDuration::default, |r| r.deadline(record.kind()));
         record.attempts += 1;
         let retry_at = backoff::retry_at(now, record.attempts, None);
-        let past_deadline = first_accepted_at.is_some_and(|at| now >= at + late);
+        let past_deadline = first_accepted_at.is_some_and(|at| now >= at + self.deadline());
         let reason = match record.attempts {
             1 => "the provider's action ended in an error".to_owned(),
             times => format!("the provider's action ended in an error {times} times"),
