@@ -80,8 +80,11 @@ pub async fn try_accounts(
     let (later, tried): (BTreeMap<_, _>, BTreeMap<_, _>) = accounts
         .into_iter()
         .partition(|(_, account)| functions.lambda().is_some() && !account.may_be_tried());
-    let report = functions.ask(Question::Try(tried)).await?;
-    let mut trials = summed(report.trials, new);
+    let mut trials = Vec::new();
+    if !tried.is_empty() {
+        let report = functions.ask(Question::Try(tried)).await?;
+        trials = summed(report.trials, new);
+    }
     trials.extend(later.into_iter().map(|(account, of)| AccountTrial {
         account,
         kind: of.kind(),
