@@ -279,6 +279,44 @@ fn a_refused_stop_is_not_asked_again_before_the_next_edge() {
     });
 }
 
+#[test]
+fn a_refused_start_is_reported_once_and_asked_again_until_it_is_taken() {
+    in_lab(&["build"], async |lab| {
+        // Open again from 18:40 on, for longer than a refused start waits.
+        let configuration = lab.usual("", "").replace("18:50", "22:00");
+        let mut world = lab.world(&configuration, evening()).await;
+        world.run_until(monday("18:38:30")).await;
+        lab.on("start", "exit 77");
+        world.run_until(monday("18:54:30")).await;
+        assert_eq!(lab.changes(), ["stop build", "start build"]);
+        world.run_until(monday("18:56:30")).await;
+        assert_eq!(lab.changes().len(), 3, "a quarter of an hour later");
+        lab.as_usual("start");
+        world.run_until(monday("19:15:30")).await;
+        assert_eq!(lab.changes().len(), 4);
+        running(&world.record(BUILD).await);
+        let refused = |event: &Event| matches!(event, Event::Refused { .. });
+        let events = world.events(BUILD);
+        assert_eq!(events.iter().filter(|e| refused(e)).count(), 1);
+        world
+    });
+}
+
+#[test]
+fn an_account_over_ssh_that_is_renamed_keeps_its_machines_and_starts_what_it_stopped() {
+    in_lab(&["build"], async |lab| {
+        let world = lab.world(&lab.usual("", ""), evening()).await;
+        world.run_until(monday("18:20:30")).await;
+        let renamed = lab.usual("", "").replace("accounts.lab", "accounts.attic");
+        let renamed = renamed.replace("provider = \"ssh\"", "provider = \"ssh\"\nwas = \"lab\"");
+        world.apply(&renamed).await;
+        world.run_until(monday("18:45:30")).await;
+        running(&world.record("attic/machine/build").await);
+        assert_eq!(lab.changes(), ["stop build", "start build"]);
+        world
+    });
+}
+
 /// A guest that takes the stop, and goes on running.
 const DEAF: &str = "exit 0";
 
