@@ -313,7 +313,7 @@ fn against_aws_the_account_is_tried_by_an_inventory_right_after_the_apply_and_ne
 
         let applied = apply_at_aws(&world, &url, &changed("5s")).await;
         let applied = ended(&lab, applied, 0);
-        assert_eq!(lambda.questions(), [inventory.clone()]);
+        assert_eq!(lambda.questions(), std::slice::from_ref(&inventory));
         let generation = applied.stdout.find("Applied as generation 2.\n");
         let works = applied.stdout.find("The key of lab works: 2 machines\n");
         assert!(
