@@ -403,8 +403,8 @@ impl Plan {
             output::remark(&warnings(trial));
             if trial.later {
                 output::remark(&format!(
-                    "account {} is tried once it is applied: where its commands run, or its token \
-                     is sent, is not for an unapplied file to say\n",
+                    "account {} is tried once it is applied: a file that is not in force may not \
+                     choose where commands run, or where a token is sent\n",
                     trial.account
                 ));
             }
