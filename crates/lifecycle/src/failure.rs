@@ -75,3 +75,26 @@ impl From<&ProvidersError> for NoLook {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use provider::Refusal;
+
+    use super::*;
+
+    #[test]
+    fn a_host_key_that_is_not_pinned_counts_as_a_refused_login_and_keeps_the_key() {
+        let refused = |code: &str| {
+            let error = ProviderError::Refused(Refusal {
+                status: None,
+                code: code.to_owned(),
+                message: String::new(),
+                request_id: None,
+            });
+            let no_look = NoLook::from(&error);
+            (no_look.login_refused(), no_look.token_refused)
+        };
+        assert_eq!(refused(HOST_KEY_CHANGED), (true, false));
+        assert_eq!(refused("exit-code"), (false, false));
+    }
+}
