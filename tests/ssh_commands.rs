@@ -152,7 +152,7 @@ fn a_machine_of_unknown_state_is_a_warning_that_names_it() {
         let status = terminal.run(&["status", "--live"]).await;
         says(
             &ended(&lab, status, 0).stdout,
-            &["between, busy: status ended with exit code 5"],
+            &["of unknown state, status ended with exit code 5"],
         );
     });
 }

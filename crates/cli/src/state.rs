@@ -1,7 +1,6 @@
 //! A record's state in words, for everything that shows it.
 
 use domain::{
-    ResourceKind,
     decision::{Decision, LeaveReason, Rules, Verdict},
     left_behind::{LeftBehind, left_behind},
     membership::Membership,
@@ -48,7 +47,7 @@ impl State {
     pub(crate) fn of(record: &Record) -> Self {
         let (phase, words, since) = match &record.phase {
             Phase::Settled { at } => {
-                let words = power(record.kind(), *at);
+                let words = at.in_a_word(record.kind());
                 (PhaseName::Settled, words, seen_since(record, *at))
             }
             Phase::InFlight { transition } if record.watched_until().is_some() => {
@@ -88,15 +87,6 @@ impl State {
             words,
             since,
         }
-    }
-}
-
-/// Whether a resource runs, in a word. Of a machine over SSH, what is neither is not known: no cloud
-/// says that it is on its way from one to the other.
-pub(crate) fn power(kind: ResourceKind, power: Power) -> String {
-    match (kind, power) {
-        (ResourceKind::Machine, Power::Between) => "of unknown state".to_owned(),
-        (_, power) => power.to_string(),
     }
 }
 

@@ -63,6 +63,18 @@ pub enum Power {
     Between,
 }
 
+impl Power {
+    /// Whether a resource of a kind runs, in a word. Of a machine over SSH, what is neither is not
+    /// known: no cloud says that it is on its way from one to the other.
+    #[must_use]
+    pub fn in_a_word(self, kind: ResourceKind) -> String {
+        match (kind, self) {
+            (ResourceKind::Machine, Self::Between) => "of unknown state".to_owned(),
+            (_, power) => power.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for Power {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {

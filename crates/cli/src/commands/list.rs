@@ -31,7 +31,6 @@ use crate::{
         fits,
         nearest::{advice, exists},
     },
-    state,
     table::{Cell, Column, Table},
     time::ago,
 };
@@ -408,7 +407,7 @@ impl Row {
     fn status(&self) -> String {
         let power = self
             .status
-            .map_or("?".to_owned(), |power| state::power(self.kind, power));
+            .map_or("?".to_owned(), |power| power.in_a_word(self.kind));
         match &self.busy {
             Some(busy) => format!("{power}, {busy}"),
             None => power,

@@ -6,7 +6,7 @@ use std::{
 };
 
 use domain::{
-    AccountName, ResourceRef, ScheduleName,
+    AccountName, ResourceKind, ResourceRef, ScheduleName,
     record::{Observed, Record},
     resource::{Look, Resource},
 };
@@ -185,8 +185,15 @@ pub fn in_a_line(resource: &Resource) -> String {
         Size::Database(database) => Some(format!("{} x {}", database.nodes, database.plan)),
         Size::NodePool(pool) => Some(format!("{} of {} nodes", pool.ready, pool.count)),
     };
-    let busy = resource.busy.as_ref().map(|busy| format!("busy: {busy}"));
-    let parts = [Some(resource.power.to_string()), size, busy];
+    let kind = resource.id.kind();
+    // Of a machine over SSH, it says why the state is unknown.
+    let label = if kind == ResourceKind::Machine {
+        ""
+    } else {
+        "busy: "
+    };
+    let busy = resource.busy.as_ref().map(|busy| format!("{label}{busy}"));
+    let parts = [Some(resource.power.in_a_word(kind)), size, busy];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
