@@ -211,21 +211,21 @@ impl Lab {
     }
 
     /// All that the service has reported and stored.
-    async fn told(&self, world: &mut World) -> String {
-        let mut told = Vec::new();
+    async fn reported(&self, world: &mut World) -> String {
+        let mut reported = Vec::new();
         for outcome in world.outcomes() {
-            told.push(format!("{outcome:?} {}", outcome.event));
-            told.push(serde_json::to_string(outcome).unwrap());
+            reported.push(format!("{outcome:?} {}", outcome.event));
+            reported.push(serde_json::to_string(outcome).unwrap());
         }
         for machine in &self.machines {
             let reference = format!("lab/machine/{machine}");
-            told.push(format!("{:?}", world.history(&reference).await));
+            reported.push(format!("{:?}", world.history(&reference).await));
         }
         let store = world.local.store();
         let records = store.records_of(&"lab".parse().unwrap()).await.unwrap();
-        told.push(format!("{:?}", records.read));
-        told.push(format!("{:?}", store.account_states().await.unwrap()));
-        told.join(" ")
+        reported.push(format!("{:?}", records.read));
+        reported.push(format!("{:?}", store.account_states().await.unwrap()));
+        reported.join(" ")
     }
 }
 
@@ -299,8 +299,8 @@ pub(crate) fn in_lab(machines: &[&'static str], test: impl AsyncFnOnce(&Lab) -> 
     let (lab, log) = run_logged(async {
         let lab = Lab::start(machines).await?;
         let mut world = test(&lab).await;
-        let told = lab.told(&mut world).await;
-        lab.is_kept_from(&told);
+        let reported = lab.reported(&mut world).await;
+        lab.is_kept_from(&reported);
         Some(lab)
     });
     if let Some(lab) = lab {

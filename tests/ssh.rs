@@ -395,7 +395,10 @@ fn a_host_with_another_key_learns_nothing_and_is_trusted_again_once_its_key_is_p
         world.run_until(monday("18:10:30")).await;
         assert_eq!(lab.changes(), [""; 0]);
         assert_eq!(logins(&other.log()), 0, "{}", other.log());
-        assert!(other.log().contains("Connection from"), "nobody came");
+        assert!(
+            other.log().contains("Connection from"),
+            "no connection came"
+        );
         running(&world.record(BUILD).await);
         let named = |e: &Event| {
             matches!(e, Event::Postponed { reason, .. }

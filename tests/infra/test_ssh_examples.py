@@ -321,7 +321,7 @@ def test_the_key_may_start_the_gate_and_nothing_else():
     options, algorithm, key, _ = line.split(" ", 3)
     assert options == 'restrict,command="/usr/local/sbin/offhours-gate"'
     assert algorithm == "ssh-ed25519"
-    # Installed as it is, it lets nobody in.
+    # Installed as it is, it allows no login.
     with pytest.raises(ValueError):
         base64.b64decode(key, validate=True)
 

@@ -300,7 +300,7 @@ impl AccountKind {
         match self {
             Self::Cloud(provider) => provider.facts().token_remedy,
             Self::Ssh => {
-                "see that the host's authorized_keys has the public half of the account's key, for \
+                "check that the host's authorized_keys has the public half of the account's key, for \
                  the account's user"
             }
         }

@@ -4,7 +4,7 @@ use std::{cmp::Reverse, sync::Arc};
 
 use domain::{
     ResourceId, ResourceKind,
-    configuration::Provider,
+    configuration::{AccountKind, Provider},
     machine::SshLogin,
     resource::{LoggedAction, Resource},
 };
@@ -82,7 +82,7 @@ impl Client {
         match self.api {
             Api::DigitalOcean(_) => Provider::DigitalOcean.kinds(),
             Api::Hetzner(_) => Provider::Hetzner.kinds(),
-            Api::Ssh(_) => &[ResourceKind::Machine],
+            Api::Ssh(_) => AccountKind::Ssh.kinds(),
         }
     }
 

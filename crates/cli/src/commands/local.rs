@@ -15,6 +15,7 @@ use domain::{
     configuration::{Configuration, Generation},
     decision::Rules,
 };
+use environment::in_words;
 use futures_util::poll;
 use jiff::{SignedDuration, Timestamp};
 use local::{Fleet, Local, Options, clouds::Clouds, file::Lock, service::News};
@@ -317,6 +318,7 @@ fn ssh_host() -> Option<Sshd> {
         Ok(host)
     });
     host.map_err(|error| {
+        let error = in_words(&error);
         output::remark(&format!("No machine over SSH in this example: {error}.\n"));
     })
     .ok()
