@@ -11,7 +11,7 @@ use domain::{
     machine::SshLogin,
 };
 use environment::{TokenError, Tokens, in_words, settings::SettingError};
-use provider::{Base, Client, EndpointError, Endpoints, ssh::SetupError};
+use provider::{Base, Client, EndpointError, Endpoints, Transport, ssh::SetupError};
 
 /// Why there is no client for an account.
 #[derive(Debug, thiserror::Error)]
@@ -73,7 +73,7 @@ pub struct Providers {
     access: Access,
     tokens: Tokens,
     endpoints: Endpoints,
-    http: reqwest::Client,
+    transport: Transport,
     clients: Mutex<Clients>,
 }
 
@@ -87,13 +87,13 @@ impl Providers {
         access: Access,
         tokens: Tokens,
         endpoints: Endpoints,
-        http: reqwest::Client,
+        transport: impl Into<Transport>,
     ) -> Self {
         Self {
             access,
             tokens,
             endpoints,
-            http,
+            transport: transport.into(),
             clients: Mutex::default(),
         }
     }
@@ -147,12 +147,12 @@ impl Providers {
             })?,
             None => self.endpoints.of(account.provider),
         };
-        let http = self.http.clone();
+        let transport = self.transport.clone();
         Ok(match account.provider {
-            Provider::DigitalOcean => Client::digitalocean(base, token, http),
+            Provider::DigitalOcean => Client::digitalocean(base, token, transport),
             Provider::Hetzner => {
                 let locations = account.datacenters.iter().map(|d| d.location().to_owned());
-                Client::hetzner(base, token, http, locations.collect())
+                Client::hetzner(base, token, transport, locations.collect())
             }
         })
     }

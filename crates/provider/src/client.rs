@@ -21,6 +21,7 @@ use crate::{
     pacing::RateLimit,
     pages::{Listed, Reading},
     ssh,
+    transport::Transport,
 };
 
 /// A client for one account. Clones share the token's allowance and cost nothing.
@@ -41,8 +42,13 @@ enum Api {
 impl Client {
     /// A client for the `DigitalOcean` account that the token belongs to.
     #[must_use]
-    pub fn digitalocean(base: Base, token: SecretString, http: reqwest::Client) -> Self {
-        let http = Arc::new(Http::new(http, base, token, digitalocean::read_error));
+    pub fn digitalocean(base: Base, token: SecretString, transport: impl Into<Transport>) -> Self {
+        let http = Arc::new(Http::new(
+            transport.into(),
+            base,
+            token,
+            digitalocean::read_error,
+        ));
         let api = Api::DigitalOcean(digitalocean::Api(http.clone()));
         Self {
             http: Some(http),
@@ -56,10 +62,15 @@ impl Client {
     pub fn hetzner(
         base: Base,
         token: SecretString,
-        http: reqwest::Client,
+        transport: impl Into<Transport>,
         locations: Vec<String>,
     ) -> Self {
-        let http = Arc::new(Http::new(http, base, token, hetzner::read_error));
+        let http = Arc::new(Http::new(
+            transport.into(),
+            base,
+            token,
+            hetzner::read_error,
+        ));
         let api = Api::Hetzner(hetzner::Api::new(http.clone(), locations));
         Self {
             http: Some(http),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use domain::{ResourceId, reason::Refusal};
 
-use crate::ssh::Failure;
+use crate::{ssh::Failure, transport::Lost};
 
 /// Why a provider could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -96,17 +96,29 @@ pub enum TransportError {
     /// Over HTTP.
     #[error(transparent)]
     Http(#[from] reqwest::Error),
+    /// Over HTTP, carried by something else than the network.
+    #[error(transparent)]
+    Carried(#[from] Lost),
     /// Over SSH.
     #[error(transparent)]
     Ssh(#[from] Failure),
 }
 
 impl TransportError {
+    /// The same, without the URL, which the error around it names as the request.
+    pub(crate) fn without_url(self) -> Self {
+        match self {
+            Self::Http(error) => Self::Http(error.without_url()),
+            Self::Carried(_) | Self::Ssh(_) => self,
+        }
+    }
+
     /// Whether the time was over.
     #[must_use]
     pub fn is_timeout(&self) -> bool {
         match self {
             Self::Http(error) => error.is_timeout(),
+            Self::Carried(lost) => *lost == Lost::TimedOut,
             Self::Ssh(failure) => *failure == Failure::TimedOut,
         }
     }
@@ -116,6 +128,7 @@ impl TransportError {
     pub fn never_left(&self) -> bool {
         match self {
             Self::Http(error) => error.is_connect() || error.is_builder(),
+            Self::Carried(lost) => *lost == Lost::NeverLeft,
             Self::Ssh(failure) => !failure.may_have_run(),
         }
     }

@@ -23,8 +23,9 @@ use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use crate::{
     Refusal,
     endpoint::Base,
-    error::ProviderError,
+    error::{ProviderError, TransportError},
     pacing::{self, Pacing, RateLimit},
+    transport::Transport,
 };
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -158,7 +159,7 @@ pub(crate) struct ErrorWords {
 /// A connection to one account: where it is, its token and its share of the allowance.
 #[derive(Debug)]
 pub(crate) struct Http {
-    client: reqwest::Client,
+    transport: Transport,
     base: Base,
     token: SecretString,
     /// Reads the provider's error body; none if it is not one.
@@ -172,13 +173,13 @@ pub(crate) struct Http {
 
 impl Http {
     pub(crate) fn new(
-        client: reqwest::Client,
+        transport: Transport,
         base: Base,
         token: SecretString,
         read_error: fn(&[u8]) -> Option<ErrorWords>,
     ) -> Self {
         Self {
-            client,
+            transport,
             base,
             token,
             read_error,
@@ -224,12 +225,13 @@ impl Http {
             return Err(ProviderError::RateLimited { retry_after: None });
         }
         self.requests.fetch_add(1, Ordering::Relaxed);
-        let transport = |source: reqwest::Error| ProviderError::Transport {
+        let lost = |source: TransportError| ProviderError::Transport {
             request: request.to_string(),
-            source: source.without_url().into(),
+            source: source.without_url(),
         };
         let mut outgoing = self
-            .client
+            .transport
+            .client()
             .request(request.method.clone(), request.url(&self.base))
             .bearer_auth(self.token.expose_secret());
         if let Some(body) = &request.body {
@@ -237,13 +239,13 @@ impl Http {
                 .header(CONTENT_TYPE, "application/json")
                 .body(body.clone());
         }
-        let response = outgoing.send().await.map_err(transport)?;
+        let response = self.transport.send(outgoing).await.map_err(lost)?;
         let (status, headers) = (response.status(), response.headers().clone());
         self.pacing().learn(&headers);
         if let Some(date) = pacing::date(&headers) {
             *self.date.lock().unwrap_or_else(PoisonError::into_inner) = Some(date);
         }
-        let body = response.bytes().await.map_err(transport)?.to_vec();
+        let body = response.body().await.map_err(lost)?;
         Ok(Answer {
             status,
             headers,

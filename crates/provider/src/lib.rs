@@ -17,6 +17,7 @@ mod pacing;
 mod pages;
 mod service;
 pub mod ssh;
+mod transport;
 
 #[cfg(test)]
 mod tests;
@@ -31,3 +32,4 @@ pub use http::{HttpClientError, http_client};
 pub use pacing::RateLimit;
 pub use pages::{AT_ONCE, Listed, Progress, Reading};
 pub use service::{UNSUPPORTED_SERVICES, UnsupportedService, unsupported_service};
+pub use transport::{Carried, Carry, Lost, Transport};

@@ -1,0 +1,110 @@
+//! What carries requests to the clouds: the network, or whatever a simulation puts in its place.
+
+use std::{fmt, sync::Arc};
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use http::{HeaderMap, StatusCode};
+
+use crate::error::TransportError;
+
+/// Carries requests to the clouds. Cloning gives the same one.
+#[derive(Debug, Clone)]
+pub struct Transport {
+    /// Builds every request, whatever carries it.
+    client: reqwest::Client,
+    carrier: Option<Arc<dyn Carry>>,
+}
+
+/// Carries whole requests in place of the network, time-outs included.
+pub trait Carry: fmt::Debug + Send + Sync {
+    /// Takes a request to where its URL says, and brings the whole answer back.
+    fn carry(&self, request: http::Request<Bytes>) -> BoxFuture<'_, Carried>;
+}
+
+/// The answer that was carried back, or why there is none.
+pub type Carried = Result<http::Response<Bytes>, Lost>;
+
+/// Why no answer was carried back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Lost {
+    /// There was no connection: the request certainly did not leave.
+    #[error("no connection")]
+    NeverLeft,
+    /// The connection broke; the request may have arrived.
+    #[error("the connection broke")]
+    Broken,
+    /// The time was over; the request may have arrived, or may still arrive.
+    #[error("the time was over")]
+    TimedOut,
+}
+
+/// Over the network.
+impl From<reqwest::Client> for Transport {
+    fn from(client: reqwest::Client) -> Self {
+        Self {
+            client,
+            carrier: None,
+        }
+    }
+}
+
+impl Transport {
+    /// The requests that the client builds, carried by something else.
+    #[must_use]
+    pub fn carried_by(client: reqwest::Client, carrier: Arc<dyn Carry>) -> Self {
+        Self {
+            client,
+            carrier: Some(carrier),
+        }
+    }
+
+    /// Builds requests.
+    pub(crate) fn client(&self) -> &reqwest::Client {
+        &self.client
+    }
+
+    /// Sends a request; the answer's status and headers are there before its body is read.
+    pub(crate) async fn send(
+        &self,
+        request: reqwest::RequestBuilder,
+    ) -> Result<Response, TransportError> {
+        let request = request.build()?;
+        let Some(carrier) = &self.carrier else {
+            return Ok(Response::Network(self.client.execute(request).await?));
+        };
+        let request = http::Request::try_from(request)?;
+        let whole = |body: reqwest::Body| body.as_bytes().map(Bytes::copy_from_slice);
+        let request = request.map(|body| whole(body).unwrap_or_default());
+        Ok(Response::Carried(carrier.carry(request).await?))
+    }
+}
+
+/// An answer whose body may still be on its way.
+pub(crate) enum Response {
+    Network(reqwest::Response),
+    Carried(http::Response<Bytes>),
+}
+
+impl Response {
+    pub(crate) fn status(&self) -> StatusCode {
+        match self {
+            Self::Network(response) => response.status(),
+            Self::Carried(response) => response.status(),
+        }
+    }
+
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        match self {
+            Self::Network(response) => response.headers(),
+            Self::Carried(response) => response.headers(),
+        }
+    }
+
+    pub(crate) async fn body(self) -> Result<Vec<u8>, TransportError> {
+        Ok(match self {
+            Self::Network(response) => response.bytes().await?.to_vec(),
+            Self::Carried(response) => response.into_body().to_vec(),
+        })
+    }
+}
