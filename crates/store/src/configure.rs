@@ -174,7 +174,11 @@ impl Store {
     /// Unconditional: no other apply writes into a generation that was taken.
     async fn write_part(&self, table: &str, item: Item) -> Result<(), StoreError> {
         let put = Expected::anything().put(table, item);
-        self.write("write the configuration", put).await.map(drop)
+        match self.write("write the configuration", put).await? {
+            None => Ok(()),
+            // Without this part, what is applied would not be what was written.
+            Some(_) => Err(StoreError::Stale { current: None }),
+        }
     }
 
     /// Takes the first free number after `last` by writing the settings under it, where there are

@@ -266,6 +266,30 @@ async fn an_apply_that_meets_another_at_the_head_is_overtaken() {
     assert_says(&in_force(&world.store()).await, &by("early"));
 }
 
+#[tokio::test]
+async fn an_apply_of_which_a_part_meets_a_conflict_does_not_hold() {
+    // The settings take the generation; a schedule and an account follow.
+    for part in 1..3 {
+        let world = World::new().await;
+        let (store, wire) = world.process();
+        apply(&store, by("early")).await;
+        let late = following(&store, with_office_hours()).await;
+        let mut puts = 0;
+        let is_the_part = move |sent: &Sent| {
+            puts += usize::from(sent.operation == "PutItem");
+            sent.operation == "PutItem" && puts == part + 1
+        };
+        wire.plan(is_the_part, Fate::error("TransactionConflictException"));
+        let late = store.apply(&late, "late", monday()).await;
+        assert!(
+            matches!(late, Err(ApplyError::Store(_))),
+            "{part}: {late:?}"
+        );
+        assert_eq!(wire.left(), 0);
+        assert_says(&in_force(&world.store()).await, &by("early"));
+    }
+}
+
 /// Applies in a process that dies when so many requests have been answered. Whether it did, and
 /// whether the next one finds everything or nothing of it.
 async fn dies_after(requests: usize) -> Result<Generation, ApplyError> {
