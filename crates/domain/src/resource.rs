@@ -141,6 +141,18 @@ pub struct AutoscaleBounds {
     pub max: u32,
 }
 
+impl AutoscaleBounds {
+    /// These bounds, wide enough for a count that a person has made larger: within narrower ones the
+    /// autoscaler would take nodes away.
+    #[must_use]
+    pub fn reaching(self, count: u32) -> Self {
+        Self {
+            max: self.max.max(count),
+            ..self
+        }
+    }
+}
+
 /// What must be put back after a stop: stored before the request that shrinks anything leaves.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -356,7 +368,7 @@ impl SavedState {
     }
 
     /// This state with the autoscaler's bounds of another one, where this one has none: those that
-    /// our own stop switched off belong to whatever size is put back.
+    /// our own stop switched off belong to whatever size is put back, and reach as far as it.
     #[must_use]
     pub fn with_bounds_of(&self, other: &Self) -> Self {
         match (self, other) {
@@ -368,7 +380,7 @@ impl SavedState {
                 Self::NodePool { autoscale, .. },
             ) => Self::NodePool {
                 count: *count,
-                autoscale: *autoscale,
+                autoscale: autoscale.map(|bounds| bounds.reaching(*count)),
             },
             (Self::Database { .. } | Self::NodePool { .. } | Self::Machine { .. }, _) => {
                 self.clone()
@@ -506,6 +518,7 @@ mod tests {
         assert_eq!(three.compare(&bounded(3, 2, 8)), None);
         assert_eq!(three.compare(&fixed(4)), Some(Ordering::Less));
         assert_eq!(fixed(4).with_bounds_of(&three), bounded(4, 1, 5));
+        assert_eq!(fixed(7).with_bounds_of(&three), bounded(7, 1, 7));
         assert_eq!(bounded(4, 2, 8).with_bounds_of(&three), bounded(4, 2, 8));
     }
 }

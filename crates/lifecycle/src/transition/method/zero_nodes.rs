@@ -20,7 +20,8 @@ pub(super) fn change(
         (Direction::Start, Some(SavedState::NodePool { count, autoscale }))
             if seen.count > *count =>
         {
-            (seen.count, seen.autoscale.or(*autoscale))
+            let carried = autoscale.map(|bounds| bounds.reaching(seen.count));
+            (seen.count, seen.autoscale.or(carried))
         }
         (Direction::Start, Some(SavedState::NodePool { count, autoscale })) => (*count, *autoscale),
         (
