@@ -153,3 +153,33 @@ fn a_start_never_shrinks_what_a_person_made_larger() {
         Change::ScaleNodePool { count: 3, .. }
     ));
 }
+
+#[test]
+fn the_bounds_that_come_back_leave_a_person_every_node_added_meanwhile() {
+    let bounds = AutoscaleBounds { min: 1, max: 3 };
+    let send = morning(1, Some(bounds)).nodes(4, 4, 4).sends(START);
+    let Change::ScaleNodePool {
+        count, autoscale, ..
+    } = send.change
+    else {
+        panic!("another change");
+    };
+    let wider = AutoscaleBounds { min: 1, max: 4 };
+    assert_eq!((count, autoscale), (4, Some(wider)));
+}
+
+#[test]
+fn what_a_person_gave_a_database_is_not_taken_away_for_storage_that_is_missing() {
+    let saved = SavedState::Database {
+        plan: "db-s-4vcpu-8gb".to_owned(),
+        nodes: 1,
+        storage_mib: Some(143_360),
+    };
+    // A smaller plan, and a second node.
+    let case = database().saved(saved.clone()).used();
+    let case = case.settled(Power::Stopped).handled("sun 19:00", STOPPED);
+    let write = case.at("08:00").writes(START);
+    assert!(is_settled(&write.record, Power::Running));
+    let kept = write.history.unwrap();
+    assert_eq!((kept.ending, kept.saved), (Ending::Kept, Some(saved)));
+}

@@ -81,9 +81,11 @@ pub(super) fn reached(
     let saved = record.saved.as_ref();
     match direction {
         Direction::Stop => is_shrunk(resource, saved, target),
-        Direction::Start => saved.is_none_or(|saved| {
-            seen_against(resource, saved) != Some(Ordering::Less)
-                && !lacks_storage(&resource.size, saved)
+        Direction::Start => saved.is_none_or(|saved| match seen_against(resource, saved) {
+            Some(Ordering::Less) => false,
+            Some(Ordering::Equal) => !lacks_storage(&resource.size, saved),
+            // A person's: to ask for the saved plan would take away what it has more.
+            Some(Ordering::Greater) | None => true,
         }),
     }
 }
