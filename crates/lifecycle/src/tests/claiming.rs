@@ -1,5 +1,7 @@
 //! From rest: claim, acknowledge, observe, or leave alone.
 
+use domain::history::HistoryEntry;
+
 use super::*;
 
 #[test]
@@ -177,6 +179,18 @@ fn an_acknowledgement_ends_refused_and_stuck_and_their_back_off() {
         (record.attempts, record.retry_at, record.last_error),
         (0, None, None)
     );
+}
+
+#[test]
+fn what_was_stuck_is_in_history_once_a_newer_edge_has_come() {
+    let of = |write: Option<HistoryEntry>| {
+        let entry = write.expect("the transition that was stuck");
+        (entry.direction, entry.ending, entry.reason)
+    };
+    let stuck = (START, Ending::Stuck, Some("not seen".to_owned()));
+    let case = droplet().stuck(START, "08:00");
+    assert_eq!(of(case.clone().off().writes(STOP).history), stuck);
+    assert_eq!(of(case.sends(STOP).history), stuck);
 }
 
 #[test]

@@ -103,9 +103,9 @@ impl Planner<'_> {
         let quiet_at = self.opposite_quiet_at().max(watched_until);
         match (at_end, quiet_at) {
             (true, None) => self.acknowledge(due, self.direction.end(), self.already_there()),
-            (true, Some(quiet_at)) => self.watch_out(due, quiet_at, None),
+            (true, Some(quiet_at)) => self.watch_out(due, quiet_at, self.left_stuck()),
             (false, _) if due.mode == Mode::Observe => self.observe(due),
-            (false, quiet_at) => self.claim(due, quiet_at, None),
+            (false, quiet_at) => self.claim(due, quiet_at, self.left_stuck()),
         }
     }
 
@@ -224,7 +224,7 @@ impl Planner<'_> {
     fn acknowledge(&self, due: &Due, at: Power, reason: String) -> Step {
         let mut record = self.record.clone();
         let before = record.handled.replace(due.handled.clone());
-        let mut ended = None;
+        let mut ended = self.left_stuck();
         match self.direction {
             Direction::Start => {
                 let kept = record.saved.as_ref().filter(|saved| {
@@ -413,6 +413,20 @@ impl Planner<'_> {
             seen: self.seen.resource.size.to_save(),
             ..HistoryEntry::of(self.record, transition, ending, self.context.now)
         }
+    }
+
+    /// A transition that was stuck when a newer edge came: it ends by that, unseen.
+    fn left_stuck(&self) -> Option<HistoryEntry> {
+        let Phase::Stuck {
+            transition, reason, ..
+        } = &self.record.phase
+        else {
+            return None;
+        };
+        Some(HistoryEntry {
+            reason: Some(reason.clone()),
+            ..self.ended(transition, Ending::Stuck)
+        })
     }
 
     /// What an edge comes to that ends at once. An earlier request in the same direction is not
