@@ -146,6 +146,16 @@ test-stack: rehearsal ## Build the functions for AWS, and test them deployed to 
 	 PYTHONPATH=infra OFFHOURS_PROGRAMS=$(PROGRAMS) OFFHOURS_SAM=$(VENV)/bin/sam \
 	   OFFHOURS_MINISTACK=$(EMULATOR_VENV)/bin/ministack pytest --quiet tests/stack
 
+# Nights are computed: in a profile of their own, with optimized code.
+NIGHTS = $(CARGO) build --package nights --profile nights --locked; $${CARGO_TARGET_DIR:-target}/nights/nights
+.PHONY: nights
+nights: rust ## Play simulated weeks of the whole service under faults (N=500, FROM=1: the first seed)
+	@$(NIGHTS) run --count $(or $(N),500) --from $(or $(FROM),1)
+
+.PHONY: night
+night: rust ## Print all that happens in one night (SEED=1, or the file of a night that failed)
+	@$(NIGHTS) replay $(or $(SEED),1)
+
 .PHONY: test-localstack
 test-localstack: localstack build programs ## Run the deployed stack's tests on LocalStack, where they can pass
 	@PYTHONPATH=infra OFFHOURS_PROGRAMS=$(PROGRAMS) OFFHOURS_SAM=$(VENV)/bin/sam \

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use domain::{ResourceId, ResourceRef};
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// What a person does. It takes as long as the same request through the API.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Act {
     /// Powers on a Droplet or server.

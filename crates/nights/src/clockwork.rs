@@ -1,0 +1,289 @@
+//! Time that passes only when nothing is left to do, and the tasks that live in it.
+//!
+//! One thread polls one task at a time, and chance chooses among those that are ready, so that two
+//! handlers interleave differently with every seed and alike with the same one. When all wait, the
+//! clock jumps to the next instant for which one waits.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Wake, Waker},
+    time::Duration,
+};
+
+use environment::SteppedClock;
+use fastrand::Rng;
+use jiff::{SignedDuration, Timestamp};
+
+/// The virtual time, chance, and what tasks share. Cloning gives the same.
+#[derive(Debug, Clone)]
+pub(crate) struct Time(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    now: Timestamp,
+    chance: Rng,
+    serial: u64,
+    timers: BTreeMap<(Timestamp, u64), Waker>,
+    current: TaskId,
+    doomed: BTreeSet<TaskId>,
+}
+
+/// One task: one invocation of a function, or a person at work.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct TaskId(pub u64);
+
+impl Time {
+    pub(crate) fn at(now: Timestamp, seed: u64) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            now,
+            chance: Rng::with_seed(seed),
+            serial: 0,
+            timers: BTreeMap::new(),
+            current: TaskId::default(),
+            doomed: BTreeSet::new(),
+        })))
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.lock().now
+    }
+
+    /// Asks chance.
+    pub(crate) fn chance<T>(&self, ask: impl FnOnce(&mut Rng) -> T) -> T {
+        ask(&mut self.lock().chance)
+    }
+
+    /// The task that is being polled.
+    pub(crate) fn current(&self) -> TaskId {
+        self.lock().current
+    }
+
+    /// Ends the task that is being polled, as a process ends that crashes: nothing of it goes on.
+    pub(crate) async fn die(&self) -> ! {
+        {
+            let mut state = self.lock();
+            let current = state.current;
+            state.doomed.insert(current);
+        }
+        loop {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    pub(crate) fn sleep(&self, duration: Duration) -> Sleep {
+        let until = self.now() + SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
+        Sleep {
+            time: self.clone(),
+            until,
+            timer: None,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // The state is whole between statements.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Waits for an instant of the virtual time.
+#[derive(Debug)]
+pub(crate) struct Sleep {
+    time: Time,
+    until: Timestamp,
+    timer: Option<(Timestamp, u64)>,
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let timer = {
+            let mut state = self.time.lock();
+            if state.now >= self.until {
+                return Poll::Ready(());
+            }
+            let key = self.timer.unwrap_or_else(|| {
+                state.serial += 1;
+                (self.until, state.serial)
+            });
+            state.timers.insert(key, context.waker().clone());
+            key
+        };
+        self.timer = Some(timer);
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let Some(timer) = self.timer {
+            self.time.lock().timers.remove(&timer);
+        }
+    }
+}
+
+/// How a task is run.
+#[derive(Debug)]
+pub(crate) struct Terms {
+    /// What it is called in a trace.
+    pub name: String,
+    /// Its own clock, and by how much that is ahead of the virtual time.
+    pub clock: Option<(SteppedClock, SignedDuration)>,
+    /// When it is ended, whatever it does.
+    pub deadline: Option<Timestamp>,
+}
+
+/// Why a task ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Finished,
+    Crashed,
+    OutOfTime,
+}
+
+struct Task {
+    terms: Terms,
+    future: Pin<Box<dyn Future<Output = ()>>>,
+}
+
+/// Runs tasks in virtual time.
+pub(crate) struct Executor {
+    time: Time,
+    tasks: BTreeMap<TaskId, Task>,
+    ready: Arc<Mutex<BTreeSet<TaskId>>>,
+    last: u64,
+}
+
+struct TaskWaker {
+    id: TaskId,
+    ready: Arc<Mutex<BTreeSet<TaskId>>>,
+}
+
+impl Wake for TaskWaker {
+    fn wake(self: Arc<Self>) {
+        let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        ready.insert(self.id);
+    }
+}
+
+impl Executor {
+    pub(crate) fn new(time: Time) -> Self {
+        Self {
+            time,
+            tasks: BTreeMap::new(),
+            ready: Arc::default(),
+            last: 0,
+        }
+    }
+
+    pub(crate) fn spawn(
+        &mut self,
+        terms: Terms,
+        future: impl Future<Output = ()> + 'static,
+    ) -> TaskId {
+        self.last += 1;
+        let id = TaskId(self.last);
+        let future = Box::pin(future);
+        self.tasks.insert(id, Task { terms, future });
+        self.lock_ready().insert(id);
+        id
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
+    /// What a task is called, while it lives.
+    pub(crate) fn name(&self, id: TaskId) -> Option<&str> {
+        self.tasks.get(&id).map(|task| task.terms.name.as_str())
+    }
+
+    /// Lets the earliest thing happen that is to happen until an instant: a poll of a ready task,
+    /// or else time passes. False once the instant is reached and nothing is ready.
+    pub(crate) fn step(&mut self, until: Timestamp, ended: &mut Vec<(TaskId, Terms, End)>) -> bool {
+        if let Some(id) = self.choose() {
+            self.poll(id, ended);
+            return true;
+        }
+        let next = self.next_instant().filter(|next| *next <= until);
+        self.pass_to(next.unwrap_or(until), ended);
+        next.is_some()
+    }
+
+    fn choose(&self) -> Option<TaskId> {
+        let mut ready = self.lock_ready();
+        if ready.is_empty() {
+            return None;
+        }
+        let nth = self.time.chance(|chance| chance.usize(..ready.len()));
+        let id = *ready.iter().nth(nth)?;
+        ready.remove(&id);
+        Some(id)
+    }
+
+    fn poll(&mut self, id: TaskId, ended: &mut Vec<(TaskId, Terms, End)>) {
+        let Some(task) = self.tasks.get_mut(&id) else {
+            return;
+        };
+        let waker = Waker::from(Arc::new(TaskWaker {
+            id,
+            ready: self.ready.clone(),
+        }));
+        self.time.lock().current = id;
+        let polled = task.future.as_mut().poll(&mut Context::from_waker(&waker));
+        let crashed = self.time.lock().doomed.remove(&id);
+        let end = match (crashed, polled) {
+            (true, _) => End::Crashed,
+            (false, Poll::Ready(())) => End::Finished,
+            (false, Poll::Pending) => return,
+        };
+        if let Some(task) = self.tasks.remove(&id) {
+            ended.push((id, task.terms, end));
+        }
+    }
+
+    fn next_instant(&self) -> Option<Timestamp> {
+        let timer = self.time.lock().timers.keys().next().map(|(at, _)| *at);
+        let of_tasks = self.tasks.values().flat_map(|task| {
+            let clock = task.terms.clock.as_ref();
+            let wakes = clock.and_then(|(clock, ahead)| Some(clock.next_wake()? - *ahead));
+            [wakes, task.terms.deadline]
+        });
+        timer.into_iter().chain(of_tasks.flatten()).min()
+    }
+
+    fn pass_to(&mut self, to: Timestamp, ended: &mut Vec<(TaskId, Terms, End)>) {
+        let wakers: Vec<_> = {
+            let mut state = self.time.lock();
+            state.now = state.now.max(to);
+            let later = state.timers.split_off(&(to, u64::MAX));
+            std::mem::replace(&mut state.timers, later)
+                .into_values()
+                .collect()
+        };
+        wakers.into_iter().for_each(Waker::wake);
+        let over: Vec<_> = self
+            .tasks
+            .iter()
+            .filter(|(_, task)| task.terms.deadline.is_some_and(|deadline| deadline <= to))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in over {
+            if let Some(task) = self.tasks.remove(&id) {
+                ended.push((id, task.terms, End::OutOfTime));
+            }
+        }
+        for task in self.tasks.values() {
+            if let Some((clock, ahead)) = &task.terms.clock {
+                clock.advance_to(to + *ahead);
+            }
+        }
+    }
+
+    fn lock_ready(&self) -> MutexGuard<'_, BTreeSet<TaskId>> {
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

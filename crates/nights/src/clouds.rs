@@ -1,0 +1,255 @@
+//! The way to the clouds: HTTP in bytes, over a pipe in memory, with what goes wrong on it.
+
+use std::{fmt, future::Future, sync::Arc, task::Context, task::Poll, task::Waker, time::Duration};
+
+use bytes::Bytes;
+use cloud_simulator::{Matching, Misbehavior, Simulator};
+use domain::AccountName;
+use futures_util::{FutureExt as _, future::BoxFuture};
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::{rt::TokioIo, service::TowerToHyperService};
+use jiff::SignedDuration;
+use provider::{Carried, Carry, Lost};
+
+use crate::{
+    clockwork::Time,
+    faults::{Asked, Faults},
+    night::Fault,
+    observer::Observer,
+};
+
+/// As in the real client: a request is given up after this.
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Large enough for any request or answer, so that neither side waits for the other.
+const PIPE: usize = 4 * 1024 * 1024;
+
+/// Carries requests to the simulated clouds.
+pub(crate) struct Wire {
+    pub(crate) time: Time,
+    pub(crate) faults: Faults,
+    pub(crate) simulator: Simulator,
+    pub(crate) observer: Observer,
+    /// The accounts by their tokens.
+    pub(crate) accounts: Vec<(String, AccountName)>,
+}
+
+impl fmt::Debug for Wire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wire").finish_non_exhaustive()
+    }
+}
+
+impl Carry for Wire {
+    fn carry(&self, request: http::Request<Bytes>) -> BoxFuture<'_, Carried> {
+        self.exchange(request).boxed()
+    }
+}
+
+/// What becomes of a request on its way.
+struct Passage {
+    /// How the cloud misbehaves.
+    cloud: Option<Misbehavior>,
+    /// How long the answer takes.
+    takes: Duration,
+    dies_before: bool,
+    dies_after: bool,
+    lost: bool,
+}
+
+impl Wire {
+    async fn exchange(&self, request: http::Request<Bytes>) -> Carried {
+        let changes = request.method() != http::Method::GET;
+        let account = self.account_of(&request);
+        let asked = Asked::Cloud {
+            account: &account,
+            changes,
+        };
+        let latency = self.time.chance(|chance| chance.u64(15..250));
+        let latency = Duration::from_millis(latency);
+        let passage = self.passage(asked, latency, request.uri().path().starts_with("/v1"));
+        let described = format!("{} {}", request.method(), request.uri().path());
+        if passage.dies_before {
+            self.observer
+                .note_fault("dies before a request", &described);
+            self.time.die().await;
+        }
+        self.time.sleep(latency).await;
+        let body = String::from_utf8_lossy(request.body()).into_owned();
+        if changes {
+            let by = self.time.current();
+            self.observer.before_change(&account, &described, &body, by);
+        }
+        let faulty = passage.cloud.is_some();
+        let answer = self.deliver(request, passage.cloud.clone());
+        self.observer
+            .after_request(&described, changes, faulty, answer.as_ref().ok());
+        if passage.dies_after {
+            self.observer.note_fault("dies after a request", &described);
+            self.time.die().await;
+        }
+        if passage.takes >= TIMEOUT {
+            self.time.sleep(TIMEOUT).await;
+            return Err(Lost::TimedOut);
+        }
+        self.time.sleep(passage.takes).await;
+        if passage.lost {
+            return Err(Lost::Broken);
+        }
+        answer
+    }
+
+    fn account_of(&self, request: &http::Request<Bytes>) -> AccountName {
+        let token = request.headers().get(http::header::AUTHORIZATION);
+        let token = token.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+        let mut accounts = self.accounts.iter();
+        let account = accounts.find(|(of, _)| Some(of.as_str()) == token);
+        account
+            .map(|(_, name)| name.clone())
+            .expect("each client has its account's token")
+    }
+
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "the simulator does the rest"
+    )]
+    fn passage(&self, asked: Asked<'_>, latency: Duration, at_hetzner: bool) -> Passage {
+        let fault = self.faults.meet(asked, self.time.now());
+        let mut passage = Passage {
+            cloud: None,
+            takes: latency,
+            dies_before: false,
+            dies_after: false,
+            lost: false,
+        };
+        let Some(fault) = fault else { return passage };
+        if !matches!(fault, Fault::DiesBefore | Fault::DiesAfter) {
+            self.observer.note_fault(fault.name(), "at the cloud");
+        }
+        match fault {
+            Fault::DiesBefore => passage.dies_before = true,
+            Fault::DiesAfter => passage.dies_after = true,
+            Fault::AnswerLost => passage.lost = true,
+            Fault::Slow { seconds } => passage.takes = Duration::from_secs(seconds),
+            other => passage.cloud = Some(misbehavior(&other, at_hetzner)),
+        }
+        passage
+    }
+
+    /// Takes a request to the simulator, byte by byte, and its answer back.
+    fn deliver(&self, request: http::Request<Bytes>, fault: Option<Misbehavior>) -> Carried {
+        if let Some(does) = fault {
+            self.simulator.add_fault(cloud_simulator::Fault {
+                matching: Matching::default(),
+                times: 1,
+                does,
+            });
+        }
+        let answer = at_once(send(&self.simulator, request));
+        self.simulator.clear_faults();
+        answer.map_err(|_| Lost::Broken)
+    }
+}
+
+/// A request over a pipe, with an HTTP client at one end and the simulator's server at the other.
+async fn send(
+    simulator: &Simulator,
+    request: http::Request<Bytes>,
+) -> Result<http::Response<Bytes>, hyper::Error> {
+    let (near, far) = tokio::io::duplex(PIPE);
+    let service = TowerToHyperService::new(simulator.router());
+    let server =
+        hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(far), service);
+    let client = async move {
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(near)).await?;
+        let request = in_origin_form(request).map(Full::new);
+        let exchange = async move {
+            let (head, body) = sender.send_request(request).await?.into_parts();
+            let body = body.collect().await?.to_bytes();
+            Ok::<_, hyper::Error>(http::Response::from_parts(head, body))
+        };
+        let (answer, _closed) = futures_util::future::join(exchange, connection).await;
+        answer
+    };
+    let (answer, _closed) = futures_util::future::join(client, server).await;
+    answer
+}
+
+/// The request as it is written on a connection: path and query, and the host in a header.
+fn in_origin_form(request: http::Request<Bytes>) -> http::Request<Bytes> {
+    let (mut head, body) = request.into_parts();
+    let host = head.uri.authority().map(ToString::to_string);
+    let host = host.and_then(|host| host.parse().ok());
+    if let Some(host) = host {
+        head.headers.insert(http::header::HOST, host);
+    }
+    if let Some(path) = head.uri.path_and_query() {
+        head.uri = path.clone().into();
+    }
+    http::Request::from_parts(head, body)
+}
+
+/// Drives what waits for nothing but itself.
+pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> T {
+    let mut future = std::pin::pin!(future);
+    let mut context = Context::from_waker(Waker::noop());
+    for _ in 0..10_000 {
+        if let Poll::Ready(done) = future.as_mut().poll(&mut context) {
+            return done;
+        }
+    }
+    unreachable!("both ends of a pipe in memory waited for each other")
+}
+
+/// What `DigitalOcean` says of a Droplet or database at work.
+const PENDING: &str =
+    r#"{"id": "unprocessable_entity", "message": "Droplet already has a pending event."}"#;
+
+fn misbehavior(fault: &Fault, at_hetzner: bool) -> Misbehavior {
+    let answer = |status, body: Option<&str>, after_effect| Misbehavior::Answer {
+        status,
+        body: body.map(str::to_owned),
+        headers: std::collections::BTreeMap::new(),
+        after_effect,
+    };
+    match fault {
+        Fault::Throttled { retry_after } => Misbehavior::Answer {
+            status: 429,
+            body: None,
+            headers: retry_after
+                .map(|seconds| ("retry-after".to_owned(), seconds.to_string()))
+                .into_iter()
+                .collect(),
+            after_effect: false,
+        },
+        Fault::Failed { after_effect } => answer(503, None, *after_effect),
+        Fault::Truncated => Misbehavior::Truncate,
+        Fault::Malformed { body } => answer(200, Some(body), false),
+        Fault::Busy if at_hetzner => answer(423, None, false),
+        Fault::Busy => answer(422, Some(PENDING), false),
+        Fault::Refused => answer(422, None, false),
+        Fault::Late { seconds } => Misbehavior::Late {
+            by: SignedDuration::from_secs(*seconds),
+        },
+        Fault::Sluggish { seconds } => Misbehavior::Slow {
+            by: SignedDuration::from_secs(*seconds),
+        },
+        Fault::TokenRefused => Misbehavior::Unauthorized,
+        Fault::AnswerLost
+        | Fault::RequestLost
+        | Fault::DiesBefore
+        | Fault::DiesAfter
+        | Fault::Slow { .. }
+        | Fault::Conflict
+        | Fault::Unprocessed
+        | Fault::IndexLags => Misbehavior::Drop {
+            after_effect: false,
+        },
+    }
+}
+
+/// The wire as the clients hold it.
+pub(crate) fn shared(wire: Wire) -> Arc<dyn Carry> {
+    Arc::new(wire)
+}

@@ -1,0 +1,289 @@
+//! Random fleets, of all kinds that the clouds have.
+
+use std::collections::BTreeMap;
+
+use cloud_simulator::Act;
+use domain::{
+    AccountName, ResourceKind, ResourceRef, ScheduleName,
+    configuration::{Account, CloudAccount, Mode, Provider, Rule, Settings},
+};
+use fastrand::Rng;
+
+use crate::night::Setup;
+
+/// What the clouds hold, and who may change it.
+#[derive(Debug, Clone)]
+pub(super) struct Fleet {
+    pub(super) accounts: String,
+    pub(super) members: Vec<Member>,
+    schedules: Vec<ScheduleName>,
+    created: u64,
+}
+
+/// One resource.
+#[derive(Debug, Clone)]
+pub(super) struct Member {
+    pub(super) reference: ResourceRef,
+    pub(super) toml: String,
+}
+
+/// Plans that each engine of a database offers for one node and for two.
+const PLANS: [&str; 4] = [
+    "db-s-1vcpu-2gb",
+    "db-s-2vcpu-4gb",
+    "db-s-4vcpu-8gb",
+    "db-s-6vcpu-16gb",
+];
+
+impl Fleet {
+    pub(super) fn some<'a>(
+        chance: &mut Rng,
+        schedules: impl Iterator<Item = &'a ScheduleName>,
+    ) -> Self {
+        let limit = |chance: &mut Rng, least| {
+            let limit = chance.u32(least..5000);
+            if chance.u8(..3) == 0 {
+                format!("rate_limit = {{ per_hour = {limit} }}\n")
+            } else {
+                String::new()
+            }
+        };
+        let accounts = format!(
+            "[[accounts]]\nname = \"do-main\"\nprovider = \"digitalocean\"\n\
+             token = \"secret-of-do\"\n{}\n\
+             [[accounts]]\nname = \"hz-eu\"\nprovider = \"hetzner\"\n\
+             token = \"secret-of-hz\"\n{}",
+            limit(chance, 1500),
+            limit(chance, 600),
+        );
+        let mut fleet = Self {
+            accounts,
+            members: Vec::new(),
+            schedules: schedules.cloned().collect(),
+            created: 0,
+        };
+        for _ in 0..chance.usize(3..=8) {
+            let member = fleet.member(chance);
+            fleet.members.push(member);
+        }
+        fleet
+    }
+
+    /// Something that is created later.
+    pub(super) fn newcomer(&mut self, chance: &mut Rng) -> String {
+        self.member(chance).toml
+    }
+
+    pub(super) fn account(chance: &mut Rng) -> AccountName {
+        let name = if chance.bool() { "do-main" } else { "hz-eu" };
+        name.parse().expect("an account's name")
+    }
+
+    pub(super) fn setup(&self, chance: &mut Rng, schedules: BTreeMap<ScheduleName, Rule>) -> Setup {
+        let account = |provider, variable: &str| {
+            Account::Cloud(CloudAccount {
+                provider,
+                was: None,
+                token: variable.parse().expect("a token's place"),
+                read_token: None,
+                datacenters: Vec::new(),
+                mode: Mode::Act,
+                url: None,
+            })
+        };
+        let mut schedules = schedules;
+        for member in &self.members {
+            if chance.u8(..10) == 0 {
+                let place = chance.usize(..schedules.len());
+                if let Some(rule) = schedules.values_mut().nth(place) {
+                    rule.resources.insert(member.reference.clone());
+                }
+            }
+        }
+        let protect = (chance.u8(..3) == 0).then(|| "name:*prod*".parse().expect("a pattern"));
+        Setup {
+            settings: Settings {
+                mode: Mode::Act,
+                protect: protect.into_iter().collect(),
+                max_stops: if chance.u8(..4) == 0 { 2 } else { 100 },
+                max_new: 25,
+            },
+            accounts: BTreeMap::from([
+                (
+                    "do-main".parse().expect("an account's name"),
+                    account(Provider::DigitalOcean, "env:DO"),
+                ),
+                (
+                    "hz-eu".parse().expect("an account's name"),
+                    account(Provider::Hetzner, "env:HZ"),
+                ),
+            ]),
+            schedules,
+        }
+    }
+
+    /// Words that opt in or out; mostly in.
+    fn word(&self, chance: &mut Rng) -> Option<String> {
+        match chance.u8(..16) {
+            0 => Some("off".to_owned()),
+            1 => None,
+            2 => Some("unknown".to_owned()),
+            _ => {
+                let place = chance.usize(..self.schedules.len());
+                Some(self.schedules[place].to_string())
+            }
+        }
+    }
+
+    pub(super) fn tags(&self, chance: &mut Rng, member: &Member) -> Vec<String> {
+        let separator = match member.reference.kind() {
+            ResourceKind::Server => '=',
+            ResourceKind::Droplet
+            | ResourceKind::Database
+            | ResourceKind::NodePool
+            | ResourceKind::Machine => ':',
+        };
+        let word = self.word(chance);
+        let mut tags: Vec<_> = word
+            .map(|word| format!("offhours{separator}{word}"))
+            .into_iter()
+            .collect();
+        tags.push(format!("team{separator}a"));
+        tags
+    }
+
+    fn member(&mut self, chance: &mut Rng) -> Member {
+        self.created += 1;
+        let number = self.created;
+        let stage = if chance.u8(..8) == 0 {
+            "prod"
+        } else {
+            "staging"
+        };
+        let name = format!("{stage}-{number}");
+        let word = self.word(chance);
+        let tags = word
+            .as_ref()
+            .map(|word| format!("\"offhours:{word}\", "))
+            .unwrap_or_default();
+        let tags = format!("tags = [{tags}\"team:a\"]");
+        match chance.u8(..8) {
+            0..=1 => droplet(chance, number, &name, &tags),
+            2..=3 => database(chance, number, &name, &tags),
+            4..=5 => pool(chance, number, &name, &tags),
+            _ => server(chance, number, &name, word.as_deref()),
+        }
+    }
+}
+
+fn reference(text: &str) -> ResourceRef {
+    text.parse().expect("a reference")
+}
+
+fn droplet(chance: &mut Rng, number: u64, name: &str, tags: &str) -> Member {
+    let deaf = chance.u8(..4) == 0;
+    Member {
+        reference: reference(&format!("do-main/droplet/{number}")),
+        toml: format!(
+            "[[droplets]]\nid = {number}\nname = \"{name}\"\n{tags}\nignores_shutdown = {deaf}\n\
+             power_action = \"{}s\"\nshutdown = \"{}s\"\n",
+            chance.u8(3..40),
+            chance.u8(3..90),
+        ),
+    }
+}
+
+fn database(chance: &mut Rng, number: u64, name: &str, tags: &str) -> Member {
+    let id = format!("00000000-0000-4000-a000-{number:012}");
+    let engine = ["pg", "mysql"][chance.usize(..2)];
+    let nodes = chance.u8(1..=2);
+    let plan = PLANS[chance.usize(usize::from(nodes > 1)..PLANS.len())];
+    let refuses = chance.u8(..12) == 0;
+    let lag = if chance.u8(..3) == 0 {
+        format!("resizing_shows_after = \"{}s\"\n", chance.u8(1..90))
+    } else {
+        String::new()
+    };
+    Member {
+        reference: reference(&format!("do-main/database/{id}")),
+        toml: format!(
+            "[[databases]]\nid = \"{id}\"\nname = \"{name}\"\n{tags}\nengine = \"{engine}\"\n\
+             plan = \"{plan}\"\nnodes = {nodes}\nrefuses_shrink = {refuses}\nresize = \"{}s\"\n{lag}",
+            chance.u16(120..900),
+        ),
+    }
+}
+
+fn pool(chance: &mut Rng, number: u64, name: &str, tags: &str) -> Member {
+    let cluster = format!("10000000-0000-4000-a000-{number:012}");
+    let id = format!("20000000-0000-4000-a000-{number:012}");
+    let count = chance.u8(1..=4);
+    let scaled = chance.u8(..3) == 0;
+    let bounds = if scaled {
+        format!("autoscale = {{ min = 1, max = {} }}\n", count + 2)
+    } else {
+        String::new()
+    };
+    let refuses = chance.u8(..12) == 0;
+    Member {
+        reference: reference(&format!("do-main/node-pool/{cluster}/{id}")),
+        toml: format!(
+            "[[clusters]]\nid = \"{cluster}\"\nname = \"cluster-{number}\"\n[[clusters.pools]]\n\
+             id = \"{id}\"\nname = \"{name}\"\n{tags}\ncount = {count}\n{bounds}\
+             labels = {{ tier = \"a\" }}\nrefuses_zero = {refuses}\nscale_up = \"{}s\"\n\
+             scale_down = \"{}s\"\n",
+            chance.u8(30..240),
+            chance.u8(30..120),
+        ),
+    }
+}
+
+fn server(chance: &mut Rng, number: u64, name: &str, word: Option<&str>) -> Member {
+    let deaf = chance.u8(..4) == 0;
+    let label = word
+        .map(|word| format!("offhours = \"{word}\", "))
+        .unwrap_or_default();
+    Member {
+        reference: reference(&format!("hz-eu/server/{number}")),
+        toml: format!(
+            "[[servers]]\nid = {number}\nname = \"{name}\"\nlabels = {{ {label}team = \"a\" }}\n\
+             ignores_shutdown = {deaf}\nshutdown = \"{}s\"\npoweroff = \"{}s\"\npoweron = \"{}s\"\n",
+            chance.u8(3..90),
+            chance.u8(1..20),
+            chance.u8(3..40),
+        ),
+    }
+}
+
+impl Member {
+    /// The provider's words for a resource at work, and for one that is not.
+    pub(super) fn statuses(&self) -> Option<(&'static str, &'static str)> {
+        match self.reference.kind() {
+            ResourceKind::Database => Some(("migrating", "online")),
+            ResourceKind::NodePool => Some(("upgrading", "running")),
+            ResourceKind::Droplet | ResourceKind::Server | ResourceKind::Machine => None,
+        }
+    }
+
+    /// What a person does with it in the console.
+    pub(super) fn act(&self, chance: &mut Rng) -> Act {
+        match self.reference.kind() {
+            ResourceKind::Database => {
+                let nodes = chance.u32(1..=2);
+                let least = usize::from(nodes > 1);
+                Act::Resize {
+                    plan: PLANS[chance.usize(least..PLANS.len())].to_owned(),
+                    nodes,
+                    storage_mib: None,
+                }
+            }
+            ResourceKind::NodePool => Act::Scale {
+                count: chance.u32(..5),
+                autoscale: None,
+            },
+            ResourceKind::Droplet | ResourceKind::Server | ResourceKind::Machine => {
+                [Act::PowerOn, Act::PowerOff, Act::Shutdown, Act::Reboot][chance.usize(..4)].clone()
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Random schedules: all of the grammar, in several zones.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use domain::{
+    ScheduleName,
+    configuration::{Adopt, Mode, Policy, Rule},
+    schedule::{Definition, PeriodDefinition, Schedule},
+};
+use fastrand::Rng;
+use jiff::Timestamp;
+
+use super::edges_of;
+
+const ZONES: [&str; 6] = [
+    "UTC",
+    "Europe/Berlin",
+    "America/New_York",
+    "Asia/Kolkata",
+    "Australia/Lord_Howe",
+    "America/Argentina/Buenos_Aires",
+];
+
+const WEEKDAYS: [&str; 9] = [
+    "mon-fri",
+    "mon-fri",
+    "fri-mon",
+    "sat,sun",
+    "sat#1",
+    "friL",
+    "tue",
+    "sun#5,thu",
+    "mon-sun",
+];
+
+const MONTHDAYS: [&str; 7] = ["1-7", "25-5", "28-L", "1/10", "5-20/3", "15W", "1-L"];
+
+const CRONS: [(&str, &str); 6] = [
+    ("0 8 * * mon-fri", "0 19 * * mon-fri"),
+    ("30 1 * * *", "30 2 * * *"),
+    ("0 */6 * * *", "45 */6 * * *"),
+    ("0 7 1-15 * *", "0 22 * * *"),
+    ("5 4 * * sun", "0 0 L * *"),
+    ("15 2 * * *", "45 2 * * *"),
+];
+
+const HOLIDAYS: [&str; 4] = ["2026-12-24..2026-12-26", "01-01", "10-26", "05-01, 10-03"];
+
+/// Two or three, under names that are the same in each night.
+pub(super) fn some(
+    chance: &mut Rng,
+    from: Timestamp,
+    until: Timestamp,
+) -> BTreeMap<ScheduleName, Rule> {
+    let count = chance.usize(2..=3);
+    let names = ["office", "lab", "nights"].into_iter().take(count);
+    names
+        .map(|name| {
+            let rule = Rule {
+                schedule: schedule(chance, from, until),
+                resources: BTreeSet::new(),
+                policy: policy(chance),
+            };
+            (name.parse().expect("a schedule's name"), rule)
+        })
+        .collect()
+}
+
+/// One that has edges within the night, and not a hundred.
+fn schedule(chance: &mut Rng, from: Timestamp, until: Timestamp) -> Schedule {
+    loop {
+        let Ok(schedule) = Schedule::new(&definition(chance)) else {
+            continue;
+        };
+        if (3..60).contains(&edges_of(&schedule, from, until).len()) {
+            return schedule;
+        }
+    }
+}
+
+fn definition(chance: &mut Rng) -> Definition {
+    let timezone = one(chance, &ZONES).to_owned();
+    let holidays = if chance.u8(..4) == 0 {
+        vec![one(chance, &HOLIDAYS).to_owned()]
+    } else {
+        Vec::new()
+    };
+    if chance.u8(..4) == 0 {
+        let (start, stop) = CRONS[chance.usize(..CRONS.len())];
+        return Definition {
+            timezone,
+            start: Some(start.to_owned()),
+            stop: Some(stop.to_owned()),
+            holidays,
+            ..Definition::default()
+        };
+    }
+    let periods = (0..chance.u8(1..=2)).map(|_| period(chance)).collect();
+    Definition {
+        timezone,
+        periods,
+        holidays,
+        ..Definition::default()
+    }
+}
+
+fn period(chance: &mut Rng) -> PeriodDefinition {
+    let time = |chance: &mut Rng| {
+        let minute = [0, 0, 30, chance.u8(..60)][chance.usize(..4)];
+        // Often in the hours in which clocks change.
+        let hour = if chance.u8(..4) == 0 {
+            chance.u8(1..4)
+        } else {
+            chance.u8(..24)
+        };
+        format!("{hour:02}:{minute:02}")
+    };
+    let days = chance.u8(..5);
+    PeriodDefinition {
+        weekdays: (days < 3)
+            .then(|| one(chance, &WEEKDAYS).to_owned())
+            .into_iter()
+            .collect(),
+        monthdays: (days == 3)
+            .then(|| one(chance, &MONTHDAYS).to_owned())
+            .into_iter()
+            .collect(),
+        months: Vec::new(),
+        begin: (chance.u8(..8) > 0).then(|| time(chance)),
+        end: (chance.u8(..8) > 0).then(|| time(chance)),
+    }
+}
+
+fn policy(chance: &mut Rng) -> Policy {
+    let rarely = |chance: &mut Rng| chance.u8(..8) == 0;
+    let enforce = rarely(chance);
+    Policy {
+        mode: if chance.u8(..16) == 0 {
+            Mode::Observe
+        } else {
+            Mode::Act
+        },
+        graceful: chance.bool(),
+        force: !rarely(chance),
+        enforce,
+        retain_running: !enforce && rarely(chance),
+        adopt: if rarely(chance) {
+            Adopt::NextEdge
+        } else {
+            Adopt::AtOnce
+        },
+        stop_size: None,
+        stop_nodes: rarely(chance).then_some(1),
+    }
+}
+
+fn one<'a>(chance: &mut Rng, from: &[&'a str]) -> &'a str {
+    from[chance.usize(..from.len())]
+}

@@ -1,0 +1,284 @@
+//! Watches every write and every request of a night, and holds them to what Offhours promises. It
+//! shares no code with the handlers: it knows the tables' items, the clouds' log and their state.
+
+mod history;
+mod requests;
+mod rules;
+mod settled;
+mod whole;
+mod writes;
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use bytes::Bytes;
+use cloud_simulator::{Act, Simulator};
+use domain::{
+    AccountName, ResourceRef,
+    configuration::{Override, Target},
+    history::HistoryEntry,
+    invocation::{CommandTarget, Invocation},
+    record::Record,
+};
+use jiff::{SignedDuration, Timestamp};
+use lifecycle::Outcome;
+use serde_json::Value;
+
+use crate::{
+    clockwork::{TaskId, Time},
+    night::Setup,
+    trace::{Actor, Trace},
+};
+use whole::Whole;
+
+/// By how much two clocks may differ, and how long an answer may take besides.
+const SLACK: SignedDuration = SignedDuration::from_secs(15);
+
+/// The observer of one night. Cloning gives the same one.
+#[derive(Debug, Clone)]
+pub(crate) struct Observer(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) time: Time,
+    pub(crate) simulator: Simulator,
+    pub(crate) trace: Trace,
+    /// The records as they are stored now.
+    pub(crate) records: BTreeMap<ResourceRef, Record>,
+    /// When each account was last listed whole, and whether that failed since.
+    pub(crate) accounts: BTreeMap<String, Account>,
+    /// Who works in the tasks that live, and as which invocation.
+    pub(crate) tasks: BTreeMap<TaskId, (Actor, String)>,
+    pub(crate) last_change: Timestamp,
+    pub(crate) store_requests: u64,
+    pub(crate) cloud_requests: u64,
+    pub(crate) violation: Option<String>,
+    /// What is applied next, and what holds since when.
+    applying: Option<Setup>,
+    setup: Setup,
+    applied_at: Timestamp,
+    overrides: BTreeMap<Target, Override>,
+    resources: BTreeMap<ResourceRef, Watched>,
+    /// The latest log entry that was taken in.
+    seen_in_log: u64,
+    /// Changes that the clouds took and no history item covers yet.
+    unexplained: VecDeque<Taken>,
+    /// The latest history items of each resource.
+    history: BTreeMap<ResourceRef, HistoryEntry>,
+}
+
+/// A change that a cloud took.
+#[derive(Debug, Clone)]
+struct Taken {
+    at: Timestamp,
+    resource: ResourceRef,
+    described: String,
+}
+
+/// What is known of one resource besides its record.
+#[derive(Debug, Clone, Default)]
+struct Watched {
+    /// When a person last changed its power, size or tags, or it was created.
+    person_at: Option<Timestamp>,
+    /// When a person last gave a command for it.
+    commanded_at: Option<Timestamp>,
+    /// Since when it must not be touched.
+    barred_since: Option<Timestamp>,
+    /// The size that it had, or is being given.
+    size: Option<Whole>,
+    /// What must be put back.
+    owed: Option<Whole>,
+    /// When a cloud last took a shutdown from us.
+    shutdown_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Account {
+    pub(crate) listed_at: Option<Timestamp>,
+    pub(crate) has_error: bool,
+}
+
+impl Observer {
+    pub(crate) fn new(time: Time, simulator: Simulator, trace: Trace) -> Self {
+        let now = time.now();
+        Self(Arc::new(Mutex::new(State {
+            time,
+            simulator,
+            trace,
+            records: BTreeMap::new(),
+            accounts: BTreeMap::new(),
+            tasks: BTreeMap::new(),
+            last_change: now,
+            store_requests: 0,
+            cloud_requests: 0,
+            violation: None,
+            applying: None,
+            setup: Setup::default(),
+            applied_at: now,
+            overrides: BTreeMap::new(),
+            resources: BTreeMap::new(),
+            seen_in_log: 0,
+            unexplained: VecDeque::new(),
+            history: BTreeMap::new(),
+        })))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn note(&self, actor: Actor, text: impl FnOnce() -> String) {
+        self.lock().note(actor, text);
+    }
+
+    pub(crate) fn note_fault(&self, fault: &str, at: &str) {
+        self.note(Actor::Fault, || format!("{fault}: {at}"));
+    }
+
+    /// Something changed other than by a write or a request.
+    pub(crate) fn changed(&self) {
+        let mut state = self.lock();
+        state.last_change = state.time.now();
+        state.look_at_all();
+    }
+
+    /// A person is about to apply this.
+    pub(crate) fn applying(&self, setup: &Setup) {
+        self.lock().applying = Some(setup.clone());
+    }
+
+    /// A person is about to act.
+    pub(crate) fn person_acts(&self, resource: &ResourceRef, act: &Act) {
+        let mut state = self.lock();
+        let now = state.time.now();
+        let watched = state.watched(resource);
+        if !matches!(act, Act::Rename { .. }) {
+            watched.person_at = Some(now);
+        }
+        if matches!(act, Act::Resize { .. } | Act::Scale { .. } | Act::Delete) {
+            watched.owed = None;
+            watched.size = None;
+        }
+    }
+
+    /// A person is about to give a command.
+    pub(crate) fn commanded(&self, command: &Invocation) {
+        let mut state = self.lock();
+        let now = state.time.now();
+        if let Invocation::Command(command) = command
+            && let CommandTarget::Resources(resources) = &command.target
+        {
+            for resource in resources {
+                state.watched(resource).commanded_at = Some(now);
+            }
+        }
+    }
+
+    /// What a function reports.
+    pub(crate) fn heard(&self, actor: Actor, outcome: &Outcome) {
+        let mut state = self.lock();
+        state.note(actor, || format!("reports {outcome:?}"));
+        state.check_report(outcome);
+    }
+
+    /// A change is on its way to a cloud.
+    pub(crate) fn before_change(&self, account: &AccountName, path: &str, body: &str, by: TaskId) {
+        let mut state = self.lock();
+        let actor = state.actor(by);
+        state.last_change = state.time.now();
+        state.note(actor, || format!("sends {path} {body}"));
+        state.check_request(account, path, body, by);
+    }
+
+    /// A cloud answered, or not.
+    pub(crate) fn after_request(
+        &self,
+        path: &str,
+        changes: bool,
+        faulty: bool,
+        answer: Option<&http::Response<Bytes>>,
+    ) {
+        let mut state = self.lock();
+        state.cloud_requests += 1;
+        let status = answer.map(|answer| answer.status().as_u16());
+        if changes {
+            state.note(Actor::Cloud, || format!("{path}: {status:?}"));
+            state.take_in_log();
+        }
+        if status == Some(429) && !faulty {
+            state.violated(format!("the account's own limit was exceeded by {path}"));
+        }
+    }
+
+    /// A request to the store took effect.
+    pub(crate) fn wrote(&self, operation: &str, body: &str, by: TaskId) {
+        let mut state = self.lock();
+        state.store_requests += 1;
+        if matches!(operation, "PutItem" | "UpdateItem" | "TransactWriteItems") {
+            if body.contains("secret-of-") {
+                state.violated("a token was written to a table");
+            }
+            let body: Value = serde_json::from_str(body).unwrap_or_default();
+            state.take_in_log();
+            state.take_in_write(operation, &body, by);
+        }
+    }
+
+    /// Everything has settled by now.
+    pub(crate) fn inspect(&self) {
+        let mut state = self.lock();
+        state.take_in_log();
+        state.check_settled();
+    }
+}
+
+impl State {
+    pub(crate) fn note(&self, actor: Actor, text: impl FnOnce() -> String) {
+        self.trace.add(self.time.now(), actor, text);
+    }
+
+    fn actor(&self, task: TaskId) -> Actor {
+        self.tasks
+            .get(&task)
+            .map_or(Actor::Person, |(actor, _)| *actor)
+    }
+
+    fn watched(&mut self, resource: &ResourceRef) -> &mut Watched {
+        self.resources.entry(resource.clone()).or_default()
+    }
+
+    /// Keeps what is known of every resource as it is now.
+    fn look_at_all(&mut self) {
+        for (reference, state) in self.simulator.resources() {
+            let Ok(reference) = reference.parse::<ResourceRef>() else {
+                continue;
+            };
+            let now = self.time.now();
+            let is_new = !self.resources.contains_key(&reference);
+            let barred = rules::barred(&reference, &state, &self.setup);
+            let size = Whole::of(&reference, &state);
+            let watched = self.watched(&reference);
+            if is_new {
+                watched.person_at = Some(now);
+            }
+            if barred {
+                watched.barred_since.get_or_insert(now);
+            } else {
+                watched.barred_since = None;
+            }
+            if watched.size.is_none() {
+                watched.size = size;
+            }
+        }
+    }
+
+    pub(crate) fn violated(&mut self, what: impl Into<String>) {
+        let now = self.time.now();
+        let what = what.into();
+        self.note(Actor::Observer, || what.clone());
+        self.violation
+            .get_or_insert_with(|| format!("{now}: {what}"));
+    }
+}

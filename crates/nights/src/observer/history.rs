@@ -1,0 +1,94 @@
+//! What holds of every history item, and of every report.
+
+use domain::{
+    ResourceKind,
+    history::HistoryEntry,
+    record::{Direction, Ending},
+};
+use jiff::SignedDuration;
+use lifecycle::{Event, Outcome, event::Subject};
+use serde_json::Value;
+
+use super::{SLACK, State, Whole};
+
+/// What a person does meanwhile may not be in an observation yet.
+const CROSSES: SignedDuration = SignedDuration::from_secs(120);
+
+impl State {
+    pub(super) fn take_in_history(&mut self, entry: HistoryEntry) {
+        let reference = entry.reference.clone();
+        if let Some(before) = self.history.get(&reference)
+            && before.claimed_at != entry.claimed_at
+            && entry.claimed_at + SLACK < before.finished_at
+        {
+            let (first, second) = (before.finished_at, entry.claimed_at);
+            self.violated(format!(
+                "two transitions of {reference} overlap: one ended at {first}, the next began at {second}"
+            ));
+        }
+        if entry.ending == Ending::Seen {
+            self.check_seen(&entry);
+        }
+        let within = |taken: &super::Taken| {
+            taken.resource == reference && taken.at <= entry.finished_at + SLACK
+        };
+        self.unexplained.retain(|taken| !within(taken));
+        self.history.insert(reference, entry);
+    }
+
+    /// Done means seen: what is said to have ended has ended.
+    fn check_seen(&mut self, entry: &HistoryEntry) {
+        let now = self.time.now();
+        let reference = &entry.reference;
+        let person_at = self
+            .resources
+            .get(reference)
+            .and_then(|watched| watched.person_at);
+        let crossed = person_at.is_some_and(|at| now.duration_since(at) < CROSSES);
+        let Some(state) = self.simulator.resource(reference).filter(|_| !crossed) else {
+            return;
+        };
+        if !is_at_end(entry, &state) {
+            let direction = entry.direction;
+            self.violated(format!(
+                "the {direction} of {reference} is said to be seen: {state}"
+            ));
+        }
+    }
+
+    /// Every report of an end is of an end that is in history.
+    pub(super) fn check_report(&mut self, outcome: &Outcome) {
+        if format!("{outcome:?}").contains("secret-of-") {
+            self.violated("a token was reported");
+        }
+        let (Subject::Resource { resource, .. }, Event::Seen { direction, .. }) =
+            (&outcome.subject, &outcome.event)
+        else {
+            return;
+        };
+        let known = self.history.get(resource);
+        if !known.is_some_and(|entry| entry.direction == *direction && entry.ending == Ending::Seen)
+        {
+            self.violated(format!(
+                "{resource} is reported as seen, and history says {known:?}"
+            ));
+        }
+    }
+}
+
+/// Whether a resource is where its transition was to bring it.
+fn is_at_end(entry: &HistoryEntry, state: &Value) -> bool {
+    let runs = match entry.reference.kind() {
+        ResourceKind::Droplet => state["powered"] == true,
+        ResourceKind::Server => state["status"] == "running",
+        ResourceKind::NodePool => state["count"] != 0,
+        ResourceKind::Database | ResourceKind::Machine => {
+            let saved = entry.saved.as_ref().and_then(Whole::saved);
+            let size = Whole::of(&entry.reference, state);
+            return saved.zip(size).is_none_or(|(saved, size)| {
+                entry.direction == Direction::Stop || size.covers(&saved)
+            });
+        }
+    };
+    runs == (entry.direction == Direction::Start)
+}

@@ -1,0 +1,187 @@
+//! What holds of every change that leaves for a cloud.
+
+use domain::{AccountName, ResourceId, ResourceRef, configuration::Target};
+use jiff::SignedDuration;
+use serde_json::Value;
+
+use super::{SLACK, State, Taken, Whole, rules};
+use crate::{clockwork::TaskId, trace::Actor};
+
+/// A look may be half a minute old when it supports a write, and the request leaves within half a
+/// minute of that.
+const LOOK_AND_SEND: SignedDuration = SignedDuration::from_secs(60);
+
+/// How long a machine has after an accepted shutdown.
+const GRACE: SignedDuration = SignedDuration::from_secs(60);
+
+/// For how long a person's change may cross one of ours: no provider offers compare-and-set.
+const CROSSES: SignedDuration = SignedDuration::from_mins(45);
+
+/// For how long a command counts as the reason of what is sent.
+const COMMAND: SignedDuration = SignedDuration::from_hours(2);
+
+/// The resource that a change is for.
+pub(super) fn resource_of(account: &AccountName, path: &str) -> Option<ResourceRef> {
+    let (_, path) = path.split_once(' ')?;
+    let mut parts = path.trim_start_matches('/').split('/').skip(1);
+    let text = match (parts.next()?, parts.next()?) {
+        ("droplets", id) => format!("{account}/droplet/{id}"),
+        ("servers", id) => format!("{account}/server/{id}"),
+        ("databases", id) => format!("{account}/database/{id}"),
+        ("kubernetes", _) => {
+            let (cluster, pool) = (parts.next()?, parts.nth(1)?);
+            format!("{account}/node-pool/{cluster}/{pool}")
+        }
+        _ => return None,
+    };
+    text.parse().ok()
+}
+
+/// Whether it cuts the power at once.
+fn cuts(path: &str, body: &str) -> bool {
+    path.ends_with("/actions/poweroff") || body.contains("\"power_off\"")
+}
+
+fn shuts_down(path: &str, body: &str) -> bool {
+    path.ends_with("/actions/shutdown") || body.contains("\"shutdown\"")
+}
+
+impl State {
+    pub(super) fn check_request(
+        &mut self,
+        account: &AccountName,
+        path: &str,
+        body: &str,
+        by: TaskId,
+    ) {
+        let Some(resource) = resource_of(account, path) else {
+            return self.violated(format!("a change of something unknown: {path}"));
+        };
+        if !matches!(self.actor(by), Actor::Function(_)) {
+            return self.violated(format!(
+                "a change by something that is not a function: {path}"
+            ));
+        }
+        self.check_permit(&resource, path, by);
+        self.check_membership(&resource, path);
+        self.check_grace(&resource, path, body);
+    }
+
+    /// No request leaves without a permit that its sender has just written.
+    fn check_permit(&mut self, resource: &ResourceRef, path: &str, by: TaskId) {
+        let now = self.time.now();
+        let sender = self.tasks.get(&by).map(|(_, request)| request.clone());
+        let permit = self
+            .records
+            .get(resource)
+            .and_then(|record| record.permit.clone());
+        let valid = permit
+            .is_some_and(|permit| Some(permit.writer.0) == sender && now < permit.until + SLACK);
+        if !valid {
+            self.violated(format!("{path} is sent without a permit of its sender"));
+        }
+    }
+
+    /// Nothing is sent for what is not opted in.
+    fn check_membership(&mut self, resource: &ResourceRef, path: &str) {
+        let now = self.time.now();
+        let Some(state) = self.simulator.resource(resource) else {
+            return;
+        };
+        let Some(watched) = self.resources.get(resource) else {
+            return;
+        };
+        let commanded = watched
+            .commanded_at
+            .is_some_and(|at| now.duration_since(at) < COMMAND);
+        let named = self.overrides.get(&Target::Resource(resource.clone()));
+        let overridden = named.is_some_and(|one| one.ends_at + COMMAND > now);
+        let by_hand = (commanded || overridden) && !rules::is_excluded(&state, &self.setup);
+        let barred = watched.barred_since;
+        if let Some(since) = barred
+            && !by_hand
+            && now.duration_since(since) > LOOK_AND_SEND + SLACK
+        {
+            self.violated(format!(
+                "{path} is sent for what must not be touched since {since}"
+            ));
+        }
+    }
+
+    /// No cut of power before a guest has had its time.
+    fn check_grace(&mut self, resource: &ResourceRef, path: &str, body: &str) {
+        let now = self.time.now();
+        if !cuts(path, body) {
+            return;
+        }
+        let request = self
+            .records
+            .get(resource)
+            .and_then(|record| record.request.as_ref());
+        let graceful = request.is_some_and(|request| request.graceful);
+        let is_server = matches!(resource.id, ResourceId::Server(_));
+        let shutdown = self
+            .resources
+            .get(resource)
+            .and_then(|watched| watched.shutdown_at);
+        let had_its_time = shutdown.is_some_and(|at| now.duration_since(at) >= GRACE);
+        if (graceful || is_server) && !had_its_time {
+            self.violated(format!(
+                "{path} cuts the power; the last shutdown was at {shutdown:?}"
+            ));
+        }
+    }
+
+    /// Takes in what the clouds have taken, late requests included.
+    pub(super) fn take_in_log(&mut self) {
+        for entry in self.simulator.log_after(self.seen_in_log) {
+            self.seen_in_log = entry.sequence;
+            let Some(resource) = entry.resource.clone().filter(|_| entry.changed) else {
+                continue;
+            };
+            let path = format!("{} {}", entry.request.method, entry.request.path);
+            if shuts_down(&path, &entry.request.body) {
+                self.watched(&resource).shutdown_at = Some(entry.at);
+            }
+            self.check_shrink(&resource, &path);
+            self.unexplained.push_back(Taken {
+                at: entry.at,
+                resource,
+                described: format!("{path} {}", entry.request.body),
+            });
+        }
+    }
+
+    /// An original size is stored before the cloud is asked for a smaller one.
+    fn check_shrink(&mut self, resource: &ResourceRef, path: &str) {
+        let now = self.time.now();
+        let state = self.simulator.resource(resource).unwrap_or(Value::Null);
+        let after = Whole::of(resource, &state);
+        let watched = self.watched(resource);
+        let before = std::mem::replace(&mut watched.size, after.clone());
+        let crossed = watched
+            .person_at
+            .is_some_and(|at| now.duration_since(at) < CROSSES);
+        let (Some(before), Some(after)) = (before, after) else {
+            return;
+        };
+        if after.covers(&before) || crossed {
+            return;
+        }
+        if !watched
+            .owed
+            .as_ref()
+            .is_some_and(|owed| owed.covers(&before))
+        {
+            watched.owed = Some(before.clone());
+        }
+        let saved = self
+            .records
+            .get(resource)
+            .and_then(|record| record.saved.as_ref());
+        let saved = saved.and_then(Whole::saved);
+        if !saved.as_ref().is_some_and(|saved| saved.covers(&before)) {
+            self.violated(format!("{path} shrinks {before:?}, and saved is {saved:?}"));
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! What holds of every write.
+
+use domain::{
+    ResourceRef,
+    configuration::Override,
+    history::HistoryEntry,
+    record::{Ask, Forced, Handled, Phase, Record, Revision},
+};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{State, Whole};
+use crate::{clockwork::TaskId, trace::record_in_a_line};
+
+fn read<T: DeserializeOwned>(item: &Value) -> Option<T> {
+    let item: serde_dynamo::Item = serde_json::from_value(item.clone()).ok()?;
+    serde_dynamo::from_item(item).ok()
+}
+
+impl State {
+    pub(super) fn take_in_write(&mut self, operation: &str, body: &Value, by: TaskId) {
+        match operation {
+            "PutItem" => self.take_in_put(body, by),
+            "UpdateItem" => self.take_in_update(body),
+            _ => {
+                for item in body["TransactItems"].as_array().into_iter().flatten() {
+                    self.take_in_put(&item["Put"], by);
+                    self.take_in_delete(&item["Delete"]);
+                }
+            }
+        }
+    }
+
+    fn take_in_put(&mut self, put: &Value, by: TaskId) {
+        let item = &put["Item"];
+        match put["TableName"].as_str() {
+            Some("offhours-resources") => match read::<Record>(item) {
+                Some(record) => self.take_in_record(&record, by),
+                None => self.violated("a record was written that cannot be read"),
+            },
+            Some("offhours-history") => match read::<HistoryEntry>(item) {
+                Some(entry) => self.take_in_history(entry),
+                None => self.violated("a history item was written that cannot be read"),
+            },
+            Some("offhours-schedules") => self.take_in_rules(item),
+            _ => {}
+        }
+    }
+
+    fn take_in_rules(&mut self, item: &Value) {
+        let now = self.time.now();
+        if item["generation_key"]["S"] != "head" {
+            return;
+        }
+        self.last_change = now;
+        if item["name"]["S"] == "head" {
+            if let Some(setup) = self.applying.take() {
+                self.setup = setup;
+                self.applied_at = now;
+                self.look_at_all();
+            }
+        } else if let Some(one) = read::<Override>(item) {
+            self.overrides.insert(one.target.clone(), one);
+        }
+    }
+
+    fn take_in_update(&mut self, update: &Value) {
+        if update["TableName"] != "offhours-accounts" {
+            return;
+        }
+        let values = &update["ExpressionAttributeValues"];
+        let (Some(account), Some(_)) = (
+            values[":account"]["S"].as_str(),
+            values[":tried_at"]["S"].as_str(),
+        ) else {
+            return;
+        };
+        let listed_at = values[":listed_at"]["S"].as_str();
+        let known = self.accounts.entry(account.to_owned()).or_default();
+        known.listed_at = listed_at.and_then(|at| at.parse().ok());
+        known.has_error = !values[":error"].is_null();
+    }
+
+    fn take_in_delete(&mut self, delete: &Value) {
+        if delete["TableName"] == "offhours-resources" {
+            let text = |name: &str| delete["Key"][name]["S"].as_str().unwrap_or_default();
+            let reference = format!("{}/{}", text("account"), text("resource"));
+            if let Ok(reference) = reference.parse::<ResourceRef>() {
+                self.records.remove(&reference);
+            }
+        }
+    }
+
+    fn take_in_record(&mut self, record: &Record, by: TaskId) {
+        let reference = record.reference.clone();
+        if self.records.get(&reference) == Some(record) {
+            // A repeated transaction, whose first answer was lost.
+            return;
+        }
+        self.last_change = self.time.now();
+        self.note(self.actor(by), || record_in_a_line(record));
+        let before = self.records.insert(reference, record.clone());
+        let replaced = before
+            .as_ref()
+            .map_or(Revision(0), |before| before.revision);
+        if record.revision.0 != replaced.0 + 1 {
+            self.violated(format!(
+                "{} was written as revision {} in place of {}",
+                record.reference, record.revision.0, replaced.0
+            ));
+        }
+        if let Some(before) = before {
+            self.check_handled(&before, record);
+            self.check_claim(&before, record);
+            self.check_repetition(&before, record);
+        }
+        self.check_saved(record);
+    }
+
+    /// What was handled is never behind what was handled before, but where it begins anew.
+    fn check_handled(&mut self, before: &Record, after: &Record) {
+        let (Some(old), Some(new)) = (&before.handled, &after.handled) else {
+            return;
+        };
+        let edge = |handled: &Handled| (handled.generation, handled.key);
+        let schedules = old.schedule.is_some() && old.schedule == new.schedule;
+        if new.generation < old.generation || schedules && edge(new) < edge(old) {
+            self.violated(format!(
+                "{} goes back from the edge {old:?} to {new:?}",
+                after.reference
+            ));
+        }
+    }
+
+    /// A new transition consumes an edge: none is acted upon twice, so that what a person changes
+    /// between edges stands.
+    fn check_claim(&mut self, before: &Record, after: &Record) {
+        let Some(transition) = after.in_flight() else {
+            return;
+        };
+        let anew = before
+            .in_flight()
+            .is_none_or(|old| old.claimed_at != transition.claimed_at);
+        if !anew || before.handled != after.handled {
+            return;
+        }
+        let enforced = after.schedule.as_ref().is_some_and(|name| {
+            let rule = self.setup.schedules.get(name);
+            rule.is_none_or(|rule| rule.policy.enforce)
+        });
+        if !enforced {
+            self.violated(format!(
+                "{} begins a transition without an edge: {:?}",
+                after.reference, after.handled
+            ));
+        }
+    }
+
+    /// An accepted request is never repeated.
+    fn check_repetition(&mut self, before: &Record, after: &Record) {
+        let (Some(old), Some(new)) = (&before.request, &after.request) else {
+            return;
+        };
+        let same = before.in_flight().is_some()
+            && before.in_flight() == after.in_flight()
+            && before.handled == after.handled
+            && old.direction == new.direction;
+        let accepted = matches!(old.ask, Ask::Accepted { .. });
+        let again = matches!(new.ask, Ask::Open) && new.forced == Forced::No;
+        if same && accepted && again {
+            self.violated(format!(
+                "{} asks again for what was accepted",
+                after.reference
+            ));
+        }
+    }
+
+    /// What must be put back stays saved until it was seen to be back.
+    fn check_saved(&mut self, record: &Record) {
+        let reference = &record.reference;
+        let Some(owed) = self
+            .resources
+            .get(reference)
+            .and_then(|watched| watched.owed.clone())
+        else {
+            return;
+        };
+        if matches!(record.phase, Phase::Gone { .. }) {
+            self.watched(reference).owed = None;
+            return;
+        }
+        let state = self.simulator.resource(reference).unwrap_or(Value::Null);
+        let is_back = Whole::of(reference, &state).is_none_or(|now| now.covers(&owed));
+        let saved = record.saved.as_ref().and_then(Whole::saved);
+        let is_saved = saved.as_ref().is_some_and(|saved| saved.covers(&owed));
+        if !is_saved && !is_back {
+            self.violated(format!(
+                "{reference} is owed {owed:?}, and saved is {saved:?}"
+            ));
+        }
+        if record.saved.is_none() && is_back {
+            self.watched(reference).owed = None;
+        }
+    }
+}

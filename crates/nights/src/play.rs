@@ -1,0 +1,531 @@
+//! Plays a night: timers fire, functions work, people and faults come in between.
+
+use std::{collections::BTreeMap, rc::Rc};
+
+use anyhow::Context as _;
+use cloud_simulator::Simulator;
+use domain::{
+    ResourceRef,
+    configuration::{Override, Target},
+    invocation::{Command, CommandTarget, Invocation},
+    record::{Direction, INVENTORY_INTERVAL},
+};
+use environment::SteppedClock;
+use jiff::{SignedDuration, Timestamp};
+use lifecycle::Outcome;
+use store::Store;
+
+use crate::{
+    clockwork::{End, Executor, TaskId, Terms, Time},
+    clouds::{self, Wire},
+    faults::Faults,
+    night::{Function, Happening, Night, Setup, What},
+    observer::Observer,
+    service::{Container, Containers, Event, Invocations},
+    tables::Engine,
+    trace::{Actor, Trace},
+};
+
+const MINUTE: SignedDuration = SignedDuration::from_mins(1);
+
+/// What came of a night.
+#[derive(Debug, Default)]
+pub struct Played {
+    /// What was promised and did not hold, first of all.
+    pub violation: Option<String>,
+    /// How often each kind of fault occurred.
+    pub faults: BTreeMap<&'static str, u64>,
+    /// How many ticks were played; in the others nothing could have happened.
+    pub ticks: u64,
+    /// How many requests went to the store, and to the clouds.
+    pub store_requests: u64,
+    /// How many requests went to the clouds.
+    pub cloud_requests: u64,
+}
+
+/// Plays a night to its end, or until a promise does not hold.
+pub fn play(night: &Night, trace: &Trace) -> anyhow::Result<Played> {
+    // The SDK takes its delays between repetitions from this thread's generator.
+    fastrand::seed(night.seed);
+    Ok(Stage::set(night, trace)?.play())
+}
+
+/// What is to be done at an instant.
+#[derive(Debug, Clone)]
+enum Cue {
+    Tick(Function),
+    Minute,
+    Invoke(Direction, Invocation, String),
+    Happening(usize),
+}
+
+/// How the next invocation of stop or start is delivered.
+#[derive(Debug, Clone, Copy)]
+enum Delivery {
+    Lost,
+    Doubled(i64),
+    Late(i64),
+}
+
+struct Stage<'n> {
+    night: &'n Night,
+    time: Time,
+    executor: Executor,
+    containers: Rc<Containers>,
+    invocations: Invocations,
+    observer: Observer,
+    faults: Faults,
+    simulator: Simulator,
+    /// The store as a person's command has it.
+    desk: Store,
+    cues: BTreeMap<(Timestamp, u64), Cue>,
+    serial: u64,
+    working: BTreeMap<TaskId, Rc<Container>>,
+    lost_until: BTreeMap<Function, Timestamp>,
+    extra_ticks: Vec<(Function, SignedDuration, bool)>,
+    deliveries: Vec<Delivery>,
+    skew: BTreeMap<Function, SignedDuration>,
+    ticks: u64,
+}
+
+impl<'n> Stage<'n> {
+    fn set(night: &'n Night, trace: &Trace) -> anyhow::Result<Self> {
+        let time = Time::at(night.begins, night.seed);
+        let fleet = format!("{}\n{}", night.accounts, night.fleet.join("\n"));
+        let fleet = fleet.parse().context("the night's fleet")?;
+        let now = time.clone();
+        let simulator = Simulator::new(&fleet, std::sync::Arc::new(move || now.now()));
+        let observer = Observer::new(time.clone(), simulator.clone(), trace.clone());
+        let faults = Faults::default();
+        let engine = Engine::new(time.clone(), faults.clone(), observer.clone())?;
+        let mut tokens = Vec::new();
+        let mut accounts = Vec::new();
+        for (name, account) in &night.setup.accounts {
+            let account = account.cloud().context("only clouds are simulated")?;
+            let token = fleet.token_of(name).context("an account without a token")?;
+            tokens.push((account.token.clone(), token.to_owned()));
+            accounts.push((token.to_owned(), name.clone()));
+        }
+        let wire = Wire {
+            time: time.clone(),
+            faults: faults.clone(),
+            simulator: simulator.clone(),
+            observer: observer.clone(),
+            accounts,
+        };
+        let desk = engine.store("desk");
+        let containers = Containers::new(engine, clouds::shared(wire), tokens, "night".to_owned())?;
+        Ok(Self {
+            night,
+            executor: Executor::new(time.clone()),
+            time,
+            containers: Rc::new(containers),
+            invocations: Invocations::default(),
+            observer,
+            faults,
+            simulator,
+            desk,
+            cues: BTreeMap::new(),
+            serial: 0,
+            working: BTreeMap::new(),
+            lost_until: BTreeMap::new(),
+            extra_ticks: Vec::new(),
+            deliveries: Vec::new(),
+            skew: BTreeMap::new(),
+            ticks: 0,
+        })
+    }
+
+    fn play(mut self) -> Played {
+        let desk = self.desk.clone();
+        self.at_desk("set-up", async move {
+            desk.create_tables()
+                .await
+                .map_err(|error| error.to_string())
+        });
+        self.apply(&self.night.setup.clone());
+        for (place, happening) in self.night.happenings.iter().enumerate() {
+            self.cue(happening.at, Cue::Happening(place));
+        }
+        self.cue(self.night.begins + MINUTE, Cue::Minute);
+        while let Some(entry) = self.cues.first_entry() {
+            let at = entry.key().0;
+            if at > self.night.ends {
+                break;
+            }
+            self.run_until(at);
+            if self.observer.lock().violation.is_some() {
+                break;
+            }
+            if let Some((_, cue)) = self.cues.pop_first() {
+                self.take(cue);
+            }
+        }
+        let observer = self.observer.lock();
+        Played {
+            violation: observer.violation.clone(),
+            faults: self.faults.counts(),
+            ticks: self.ticks,
+            store_requests: observer.store_requests,
+            cloud_requests: observer.cloud_requests,
+        }
+    }
+
+    fn cue(&mut self, at: Timestamp, cue: Cue) {
+        self.serial += 1;
+        self.cues.insert((at, self.serial), cue);
+    }
+
+    /// Lets the functions work until an instant, and cues what they invoke.
+    fn run_until(&mut self, until: Timestamp) {
+        let mut ended = Vec::new();
+        loop {
+            let goes_on = self.executor.step(until, &mut ended);
+            for (id, terms, end) in ended.drain(..) {
+                self.ended(id, &terms, end);
+            }
+            for (direction, invocation) in self.invocations.take() {
+                self.deliver(direction, invocation);
+            }
+            let due = self.cues.first_key_value().map(|((at, _), _)| *at);
+            if !goes_on || due.is_some_and(|at| at <= self.time.now()) {
+                return;
+            }
+        }
+    }
+
+    fn ended(&mut self, id: TaskId, terms: &Terms, end: End) {
+        self.observer.lock().tasks.remove(&id);
+        let Some(container) = self.working.remove(&id) else {
+            return;
+        };
+        if end == End::Finished {
+            container.release();
+            return;
+        }
+        self.containers.end(&container);
+        if end == End::OutOfTime {
+            self.faults.count("ended by its timeout");
+            self.observer
+                .note_fault("ended by its timeout", &terms.name);
+        }
+    }
+
+    fn deliver(&mut self, direction: Direction, invocation: Invocation) {
+        let now = self.time.now();
+        let delay = self.time.chance(|chance| chance.i64(20..400));
+        let at = now + SignedDuration::from_millis(delay);
+        self.serial += 1;
+        let request = format!("request-{}", self.serial);
+        match self.deliveries.pop() {
+            None => self.cue(at, Cue::Invoke(direction, invocation, request)),
+            Some(Delivery::Lost) => {
+                self.faults.count("invocation lost");
+                self.observer
+                    .note_fault("invocation lost", &direction.to_string());
+            }
+            Some(Delivery::Late(seconds)) => {
+                self.faults.count("invocation late");
+                let at = at + SignedDuration::from_secs(seconds);
+                self.cue(at, Cue::Invoke(direction, invocation, request));
+            }
+            Some(Delivery::Doubled(seconds)) => {
+                self.faults.count("invocation doubled");
+                let again = at + SignedDuration::from_secs(seconds);
+                self.cue(
+                    at,
+                    Cue::Invoke(direction, invocation.clone(), request.clone()),
+                );
+                self.cue(again, Cue::Invoke(direction, invocation, request));
+            }
+        }
+    }
+
+    fn take(&mut self, cue: Cue) {
+        match cue {
+            Cue::Minute => self.minute(),
+            Cue::Tick(function) => self.invoke(function, Event::Timer, None),
+            Cue::Invoke(Direction::Stop, invocation, request) => {
+                self.invoke(Function::Stop, Event::Act(invocation), Some(request));
+            }
+            Cue::Invoke(Direction::Start, invocation, request) => {
+                self.invoke(Function::Start, Event::Act(invocation), Some(request));
+            }
+            Cue::Happening(place) => self.happen(&self.night.happenings[place].clone()),
+        }
+    }
+
+    /// Both timers fire, unless they are disturbed.
+    fn minute(&mut self) {
+        let now = self.time.now();
+        self.ticks += 1;
+        for function in [Function::Dispatch, Function::PollStatus] {
+            if self
+                .lost_until
+                .get(&function)
+                .is_some_and(|until| now < *until)
+            {
+                self.faults.count("tick lost");
+                continue;
+            }
+            let mut at = now + SignedDuration::from_millis(self.time.chance(|c| c.i64(0..900)));
+            let disturbed = self.extra_ticks.iter().position(|(of, ..)| *of == function);
+            if let Some((_, by, doubled)) = disturbed.map(|place| self.extra_ticks.remove(place)) {
+                if doubled {
+                    self.faults.count("tick doubled");
+                    self.cue(at + by, Cue::Tick(function));
+                } else {
+                    self.faults.count("tick late");
+                    at += by;
+                }
+            }
+            self.cue(at, Cue::Tick(function));
+        }
+        let next = self.next_minute(now);
+        self.cue(next, Cue::Minute);
+    }
+
+    /// The next minute in which anything may happen.
+    fn next_minute(&self, now: Timestamp) -> Timestamp {
+        let next = now + MINUTE;
+        if !self.executor.is_idle() || self.faults.are_set(now) {
+            return next;
+        }
+        let observer = self.observer.lock();
+        let quiet = |account: &crate::observer::Account| {
+            !account.has_error
+                && account
+                    .listed_at
+                    .is_some_and(|at| at > observer.last_change)
+        };
+        if now.duration_since(observer.last_change) < INVENTORY_INTERVAL
+            || observer.accounts.is_empty()
+            || !observer.accounts.values().all(quiet)
+        {
+            return next;
+        }
+        let due = observer.records.values().filter_map(|record| record.due_at);
+        let mut cued = self
+            .cues
+            .iter()
+            .filter(|(_, cue)| !matches!(cue, Cue::Tick(_)));
+        let cued = cued.next().map(|((at, _), _)| *at);
+        let until = due.chain(cued).min().unwrap_or(self.night.ends);
+        let minutes = until.duration_since(next).as_secs().div_euclid(60);
+        next + MINUTE * i32::try_from(minutes.clamp(0, 24 * 60)).unwrap_or(0)
+    }
+
+    fn invoke(&mut self, function: Function, event: Event, request: Option<String>) {
+        let Ok(container) = self.containers.free(function) else {
+            return;
+        };
+        let now = self.time.now();
+        let ahead = self.skew.get(&function).copied().unwrap_or_default();
+        let clock = SteppedClock::at(now + ahead);
+        self.serial += 1;
+        let request = request.unwrap_or_else(|| format!("tick-{}", self.serial));
+        let (invocations, observer) = (self.invocations.clone(), self.observer.clone());
+        let working = container.clone();
+        let terms = Terms {
+            name: format!("{} {request}", function.name()),
+            clock: Some((clock.clone(), ahead)),
+            deadline: Some(now + function.timeout()),
+        };
+        let actor = Actor::Function(function);
+        let writer = request.clone();
+        let id = self.executor.spawn(terms, async move {
+            let listener = |outcome: &Outcome| observer.heard(actor, outcome);
+            let handled = working.handle(function, event, clock, writer, &invocations, &listener);
+            if let Some(error) = handled.await {
+                observer.note(actor, || format!("fails: {error}"));
+            }
+        });
+        self.observer.lock().tasks.insert(id, (actor, request));
+        self.working.insert(id, container);
+    }
+
+    /// Lets a person's command work, as a process of its own.
+    fn at_desk(&mut self, what: &str, work: impl Future<Output = Result<(), String>> + 'static) {
+        let terms = Terms {
+            name: what.to_owned(),
+            clock: None,
+            deadline: None,
+        };
+        let (observer, what) = (self.observer.clone(), what.to_owned());
+        let id = self.executor.spawn(terms, async move {
+            match work.await {
+                Ok(()) => observer.note(Actor::Person, || what.clone()),
+                Err(error) => observer.note(Actor::Person, || format!("{what} fails: {error}")),
+            }
+        });
+        self.observer
+            .lock()
+            .tasks
+            .insert(id, (Actor::Person, String::new()));
+        // A person does one thing after the other.
+        let mut ended = Vec::new();
+        let until = self.time.now() + MINUTE;
+        while self.executor.name(id).is_some() && self.executor.step(until, &mut ended) {}
+        for (id, terms, end) in ended {
+            self.ended(id, &terms, end);
+        }
+    }
+
+    fn apply(&mut self, setup: &Setup) {
+        let (desk, setup) = (self.desk.clone(), setup.clone());
+        let now = self.time.now();
+        let observer = self.observer.clone();
+        observer.applying(&setup);
+        self.at_desk("applies a configuration", async move {
+            let present = desk.present().await.map_err(|error| error.to_string())?;
+            let configuration = setup.after(present.head.generation);
+            let applied = desk.apply(&configuration, "ada", now).await;
+            observer.changed();
+            applied.map(|_| ()).map_err(|error| error.to_string())
+        });
+    }
+
+    fn happen(&mut self, happening: &Happening) {
+        let now = self.time.now();
+        match happening.what.clone() {
+            What::Fault { of, after, fault } => self.faults.set(now, of, after, fault),
+            What::Outage {
+                account,
+                minutes,
+                fault,
+            } => {
+                let until = now + MINUTE * to_i32(minutes);
+                self.faults.set_outage(until, account, fault);
+            }
+            What::TicksLost { function, minutes } => {
+                let until = now + MINUTE * to_i32(minutes);
+                self.lost_until.insert(function, until);
+            }
+            What::TickDoubled { function, seconds } => {
+                self.extra_ticks.push((function, of_seconds(seconds), true));
+            }
+            What::TickLate { function, seconds } => {
+                self.extra_ticks
+                    .push((function, of_seconds(seconds), false));
+            }
+            What::InvocationLost => self.deliveries.push(Delivery::Lost),
+            What::InvocationDoubled { seconds } => {
+                self.deliveries.push(Delivery::Doubled(seconds));
+            }
+            What::InvocationLate { seconds } => self.deliveries.push(Delivery::Late(seconds)),
+            What::Skew { function, seconds } => {
+                self.faults.count("clock skew");
+                self.skew.insert(function, of_seconds(seconds));
+            }
+            What::Inspect => self.observer.inspect(),
+            what @ (What::Person { .. }
+            | What::Create { .. }
+            | What::Override { .. }
+            | What::Clear { .. }
+            | What::Command { .. }
+            | What::Apply { .. }) => self.by_person(what),
+        }
+    }
+
+    /// What a person does, at the provider or with the command.
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "everything else is not a person's"
+    )]
+    fn by_person(&mut self, what: What) {
+        let now = self.time.now();
+        match what {
+            What::Person { resource, act } => {
+                let described = format!("{act:?} {resource}");
+                self.observer.person_acts(&resource, &act);
+                let done = self.simulator.person(&resource, act);
+                self.observer.changed();
+                self.observer
+                    .note(Actor::Person, || format!("{described}: {done:?}"));
+            }
+            What::Create { fleet } => {
+                let done = self.simulator.create(&fleet);
+                self.observer.changed();
+                self.observer
+                    .note(Actor::Person, || format!("creates {fleet:?}: {done:?}"));
+            }
+            What::Override {
+                target,
+                desired,
+                minutes,
+            } => self.set_override(Override {
+                target,
+                desired,
+                set_at: now,
+                ends_at: now + MINUTE * to_i32(minutes),
+                by: "ada".to_owned(),
+                why: None,
+            }),
+            What::Clear { target } => self.clear_override(target),
+            What::Command {
+                direction,
+                resource,
+            } => self.command(direction, resource),
+            What::Apply { setup } => self.apply(&setup),
+            _ => {}
+        }
+    }
+
+    fn command(&mut self, direction: Direction, resource: ResourceRef) {
+        let now = self.time.now();
+        let command = Invocation::Command(Command {
+            target: CommandTarget::Resources(vec![resource]),
+            dry_run: false,
+            by: Some("ada".to_owned()),
+            given_at: Some(now),
+        });
+        self.serial += 1;
+        let request = format!("command-{}", self.serial);
+        self.observer.commanded(&command);
+        self.cue(now, Cue::Invoke(direction, command, request));
+    }
+
+    fn set_override(&mut self, one: Override) {
+        let (desk, now) = (self.desk.clone(), self.time.now());
+        let observer = self.observer.clone();
+        let what = format!(
+            "sets an override: {} {} until {}",
+            one.target, one.desired, one.ends_at
+        );
+        self.at_desk(&what, async move {
+            observer.changed();
+            let done = desk.set_override(&one, now).await;
+            done.map_err(|error| error.to_string())
+        });
+    }
+
+    fn clear_override(&mut self, target: Target) {
+        let (desk, now) = (self.desk.clone(), self.time.now());
+        let observer = self.observer.clone();
+        self.at_desk(&format!("ends the override of {target}"), async move {
+            observer.changed();
+            let present = desk.present().await.map_err(|error| error.to_string())?;
+            let Some(standing) = present
+                .overrides
+                .of(&target)
+                .filter(|one| one.is_active(now))
+            else {
+                return Ok(());
+            };
+            let ended = Override {
+                ends_at: now,
+                ..standing.clone()
+            };
+            let done = desk.replace_override(&ended, Some(standing), now).await;
+            done.map_err(|error| error.to_string())
+        });
+    }
+}
+
+fn of_seconds(seconds: i64) -> SignedDuration {
+    SignedDuration::from_secs(seconds)
+}
+
+fn to_i32(number: i64) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}

@@ -1,0 +1,139 @@
+//! Plays many nights at a time, and keeps those that fail.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::Write as _,
+    path::Path,
+    process::ExitCode,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::{Night, Played, Trace, generate, play, shrink};
+
+/// What came of many nights.
+#[derive(Debug, Default)]
+struct Sum {
+    played: u64,
+    faults: BTreeMap<&'static str, u64>,
+    ticks: u64,
+    days: i64,
+    store_requests: u64,
+    cloud_requests: u64,
+    failed: Vec<(u64, String)>,
+}
+
+impl Sum {
+    fn add(&mut self, night: &Night, played: Played) {
+        self.played += 1;
+        self.days += night.ends.duration_since(night.begins).as_hours() / 24;
+        self.ticks += played.ticks;
+        self.store_requests += played.store_requests;
+        self.cloud_requests += played.cloud_requests;
+        for (fault, times) in played.faults {
+            *self.faults.entry(fault).or_default() += times;
+        }
+        if let Some(violation) = played.violation {
+            self.failed.push((night.seed, violation));
+        }
+    }
+}
+
+/// Plays so many nights from a seed on.
+pub fn many(
+    from: u64,
+    count: u64,
+    jobs: Option<usize>,
+    (shortened, keep): (usize, &Path),
+) -> anyhow::Result<ExitCode> {
+    let jobs = jobs.or_else(|| thread::available_parallelism().ok().map(Into::into));
+    let progress = ProgressBar::new(count).with_style(ProgressStyle::with_template(
+        "{wide_bar} {pos}/{len} nights, {per_sec}, {eta} left {msg}",
+    )?);
+    let next = AtomicU64::new(from);
+    let sum = Mutex::new(Sum::default());
+    let lock = || sum.lock().unwrap_or_else(PoisonError::into_inner);
+    thread::scope(|scope| {
+        for _ in 0..jobs.unwrap_or(1) {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= from + count {
+                        return;
+                    }
+                    let night = generate::night(seed);
+                    let played = play(&night, &Trace::default()).unwrap_or_else(|error| Played {
+                        violation: Some(format!("it cannot be played: {error:#}")),
+                        ..Played::default()
+                    });
+                    let mut sum = lock();
+                    sum.add(&night, played);
+                    progress.inc(1);
+                    progress.set_message(format!("({} failed)", sum.failed.len()));
+                }
+            });
+        }
+    });
+    let elapsed = progress.elapsed();
+    progress.finish_and_clear();
+    let mut sum = sum.into_inner().unwrap_or_else(PoisonError::into_inner);
+    sum.failed.sort();
+    report(&sum, elapsed.as_secs_f64());
+    for (seed, violation) in sum.failed.iter().take(shortened) {
+        shorten(*seed, violation, keep)?;
+    }
+    for (seed, violation) in sum.failed.iter().skip(shortened) {
+        print(&format!("Seed {seed} fails: {violation}"));
+    }
+    Ok(if sum.failed.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+fn report(sum: &Sum, seconds: f64) {
+    let rate = sum.played as f64 / seconds;
+    print(&format!(
+        "{} nights of {} days in {seconds:.0} s: {rate:.2} nights a second. {} ticks were played, \
+         {} requests went to the store and {} to the clouds.",
+        sum.played, sum.days, sum.ticks, sum.store_requests, sum.cloud_requests
+    ));
+    print("What went wrong, and how often:");
+    for (fault, times) in &sum.faults {
+        print(&format!("  {times:>8}  {fault}"));
+    }
+    print(&match sum.failed.len() {
+        0 => "Nothing that is promised was broken.".to_owned(),
+        failed => format!("{failed} nights broke a promise:"),
+    });
+}
+
+/// Shortens a night that fails, keeps it as a file, and prints the end of what happens in it.
+fn shorten(seed: u64, violation: &str, keep: &Path) -> anyhow::Result<()> {
+    print(&format!(
+        "\nSeed {seed} fails: {violation}\nShortening it ..."
+    ));
+    let night = shrink::shortest(generate::night(seed))?;
+    fs::create_dir_all(keep)?;
+    let file = keep.join(format!("{seed}.json"));
+    fs::write(&file, serde_json::to_string_pretty(&night)? + "\n")?;
+    let trace = Trace::kept();
+    play(&night, &trace)?;
+    print(&format!("{}\n{}", night.in_words(), trace.end(60)));
+    print(&format!("All of it: make night SEED={}", file.display()));
+    Ok(())
+}
+
+/// Prints for people.
+pub fn print(text: &str) {
+    // A closed pipe is the reader's decision.
+    writeln!(std::io::stdout(), "{text}").ok();
+}

@@ -1,0 +1,289 @@
+//! The way to the tables: the SDK's own requests and answers, carried to an embedded engine in
+//! memory, with what goes wrong on it.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use aws_sdk_dynamodb::{
+    Client, Config,
+    config::{
+        BehaviorVersion, Credentials, Region, SharedAsyncSleep,
+        retry::{RetryConfig, RetryPartition},
+    },
+};
+use aws_smithy_async::{
+    rt::sleep::{AsyncSleep, Sleep},
+    time::TimeSource,
+};
+use aws_smithy_runtime_api::client::{
+    http::{
+        HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
+    },
+    orchestrator::{HttpRequest, HttpResponse},
+    result::ConnectorError,
+    runtime_components::RuntimeComponents,
+};
+use aws_smithy_types::body::SdkBody;
+use dynoxide::{Database, DynoxideError};
+use serde_json::{Value, json};
+use store::{Store, Tables};
+
+use crate::{
+    clockwork::Time,
+    faults::{Asked, Faults},
+    night::Fault,
+    observer::Observer,
+};
+
+/// How long a client waits for an answer of the store.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The engine, and the way to it. Cloning gives the same ones.
+#[derive(Clone)]
+pub(crate) struct Engine {
+    time: Time,
+    faults: Faults,
+    observer: Observer,
+    database: Database,
+    /// Earlier answers of the index, which may be given again.
+    index: Arc<Mutex<Option<String>>>,
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    pub(crate) fn new(time: Time, faults: Faults, observer: Observer) -> anyhow::Result<Self> {
+        Ok(Self {
+            time,
+            faults,
+            observer,
+            database: Database::memory()?,
+            index: Arc::default(),
+        })
+    }
+
+    /// A store as one process has it.
+    pub(crate) fn store(&self, process: &str) -> Store {
+        // Each process has its own allowance for repetitions, as at AWS.
+        let partition = RetryPartition::new(process.to_owned());
+        let config = Config::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::new("local"))
+            .endpoint_url("http://tables.invalid")
+            .credentials_provider(Credentials::new("local", "local", None, None, "local"))
+            .retry_config(RetryConfig::standard())
+            .retry_partition(partition)
+            .sleep_impl(SharedAsyncSleep::new(Sleeper(self.time.clone())))
+            .time_source(Now(self.time.clone()))
+            .http_client(self.clone())
+            .build();
+        Store::new(Client::from_conf(config), Tables::prefixed("offhours-"))
+    }
+
+    async fn exchange(self, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
+        let target = request.headers().get("x-amz-target").unwrap_or_default();
+        let operation = target.rsplit('.').next().unwrap_or_default().to_owned();
+        let body = request.body().bytes().unwrap_or_default();
+        let body = String::from_utf8_lossy(body).into_owned();
+        let writes = !matches!(
+            operation.as_str(),
+            "Query" | "GetItem" | "BatchGetItem" | "Scan" | "DescribeTable" | "CreateTable"
+        );
+        let latency = self.time.chance(|chance| chance.u64(2..12));
+        let latency = Duration::from_millis(latency);
+        let fault = self.faults.meet(Asked::Store { writes }, self.time.now());
+        if let Some(fault) = &fault {
+            self.observer.note_fault(fault.name(), &operation);
+        }
+        if fault == Some(Fault::DiesBefore) {
+            self.time.die().await;
+        }
+        self.time.sleep(latency).await;
+        let answered = match &fault {
+            Some(fault) => self.with_fault(fault, &operation, &body),
+            None => Some(self.carry_out(&operation, &body)),
+        };
+        if fault == Some(Fault::DiesAfter) {
+            self.time.die().await;
+        }
+        if let Some(Fault::Slow { seconds }) = fault {
+            self.time
+                .sleep(Duration::from_secs(seconds).min(TIMEOUT))
+                .await;
+        }
+        self.time.sleep(latency).await;
+        if let Some((status, body)) = answered {
+            return Ok(self.respond(status, body));
+        }
+        self.time.sleep(TIMEOUT).await;
+        Err(ConnectorError::timeout("the answer was lost".into()))
+    }
+
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "what does not fit a request does nothing to it"
+    )]
+    /// What is answered to a request that meets with a fault; none if no answer arrives.
+    fn with_fault(&self, fault: &Fault, operation: &str, body: &str) -> Option<(u16, String)> {
+        match fault {
+            Fault::Throttled { .. } => Some(error("ProvisionedThroughputExceededException")),
+            Fault::Failed {
+                after_effect: false,
+            } => Some((500, internal())),
+            Fault::Failed { after_effect: true } => {
+                self.carry_out(operation, body);
+                Some((500, internal()))
+            }
+            Fault::AnswerLost => {
+                self.carry_out(operation, body);
+                None
+            }
+            Fault::RequestLost | Fault::Late { .. } => None,
+            Fault::Conflict => Some(match operation {
+                "TransactWriteItems" => conflict(body),
+                "PutItem" | "UpdateItem" | "DeleteItem" => error("TransactionConflictException"),
+                _ => self.carry_out(operation, body),
+            }),
+            Fault::Unprocessed if operation == "BatchGetItem" => {
+                let body: Value = serde_json::from_str(body).unwrap_or_default();
+                let left = json!({"Responses": {}, "UnprocessedKeys": body["RequestItems"]});
+                Some((200, left.to_string()))
+            }
+            Fault::IndexLags if operation == "Query" && body.contains("IndexName") => {
+                let earlier = self
+                    .index
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .clone();
+                let none = json!({"Items": [], "Count": 0, "ScannedCount": 0}).to_string();
+                Some((200, earlier.unwrap_or(none)))
+            }
+            _ => Some(self.carry_out(operation, body)),
+        }
+    }
+
+    fn carry_out(&self, operation: &str, body: &str) -> (u16, String) {
+        let answered = self.dispatch(operation, body);
+        match answered {
+            Ok(answer) => {
+                if operation == "Query" && body.contains("IndexName") {
+                    let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+                    *index = Some(answer.clone());
+                }
+                self.observer.wrote(operation, body, self.time.current());
+                (200, answer)
+            }
+            Err(error) => (error.status_code(), error.to_json()),
+        }
+    }
+
+    /// As the engine's own server does it.
+    fn dispatch(&self, operation: &str, body: &str) -> Result<String, DynoxideError> {
+        macro_rules! call {
+            ($method:ident) => {{
+                let request = serde_json::from_str(body)
+                    .map_err(|error| DynoxideError::SerializationException(error.to_string()))?;
+                serde_json::to_string(&self.database.$method(request)?)
+                    .map_err(|error| DynoxideError::InternalServerError(error.to_string()))
+            }};
+        }
+        match operation {
+            "CreateTable" => call!(create_table),
+            "DescribeTable" => call!(describe_table),
+            "PutItem" => call!(put_item),
+            "GetItem" => call!(get_item),
+            "DeleteItem" => call!(delete_item),
+            "UpdateItem" => call!(update_item),
+            "Query" => call!(query),
+            "Scan" => call!(scan),
+            "BatchGetItem" => call!(batch_get_item),
+            "BatchWriteItem" => call!(batch_write_item),
+            "TransactWriteItems" => call!(transact_write_items),
+            other => Err(DynoxideError::ValidationException(format!(
+                "{other} is not used"
+            ))),
+        }
+    }
+
+    fn respond(&self, status: u16, body: String) -> HttpResponse {
+        let date = self.time.now().strftime("%a, %d %b %Y %H:%M:%S GMT");
+        let status = status.try_into().expect("the engine's statuses are HTTP's");
+        let mut response = HttpResponse::new(status, SdkBody::from(body));
+        let headers = response.headers_mut();
+        headers.insert("date", date.to_string());
+        headers.insert("content-type", "application/x-amz-json-1.0");
+        response
+    }
+}
+
+fn error(name: &str) -> (u16, String) {
+    let body = json!({
+        "__type": format!("com.amazonaws.dynamodb.v20120810#{name}"),
+        "message": "simulated",
+    });
+    (400, body.to_string())
+}
+
+fn internal() -> String {
+    error("InternalServerError").1
+}
+
+fn conflict(body: &str) -> (u16, String) {
+    let body: Value = serde_json::from_str(body).unwrap_or_default();
+    let items = body["TransactItems"].as_array().map_or(0, Vec::len);
+    let reason = |place: usize| {
+        let code = if place == 0 {
+            "TransactionConflict"
+        } else {
+            "None"
+        };
+        json!({ "Code": code })
+    };
+    let body = json!({
+        "__type": "com.amazonaws.dynamodb.v20120810#TransactionCanceledException",
+        "Message": "simulated",
+        "CancellationReasons": (0..items).map(reason).collect::<Vec<_>>(),
+    });
+    (400, body.to_string())
+}
+
+impl HttpConnector for Engine {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        HttpConnectorFuture::new(self.clone().exchange(request))
+    }
+}
+
+impl HttpClient for Engine {
+    fn http_connector(
+        &self,
+        _: &HttpConnectorSettings,
+        _: &RuntimeComponents,
+    ) -> SharedHttpConnector {
+        SharedHttpConnector::new(self.clone())
+    }
+}
+
+#[derive(Debug)]
+struct Sleeper(Time);
+
+impl AsyncSleep for Sleeper {
+    fn sleep(&self, duration: Duration) -> Sleep {
+        Sleep::new(self.0.sleep(duration))
+    }
+}
+
+#[derive(Debug)]
+struct Now(Time);
+
+impl TimeSource for Now {
+    fn now(&self) -> SystemTime {
+        self.0.now().into()
+    }
+}

@@ -1,0 +1,67 @@
+//! Nights that are always played: a fixed set, fresh ones, and those that once broke a promise.
+
+use std::{
+    fs,
+    hash::{BuildHasher as _, RandomState},
+    path::Path,
+    thread,
+};
+
+use nights::{Night, Trace, of_seed, play};
+
+/// How many seeds are the same each time, and how many are fresh.
+const FIXED: u64 = 6;
+const FRESH: u64 = 2;
+
+/// What was broken, with how to see it.
+fn broken(night: &Night, replay: &str) -> Option<String> {
+    let played = play(night, &Trace::default()).unwrap();
+    assert!(played.ticks > 0, "nothing was played");
+    let violation = played.violation?;
+    Some(format!("{violation}\nSee it with: make night SEED={replay}"))
+}
+
+#[test]
+fn no_night_breaks_a_promise() {
+    // Far from the fixed ones, and short enough to be typed.
+    let fresh = 1_000_000 + RandomState::new().hash_one(0) % 1_000_000_000;
+    let seeds: Vec<_> = (1..=FIXED).chain(fresh..fresh + FRESH).collect();
+    let (first, second) = seeds.split_at(seeds.len() / 2);
+    let all = |seeds: &[u64]| {
+        for seed in seeds {
+            let broken = broken(&of_seed(*seed), &seed.to_string());
+            assert!(broken.is_none(), "{}", broken.unwrap_or_default());
+        }
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| all(first));
+        scope.spawn(|| all(second));
+    });
+}
+
+#[test]
+fn no_night_that_once_broke_a_promise_breaks_it_again() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/broken");
+    let mut played = 0;
+    for entry in fs::read_dir(&folder).unwrap() {
+        let file = entry.unwrap().path();
+        let night: Night = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+        let broken = broken(&night, &file.display().to_string());
+        assert!(broken.is_none(), "{}", broken.unwrap_or_default());
+        played += 1;
+    }
+    assert!(played > 0, "no night in {}", folder.display());
+}
+
+#[test]
+fn a_night_is_the_same_each_time() {
+    let mut night = of_seed(1);
+    night.ends = night.begins + jiff::SignedDuration::from_hours(72);
+    let traces = [Trace::kept(), Trace::kept()];
+    for trace in &traces {
+        play(&night, trace).unwrap();
+    }
+    let [first, second] = traces.map(|trace| trace.to_string());
+    assert!(first.lines().count() > 20, "{first}");
+    assert_eq!(first, second);
+}
