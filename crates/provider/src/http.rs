@@ -118,6 +118,16 @@ impl Request {
         }
     }
 
+    /// Refuses an answer about another resource than the one asked for: what was mixed up on the way
+    /// must not pass for this one's state.
+    pub(crate) fn about<T: PartialEq>(&self, asked: &T, answered: &T) -> Result<(), ProviderError> {
+        if asked == answered {
+            Ok(())
+        } else {
+            Err(self.not_understood("another resource than the one asked for"))
+        }
+    }
+
     fn url(&self, base: &Base) -> Url {
         let (path, query) = match self.path.split_once('?') {
             Some((path, query)) => (path, Some(query)),

@@ -158,21 +158,26 @@ impl Api {
 
     pub(crate) async fn status(&self, id: &ResourceId) -> Result<Option<Resource>, ProviderError> {
         match id {
-            ResourceId::Droplet(id) => {
-                let found = self.one(&format!("/v2/droplets/{id}")).await?;
+            ResourceId::Droplet(DropletId(id)) => {
+                let request = Request::get(format!("/v2/droplets/{id}"));
+                let found: schema::Droplet = self.one(&request).await?;
+                request.about(id, &found.id)?;
                 Ok(Some(droplet(found)))
             }
-            ResourceId::Database(id) => {
-                let found = self.one(&format!("/v2/databases/{id}")).await?;
+            ResourceId::Database(DatabaseId(id)) => {
+                let request = Request::get(format!("/v2/databases/{id}"));
+                let found: schema::Database = self.one(&request).await?;
+                request.about(id, &found.id.0)?;
                 Ok(Some(database(found)))
             }
-            ResourceId::NodePool(cluster, pool) => {
-                let path = format!("/v2/kubernetes/clusters/{cluster}");
-                let mut cluster: schema::Cluster = self.one(&path).await?;
-                let pools = cluster.node_pools.take().ok_or_else(|| {
-                    Request::get(path).not_understood("a cluster without its node pools")
-                })?;
-                let pool = pools.into_iter().find(|one| one.id.0 == pool.0);
+            ResourceId::NodePool(ClusterId(id), PoolId(pool)) => {
+                let request = Request::get(format!("/v2/kubernetes/clusters/{id}"));
+                let mut cluster: schema::Cluster = self.one(&request).await?;
+                request.about(id, &cluster.id.0)?;
+                let pools = cluster.node_pools.take();
+                let pools = pools
+                    .ok_or_else(|| request.not_understood("a cluster without its node pools"))?;
+                let pool = pools.into_iter().find(|one| one.id.0 == *pool);
                 Ok(pool.map(|pool| node_pool(&cluster, pool)))
             }
             ResourceId::Server(_) | ResourceId::Machine(_) => Err(ProviderError::foreign(id)),
@@ -248,8 +253,8 @@ impl Api {
         Ok(Accepted::action(action.id))
     }
 
-    async fn one<T: DeserializeOwned>(&self, path: &str) -> Result<T, ProviderError> {
-        let found: schema::Found<_> = self.0.read(&Request::get(path)).await?;
+    async fn one<T: DeserializeOwned>(&self, request: &Request) -> Result<T, ProviderError> {
+        let found: schema::Found<_> = self.0.read(request).await?;
         Ok(found.item)
     }
 

@@ -73,6 +73,7 @@ impl Api {
         let number = server_id(id)?;
         let request = Request::get(format!("/v1/servers/{number}"));
         let schema::Found { server } = self.http.read(&request).await?;
+        request.about(&number.0, &server.id)?;
         Ok(Some(self.server(server)))
     }
 

@@ -786,3 +786,33 @@ async fn a_pool_that_cannot_be_sent_whole_is_not_sent() {
     assert_eq!(change_kind(&error), "not accepted");
     cloud.finish();
 }
+
+#[tokio::test]
+async fn an_answer_about_another_resource_is_not_understood() {
+    const OTHER: &str = "0ther-1d";
+    let pool_of_another = json!({"kubernetes_cluster": cluster("running", json!([]))});
+    for (id, path, other) in [
+        (
+            "droplet/1".to_owned(),
+            "/v2/droplets/1".to_owned(),
+            json!({"droplet": droplet(2, "off")}),
+        ),
+        (
+            format!("database/{OTHER}"),
+            format!("/v2/databases/{OTHER}"),
+            json!({"database": database("online", "pg")}),
+        ),
+        // That it has no such pool makes none of another cluster disappear.
+        (
+            format!("node-pool/{OTHER}/{POOL}"),
+            format!("/v2/kubernetes/clusters/{OTHER}"),
+            pool_of_another,
+        ),
+    ] {
+        let cloud = Script::play([(format!("GET {path}"), ok(other))]).await;
+        let id: ResourceId = id.parse().unwrap();
+        let error = cloud.digitalocean().status(&id).await.unwrap_err();
+        assert_eq!(kind(&error), "not understood", "{id}");
+        cloud.finish();
+    }
+}

@@ -219,6 +219,15 @@ async fn a_server_that_is_not_there_is_none() {
 }
 
 #[tokio::test]
+async fn an_answer_about_another_server_is_not_understood() {
+    let other = ok(json!({"server": server(43, "off")}));
+    let cloud = Script::play([("GET /v1/servers/42", other)]).await;
+    let error = cloud.hetzner(&[]).status(&id(42)).await.unwrap_err();
+    assert_eq!(kind(&error), "not understood");
+    cloud.finish();
+}
+
+#[tokio::test]
 async fn power_actions_are_sent_without_a_body() {
     let begun = |word, command| {
         let body = json!({"action": action(13, command, "running", "2016-01-30T23:50:00Z")});
