@@ -277,7 +277,10 @@ impl Http {
             status: Some(status),
             code: clean(&words.code),
             message: clean(&words.message),
-            request_id: words.request_id.or_else(|| request_id(&answer.headers)),
+            request_id: words
+                .request_id
+                .or_else(|| request_id(&answer.headers))
+                .map(|id| clean(&id)),
         };
         Err(match disposition {
             Disposition::RateLimited => ProviderError::RateLimited {

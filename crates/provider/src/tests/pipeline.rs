@@ -191,6 +191,18 @@ async fn a_refusal_keeps_the_providers_words_and_request_id() {
 }
 
 #[tokio::test]
+async fn a_request_id_is_one_line_of_limited_length() {
+    let mut refused = do_error("unprocessable_entity", "no");
+    refused["request_id"] = serde_json::json!(format!("4d9d\n\u{1b}[2J{}", "8".repeat(1000)));
+    let cloud = Script::play([(POWER_ON, answer(422, refused))]).await;
+    let sent = cloud.digitalocean().send(&Change::PowerOn(droplet())).await;
+    let said = Reason::of(&sent.unwrap_err()).to_string();
+    assert!(said.contains("(request 4d9d  [2J888"), "{said}");
+    assert!(said.len() < 600, "{said}");
+    cloud.finish();
+}
+
+#[tokio::test]
 async fn the_wait_that_a_429_asks_for_is_passed_on() {
     let limited = || {
         answer(
