@@ -8,14 +8,19 @@ pub(crate) const LONGEST: SignedDuration = SignedDuration::from_mins(15);
 /// The shortest wait after rounding.
 const SHORTEST: SignedDuration = SignedDuration::from_secs(30);
 
+/// The longest wait that a provider may ask for. Both count requests over one hour (DODESC, HZSPEC):
+/// what asks for more is out of order, and must not keep a machine off for days.
+const LONGEST_ASKED_FOR: std::time::Duration = std::time::Duration::from_hours(2);
+
 /// When to try again: a minute after the first failure, doubling up to a quarter of an hour; at
-/// least as long as the provider asked for.
+/// least as long as the provider asked for, within reason.
 pub(crate) fn retry_at(
     now: Timestamp,
     attempts: u32,
     asked_for: Option<std::time::Duration>,
 ) -> Timestamp {
     let doubled = SignedDuration::from_mins(1 << attempts.saturating_sub(1).min(4));
+    let asked_for = asked_for.map(|duration| duration.min(LONGEST_ASKED_FOR));
     let asked_for = asked_for.and_then(|duration| SignedDuration::try_from(duration).ok());
     let retry_at = on_the_minute(now, doubled.min(LONGEST));
     asked_for.map_or(retry_at, |asked_for| retry_at.max(now + asked_for))
@@ -52,6 +57,15 @@ mod tests {
     fn a_wait_is_at_least_as_long_as_the_provider_asks_for() {
         let asked_for = Some(std::time::Duration::from_secs(3605));
         assert_eq!(retry_at(at("19:00"), 1, asked_for), at("20:00:05"));
+    }
+
+    #[test]
+    fn no_provider_can_ask_for_more_than_two_hours() {
+        const MOST_OF_A_DURATION: u64 = i64::MAX.unsigned_abs();
+        for seconds in [7_201, 315_360_000, MOST_OF_A_DURATION, u64::MAX] {
+            let asked_for = Some(std::time::Duration::from_secs(seconds));
+            assert_eq!(retry_at(at("19:00"), 1, asked_for), at("21:00"));
+        }
     }
 
     #[test]
