@@ -11,7 +11,7 @@ mod doctor;
 pub mod exit;
 #[cfg(test)]
 mod fixtures;
-mod import;
+pub mod import;
 mod listing;
 pub mod output;
 mod progress;

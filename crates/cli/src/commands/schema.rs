@@ -78,7 +78,8 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
 }
 
 /// The schema of what is printed: of a command, that of the type which it gives to `print_json`.
-fn schema(what: What) -> Schema {
+#[must_use]
+pub fn schema(what: What) -> Schema {
     match what {
         What::Configuration => shape::of::<File>(),
         What::Apply => shape::of::<apply::Plan>(),

@@ -21,10 +21,7 @@ use one_sided::Reading;
 
 /// Translates what the files hold together. Schedules without a time zone get `default_zone`, or
 /// else the one among the scheduler's settings, or else UTC, as there.
-pub(crate) fn import(
-    sources: &[Source],
-    default_zone: Option<&str>,
-) -> Result<Imported, UsageError> {
+pub fn import(sources: &[Source], default_zone: Option<&str>) -> Result<Imported, UsageError> {
     let mut import = Import::read(sources)?;
     import.look_at_settings(default_zone)?;
     let schedules = std::mem::take(&mut import.schedules);

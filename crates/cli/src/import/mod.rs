@@ -1,6 +1,6 @@
 //! Other schedulers' configurations, as ours.
 
-pub(crate) mod aws;
+pub mod aws;
 
 use std::{collections::BTreeMap, fmt};
 
@@ -15,30 +15,31 @@ use crate::configuration_file::{self, written::File};
 
 /// A file of another scheduler, read.
 #[derive(Debug, Clone)]
-pub(crate) struct Source {
+pub struct Source {
     /// The file, as it was named.
-    pub(crate) name: String,
-    pub(crate) text: String,
+    pub name: String,
+    /// What it holds.
+    pub text: String,
 }
 
 /// What became of another scheduler's configuration.
 #[derive(Debug)]
-pub(crate) struct Imported {
+pub struct Imported {
     /// Its schedules, with the comments that stand before them.
-    pub(crate) schedules: BTreeMap<ScheduleName, (Rule, Vec<String>)>,
+    pub schedules: BTreeMap<ScheduleName, (Rule, Vec<String>)>,
     /// What is not as it was.
-    pub(crate) remarks: Vec<Remark>,
+    pub remarks: Vec<Remark>,
 }
 
 /// Something that is not as it was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub(crate) struct Remark {
+pub struct Remark {
     /// What it is about, as the other scheduler calls it: `schedule office`, `period night`.
-    pub(crate) about: String,
+    pub about: String,
     /// What is different.
-    pub(crate) message: String,
+    pub message: String,
     /// Whether a whole schedule is missing in the result, so that a person is needed.
-    pub(crate) left_out: bool,
+    pub left_out: bool,
 }
 
 impl fmt::Display for Remark {
@@ -64,7 +65,8 @@ impl Imported {
     }
 
     /// The schedules as TOML.
-    pub(crate) fn to_toml(&self) -> String {
+    #[must_use]
+    pub fn to_toml(&self) -> String {
         let comments = self.schedules.iter();
         let comments = comments.map(|(name, (_, comments))| (name.as_str(), comments.as_slice()));
         configuration_file::commented(&self.document(), &comments.collect())
