@@ -65,6 +65,14 @@ $(TOOLS)/cargo-deny-$(CARGO_DENY): | rust
 	@$(CARGO) install --quiet --locked --version $(CARGO_DENY) --root $(TOOLS) --no-default-features cargo-deny
 	@touch $@
 
+# cargo-fuzz, pinned, inside the checkout.
+CARGO_FUZZ := 0.13.2
+$(TOOLS)/cargo-fuzz-$(CARGO_FUZZ): | rust
+	@command -v c++ >/dev/null || { echo "A C++ compiler is missing: install g++ or clang (Debian: apt-get install g++)" >&2; exit 1; }
+	@echo "Installing cargo-fuzz $(CARGO_FUZZ) into $(TOOLS) (once, a few minutes) ..."
+	@$(CARGO) install --quiet --locked --version $(CARGO_FUZZ) --root $(TOOLS) cargo-fuzz
+	@touch $@
+
 # --- On AWS ---------------------------------------------------------------------------------------
 
 FUNCTIONS := dispatch poll-status stop start
@@ -203,6 +211,22 @@ lint-python: $(VENV)/installed ## Check the Python: formatting and lints
 advisories: rust $(TOOLS)/cargo-deny-$(CARGO_DENY) ## Check for published advisories (needs the network)
 	@$(TOOLS)/bin/cargo-deny check advisories
 
+# No sanitizer: it would need a nightly toolchain, and our code has nothing unsafe for it to watch.
+# What the search finds worth keeping stays in fuzz/corpus, apart from the corpus in git.
+FUZZ := crates/fuzz-targets
+SECONDS ?= 60
+.PHONY: fuzz
+fuzz: rust $(TOOLS)/cargo-fuzz-$(CARGO_FUZZ) ## Search for input that breaks a parser (TARGET=schedule, SECONDS=60 for each)
+	@cp Cargo.lock $(FUZZ)/fuzz/Cargo.lock
+	@export PATH="$$PWD/$(TOOLS)/bin:$$PATH"; cd $(FUZZ); \
+	 for target in $(or $(TARGET),$$(ls corpus)); do \
+	   [ -d "corpus/$$target" ] || { echo "TARGET is one of these, not $$target:" $$(ls corpus) >&2; exit 1; }; \
+	   mkdir -p "fuzz/corpus/$$target"; \
+	   echo "Searching in $$target for $(SECONDS) s (the first time after a build of many minutes) ..."; \
+	   $(CARGO) fuzz run --sanitizer none "$$target" "fuzz/corpus/$$target" "corpus/$$target" \
+	     -- -max_total_time=$(SECONDS) -timeout=10 -max_len=8192 -print_final_stats=1; \
+	 done
+
 .PHONY: bench
 bench: rust ## Measure schedule evaluation, and the commands on large stores
 	@$(CARGO) bench --locked --package domain --package offhours --bench evaluate --bench commands
@@ -213,5 +237,5 @@ lines: python ## Count the lines of Rust outside tests, by crate
 
 .PHONY: clean
 clean: ## Remove everything that was built or set up
-	@rm -rf $(VENV) $(EMULATOR_VENV) $(LOCALSTACK_VENV) $(CHECKOV_VENV) $(TOOLS)
+	@rm -rf $(VENV) $(EMULATOR_VENV) $(LOCALSTACK_VENV) $(CHECKOV_VENV) $(TOOLS) $(FUZZ)/fuzz/target
 	@$(CARGO) clean

@@ -1,0 +1,59 @@
+//! What holds of everything that is read and written.
+
+use std::{
+    error::Error,
+    fmt::{Debug, Display},
+    str::FromStr,
+};
+
+use serde::{Serialize, de::DeserializeOwned};
+use testing::everything;
+
+/// Stands for a secret; whatever repeats it gives a secret away.
+pub(crate) const SECRET: &str = "pasted/by/mistake-5ec2e7";
+
+/// Reads a text. What is read is written as a text that says the same, and a refusal has words.
+pub(crate) fn read<T>(text: &str) -> Option<T>
+where
+    T: FromStr<Err: Error + 'static> + Display + PartialEq + Debug,
+{
+    match text.parse::<T>() {
+        Ok(read) => {
+            let written = read.to_string();
+            let again = written.parse::<T>();
+            assert_eq!(again.as_ref().ok(), Some(&read), "written as {written:?}");
+            Some(read)
+        }
+        Err(error) => {
+            has_words(&error);
+            None
+        }
+    }
+}
+
+/// Reads a text that may be a secret by mistake: a refusal does not repeat it.
+pub(crate) fn read_in_confidence<T>(text: &str)
+where
+    T: FromStr<Err: Error + 'static>,
+{
+    if let Err(error) = format!("{text}{SECRET}").parse::<T>() {
+        has_words(&error);
+        let said = everything(&error);
+        assert!(!said.contains(SECRET), "{said}");
+    }
+}
+
+/// A value that is written as JSON is read as the same.
+pub(crate) fn is_same_as_json<T>(value: &T)
+where
+    T: Serialize + DeserializeOwned + PartialEq + Debug,
+{
+    let json = serde_json::to_string(value).expect("what was read can be written");
+    let again: T = serde_json::from_str(&json).unwrap_or_else(|error| panic!("{json}: {error}"));
+    assert_eq!(again, *value, "written as {json}");
+}
+
+/// An error names something.
+pub(crate) fn has_words(error: &(dyn Error + 'static)) {
+    assert!(!error.to_string().trim().is_empty(), "{error:?}");
+}

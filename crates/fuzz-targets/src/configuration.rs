@@ -1,0 +1,139 @@
+//! The configuration file.
+
+use std::sync::LazyLock;
+
+use jsonschema::Validator;
+use offhours::{
+    commands::schema::{What, schema},
+    configuration_file::{Problem, parse, write},
+};
+use serde_json::Value;
+use store::item::{AccountPart, ConfigurationItem, Stored as _};
+
+use crate::check::SECRET;
+
+/// A configuration that is accepted is written, and stored, as one that says the same, and fits the
+/// schema that editors check it by. What is wrong with any other is said with its line, without
+/// repeating what stands where a token's place should.
+pub(crate) fn run(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    match parse(&text, "offhours.toml") {
+        Ok(parsed) => {
+            has_lines(&parsed.warnings, &text);
+            let configuration = parsed.configuration;
+            let written = write(&configuration);
+            let again = parse(&written, "offhours.toml");
+            let again = again.unwrap_or_else(|problems| panic!("{problems:#?}\n{written}"));
+            assert!(
+                again.configuration.says_the_same(&configuration),
+                "{written}"
+            );
+            assert_eq!(write(&again.configuration), written);
+            fits_the_schema(&text);
+            is_stored(&configuration);
+        }
+        Err(problems) => {
+            assert!(!problems.is_empty());
+            has_lines(&problems, &text);
+        }
+    }
+    keeps_secrets(&text);
+}
+
+fn has_lines(problems: &[Problem], text: &str) {
+    let lines = 1 + text.bytes().filter(|byte| *byte == b'\n').count();
+    for problem in problems {
+        assert!((1..=lines).contains(&problem.line), "{problem}");
+        assert!(!problem.message.trim().is_empty());
+    }
+}
+
+static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
+    let schema = schema(What::Configuration).to_value();
+    jsonschema::validator_for(&schema).expect("a schema")
+});
+
+fn fits_the_schema(text: &str) {
+    let document = toml::from_str(text).expect("it was accepted");
+    if let Err(error) = SCHEMA.validate(&json(toml::Value::Table(document))) {
+        panic!("{}: {error}\n{text}", error.instance_path());
+    }
+}
+
+/// A TOML value as editors hand it to a schema: dates and times are texts.
+fn json(value: toml::Value) -> Value {
+    match value {
+        toml::Value::Datetime(datetime) => Value::String(datetime.to_string()),
+        toml::Value::Array(array) => array.into_iter().map(json).collect(),
+        toml::Value::Table(table) => table
+            .into_iter()
+            .map(|(key, value)| (key, json(value)))
+            .collect(),
+        toml::Value::String(text) => Value::String(text),
+        toml::Value::Integer(integer) => integer.into(),
+        toml::Value::Float(float) => float.into(),
+        toml::Value::Boolean(boolean) => boolean.into(),
+    }
+}
+
+fn is_stored(configuration: &domain::configuration::Configuration) {
+    for (name, account) in &configuration.accounts {
+        let part = AccountPart {
+            generation: configuration.generation,
+            name: name.clone(),
+            body: account.clone(),
+        };
+        let item = part.to_item().expect("an account can be stored");
+        assert_eq!(AccountPart::of_item(item).expect("it was stored"), part);
+    }
+    let rules = configuration
+        .schedules
+        .iter()
+        .map(|(name, rule)| ConfigurationItem::Schedule {
+            schedule: name.clone(),
+            rule: Box::new(rule.clone()),
+        });
+    let settings = ConfigurationItem::Settings(configuration.settings.clone());
+    for part in rules.chain([settings]) {
+        let item = part.of(configuration.generation).to_item();
+        let item = item.expect("a schedule can be stored");
+        let again = store::item::ConfigurationPart::of_item(item.clone()).expect("it was stored");
+        assert_eq!(again.to_item().expect("it was stored"), item);
+    }
+}
+
+/// Puts a secret where the file names a token, and reads it again.
+fn keeps_secrets(text: &str) {
+    let Ok(document) = text.parse::<toml::Table>() else {
+        return;
+    };
+    let accounts = document.get("accounts").and_then(toml::Value::as_table);
+    for (name, account) in accounts.into_iter().flatten() {
+        for key in ["token", "read_token", "key", "url"] {
+            let Some(written) = account.get(key).and_then(toml::Value::as_str) else {
+                continue;
+            };
+            if written.is_empty() || text.matches(written).count() != 1 {
+                continue;
+            }
+            let pasted = text.replace(written, SECRET);
+            let said = pasted.parse::<toml::Table>().ok();
+            let said = said
+                .as_ref()
+                .and_then(|document| document["accounts"].get(name));
+            if said.and_then(|account| account.get(key)?.as_str()) != Some(SECRET) {
+                continue;
+            }
+            let problems = match parse(&pasted, "offhours.toml") {
+                Ok(parsed) => parsed.warnings,
+                Err(problems) => problems,
+            };
+            assert!(
+                problems
+                    .iter()
+                    .all(|problem| !problem.message.contains(SECRET)),
+                "{problems:#?}"
+            );
+        }
+    }
+}

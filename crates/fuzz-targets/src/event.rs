@@ -1,0 +1,57 @@
+//! What the four functions are invoked with: timers, hints, commands and questions.
+
+use domain::{
+    configuration::Account,
+    invocation::{Command, CommandTarget, Invocation, Question},
+};
+use poll_status::Event;
+use serde_json::Value;
+
+use crate::check;
+
+/// What is accepted is written as an event that says the same; a timer is no question, and a hint
+/// no command.
+pub(crate) fn run(data: &[u8]) {
+    match serde_json::from_slice::<Invocation>(data) {
+        Ok(invocation) => {
+            check::is_same_as_json(&invocation);
+            let says_due = value(data)["cause"] == "due";
+            match invocation {
+                Invocation::Due(_) => assert!(says_due),
+                Invocation::Command(command) => {
+                    assert!(!says_due);
+                    has_one_target(&command, &value(data));
+                }
+            }
+        }
+        Err(error) => check::has_words(&error),
+    }
+    match serde_json::from_slice::<Event>(data) {
+        Ok(Event::Timer(_)) => assert!(!value(data)["detail-type"].is_null()),
+        Ok(Event::Question(question)) => {
+            assert!(value(data)["detail-type"].is_null());
+            check::is_same_as_json(&question);
+            if let Question::Try(accounts) = question {
+                assert!(accounts.values().all(Account::may_be_tried));
+            }
+        }
+        Err(error) => check::has_words(&error),
+    }
+}
+
+fn value(data: &[u8]) -> Value {
+    serde_json::from_slice(data).expect("it was read as an event")
+}
+
+/// A command applies to what it names and to nothing else.
+fn has_one_target(command: &Command, event: &Value) {
+    let named = ["resources", "schedule", "account"].map(|key| !event[key].is_null());
+    let expected = match command.target {
+        CommandTarget::Resources(_) => [true, false, false],
+        CommandTarget::Schedule(_) => [false, true, false],
+        CommandTarget::Account(_) => [false, false, true],
+    };
+    assert_eq!(named, expected);
+    let length = command.by.as_ref().map_or(0, |by| by.chars().count());
+    assert!(length <= 256, "an author's name of {length} characters");
+}

@@ -1,0 +1,54 @@
+//! Fuzz targets: every parser that meets text from outside, with a property of what it makes of
+//! any bytes.
+//!
+//! A target reads its input as the product does and fails, by a panic, if the property does not
+//! hold. `tests/corpus.rs` runs each over its corpus and over mutations of it; `fuzz/` runs the same
+//! functions under libFuzzer (`make fuzz`). The corpus of a target is the folder `corpus/NAME`:
+//! whatever made it fail once stays there, under a name that says what it was.
+
+mod check;
+mod configuration;
+mod event;
+mod import;
+mod machine;
+mod names;
+mod prices;
+mod provider;
+mod schedule;
+mod stored;
+mod time;
+
+/// A parser with a property.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    /// What it is called: its corpus, and its program in `fuzz/`.
+    pub name: &'static str,
+    /// Fails if the property does not hold for these bytes.
+    pub run: fn(&[u8]),
+}
+
+/// All targets.
+pub const TARGETS: [Target; 12] = [
+    target("configuration", configuration::run),
+    target("digitalocean", provider::digitalocean),
+    target("event", event::run),
+    target("hetzner", provider::hetzner),
+    target("import", import::run),
+    target("machine", machine::run),
+    target("pattern", names::patterns),
+    target("prices", prices::run),
+    target("reference", names::references),
+    target("schedule", schedule::run),
+    target("stored", stored::run),
+    target("time", time::run),
+];
+
+const fn target(name: &'static str, run: fn(&[u8])) -> Target {
+    Target { name, run }
+}
+
+/// Runs the target of a name.
+pub fn run(name: &str, data: &[u8]) {
+    let target = TARGETS.into_iter().find(|target| target.name == name);
+    (target.expect("a target of this name").run)(data);
+}

@@ -1,0 +1,77 @@
+//! Machines over SSH: hosts, their keys, commands, measures, logins and private keys.
+
+use domain::machine::{
+    CommandTimeout, ConnectTimeout, Deadline, Endpoint, Host, HostKey, OutputLimit, RemoteCommand,
+    SshLogin, User,
+};
+use provider::{Client, ssh::SetupError};
+use secrecy::SecretString;
+use serde_json::json;
+use testing::everything;
+
+use crate::check::{self, SECRET, read};
+
+/// The lines around a private key in OpenSSH's form. The corpus has keys without them.
+const BEGIN: &str = "-----BEGIN OPENSSH PRIVATE KEY-----";
+const END: &str = "-----END OPENSSH PRIVATE KEY-----";
+
+/// Each line says the same when what was read of it is written; the whole is a login, or a private
+/// key, or neither.
+pub(crate) fn run(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    for line in text.lines() {
+        if let Some(key) = read::<HostKey>(line) {
+            let name = key.algorithm().as_str().as_bytes();
+            assert!(
+                key.blob()
+                    .get(4..)
+                    .is_some_and(|rest| rest.starts_with(name))
+            );
+        }
+        if let Some(endpoint) = read::<Endpoint>(line) {
+            assert_ne!(endpoint.port, 0);
+        }
+        if let Some(command) = read::<RemoteCommand>(line) {
+            assert!(!command.as_str().chars().any(char::is_control));
+        }
+        if let Some(user) = read::<User>(line) {
+            assert!(!user.as_str().starts_with('-'));
+        }
+        if let Some(host) = read::<Host>(line) {
+            assert!(!host.as_str().starts_with('-') && !host.as_str().contains(['@', '/', '%']));
+        }
+        read::<ConnectTimeout>(line);
+        read::<CommandTimeout>(line);
+        read::<Deadline>(line);
+        read::<OutputLimit>(line);
+    }
+    if let Ok(login) = serde_json::from_str::<SshLogin>(&text) {
+        check::is_same_as_json(&login);
+        if let Err(error) = login.check() {
+            check::has_words(&error);
+        }
+        // A key that cannot be used is refused, whatever the login says.
+        let refused = Client::ssh(login, SECRET.into()).map(|_| ());
+        let refused = refused.expect_err("it is no private key");
+        assert!(!everything(&refused).contains(SECRET));
+    }
+    is_a_key_or_refused(&text);
+    is_a_key_or_refused(&format!("{BEGIN}\n{text}{END}\n"));
+}
+
+/// Reads a text as a private key, the way a login does.
+fn is_a_key_or_refused(text: &str) {
+    const HOST_KEY: &str =
+        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAID2MFepRAu6qdgmRqxbuktBQOdN2QdL0zSZ1xcsO/yTw";
+    let login = json!({
+        "host": "jump.example.net",
+        "user": "offhours",
+        "key": "env:KEY",
+        "host_keys": [HOST_KEY],
+    });
+    let login: SshLogin = serde_json::from_value(login).expect("a login");
+    match Client::ssh(login, SecretString::from(text)) {
+        Ok(client) => assert!(!format!("{client:?}").contains("PRIVATE KEY")),
+        Err(error) => assert_eq!(error, SetupError::Key),
+    }
+}

@@ -1,0 +1,291 @@
+//! What the clouds answer: lists, single resources, action logs, plans, changes and refusals.
+//!
+//! An input's first line says what is asked, such as `status droplet/1`. After it come the answers,
+//! each after a line `---`: its status, or how it was lost; its headers; an empty line; its body.
+
+mod script;
+
+use std::sync::{Arc, LazyLock};
+
+use domain::{
+    ResourceId, ResourceKind, ResourceRef,
+    configuration::Provider,
+    record::Record,
+    resource::{DatabaseSize, PlanCapacity, Resource},
+};
+use futures_util::FutureExt as _;
+use jiff::Timestamp;
+use provider::{
+    Accepted, Change, ChangeError, Client, DatabasePlans, Listed, ProviderError, Reading,
+    Transport, http_client,
+};
+use serde_json::Value;
+use store::item::Stored as _;
+use testing::everything;
+
+use crate::check;
+use script::{Answer, HOST, Script, TOKEN};
+
+/// The longest that an error is, in characters.
+const LONGEST_ERROR: usize = 2000;
+
+/// Asks `DigitalOcean`.
+pub(crate) fn digitalocean(data: &[u8]) {
+    ask(Provider::DigitalOcean, data);
+}
+
+/// Asks Hetzner Cloud.
+pub(crate) fn hetzner(data: &[u8]) {
+    ask(Provider::Hetzner, data);
+}
+
+/// No answer but the provider's own makes a resource disappear or a change accepted, whatever is
+/// understood can be stored, and no error repeats the token.
+fn ask(provider: Provider, data: &[u8]) {
+    let (question, script) = Script::read(data);
+    let script = Arc::new(script);
+    let client = client(provider, Arc::clone(&script));
+    let conversation = Conversation {
+        provider,
+        client,
+        script,
+    };
+    let (word, of) = question.split_once(' ').unwrap_or((&question, ""));
+    let id = of.parse::<ResourceId>();
+    match (word, id) {
+        ("list", _) => conversation.list(),
+        ("try", _) => conversation.try_reading(),
+        ("plans", _) => conversation.plans(),
+        ("status", Ok(id)) => conversation.status(&id),
+        ("actions", Ok(id)) => conversation.actions(&id),
+        (_, Ok(id)) => conversation.send(word, id),
+        (_, Err(_)) => {}
+    }
+    conversation.script.check();
+}
+
+/// Builds requests; none of them leaves.
+static HTTP: LazyLock<reqwest::Client> =
+    LazyLock::new(|| http_client().expect("its settings are fixed"));
+
+fn client(provider: Provider, script: Arc<Script>) -> Client {
+    let transport = Transport::carried_by(HTTP.clone(), script);
+    let base = format!("https://{HOST}").parse().expect("an address");
+    match provider {
+        Provider::DigitalOcean => Client::digitalocean(base, TOKEN.into(), transport),
+        Provider::Hetzner => Client::hetzner(base, TOKEN.into(), transport, Vec::new()),
+    }
+}
+
+/// One account, and what is answered.
+struct Conversation {
+    provider: Provider,
+    client: Client,
+    script: Arc<Script>,
+}
+
+impl Conversation {
+    fn list(&self) {
+        let now = || Timestamp::UNIX_EPOCH;
+        let reading = Reading {
+            now: &now,
+            until: None,
+            read: &|_| (),
+        };
+        let kinds = self.client.kinds();
+        let listed = done(self.client.list(kinds, reading));
+        let Some(Listed { looks, requests }) = understood(listed) else {
+            return;
+        };
+        let ids: Vec<_> = looks.iter().map(|look| &look.resource.id).collect();
+        assert!(ids.is_sorted_by(|one, next| one < next), "{ids:?}");
+        let counted: u32 = requests.values().sum();
+        assert_eq!(u64::from(counted), self.client.requests());
+        assert!(
+            self.script
+                .given()
+                .iter()
+                .all(|answer| answer.is_success() || self.is_not_found(answer))
+        );
+        for look in &looks {
+            assert!(kinds.contains(&look.resource.kind()));
+            can_be_stored(&look.resource);
+        }
+    }
+
+    fn try_reading(&self) {
+        for kind in ResourceKind::ALL {
+            let before = self.script.given().len();
+            let tried = done(self.client.try_reading(kind));
+            if understood(tried).is_some() {
+                let asked = &self.script.given()[before..];
+                assert!(asked.iter().all(Answer::is_success));
+            }
+        }
+    }
+
+    fn plans(&self) {
+        let Some(plans) = understood(done(self.client.database_plans())) else {
+            return;
+        };
+        for nodes in 1..=3 {
+            smallest(&plans, nodes);
+        }
+    }
+
+    /// Gone is only what the provider itself says it does not know.
+    fn status(&self, id: &ResourceId) {
+        let Some(found) = understood(done(self.client.status(id))) else {
+            return;
+        };
+        let given = self.script.given();
+        let answer = given.last().expect("nothing is known without an answer");
+        match found {
+            Some(resource) => {
+                assert!(answer.is_success(), "{answer:?}");
+                assert_eq!(&resource.id, id, "another resource than the one asked for");
+                can_be_stored(&resource);
+            }
+            None => assert!(
+                self.is_not_found(answer) || lacks_pool(answer, id),
+                "{answer:?}"
+            ),
+        }
+    }
+
+    fn actions(&self, id: &ResourceId) {
+        let since = "2026-11-23T16:00:00Z".parse().expect("an instant");
+        if let Some(actions) = understood(done(self.client.actions(id, since))) {
+            assert!(actions.is_sorted_by(|one, next| one.started_at >= next.started_at));
+            assert!(actions.iter().all(|action| action.started_at >= since));
+            assert!(self.script.given().iter().all(Answer::is_success));
+        }
+    }
+
+    /// A change leaves at most once. It is accepted only in words that are understood, and not
+    /// accepted for certain only in the provider's own.
+    fn send(&self, word: &str, id: ResourceId) {
+        let Some(change) = change(word, id) else {
+            return;
+        };
+        let sent = done(self.client.send(&change));
+        assert!(self.client.requests() <= 1);
+        let given = self.script.given();
+        let answer = given.last();
+        match sent {
+            Ok(Accepted { action }) => {
+                let answer = answer.expect("nothing is accepted without an answer");
+                assert!(answer.is_success(), "{answer:?}");
+                assert_eq!(
+                    action.map(|action| action.0),
+                    answer.json()["action"]["id"].as_u64()
+                );
+            }
+            Err(error) => {
+                is_fit_to_print(&error);
+                let is_definite = !matches!(error, ChangeError::Unknown(_));
+                let is_worded =
+                    answer.is_none_or(|answer| answer.never_left() || answer.is_refusal());
+                assert!(!is_definite || is_worded, "{error}: {answer:?}");
+            }
+        }
+    }
+
+    /// Whether an answer is the provider's own 404.
+    fn is_not_found(&self, answer: &Answer) -> bool {
+        let json = answer.json();
+        let words = match self.provider {
+            Provider::DigitalOcean => [&json["id"], &json["message"]],
+            Provider::Hetzner => [&json["error"]["code"], &json["error"]["message"]],
+        };
+        answer.status() == Some(404) && words.iter().all(|word| word.is_string())
+    }
+}
+
+/// The smallest plan that is offered has a size.
+fn smallest(plans: &DatabasePlans, nodes: u32) {
+    let size = DatabaseSize {
+        engine: "pg".to_owned(),
+        plan: "db-s-4vcpu-8gb".to_owned(),
+        nodes,
+        storage_mib: None,
+    };
+    if let Some(Some(plan)) = understood(plans.smallest(&size, "fra1")) {
+        assert!(PlanCapacity::of_plan(&plan).is_some(), "{plan}");
+    }
+}
+
+/// What was understood; an error is one that can be printed.
+fn understood<T>(result: Result<T, ProviderError>) -> Option<T> {
+    result.map_err(|error| is_fit_to_print(&error)).ok()
+}
+
+fn is_fit_to_print(error: &(dyn std::error::Error + 'static)) {
+    check::has_words(error);
+    let said = everything(error);
+    assert!(!said.contains(TOKEN), "{said}");
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let said = error.to_string();
+        assert!(!said.contains(char::is_control), "{said:?}");
+        assert!(
+            said.chars().count() <= LONGEST_ERROR,
+            "{} characters",
+            said.chars().count()
+        );
+        next = error.source();
+    }
+}
+
+/// The answer is there at once: nothing is waited for.
+fn done<T>(asking: impl Future<Output = T>) -> T {
+    asking.now_or_never().expect("the script never waits")
+}
+
+fn change(word: &str, id: ResourceId) -> Option<Change> {
+    Some(match (word, id) {
+        ("power-on", id) => Change::PowerOn(id),
+        ("shutdown", id) => Change::Shutdown(id),
+        ("power-off", id) => Change::PowerOff(id),
+        ("resize", ResourceId::Database(id)) => Change::ResizeDatabase {
+            id,
+            plan: "db-s-1vcpu-1gb".to_owned(),
+            nodes: 1,
+            storage_mib: None,
+        },
+        ("resize", ResourceId::NodePool(cluster, pool)) => Change::ScaleNodePool {
+            cluster,
+            pool,
+            name: "backend".to_owned(),
+            count: 0,
+            autoscale: None,
+            tags: ["web".to_owned()].into(),
+            labels: "{}".to_owned(),
+            taints: "[]".to_owned(),
+        },
+        _ => return None,
+    })
+}
+
+/// Whether an answer shows the cluster of a pool, and not the pool.
+fn lacks_pool(answer: &Answer, id: &ResourceId) -> bool {
+    let ResourceId::NodePool(cluster, pool) = id else {
+        return false;
+    };
+    let json = answer.json();
+    let pools = json["kubernetes_cluster"]["node_pools"].as_array();
+    let is_it = |one: &Value| one["id"] == pool.0.as_str();
+    let is_cluster = json["kubernetes_cluster"]["id"] == cluster.0.as_str();
+    answer.is_success() && is_cluster && pools.is_some_and(|pools| !pools.iter().any(is_it))
+}
+
+/// What is seen of a resource for the first time is stored as a record, which is read again.
+fn can_be_stored(resource: &Resource) {
+    let reference = ResourceRef {
+        account: "main".parse().expect("a name"),
+        id: resource.id.clone(),
+    };
+    let record = Record::first_seen(reference, resource);
+    let item = record.to_item().expect("a record can be stored");
+    assert_eq!(Record::of_item(item).expect("it was stored"), record);
+}
