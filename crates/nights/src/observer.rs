@@ -90,6 +90,8 @@ struct Watched {
     size: Option<Whole>,
     /// What must be put back.
     owed: Option<Whole>,
+    /// Whether `retain_running` kept it running, and no transition has begun since.
+    retained: bool,
     /// When a cloud last took a shutdown from us.
     shutdown_at: Option<Timestamp>,
 }

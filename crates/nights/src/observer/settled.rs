@@ -84,7 +84,7 @@ impl State {
         let watched = self.resources.get(reference)?;
         let by_person = watched.person_at.max(watched.commanded_at);
         let left_alone = by_person.is_some_and(|at| at + TICKS > since);
-        let retained = rule.policy.retain_running && desired == Desired::Stopped;
+        let retained = watched.retained && desired == Desired::Stopped;
         let since = since
             .max(self.applied_at)
             .max(record.joined_at.unwrap_or(now));
@@ -142,9 +142,6 @@ impl State {
             of(Target::Resource(reference.clone())),
             of(Target::Schedule(schedule.clone())),
         ];
-        let turns = |one: &Override| [one.set_at, one.ends_at];
-        let turns = overrides.iter().flatten().flat_map(|one| turns(one));
-        let latest_turn = turns.filter(|at| *at <= now).max();
         let edge = rule.schedule.latest_edge(now);
         let active = overrides
             .into_iter()
@@ -154,6 +151,13 @@ impl State {
             Some(one) => Some(one.desired),
             None => edge.desired,
         }?;
+        // The end of an override is an edge only where the desired state changes.
+        let turns = |one: &Override| {
+            let end = (one.desired != desired).then_some(one.ends_at);
+            [Some(one.set_at), end]
+        };
+        let turns = overrides.into_iter().flatten().flat_map(turns).flatten();
+        let latest_turn = turns.filter(|at| *at <= now).max();
         let since = edge.since.max(latest_turn)?;
         Some((desired, since))
     }

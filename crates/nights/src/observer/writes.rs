@@ -114,6 +114,9 @@ impl State {
             self.check_claim(&before, record);
             self.check_repetition(&before, record);
         }
+        let watched = self.watched(&record.reference);
+        watched.retained |= record.retained;
+        watched.retained &= record.in_flight().is_none();
         self.check_saved(record);
     }
 
