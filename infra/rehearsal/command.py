@@ -17,8 +17,10 @@ class Offhours:
     emulator: Emulator
     stack: str
 
-    def run(self, *arguments: str, key: tuple[str, str] = ROOT) -> subprocess.CompletedProcess[str]:
-        """Runs it to its end, whatever that is."""
+    def run(
+        self, *arguments: str, key: tuple[str, str] = ROOT, timeout: float | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs it to its end, whatever that is; past `timeout` it is ended, with an error."""
         environment = self.emulator.environment(key) | {
             "OFFHOURS_TABLE_PREFIX": f"{self.stack}-",
             "NO_COLOR": "1",
@@ -30,4 +32,5 @@ class Offhours:
             capture_output=True,
             text=True,
             check=False,
+            timeout=timeout,
         )

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from .emulator import Emulator
 
 TOKENS = {"do-main": "simulated-do-token", "hz-eu": "simulated-hz-token"}
 """What the simulator takes from each account."""
 
 
-def store_tokens(emulator: Emulator) -> None:
+def store_tokens(emulator: Emulator, tokens: Mapping[str, str] = TOKENS) -> None:
     """Puts the accounts' tokens under the path that a stack may read."""
     ssm = emulator.client("ssm")
-    for account, token in TOKENS.items():
+    for account, token in tokens.items():
         ssm.put_parameter(
             Name=f"/offhours/{account}", Value=token, Type="SecureString", Overwrite=True
         )
