@@ -143,7 +143,7 @@ test: programs $(VENV)/installed $(CHECKOV_VENV)/installed ## Set up everything,
 	@[ -x /usr/sbin/sshd ] || echo "No SSH server: the tests that need one are skipped (Debian: apt-get install openssh-server)"
 	@export PATH="$$PWD/$(VENV)/bin:$$PATH" OFFHOURS_PYTHON="$$PWD/$(VENV)/bin/python"; \
 	 log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
-	 PYTHONPATH=infra pytest --quiet tests/infra tests/rehearsal > "$$log" 2>&1 & python=$$!; \
+	 PYTHONPATH=infra pytest --quiet tests/infra tests/rehearsal tests/soak > "$$log" 2>&1 & python=$$!; \
 	 result=0; $(CARGO) test --workspace --locked --no-fail-fast --tests || result=$$?; \
 	 wait $$python || result=$$?; cat "$$log"; exit $$result
 

@@ -1,0 +1,323 @@
+"""The kinds of resource: how the clouds show them, and what a stop takes that must be put back.
+
+A stop method that takes something else brings a size of its own, with `covers`, and a class here.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from .evidence import Entry, Look
+
+STOP, START = "stop", "start"
+
+
+class Size(Protocol):
+    """What must be put back after a stop."""
+
+    def covers(self, other: Any) -> bool:
+        """Whether it is at least as large as another in every respect."""
+
+    def restores(self, saved: Any) -> bool:
+        """Whether a start that was to put back `saved` may end with this."""
+
+    def survives(self, target: Any) -> bool:
+        """Whether nothing of it is lost by a change to `target`."""
+
+
+@dataclass(frozen=True)
+class DatabaseSize:
+    """A database cluster's plan, nodes and storage."""
+
+    plan: str
+    nodes: int
+    storage_mib: int | None = None
+
+    def capacity(self) -> tuple[int, int, int]:
+        """Memory in GiB, vCPUs and nodes."""
+        memory, vcpus = (
+            int(found[1]) if (found := re.search(rf"-(\d+){unit}\b", self.plan)) else 0
+            for unit in ("gb", "vcpu")
+        )
+        return memory, vcpus, self.nodes
+
+    def covers(self, other: DatabaseSize) -> bool:
+        """Storage counts only where it is known: a plan brings its own."""
+        whole = zip(self.capacity(), other.capacity(), strict=True)
+        return all(mine >= its for mine, its in whole) and self._stores(other)
+
+    def restores(self, saved: DatabaseSize) -> bool:
+        """At least as large, or a person's own choice, larger in one respect and not in another."""
+        mine, its = self.capacity(), saved.capacity()
+        larger = any(one > other for one, other in zip(mine, its, strict=True))
+        smaller = any(one < other for one, other in zip(mine, its, strict=True))
+        return larger or not smaller
+
+    def survives(self, target: DatabaseSize) -> bool:
+        """A request may leave storage out, and no request makes it smaller on one plan."""
+        return target.covers(DatabaseSize(self.plan, self.nodes))
+
+    def _stores(self, other: DatabaseSize) -> bool:
+        return None in (self.storage_mib, other.storage_mib) or (
+            self.storage_mib >= other.storage_mib
+        )
+
+    def __str__(self) -> str:
+        storage = "" if self.storage_mib is None else f" with {self.storage_mib} MiB"
+        return f"{self.nodes} x {self.plan}{storage}"
+
+
+@dataclass(frozen=True)
+class PoolSize:
+    """A node pool's count and its autoscaler's bounds."""
+
+    count: int
+    bounds: tuple[int, int] | None = None
+
+    def covers(self, other: PoolSize) -> bool:
+        """An autoscaler that is off covers none that is on."""
+        return self.count >= other.count and (self.bounds is not None or other.bounds is None)
+
+    def restores(self, saved: PoolSize) -> bool:
+        """At least as many nodes; of an autoscaled pool any number within its bounds."""
+        within = self.bounds == saved.bounds and self.bounds is not None
+        return self.count > 0 and (self.covers(saved) or within)
+
+    def survives(self, target: PoolSize) -> bool:
+        """A start may scale up and switch the autoscaler on."""
+        return target.covers(self)
+
+    def __str__(self) -> str:
+        bounds = "" if self.bounds is None else f", autoscaled {self.bounds[0]}-{self.bounds[1]}"
+        return f"{self.count} node{'' if self.count == 1 else 's'}{bounds}"
+
+
+class Kind(ABC):
+    """One kind of resource."""
+
+    word: str
+    """As in references."""
+
+    @abstractmethod
+    def verb(self, entry: Entry) -> str:
+        """Which change a request asks for: two of one verb do the same."""
+
+    @abstractmethod
+    def direction(self, entry: Entry) -> str | None:
+        """Whether a request stops or starts; None where the request alone does not say so."""
+
+    @abstractmethod
+    def leads_to(self, entry: Entry) -> Size | None:
+        """The size that a change leads to; None where it changes none."""
+
+    @abstractmethod
+    def saved(self, saved: dict[str, Any] | None) -> Size | None:
+        """What a record keeps to be put back."""
+
+    @abstractmethod
+    def state(self, state: dict[str, Any]) -> Look:
+        """A cloud's own state of a resource, as a look at the end."""
+
+    @abstractmethod
+    def is_running(self, look: Look) -> bool:
+        """Whether it is where a start leads, its size apart."""
+
+    @abstractmethod
+    def is_stopped(self, look: Look, saved: Size | None) -> bool:
+        """Whether it is where a stop leads, by what was saved before it."""
+
+
+class Machine(Kind):
+    """A Droplet or a server, of which a stop takes nothing."""
+
+    def __init__(self, word: str, on: str, verbs: dict[str, str]) -> None:
+        self.word = word
+        self._on = on
+        self._verbs = verbs
+        """The verb and, for each, its direction."""
+
+    def verb(self, entry: Entry) -> str:
+        # A Droplet's action is in the body, a server's in the path.
+        return entry.body["type"] if entry.body else entry.path.rsplit("/", 1)[1]
+
+    def direction(self, entry: Entry) -> str:
+        return self._verbs[self.verb(entry)]
+
+    def leads_to(self, entry: Entry) -> None:
+        return None
+
+    def saved(self, saved: dict[str, Any] | None) -> None:
+        return None
+
+    def state(self, state: dict[str, Any]) -> Look:
+        return machine_look(0.0, state)
+
+    def is_running(self, look: Look) -> bool:
+        return look.status == self._on
+
+    def is_stopped(self, look: Look, saved: Size | None) -> bool:
+        return look.status == "off"
+
+
+class Database(Kind):
+    """A database, which a stop makes smaller."""
+
+    word = "database"
+
+    def verb(self, entry: Entry) -> str:
+        return "resize"
+
+    def direction(self, entry: Entry) -> None:
+        return None
+
+    def leads_to(self, entry: Entry) -> DatabaseSize:
+        body = entry.body
+        return DatabaseSize(body["size"], body["num_nodes"], body.get("storage_size_mib"))
+
+    def saved(self, saved: dict[str, Any] | None) -> DatabaseSize | None:
+        if saved is None:
+            return None
+        return DatabaseSize(saved["plan"], saved["nodes"], saved.get("storage_mib"))
+
+    def state(self, state: dict[str, Any]) -> Look:
+        shown = state | {"size": state["plan"], "num_nodes": state["nodes"]}
+        return database_look(0.0, shown | {"storage_size_mib": state["storage_mib"]})
+
+    def is_running(self, look: Look) -> bool:
+        return True
+
+    def is_stopped(self, look: Look, saved: Size | None) -> bool:
+        return saved is not None and not saved.survives(look.size)
+
+
+class NodePool(Kind):
+    """A node pool, which a stop leaves without nodes."""
+
+    word = "node-pool"
+
+    def verb(self, entry: Entry) -> str:
+        return f"scale to {entry.body['count']}"
+
+    def direction(self, entry: Entry) -> str:
+        return STOP if entry.body["count"] == 0 else START
+
+    def leads_to(self, entry: Entry) -> PoolSize:
+        return pool_size(entry.body)
+
+    def saved(self, saved: dict[str, Any] | None) -> PoolSize | None:
+        if saved is None:
+            return None
+        bounds = saved.get("autoscale")
+        return PoolSize(saved["count"], (bounds["min"], bounds["max"]) if bounds else None)
+
+    def state(self, state: dict[str, Any]) -> Look:
+        bounds = state["autoscale"] or {"min": 0, "max": 0}
+        shown = state | {
+            "auto_scale": state["autoscale"] is not None,
+            "min_nodes": bounds["min"],
+            "max_nodes": bounds["max"],
+        }
+        return pool_look(0.0, shown, state["cluster"])
+
+    def is_running(self, look: Look) -> bool:
+        return look.size.count > 0
+
+    def is_stopped(self, look: Look, saved: Size | None) -> bool:
+        return look.size.count == 0
+
+
+def machine_look(at: float, shown: dict[str, Any]) -> Look:
+    """A Droplet or a server as its cloud shows it."""
+    labels = shown.get("labels") or {}
+    tags = [*(shown.get("tags") or []), *(f"{key}={value}" for key, value in labels.items())]
+    worker = any(tag.startswith("k8s") for tag in tags)
+    return Look(at, shown["name"], frozenset(tags), shown["status"], supported=not worker)
+
+
+def database_look(at: float, shown: dict[str, Any]) -> Look:
+    """A database as its cloud shows it."""
+    size = DatabaseSize(shown["size"], shown["num_nodes"], shown.get("storage_size_mib"))
+    tags = frozenset(shown.get("tags") or [])
+    supported = shown["engine"] not in ("kafka", "opensearch")
+    return Look(at, shown["name"], tags, shown["status"], size, supported=supported)
+
+
+def pool_look(at: float, shown: dict[str, Any], cluster: dict[str, Any]) -> Look:
+    """A node pool as its cloud shows it."""
+    tags = frozenset(tag for tag in shown["tags"] or [] if not tag.startswith("k8s"))
+    around = frozenset(cluster.get("tags") or [])
+    status = "running" if pool_size(shown).count else "off"
+    name = shown["name"]
+    return Look(at, name, tags, status, pool_size(shown), (cluster["name"], around))
+
+
+def pool_size(shown: dict[str, Any]) -> PoolSize:
+    """The size that a pool has, or that an update asks for."""
+    scales = shown.get("auto_scale")
+    bounds = (shown["min_nodes"], shown["max_nodes"]) if scales else None
+    return PoolSize(shown["count"], bounds)
+
+
+KINDS: dict[str, Kind] = {
+    kind.word: kind
+    for kind in (
+        Machine("droplet", "active", {"power_off": STOP, "shutdown": STOP, "power_on": START}),
+        Machine("server", "running", {"poweroff": STOP, "shutdown": STOP, "poweron": START}),
+        Database(),
+        NodePool(),
+    )
+}
+CUTS = ("power_off", "poweroff")
+"""The verbs that take a machine's power at once."""
+
+
+def kind_of(reference: str) -> Kind:
+    """The kind of resource that a reference names."""
+    return KINDS[reference.split("/")[1]]
+
+
+class Viewer:
+    """Reads from the log what the clouds showed of each resource."""
+
+    def __init__(self) -> None:
+        self._clusters: dict[str, dict[str, Any]] = {}
+        """The latest name and tags of each cluster: a list of pools has none of them."""
+
+    def looks(self, entries: Iterable[Entry]) -> Iterator[tuple[str, Look]]:
+        """What these requests showed, by resource."""
+        for entry in entries:
+            if entry.method == "GET" and entry.status == 200 and isinstance(entry.answer, dict):
+                yield from self._in_answer(entry)
+
+    def _in_answer(self, entry: Entry) -> Iterator[tuple[str, Look]]:
+        for key, word, look in (
+            ("droplet", "droplet", machine_look),
+            ("database", "database", database_look),
+            ("server", "server", machine_look),
+        ):
+            one = entry.answer.get(key)
+            shown = [one] if one else entry.answer.get(f"{key}s") or []
+            for resource in shown:
+                yield f"{entry.account}/{word}/{resource['id']}", look(entry.at, resource)
+        yield from self._pools(entry)
+
+    def _pools(self, entry: Entry) -> Iterator[tuple[str, Look]]:
+        one = entry.answer.get("kubernetes_cluster")
+        clusters = [one] if one else entry.answer.get("kubernetes_clusters") or []
+        for cluster in clusters:
+            self._clusters[cluster["id"]] = cluster
+            yield from self._of_cluster(entry, cluster["id"], cluster["node_pools"] or [])
+        listed = re.fullmatch(r".*/clusters/([^/]+)/node_pools", entry.path)
+        if listed and listed[1] in self._clusters:
+            yield from self._of_cluster(entry, listed[1], entry.answer["node_pools"] or [])
+
+    def _of_cluster(
+        self, entry: Entry, cluster: str, pools: Iterable[dict[str, Any]]
+    ) -> Iterator[tuple[str, Look]]:
+        for pool in pools:
+            reference = f"{entry.account}/node-pool/{cluster}/{pool['id']}"
+            yield reference, pool_look(entry.at, pool, self._clusters[cluster])
