@@ -109,6 +109,7 @@ rehearsal: build programs $(EMULATOR_VENV)/installed
 localstack: $(LOCALSTACK_VENV)/installed rust
 	@$(CARGO) build --workspace --locked --example engine
 
+SOAK_MINUTES ?= 60
 EMULATOR ?= ministack
 # What each emulator needs, besides the programs.
 NEEDED_ministack := $(EMULATOR_VENV)/installed
@@ -124,6 +125,12 @@ stack: emulator $(NEEDED_$(EMULATOR)) build programs ## Deploy to an emulator an
 	@$(REHEARSAL) rehearsal --emulator $(EMULATOR) $(if $(KEEP),--keep) --programs $(PROGRAMS) \
 	   --sam $(VENV)/bin/sam --ministack $(EMULATOR_VENV)/bin/ministack \
 	   --localstack $(LOCALSTACK_VENV)/bin/python
+
+.PHONY: soak
+soak: rehearsal ## Hold the deployed stack to its invariants under faults for an hour (SOAK_MINUTES=60, SEED=)
+	@PYTHONPATH=infra:tests $(VENV)/bin/python -m soak --programs $(PROGRAMS) \
+	   --sam $(VENV)/bin/sam --ministack $(EMULATOR_VENV)/bin/ministack \
+	   --minutes $(SOAK_MINUTES) $(if $(SEED),--seed $(SEED))
 
 .PHONY: sizes
 sizes: rehearsal ## Print each function's archive size, and its memory for a thousand resources

@@ -1,0 +1,162 @@
+"""Gathers the evidence while a run goes on: the simulator's log, and the streams of the tables."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from boto3.dynamodb.types import TypeDeserializer
+from rehearsal.simulator import Simulator
+from rehearsal.stack import Stack
+
+from .evidence import TABLES, Entry, Evidence, Look, Version
+from .kinds import Viewer
+
+NUMBERED_BY = 20
+"""Digits at the front of ministack's sequence numbers: the millisecond of the write."""
+
+
+class Stream:
+    """Every version of every item of one table, from now on."""
+
+    def __init__(self, stack: Stack, table: str) -> None:
+        self._streams = stack.emulator.client("dynamodbstreams")
+        dynamodb = stack.emulator.client("dynamodb")
+        name = f"{stack.name}-{table}"
+        keys = dynamodb.describe_table(TableName=name)["Table"]["KeySchema"]
+        self._keys = [key["AttributeName"] for key in keys]
+        wanted = {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}
+        dynamodb.update_table(TableName=name, StreamSpecification=wanted)
+        arn = dynamodb.describe_table(TableName=name)["Table"]["LatestStreamArn"]
+        described = self._streams.describe_stream(StreamArn=arn)["StreamDescription"]
+        self._iterator = self._streams.get_shard_iterator(
+            StreamArn=arn,
+            ShardId=described["Shards"][0]["ShardId"],
+            ShardIteratorType="TRIM_HORIZON",
+        )["ShardIterator"]
+
+    def new(self) -> list[Version]:
+        """What was written since the last call."""
+        found: list[Version] = []
+        while True:
+            page = self._streams.get_records(ShardIterator=self._iterator)
+            self._iterator = page["NextShardIterator"]
+            found.extend(self._version(record["dynamodb"]) for record in page["Records"])
+            if not page["Records"]:
+                return found
+
+    def _version(self, written: dict[str, Any]) -> Version:
+        key = plain(written["Keys"])
+        item = plain(written["NewImage"]) if "NewImage" in written else None
+        at = int(written["SequenceNumber"][:NUMBERED_BY]) / 1000
+        return Version(at, tuple(key[name] for name in self._keys), item)
+
+
+def plain(item: dict[str, Any]) -> dict[str, Any]:
+    """An item of DynamoDB as JSON would have it."""
+    read = TypeDeserializer()
+    values = {name: read.deserialize(value) for name, value in item.items()}
+    return json.loads(json.dumps(values, default=_plainly))
+
+
+def _plainly(value: Any) -> Any:
+    """DynamoDB has numbers and sets of its own."""
+    return sorted(value) if isinstance(value, set) else int(value)
+
+
+class Collector:
+    """All of it so far."""
+
+    def __init__(self, stack: Stack, simulator: Simulator, secrets: tuple[str, ...]) -> None:
+        self._simulator = simulator
+        self._secrets = secrets
+        self._streams = {table: Stream(stack, table) for table in TABLES}
+        self._viewer = Viewer()
+        self.entries: list[Entry] = []
+        self.logged: list[dict[str, Any]] = []
+        self.versions: dict[str, list[Version]] = {table: [] for table in TABLES}
+        self.looks: defaultdict[str, list[Look]] = defaultdict(list)
+        self.acts: list[tuple[float, str]] = []
+        self._latest: Evidence | None = None
+
+    def act(self, resource: str) -> None:
+        """Notes that a person does something with a resource."""
+        self.acts.append((time.time(), resource))
+
+    def collect(self, *, last: bool = False) -> Evidence:
+        """Reads what is new; at last the clouds' own state as well."""
+        until = time.time()
+        after = self.entries[-1].sequence if self.entries else 0
+        logged = self._simulator.requests(after)
+        entries = [Entry.of(one) for one in logged]
+        self.logged += logged
+        self.entries += entries
+        for reference, look in self._viewer.looks(entries):
+            self.looks[reference].append(look)
+        for table, stream in self._streams.items():
+            self.versions[table] += stream.new()
+        self._latest = Evidence(
+            until,
+            self.entries,
+            self.versions,
+            self.looks,
+            self._simulator.resources() if last else {},
+            self.acts,
+            self._secrets,
+        )
+        return self._latest
+
+    def keep(self, directory: Path) -> None:
+        """Writes all of it down, a JSON document per line; `recheck` reads it again."""
+        if self._latest is None:
+            return
+        directory.mkdir(parents=True, exist_ok=True)
+        _write(directory / "requests.jsonl", self.logged)
+        for table, versions in self.versions.items():
+            lines = ({"at": one.at, "key": one.key, "item": one.item} for one in versions)
+            _write(directory / f"{table}.jsonl", lines)
+        more = {
+            "until": self._latest.until,
+            "resources": self._latest.resources,
+            "acts": self.acts,
+            "secrets": self._secrets,
+        }
+        _write(directory / "more.jsonl", [more])
+
+
+def _write(path: Path, documents: Iterable[Any]) -> None:
+    path.write_text("".join(json.dumps(document) + "\n" for document in documents))
+
+
+def _read(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def kept(directory: Path) -> Evidence:
+    """The evidence of a run that was written down."""
+    entries = [Entry.of(logged) for logged in _read(directory / "requests.jsonl")]
+    looks: defaultdict[str, list[Look]] = defaultdict(list)
+    for reference, look in Viewer().looks(entries):
+        looks[reference].append(look)
+    versions = {
+        table: [
+            Version(one["at"], tuple(one["key"]), one["item"])
+            for one in _read(directory / f"{table}.jsonl")
+        ]
+        for table in TABLES
+    }
+    (more,) = _read(directory / "more.jsonl")
+    acts = [(at, resource) for at, resource in more["acts"]]
+    return Evidence(
+        more["until"],
+        entries,
+        versions,
+        looks,
+        more["resources"],
+        acts,
+        tuple(more["secrets"]),
+    )

@@ -1,0 +1,308 @@
+"""What happens in a run, laid out before it begins: the same seed gives the same plan."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from . import fleet
+from .fleet import MEMBERS, SCHEDULES, Member
+from .layout import BY_CRON, Edge, Layout, opposite
+from .rules import RUNNING, STOPPED
+
+MINUTE = 60.0
+SEGMENT = 20
+"""Minutes between two configurations."""
+HALF_PERIOD = (3, 7)
+"""Minutes between two edges of a schedule, at least and at most."""
+PAUSE = (12, 40)
+"""Seconds between two acts, at least and at most."""
+LONGEST_LATE = 55
+"""Seconds that a lost request may be under way: a permit allows for twice as many."""
+ON_MACHINES = {
+    "power_on": "powers on",
+    "power_off": "powers off",
+    "shutdown": "shuts down",
+    "reboot": "reboots",
+}
+"""What a person does with a Droplet or a server, in words."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A cloud misbehaves for a while."""
+
+    match: dict[str, Any]
+    does: Any
+    times: int
+    lasting: float
+
+
+@dataclass(frozen=True)
+class Hold:
+    """Requests wait on their way, and are released, or lost."""
+
+    hold: dict[str, Any]
+    lasting: float
+    discard: bool
+
+
+@dataclass(frozen=True)
+class Person:
+    """A person does something in a cloud's console."""
+
+    resource: str
+    act: Any
+
+
+@dataclass(frozen=True)
+class Create:
+    """A person creates something in a cloud's console."""
+
+    toml: str
+
+
+@dataclass(frozen=True)
+class Command:
+    """An operator runs `offhours`."""
+
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Apply:
+    """An operator applies a configuration."""
+
+    layout: Layout
+
+
+@dataclass(frozen=True)
+class Calm:
+    """No faults from here on, and no people."""
+
+
+Deed = Fault | Hold | Person | Create | Command | Apply | Calm
+
+
+@dataclass(frozen=True)
+class Act:
+    """Something that happens at an instant of the run."""
+
+    at: float
+    """Seconds from its beginning."""
+    who: str
+    words: str
+    deed: Deed
+
+
+def calm_minutes(minutes: int) -> int:
+    """How long nothing happens any more at the end: a quarter, at most 15 minutes.
+
+    A server that ignores its shutdown, at an edge just missed by the timers, needs five.
+    """
+    return min(15, max(5, minutes // 4))
+
+
+class Planner:
+    """Lays out the acts of a run that begins at a whole minute."""
+
+    def __init__(self, seed: int, minutes: int, begin: float) -> None:
+        self._random = random.Random(seed)
+        self._begin = begin
+        self._calm = (minutes - calm_minutes(minutes)) * MINUTE
+        self._guests = 0
+
+    def plan(self) -> list[Act]:
+        """All acts, in their order."""
+        acts = [*self._layouts(), *self._acts(), *self._lost_tokens(), self._quiet()]
+        return sorted(acts, key=lambda act: act.at)
+
+    def _quiet(self) -> Act:
+        return Act(self._calm - 1, "calm", "no faults and no people from here on", Calm())
+
+    # --- Configurations ------------------------------------------------------------------------
+
+    def _layouts(self) -> Iterator[Act]:
+        starts = [0.0]
+        while self._calm - starts[-1] >= 1.5 * SEGMENT * MINUTE:
+            starts.append(starts[-1] + SEGMENT * MINUTE)
+        for number, (start, end) in enumerate(zip(starts, [*starts[1:], self._calm], strict=True)):
+            edges = {name: self._edges(start, end) for name in SCHEDULES}
+            observed = frozenset(self._random.sample(["soft", "gentle"], 1) if number % 2 else [])
+            stops = self._random.randint(20, 100)
+            yield self._apply(start, Layout(edges, observed, stops))
+        last = {name: [self._last_edge(name)] for name in SCHEDULES}
+        yield self._apply(self._calm, Layout(last))
+
+    def _apply(self, at: float, layout: Layout) -> Act:
+        edges = sum(len(edges) for edges in layout.edges.values())
+        observed = "".join(f", {name} only observed" for name in sorted(layout.observed))
+        return Act(
+            at, "operator", f"applies a configuration: {edges} edges{observed}", Apply(layout)
+        )
+
+    def _edges(self, start: float, end: float) -> list[Edge]:
+        """An even number, so that the last one of an hour ago wants what is wanted before."""
+        at, desired, edges = start + self._minutes(2, 4), STOPPED, []
+        while at < end or len(edges) % 2:
+            edges.append(Edge(self._begin + at, desired))
+            at, desired = at + self._minutes(*HALF_PERIOD), opposite(desired)
+        return edges
+
+    def _last_edge(self, name: str) -> Edge:
+        """Some are stopped in the end, some run."""
+        desired = self._random.choice((RUNNING, STOPPED)) if name in BY_CRON else RUNNING
+        desired = STOPPED if name == "steady" else desired
+        return Edge(self._begin + self._calm + self._minutes(1, 2), desired)
+
+    def _minutes(self, least: int, most: int) -> float:
+        return self._random.randint(least, most) * MINUTE
+
+    # --- Faults and people ---------------------------------------------------------------------
+
+    def _acts(self) -> Iterator[Act]:
+        at = 50.0
+        while at < self._calm - MINUTE:
+            share = self._random.random()
+            if share < 0.5:
+                yield self._fault(at)
+            elif share < 0.58:
+                yield self._hold(at)
+            elif share < 0.82:
+                yield from self._person(at)
+            else:
+                yield from self._command(at)
+            at += self._random.uniform(*PAUSE)
+
+    def _fault(self, at: float) -> Act:
+        words, does = self._random.choice(self._misbehaviors())
+        match, where = self._matching()
+        times = self._random.randint(1, 4)
+        lasting = min(self._random.uniform(40, 150), self._calm - at)
+        often = "once" if times == 1 else f"{times} times"
+        return Act(at, "fault", f"{where}: {words}, {often}", Fault(match, does, times, lasting))
+
+    def _misbehaviors(self) -> list[tuple[str, Any]]:
+        late, slow = self._random.randint(15, LONGEST_LATE), self._random.randint(20, 150)
+        delay, wait = self._random.randint(5, 25), self._random.randint(5, 90)
+        asked = {"status": 429, "headers": {"retry-after": str(wait)}}
+        return [
+            ("429", {"answer": {"status": 429}}),
+            (f"429 with retry-after {wait} s", {"answer": asked}),
+            ("500", {"answer": {"status": 500}}),
+            ("503 after the effect", {"answer": {"status": 503, "after_effect": True}}),
+            ("409, busy", {"answer": {"status": 409}}),
+            ("423, locked", {"answer": {"status": 423}}),
+            ("422, refused", {"answer": {"status": 422}}),
+            ("connection dropped before the effect", {"drop": {}}),
+            ("connection dropped after the effect", {"drop": {"after_effect": True}}),
+            ("answer cut off", "truncate"),
+            (f"lost, and arrives {late} s later", {"late": {"by": f"{late}s"}}),
+            (f"everything takes {slow} s longer", {"slow": {"by": f"{slow}s"}}),
+            (f"answer {delay} s late", {"delay": {"by": f"{delay}s"}}),
+        ]
+
+    def _matching(self) -> tuple[dict[str, Any], str]:
+        """Mostly changes: they are few, and what matters."""
+        share = self._random.random()
+        account = self._random.choice(list(fleet.TOKENS))
+        if share < 0.25:
+            return {"account": account}, f"{account}, any request"
+        method = "POST" if account == "hz-eu" else self._random.choice(("POST", "PUT"))
+        if share < 0.8:
+            return {"account": account, "method": method}, f"{account}, {method}"
+        member = self._random.choice(MEMBERS)
+        return {"resource": member.reference}, f"{member.name}, any request"
+
+    def _lost_tokens(self) -> Iterator[Act]:
+        """Each account's token is refused for a few minutes, where the run is long enough."""
+        for account in fleet.TOKENS:
+            lasting = self._random.randint(60, 200)
+            latest = self._calm - lasting - 3 * MINUTE
+            if latest > 4 * MINUTE:
+                at = self._random.uniform(3 * MINUTE, latest)
+                fault = Fault({"account": account}, "unauthorized", 1_000_000, lasting)
+                yield Act(at, "fault", f"{account}: token refused for {lasting} s", fault)
+
+    def _hold(self, at: float) -> Act:
+        match, where = self._matching()
+        stage = self._random.choice(("arrival", "answer"))
+        discard = self._random.random() < 0.4
+        lasting = min(self._random.uniform(5, 40), self._calm - at)
+        hold = {"match": match, "at": stage, "times": 2, "late": stage == "arrival"}
+        end = "lost" if discard else "released"
+        words = f"{where}: held at its {stage} for {lasting:.0f} s, then {end}"
+        return Act(at, "hold", words, Hold(hold, lasting, discard))
+
+    def _person(self, at: float) -> Iterator[Act]:
+        share = self._random.random()
+        member = self._random.choice(MEMBERS)
+        if share < 0.08 and self._guests < 4:
+            self._guests += 1
+            guest = fleet.newcomer(self._guests, self._random.choice(SCHEDULES))
+            yield Act(at, "person", f"creates {guest.name}", Create(guest.toml))
+            gone = at + self._random.uniform(4, 15) * MINUTE
+            if gone < self._calm - MINUTE:
+                yield Act(
+                    gone, "person", f"deletes {guest.name}", Person(guest.reference, "delete")
+                )
+        elif share < 0.2:
+            yield from self._retag(at, member)
+        else:
+            words, act, undone = self._by_kind(member)
+            yield Act(at, "person", f"{words} {member.name}", Person(member.reference, act))
+            if undone:
+                back = min(at + self._random.uniform(30, 100), self._calm - 2)
+                again = Person(member.reference, undone)
+                yield Act(back, "person", f"ends that of {member.name}", again)
+
+    def _retag(self, at: float, member: Member) -> Iterator[Act]:
+        word = self._random.choice((*SCHEDULES, "off", "off"))
+        separator = "=" if member.kind == "server" else ":"
+        act = {"retag": {"tags": [f"offhours{separator}{word}"]}}
+        yield Act(at, "person", f"tags {member.name} as {word}", Person(member.reference, act))
+
+    def _by_kind(self, member: Member) -> tuple[str, Any, Any]:
+        """What a person does with one kind of resource, and what ends it."""
+        if member.kind == "database":
+            engine_status = {"set_status": {"status": "migrating"}}
+            plan = self._random.choice(("db-s-1vcpu-2gb", "db-s-4vcpu-8gb", "db-s-6vcpu-16gb"))
+            resize = {"resize": {"plan": plan, "nodes": 2 if member.name == "reports" else 1}}
+            online = {"set_status": {"status": "online"}}
+            return self._random.choice(
+                [(f"resizes to {plan}", resize, None), ("migrates", engine_status, online)]
+            )
+        if member.kind == "node-pool":
+            count = self._random.randint(1, 4)
+            scale = {"scale": {"count": count}}
+            upgrade = {"set_status": {"status": "upgrading"}}
+            running = {"set_status": {"status": "running"}}
+            return self._random.choice(
+                [(f"scales to {count}", scale, None), ("upgrades", upgrade, running)]
+            )
+        act = self._random.choice(list(ON_MACHINES))
+        return ON_MACHINES[act], act, None
+
+    def _command(self, at: float) -> Iterator[Act]:
+        member = self._random.choice(MEMBERS)
+        share = self._random.random()
+        if share < 0.35:
+            word = self._random.choice(("stop", "start"))
+            yield self._offhours(at, word, member.reference, "--no-wait")
+            return
+        target = member.reference
+        if share > 0.75:
+            target = f"schedule:{self._random.choice(SCHEDULES)}"
+        desired = self._random.choice((RUNNING, STOPPED))
+        lasting = self._random.randint(1, 5)
+        if at + (lasting + 1) * MINUTE >= self._calm:
+            return
+        yield self._offhours(at, "override", desired, target, "--for", f"{lasting}m", "--yes")
+        if share > 0.6:
+            cleared = at + self._random.uniform(0.2, 0.9) * lasting * MINUTE
+            yield self._offhours(cleared, "override", "clear", target)
+
+    def _offhours(self, at: float, *arguments: str) -> Act:
+        return Act(at, "operator", f"offhours {' '.join(arguments)}", Command(arguments))

@@ -1,0 +1,115 @@
+"""Does what the plan says, when its time has come."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rehearsal.command import Offhours
+from rehearsal.simulator import Refusal, Simulator
+
+from .plan import Act, Apply, Calm, Command, Create, Fault, Hold, Person
+
+COMMAND_TAKES = 60.0
+"""Seconds that a command gets, for the functions that it asks may be slow."""
+DONE = (0, 3)
+"""Exit codes of a command that did what it should; 3: and something needs a person."""
+
+
+@dataclass(frozen=True)
+class Active:
+    """A fault that is set until an instant."""
+
+    until: float
+    fault: Fault
+
+
+class Player:
+    """Performs acts against the simulator and the stack."""
+
+    def __init__(
+        self,
+        simulator: Simulator,
+        offhours: Offhours,
+        directory: Path,
+        acted: Callable[[str], None],
+    ) -> None:
+        self._simulator = simulator
+        self._offhours = offhours
+        self._configuration = directory / "offhours.toml"
+        self._acted = acted
+        """Notes that a person did something with a resource."""
+        self._faults: list[Active] = []
+        self._holds: list[tuple[float, int, bool]] = []
+
+    def perform(self, act: Act) -> str | None:
+        """Does it; what became of it where that is worth saying."""
+        now, deed = time.time(), act.deed
+        if isinstance(deed, Fault):
+            self._faults.append(Active(now + deed.lasting, deed))
+            self._simulator.misbehave(deed.match, deed.does, deed.times)
+        elif isinstance(deed, Hold):
+            number = self._simulator.hold(deed.hold)
+            self._holds.append((now + deed.lasting, number, deed.discard))
+        elif isinstance(deed, Person):
+            self._acted(deed.resource)
+            return self._at_the_clouds(lambda: self._simulator.person(deed.resource, deed.act))
+        elif isinstance(deed, Create):
+            return self._at_the_clouds(lambda: self._simulator.create(deed.toml))
+        elif isinstance(deed, Command):
+            return self._run(*deed.arguments)
+        elif isinstance(deed, Apply):
+            self._configuration.write_text(deed.layout.toml())
+            return self._run("apply", "--config", str(self._configuration), "--yes")
+        elif isinstance(deed, Calm):
+            self.calm()
+        return None
+
+    @staticmethod
+    def _at_the_clouds(do: Callable[[], None]) -> str | None:
+        try:
+            do()
+        except Refusal as refusal:
+            return f"refused: {refusal}"
+        return None
+
+    def _run(self, *arguments: str) -> str | None:
+        try:
+            done = self._offhours.run(*arguments, timeout=COMMAND_TAKES)
+        except subprocess.TimeoutExpired:
+            return f"still at it after {COMMAND_TAKES:.0f} s, and ended"
+        if done.returncode in DONE:
+            return None
+        said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        return f"exit code {done.returncode}: {said[0] if said else ''}"
+
+    def expire(self) -> None:
+        """Ends the faults and holds whose time is over."""
+        now = time.time()
+        if any(active.until <= now for active in self._faults):
+            # The simulator removes all or none; what a lasting one has used up counts anew.
+            self._faults = [active for active in self._faults if active.until > now]
+            self._set(self._faults)
+        over = [hold for hold in self._holds if hold[0] <= now]
+        self._holds = [hold for hold in self._holds if hold[0] > now]
+        self._end(over)
+
+    def calm(self) -> None:
+        """Ends all faults and holds."""
+        self._faults = []
+        self._set([])
+        holds, self._holds = self._holds, []
+        self._end(holds)
+
+    def _set(self, faults: Iterable[Active]) -> None:
+        self._simulator.behave()
+        for active in faults:
+            fault = active.fault
+            self._simulator.misbehave(fault.match, fault.does, fault.times)
+
+    def _end(self, holds: Iterable[tuple[float, int, bool]]) -> None:
+        for _, number, discard in holds:
+            self._simulator.end_hold(number, discard=discard)
