@@ -21,6 +21,7 @@ PAUSE = (12, 40)
 """Seconds between two acts, at least and at most."""
 LONGEST_LATE = 55
 """Seconds that a lost request may be under way: a permit allows for twice as many."""
+NAMES = {member.reference: member.name for member in MEMBERS}
 ON_MACHINES = {
     "power_on": "powers on",
     "power_off": "powers off",
@@ -305,4 +306,5 @@ class Planner:
             yield self._offhours(cleared, "override", "clear", target)
 
     def _offhours(self, at: float, *arguments: str) -> Act:
-        return Act(at, "operator", f"offhours {' '.join(arguments)}", Command(arguments))
+        named = " ".join(NAMES.get(argument, argument) for argument in arguments)
+        return Act(at, "operator", f"offhours {named}", Command(arguments))
