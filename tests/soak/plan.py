@@ -17,7 +17,7 @@ SEGMENT = 20
 """Minutes between two configurations."""
 HALF_PERIOD = (3, 7)
 """Minutes between two edges of a schedule, at least and at most."""
-PAUSE = (12, 40)
+PAUSE = (8, 32)
 """Seconds between two acts, at least and at most."""
 LONGEST_LATE = 55
 """Seconds that a lost request may be under way: a permit allows for twice as many."""
@@ -180,8 +180,8 @@ class Planner:
     def _fault(self, at: float) -> Act:
         words, does = self._random.choice(self._misbehaviors())
         match, where = self._matching()
-        times = self._random.randint(1, 4)
-        lasting = min(self._random.uniform(40, 150), self._calm - at)
+        times = self._random.randint(1, 5)
+        lasting = min(self._random.uniform(60, 200), self._calm - at)
         often = "once" if times == 1 else f"{times} times"
         return Act(at, "fault", f"{where}: {words}, {often}", Fault(match, does, times, lasting))
 
