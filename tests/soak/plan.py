@@ -21,6 +21,8 @@ PAUSE = (8, 32)
 """Seconds between two acts, at least and at most."""
 LONGEST_LATE = 55
 """Seconds that a lost request may be under way: a permit allows for twice as many."""
+GROWN_PLAN, GROWN_MIB = "db-s-2vcpu-4gb", 184_320
+"""What a person grows a database's storage to: more than comes with the plan."""
 NAMES = {member.reference: member.name for member in MEMBERS}
 ON_MACHINES = {
     "power_on": "powers on",
@@ -251,13 +253,24 @@ class Planner:
                 )
         elif share < 0.2:
             yield from self._retag(at, member)
+        elif share < 0.27:
+            protected, back = (
+                {"rename": {"name": name}} for name in (f"{member.name}-prod", member.name)
+            )
+            yield from self._for_a_while(at, "renames as production's", member, protected, back)
         else:
             words, act, undone = self._by_kind(member)
-            yield Act(at, "person", f"{words} {member.name}", Person(member.reference, act))
-            if undone:
-                back = min(at + self._random.uniform(30, 100), self._calm - 2)
-                again = Person(member.reference, undone)
-                yield Act(back, "person", f"ends that of {member.name}", again)
+            yield from self._for_a_while(at, words, member, act, undone)
+
+    def _for_a_while(
+        self, at: float, words: str, member: Member, act: Any, undone: Any
+    ) -> Iterator[Act]:
+        """What a person does, and undoes later where that is to be done."""
+        yield Act(at, "person", f"{words} {member.name}", Person(member.reference, act))
+        if undone:
+            back = min(at + self._random.uniform(30, 100), self._calm - 2)
+            again = Person(member.reference, undone)
+            yield Act(back, "person", f"ends that of {member.name}", again)
 
     def _retag(self, at: float, member: Member) -> Iterator[Act]:
         word = self._random.choice((*SCHEDULES, "off", "off"))
@@ -268,23 +281,33 @@ class Planner:
     def _by_kind(self, member: Member) -> tuple[str, Any, Any]:
         """What a person does with one kind of resource, and what ends it."""
         if member.kind == "database":
-            engine_status = {"set_status": {"status": "migrating"}}
-            plan = self._random.choice(("db-s-1vcpu-2gb", "db-s-4vcpu-8gb", "db-s-6vcpu-16gb"))
-            resize = {"resize": {"plan": plan, "nodes": 2 if member.name == "reports" else 1}}
-            online = {"set_status": {"status": "online"}}
-            return self._random.choice(
-                [(f"resizes to {plan}", resize, None), ("migrates", engine_status, online)]
-            )
+            return self._random.choice(self._on_database(member))
         if member.kind == "node-pool":
-            count = self._random.randint(1, 4)
-            scale = {"scale": {"count": count}}
-            upgrade = {"set_status": {"status": "upgrading"}}
-            running = {"set_status": {"status": "running"}}
-            return self._random.choice(
-                [(f"scales to {count}", scale, None), ("upgrades", upgrade, running)]
-            )
+            return self._random.choice(self._on_pool())
         act = self._random.choice(list(ON_MACHINES))
         return ON_MACHINES[act], act, None
+
+    def _on_database(self, member: Member) -> list[tuple[str, Any, Any]]:
+        plan = self._random.choice(("db-s-1vcpu-2gb", "db-s-4vcpu-8gb", "db-s-6vcpu-16gb"))
+        nodes = 2 if member.name == "reports" else 1
+        resize = {"resize": {"plan": plan, "nodes": nodes}}
+        larger = {"resize": {"plan": GROWN_PLAN, "nodes": nodes, "storage_mib": GROWN_MIB}}
+        migrating, online = ({"set_status": {"status": one}} for one in ("migrating", "online"))
+        return [
+            (f"resizes to {plan}", resize, None),
+            (f"gives {GROWN_MIB // 1024} GiB on {GROWN_PLAN} to", larger, None),
+            ("migrates", migrating, online),
+        ]
+
+    def _on_pool(self) -> list[tuple[str, Any, Any]]:
+        count = self._random.randint(1, 4)
+        scale, bounded = {"count": count}, {"count": count, "autoscale": [1, 5]}
+        upgrade, running = ({"set_status": {"status": one}} for one in ("upgrading", "running"))
+        return [
+            (f"scales to {count}", {"scale": scale}, None),
+            (f"scales to {count}, between 1 and 5,", {"scale": bounded}, None),
+            ("upgrades", upgrade, running),
+        ]
 
     def _command(self, at: float) -> Iterator[Act]:
         member = self._random.choice(MEMBERS)
