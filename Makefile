@@ -150,7 +150,7 @@ test: programs $(VENV)/installed $(CHECKOV_VENV)/installed ## Set up everything,
 	@[ -x /usr/sbin/sshd ] || echo "No SSH server: the tests that need one are skipped (Debian: apt-get install openssh-server)"
 	@export PATH="$$PWD/$(VENV)/bin:$$PATH" OFFHOURS_PYTHON="$$PWD/$(VENV)/bin/python"; \
 	 log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
-	 PYTHONPATH=infra pytest --quiet tests/infra tests/rehearsal tests/soak > "$$log" 2>&1 & python=$$!; \
+	 PYTHONPATH=infra pytest --quiet tests/infra tests/rehearsal tests/soak tests/mutants > "$$log" 2>&1 & python=$$!; \
 	 result=0; $(CARGO) test --workspace --locked --no-fail-fast --tests || result=$$?; \
 	 wait $$python || result=$$?; cat "$$log"; exit $$result
 
@@ -175,6 +175,10 @@ night: rust ## Print all that happens in one night (SEED=1, or the file of a nig
 test-localstack: localstack build programs ## Run the deployed stack's tests on LocalStack, where they can pass
 	@PYTHONPATH=infra OFFHOURS_PROGRAMS=$(PROGRAMS) OFFHOURS_SAM=$(VENV)/bin/sam \
 	   OFFHOURS_LOCALSTACK=$(LOCALSTACK_VENV)/bin/python $(VENV)/bin/pytest --quiet -rs tests/stack
+
+.PHONY: mutants
+mutants: rust $(VENV)/installed ## Break one guard after the other, and see which test notices: hours (ONLY=pattern)
+	@$(VENV)/bin/python tests/mutants/run.py $(if $(ONLY),--only '$(ONLY)')
 
 .PHONY: readme
 readme: programs ## Rewrite what the commands print in README.md and docs

@@ -1,0 +1,406 @@
+"""Breaks the code in one place at a time, and says which test notices: `make mutants`.
+
+Each entry of the `*.toml` files beside this one replaces a few words of the source by others that
+take a guard away. The change is made in a copy of the checkout under `target/`, compiled there, and
+tested: by the tests that are expected to notice it first, then by wider ones. A change that no test
+notices is a guard that could be lost without anyone seeing it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import fnmatch
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import tomlkit
+
+ROOT = Path(__file__).resolve().parents[2]
+LISTS = Path(__file__).resolve().parent
+
+# The black box has this name, which is that of its test target.
+BLACK_BOX = "offhours"
+
+# What a change in one of these crates shows in, besides its own tests and the black box.
+BASES = ("domain", "store", "provider")
+
+KEYS = {"name", "guard", "file", "find", "replace", "caught_by", "equivalent"}
+
+# How much longer than the tests of the untouched code a mutant's may take.
+SLOWER = 5
+GRACE_SECONDS = 60
+
+
+class ListError(Exception):
+    """An entry that cannot be used as it stands."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One deliberate breakage."""
+
+    area: str
+    name: str
+    guard: str
+    file: str
+    find: str
+    replace: str
+    caught_by: str
+    equivalent: str | None = None
+
+    @property
+    def crate(self) -> str:
+        """The folder of the crate that is broken."""
+        return Path(self.file).parts[1]
+
+    def suites(self, narrow: bool) -> list[str]:
+        """The tests to run, narrowest first. An equivalent one is not expected to be noticed."""
+        suites = [self.caught_by, self.crate]
+        if self.equivalent is None:
+            suites += ["lifecycle"] if self.crate in BASES else []
+            suites += [] if narrow else [BLACK_BOX]
+        return list(dict.fromkeys(suites))
+
+    def applied_to(self, text: str) -> str:
+        """The source with the breakage in it."""
+        found = text.count(self.find)
+        if found != 1:
+            times = "not there" if found == 0 else f"there {found} times"
+            raise ListError(f"{self.name}: what it looks for in {self.file} is {times}")
+        return text.replace(self.find, self.replace)
+
+
+def mutants_in(path: Path) -> list[Mutant]:
+    """The entries of one file."""
+    entries = tomlkit.parse(path.read_text()).unwrap().get("mutant", [])
+    mutants = []
+    for entry in entries:
+        name = entry.get("name", "an entry without a name")
+        unknown, missing = entry.keys() - KEYS, KEYS - {"equivalent"} - entry.keys()
+        for problem, keys in (("unknown", unknown), ("missing", missing)):
+            if keys:
+                raise ListError(f"{path.name}: {name}: {problem} {', '.join(sorted(keys))}")
+        mutants.append(Mutant(area=path.stem, **entry))
+    return mutants
+
+
+def all_mutants() -> list[Mutant]:
+    """All entries, those of one file of sources in a row: that is quicker to compile."""
+    mutants = [mutant for path in sorted(LISTS.glob("*.toml")) for mutant in mutants_in(path)]
+    twice = [name for name, count in Counter(m.name for m in mutants).items() if count > 1]
+    if twice:
+        raise ListError(f"two entries have one name: {', '.join(twice)}")
+    return mutants
+
+
+def chosen(mutants: list[Mutant], pattern: str | None) -> list[Mutant]:
+    """Those whose name, area or file a pattern matches, whole or in part."""
+    if pattern is None:
+        return mutants
+    fits = f"*{pattern}*"
+    return [m for m in mutants if any(fnmatch.fnmatch(of, fits) for of in (m.name, m.area, m.file))]
+
+
+# --- The copy -------------------------------------------------------------------------------------
+
+
+def sources() -> list[Path]:
+    """What belongs to the checkout, changes that are not committed included."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    paths = (Path(name) for name in listed.split("\0") if name)
+    return [path for path in paths if (ROOT / path).is_file()]
+
+
+def copy_checkout(to: Path) -> None:
+    """Makes `to` the checkout as it is. What is the same is not written, nor compiled, again."""
+    kept = set()
+    for path in sources():
+        source, copy = ROOT / path, to / path
+        kept.add(copy)
+        content = source.read_bytes()
+        if not copy.is_file() or copy.read_bytes() != content:
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(content)
+        copy.chmod(source.stat().st_mode & 0o777)
+    for copy in [path for path in to.rglob("*") if path.is_file() and path not in kept]:
+        copy.unlink()
+
+
+@contextmanager
+def broken(mutant: Mutant, checkout: Path) -> Iterator[None]:
+    """The copy with a breakage in it, for as long as this lasts."""
+    path = checkout / mutant.file
+    whole = path.read_text()
+    path.write_text(mutant.applied_to(whole))
+    try:
+        yield
+    finally:
+        path.write_text(whole)
+
+
+# --- The tests ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a run of tests ended."""
+
+    passed: bool
+    # The tests that failed, in order; empty if the run ended in another way.
+    failed: tuple[str, ...] = ()
+    timed_out: bool = False
+    # The compiler's first error, if there was one.
+    error: str | None = None
+    tests: int = 0
+    seconds: float = 0.0
+
+
+def of_output(output: str, status: int) -> Ran:
+    """Reads what a test program printed."""
+    failed = re.findall(r"^test (\S+)(?: - should panic)? \.\.\. FAILED$", output, re.MULTILINE)
+    # Under a test that prints, its name and its result are on different lines.
+    listed = re.findall(r"^    (\S+)$", output.rpartition("\nfailures:\n")[2], re.MULTILINE)
+    names = dict.fromkeys(sorted({*failed, *(listed if "\nfailures:\n" in output else [])}))
+    tests = sum(int(count) for count in re.findall(r"^running (\d+) tests?$", output, re.MULTILINE))
+    return Ran(passed=status == 0, failed=tuple(names), tests=tests)
+
+
+def first_error(output: str) -> str:
+    """The compiler's first error in a line."""
+    lines = [line for line in output.splitlines() if re.search(r"\berror(\[E\d+\])?:", line)]
+    return lines[0].strip() if lines else "cargo failed"
+
+
+class Runner:
+    """Builds and runs the tests of the copy."""
+
+    def __init__(self, checkout: Path, target: Path, logs: Path):
+        self.checkout = checkout
+        self.logs = logs
+        self.environment = os.environ | {
+            "CARGO_TARGET_DIR": str(target),
+            "CARGO_TERM_COLOR": "never",
+            # What the black box runs the clouds' official clients with.
+            "OFFHOURS_PYTHON": sys.executable,
+        }
+        # How long the tests of the untouched code take.
+        self.baselines: dict[str, float] = {}
+
+    def run(self, suite: str, log: str, limit: float | None = None) -> Ran:
+        """Builds the tests of a suite, and runs them."""
+        crate, _, filter_ = suite.partition("::")
+        commands = [["test", "--locked", "--no-run", *self.selection(crate)]]
+        if crate == BLACK_BOX and self.needs_programs(filter_):
+            commands.insert(0, ["build", "--locked", "--workspace", "--bins"])
+        for command in commands:
+            status, output = self.cargo([*command, "--message-format", "short"], log)
+            if status != 0:
+                return Ran(passed=False, error=first_error(output))
+        began = time.monotonic()
+        command = ["test", "--locked", *self.selection(crate), "--", filter_]
+        try:
+            status, output = self.cargo(command, log, limit)
+        except subprocess.TimeoutExpired:
+            return Ran(passed=False, timed_out=True, seconds=time.monotonic() - began)
+        ran = of_output(output, status)
+        return Ran(ran.passed, ran.failed, tests=ran.tests, seconds=time.monotonic() - began)
+
+    def selection(self, crate: str) -> list[str]:
+        """Cargo's words for the tests of a crate.
+
+        The black box is always among the packages: with it, all dependencies have the same features
+        whichever crate is tested, and are compiled once.
+        """
+        if crate == BLACK_BOX:
+            return ["--package", "tests", "--test", BLACK_BOX]
+        folder = self.checkout / "crates" / crate
+        if not folder.is_dir():
+            raise ListError(f"no crate is called {crate}")
+        manifest = tomlkit.parse((folder / "Cargo.toml").read_text()).unwrap()
+        selection = ["--package", manifest["package"]["name"], "--package", "tests", "--lib"]
+        for tests in sorted(folder.glob("tests/*")):
+            selection += ["--test", tests.stem]
+        return selection
+
+    def needs_programs(self, filter_: str) -> bool:
+        """Whether some of these tests of the black box run built programs."""
+        module = self.checkout / "tests" / f"{filter_.partition('::')[0]}.rs"
+        return not module.is_file() or "program(" in module.read_text()
+
+    def cargo(self, command: list[str], log: str, limit: float | None = None) -> tuple[int, str]:
+        """Runs cargo in a session of its own, all of which ends when the time is over."""
+        path = self.logs / f"{log}.log"
+        with path.open("a+") as output:
+            output.write(f"$ cargo {' '.join(command)}\n")
+            output.flush()
+            begin = output.tell()
+            process = subprocess.Popen(
+                ["cargo", *command],
+                cwd=self.checkout,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            try:
+                status = process.wait(limit)
+            finally:
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)
+                    process.wait()
+            output.seek(begin)
+            return status, output.read()
+
+    def baseline(self, suite: str) -> None:
+        """Makes sure that these tests pass while nothing is broken."""
+        if suite in self.baselines:
+            return
+        log = f"untouched-{suite.replace('::', '-').strip('-')}"
+        (self.logs / f"{log}.log").unlink(missing_ok=True)
+        ran = self.run(suite, log)
+        if not ran.passed:
+            why = ran.error or ", ".join(ran.failed) or "see the log"
+            raise ListError(f"{suite} fails with nothing broken ({why}): {self.logs / log}.log")
+        if ran.tests == 0 or (suite.count("::") and not self.ran_any(log)):
+            raise ListError(f"no test matches {suite}")
+        self.baselines[suite] = ran.seconds
+
+    def ran_any(self, log: str) -> bool:
+        passed = re.findall(r"(\d+) passed", (self.logs / f"{log}.log").read_text())
+        return any(int(count) > 0 for count in passed)
+
+
+# --- The verdicts ---------------------------------------------------------------------------------
+
+CAUGHT, TIMED_OUT, EQUIVALENT = "caught", "timed out", "equivalent"
+SURVIVED, REFUTED, UNUSABLE = "SURVIVED", "NOT EQUIVALENT", "LIST IS WRONG"
+VERDICTS = (CAUGHT, TIMED_OUT, EQUIVALENT, SURVIVED, REFUTED, UNUSABLE)
+BAD = (SURVIVED, REFUTED, UNUSABLE)
+
+
+def judge(mutant: Mutant, runner: Runner, narrow: bool = False) -> tuple[str, str]:
+    """What became of a breakage, and by what."""
+    (runner.logs / f"{mutant.name}.log").unlink(missing_ok=True)
+    try:
+        for suite in mutant.suites(narrow):
+            # Before anything is broken.
+            runner.baseline(suite)
+            limit = SLOWER * runner.baselines[suite] + GRACE_SECONDS
+            with broken(mutant, runner.checkout):
+                ran = runner.run(suite, mutant.name, limit)
+            if ran.error is not None:
+                return UNUSABLE, f"does not compile: {ran.error}"
+            if ran.passed:
+                continue
+            if mutant.equivalent is not None:
+                return REFUTED, by(suite, ran)
+            return (TIMED_OUT if ran.timed_out else CAUGHT), by(suite, ran)
+    except ListError as error:
+        return UNUSABLE, str(error)
+    if mutant.equivalent is not None:
+        return EQUIVALENT, mutant.equivalent
+    return SURVIVED, mutant.guard
+
+
+def by(suite: str, ran: Ran) -> str:
+    """What noticed a breakage, in a few words."""
+    crate = suite.partition("::")[0]
+    if ran.timed_out:
+        return f"{crate}: no end after {ran.seconds:.0f} s"
+    if not ran.failed:
+        return f"{crate}: ended without a result"
+    first, *others = ran.failed
+    return f"{crate}: {first}" + (f" (+{len(others)})" if others else "")
+
+
+def table(verdicts: list[tuple[Mutant, str]]) -> str:
+    """The totals, by area."""
+    areas = sorted({mutant.area for mutant, _ in verdicts})
+    shown = [v for v in VERDICTS if v not in BAD or any(v == of for _, of in verdicts)]
+    width = max(len(area) for area in [*areas, "in all"])
+    lines = [" ".join([" " * width, *(f"{verdict:>15}" for verdict in shown)])]
+    for area in [*areas, None]:
+        of_area = Counter(v for mutant, v in verdicts if area in (None, mutant.area))
+        counts = [f"{of_area[verdict]:>15}" for verdict in shown]
+        lines.append(" ".join([f"{area or 'in all':<{width}}", *counts]))
+    return "\n".join(lines)
+
+
+def try_all(mutants: list[Mutant], runner: Runner, narrow: bool) -> int:
+    """Tries each, a line for each; the exit code."""
+    verdicts: list[tuple[Mutant, str]] = []
+    interrupted = False
+    for place, mutant in enumerate(mutants, 1):
+        began = time.monotonic()
+        try:
+            verdict, why = judge(mutant, runner, narrow)
+        except KeyboardInterrupt:
+            interrupted = True
+            break
+        verdicts.append((mutant, verdict))
+        took = time.monotonic() - began
+        count = f"[{place:>{len(str(len(mutants)))}}/{len(mutants)}]"
+        print(f"{count} {mutant.name}: {verdict}: {why} ({took:.0f} s)", flush=True)
+    if verdicts:
+        print(f"\n{table(verdicts)}")
+    if interrupted:
+        print(f"Interrupted: {len(mutants) - len(verdicts)} not tried", file=sys.stderr)
+        return 130
+    return int(any(verdict in BAD for _, verdict in verdicts))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", metavar="PATTERN", help="those whose name, area or file fits")
+    parser.add_argument("--narrow", action="store_true", help="without the whole black box")
+    parser.add_argument("--list", action="store_true", help="say what there is, and try nothing")
+    arguments = parser.parse_args()
+    try:
+        mutants = chosen(all_mutants(), arguments.only)
+    except ListError as error:
+        print(error, file=sys.stderr)
+        return 1
+    if not mutants:
+        print(f"nothing fits {arguments.only}", file=sys.stderr)
+        return 1
+    if arguments.list:
+        for mutant in mutants:
+            print(f"{mutant.area:<12} {mutant.name}: {mutant.guard}")
+        return 0
+    # A terminated run puts back what it has broken, as an interrupted one does. A shell makes what
+    # it runs in the background ignore interruptions.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
+    scratch = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target").resolve() / "mutants"
+    checkout, logs = scratch / "checkout", scratch / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    with (scratch / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"another run works in {scratch}", file=sys.stderr)
+            return 1
+        copy_checkout(checkout)
+        print(f"{len(mutants)} to try in {checkout}; what the tests print is in {logs}", flush=True)
+        return try_all(mutants, Runner(checkout, scratch / "target", logs), arguments.narrow)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,264 @@
+"""The list of breakages fits the code as it is, and the script reads what tests print."""
+
+import re
+import subprocess
+
+import pytest
+import run
+from run import ROOT, ListError, Mutant, Ran, Runner, all_mutants, by, chosen, of_output
+
+MUTANTS = all_mutants()
+
+LIST = """
+[[mutant]]
+name = "a-guard-is-lost"
+guard = "It guards."
+file = "crates/domain/src/record.rs"
+find = "a < b"
+replace = "true"
+caught_by = "domain"
+"""
+
+
+def mutant(**changes: str) -> Mutant:
+    fields = {
+        "area": "decision",
+        "name": "a-guard-is-lost",
+        "guard": "It guards.",
+        "file": "crates/domain/src/record.rs",
+        "find": "a < b",
+        "replace": "true",
+        "caught_by": "domain::decision::",
+    }
+    return Mutant(**fields | changes)
+
+
+@pytest.mark.parametrize("one", MUTANTS, ids=lambda one: one.name)
+def test_an_entry_fits_the_code(one: Mutant):
+    source = (ROOT / one.file).read_text()
+    assert one.applied_to(source) != source
+
+
+@pytest.mark.parametrize("one", MUTANTS, ids=lambda one: one.name)
+def test_an_entry_says_what_it_breaks_and_what_tests_that(one: Mutant):
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", one.name)
+    assert re.fullmatch(r"\S+( \S+){2,}\.", one.guard)
+    suite, _, filter_ = one.caught_by.partition("::")
+    if suite == run.BLACK_BOX:
+        module = filter_.partition("::")[0]
+        assert (ROOT / "tests" / f"{module}.rs").is_file()
+    else:
+        assert (ROOT / "crates" / suite / "Cargo.toml").is_file()
+
+
+def test_names_are_in_no_two_entries():
+    names = [one.name for one in MUTANTS]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        (LIST.replace("guard =", "guards ="), "unknown guards"),
+        (LIST.replace('find = "a < b"', ""), "missing find"),
+    ],
+)
+def test_a_list_with_an_unknown_or_a_missing_key_is_refused(tmp_path, wrong, why):
+    path = tmp_path / "decision.toml"
+    path.write_text(wrong)
+    with pytest.raises(ListError, match=why):
+        run.mutants_in(path)
+
+
+def test_a_list_is_read(tmp_path):
+    path = tmp_path / "decision.toml"
+    path.write_text(LIST)
+    assert run.mutants_in(path) == [mutant(caught_by="domain")]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"), [("b < a", "not there"), ("a < b && a < b", "there 2 times")]
+)
+def test_what_an_entry_looks_for_is_there_once(text, why):
+    with pytest.raises(ListError, match=why):
+        mutant().applied_to(text)
+
+
+def test_the_tests_grow_wider_and_end_with_the_black_box():
+    everything = ["domain::decision::", "domain", "lifecycle", "offhours"]
+    assert mutant().suites(narrow=False) == everything
+    assert mutant().suites(narrow=True) == everything[:-1]
+    of_lifecycle = mutant(file="crates/lifecycle/src/lib.rs", caught_by="offhours::kill::")
+    assert of_lifecycle.suites(narrow=False) == ["offhours::kill::", "lifecycle", "offhours"]
+    equivalent = mutant(equivalent="Nothing reaches it.")
+    assert equivalent.suites(narrow=False) == ["domain::decision::", "domain"]
+
+
+def test_a_pattern_chooses_by_name_area_or_file():
+    mutants = [mutant(), mutant(name="another", area="store", file="crates/store/src/write.rs")]
+    assert chosen(mutants, None) == mutants
+    assert chosen(mutants, "guard") == mutants[:1]
+    assert chosen(mutants, "sto*re") == mutants[1:]
+    assert chosen(mutants, "src/write") == mutants[1:]
+    assert chosen(mutants, "nothing") == []
+
+
+PASSED = """
+running 2 tests
+test decision::tests::a_test ... ok
+test decision::tests::another_test ... ok
+
+test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+"""
+
+FAILED = """
+running 3 tests
+test decision::tests::a_test ... ok
+test decision::tests::the_second_test ... FAILED
+test decision::tests::that_prints ... printed
+FAILED
+
+failures:
+
+---- decision::tests::the_second_test stdout ----
+assertion failed: left == right
+
+failures:
+    decision::tests::that_prints
+    decision::tests::the_second_test
+
+test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out
+"""
+
+
+def test_what_passed_and_what_failed_is_read_from_what_tests_print():
+    assert of_output(PASSED, 0) == Ran(passed=True, tests=2)
+    failed = ("decision::tests::that_prints", "decision::tests::the_second_test")
+    assert of_output(FAILED, 101) == Ran(passed=False, failed=failed, tests=3)
+    assert of_output("running 1 test\n", 101) == Ran(passed=False, tests=1)
+
+
+def test_a_line_says_which_test_noticed():
+    failed = of_output(FAILED, 101)
+    assert by("domain::decision::", failed) == "domain: decision::tests::that_prints (+1)"
+    timed_out = Ran(passed=False, timed_out=True, seconds=90.2)
+    assert by("offhours::kill::", timed_out) == "offhours: no end after 90 s"
+    assert by("store", Ran(passed=False)) == "store: ended without a result"
+
+
+def test_the_compilers_first_error_is_shown():
+    output = "   Compiling domain\nsrc/a.rs:1:2: error[E0425]: no value `x`\nsrc/b.rs: error: two\n"
+    assert run.first_error(output) == "src/a.rs:1:2: error[E0425]: no value `x`"
+
+
+def test_the_copy_is_whole_again_whatever_happens(tmp_path):
+    path = tmp_path / "crates/domain/src/record.rs"
+    path.parent.mkdir(parents=True)
+    path.write_text("if a < b {")
+    with pytest.raises(KeyboardInterrupt), run.broken(mutant(), tmp_path):
+        assert path.read_text() == "if true {"
+        raise KeyboardInterrupt
+    assert path.read_text() == "if a < b {"
+
+
+def test_the_copy_follows_the_checkout_and_leaves_alone_what_is_the_same(tmp_path, monkeypatch):
+    checkout, copy = tmp_path / "checkout", tmp_path / "copy"
+    checkout.mkdir()
+    monkeypatch.setattr(run, "ROOT", checkout)
+    subprocess.run(["git", "init", "--quiet", checkout], check=True)
+    (checkout / "same").write_text("1")
+    (checkout / "other").write_text("1")
+    (checkout / "removed").write_text("1")
+    run.copy_checkout(copy)
+    written = (copy / "same").stat().st_mtime_ns
+    (checkout / "other").write_text("2")
+    (checkout / "removed").unlink()
+    run.copy_checkout(copy)
+    assert (copy / "same").stat().st_mtime_ns == written
+    assert (copy / "other").read_text() == "2"
+    assert not (copy / "removed").exists()
+
+
+class Scripted(Runner):
+    """A runner whose results are given by suite: of the untouched code, and of the broken one."""
+
+    def __init__(self, tmp_path, results: dict[str, tuple[Ran, Ran]]):
+        super().__init__(tmp_path, tmp_path, tmp_path)
+        self.results = results
+        self.source = tmp_path / mutant().file
+        self.source.parent.mkdir(parents=True)
+        self.source.write_text("if a < b {")
+
+    def run(self, suite, log, limit=None):
+        untouched, broken = self.results[suite]
+        return broken if "true" in self.source.read_text() else untouched
+
+    def ran_any(self, log):
+        return True
+
+
+OK, NO = Ran(passed=True, tests=1), Ran(passed=False, failed=("a_test",), tests=1)
+
+
+@pytest.mark.parametrize(
+    ("suites", "changes", "verdict", "why"),
+    [
+        ({"domain::decision::": (OK, NO)}, {}, run.CAUGHT, "domain: a_test"),
+        (
+            {"domain::decision::": (OK, OK), "domain": (OK, OK), "lifecycle": (OK, NO)},
+            {},
+            run.CAUGHT,
+            "lifecycle: a_test",
+        ),
+        (
+            {"domain::decision::": (OK, OK), "domain": (OK, OK), "lifecycle": (OK, OK)},
+            {},
+            run.SURVIVED,
+            "It guards.",
+        ),
+        (
+            {"domain::decision::": (OK, Ran(passed=False, timed_out=True, seconds=61))},
+            {},
+            run.TIMED_OUT,
+            "domain: no end after 61 s",
+        ),
+        (
+            {"domain::decision::": (OK, OK), "domain": (OK, OK)},
+            {"equivalent": "Nothing reaches it."},
+            run.EQUIVALENT,
+            "Nothing reaches it.",
+        ),
+        (
+            {"domain::decision::": (OK, NO)},
+            {"equivalent": "Nothing reaches it."},
+            run.REFUTED,
+            "domain: a_test",
+        ),
+        (
+            {"domain::decision::": (OK, Ran(passed=False, error="error: no"))},
+            {},
+            run.UNUSABLE,
+            "does not compile: error: no",
+        ),
+        (
+            {"domain::decision::": (NO, NO)},
+            {},
+            run.UNUSABLE,
+            "domain::decision:: fails with nothing broken",
+        ),
+        ({"domain::decision::": (OK, NO)}, {"find": "c < d"}, run.UNUSABLE, "not there"),
+    ],
+)
+def test_what_became_of_a_breakage(tmp_path, suites, changes, verdict, why):
+    found = run.judge(mutant(**changes), Scripted(tmp_path, suites), narrow=True)
+    assert found[0] == verdict
+    assert why in found[1]
+
+
+def test_the_exit_code_and_the_table_show_what_survived(tmp_path, capsys):
+    suites = {"domain::decision::": (OK, OK), "domain": (OK, NO)}
+    assert run.try_all([mutant()], Scripted(tmp_path / "1", suites), narrow=True) == 0
+    assert "SURVIVED" not in capsys.readouterr().out
+    suites |= {"domain": (OK, OK), "lifecycle": (OK, OK)}
+    assert run.try_all([mutant()], Scripted(tmp_path / "2", suites), narrow=True) == 1
+    assert re.search(r"^in all( +\d+){4}$", capsys.readouterr().out, re.MULTILINE)
