@@ -210,6 +210,16 @@ mod tests {
     }
 
     #[test]
+    fn a_command_given_before_it_joined_is_followed_although_its_schedule_waits() {
+        let (world, mut records) = listed(25);
+        let world = world.following("office", |policy| policy.adopt = Adopt::NextEdge);
+        records[0] = records[0].clone().commanded("mon 19:05", Desired::Running);
+        join_all(&mut records, world.rules(), at("mon 19:10"));
+        let decision = world.decide(&records[0], "mon 19:10");
+        assert!(matches!(decision, Decision::Act(due) if due.direction == Direction::Start));
+    }
+
+    #[test]
     fn what_offhours_has_stopped_is_not_held_back_from_its_start() {
         let stopped = Record {
             held: true,

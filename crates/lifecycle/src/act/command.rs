@@ -352,3 +352,32 @@ fn asked(
     record.retry_at = None;
     record
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{at, droplet};
+
+    #[test]
+    fn a_command_does_not_wait_for_the_back_off_of_an_earlier_failure() {
+        let failing = droplet().record(|record| {
+            record.retry_at = Some(at("19:15"));
+            record.due_at = Some(at("19:15"));
+        });
+        let command = Command {
+            target: CommandTarget::Resources(vec![failing.record.reference.clone()]),
+            by: None,
+            given_at: None,
+            dry_run: false,
+        };
+        let writer = Writer("us".to_owned());
+        let record = asked(
+            failing.record,
+            Direction::Stop,
+            &command,
+            &writer,
+            at("19:05"),
+        );
+        assert_eq!((record.due_at, record.retry_at), (Some(at("19:05")), None));
+    }
+}

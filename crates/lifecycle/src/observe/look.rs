@@ -231,3 +231,30 @@ impl Plans {
         self.0.get_or_init(ask).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use domain::configuration::Policy;
+    use provider::{Base, http_client};
+
+    use super::*;
+    use crate::tests::{database, database_of};
+
+    /// Its plan is given: no provider is asked.
+    #[tokio::test]
+    async fn a_stop_leads_to_as_many_nodes_as_its_schedule_says_and_never_to_more() {
+        let base: Base = "http://localhost:1".parse().unwrap();
+        let client = Client::digitalocean(base, "token".into(), http_client().unwrap());
+        let (plans, resource) = (Plans::default(), database().resource);
+        for (says, nodes) in [(None, 2), (Some(1), 1), (Some(2), 2), (Some(3), 2)] {
+            let policy = Policy {
+                stop_size: Some("db-s-1vcpu-1gb".to_owned()),
+                stop_nodes: says,
+                ..Policy::default()
+            };
+            let target = plans.stop_target(&client, &resource, &policy);
+            let expected = database_of("db-s-1vcpu-1gb", nodes);
+            assert_eq!(target.await.unwrap(), Some(expected), "{says:?}");
+        }
+    }
+}

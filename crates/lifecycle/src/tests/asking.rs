@@ -30,6 +30,18 @@ fn nothing_is_asked_again_while_the_permit_stands() {
 }
 
 #[test]
+fn what_is_asked_again_keeps_its_first_acceptance_and_the_problem_that_was_reported() {
+    let failing = server().asked(STOP, "19:00", failed("19:04"));
+    let failing = failing.request(|request| {
+        request.first_accepted_at = Some(at("19:00:10"));
+        request.problem = Some("the action ended in an error".into());
+    });
+    let request = failing.at("19:04").sends(STOP).record.request.unwrap();
+    assert_eq!(request.first_accepted_at, Some(at("19:00:10")));
+    assert!(request.problem.is_some());
+}
+
+#[test]
 fn an_accepted_request_is_never_repeated() {
     let case = droplet().asked(STOP, "19:00", accepted("19:00:10"));
     case.at("23:00").leaves(STOP);
@@ -107,6 +119,10 @@ fn the_last_word_in_the_log_counts() {
     assert!(write.record.in_flight().is_some());
     let both = lost(server()).logged(ActionEffect::Shutdown, "19:00:03");
     let write = both.logged(ActionEffect::Start, "19:01").writes(STOP);
+    assert!(is_settled(&write.record, Power::Running));
+    // What is not about power is not a word about it.
+    let both = lost(server()).logged(ActionEffect::Start, "19:00:30");
+    let write = both.logged(ActionEffect::Other, "19:01").writes(STOP);
     assert!(is_settled(&write.record, Power::Running));
 }
 

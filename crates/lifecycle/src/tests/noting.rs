@@ -89,6 +89,13 @@ fn an_accepted_shrink_uses_what_is_saved_and_nothing_else_does() {
 }
 
 #[test]
+fn an_accepted_start_keeps_what_is_saved() {
+    let starting = asked(pool().saved(pool_of(3)), START);
+    let (record, _) = noted(&starting, Purpose::Transition, &TAKEN);
+    assert_eq!(record.saved, Some(pool_of(3)));
+}
+
+#[test]
 fn a_refused_stop_keeps_nothing_saved_if_nothing_can_have_shrunk_it() {
     let record = asked(pool().saved(pool_of(3)), STOP);
     let (record, ended) = noted(&record, Purpose::Transition, &refused());

@@ -192,6 +192,13 @@ fn morning(case: Case) -> Case {
 }
 
 #[test]
+fn a_start_saves_nothing_though_no_shrink_can_have_run() {
+    let smaller = pool().nodes(1, 1, 1).saved(pool_of(3));
+    let send = smaller.at("tue 08:00").sends(START);
+    assert_eq!(send.record.saved, Some(pool_of(3)));
+}
+
+#[test]
 fn at_the_begin_edge_what_is_smaller_than_saved_is_restored() {
     let send = morning(database().sized("db-s-1vcpu-2gb", 2)).sends(START);
     assert!(matches!(send.change, Change::ResizeDatabase { plan, .. } if plan == "db-s-2vcpu-4gb"));
@@ -277,6 +284,14 @@ fn what_is_seen_restored_is_cleared_and_what_is_seen_stopped_is_used() {
         .asked(STOP, "19:00", Ask::Open);
     let record = stopping.smallest().at("19:12").records().record;
     assert_eq!((record.saved, record.used), (Some(saved), true));
+}
+
+#[test]
+fn what_is_seen_stopped_is_used_though_its_own_request_failed() {
+    let failing = database().saved(original());
+    let failing = failing.asked(STOP, "19:00", failed("19:30"));
+    let record = failing.smallest().at("19:12").records().record;
+    assert_eq!((record.saved, record.used), (Some(original()), true));
 }
 
 #[test]

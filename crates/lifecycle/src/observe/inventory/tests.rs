@@ -267,6 +267,16 @@ fn what_was_gone_and_is_seen_again_is_as_first_seen_but_keeps_what_is_saved() {
 }
 
 #[test]
+fn what_is_listed_again_has_not_answered_404() {
+    let case = droplet().at("12:00");
+    let missing = Record {
+        missing_since: Some(at("11:59")),
+        ..known(&case)
+    };
+    assert_eq!(compared(&case, Some(missing)).record.missing_since, None);
+}
+
+#[test]
 fn what_is_settled_follows_what_is_seen_and_what_is_under_way_does_not() {
     let case = droplet().off().at("12:00");
     let one = compared(&case, Some(known(&case)));
@@ -320,6 +330,24 @@ fn more_than_the_limit_at_once_are_held_except_in_the_first_inventory() {
     assert_eq!(held(2, false), [false, false, false]);
     assert_eq!(held(1, false), [true, true, false]);
     assert_eq!(held(1, true), [false, false, false]);
+}
+
+#[test]
+fn an_account_that_was_listed_under_its_earlier_name_is_not_listed_for_the_first_time() {
+    let case = droplet();
+    let was = &case.record.reference.account;
+    let account: &AccountName = &"do-new".parse().unwrap();
+    let mut configuration = case.configuration.clone();
+    let mut renamed = configuration.accounts[was].clone();
+    renamed.set_was(was.clone());
+    configuration.accounts.insert(account.clone(), renamed);
+    let listed = AccountState {
+        listed_at: Some(at("12:00")),
+        ..AccountState::unknown(was.clone())
+    };
+    let states = AccountStates::from([(was.clone(), listed)]);
+    assert!(Known::of(account, &configuration, &states).listed_before);
+    assert!(!Known::of(account, &configuration, &AccountStates::new()).listed_before);
 }
 
 #[test]

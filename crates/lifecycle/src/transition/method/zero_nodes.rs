@@ -137,6 +137,7 @@ mod tests {
         assert!(is_restored(&pool(4, 4, 4), &saved, true));
         assert!(!is_restored(&pool(3, 3, 2), &saved, true));
         assert!(!is_restored(&pool(3, 2, 2), &saved, true));
+        assert!(!is_restored(&pool(3, 4, 3), &saved, true), "one drains");
         assert!(!is_restored(&pool(2, 2, 2), &saved, true));
         assert!(!is_restored(&pool(0, 0, 0), &saved, true));
         let nothing = SavedState::NodePool {
