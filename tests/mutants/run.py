@@ -20,7 +20,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import tomlkit
@@ -36,9 +36,9 @@ BASES = ("domain", "store", "provider")
 
 KEYS = {"name", "guard", "file", "find", "replace", "caught_by", "equivalent"}
 
-# How much longer than the tests of the untouched code a mutant's may take.
+# How much longer than the tests of the untouched code a mutant's may take, compiling included.
 SLOWER = 5
-GRACE_SECONDS = 60
+GRACE_SECONDS = 240
 
 
 class ListError(Exception):
@@ -177,8 +177,10 @@ def of_output(output: str, status: int) -> Ran:
     # Under a test that prints, its name and its result are on different lines.
     listed = re.findall(r"^    (\S+)$", output.rpartition("\nfailures:\n")[2], re.MULTILINE)
     names = dict.fromkeys(sorted({*failed, *(listed if "\nfailures:\n" in output else [])}))
-    tests = sum(int(count) for count in re.findall(r"^running (\d+) tests?$", output, re.MULTILINE))
-    return Ran(passed=status == 0, failed=tuple(names), tests=tests)
+    counts = re.findall(r"^running (\d+) tests?$", output, re.MULTILINE)
+    error = first_error(output) if status != 0 and not counts else None
+    tests = sum(int(count) for count in counts)
+    return Ran(passed=status == 0, failed=tuple(names), error=error, tests=tests)
 
 
 def first_error(output: str) -> str:
@@ -205,21 +207,20 @@ class Runner:
     def run(self, suite: str, log: str, limit: float | None = None) -> Ran:
         """Builds the tests of a suite, and runs them."""
         crate, _, filter_ = suite.partition("::")
-        commands = [["test", "--locked", "--no-run", *self.selection(crate)]]
+        commands = [["test", *self.selection(crate), "--message-format", "short", "--", filter_]]
         if crate == BLACK_BOX and self.needs_programs(filter_):
-            commands.insert(0, ["build", "--locked", "--workspace", "--bins"])
-        for command in commands:
-            status, output = self.cargo([*command, "--message-format", "short"], log)
-            if status != 0:
-                return Ran(passed=False, error=first_error(output))
+            programs = ["build", "--workspace", "--bins", "--message-format", "short"]
+            commands.insert(0, programs)
         began = time.monotonic()
-        command = ["test", "--locked", *self.selection(crate), "--", filter_]
         try:
-            status, output = self.cargo(command, log, limit)
+            for command in commands:
+                status, output = self.cargo(command, log, limit)
+                if status != 0:
+                    break
         except subprocess.TimeoutExpired:
             return Ran(passed=False, timed_out=True, seconds=time.monotonic() - began)
         ran = of_output(output, status)
-        return Ran(ran.passed, ran.failed, tests=ran.tests, seconds=time.monotonic() - began)
+        return replace(ran, seconds=time.monotonic() - began)
 
     def selection(self, crate: str) -> list[str]:
         """Cargo's words for the tests of a crate.
@@ -251,7 +252,7 @@ class Runner:
             output.flush()
             begin = output.tell()
             process = subprocess.Popen(
-                ["cargo", *command],
+                ["cargo", command[0], "--locked", *command[1:]],
                 cwd=self.checkout,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,

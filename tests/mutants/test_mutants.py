@@ -136,6 +136,8 @@ def test_what_passed_and_what_failed_is_read_from_what_tests_print():
     failed = ("decision::tests::that_prints", "decision::tests::the_second_test")
     assert of_output(FAILED, 101) == Ran(passed=False, failed=failed, tests=3)
     assert of_output("running 1 test\n", 101) == Ran(passed=False, tests=1)
+    error = "src/a.rs:1:2: error: no"
+    assert of_output(f"{error}\n", 101) == Ran(passed=False, error=error)
 
 
 def test_a_line_says_which_test_noticed():
