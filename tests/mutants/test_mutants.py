@@ -108,7 +108,7 @@ running 2 tests
 test decision::tests::a_test ... ok
 test decision::tests::another_test ... ok
 
-test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.50s
 """
 
 FAILED = """
@@ -127,15 +127,16 @@ failures:
     decision::tests::that_prints
     decision::tests::the_second_test
 
-test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out
+test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 7 filtered out; finished in 1.25s
 """
 
 
 def test_what_passed_and_what_failed_is_read_from_what_tests_print():
-    assert of_output(PASSED, 0) == Ran(passed=True, tests=2)
+    assert of_output(PASSED, 0) == Ran(passed=True, tests=2, seconds=0.5)
+    assert of_output(PASSED + PASSED, 0) == Ran(passed=True, tests=4, seconds=1.0)
     failed = ("decision::tests::that_prints", "decision::tests::the_second_test")
-    assert of_output(FAILED, 101) == Ran(passed=False, failed=failed, tests=3)
-    assert of_output("running 1 test\n", 101) == Ran(passed=False, tests=1)
+    assert of_output(FAILED, 101) == Ran(passed=False, failed=failed, tests=3, seconds=1.25)
+    assert of_output("running 1 test\n", 101) == Ran(passed=False)
     error = "src/a.rs:1:2: error: no"
     assert of_output(f"{error}\n", 101) == Ran(passed=False, error=error)
 
@@ -181,6 +182,29 @@ def test_the_copy_follows_the_checkout_and_leaves_alone_what_is_the_same(tmp_pat
     assert not (copy / "removed").exists()
 
 
+class Cargo(Runner):
+    """A runner of a cargo that prints given texts, one after the other."""
+
+    def __init__(self, tmp_path, *prints: tuple[int, str]):
+        super().__init__(tmp_path, tmp_path, tmp_path)
+        self.prints = list(prints)
+        self.commands: list[str] = []
+
+    def cargo(self, command, log, limit=None):
+        self.commands.append(command[0])
+        return self.prints.pop(0)
+
+
+def test_programs_are_built_where_tests_of_the_black_box_miss_them(tmp_path):
+    missing = (101, f"no target/debug/offhours: {run.PROGRAMS_MISSING}, as `make test` does")
+    cargo = Cargo(tmp_path, missing, (0, ""), (0, PASSED))
+    assert cargo.run("offhours::kill::", "a-log").passed
+    assert cargo.commands == ["test", "build", "test"]
+    cargo = Cargo(tmp_path, (0, ""), (0, PASSED))
+    assert cargo.run("offhours", "a-log").passed
+    assert cargo.commands == ["build", "test"]
+
+
 class Scripted(Runner):
     """A runner whose results are given by suite: of the untouched code, and of the broken one."""
 
@@ -194,9 +218,6 @@ class Scripted(Runner):
     def run(self, suite, log, limit=None):
         untouched, broken = self.results[suite]
         return broken if "true" in self.source.read_text() else untouched
-
-    def ran_any(self, log):
-        return True
 
 
 OK, NO = Ran(passed=True, tests=1), Ran(passed=False, failed=("a_test",), tests=1)
