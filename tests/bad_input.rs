@@ -10,7 +10,8 @@ use lifecycle::Event;
 use serde_json::{Value, json};
 
 use crate::support::{
-    EACH_KIND, TOKENS, World, fault, monday, office_hours, one_of_each_kind, reference, run,
+    ACCOUNTS, EACH_KIND, TOKENS, World, an_hour_off, droplet, fault, monday, office_hours,
+    one_of_each_kind, reference, run,
 };
 
 /// Those of [`EACH_KIND`] at the cloud that misbehaves.
@@ -130,6 +131,29 @@ fn observations_that_are_redirected() {
 #[test]
 fn observations_that_are_never_answered() {
     misbehaving("GET", json!({ "drop": { "after_effect": false } }));
+}
+
+#[test]
+fn what_keeps_failing_is_tried_less_and_less_often_until_its_next_edge() {
+    run(async {
+        let fleet = ACCOUNTS.to_owned() + &droplet(1, "web", &["offhours:office"]);
+        let world = World::start(&an_hour_off(""), &fleet, monday("17:48:00")).await;
+        world.run_until(monday("17:59:30")).await;
+        world.simulator().add_fault(fault(&json!({
+            "match": { "resource": "do-main/droplet/1", "method": "GET" },
+            "times": 100_000,
+            "does": answer(500, "{}", &json!({})),
+        })));
+        let tried = async |until| {
+            world.run_until(monday(until)).await;
+            let record = world.record("do-main/droplet/1").await;
+            (record.attempts, record.retry_at)
+        };
+        // At 18:00, 18:01, 18:03 and 18:07.
+        assert_eq!(tried("18:14:30").await, (4, Some(monday("18:15:00"))));
+        // At 19:00 for the first time.
+        assert_eq!(tried("19:00:30").await, (1, Some(monday("19:01:00"))));
+    });
 }
 
 #[test]

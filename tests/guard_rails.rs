@@ -11,7 +11,7 @@ use std::{
 use cloud_simulator::{Act, Hold, Matching, Stage};
 use domain::{
     reason::Reason,
-    record::{Direction, Phase, Record},
+    record::{Direction, Ending, Phase, Record},
     resource::Power,
     schedule::Desired,
 };
@@ -562,6 +562,30 @@ fn without_force_no_power_is_cut() {
 }
 
 #[test]
+fn nothing_is_concluded_from_a_status_whose_log_cannot_be_read() {
+    run(async {
+        let fleet = ACCOUNTS.to_owned() + &server(11, "ignores_shutdown = true");
+        let configuration = office_hours("", "", "graceful = true\nforce = false");
+        let world = World::start(&configuration, &fleet, before_the_edge()).await;
+        let ci = "hz-eu/server/11";
+        world.run_until(monday("18:00:20")).await;
+        world.simulator().add_fault(fault(&json!({
+            "match": { "method": "GET", "path_prefix": "/v1/servers/11/actions" },
+            "times": 100_000,
+            "does": { "answer": { "status": 500, "body": "{}", "headers": {} } },
+        })));
+        world.person(ci, Act::Reboot);
+        world.run_until(monday("18:05:30")).await;
+        let phase = world.record(ci).await.phase;
+        assert!(matches!(phase, Phase::InFlight { .. }), "{phase:?}");
+        world.simulator().clear_faults();
+        world.run_until(monday("18:07:30")).await;
+        let history = world.history(ci).await;
+        assert_eq!(history[0].ending, Ending::Overtaken);
+    });
+}
+
+#[test]
 fn an_opt_out_during_the_grace_keeps_the_power() {
     run(async {
         let fleet = [
@@ -661,6 +685,31 @@ fn a_command_older_than_five_minutes_is_left_aside() {
         let recent = json!({ "resources": EACH_KIND, "time": monday("17:52:30") });
         world.stop(&recent).await;
         assert_eq!(world.touched(), set(&EACH_KIND));
+    });
+}
+
+#[test]
+fn a_command_for_a_schedule_or_an_account_reaches_what_follows_and_nothing_else() {
+    run(async {
+        let longer = r#"
+            [schedules.longer]
+            timezone = "UTC"
+            periods = [{ begin = "06:00", end = "22:00" }]
+        "#;
+        let configuration = office_hours("", "", "") + longer;
+        let fleet = [
+            ACCOUNTS,
+            &droplet(1, "web", &["offhours:office"]),
+            &droplet(2, "batch", &["offhours:longer"]),
+            &droplet(3, "mail", &[]),
+        ];
+        let world = World::start(&configuration, &fleet.concat(), before_the_edge()).await;
+        world.run_until(monday("17:50:30")).await;
+        let [web, batch] = ["do-main/droplet/1", "do-main/droplet/2"];
+        world.stop(&json!({ "schedule": "office" })).await;
+        assert_eq!(world.touched(), set(&[web]));
+        world.stop(&json!({ "account": "do-main" })).await;
+        assert_eq!(world.touched(), set(&[web, batch]));
     });
 }
 
