@@ -318,6 +318,28 @@ fn a_token_that_may_only_read() {
 }
 
 #[test]
+fn one_404_before_a_change_postpones_it_and_does_not_make_a_resource_gone() {
+    run(async {
+        let fleet = ACCOUNTS.to_owned() + &droplet(1, "web", &["offhours:office"]);
+        let configuration = office_hours("", "", "");
+        let world = World::start(&configuration, &fleet, monday("17:48:00")).await;
+        world.run_until(monday("17:59:30")).await;
+        let missing = json!({ "id": "not_found", "message": "not found" });
+        world.simulator().add_fault(fault(&json!({
+            "match": { "resource": "do-main/droplet/1", "method": "GET" },
+            "times": 1,
+            "does": answer(404, &missing.to_string(), &json!({})),
+        })));
+        world.run_until(monday("18:00:30")).await;
+        let record = world.record("do-main/droplet/1").await;
+        assert_eq!(record.phase, Phase::Settled { at: Power::Running });
+        assert_eq!(record.retry_at, Some(monday("18:01:00")));
+        world.run_until(monday("18:02:30")).await;
+        assert!(stopped(&world.record("do-main/droplet/1").await));
+    });
+}
+
+#[test]
 fn resources_that_were_deleted_meanwhile() {
     run(async {
         let configuration = office_hours("", "", "");

@@ -243,21 +243,31 @@ impl Parameters {
     }
 }
 
+/// A server, the token of whose account is kept by a name, and another process that has read it.
+async fn kept_by_name(token: &'static str) -> (World, Parameters, Process) {
+    let by_name: TokenReference = "ssm:/offhours/hz".parse().unwrap();
+    let configuration = office_hours("", "", "");
+    let fleet = [ACCOUNTS, &server(11, "")].concat();
+    let world = World::start(&configuration, &fleet, monday("17:48:00")).await;
+    world.run_until(monday("17:50:30")).await;
+    let renamed = configuration.replace("env:HZ_TOKEN", &by_name.to_string());
+    world.apply(&renamed).await;
+    let (parameters, tokens) = Parameters::serve(token).await;
+    let process = Process::with_tokens(&world, tokens);
+    (world, parameters, process)
+}
+
+/// A hint to stop the server, at an instant.
+async fn hint_at(process: &Process, time: &str) {
+    process.clock.advance_to(monday(time));
+    process.hint(Direction::Stop, &["hz-eu/server/11"]).await;
+}
+
 #[test]
 fn a_token_that_is_rotated_under_its_name_is_read_again_by_the_process_that_was_refused() {
     run(async {
-        let by_name: TokenReference = "ssm:/offhours/hz".parse().unwrap();
-        let configuration = office_hours("", "", "");
-        let fleet = [ACCOUNTS, &server(11, "")].concat();
-        let world = World::start(&configuration, &fleet, monday("17:48:00")).await;
-        world.run_until(monday("17:50:30")).await;
-        let renamed = configuration.replace("env:HZ_TOKEN", &by_name.to_string());
-        world.apply(&renamed).await;
-
-        let (parameters, tokens) = Parameters::serve("secret-revoked").await;
-        let process = Process::with_tokens(&world, tokens);
-        process.clock.advance_to(monday("18:00:00"));
-        process.hint(Direction::Stop, &["hz-eu/server/11"]).await;
+        let (world, parameters, process) = kept_by_name("secret-revoked").await;
+        hint_at(&process, "18:00:00").await;
         let refused = |event: &Event| {
             matches!(
                 event,
@@ -270,8 +280,28 @@ fn a_token_that_is_rotated_under_its_name_is_read_again_by_the_process_that_was_
         assert!(process.published("hz-eu/server/11").iter().any(refused));
         assert_eq!(world.changes().len(), 0);
         parameters.rotate("secret-hz-token");
-        process.clock.advance_to(monday("18:30:00"));
-        process.hint(Direction::Stop, &["hz-eu/server/11"]).await;
+        hint_at(&process, "18:30:00").await;
         assert_eq!(world.changes().len(), 1);
+    });
+}
+
+#[test]
+fn a_token_that_is_refused_for_a_change_alone_is_read_again_too() {
+    run(async {
+        let (world, parameters, process) = kept_by_name("secret-hz-token").await;
+        let refusal = json!({ "error": { "code": "token_readonly", "message": "may only read" } });
+        world.simulator().add_fault(fault(&json!({
+            "match": { "account": "hz-eu", "method": "POST" },
+            "times": 1,
+            "does": { "answer": { "status": 403, "body": refusal.to_string(), "headers": {} } },
+        })));
+        hint_at(&process, "18:00:00").await;
+        let asked = world.changes().len();
+        parameters.rotate("secret-revoked");
+        hint_at(&process, "18:01:00").await;
+        assert_eq!(world.changes().len(), asked);
+        parameters.rotate("secret-hz-token");
+        hint_at(&process, "18:02:00").await;
+        assert_eq!(world.changes().len(), asked + 1);
     });
 }
