@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = ROOT / "crates"
-TEST_SUPPORT = {"fuzz-targets", "testing"}
+TEST_SUPPORT = {"fuzz-targets", "nights", "testing"}
 TEST_MODULE = re.compile(
     r"^#\[cfg\(test\)\]\n(?:#.*\n)*(?:pub(?:\([a-z]+\))? )?mod (\w+)(;| \{)", re.M
 )

@@ -104,7 +104,7 @@ impl BadLuck {
         let mut hot = self.edges(from, until);
         for _ in 0..self.chance.u32(0..4) {
             let at = self.instant(from, until);
-            let what = self.override_or_command(at);
+            let what = self.override_or_command();
             self.add(at, what);
             hot.push(at);
         }
@@ -122,7 +122,7 @@ impl BadLuck {
             for _ in 0..[0, 0, 1, 1, 2, 3, 5][self.chance.usize(..7)] {
                 let at = at + SignedDuration::from_secs(self.chance.i64(-60..900));
                 if at < until {
-                    let what = self.trouble();
+                    let what = self.misfortune();
                     self.add(at, what);
                 }
             }
@@ -152,7 +152,7 @@ impl BadLuck {
         at.clamp(from, until)
     }
 
-    fn override_or_command(&mut self, _at: Timestamp) -> What {
+    fn override_or_command(&mut self) -> What {
         let resource = self.resource();
         let schedule = self.schedule();
         let target = if self.chance.bool() {
@@ -258,7 +258,8 @@ impl BadLuck {
         }
     }
 
-    fn trouble(&mut self) -> What {
+    /// Something that goes wrong with a timer, an invocation, a clock or a request.
+    fn misfortune(&mut self) -> What {
         let chance = &mut self.chance;
         let timer = if chance.bool() {
             Function::Dispatch

@@ -3,8 +3,10 @@
 //! The four real handlers work with the real provider clients over HTTP, and with the real store
 //! over the DynamoDB protocol, against the cloud simulator and the embedded engine. All of it is in
 //! one thread, on one virtual clock, and chance comes from one seed: a night that fails once fails
-//! each time. What fails is what the observer finds
-//! broken of what Offhours promises.
+//! each time. What fails is what the observer finds broken of what Offhours promises.
+//!
+//! Machines over SSH are not among the resources of a night: what may go wrong with their
+//! connections is tested against a real server.
 
 mod clockwork;
 mod clouds;
