@@ -372,6 +372,7 @@ impl<'n> Stage<'n> {
     }
 
     fn apply(&mut self, setup: &Setup) {
+        self.faults.count("a configuration is applied");
         let (desk, setup) = (self.desk.clone(), setup.clone());
         let now = self.time.now();
         let observer = self.observer.clone();
@@ -436,6 +437,7 @@ impl<'n> Stage<'n> {
         let now = self.time.now();
         match what {
             What::Person { resource, act } => {
+                self.faults.count("a person acts at the cloud");
                 let described = format!("{act:?} {resource}");
                 self.observer.person_acts(&resource, &act);
                 let done = self.simulator.person(&resource, act);
@@ -444,6 +446,7 @@ impl<'n> Stage<'n> {
                     .note(Actor::Person, || format!("{described}: {done:?}"));
             }
             What::Create { fleet } => {
+                self.faults.count("a person creates a resource");
                 let done = self.simulator.create(&fleet);
                 self.observer.changed();
                 self.observer
@@ -473,6 +476,7 @@ impl<'n> Stage<'n> {
 
     fn command(&mut self, direction: Direction, resource: ResourceRef) {
         let now = self.time.now();
+        self.faults.count("a person's command");
         let command = Invocation::Command(Command {
             target: CommandTarget::Resources(vec![resource]),
             dry_run: false,
@@ -486,6 +490,7 @@ impl<'n> Stage<'n> {
     }
 
     fn set_override(&mut self, one: Override) {
+        self.faults.count("an override is set");
         let (desk, now) = (self.desk.clone(), self.time.now());
         let observer = self.observer.clone();
         let what = format!(
@@ -500,6 +505,7 @@ impl<'n> Stage<'n> {
     }
 
     fn clear_override(&mut self, target: Target) {
+        self.faults.count("an override is cleared");
         let (desk, now) = (self.desk.clone(), self.time.now());
         let observer = self.observer.clone();
         self.at_desk(&format!("ends the override of {target}"), async move {

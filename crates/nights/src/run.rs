@@ -106,7 +106,7 @@ fn report(sum: &Sum, seconds: f64) {
          {} requests went to the store and {} to the clouds.",
         sum.played, sum.days, sum.ticks, sum.store_requests, sum.cloud_requests
     ));
-    print("What went wrong, and how often:");
+    print("What happened besides, and how often:");
     for (fault, times) in &sum.faults {
         print(&format!("  {times:>8}  {fault}"));
     }
