@@ -305,3 +305,28 @@ fn a_token_that_is_refused_for_a_change_alone_is_read_again_too() {
         assert_eq!(world.changes().len(), asked + 1);
     });
 }
+
+#[test]
+fn a_token_that_is_refused_while_following_is_read_again_too() {
+    run(async {
+        let (world, parameters, process) = kept_by_name("secret-hz-token").await;
+        hint_at(&process, "18:00:00").await;
+        let refusal = json!({ "error": { "code": "unauthorized", "message": "no" } });
+        world.simulator().add_fault(fault(&json!({
+            "match": { "account": "hz-eu", "method": "GET" },
+            "times": 1,
+            "does": { "answer": { "status": 401, "body": refusal.to_string(), "headers": {} } },
+        })));
+        let look_at = async |time| {
+            process.clock.advance_to(monday(time));
+            process.look().await;
+            let log = world.simulator().log();
+            log.last().and_then(|e| Some(e.answer.as_ref()?.status))
+        };
+        look_at("18:00:10").await;
+        parameters.rotate("secret-revoked");
+        assert_eq!(look_at("18:00:20").await, Some(401));
+        parameters.rotate("secret-hz-token");
+        assert_eq!(look_at("18:00:30").await, Some(200));
+    });
+}
