@@ -388,6 +388,28 @@ impl SavedState {
         }
     }
 
+    /// This state with the storage of another one, where that is more: a comparison leaves storage out.
+    #[must_use]
+    pub fn with_storage_of(&self, other: &Self) -> Self {
+        match (self.clone(), other) {
+            (
+                Self::Database {
+                    plan,
+                    nodes,
+                    storage_mib,
+                },
+                Self::Database {
+                    storage_mib: other, ..
+                },
+            ) => Self::Database {
+                plan,
+                nodes,
+                storage_mib: storage_mib.map(|own| own.max(other.unwrap_or(own))),
+            },
+            (this, _) => this,
+        }
+    }
+
     /// Compares what two states would give a user: count or nodes, then vCPU and memory. Of two
     /// equal counts the one with an autoscaler is the larger.
     ///

@@ -70,6 +70,22 @@ fn what_a_person_leaves_after_an_unanswered_shrink_replaces_no_larger_original()
 }
 
 #[test]
+fn storage_that_a_person_adds_after_an_unanswered_shrink_belongs_to_the_original() {
+    let with = |storage_mib| SavedState::Database {
+        plan: "db-s-2vcpu-4gb".to_owned(),
+        nodes: 2,
+        storage_mib: Some(storage_mib),
+    };
+    // It has 60 GiB now.
+    let case = database().saved(with(40_960));
+    let case = case.asked(STOP, "19:00", Ask::Open).at("19:02");
+    stop_saves(&case, with(61_440), true);
+    let case = database().saved(with(81_920));
+    let case = case.asked(STOP, "19:00", Ask::Open).at("19:02");
+    stop_saves(&case, with(81_920), true);
+}
+
+#[test]
 fn what_a_person_enlarges_after_an_unanswered_shrink_is_the_new_original() {
     let case = database().saved(database_of("db-s-1vcpu-2gb", 2));
     let case = case.asked(STOP, "19:00", Ask::Open).at("19:02");

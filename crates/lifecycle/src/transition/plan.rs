@@ -518,7 +518,8 @@ impl Planner<'_> {
             }
             Some(saved) => match saved.compare(&seen.with_bounds_of(&saved)) {
                 Some(Ordering::Greater | Ordering::Equal) => {
-                    record.saved = Some(saved);
+                    // Storage that a person has added since would shrink with the plan.
+                    record.saved = Some(saved.with_storage_of(&seen));
                     nothing
                 }
                 Some(Ordering::Less) => {
