@@ -10,8 +10,8 @@ use lifecycle::Event;
 use serde_json::{Value, json};
 
 use crate::support::{
-    ACCOUNTS, EACH_KIND, TOKENS, World, an_hour_off, droplet, fault, monday, office_hours,
-    one_of_each_kind, reference, run,
+    ACCOUNTS, EACH_KIND, TOKENS, World, an_hour_off, database, droplet, fault, monday,
+    office_hours, one_of_each_kind, reference, run,
 };
 
 /// Those of [`EACH_KIND`] at the cloud that misbehaves.
@@ -314,6 +314,34 @@ fn a_token_that_may_only_read() {
         // Each minute: a token that may do it goes on within one.
         let tried = world.changes().len();
         assert!((80..=100).contains(&tried), "{tried}");
+    });
+}
+
+#[test]
+fn a_token_that_is_refused_is_not_tried_for_each_of_many() {
+    run(async {
+        let databases = (1..=30).map(|n| database(&format!("d{n}"), &format!("orders-{n}"), "pg"));
+        let fleet = ACCOUNTS.to_owned() + &databases.collect::<String>();
+        let configuration = office_hours("", "", "");
+        let world = World::start(&configuration, &fleet, monday("17:48:00")).await;
+        world.run_until(monday("17:59:30")).await;
+        let is_one = |path: &str| path.starts_with("/v2/databases/d");
+        let asked = || {
+            let log = world.simulator().log();
+            log.iter().filter(|e| is_one(&e.request.path)).count()
+        };
+        let before = asked();
+        let refusal = json!({ "id": "unauthorized", "message": "unable to authenticate" });
+        let one = json!({ "method": "GET", "path_prefix": "/v2/databases/d" });
+        world.simulator().add_fault(fault(&json!({
+            "match": one,
+            "times": 100_000,
+            "does": answer(401, &refusal.to_string(), &json!({})),
+        })));
+        world.run_until(monday("18:00:30")).await;
+        let asked = asked() - before;
+        // Those that were under way together when the first was refused.
+        assert!((1..=16).contains(&asked), "{asked}");
     });
 }
 
