@@ -26,7 +26,7 @@ struct Sum {
     days: i64,
     store_requests: u64,
     cloud_requests: u64,
-    failed: Vec<(u64, String)>,
+    failed: Vec<u64>,
 }
 
 impl Sum {
@@ -39,8 +39,8 @@ impl Sum {
         for (fault, times) in played.faults {
             *self.faults.entry(fault).or_default() += times;
         }
-        if let Some(violation) = played.violation {
-            self.failed.push((night.seed, violation));
+        if played.violation.is_some() {
+            self.failed.push(night.seed);
         }
     }
 }
@@ -72,6 +72,10 @@ pub fn many(
                         violation: Some(format!("it cannot be played: {error:#}")),
                         ..Played::default()
                     });
+                    if let Some(violation) = &played.violation {
+                        // At once: who ends the run early has seen it.
+                        progress.suspend(|| print(&format!("Seed {seed} fails: {violation}")));
+                    }
                     let mut sum = lock();
                     sum.add(&night, played);
                     progress.inc(1);
@@ -85,11 +89,8 @@ pub fn many(
     let mut sum = sum.into_inner().unwrap_or_else(PoisonError::into_inner);
     sum.failed.sort();
     report(&sum, elapsed.as_secs_f64());
-    for (seed, violation) in sum.failed.iter().take(shortened) {
-        shorten(*seed, violation, keep)?;
-    }
-    for (seed, violation) in sum.failed.iter().skip(shortened) {
-        print(&format!("Seed {seed} fails: {violation}"));
+    for seed in sum.failed.iter().take(shortened) {
+        shorten(*seed, keep)?;
     }
     Ok(if sum.failed.is_empty() {
         ExitCode::SUCCESS
@@ -112,14 +113,14 @@ fn report(sum: &Sum, seconds: f64) {
     }
     print(&match sum.failed.len() {
         0 => "Nothing that is promised was broken.".to_owned(),
-        failed => format!("{failed} nights broke a promise:"),
+        failed => format!("{failed} nights broke a promise."),
     });
 }
 
 /// Shortens a night that fails, keeps it as a file, and prints the end of what happens in it.
-fn shorten(seed: u64, violation: &str, keep: &Path) -> anyhow::Result<()> {
+fn shorten(seed: u64, keep: &Path) -> anyhow::Result<()> {
     print(&format!(
-        "\nSeed {seed} fails: {violation}\nShortening it ..."
+        "\nShortening the night of seed {seed} (a few minutes) ..."
     ));
     let night = shrink::shortest(generate::night(seed))?;
     fs::create_dir_all(keep)?;
