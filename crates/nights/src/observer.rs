@@ -47,7 +47,7 @@ pub(crate) struct State {
     pub(crate) trace: Trace,
     /// The records as they are stored now.
     pub(crate) records: BTreeMap<ResourceRef, Record>,
-    /// When each account was last listed whole, and whether that failed since.
+    /// When each account was last listed whole and last tried, and whether that failed.
     pub(crate) accounts: BTreeMap<String, Account>,
     /// Who works in the tasks that live, and as which invocation.
     pub(crate) tasks: BTreeMap<TaskId, (Actor, String)>,
@@ -99,6 +99,7 @@ struct Watched {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Account {
     pub(crate) listed_at: Option<Timestamp>,
+    pub(crate) tried_at: Option<Timestamp>,
     pub(crate) has_error: bool,
 }
 

@@ -285,32 +285,35 @@ impl<'n> Stage<'n> {
         self.cue(next, Cue::Minute);
     }
 
-    /// The next minute in which anything may happen.
+    /// The next minute in which anything may happen. Before it nothing is under way or due, no
+    /// inventory either, and one that would find everything as the last one did is left out.
     fn next_minute(&self, now: Timestamp) -> Timestamp {
         let next = now + MINUTE;
-        if !self.executor.is_idle() || self.faults.are_set(now) {
-            return next;
-        }
         let observer = self.observer.lock();
-        let quiet = |account: &crate::observer::Account| {
-            !account.has_error
-                && account
-                    .listed_at
-                    .is_some_and(|at| at > observer.last_change)
-        };
-        if now.duration_since(observer.last_change) < INVENTORY_INTERVAL
-            || observer.accounts.is_empty()
-            || !observer.accounts.values().all(quiet)
+        let accounts = observer.accounts.values();
+        if !self.executor.is_idle()
+            || accounts.len() < self.night.setup.accounts.len()
+            || accounts.clone().any(|account| account.has_error)
         {
             return next;
         }
+        let unchanged = accounts.clone().all(|account| {
+            account
+                .listed_at
+                .is_some_and(|at| at > observer.last_change)
+        });
+        let left_out = unchanged && !self.faults.are_set(now);
+        let inventories =
+            accounts.filter_map(|account| Some(account.tried_at? + INVENTORY_INTERVAL));
+        let inventory = inventories.min().filter(|_| !left_out);
         let due = observer.records.values().filter_map(|record| record.due_at);
         let mut cued = self
             .cues
             .iter()
             .filter(|(_, cue)| !matches!(cue, Cue::Tick(_)));
         let cued = cued.next().map(|((at, _), _)| *at);
-        let until = due.chain(cued).min().unwrap_or(self.night.ends);
+        let until = due.chain(cued).chain(inventory).min();
+        let until = until.unwrap_or(self.night.ends);
         let minutes = until.duration_since(next).as_secs().div_euclid(60);
         next + MINUTE * i32::try_from(minutes.clamp(0, 24 * 60)).unwrap_or(0)
     }

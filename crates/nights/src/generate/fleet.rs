@@ -62,7 +62,7 @@ impl Fleet {
             schedules: schedules.cloned().collect(),
             created: 0,
         };
-        for _ in 0..chance.usize(3..=8) {
+        for _ in 0..chance.usize(2..=6) {
             let member = fleet.member(chance);
             fleet.members.push(member);
         }

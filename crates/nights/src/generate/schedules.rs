@@ -72,7 +72,7 @@ fn schedule(chance: &mut Rng, from: Timestamp, until: Timestamp) -> Schedule {
         let Ok(schedule) = Schedule::new(&definition(chance)) else {
             continue;
         };
-        if (3..60).contains(&edges_of(&schedule, from, until).len()) {
+        if (3..32).contains(&edges_of(&schedule, from, until).len()) {
             return schedule;
         }
     }

@@ -69,7 +69,7 @@ impl State {
             return;
         }
         let values = &update["ExpressionAttributeValues"];
-        let (Some(account), Some(_)) = (
+        let (Some(account), Some(tried_at)) = (
             values[":account"]["S"].as_str(),
             values[":tried_at"]["S"].as_str(),
         ) else {
@@ -78,6 +78,7 @@ impl State {
         let listed_at = values[":listed_at"]["S"].as_str();
         let known = self.accounts.entry(account.to_owned()).or_default();
         known.listed_at = listed_at.and_then(|at| at.parse().ok());
+        known.tried_at = tried_at.parse().ok();
         known.has_error = !values[":error"].is_null();
     }
 
