@@ -87,7 +87,7 @@ pub fn many(
     let elapsed = progress.elapsed();
     progress.finish_and_clear();
     let mut sum = sum.into_inner().unwrap_or_else(PoisonError::into_inner);
-    sum.failed.sort();
+    sum.failed.sort_unstable();
     report(&sum, elapsed.as_secs_f64());
     for seed in sum.failed.iter().take(shortened) {
         shorten(*seed, keep)?;
