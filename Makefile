@@ -32,8 +32,8 @@ rust:
 
 .PHONY: python
 python:
-	@command -v $(PYTHON) >/dev/null || { echo "Python is missing: install Python 3.10 or later (Debian: apt-get install python3 python3-venv)" >&2; exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "Python is too old: install 3.10 or later" >&2; exit 1; }
+	@command -v $(PYTHON) >/dev/null || { echo "Python is missing: install Python 3.11 or later (Debian: apt-get install python3 python3-venv)" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python is too old: install 3.11 or later" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { echo "Python's venv module is missing (Debian: apt-get install python3-venv)" >&2; exit 1; }
 
 # Everything from PyPI, pinned, inside the checkout. The AWS emulator and checkov have
