@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter
 
 import pytest
-import tomllib
 
 from . import fleet, rules
 from .evidence import Entry
