@@ -1,6 +1,10 @@
 //! Plays a night: timers fire, functions work, people and faults come in between.
 
-use std::{collections::BTreeMap, rc::Rc};
+use std::{
+    collections::BTreeMap,
+    rc::Rc,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use anyhow::Context as _;
 use cloud_simulator::Simulator;
@@ -27,6 +31,9 @@ use crate::{
 };
 
 const MINUTE: SignedDuration = SignedDuration::from_mins(1);
+
+/// How many nights this process has begun to play.
+static PLAYS: AtomicU64 = AtomicU64::new(0);
 
 /// What came of a night.
 #[derive(Debug, Default)]
@@ -113,8 +120,15 @@ impl<'n> Stage<'n> {
             observer: observer.clone(),
             accounts,
         };
-        let desk = engine.store("desk");
-        let containers = Containers::new(engine, clouds::shared(wire), tokens, "night".to_owned())?;
+        // The SDK keeps allowances for repetitions by name, for the whole process: no two plays share.
+        let play = PLAYS.fetch_add(1, Ordering::Relaxed);
+        let desk = engine.store(&format!("desk-{play}"));
+        let containers = Containers::new(
+            engine,
+            clouds::shared(wire),
+            tokens,
+            format!("night-{play}"),
+        )?;
         Ok(Self {
             night,
             executor: Executor::new(time.clone()),
