@@ -84,7 +84,7 @@ pub(super) fn reached(
         Direction::Start => saved.is_none_or(|saved| match seen_against(resource, saved) {
             Some(Ordering::Less) => false,
             Some(Ordering::Equal) => !lacks_storage(&resource.size, saved),
-            // A person's: to ask for the saved plan would take away what it has more.
+            // A person's: asking for the saved plan would take away what was added.
             Some(Ordering::Greater) | None => true,
         }),
     }
