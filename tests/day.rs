@@ -262,7 +262,7 @@ impl Tale {
                     max: number("max_nodes").unwrap(),
                 }),
             },
-            SavedState::Machine { .. } => panic!("machines keep their size"),
+            SavedState::Machine(_) => panic!("machines keep their size"),
         };
         // What was there before the first shrink is what has to come back.
         let saved = self.saved.get_or_insert(last);

@@ -13,7 +13,8 @@ use domain::{
     configuration::{Configuration, Generation, Override, Overrides},
     record::{Cause, Direction, Observed, Phase, Record, Request, Transition},
     resource::{
-        AutoscaleBounds, Cluster, DatabaseSize, NodePoolSize, Power, Resource, SavedState, Size,
+        AutoscaleBounds, Cluster, DatabaseSize, MachineSize, NodePoolSize, Power, Resource,
+        SavedState, Size,
     },
     schedule::Desired,
 };
@@ -91,7 +92,10 @@ fn seen(reference: &str, resource: impl FnOnce(&ResourceRef) -> Resource) -> Rec
 
 pub(crate) fn machine(reference: &str, name: &str, tags: &[&str]) -> Record {
     let plan = "s-1vcpu-1gb".to_owned();
-    let size = Size::Machine { plan };
+    let size = Size::Machine(MachineSize {
+        plan,
+        ..MachineSize::default()
+    });
     seen(reference, |reference| resource(reference, name, tags, size))
 }
 

@@ -88,15 +88,35 @@ impl fmt::Display for Power {
 /// How large a resource is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Size {
-    /// A Droplet or server: stops do not change its size.
-    Machine {
-        /// The plan's slug, for people.
-        plan: String,
-    },
+    /// A Droplet, a server, or a machine over SSH, whose size is not known.
+    Machine(MachineSize),
     /// A database cluster.
     Database(DatabaseSize),
     /// A node pool.
     NodePool(NodePoolSize),
+}
+
+/// A machine's plan, and what another plan has to match for the machine to fit it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MachineSize {
+    /// The plan's slug; empty for a machine over SSH.
+    pub plan: String,
+    /// Virtual CPUs.
+    #[serde(default)]
+    pub vcpus: u32,
+    /// Memory, in MiB.
+    #[serde(default)]
+    pub memory_mib: u64,
+    /// The machine's own disk, in GiB: a plan's may be larger, and must not be smaller.
+    #[serde(default)]
+    pub disk_gib: u64,
+    /// The processor's architecture, where a provider has several: `x86` or `arm` (Hetzner).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub architecture: Option<String>,
+    /// Whether its disk is in the network instead of in its host (Hetzner).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub network_storage: bool,
 }
 
 /// A database cluster's size and what decides its smallest one.
@@ -176,11 +196,8 @@ pub enum SavedState {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         autoscale: Option<AutoscaleBounds>,
     },
-    /// A machine's plan. No stop method of this version changes it; kept for those that will.
-    Machine {
-        /// The plan's slug.
-        plan: String,
-    },
+    /// A machine's plan.
+    Machine(MachineSize),
 }
 
 /// Storage that a database had before a stop, and did not have again after the start.
@@ -249,18 +266,20 @@ impl Size {
     #[must_use]
     pub fn plan(&self) -> &str {
         match self {
-            Self::Machine { plan } => plan,
+            Self::Machine(machine) => &machine.plan,
             Self::Database(database) => &database.plan,
             Self::NodePool(pool) => &pool.plan,
         }
     }
 
-    /// The state that would have to be put back after a stop from here; none for machines, which
-    /// keep their size.
+    /// The state that would have to be put back after a stop that makes it smaller; none for a
+    /// machine over SSH, whose size is not known.
     #[must_use]
     pub fn to_save(&self) -> Option<SavedState> {
         match self {
-            Self::Machine { .. } => None,
+            Self::Machine(machine) => {
+                (!machine.plan.is_empty()).then(|| SavedState::Machine(machine.clone()))
+            }
             Self::Database(database) => Some(SavedState::Database {
                 plan: database.plan.clone(),
                 nodes: database.nodes,
@@ -318,7 +337,7 @@ impl fmt::Display for SavedState {
             } => {
                 write!(f, "{count} nodes, autoscaled {}-{}", bounds.min, bounds.max)
             }
-            Self::Machine { plan } => f.write_str(plan),
+            Self::Machine(machine) => f.write_str(&machine.plan),
         }
     }
 }
@@ -357,7 +376,7 @@ impl SavedState {
     pub fn lost_storage_in(&self, other: &Self) -> Option<LostStorage> {
         let storage = |state: &Self| match state {
             Self::Database { storage_mib, .. } => *storage_mib,
-            Self::NodePool { .. } | Self::Machine { .. } => None,
+            Self::NodePool { .. } | Self::Machine(_) => None,
         };
         let (before_mib, after_mib) = (storage(self)?, storage(other)?);
         let lost = LostStorage {
@@ -382,9 +401,7 @@ impl SavedState {
                 count: *count,
                 autoscale: autoscale.map(|bounds| bounds.reaching(*count)),
             },
-            (Self::Database { .. } | Self::NodePool { .. } | Self::Machine { .. }, _) => {
-                self.clone()
-            }
+            (Self::Database { .. } | Self::NodePool { .. } | Self::Machine(_), _) => self.clone(),
         }
     }
 
@@ -439,8 +456,25 @@ impl SavedState {
                 let plans = compare_plans(plan, other_plan)?;
                 both(nodes.cmp(other_nodes), plans)
             }
-            (Self::Machine { plan }, Self::Machine { plan: other }) => compare_plans(plan, other),
-            (Self::Database { .. } | Self::NodePool { .. } | Self::Machine { .. }, _) => None,
+            (Self::Machine(machine), Self::Machine(other)) => machine.compare(other),
+            (Self::Database { .. } | Self::NodePool { .. } | Self::Machine(_), _) => None,
+        }
+    }
+}
+
+impl MachineSize {
+    /// Compares vCPU and memory; none where one has more of the one and less of the other, or where
+    /// two plans have the same of both.
+    #[must_use]
+    pub fn compare(&self, other: &Self) -> Option<Ordering> {
+        let capacity = both(
+            self.vcpus.cmp(&other.vcpus),
+            self.memory_mib.cmp(&other.memory_mib),
+        );
+        match (self.plan == other.plan, capacity) {
+            (true, _) => Some(Ordering::Equal),
+            (false, Some(Ordering::Equal)) => None,
+            (false, different) => different,
         }
     }
 }

@@ -10,7 +10,7 @@ use domain::{
         Ask, Cause, Direction, EdgeKey, Ending, Forced, Handled, Observed, Phase, Rank, Record,
         Request, Transition,
     },
-    resource::{Power, Resource, SavedState, Size},
+    resource::{MachineSize, Power, Resource, SavedState, Size},
     schedule::Desired,
 };
 use jiff::Timestamp;
@@ -134,9 +134,10 @@ pub fn machine(id: &ResourceId, power: Power) -> Resource {
         region: "fsn1".to_owned(),
         power,
         busy: None,
-        size: Size::Machine {
+        size: Size::Machine(MachineSize {
             plan: "cx22".to_owned(),
-        },
+            ..MachineSize::default()
+        }),
         unsupported: None,
     }
 }

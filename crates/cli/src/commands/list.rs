@@ -311,7 +311,7 @@ impl Row {
         let (nodes, autoscale) = match observed.and_then(|observed| observed.size.as_ref()) {
             Some(SavedState::Database { nodes, .. }) => (Some(*nodes), None),
             Some(SavedState::NodePool { count, autoscale }) => (Some(*count), *autoscale),
-            Some(SavedState::Machine { .. }) | None => (None, None),
+            Some(SavedState::Machine(_)) | None => (None, None),
         };
         let (via, mut uncovered) = attached(&verdict.membership, &in_force.configuration);
         if let (Membership::Unnamed, true) = (&verdict.membership, verdict.opted_in) {

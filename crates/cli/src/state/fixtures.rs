@@ -10,7 +10,7 @@ use domain::{
         Ask, Cause, Direction, EdgeKey, Forced, ManualCommand, Observed, Phase, Rank, Record,
         Request, Transition,
     },
-    resource::{Cluster, Power, Resource, SavedState, Size},
+    resource::{Cluster, MachineSize, Power, Resource, SavedState, Size},
     schedule::Desired,
 };
 use jiff::Timestamp;
@@ -79,9 +79,10 @@ pub(crate) fn seen(reference: &str, name: &str) -> Record {
     let resource = Resource {
         name: name.to_owned(),
         region: "fra1".to_owned(),
-        size: Size::Machine {
+        size: Size::Machine(MachineSize {
             plan: "s-1vcpu-1gb".to_owned(),
-        },
+            ..MachineSize::default()
+        }),
         ..machine(&reference.id, Power::Running)
     };
     let mut record = Record::first_seen(reference, &resource);

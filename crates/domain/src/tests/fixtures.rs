@@ -17,7 +17,7 @@ use crate::{
     membership::Subject,
     record::{Cause, Direction, EdgeKey, Handled, ManualCommand, Phase, Rank, Record, Transition},
     reference::{AccountName, ResourceRef, ScheduleName},
-    resource::{Cluster, Power, Resource, Size},
+    resource::{Cluster, MachineSize, Power, Resource, Size},
     schedule::{Desired, Schedule},
 };
 
@@ -201,9 +201,10 @@ pub(crate) fn seen_droplet() -> Resource {
         region: "fra1".to_owned(),
         power: Power::Running,
         busy: None,
-        size: Size::Machine {
+        size: Size::Machine(MachineSize {
             plan: "s-1vcpu-1gb".to_owned(),
-        },
+            ..MachineSize::default()
+        }),
         unsupported: None,
     }
 }

@@ -180,8 +180,7 @@ pub fn in_a_line(resource: &Resource) -> String {
     use domain::resource::Size;
     let size = match &resource.size {
         // A machine over SSH has no size.
-        Size::Machine { plan } if plan.is_empty() => None,
-        Size::Machine { plan } => Some(plan.clone()),
+        Size::Machine(machine) => Some(machine.plan.clone()).filter(|plan| !plan.is_empty()),
         Size::Database(database) => Some(format!("{} x {}", database.nodes, database.plan)),
         Size::NodePool(pool) => Some(format!("{} of {} nodes", pool.ready, pool.count)),
     };

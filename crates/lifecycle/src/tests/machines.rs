@@ -8,7 +8,7 @@ use super::*;
 /// A machine whose stop may take three minutes, and whose start five.
 fn machine() -> Case {
     let plan = String::new();
-    let mut case = case("lab/machine/build", Size::Machine { plan });
+    let mut case = case("lab/machine/build", machine_size(plan));
     let account = serde_json::json!({
         "provider": "ssh",
         "host": "jump.example.net",

@@ -28,7 +28,7 @@ use domain::{
     },
     resource::{
         ActionEffect, ActionId, ActionState, AutoscaleBounds, Cluster, DatabaseSize, LoggedAction,
-        NodePoolSize, Power, Resource, SavedState, Size,
+        MachineSize, NodePoolSize, Power, Resource, SavedState, Size,
     },
     schedule::{Desired, Schedule},
 };
@@ -139,14 +139,21 @@ fn case(reference: &str, size: Size) -> Case {
     case.handled("08:00", RUNNING)
 }
 
+fn machine_size(plan: String) -> Size {
+    Size::Machine(MachineSize {
+        plan,
+        ..MachineSize::default()
+    })
+}
+
 pub(crate) fn droplet() -> Case {
     let plan = "s-1vcpu-1gb".to_owned();
-    case("do-main/droplet/1", Size::Machine { plan })
+    case("do-main/droplet/1", machine_size(plan))
 }
 
 fn server() -> Case {
     let plan = "cx22".to_owned();
-    case("hz-eu/server/1", Size::Machine { plan })
+    case("hz-eu/server/1", machine_size(plan))
 }
 
 /// Two nodes of 4 GiB, `PostgreSQL`.

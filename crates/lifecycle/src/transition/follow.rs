@@ -296,7 +296,7 @@ impl Follower<'_> {
         let ended = self.ended(Ending::Seen);
         let saved = self.record.saved.as_ref();
         let saved = saved.filter(|_| direction == Direction::Start);
-        let seen = self.seen.resource.size.to_save();
+        let seen = method::size_of(self.seen.resource, self.record);
         let lost_storage = saved
             .zip(seen)
             .and_then(|(saved, seen)| saved.lost_storage_in(&seen));
@@ -366,7 +366,7 @@ impl Follower<'_> {
 
     fn ended(&self, ending: Ending) -> HistoryEntry {
         HistoryEntry {
-            seen: self.seen.resource.size.to_save(),
+            seen: method::size_of(self.seen.resource, self.record),
             ..HistoryEntry::of(self.record, self.transition, ending, self.context.now)
         }
     }

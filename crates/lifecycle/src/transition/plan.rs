@@ -295,7 +295,7 @@ impl Planner<'_> {
         let direction = self.direction;
         let request = change.to_string();
         let saved = match direction {
-            Direction::Stop => self.seen.resource.size.to_save(),
+            Direction::Stop => method::size_of(self.seen.resource, self.record),
             Direction::Start => record.saved.clone(),
         };
         let would = Event::WouldAsk {
@@ -410,7 +410,7 @@ impl Planner<'_> {
     /// How a transition of the record ends now.
     fn ended(&self, transition: &Transition, ending: Ending) -> HistoryEntry {
         HistoryEntry {
-            seen: self.seen.resource.size.to_save(),
+            seen: method::size_of(self.seen.resource, self.record),
             ..HistoryEntry::of(self.record, transition, ending, self.context.now)
         }
     }
@@ -435,7 +435,7 @@ impl Planner<'_> {
         HistoryEntry {
             direction: self.direction,
             schedule: due.handled.schedule.clone(),
-            seen: self.seen.resource.size.to_save(),
+            seen: method::size_of(self.seen.resource, self.record),
             ..HistoryEntry::unasked(record, due.cause.clone(), ending, self.context.now)
         }
     }
@@ -502,7 +502,7 @@ impl Planner<'_> {
         if self.direction == Direction::Start {
             return nothing;
         }
-        let Some(seen) = self.seen.resource.size.to_save() else {
+        let Some(seen) = method::size_of(self.seen.resource, self.record) else {
             return nothing;
         };
         match record.saved.take() {
@@ -539,7 +539,7 @@ impl Planner<'_> {
     fn not_put_back(&self) -> HistoryEntry {
         let (cause, now) = (Cause::Schedule, self.context.now);
         HistoryEntry {
-            seen: self.seen.resource.size.to_save(),
+            seen: method::size_of(self.seen.resource, self.record),
             ..HistoryEntry::unasked(self.record, cause, Ending::Kept, now)
         }
     }

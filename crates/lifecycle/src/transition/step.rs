@@ -50,7 +50,7 @@ impl<'a> Observation<'a> {
     pub(crate) fn recorded(self, record: &Record) -> Observed {
         Observed {
             power: method::standing(self.resource, record).unwrap_or(self.resource.power),
-            size: self.resource.size.to_save(),
+            size: method::size_of(self.resource, record),
             busy: self.resource.busy.clone(),
             at: self.requested_at,
         }

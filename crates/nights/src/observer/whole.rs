@@ -69,7 +69,7 @@ impl Whole {
                 count: *count,
                 autoscale: *autoscale,
             }),
-            SavedState::Machine { .. } => None,
+            SavedState::Machine(_) => None,
         }
     }
 

@@ -7,8 +7,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use domain::{
     ClusterId, DatabaseId, DropletId, PoolId, ResourceId, ResourceKind,
     resource::{
-        ActionEffect, ActionId, ActionState, Cluster, DatabaseSize, LoggedAction, NodePoolSize,
-        PlanCapacity, Power, Resource, Size,
+        ActionEffect, ActionId, ActionState, Cluster, DatabaseSize, LoggedAction, MachineSize,
+        NodePoolSize, PlanCapacity, Power, Resource, Size,
     },
 };
 use jiff::Timestamp;
@@ -306,9 +306,13 @@ fn droplet(droplet: schema::Droplet) -> Resource {
         region: droplet.region.slug,
         power,
         busy: busy.or_else(|| droplet.locked.then(|| "locked".to_owned())),
-        size: Size::Machine {
+        size: Size::Machine(MachineSize {
             plan: droplet.size_slug,
-        },
+            vcpus: droplet.vcpus,
+            memory_mib: droplet.memory,
+            disk_gib: droplet.disk,
+            ..MachineSize::default()
+        }),
         unsupported: is_worker.then(|| KUBERNETES_WORKER.to_owned()),
     }
 }

@@ -91,6 +91,11 @@ pub(super) struct Droplet {
     #[serde(default, deserialize_with = "null_is_empty")]
     pub(super) tags: BTreeSet<String>,
     pub(super) size_slug: String,
+    pub(super) vcpus: u32,
+    /// In MiB.
+    pub(super) memory: u64,
+    /// In GiB.
+    pub(super) disk: u64,
     pub(super) region: Region,
 }
 

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use domain::{
     ResourceId, ResourceKind, ServerId,
-    resource::{ActionEffect, ActionId, ActionState, LoggedAction, Power, Resource, Size},
+    resource::{
+        ActionEffect, ActionId, ActionState, LoggedAction, MachineSize, Power, Resource, Size,
+    },
 };
 use jiff::Timestamp;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -145,13 +147,22 @@ impl Api {
                 .collect(),
             power,
             busy: busy.or_else(|| server.locked.then(|| "locked".to_owned())),
-            size: Size::Machine {
-                plan: server.plan.name,
-            },
+            size: Size::Machine(size(server.plan, server.primary_disk_size)),
             unsupported: is_elsewhere
                 .then(|| format!("location {location} is not among the account's datacenters")),
             region: location,
         }
+    }
+}
+
+fn size(plan: schema::ServerType, disk_gib: u64) -> MachineSize {
+    MachineSize {
+        plan: plan.name,
+        vcpus: plan.cores,
+        memory_mib: plan.memory * 1024,
+        disk_gib,
+        architecture: Some(plan.architecture),
+        network_storage: plan.storage_type == "network",
     }
 }
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
+use serde_json::Number;
 
 use crate::http::{ErrorWords, null_is_empty};
 
@@ -58,7 +59,28 @@ pub(super) struct Server {
     pub(super) labels: BTreeMap<String, String>,
     pub(super) location: Named,
     #[serde(rename = "server_type")]
-    pub(super) plan: Named,
+    pub(super) plan: ServerType,
+    /// In GB.
+    pub(super) primary_disk_size: u64,
+}
+
+#[derive(Deserialize)]
+pub(super) struct ServerType {
+    pub(super) name: String,
+    pub(super) cores: u32,
+    /// In GB, whole in all types, though the document has it as a number of any kind (HZSPEC).
+    #[serde(deserialize_with = "whole")]
+    pub(super) memory: u64,
+    pub(super) architecture: String,
+    pub(super) storage_type: String,
+}
+
+/// A number that is whole, whether it is written with a fraction or without one.
+fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let number = Number::deserialize(deserializer)?;
+    let text = number.to_string();
+    let whole = text.strip_suffix(".0").unwrap_or(&text);
+    whole.parse().map_err(serde::de::Error::custom)
 }
 
 #[derive(Deserialize)]

@@ -2,7 +2,7 @@
 
 use domain::{
     MachineName, ResourceId, ResourceKind,
-    resource::{Power, Resource, Size},
+    resource::{MachineSize, Power, Resource, Size},
 };
 
 use super::{AT_ONCE, Api, Asked, Observed, State, refusal};
@@ -76,9 +76,7 @@ impl Api {
             region: String::new(),
             power,
             busy,
-            size: Size::Machine {
-                plan: String::new(),
-            },
+            size: Size::Machine(MachineSize::default()),
             unsupported: None,
         }
     }

@@ -15,7 +15,9 @@ use crate::Reading;
 fn server(id: u64) -> Value {
     json!({
         "id": id, "name": "ci", "status": "running", "locked": false, "labels": {},
-        "location": {"name": "fsn1"}, "server_type": {"name": "cx22"},
+        "location": {"name": "fsn1"}, "primary_disk_size": 40,
+        "server_type": {"name": "cx22", "cores": 2, "memory": 4, "architecture": "x86",
+            "storage_type": "local"},
     })
 }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use domain::{
     ClusterId, DatabaseId, PoolId, ResourceId, ResourceKind,
     resource::{
-        ActionEffect, ActionId, ActionState, AutoscaleBounds, Cluster, DatabaseSize, NodePoolSize,
-        Power, Resource, Size,
+        ActionEffect, ActionId, ActionState, AutoscaleBounds, Cluster, DatabaseSize, MachineSize,
+        NodePoolSize, Power, Resource, Size,
     },
 };
 use jiff::Timestamp;
@@ -26,6 +26,7 @@ fn droplet(id: u64, status: &str) -> Value {
     json!({
         "id": id, "name": format!("web-{id}"), "status": status, "locked": false,
         "tags": ["offhours:office-hours", "web"], "size_slug": "s-1vcpu-1gb",
+        "vcpus": 1, "memory": 1024, "disk": 25,
         "size": {"slug": "s-1vcpu-1gb", "price_hourly": 0.007_439_999_841_153_62},
         "region": {"slug": "fra1", "name": "Frankfurt 1"},
     })
@@ -285,9 +286,13 @@ async fn a_droplet_is_put_in_our_words() {
             region: "fra1".to_owned(),
             power: Power::Running,
             busy: None,
-            size: Size::Machine {
-                plan: "s-1vcpu-1gb".to_owned()
-            },
+            size: Size::Machine(MachineSize {
+                plan: "s-1vcpu-1gb".to_owned(),
+                vcpus: 1,
+                memory_mib: 1024,
+                disk_gib: 25,
+                ..MachineSize::default()
+            }),
             unsupported: None,
         }
     );

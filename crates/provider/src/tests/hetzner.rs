@@ -2,7 +2,7 @@
 
 use domain::{
     ResourceId, ResourceKind,
-    resource::{ActionEffect, ActionId, ActionState, Power, Size},
+    resource::{ActionEffect, ActionId, ActionState, MachineSize, Power, Size},
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -18,7 +18,9 @@ fn server(id: u64, status: &str) -> Value {
         "id": id, "name": format!("build-{id}"), "status": status, "locked": false,
         "labels": {"offhours": "office-hours", "team": ""},
         "location": {"id": 1, "name": "fsn1"},
-        "server_type": {"id": 1, "name": "cpx22"},
+        "server_type": {"id": 1, "name": "cpx22", "cores": 2, "memory": 4.0, "disk": 80,
+            "architecture": "x86", "storage_type": "local"},
+        "primary_disk_size": 80,
         "created": "2026-01-30T23:55:00Z",
     })
 }
@@ -139,9 +141,14 @@ async fn a_server_is_put_in_our_words() {
     assert!(found.tags.iter().eq(["offhours=office-hours", "team="]));
     assert_eq!(
         found.size,
-        Size::Machine {
-            plan: "cpx22".to_owned()
-        }
+        Size::Machine(MachineSize {
+            plan: "cpx22".to_owned(),
+            vcpus: 2,
+            memory_mib: 4096,
+            disk_gib: 80,
+            architecture: Some("x86".to_owned()),
+            network_storage: false,
+        })
     );
     assert_eq!((found.cluster, found.unsupported), (None, None));
     cloud.finish();

@@ -25,7 +25,8 @@ fn server() -> ResourceId {
 
 fn off() -> serde_json::Value {
     serde_json::json!({"droplet": {"id": 1, "name": "web", "status": "off", "locked": false,
-        "tags": [], "size_slug": "s-1vcpu-1gb", "region": {"slug": "fra1"}}})
+        "tags": [], "size_slug": "s-1vcpu-1gb", "vcpus": 1,
+        "memory": 1024, "disk": 25, "region": {"slug": "fra1"}}})
 }
 
 fn accepted() -> serde_json::Value {

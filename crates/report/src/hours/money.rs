@@ -153,7 +153,7 @@ impl PoolAtZero {
                 nodes: *count,
                 autoscaled: autoscale.is_some(),
             }),
-            Some(SavedState::Database { .. } | SavedState::Machine { .. }) | None => {
+            Some(SavedState::Database { .. } | SavedState::Machine(_)) | None => {
                 Err("history does not show how many nodes were stopped".to_owned())
             }
         }

@@ -52,9 +52,9 @@ impl Prices {
     pub fn database_month(&self, size: &SavedState) -> Result<f64, String> {
         let key = match size {
             SavedState::Database { plan, nodes: 1, .. } => plan.clone(),
-            SavedState::Database { .. }
-            | SavedState::NodePool { .. }
-            | SavedState::Machine { .. } => size.to_string(),
+            SavedState::Database { .. } | SavedState::NodePool { .. } | SavedState::Machine(_) => {
+                size.to_string()
+            }
         };
         found(&self.database_month, "database-month", &key)
     }

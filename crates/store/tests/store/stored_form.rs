@@ -17,7 +17,7 @@ use domain::{
         Ask, Cause, Direction, EdgeKey, Ending, Forced, Handled, Last, ManualCommand, Opposite,
         Permit, Phase, Rank, Record, Request, Revision, Writer,
     },
-    resource::SavedState,
+    resource::{MachineSize, SavedState},
     schedule::Desired,
 };
 use insta::assert_snapshot;
@@ -448,9 +448,14 @@ fn the_form_of_a_finished_transition() {
         reason: Some("no".to_owned()),
         schedule: Some(office_hours_name()),
         accepted_at: Some(monday()),
-        saved: Some(SavedState::Machine {
+        saved: Some(SavedState::Machine(MachineSize {
             plan: "cx22".to_owned(),
-        }),
+            vcpus: 2,
+            memory_mib: 4096,
+            disk_gib: 40,
+            architecture: Some("x86".to_owned()),
+            network_storage: false,
+        })),
         ..ended(&reference("hz-eu/server/1"), 0)
     };
     let item = entry.to_item().unwrap();
@@ -475,8 +480,12 @@ fn the_form_of_a_finished_transition() {
       "reason": "no",
       "reference": "hz-eu/server/1",
       "saved": {
+        "architecture": "x86",
+        "disk_gib": 40,
         "kind": "machine",
-        "plan": "cx22"
+        "memory_mib": 4096,
+        "plan": "cx22",
+        "vcpus": 2
       },
       "schedule": "office-hours",
       "transition": "00000001781506800000#stop"

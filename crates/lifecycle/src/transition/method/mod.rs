@@ -32,7 +32,7 @@ pub(crate) fn change(
         (StopMethod::ZeroNodes, Size::NodePool(pool)) => {
             zero_nodes::change(record, seen.resource, pool, direction)
         }
-        (StopMethod::ZeroNodes, Size::Machine { .. } | Size::Database(_)) => None,
+        (StopMethod::ZeroNodes, Size::Machine(_) | Size::Database(_)) => None,
     }
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn reached(
     target: Option<&SavedState>,
 ) -> bool {
     match &resource.size {
-        Size::Machine { .. } => power_off::reached(resource, direction),
+        Size::Machine(_) => power_off::reached(resource, direction),
         Size::NodePool(pool) => zero_nodes::reached(resource, pool, record, direction),
         Size::Database(_) => smallest_plan::reached(resource, record, direction, target),
     }
@@ -65,7 +65,7 @@ pub(crate) fn already_there(
     direction: Direction,
 ) -> &'static str {
     match &resource.size {
-        Size::Machine { .. } => power_off::already_there(direction),
+        Size::Machine(_) => power_off::already_there(direction),
         Size::NodePool(_) => zero_nodes::already_there(record, direction),
         Size::Database(_) => smallest_plan::already_there(record, direction),
     }
@@ -78,6 +78,13 @@ fn already_large(record: &Record) -> &'static str {
     }
 }
 
+/// The size that is seen, of what a stop makes smaller: a machine that is only powered off and on
+/// keeps its own.
+pub(crate) fn size_of(resource: &Resource, record: &Record) -> Option<SavedState> {
+    let changes = record.kind().is_sized() || record.saved.is_some();
+    resource.size.to_save().filter(|_| changes)
+}
+
 /// How the size that is seen compares with another.
 pub(crate) fn seen_against(resource: &Resource, other: &SavedState) -> Option<Ordering> {
     resource.size.to_save()?.compare(other)
@@ -88,7 +95,7 @@ pub(crate) fn is_moving(resource: &Resource, target: Option<&SavedState>) -> boo
     match &resource.size {
         Size::NodePool(pool) => zero_nodes::is_moving(resource, pool, target),
         Size::Database(_) => resource.busy.is_some(),
-        Size::Machine { .. } => false,
+        Size::Machine(_) => false,
     }
 }
 
@@ -116,7 +123,7 @@ pub(crate) fn is_resized(resource: &Resource, record: &Record) -> bool {
 /// At which end the resource stands, for a record that nothing moves.
 pub(crate) fn standing(resource: &Resource, record: &Record) -> Option<Power> {
     match &resource.size {
-        Size::Machine { .. } | Size::NodePool(_) => Some(resource.power),
+        Size::Machine(_) | Size::NodePool(_) => Some(resource.power),
         Size::Database(_) => smallest_plan::standing(resource, record),
     }
 }

@@ -24,10 +24,7 @@ pub(super) fn change(
             (seen.count, seen.autoscale.or(carried))
         }
         (Direction::Start, Some(SavedState::NodePool { count, autoscale })) => (*count, *autoscale),
-        (
-            Direction::Start,
-            Some(SavedState::Database { .. } | SavedState::Machine { .. }) | None,
-        ) => {
+        (Direction::Start, Some(SavedState::Database { .. } | SavedState::Machine(_)) | None) => {
             return None;
         }
     };
