@@ -422,6 +422,11 @@ pub struct CloudAccount {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(with = "OneOrMore<Datacenter>"))]
     pub datacenters: Vec<Datacenter>,
+    /// Hetzner: true lets servers from before 2026-06-15 be rescaled. They are billed at older
+    /// prices, and a change of type moves them to the new ones for good.
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
+    pub accept_new_prices: bool,
     /// "observe" sends nothing for this account.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "act")))]
@@ -617,6 +622,29 @@ pub struct Policy {
     #[serde(skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "at-once")))]
     pub adopt: Adopt,
+    /// How each kind of resource is stopped.
+    #[serde(skip_serializing_if = "is_default")]
+    pub methods: Methods,
+    /// Droplets that are resized: the plan to move to, by its slug, instead of the cheapest that
+    /// fits. The tag `offhours-to:SIZE` on a Droplet prevails.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "schema::Plan", extend("examples" = ["s-1vcpu-1gb"])))]
+    pub resize_to: Option<String>,
+    /// Servers that are rescaled: the type to change to, by its name, instead of the cheapest that
+    /// fits. The label `offhours-to=TYPE` on a server prevails.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "schema::Plan", extend("examples" = ["cpx12"])))]
+    pub rescale_to: Option<String>,
+    /// true: a machine that cannot return to its own plan in time starts on the small one.
+    /// Otherwise it stays off until its own plan is to be had.
+    #[serde(skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
+    pub start_small: bool,
+    /// true: a server that the change of its type has started is left running on the small type.
+    /// Otherwise it is shut down again.
+    #[serde(skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
+    pub rescaled_runs: bool,
     /// Databases: the plan to shrink to, by its slug, instead of the smallest.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "schema::Plan", extend("examples" = ["db-s-1vcpu-1gb"])))]
@@ -636,10 +664,71 @@ impl Default for Policy {
             enforce: false,
             retain_running: false,
             adopt: Adopt::AtOnce,
+            methods: Methods::default(),
+            resize_to: None,
+            rescale_to: None,
+            start_small: false,
+            rescaled_runs: false,
             stop_size: None,
             stop_nodes: None,
         }
     }
+}
+
+/// How each kind of resource is stopped, where there is a choice.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct Methods {
+    /// Droplets: "power-off", or "resize" to a cheaper plan while it is off.
+    #[serde(skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "power-off")))]
+    pub droplet: DropletMethod,
+    /// Servers: "power-off", or "rescale" to a cheaper type while it is off.
+    #[serde(skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "power-off")))]
+    pub server: ServerMethod,
+    /// Databases: "smallest-plan", or "standbys" to drop standby nodes alone.
+    #[serde(skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "smallest-plan")))]
+    pub database: DatabaseMethod,
+}
+
+/// How Droplets are stopped.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum DropletMethod {
+    /// Powered off, and billed as before.
+    #[default]
+    PowerOff,
+    /// Powered off, and moved to a cheaper plan until the start.
+    Resize,
+}
+
+/// How Hetzner servers are stopped.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum ServerMethod {
+    /// Powered off, and billed as before.
+    #[default]
+    PowerOff,
+    /// Powered off, and changed to a cheaper type until the start.
+    Rescale,
+}
+
+/// How managed databases are stopped.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum DatabaseMethod {
+    /// Resized to its smallest plan, or to `stop_size` and `stop_nodes`.
+    #[default]
+    SmallestPlan,
+    /// Left on its plan with the fewest nodes that its engine runs with; with `stop_size`, on that
+    /// plan.
+    Standbys,
 }
 
 /// When a resource that joins a schedule begins to follow it.

@@ -226,6 +226,7 @@ fn at_cloud(
         token: token.clone(),
         read_token: read_token.as_ref().map(|(token, _)| token.clone()),
         datacenters,
+        accept_new_prices: false,
         mode,
         url,
     };

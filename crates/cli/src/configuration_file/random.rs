@@ -234,6 +234,7 @@ fn cloud_account() -> impl Strategy<Value = CloudAccount> {
                 Provider::DigitalOcean => Vec::new(),
                 Provider::Hetzner => datacenters,
             },
+            accept_new_prices: false,
             mode,
             url: url.map(str::to_owned),
         },
@@ -256,6 +257,7 @@ fn policy() -> impl Strategy<Value = Policy> {
             adopt,
             stop_size,
             stop_nodes,
+            ..Policy::default()
         },
     )
 }

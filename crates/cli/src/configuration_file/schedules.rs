@@ -324,6 +324,7 @@ fn policy(table: &Table, problems: &mut Problems) -> Policy {
         stop_nodes: table
             .field("stop_nodes")
             .and_then(|field| field.count(1..=3, problems)),
+        ..Policy::default()
     };
     if policy.enforce
         && policy.retain_running

@@ -57,6 +57,7 @@ pub(crate) struct World {
 pub(crate) fn world() -> World {
     let account = |name: &str, provider| {
         let account = Account::Cloud(CloudAccount {
+            accept_new_prices: false,
             provider,
             was: None,
             token: "env:TOKEN".parse().unwrap(),

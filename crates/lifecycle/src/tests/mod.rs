@@ -184,6 +184,7 @@ pub(crate) fn pool() -> Case {
 fn configuration() -> Configuration {
     let account = |name: &str, provider| {
         let account = Account::Cloud(CloudAccount {
+            accept_new_prices: false,
             provider,
             was: None,
             token: "env:TOKEN".parse().unwrap(),

@@ -87,6 +87,7 @@ impl Fleet {
                 token: variable.parse().expect("a token's place"),
                 read_token: None,
                 datacenters: Vec::new(),
+                accept_new_prices: false,
                 mode: Mode::Act,
                 url: None,
             })

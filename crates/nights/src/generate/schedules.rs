@@ -149,8 +149,8 @@ fn policy(chance: &mut Rng) -> Policy {
         } else {
             Adopt::AtOnce
         },
-        stop_size: None,
         stop_nodes: rarely(chance).then_some(1),
+        ..Policy::default()
     }
 }
 

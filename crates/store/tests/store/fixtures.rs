@@ -182,6 +182,7 @@ pub(crate) fn office_hours() -> Rule {
 
 pub(crate) fn hetzner() -> CloudAccount {
     CloudAccount {
+        accept_new_prices: false,
         provider: Provider::Hetzner,
         was: None,
         token: "ssm:/offhours/hz-eu".parse().unwrap(),

@@ -27,8 +27,12 @@ pub(crate) fn change(
     let id = &record.reference.id;
     match (method, &seen.resource.size) {
         (StopMethod::PowerOff, _) => Some(power_off::change(id, direction)),
-        (StopMethod::Graceful, _) => Some(graceful::change(id, direction)),
-        (StopMethod::SmallestPlan, _) => smallest_plan::change(record, seen, direction),
+        (StopMethod::Graceful | StopMethod::Resize | StopMethod::Rescale, _) => {
+            Some(graceful::change(id, direction))
+        }
+        (StopMethod::SmallestPlan | StopMethod::Standbys, _) => {
+            smallest_plan::change(record, seen, direction)
+        }
         (StopMethod::ZeroNodes, Size::NodePool(pool)) => {
             zero_nodes::change(record, seen.resource, pool, direction)
         }
