@@ -215,7 +215,7 @@ pub struct LostStorage {
 pub struct LoggedAction {
     /// The provider's id for the action.
     pub id: ActionId,
-    /// What it does to the machine's power.
+    /// What it does to the machine.
     pub effect: ActionEffect,
     /// How far it has come.
     pub state: ActionState,
@@ -227,7 +227,7 @@ pub struct LoggedAction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ActionId(pub u64);
 
-/// What an action does to a machine's power.
+/// What an action does to a machine's power, or its plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ActionEffect {
     /// Power on.
@@ -238,7 +238,9 @@ pub enum ActionEffect {
     PowerOff,
     /// A reboot, reset or power cycle: the machine is meant to run afterwards.
     Reboot,
-    /// Anything that is not about power: a snapshot, a rename, a word that we do not know.
+    /// None, but another plan afterwards.
+    Resize,
+    /// Anything else: a snapshot, a rename, a word that we do not know.
     Other,
 }
 

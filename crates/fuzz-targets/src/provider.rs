@@ -11,7 +11,7 @@ use domain::{
     ResourceId, ResourceKind, ResourceRef,
     configuration::Provider,
     record::Record,
-    resource::{DatabaseSize, PlanCapacity, Resource},
+    resource::{DatabaseSize, MachineSize, PlanCapacity, Resource},
 };
 use futures_util::FutureExt as _;
 use jiff::Timestamp;
@@ -247,6 +247,15 @@ fn change(word: &str, id: ResourceId) -> Option<Change> {
         ("power-on", id) => Change::PowerOn(id),
         ("shutdown", id) => Change::Shutdown(id),
         ("power-off", id) => Change::PowerOff(id),
+        ("resize", id @ (ResourceId::Droplet(_) | ResourceId::Server(_))) => {
+            Change::ResizeMachine {
+                id,
+                to: MachineSize {
+                    plan: "s-1vcpu-1gb".to_owned(),
+                    ..MachineSize::default()
+                },
+            }
+        }
         ("resize", ResourceId::Database(id)) => Change::ResizeDatabase {
             id,
             plan: "db-s-1vcpu-1gb".to_owned(),

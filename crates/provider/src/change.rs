@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt};
 
 use domain::{
     ClusterId, DatabaseId, PoolId, ResourceId,
-    resource::{ActionId, AutoscaleBounds},
+    resource::{ActionId, AutoscaleBounds, MachineSize},
 };
 
 /// One change, sent as exactly one request.
@@ -18,6 +18,14 @@ pub enum Change {
     Shutdown(ResourceId),
     /// Cuts the power of a Droplet or server, as pulling its cord would.
     PowerOff(ResourceId),
+    /// Moves a Droplet or server that is off to another plan, its disk as it is: one that has grown
+    /// fits no smaller plan any more.
+    ResizeMachine {
+        /// The machine.
+        id: ResourceId,
+        /// What it is to have.
+        to: MachineSize,
+    },
     /// Moves a database cluster to another plan or number of nodes.
     ResizeDatabase {
         /// The cluster.
@@ -71,7 +79,10 @@ impl Change {
     #[must_use]
     pub fn resource(&self) -> ResourceId {
         match self {
-            Self::PowerOn(id) | Self::Shutdown(id) | Self::PowerOff(id) => id.clone(),
+            Self::PowerOn(id)
+            | Self::Shutdown(id)
+            | Self::PowerOff(id)
+            | Self::ResizeMachine { id, .. } => id.clone(),
             Self::ResizeDatabase { id, .. } => ResourceId::Database(id.clone()),
             Self::ScaleNodePool { cluster, pool, .. } => {
                 ResourceId::NodePool(cluster.clone(), pool.clone())
@@ -86,6 +97,14 @@ impl fmt::Display for Change {
             Self::PowerOn(id) => power(f, id, ["power_on", "poweron", "start"]),
             Self::Shutdown(id) => power(f, id, ["shutdown", "shutdown", "stop"]),
             Self::PowerOff(id) => power(f, id, ["power_off", "poweroff", "force"]),
+            Self::ResizeMachine { id, to } => {
+                power(f, id, ["resize", "change_type", "resize"])?;
+                if matches!(id, ResourceId::Server(_)) {
+                    write!(f, " server_type={} upgrade_disk=false", to.plan)
+                } else {
+                    write!(f, " size={} disk=false", to.plan)
+                }
+            }
             Self::ResizeDatabase {
                 id,
                 plan,
@@ -156,16 +175,35 @@ mod tests {
             "POST /v2/droplets/3164444/actions power_off",
         );
         check(
-            &Change::PowerOn(droplet),
-            "POST /v2/droplets/3164444/actions power_on",
-        );
-        check(
             &Change::Shutdown(server.clone()),
             "POST /v1/servers/42/actions/shutdown",
         );
         check(
-            &Change::PowerOff(server),
+            &Change::PowerOff(server.clone()),
             "POST /v1/servers/42/actions/poweroff",
+        );
+        let to = MachineSize {
+            plan: "s-1vcpu-1gb".to_owned(),
+            ..MachineSize::default()
+        };
+        check(
+            &Change::ResizeMachine {
+                id: droplet.clone(),
+                to: to.clone(),
+            },
+            "POST /v2/droplets/3164444/actions resize size=s-1vcpu-1gb disk=false",
+        );
+        let plan = "cpx12".to_owned();
+        check(
+            &Change::ResizeMachine {
+                id: server.clone(),
+                to: MachineSize { plan, ..to },
+            },
+            "POST /v1/servers/42/actions/change_type server_type=cpx12 upgrade_disk=false",
+        );
+        check(
+            &Change::PowerOn(droplet),
+            "POST /v2/droplets/3164444/actions power_on",
         );
         check(
             &Change::ResizeDatabase {

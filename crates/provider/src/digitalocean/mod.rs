@@ -12,7 +12,10 @@ use domain::{
     },
 };
 use jiff::Timestamp;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{
+    Serialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -208,9 +211,17 @@ impl Api {
 
     pub(crate) async fn send(&self, change: &Change) -> Result<Accepted, ProviderError> {
         match change {
-            Change::PowerOn(id) => self.act(id, "power_on").await,
-            Change::Shutdown(id) => self.act(id, "shutdown").await,
-            Change::PowerOff(id) => self.act(id, "power_off").await,
+            Change::PowerOn(id) => self.begin(id, &schema::Act { kind: "power_on" }).await,
+            Change::Shutdown(id) => self.begin(id, &schema::Act { kind: "shutdown" }).await,
+            Change::PowerOff(id) => self.begin(id, &schema::Act { kind: "power_off" }).await,
+            Change::ResizeMachine { id, to } => {
+                let resize = schema::ResizeDroplet {
+                    kind: "resize",
+                    size: &to.plan,
+                    disk: false,
+                };
+                self.begin(id, &resize).await
+            }
             Change::ResizeDatabase {
                 id,
                 plan,
@@ -242,12 +253,17 @@ impl Api {
         }
     }
 
-    async fn act(&self, id: &ResourceId, word: &str) -> Result<Accepted, ProviderError> {
+    /// Begins one of a Droplet's actions.
+    async fn begin(
+        &self,
+        id: &ResourceId,
+        action: &impl Serialize,
+    ) -> Result<Accepted, ProviderError> {
         let ResourceId::Droplet(droplet) = id else {
             return Err(ProviderError::foreign(id));
         };
         let path = format!("/v2/droplets/{droplet}/actions");
-        let request = Request::post_json(path, &schema::Act { kind: word });
+        let request = Request::post_json(path, action);
         let answer = self.0.send(&request).await?;
         let schema::Begun { action } = parse(&request, &answer)?;
         Ok(Accepted::action(action.id))
@@ -440,6 +456,7 @@ fn logged(action: &schema::Action) -> LoggedAction {
             "shutdown" => ActionEffect::Shutdown,
             "power_off" => ActionEffect::PowerOff,
             "reboot" | "power_cycle" => ActionEffect::Reboot,
+            "resize" => ActionEffect::Resize,
             _ => ActionEffect::Other,
         },
         state: match action.status {

@@ -219,6 +219,14 @@ pub(super) struct Act<'a> {
 }
 
 #[derive(Serialize)]
+pub(super) struct ResizeDroplet<'a> {
+    #[serde(rename = "type")]
+    pub(super) kind: &'a str,
+    pub(super) size: &'a str,
+    pub(super) disk: bool,
+}
+
+#[derive(Serialize)]
 pub(super) struct Resize<'a> {
     pub(super) size: &'a str,
     pub(super) num_nodes: u32,

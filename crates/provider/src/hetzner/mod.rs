@@ -94,17 +94,28 @@ impl Api {
     }
 
     pub(crate) async fn send(&self, change: &Change) -> Result<Accepted, ProviderError> {
-        let (id, word) = match change {
-            Change::PowerOn(id) => (id, "poweron"),
-            Change::Shutdown(id) => (id, "shutdown"),
-            Change::PowerOff(id) => (id, "poweroff"),
+        let (id, word, body) = match change {
+            Change::PowerOn(id) => (id, "poweron", None),
+            Change::Shutdown(id) => (id, "shutdown", None),
+            Change::PowerOff(id) => (id, "poweroff", None),
+            Change::ResizeMachine { id, to } => {
+                let to = schema::ChangeType {
+                    server_type: &to.plan,
+                    upgrade_disk: false,
+                };
+                (id, "change_type", Some(to))
+            }
             Change::ResizeDatabase { .. } | Change::ScaleNodePool { .. } => {
                 return Err(ProviderError::foreign(&change.resource()));
             }
         };
         let number = server_id(id)?;
-        // With a body, or a type for one, the answer would be 415.
-        let request = Request::post(format!("/v1/servers/{number}/actions/{word}"));
+        let path = format!("/v1/servers/{number}/actions/{word}");
+        let request = match &body {
+            Some(body) => Request::post_json(path, body),
+            // With a body, or a type for one, the answer would be 415.
+            None => Request::post(path),
+        };
         let answer = self.http.send(&request).await?;
         let schema::Begun { action } = parse(&request, &answer)?;
         Ok(Accepted::action(action.id))
@@ -185,6 +196,7 @@ fn logged(action: &schema::Action) -> LoggedAction {
             "shutdown_server" => ActionEffect::Shutdown,
             "stop_server" => ActionEffect::PowerOff,
             "reboot_server" | "reset_server" => ActionEffect::Reboot,
+            "change_server_type" => ActionEffect::Resize,
             _ => ActionEffect::Other,
         },
         state: match action.status {

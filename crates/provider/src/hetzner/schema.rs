@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Number;
 
 use crate::http::{ErrorWords, null_is_empty};
@@ -86,6 +86,12 @@ fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
 #[derive(Deserialize)]
 pub(super) struct Named {
     pub(super) name: String,
+}
+
+#[derive(Serialize)]
+pub(super) struct ChangeType<'a> {
+    pub(super) server_type: &'a str,
+    pub(super) upgrade_disk: bool,
 }
 
 #[derive(Deserialize)]

@@ -51,7 +51,9 @@ impl Api {
             Change::PowerOn(id) => (id, Asked::Start),
             Change::Shutdown(id) => (id, Asked::Stop),
             Change::PowerOff(id) => (id, Asked::Force),
-            Change::ResizeDatabase { .. } | Change::ScaleNodePool { .. } => {
+            Change::ResizeMachine { .. }
+            | Change::ResizeDatabase { .. }
+            | Change::ScaleNodePool { .. } => {
                 return Err(ProviderError::foreign(&change.resource()).into());
             }
         };
