@@ -11,7 +11,7 @@ use cloud_simulator::Simulator;
 use domain::{
     ResourceRef, ScheduleName,
     configuration::{Configuration, Generation, Override, Overrides},
-    record::{Cause, Direction, Observed, Phase, Record, Request, Transition},
+    record::{Cause, Direction, Observed, Part, Phase, Record, Request, Transition},
     resource::{
         AutoscaleBounds, Cluster, DatabaseSize, MachineSize, NodePoolSize, Power, Resource,
         SavedState, Size,
@@ -143,6 +143,9 @@ pub(crate) fn office() -> ScheduleName {
 
 pub(crate) fn transition(direction: Direction, since: Timestamp) -> Transition {
     Transition {
+        target: None,
+        method: None,
+        forced: false,
         direction,
         claimed_at: since,
         cause: Cause::Schedule,
@@ -153,6 +156,7 @@ pub(crate) fn transition(direction: Direction, since: Timestamp) -> Transition {
 /// A request of a transition that was permitted, and looked at, at this instant.
 pub(crate) fn request(at: Timestamp, ask: domain::record::Ask) -> Request {
     Request {
+        part: Part::Whole,
         direction: Direction::Stop,
         asked_at: at,
         looked_at: at,

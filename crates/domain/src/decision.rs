@@ -275,7 +275,7 @@ fn wants_asking(record: &Record, now: Timestamp) -> bool {
     };
     match request.ask {
         Ask::Failed { retry_at } => retry_at <= now,
-        Ask::Open => true,
+        Ask::Open | Ask::Done { .. } => true,
         Ask::Accepted { .. } => false,
     }
 }

@@ -268,7 +268,7 @@ fn next(record: &Record, verdict: &Verdict, rules: Rules<'_>, at: Timestamp) -> 
         .as_ref()
         .and_then(|request| match request.ask {
             Ask::Failed { retry_at } => Some(retry_at),
-            Ask::Open | Ask::Accepted { .. } => None,
+            Ask::Open | Ask::Accepted { .. } | Ask::Done { .. } => None,
         });
     let in_flight = record.in_flight().is_some();
     let retry_at = if in_flight {

@@ -7,6 +7,7 @@ use crate::{
     record::{Ask, Cause, Direction, Ending, Forced, Last, Record, Transition},
     reference::{ResourceRef, ScheduleName},
     resource::SavedState,
+    stop_method::StopMethod,
 };
 
 /// For how many days a history item is kept.
@@ -46,6 +47,9 @@ pub struct HistoryEntry {
     pub reason: Option<String>,
     /// Whether the power was cut after a shutdown without effect.
     pub forced: bool,
+    /// How it was stopped, or by what method of stopping there was something to put back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<StopMethod>,
     /// The saved state at the end, or what was put back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saved: Option<SavedState>,
@@ -63,9 +67,12 @@ impl HistoryEntry {
             asked_at: request.map(|request| request.asked_at),
             accepted_at: request.and_then(|request| match request.ask {
                 Ask::Accepted { at, .. } => Some(at),
+                Ask::Done { .. } => request.first_accepted_at,
                 Ask::Open | Ask::Failed { .. } => None,
             }),
-            forced: request.is_some_and(|request| request.forced == Forced::Accepted),
+            forced: transition.forced
+                || request.is_some_and(|request| request.forced == Forced::Accepted),
+            method: transition.method,
             claimed_at: transition.claimed_at,
             direction: transition.direction,
             schedule: transition.schedule.clone(),
@@ -89,6 +96,7 @@ impl HistoryEntry {
             ending,
             reason: None,
             forced: false,
+            method: None,
             saved: record.saved.clone(),
             seen: None,
         }

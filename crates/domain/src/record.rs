@@ -11,6 +11,7 @@ use crate::{
     reference::{ResourceKind, ResourceRef, ScheduleName},
     resource::{ActionId, Cluster, LostStorage, Power, Resource, SavedState},
     schedule::Desired,
+    stop_method::StopMethod,
 };
 
 /// How long a provider's answer may support a write, from the instant at which it was requested.
@@ -140,6 +141,10 @@ pub struct Record {
     /// Since `saved` was set, a shrink may have been accepted.
     #[serde(default, skip_serializing_if = "is_false")]
     pub used: bool,
+    /// On its small plan it counts as stopped, though it may run there: `rescaled_runs` at the time
+    /// of the stop.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub small_runs: bool,
     /// How the latest edge that was acted on, or acknowledged, ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Last>,
@@ -255,6 +260,16 @@ pub struct Transition {
     /// The schedule followed when it was claimed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<ScheduleName>,
+    /// How it stops, or puts back what a stop left: another configuration changes neither on the
+    /// way. Absent in what older versions wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<StopMethod>,
+    /// Whether the power was cut after a shutdown without effect, in a part that is done.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub forced: bool,
+    /// For a stop that changes a machine's plan: what it leads to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<SavedState>,
 }
 
 /// How the latest edge that was acted on, or acknowledged, ended. Nothing is decided by it: it is
@@ -547,10 +562,13 @@ pub struct Request {
     /// The hard cut that follows a shutdown.
     #[serde(default)]
     pub forced: Forced,
+    /// Which part of the transition it does.
+    #[serde(default, skip_serializing_if = "is_whole")]
+    pub part: Part,
     /// Whether the guest was asked first, so that a hard cut may follow.
     #[serde(default, skip_serializing_if = "is_false")]
     pub graceful: bool,
-    /// For sized kinds: the size asked for.
+    /// The size asked for, where that is what it changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<SavedState>,
     /// How long it may take to show its effect, where its account says so; otherwise what
@@ -582,7 +600,7 @@ impl Request {
             // permitted only after that: its acceptance bounds both.
             (Ask::Accepted { at, .. }, Forced::No) => *at,
             (Ask::Accepted { .. }, Forced::Intended | Forced::Accepted)
-            | (Ask::Open | Ask::Failed { .. }, _) => self.asked_at + PERMIT,
+            | (Ask::Open | Ask::Failed { .. } | Ask::Done { .. }, _) => self.asked_at + PERMIT,
         };
         from + self.deadline(kind) + SKEW
     }
@@ -594,9 +612,55 @@ impl Request {
             || self.forced != Forced::No
             || match self.ask {
                 Ask::Open | Ask::Accepted { .. } => true,
-                Ask::Failed { .. } => false,
+                Ask::Failed { .. } | Ask::Done { .. } => false,
             }
     }
+
+    /// Whether its effect makes a resource of this kind smaller.
+    #[must_use]
+    pub fn is_shrink(&self, kind: ResourceKind) -> bool {
+        match self.part {
+            Part::Whole => kind.is_sized() && self.direction == Direction::Stop,
+            Part::Shrink => true,
+            Part::Off | Part::Grow | Part::On | Part::OnSmall => false,
+        }
+    }
+
+    /// The state towards which it moves the machine: a start that has to grow it switches it off
+    /// first.
+    #[must_use]
+    pub fn towards(&self) -> Direction {
+        match self.part {
+            Part::Whole | Part::Shrink | Part::Grow => self.direction,
+            Part::Off => Direction::Stop,
+            Part::On | Part::OnSmall => Direction::Start,
+        }
+    }
+}
+
+/// Which part of a transition a request does. A method that changes a machine's plan needs
+/// several, one after the other, each derived from what is seen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Part {
+    /// All of it.
+    #[default]
+    Whole,
+    /// Switches the machine off, so that its plan can be changed.
+    Off,
+    /// Moves it to the small plan.
+    Shrink,
+    /// Moves it back to the saved plan.
+    Grow,
+    /// Switches it on.
+    On,
+    /// Switches it on on the small plan, the saved one not being to be had.
+    OnSmall,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_whole(part: &Part) -> bool {
+    *part == Part::Whole
 }
 
 /// What became of a request.
@@ -617,6 +681,11 @@ pub enum Ask {
     Failed {
         /// When to ask again.
         retry_at: Timestamp,
+    },
+    /// Its effect was seen, and the transition has another part to come.
+    Done {
+        /// When the look that showed it was requested.
+        at: Timestamp,
     },
 }
 
@@ -671,6 +740,7 @@ impl Record {
             opposite: None,
             saved: None,
             used: false,
+            small_runs: false,
             last: None,
             retained: false,
             first_seen_at: None,
@@ -749,8 +819,8 @@ impl Record {
         let asked = self
             .request
             .as_ref()
-            .is_some_and(|request| request.direction == Direction::Stop && request.may_act());
-        self.used || self.kind().is_sized() && asked
+            .is_some_and(|request| request.is_shrink(self.kind()) && request.may_act());
+        self.used || asked
     }
 
     /// Drops the latest request and what rests on it, but remembers that it may have shrunk the
@@ -793,6 +863,22 @@ impl Record {
         {
             self.observed = Some(observed);
         }
+    }
+
+    /// The transition under way, or stuck.
+    #[must_use]
+    pub fn transition(&self) -> Option<&Transition> {
+        match &self.phase {
+            Phase::InFlight { transition } | Phase::Stuck { transition, .. } => Some(transition),
+            Phase::Settled { .. } | Phase::Refused { .. } | Phase::Gone { .. } => None,
+        }
+    }
+
+    /// Whether a part of the transition under way was seen done, and the next is to be asked for.
+    #[must_use]
+    pub fn wants_next_part(&self) -> bool {
+        let request = self.request.as_ref().filter(|_| self.in_flight().is_some());
+        request.is_some_and(|request| matches!(request.ask, Ask::Done { .. }))
     }
 
     /// The latest request, if it goes in this direction.

@@ -116,6 +116,7 @@ pub(crate) fn record_in_a_line(record: &Record) -> String {
             Ask::Open => "open",
             Ask::Accepted { .. } => "accepted",
             Ask::Failed { .. } => "failed",
+            Ask::Done { .. } => "done",
         };
         let forced = match request.forced {
             Forced::No => "",

@@ -7,8 +7,8 @@ use domain::{
     configuration::Generation,
     history::HistoryEntry,
     record::{
-        Ask, Cause, Direction, EdgeKey, Ending, Forced, Handled, Observed, Phase, Rank, Record,
-        Request, Transition,
+        Ask, Cause, Direction, EdgeKey, Ending, Forced, Handled, Observed, Part, Phase, Rank,
+        Record, Request, Transition,
     },
     resource::{MachineSize, Power, Resource, SavedState, Size},
     schedule::Desired,
@@ -39,6 +39,7 @@ pub fn web() -> ResourceRef {
 #[must_use]
 pub fn entry(direction: Direction, claimed: &str, finished: &str) -> HistoryEntry {
     HistoryEntry {
+        method: None,
         reference: web(),
         name: "web".to_owned(),
         direction,
@@ -184,6 +185,9 @@ pub fn web_record(power: Power, since: &str) -> Record {
 #[must_use]
 pub fn transition(direction: Direction, claimed: &str) -> Transition {
     Transition {
+        target: None,
+        method: None,
+        forced: false,
         direction,
         claimed_at: at(claimed),
         cause: Cause::Schedule,
@@ -195,6 +199,7 @@ pub fn transition(direction: Direction, claimed: &str) -> Transition {
 #[must_use]
 pub fn request(direction: Direction, asked: &str) -> Request {
     Request {
+        part: Part::Whole,
         direction,
         asked_at: at(asked),
         looked_at: at(asked),

@@ -221,7 +221,7 @@ fn lasting(record: &Record, now: Timestamp) -> Option<Finding> {
     let direction = transition.direction;
     let accepted_at = match record.request.as_ref().map(|request| &request.ask) {
         Some(Ask::Accepted { at, .. }) => Some(*at),
-        Some(Ask::Open | Ask::Failed { .. }) | None => None,
+        Some(Ask::Open | Ask::Failed { .. } | Ask::Done { .. }) | None => None,
     };
     let since = accepted_at.unwrap_or(transition.claimed_at);
     if now.duration_since(since) <= allowed {

@@ -7,7 +7,7 @@ use domain::{
     ResourceRef,
     configuration::{Configuration, Generation, Override, Overrides, Target},
     record::{
-        Ask, Cause, Direction, EdgeKey, Forced, ManualCommand, Observed, Phase, Rank, Record,
+        Ask, Cause, Direction, EdgeKey, Forced, ManualCommand, Observed, Part, Phase, Rank, Record,
         Request, Transition,
     },
     resource::{Cluster, MachineSize, Power, Resource, SavedState, Size},
@@ -112,6 +112,9 @@ pub(crate) fn office(reference: &str, name: &str) -> Record {
 
 pub(crate) fn transition(direction: Direction) -> Transition {
     Transition {
+        target: None,
+        method: None,
+        forced: false,
         direction,
         claimed_at: at("2026-11-20T17:50:00Z"),
         cause: Cause::Manual {
@@ -143,6 +146,7 @@ pub(crate) fn stopping_database() -> Record {
         }),
         used: true,
         request: Some(Request {
+            part: Part::Whole,
             direction: Direction::Stop,
             asked_at: commanded,
             looked_at: commanded,

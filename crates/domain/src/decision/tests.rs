@@ -6,7 +6,7 @@ mod when_due;
 
 use super::*;
 use crate::{
-    record::{Forced, Opposite, Permit, Request, Transition, Writer},
+    record::{Forced, Opposite, Part, Permit, Request, Transition, Writer},
     resource::Power,
     tests::fixtures::{
         World, at, daily, droplet, office_droplet, only_observe, schedule_name, world,
@@ -292,6 +292,9 @@ fn observe_mode_of_service_account_or_schedule_holds_for_what_is_due() {
 
 fn transition(direction: Direction, claimed_at: &str) -> Transition {
     Transition {
+        target: None,
+        method: None,
+        forced: false,
         direction,
         claimed_at: at(claimed_at),
         cause: Cause::Schedule,
@@ -301,6 +304,7 @@ fn transition(direction: Direction, claimed_at: &str) -> Transition {
 
 fn request(ask: Ask) -> Request {
     Request {
+        part: Part::Whole,
         direction: STOP,
         asked_at: at("mon 19:00"),
         looked_at: at("mon 19:00"),

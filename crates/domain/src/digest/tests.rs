@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     configuration::Mode,
-    record::{Ask, Forced, Request},
+    record::{Ask, Forced, Part, Request},
     resource::Power,
     tests::fixtures::{World, at, daily, droplet, office_droplet, reference, schedule_name, world},
 };
@@ -60,6 +60,7 @@ fn under_way(record: Record) -> Record {
     let record = record.having_handled("mon 19:00", STOPPED);
     Record {
         request: Some(Request {
+            part: Part::Whole,
             direction: stop,
             asked_at: at("mon 19:00:05"),
             looked_at: at("mon 19:00:04"),

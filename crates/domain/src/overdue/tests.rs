@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    record::{Ask, Forced, Observed, Opposite, Rank, Request, Transition},
+    record::{Ask, Forced, Observed, Opposite, Part, Rank, Request, Transition},
     tests::fixtures::{World, at, droplet, office_droplet, only_observe, reference, world},
 };
 
@@ -35,6 +35,7 @@ fn in_flight(direction: Direction, edge: &str, ask: Ask) -> Record {
         .having_handled(edge, direction.desired())
         .in_flight_towards(direction, edge);
     record.request = Some(Request {
+        part: Part::Whole,
         direction,
         asked_at: at(edge),
         looked_at: at(edge),
@@ -190,6 +191,9 @@ fn one_seen_at_its_end_and_only_watched_is_there() {
 fn ended(direction: Direction, edge: &str) -> [Record; 2] {
     let record = in_flight(direction, edge, Ask::Open);
     let transition = || Transition {
+        target: None,
+        method: None,
+        forced: false,
         direction,
         claimed_at: at(edge),
         cause: Cause::Schedule,

@@ -242,6 +242,9 @@ impl Record {
     pub(crate) fn in_flight_towards(mut self, direction: Direction, since: &str) -> Self {
         self.phase = Phase::InFlight {
             transition: Transition {
+                target: None,
+                method: None,
+                forced: false,
                 direction,
                 claimed_at: at(since),
                 cause: Cause::Schedule,

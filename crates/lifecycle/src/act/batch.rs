@@ -79,6 +79,7 @@ impl Batch<'_> {
             Direction::Start => None,
         };
         let seen = Observation {
+            unfit: None,
             resource,
             requested_at: look.requested_at,
             log: &log,

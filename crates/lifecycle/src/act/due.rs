@@ -79,8 +79,7 @@ fn may_need(
         Decision::AskAgain(towards) => towards == direction,
         // The hard cut: everything about it is judged on the look.
         Decision::Leave(_) => {
-            direction == Direction::Stop
-                && record.in_flight().is_some_and(|t| t.direction == direction)
+            record.in_flight().is_some_and(|t| t.direction == direction)
                 && record.request.as_ref().is_some_and(|request| {
                     request.graceful && matches!(request.ask, Ask::Accepted { .. })
                 })

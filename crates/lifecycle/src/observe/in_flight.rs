@@ -32,8 +32,9 @@ use crate::{
     },
 };
 
-/// As soon as so many are to be cut, stop is asked to: looking at the rest may take too long.
-const FORCE_AT_ONCE: usize = 25;
+/// As soon as so many are handed over, stop or start is asked to go on: looking at the rest may take
+/// too long.
+const HAND_OVER_AT_ONCE: usize = 25;
 
 /// Why accounts could not be asked, as far as it was reported: one reason is reported once.
 #[derive(Debug, Default)]
@@ -98,7 +99,7 @@ impl Follower<'_> {
         let first = turn(self.budget.now(), records.len());
         records.rotate_left(first);
         let mut round = Round::default();
-        let mut to_force = Vec::new();
+        let mut handed_over = HandedOver::default();
         let followed = stream::iter(looks.in_order(records))
             .map(|record| self.follow_one(record, &looks))
             .buffer_unordered(AT_ONCE);
@@ -109,13 +110,13 @@ impl Follower<'_> {
                 round.waiting.extend(one.schedule);
             }
             round.outcomes.extend(one.followed.outcomes);
-            to_force.extend(one.to_force);
-            if to_force.len() >= FORCE_AT_ONCE {
-                self.ask_to_force(std::mem::take(&mut to_force), invoke)
+            handed_over.extend(one.handed_over);
+            if handed_over.len() >= HAND_OVER_AT_ONCE {
+                self.hand_over(std::mem::take(&mut handed_over), invoke)
                     .await;
             }
         }
-        self.ask_to_force(to_force, invoke).await;
+        self.hand_over(handed_over, invoke).await;
         round
     }
 
@@ -126,13 +127,13 @@ impl Follower<'_> {
         }
         let (reference, schedule) = (record.reference.clone(), record.schedule.clone());
         let follow = self.decide(&record, &looked).await;
-        let mut to_force = Vec::new();
-        let followed = self.carry_out(record, follow, &mut to_force).await;
+        let mut handed_over = HandedOver::default();
+        let followed = self.carry_out(record, follow, &mut handed_over).await;
         tracing::debug!(resource.id = %reference, "Looked at {reference}");
         One {
             schedule,
             followed,
-            to_force,
+            handed_over,
         }
     }
 
@@ -151,6 +152,7 @@ impl Follower<'_> {
         match self.log(record, look).await {
             Ok(log) => {
                 let seen = Observation {
+                    unfit: None,
                     resource: &look.resource,
                     requested_at: look.requested_at,
                     log: &log,
@@ -191,15 +193,20 @@ impl Follower<'_> {
         &self,
         record: Record,
         follow: Follow,
-        to_force: &mut Vec<ResourceRef>,
+        handed_over: &mut HandedOver,
     ) -> Followed {
         match follow {
             Follow::Wait => Followed::default(),
             Follow::Force => {
-                to_force.push(record.reference);
+                handed_over.extend(Handed::of(&record));
                 Followed::default()
             }
-            Follow::Write(write) => self.write(*write).await,
+            Follow::Write(write) => {
+                let followed = self.write(*write).await;
+                let next = followed.record.as_ref().filter(|r| r.wants_next_part());
+                handed_over.extend(next.and_then(Handed::of));
+                followed
+            }
         }
     }
 
@@ -226,14 +233,19 @@ impl Follower<'_> {
         }
     }
 
-    /// Stop looks again before it cuts; a lost invocation costs one tick.
-    pub(crate) async fn ask_to_force(&self, to_force: Vec<ResourceRef>, invoke: &impl Invoke) {
-        if to_force.is_empty() {
-            return;
-        }
-        let hint = Invocation::Due(to_force);
-        if let Err(error) = invoke.invoke(Direction::Stop, hint).await {
-            tracing::error!("{}", in_words(&error));
+    /// Stop and start look again before they cut, or ask for the next part; a lost invocation costs
+    /// one tick.
+    pub(crate) async fn hand_over(&self, handed_over: HandedOver, invoke: &impl Invoke) {
+        for direction in [Direction::Start, Direction::Stop] {
+            let of_this = handed_over.iter().filter(|one| one.direction == direction);
+            let references: Vec<_> = of_this.map(|one| one.reference.clone()).collect();
+            if references.is_empty() {
+                continue;
+            }
+            let hint = Invocation::Due(references);
+            if let Err(error) = invoke.invoke(direction, hint).await {
+                tracing::error!("{}", in_words(&error));
+            }
         }
     }
 
@@ -257,11 +269,29 @@ fn turn(now: Timestamp, of: usize) -> usize {
         .unwrap_or_default()
 }
 
+/// What stop or start is to go on with at once.
+pub(crate) type HandedOver = Vec<Handed>;
+
+/// A resource whose transition has something to ask for that poll-status does not send.
+pub(crate) struct Handed {
+    direction: Direction,
+    reference: ResourceRef,
+}
+
+impl Handed {
+    fn of(record: &Record) -> Option<Self> {
+        Some(Self {
+            direction: record.in_flight()?.direction,
+            reference: record.reference.clone(),
+        })
+    }
+}
+
 /// One record that was followed.
 struct One {
     schedule: Option<ScheduleName>,
     followed: Followed,
-    to_force: Vec<ResourceRef>,
+    handed_over: HandedOver,
 }
 
 /// What became of one record that was followed.

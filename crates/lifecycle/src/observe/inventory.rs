@@ -30,7 +30,7 @@ use crate::{
     event::{Event, HeldResource, Outcome},
     failure::NoLook,
     observe::{
-        in_flight::{Complaints, Follower},
+        in_flight::{Complaints, Follower, HandedOver},
         look::{self, Looked},
         restored_table,
     },
@@ -860,10 +860,10 @@ impl Inventory<'_> {
             complaints: &Complaints::default(),
         };
         let next = follower.decide(&record, &looked).await;
-        let mut to_force = Vec::new();
+        let mut handed_over = HandedOver::default();
         let was = record.clone();
-        let done = follower.carry_out(record, next, &mut to_force).await;
-        follower.ask_to_force(to_force, invoke).await;
+        let done = follower.carry_out(record, next, &mut handed_over).await;
+        follower.hand_over(handed_over, invoke).await;
         tally.add(done.outcomes);
         let now = self.context.clock.now();
         let record = done.record.unwrap_or(was);

@@ -121,6 +121,9 @@ mod tests {
 
     fn transition() -> Transition {
         Transition {
+            target: None,
+            method: None,
+            forced: false,
             direction: Direction::Stop,
             claimed_at: at("19:00"),
             cause: domain::record::Cause::Schedule,

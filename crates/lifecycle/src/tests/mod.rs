@@ -24,7 +24,7 @@ use domain::{
     decision::Rules,
     record::{
         Ask, Cause, Direction, EdgeKey, Ending, Forced, Handled, LOOK_AGE, ManualCommand, Observed,
-        Opposite, Permit, Phase, Rank, Record, Request, Transition, Writer,
+        Opposite, Part, Permit, Phase, Rank, Record, Request, Transition, Writer,
     },
     resource::{
         ActionEffect, ActionId, ActionState, AutoscaleBounds, Cluster, DatabaseSize, LoggedAction,
@@ -262,6 +262,7 @@ impl Case {
             }
         };
         let request = Request {
+            part: Part::Whole,
             direction,
             asked_at: at(since),
             looked_at: at(since),
@@ -359,6 +360,9 @@ impl Case {
 
 fn transition(direction: Direction, claimed_at: &str) -> Transition {
     Transition {
+        target: None,
+        method: None,
+        forced: false,
         direction,
         claimed_at: at(claimed_at),
         cause: Cause::Schedule,
@@ -502,6 +506,7 @@ impl Case {
 
     fn with<T>(&self, todo: impl FnOnce(Observation<'_>, PlanContext<'_>) -> T) -> T {
         let seen = Observation {
+            unfit: None,
             resource: &self.resource,
             requested_at: self.looked_at.unwrap_or(self.now),
             log: &self.log,

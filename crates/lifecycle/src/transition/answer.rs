@@ -3,7 +3,7 @@
 use domain::{
     history::HistoryEntry,
     reason::Reason,
-    record::{Ask, Direction, Ending, Forced, Phase, Record},
+    record::{Ask, Direction, Ending, Forced, Part, Phase, Record},
 };
 use environment::in_words;
 use jiff::Timestamp;
@@ -115,7 +115,16 @@ fn note_answer(record: &mut Record, answer: &Result<Accepted, ChangeError>, now:
 /// A machine that stays off all day costs more than a request: the start stays under way and is
 /// asked for again, and needs a person meanwhile.
 fn note_refused_start(record: &mut Record, reason: Reason, now: Timestamp) {
-    let retry_at = backoff::on_the_minute(now, backoff::LONGEST);
+    let moves = record
+        .request
+        .as_ref()
+        .is_some_and(|r| r.part == Part::Grow);
+    let retry_at = if moves {
+        // Room on its host may be free again at any minute.
+        backoff::retry_at(now, record.attempts + 1, None)
+    } else {
+        backoff::on_the_minute(now, backoff::LONGEST)
+    };
     if let Some(request) = &mut record.request {
         request.ask = Ask::Failed { retry_at };
         request.problem = Some(reason.clone());
@@ -159,10 +168,10 @@ pub(crate) fn note_accepted(
     action: Option<domain::resource::ActionId>,
     now: Timestamp,
 ) {
-    let sized = record.kind().is_sized();
+    let kind = record.kind();
     if let Some(request) = &mut record.request {
         request.ask = Ask::Accepted { at: now, action };
-        record.used |= sized && request.direction == Direction::Stop;
+        record.used |= request.is_shrink(kind);
         if request.first_accepted_at.is_none() {
             request.first_accepted_at = Some(now);
             request.problem = None;

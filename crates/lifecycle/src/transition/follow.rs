@@ -6,9 +6,11 @@ use domain::{
     decision::{Decision, LeaveReason, due_at, judge, mode},
     history::HistoryEntry,
     membership::Subject,
-    record::{Ask, Cause, Direction, Ending, LOOK_AGE, PERMIT, Phase, Record, Request, Transition},
+    record::{
+        Ask, Cause, Direction, Ending, Forced, LOOK_AGE, PERMIT, Part, Phase, Record, Request,
+        Transition,
+    },
     resource::{ActionState, Resource},
-    schedule::Desired,
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -17,7 +19,7 @@ use crate::{
     event::Event,
     transition::{
         answer::note_accepted,
-        log::{last_power_action, log_since, opposes, our_action},
+        log::{is_opposed, our_action},
         method::{self, graceful::may_be_forced},
         step::{Observation, PlanContext, Write},
     },
@@ -46,13 +48,15 @@ pub(crate) fn needs_log(record: &Record, resource: &Resource, now: Timestamp) ->
     let Some(transition) = record.in_flight() else {
         return false;
     };
+    let request = record.request.as_ref();
+    let is_there = match request {
+        Some(request) if request.part != Part::Whole => method::is_done(request, resource, record),
+        Some(_) | None => resource.power == transition.direction.end(),
+    };
     !record.kind().is_sized()
         && resource.busy.is_none()
-        && resource.power != transition.direction.end()
-        && record
-            .request
-            .as_ref()
-            .is_none_or(|request| now.duration_since(request.asked_at) >= LOG_PATIENCE)
+        && !is_there
+        && request.is_none_or(|request| now.duration_since(request.asked_at) >= LOG_PATIENCE)
 }
 
 /// The first that fits, for a record that is in flight or stuck.
@@ -73,8 +77,14 @@ pub(crate) fn follow(record: &Record, seen: Observation<'_>, context: PlanContex
         context,
     };
     let resource = seen.resource;
-    let target = record.request.as_ref().and_then(|r| r.target.as_ref());
-    if resource.busy.is_none() && method::reached(transition.direction, resource, record, target) {
+    let request = record.request.as_ref();
+    let asked = request.and_then(|request| request.target.as_ref());
+    let target = transition.target.as_ref().or(asked);
+    let done = request
+        .filter(|request| resource.busy.is_none() && method::is_done(request, resource, record));
+    let is_small = done.is_some_and(|request| request.part == Part::OnSmall);
+    let is_idle = resource.busy.is_none();
+    if is_idle && method::reached(transition.direction, resource, record, target) || is_small {
         let early = record
             .not_before()
             .is_some_and(|until| seen.requested_at < until);
@@ -84,12 +94,18 @@ pub(crate) fn follow(record: &Record, seen: Observation<'_>, context: PlanContex
             follower.settle()
         };
     }
+    if let Some(request) = done
+        && request.part != Part::Whole
+        && !matches!(request.ask, Ask::Done { .. })
+    {
+        return follower.part_done();
+    }
     if matches!(record.phase, Phase::Stuck { .. }) {
         return follower.observed();
     }
-    if let Some(request) = &record.request
+    if let Some(request) = request
         && matches!(request.ask, Ask::Open)
-        && method::is_moving(resource, target)
+        && method::is_moving(resource, asked)
     {
         let mut record = follower.with_observation();
         note_accepted(&mut record, None, now);
@@ -151,9 +167,7 @@ impl Follower<'_> {
         let now = self.context.now;
         let direction = self.transition.direction;
         let request = self.record.request.as_ref();
-        let since = log_since(self.record);
-        let last = since.and_then(|since| last_power_action(self.seen.log, since));
-        let opposed = last.is_some_and(|action| opposes(action.effect, direction));
+        let opposed = is_opposed(self.record, self.seen.log);
         if opposed || method::is_resized(self.seen.resource, self.record) {
             let cause = Some(self.cause());
             return self.end(Ending::Overtaken, Event::Overtaken { direction, cause });
@@ -184,7 +198,7 @@ impl Follower<'_> {
                 return self.observed();
             }
         }
-        let forceable = verdict.desired == Some(Desired::Stopped)
+        let forceable = verdict.desired == Some(direction.desired())
             && verdict.decision == Decision::Leave(LeaveReason::Handled)
             && mode == Mode::Act
             && may_be_forced(self.record, self.seen.resource, self.seen.log, now);
@@ -203,7 +217,8 @@ impl Follower<'_> {
                 let reason = format!("accepted, and not seen within {minutes} minutes");
                 self.stuck(self.with_observation(), reason)
             }
-            Some(Ask::Accepted { .. } | Ask::Open | Ask::Failed { .. }) | None => self.observed(),
+            Some(Ask::Accepted { .. } | Ask::Open | Ask::Failed { .. } | Ask::Done { .. })
+            | None => self.observed(),
         }
     }
 
@@ -214,7 +229,7 @@ impl Follower<'_> {
         let from = request.and_then(|request| match request.ask {
             Ask::Accepted { at, .. } => Some(at),
             Ask::Open => Some(request.asked_at + PERMIT),
-            Ask::Failed { .. } => None,
+            Ask::Failed { .. } | Ask::Done { .. } => None,
         });
         let late = from.is_some_and(|from| self.context.now >= from + self.deadline());
         if self.record.kind() == ResourceKind::Machine && late {
@@ -249,7 +264,7 @@ impl Follower<'_> {
                 note_accepted(&mut record, Some(ours.id), now);
                 self.write(record, None, Vec::new())
             }),
-            Ask::Accepted { action: None, .. } | Ask::Failed { .. } => None,
+            Ask::Accepted { action: None, .. } | Ask::Failed { .. } | Ask::Done { .. } => None,
         }
     }
 
@@ -290,11 +305,34 @@ impl Follower<'_> {
         }
     }
 
+    /// A part of the transition is done: what comes next is read off the next look.
+    fn part_done(&self) -> Follow {
+        let mut record = self.with_observation();
+        let mut transition = self.transition.clone();
+        record.used = self.record.may_have_shrunk();
+        if let Some(request) = &mut record.request {
+            transition.forced |= request.forced == Forced::Accepted;
+            request.forced = Forced::No;
+            request.problem = None;
+            request.ask = Ask::Done {
+                at: self.seen.requested_at,
+            };
+        }
+        record.phase = Phase::InFlight { transition };
+        record.attempts = 0;
+        record.last_error = None;
+        self.write(record, None, Vec::new())
+    }
+
     fn settle(&self) -> Follow {
         let now = self.context.now;
         let direction = self.transition.direction;
-        let ended = self.ended(Ending::Seen);
-        let saved = self.record.saved.as_ref();
+        let mut ended = self.ended(Ending::Seen);
+        let put_back = (!self.is_small()).then_some(&self.record.saved);
+        if let (None, Some(saved)) = (put_back, &self.record.saved) {
+            ended.reason = Some(format!("on its small plan: {saved} was not to be had"));
+        }
+        let saved = put_back.and_then(Option::as_ref);
         let saved = saved.filter(|_| direction == Direction::Start);
         let seen = method::size_of(self.seen.resource, self.record);
         let lost_storage = saved
@@ -305,7 +343,7 @@ impl Follower<'_> {
             cause: Some(self.cause()),
             seconds: now.duration_since(self.transition.claimed_at).as_secs(),
             forced: ended.forced,
-            saved: self.record.saved.clone(),
+            saved: put_back.cloned().flatten(),
             lost_storage,
         };
         let mut record = self.with_observation();
@@ -318,9 +356,15 @@ impl Follower<'_> {
         record.attempts = 0;
         record.last_error = None;
         match direction {
+            // On the small plan it runs, and is still owed its own.
+            Direction::Start if self.is_small() => {
+                record.used = true;
+                record.last_error = self.record.last_error.clone();
+            }
             Direction::Start => {
                 record.saved = None;
                 record.used = false;
+                record.small_runs = false;
                 // The next stop would not be undone either.
                 record.held |= lost_storage.is_some();
                 record.lost_storage = lost_storage;
@@ -328,6 +372,12 @@ impl Follower<'_> {
             Direction::Stop => record.used |= record.saved.is_some(),
         }
         self.write(record, Some(ended), vec![event])
+    }
+
+    /// Whether a start has given its saved plan up for now.
+    fn is_small(&self) -> bool {
+        let request = self.record.request.as_ref();
+        request.is_some_and(|request| request.part == Part::OnSmall)
     }
 
     /// Ends the transition where the resource stands. What was asked, and what is saved, stays.

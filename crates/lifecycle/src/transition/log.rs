@@ -1,7 +1,7 @@
 //! What a machine's action log says about a transition.
 
 use domain::{
-    record::{Direction, Record, Request, SKEW},
+    record::{Ask, Direction, Part, Record, Request, SKEW},
     resource::{ActionEffect, LoggedAction},
 };
 use jiff::Timestamp;
@@ -10,9 +10,16 @@ use jiff::Timestamp;
 /// and for the kinds that keep no log.
 pub(crate) fn log_since(record: &Record) -> Option<Timestamp> {
     let transition = record.in_flight().filter(|_| !record.kind().is_sized())?;
-    let request = record.request.as_ref();
-    // In a watch-out the opposite request is ours, and came earlier by clocks that may differ.
-    Some(request.map_or(transition.claimed_at + SKEW, |request| request.looked_at))
+    Some(match &record.request {
+        // A part that is done is ours, and came earlier by clocks that may differ; and so is the
+        // opposite request in a watch-out.
+        Some(Request {
+            ask: Ask::Done { at },
+            ..
+        }) => *at + SKEW,
+        Some(request) => request.looked_at,
+        None => transition.claimed_at + SKEW,
+    })
 }
 
 /// From when on the log is read, by the provider's clock: our own entry may bear an earlier instant
@@ -21,11 +28,29 @@ pub(crate) fn log_from(record: &Record) -> Option<Timestamp> {
     log_since(record).map(|since| since - SKEW)
 }
 
-/// The latest action about power since a look: that of a person if it opposes.
-pub(crate) fn last_power_action(log: &[LoggedAction], since: Timestamp) -> Option<&LoggedAction> {
+/// Whether the latest action about power since a look is a person's, against the transition under
+/// way. A start that has to switch the machine off first does so itself.
+pub(crate) fn is_opposed(record: &Record, log: &[LoggedAction]) -> bool {
+    let Some(transition) = record.in_flight() else {
+        return false;
+    };
+    let request = record.request.as_ref();
+    if request.is_some_and(|request| request.towards() != transition.direction) {
+        return false;
+    }
+    let last = log_since(record).and_then(|since| last_power_action(log, since));
+    last.is_some_and(|action| opposes(action.effect, transition.direction))
+}
+
+/// The latest action about power since a look.
+fn last_power_action(log: &[LoggedAction], since: Timestamp) -> Option<&LoggedAction> {
     log.iter()
-        .filter(|action| action.started_at > since && action.effect != ActionEffect::Other)
+        .filter(|action| action.started_at > since && is_about_power(action.effect))
         .max_by_key(|action| (action.started_at, action.id))
+}
+
+fn is_about_power(effect: ActionEffect) -> bool {
+    !matches!(effect, ActionEffect::Other | ActionEffect::Resize)
 }
 
 /// Our own request's entry in the log, when its answer was lost.
@@ -33,12 +58,16 @@ pub(crate) fn our_action<'a>(
     log: &'a [LoggedAction],
     request: &Request,
 ) -> Option<&'a LoggedAction> {
-    log.iter().find(|action| {
-        action.started_at >= request.asked_at - SKEW
-            && action.effect != ActionEffect::Other
-            && action.effect != ActionEffect::Reboot
-            && !opposes(action.effect, request.direction)
-    })
+    let is_ours = |effect| match request.part {
+        Part::Shrink | Part::Grow => effect == ActionEffect::Resize,
+        Part::Whole | Part::Off | Part::On | Part::OnSmall => {
+            is_about_power(effect)
+                && effect != ActionEffect::Reboot
+                && !opposes(effect, request.towards())
+        }
+    };
+    log.iter()
+        .find(|action| action.started_at >= request.asked_at - SKEW && is_ours(action.effect))
 }
 
 /// Whether an action leads away from where a transition goes.
@@ -48,6 +77,6 @@ pub(crate) fn opposes(effect: ActionEffect, direction: Direction) -> bool {
         | (ActionEffect::Shutdown | ActionEffect::PowerOff, Direction::Start) => true,
         (ActionEffect::Start | ActionEffect::Reboot, Direction::Start)
         | (ActionEffect::Shutdown | ActionEffect::PowerOff, Direction::Stop)
-        | (ActionEffect::Other, _) => false,
+        | (ActionEffect::Resize | ActionEffect::Other, _) => false,
     }
 }

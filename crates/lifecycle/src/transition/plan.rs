@@ -8,8 +8,8 @@ use domain::{
     history::HistoryEntry,
     membership::Subject,
     record::{
-        Ask, Cause, Direction, Ending, Forced, LOOK_AGE, Opposite, PERMIT, Permit, Phase, Record,
-        Request, Transition,
+        Ask, Cause, Direction, Ending, Forced, LOOK_AGE, Opposite, PERMIT, Part, Permit, Phase,
+        Record, Request, Transition, late,
     },
     resource::{Power, SavedState},
     schedule::Desired,
@@ -22,8 +22,12 @@ use crate::{
     event::Event,
     transition::{
         answer::note_accepted,
-        log::{last_power_action, log_since, opposes, our_action},
-        method::{self, graceful::may_be_forced},
+        log::{is_opposed, our_action},
+        method::{
+            self,
+            graceful::may_be_forced,
+            smaller_plan::{self, Move},
+        },
         step::{Observation, PlanContext, Purpose, Send, Step, Write},
     },
 };
@@ -57,8 +61,7 @@ pub(crate) fn plan(
         Decision::AskAgain(towards) if towards == direction => planner.ask_again(),
         Decision::Act(_) | Decision::AskAgain(_) => Step::Leave,
         Decision::Leave(LeaveReason::Handled)
-            if direction == Direction::Stop
-                && verdict.desired == Some(Desired::Stopped)
+            if verdict.desired == Some(direction.desired())
                 && may_be_forced(record, seen.resource, seen.log, context.now) =>
         {
             planner.force()
@@ -105,7 +108,10 @@ impl Planner<'_> {
             (true, None) => self.acknowledge(due, self.direction.end(), self.already_there()),
             (true, Some(quiet_at)) => self.watch_out(due, quiet_at, self.left_stuck()),
             (false, _) if due.mode == Mode::Observe => self.observe(due),
-            (false, quiet_at) => self.claim(due, quiet_at, self.left_stuck()),
+            (false, quiet_at) => match self.unfit() {
+                Some(reason) => self.refuse(self.transition(due), Some(due), reason),
+                None => self.claim(due, quiet_at, self.left_stuck()),
+            },
         }
     }
 
@@ -113,9 +119,7 @@ impl Planner<'_> {
     fn renew(&self, due: &Due) -> Step {
         let request = self.record.request.as_ref();
         let lost = request.is_none_or(|request| matches!(request.ask, Ask::Failed { .. }));
-        let since = request.map_or(Timestamp::MIN, |request| request.looked_at);
-        let overtaken = last_power_action(self.seen.log, since)
-            .is_some_and(|action| opposes(action.effect, self.direction));
+        let overtaken = is_opposed(self.record, self.seen.log);
         let acts = due.mode == Mode::Act;
         if acts && (lost || overtaken) && !self.at_end() && self.busy().is_none() {
             return self.claim(due, self.record.not_before(), None);
@@ -152,9 +156,7 @@ impl Planner<'_> {
         };
         let accepted = matches!(request.ask, Ask::Accepted { .. });
         let certain = !request.unknown && request.forced != Forced::Intended;
-        let resource = self.seen.resource;
-        let target = request.target.as_ref();
-        accepted && certain && method::reached(old.direction, resource, self.record, target)
+        accepted && certain && method::is_done(request, self.seen.resource, self.record)
     }
 
     /// The transition under way has no request that could still succeed.
@@ -167,13 +169,12 @@ impl Planner<'_> {
             // poll-status follows it.
             return Step::Leave;
         }
-        if request.is_none_or(|request| open.is_some() || request.unknown) {
-            let since = log_since(self.record);
-            let last = since.and_then(|since| last_power_action(self.seen.log, since));
-            let opposed = last.is_some_and(|action| opposes(action.effect, self.direction));
-            if opposed || method::is_resized(self.seen.resource, self.record) {
-                return self.overtaken();
-            }
+        let settled = self.record.wants_next_part();
+        if request.is_none_or(|request| open.is_some() || request.unknown || settled)
+            && (is_opposed(self.record, self.seen.log)
+                || method::is_resized(self.seen.resource, self.record))
+        {
+            return self.overtaken();
         }
         if let Some(ours) = open.and_then(|request| our_action(self.seen.log, request)) {
             let mut record = self.record.clone();
@@ -186,19 +187,54 @@ impl Planner<'_> {
         let Some(change) = self.change() else {
             return Step::Leave;
         };
+        if self.shrinks(&change)
+            && let Some(reason) = self.unfit()
+            && let Some(transition) = self.record.in_flight()
+        {
+            return self.refuse(transition.clone(), None, reason);
+        }
         let mut record = self.record.clone();
         let unknown = request.is_some_and(|request| request.unknown) || open.is_some();
         // An unanswered shrink may have landed, whatever size a person has left since.
         record.used = self.record.may_have_shrunk();
-        let (ended, events) = self.save_before_shrink(&mut record);
-        let before = request.cloned();
+        let (ended, events) = self.save_before_shrink(&mut record, &change);
+        let asked = self.request(&change);
+        let before = request.filter(|before| before.part == asked.part && !settled);
         record.request = Some(Request {
             unknown,
-            first_accepted_at: before.as_ref().and_then(|before| before.first_accepted_at),
-            problem: before.and_then(|before| before.problem),
-            ..self.request(&change)
+            first_accepted_at: before.and_then(|before| before.first_accepted_at),
+            problem: before.and_then(|before| before.problem.clone()),
+            ..asked
         });
         self.send(record, change, events, ended)
+    }
+
+    /// A stop that would leave a machine on a plan from which it could not come back. Nothing is
+    /// sent; if its power is off already, it stays so.
+    fn refuse(&self, transition: Transition, due: Option<&Due>, reason: &str) -> Step {
+        let mut record = self.record.clone();
+        if let Some(due) = due {
+            record.handled = Some(due.handled.clone());
+        }
+        let ended = HistoryEntry {
+            reason: Some(reason.to_owned()),
+            ..self.ended(&transition, Ending::Refused)
+        };
+        let refused = Event::Refused {
+            direction: self.direction,
+            cause: Some(transition.cause.clone()),
+            reason: reason.into(),
+        };
+        record.last = ended.last(&record);
+        record.drop_request();
+        record.phase = Phase::Refused {
+            transition,
+            reason: reason.to_owned(),
+        };
+        record.retained = false;
+        let mut write = self.written(record, Some(ended), vec![refused]);
+        write.record.last_error = Some(reason.into());
+        Step::Write(Box::new(write))
     }
 
     /// A person did the opposite meanwhile: what is asked and unknown stays, so that a later
@@ -315,7 +351,7 @@ impl Planner<'_> {
         let turned = ended.as_ref().and_then(|ended| ended.last(&record));
         record.last = turned.or(record.last);
         record.used = self.record.may_have_shrunk();
-        let (replaced, events) = self.save_before_shrink(&mut record);
+        let (replaced, events) = self.save_before_shrink(&mut record, &change);
         record.phase = Phase::InFlight {
             transition: self.transition(due),
         };
@@ -385,12 +421,24 @@ impl Planner<'_> {
     }
 
     fn at_end(&self) -> bool {
-        method::reached(
-            self.direction,
-            self.seen.resource,
-            self.record,
-            self.seen.target,
-        )
+        let (resource, target) = (self.seen.resource, self.target());
+        method::reached(self.direction, resource, self.record, target)
+    }
+
+    /// What a stop leads to: fixed by its claim where that changes a machine's plan.
+    fn target(&self) -> Option<&SavedState> {
+        let under_way = self.record.in_flight();
+        let under_way = under_way.filter(|now| now.direction == self.direction);
+        match under_way {
+            Some(now) if now.method.is_some_and(StopMethod::changes_plan) => now.target.as_ref(),
+            Some(_) | None => self.seen.target,
+        }
+    }
+
+    /// Why a stop may not change the machine's plan.
+    fn unfit(&self) -> Option<&str> {
+        let stops = self.direction == Direction::Stop;
+        self.seen.unfit.filter(|_| stops)
     }
 
     fn already_there(&self) -> String {
@@ -446,12 +494,49 @@ impl Planner<'_> {
             claimed_at: self.context.now,
             cause: due.cause.clone(),
             schedule: due.handled.schedule.clone(),
+            method: Some(self.method()),
+            forced: false,
+            target: self
+                .seen
+                .target
+                .filter(|_| self.method().changes_plan())
+                .filter(|_| self.direction == Direction::Stop)
+                .cloned(),
+        }
+    }
+
+    /// How this direction is gone: a stop as its claim found it to be configured, a start as what
+    /// is saved was left. A machine without a smaller plan is only switched off.
+    fn method(&self) -> StopMethod {
+        let kind = self.record.kind();
+        let under_way = self.record.in_flight();
+        let under_way = under_way.filter(|now| now.direction == self.direction);
+        if let Some(method) = under_way.and_then(|now| now.method) {
+            return method;
+        }
+        let method = match self.direction {
+            Direction::Stop => StopMethod::of(kind, &self.policy),
+            Direction::Start => {
+                let saved = self.record.saved.as_ref();
+                let left = saved.and_then(|saved| StopMethod::that_left(kind, saved));
+                left.unwrap_or_else(|| StopMethod::of(kind, &self.policy))
+            }
+        };
+        let moves = match self.direction {
+            Direction::Stop => self.seen.target.is_some(),
+            Direction::Start => self.record.saved.is_some(),
+        };
+        if method.changes_plan() && !moves {
+            StopMethod::to_switch_off(kind, &self.policy)
+        } else {
+            method
         }
     }
 
     fn request(&self, change: &Change) -> Request {
         let target = match change {
             Change::PowerOn(_) | Change::Shutdown(_) | Change::PowerOff(_) => None,
+            Change::ResizeMachine { to, .. } => Some(SavedState::Machine(to.clone())),
             Change::ResizeDatabase { plan, nodes, .. } => Some(SavedState::Database {
                 plan: plan.clone(),
                 nodes: *nodes,
@@ -465,9 +550,16 @@ impl Planner<'_> {
             }),
         };
         let configuration = self.context.rules.configuration;
-        let reference = &self.record.reference;
+        let (record, resource) = (self.record, self.seen.resource);
+        let reference = &record.reference;
+        let part = if self.method().changes_plan() {
+            smaller_plan::part(change, record, resource, self.direction)
+        } else {
+            Part::Whole
+        };
         Request {
             direction: self.direction,
+            part,
             asked_at: self.context.now,
             looked_at: self.seen.requested_at,
             ask: Ask::Open,
@@ -475,7 +567,8 @@ impl Planner<'_> {
             forced: Forced::No,
             graceful: matches!(change, Change::Shutdown(_))
                 && configuration.has_power_cut(reference),
-            late: configuration.late(reference, self.direction),
+            late: smaller_plan::late(change, resource)
+                .or_else(|| configuration.late(reference, self.direction)),
             target,
             first_accepted_at: None,
             problem: None,
@@ -491,20 +584,49 @@ impl Planner<'_> {
 
     /// The one request of this direction; none without a plan to shrink to, or a size to put back.
     fn change(&self) -> Option<Change> {
-        let method = StopMethod::of(self.record.kind(), &self.policy);
-        method::change(method, self.direction, self.record, self.seen)
+        let how = Move {
+            switch_off: StopMethod::to_switch_off(self.record.kind(), &self.policy),
+            target: self.target(),
+            gives_up: self.policy.start_small && self.has_waited(),
+        };
+        method::change(self.method(), self.direction, self.record, self.seen, how)
+    }
+
+    /// Whether the saved plan was refused, and the machine should run by now.
+    fn has_waited(&self) -> bool {
+        let request = self.record.request_towards(Direction::Start);
+        let refused = request.is_some_and(|request| {
+            request.part == Part::Grow && matches!(request.ask, Ask::Failed { .. })
+        });
+        let since = self.record.in_flight().map(|now| now.claimed_at);
+        let patience = late(self.record.kind());
+        refused && since.is_some_and(|since| self.context.now >= since + patience)
+    }
+
+    /// Whether a request makes the resource smaller.
+    fn shrinks(&self, change: &Change) -> bool {
+        let sizes = match change {
+            Change::PowerOn(_) | Change::Shutdown(_) | Change::PowerOff(_) => false,
+            Change::ResizeMachine { .. }
+            | Change::ResizeDatabase { .. }
+            | Change::ScaleNodePool { .. } => true,
+        };
+        sizes && self.direction == Direction::Stop
     }
 
     /// The whole rule of what is saved before a shrink, from the look that permits it. What is
     /// no longer kept goes to history, and is reported.
-    fn save_before_shrink(&self, record: &mut Record) -> (Option<HistoryEntry>, Vec<Event>) {
+    fn save_before_shrink(
+        &self,
+        record: &mut Record,
+        change: &Change,
+    ) -> (Option<HistoryEntry>, Vec<Event>) {
         let nothing = (None, Vec::new());
-        if self.direction == Direction::Start {
-            return nothing;
-        }
-        let Some(seen) = method::size_of(self.seen.resource, self.record) else {
+        let seen = self.seen.resource.size.to_save();
+        let Some(seen) = seen.filter(|_| self.shrinks(change)) else {
             return nothing;
         };
+        record.small_runs = self.policy.rescaled_runs && self.method() == StopMethod::Rescale;
         match record.saved.take() {
             None => {
                 record.saved = Some(seen);
@@ -549,15 +671,24 @@ impl Planner<'_> {
         record
     }
 
-    fn write(&self, mut record: Record, history: Option<HistoryEntry>, events: Vec<Event>) -> Step {
+    fn write(&self, record: Record, history: Option<HistoryEntry>, events: Vec<Event>) -> Step {
+        Step::Write(Box::new(self.written(record, history, events)))
+    }
+
+    fn written(
+        &self,
+        mut record: Record,
+        history: Option<HistoryEntry>,
+        events: Vec<Event>,
+    ) -> Write {
         record.retry_at = None;
         record.attempts = 0;
         record.last_error = None;
-        Step::Write(Box::new(Write {
+        Write {
             record: self.dated(record),
             history,
             events,
-        }))
+        }
     }
 
     fn send(

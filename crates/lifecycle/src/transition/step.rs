@@ -20,8 +20,10 @@ pub(crate) struct Observation<'a> {
     pub requested_at: Timestamp,
     /// The machine's action log since the request's look, where it was read.
     pub log: &'a [LoggedAction],
-    /// For a database about to stop: the size to which that leads.
+    /// For a stop that makes it smaller: the size to which that leads.
     pub target: Option<&'a SavedState>,
+    /// For a stop that would change a machine's plan: why that could not be undone.
+    pub unfit: Option<&'a str>,
 }
 
 /// Who plans, under what, and when.
@@ -43,6 +45,7 @@ impl<'a> Observation<'a> {
             requested_at: look.requested_at,
             log: &[],
             target: None,
+            unfit: None,
         }
     }
 

@@ -9,7 +9,7 @@ use domain::{
     },
     history::HistoryEntry,
     record::{
-        Ask, Cause, Direction, Ending, Forced, Observed, Permit, Phase, Record, Request,
+        Ask, Cause, Direction, Ending, Forced, Observed, Part, Permit, Phase, Record, Request,
         Transition, Writer,
     },
     resource::{ActionId, AutoscaleBounds, Cluster, Power, SavedState},
@@ -78,6 +78,9 @@ pub(crate) fn stopped_on_friday(number: usize) -> Record {
 
 pub(crate) fn transition(direction: Direction) -> Transition {
     Transition {
+        target: None,
+        method: None,
+        forced: false,
         direction,
         claimed_at: at("2026-06-15T19:00:01.5Z"),
         cause: Cause::Schedule,
@@ -107,6 +110,7 @@ pub(crate) fn pool_in_flight() -> Record {
             transition: transition(Direction::Stop),
         },
         request: Some(Request {
+            part: Part::Whole,
             direction: Direction::Stop,
             asked_at: at("2026-06-15T19:00:01.5Z"),
             looked_at: at("2026-06-15T19:00:00.123456789Z"),
@@ -141,6 +145,7 @@ pub(crate) fn pool_in_flight() -> Record {
 pub(crate) fn ended(reference: &ResourceRef, number: i32) -> HistoryEntry {
     let claimed_at = monday() + jiff::SignedDuration::from_hours(number.into());
     HistoryEntry {
+        method: None,
         reference: reference.clone(),
         name: "web".to_owned(),
         direction: Direction::Stop,

@@ -15,7 +15,7 @@ use domain::{
     history::HistoryEntry,
     record::{
         Ask, Cause, Direction, EdgeKey, Ending, Forced, Handled, Last, ManualCommand, Opposite,
-        Permit, Phase, Rank, Record, Request, Revision, Writer,
+        Part, Permit, Phase, Rank, Record, Request, Revision, Writer,
     },
     resource::{MachineSize, SavedState},
     schedule::Desired,
@@ -250,6 +250,7 @@ fn the_form_of_a_refused_record() {
             ending: Ending::Refused,
         }),
         request: Some(Request {
+            part: Part::Whole,
             direction: Direction::Start,
             asked_at: monday(),
             looked_at: monday(),
@@ -320,6 +321,7 @@ fn the_form_of_a_stuck_record() {
             reason: "not seen within 10 minutes".to_owned(),
         },
         request: Some(Request {
+            part: Part::Whole,
             direction: Direction::Stop,
             asked_at: monday(),
             looked_at: monday(),

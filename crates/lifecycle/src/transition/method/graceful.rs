@@ -29,10 +29,11 @@ pub(crate) fn may_be_forced(
     log: &[LoggedAction],
     now: Timestamp,
 ) -> bool {
-    let stopping = record
-        .in_flight()
-        .is_some_and(|transition| transition.direction == Direction::Stop);
-    let Some(request) = record.request.as_ref().filter(|_| stopping) else {
+    let under_way = record.in_flight().map(|transition| transition.direction);
+    let request = record.request.as_ref().filter(|request| {
+        under_way == Some(request.direction) && request.towards() == Direction::Stop
+    });
+    let Some(request) = request else {
         return false;
     };
     let Ask::Accepted { at, .. } = request.ask else {

@@ -3,32 +3,35 @@
 
 pub(crate) mod graceful;
 mod power_off;
+pub(crate) mod smaller_plan;
 mod smallest_plan;
 mod zero_nodes;
 
 use std::cmp::Ordering;
 
 use domain::{
-    record::{Direction, Record},
+    record::{Direction, Part, Record, Request},
     resource::{Power, Resource, SavedState, Size},
     stop_method::StopMethod,
 };
 use provider::Change;
 
-use crate::transition::step::Observation;
+use crate::transition::{method::smaller_plan::Move, step::Observation};
 
-/// The one request of a direction; none if there is nothing to shrink to, or to put back.
+/// The next request of a direction; none if there is nothing to shrink to, or to put back.
 pub(crate) fn change(
     method: StopMethod,
     direction: Direction,
     record: &Record,
     seen: Observation<'_>,
+    how: Move<'_>,
 ) -> Option<Change> {
     let id = &record.reference.id;
     match (method, &seen.resource.size) {
         (StopMethod::PowerOff, _) => Some(power_off::change(id, direction)),
-        (StopMethod::Graceful | StopMethod::Resize | StopMethod::Rescale, _) => {
-            Some(graceful::change(id, direction))
+        (StopMethod::Graceful, _) => Some(graceful::change(id, direction)),
+        (StopMethod::Resize | StopMethod::Rescale, _) => {
+            smaller_plan::change(record, seen.resource, direction, how)
         }
         (StopMethod::SmallestPlan | StopMethod::Standbys, _) => {
             smallest_plan::change(record, seen, direction)
@@ -56,9 +59,18 @@ pub(crate) fn reached(
     target: Option<&SavedState>,
 ) -> bool {
     match &resource.size {
-        Size::Machine(_) => power_off::reached(resource, direction),
+        Size::Machine(_) => smaller_plan::reached(resource, record, direction, target),
         Size::NodePool(pool) => zero_nodes::reached(resource, pool, record, direction),
         Size::Database(_) => smallest_plan::reached(resource, record, direction, target),
+    }
+}
+
+/// Whether a request has had its own effect, be it all of its transition or a part.
+pub(crate) fn is_done(request: &Request, resource: &Resource, record: &Record) -> bool {
+    let target = request.target.as_ref();
+    match request.part {
+        Part::Whole => reached(request.direction, resource, record, target),
+        part => smaller_plan::is_done(part, resource, target),
     }
 }
 
@@ -85,7 +97,8 @@ fn already_large(record: &Record) -> &'static str {
 /// The size that is seen, of what a stop makes smaller: a machine that is only powered off and on
 /// keeps its own.
 pub(crate) fn size_of(resource: &Resource, record: &Record) -> Option<SavedState> {
-    let changes = record.kind().is_sized() || record.saved.is_some();
+    let target = record.transition().and_then(|now| now.target.as_ref());
+    let changes = record.kind().is_sized() || record.saved.is_some() || target.is_some();
     resource.size.to_save().filter(|_| changes)
 }
 
@@ -127,7 +140,8 @@ pub(crate) fn is_resized(resource: &Resource, record: &Record) -> bool {
 /// At which end the resource stands, for a record that nothing moves.
 pub(crate) fn standing(resource: &Resource, record: &Record) -> Option<Power> {
     match &resource.size {
-        Size::Machine(_) | Size::NodePool(_) => Some(resource.power),
+        Size::Machine(_) => Some(smaller_plan::standing(resource, record)),
+        Size::NodePool(_) => Some(resource.power),
         Size::Database(_) => smallest_plan::standing(resource, record),
     }
 }

@@ -1,10 +1,6 @@
 //! Power off and on: what every machine's stop ends in.
 
-use domain::{
-    ResourceId,
-    record::Direction,
-    resource::{Power, Resource},
-};
+use domain::{ResourceId, record::Direction, resource::Power};
 use provider::Change;
 
 /// The request of either direction.
@@ -13,11 +9,6 @@ pub(super) fn change(id: &ResourceId, direction: Direction) -> Change {
         Direction::Stop => Change::PowerOff(id.clone()),
         Direction::Start => Change::PowerOn(id.clone()),
     }
-}
-
-/// Whether the machine is where `direction` leads.
-pub(super) fn reached(resource: &Resource, direction: Direction) -> bool {
-    resource.power == direction.end()
 }
 
 /// What an edge says that finds it there.

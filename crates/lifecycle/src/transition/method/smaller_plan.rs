@@ -1,0 +1,155 @@
+//! A machine on a smaller plan while it is off: switched off, moved, and brought back in the
+//! opposite order. Which request comes next is read off the machine, not remembered.
+
+use std::cmp::Ordering;
+
+use domain::{
+    ResourceId,
+    record::{Direction, Part, Record},
+    resource::{MachineSize, Power, Resource, SavedState, Size},
+    stop_method::StopMethod,
+};
+use jiff::SignedDuration;
+use provider::Change;
+
+use super::{graceful, power_off};
+
+/// Disks beyond this, in GiB, are moved no more slowly: what takes 12 hours has failed.
+const LARGEST_DISK: u64 = 690;
+
+/// How a transition changes a machine's plan.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Move<'a> {
+    /// How the machine is switched off before.
+    pub switch_off: StopMethod,
+    /// For a stop: what it leads to.
+    pub target: Option<&'a SavedState>,
+    /// Whether a start has waited for the saved plan long enough.
+    pub gives_up: bool,
+}
+
+/// The next request; none for a stop without a plan to shrink to.
+pub(super) fn change(
+    record: &Record,
+    resource: &Resource,
+    direction: Direction,
+    how: Move<'_>,
+) -> Option<Change> {
+    let id = &record.reference.id;
+    let to = match direction {
+        Direction::Stop => machine(how.target?)?,
+        Direction::Start => match record.saved.as_ref().and_then(machine) {
+            Some(saved) if is_smaller(resource, saved) && !how.gives_up => saved,
+            Some(_) | None => return Some(Change::PowerOn(id.clone())),
+        },
+    };
+    let is_there = resource.size.plan() == to.plan;
+    Some(match resource.power {
+        Power::Stopped if !is_there => Change::ResizeMachine {
+            id: id.clone(),
+            to: to.clone(),
+        },
+        Power::Stopped | Power::Running | Power::Between => switch_off(id, how.switch_off),
+    })
+}
+
+fn switch_off(id: &ResourceId, method: StopMethod) -> Change {
+    if method == StopMethod::PowerOff {
+        power_off::change(id, Direction::Stop)
+    } else {
+        graceful::change(id, Direction::Stop)
+    }
+}
+
+/// Which part of a transition a request does that changes a machine's plan on the way.
+pub(crate) fn part(
+    change: &Change,
+    record: &Record,
+    resource: &Resource,
+    direction: Direction,
+) -> Part {
+    match (change, direction) {
+        (Change::ResizeMachine { .. }, Direction::Stop) => Part::Shrink,
+        (Change::ResizeMachine { .. }, Direction::Start) => Part::Grow,
+        (Change::PowerOn(_), _) => match record.saved.as_ref().and_then(machine) {
+            Some(saved) if is_smaller(resource, saved) => Part::OnSmall,
+            Some(_) | None => Part::On,
+        },
+        (Change::Shutdown(_) | Change::PowerOff(_), _) => Part::Off,
+        (Change::ResizeDatabase { .. } | Change::ScaleNodePool { .. }, _) => Part::Whole,
+    }
+}
+
+/// How long a change of plan may take to show its effect; none for other requests. A minute for each
+/// GB of disk is the provider's own word, for the machine may move to another host (DODOCS, resize).
+pub(crate) fn late(change: &Change, resource: &Resource) -> Option<SignedDuration> {
+    let (Change::ResizeMachine { .. }, Size::Machine(machine)) = (change, &resource.size) else {
+        return None;
+    };
+    let for_disk = i64::try_from(machine.disk_gib.min(LARGEST_DISK)).unwrap_or_default();
+    Some(SignedDuration::from_mins(30 + for_disk))
+}
+
+/// Whether the machine is where `direction` leads: off on its small plan, or running on what is
+/// saved or more.
+pub(super) fn reached(
+    resource: &Resource,
+    record: &Record,
+    direction: Direction,
+    target: Option<&SavedState>,
+) -> bool {
+    match direction {
+        Direction::Stop => {
+            let Some(target) = target.and_then(machine) else {
+                return resource.power == Power::Stopped;
+            };
+            let may_run = record.small_runs && resource.power == Power::Running;
+            resource.size.plan() == target.plan && (resource.power == Power::Stopped || may_run)
+        }
+        Direction::Start => {
+            let saved = record.saved.as_ref().and_then(machine);
+            let is_whole = saved.is_none_or(|saved| !is_smaller(resource, saved));
+            resource.power == Power::Running && is_whole
+        }
+    }
+}
+
+/// Whether a part of a transition has come to its own end.
+pub(super) fn is_done(part: Part, resource: &Resource, target: Option<&SavedState>) -> bool {
+    let has_plan = || {
+        let target = target.and_then(machine);
+        target.is_some_and(|target| resource.size.plan() == target.plan)
+    };
+    match part {
+        Part::Whole => false,
+        Part::Off => resource.power == Power::Stopped,
+        Part::On | Part::OnSmall => resource.power == Power::Running,
+        Part::Shrink | Part::Grow => has_plan(),
+    }
+}
+
+/// Whether a machine counts as stopped: it may run on its small plan, if its stop was to leave it
+/// so.
+pub(super) fn standing(resource: &Resource, record: &Record) -> Power {
+    let saved = record.saved.as_ref().and_then(machine);
+    let small = saved.is_some_and(|saved| is_smaller(resource, saved));
+    if record.small_runs && small && resource.power == Power::Running {
+        Power::Stopped
+    } else {
+        resource.power
+    }
+}
+
+/// Whether a machine lacks something of a size.
+fn is_smaller(resource: &Resource, than: &MachineSize) -> bool {
+    let seen = resource.size.to_save();
+    let seen = seen.as_ref().and_then(machine);
+    seen.is_some_and(|seen| seen.compare(than) == Some(Ordering::Less))
+}
+
+fn machine(size: &SavedState) -> Option<&MachineSize> {
+    match size {
+        SavedState::Machine(machine) => Some(machine),
+        SavedState::Database { .. } | SavedState::NodePool { .. } => None,
+    }
+}
