@@ -1,0 +1,578 @@
+//! The plans that a cloud offers for machines, and which smaller one a machine can stop on.
+//!
+//! A machine that is moved to a smaller plan has to come back: it must keep its disk, and its
+//! present plan must still be for sale where it stands. Whatever cannot be known to be undone is
+//! refused, each time with a reason and what to do about it.
+
+use std::{cmp::Reverse, collections::BTreeMap};
+
+use jiff::Timestamp;
+
+use crate::{
+    ResourceKind,
+    money::{Currency, Money},
+    resource::MachineSize,
+};
+
+/// From then on Hetzner bills orders, and moves to another type, by a new price list. A server that
+/// was created before keeps its old price until it is moved (HZPRICES).
+pub const HETZNER_NEW_PRICES: Timestamp = Timestamp::constant(1_781_481_600, 0);
+
+/// What a plan costs in a region, and whether it can be ordered there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// Whether a machine can be moved to the plan there now. A hint: capacity is not reserved.
+    pub orderable: bool,
+    /// Whether the provider has announced that it will not sell the plan there any more.
+    pub deprecated: bool,
+    /// For a whole month, without taxes.
+    pub monthly: Money,
+    /// For an hour, without taxes.
+    pub hourly: Money,
+}
+
+/// A plan for machines: a Droplet's size, a server's type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MachinePlan {
+    /// Its name at the provider.
+    pub slug: String,
+    /// Virtual CPUs.
+    pub vcpus: u32,
+    /// Memory, in MiB.
+    pub memory_mib: u64,
+    /// The disk that comes with it, in GiB.
+    pub disk_gib: u64,
+    /// The processor's architecture, where the provider has several.
+    pub architecture: Option<String>,
+    /// Whether its disk is in the network instead of in its host.
+    pub network_storage: bool,
+    /// Whether it has a graphics processor.
+    pub gpu: bool,
+    /// By region or location; where it is not offered it has none.
+    pub offers: BTreeMap<String, Offer>,
+}
+
+impl MachinePlan {
+    /// Its capacity, with the disk that comes with it.
+    #[must_use]
+    pub fn size(&self) -> MachineSize {
+        MachineSize {
+            plan: self.slug.clone(),
+            vcpus: self.vcpus,
+            memory_mib: self.memory_mib,
+            disk_gib: self.disk_gib,
+            architecture: self.architecture.clone(),
+            network_storage: self.network_storage,
+        }
+    }
+}
+
+/// The plans that a provider offers for machines, by their slugs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Catalog(BTreeMap<String, MachinePlan>);
+
+impl Catalog {
+    /// The plan of this slug.
+    #[must_use]
+    pub fn plan(&self, slug: &str) -> Option<&MachinePlan> {
+        self.0.get(slug)
+    }
+
+    /// What a plan costs in a region; none where it is not sold.
+    #[must_use]
+    pub fn offer(&self, slug: &str, region: &str) -> Option<&Offer> {
+        self.plan(slug)?.offers.get(region)
+    }
+
+    /// All plans.
+    pub fn plans(&self) -> impl Iterator<Item = &MachinePlan> {
+        self.0.values()
+    }
+
+    /// The same plans, with prices in another currency: for a list that does not name it.
+    #[must_use]
+    pub fn in_currency(mut self, currency: Currency) -> Self {
+        let plans = self.0.values_mut();
+        for offer in plans.flat_map(|plan| plan.offers.values_mut()) {
+            offer.hourly = offer.hourly.labelled(currency);
+            offer.monthly = offer.monthly.labelled(currency);
+        }
+        self
+    }
+
+    /// Whether no plan is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl FromIterator<MachinePlan> for Catalog {
+    fn from_iter<I: IntoIterator<Item = MachinePlan>>(plans: I) -> Self {
+        let by_slug = plans.into_iter().map(|plan| (plan.slug.clone(), plan));
+        Self(by_slug.collect())
+    }
+}
+
+/// What a provider says of a machine, besides its size, that decides whether it can have another
+/// plan.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact that the provider states by itself"
+)]
+pub struct MachineFacts {
+    /// When it was created.
+    pub created_at: Option<Timestamp>,
+    /// A Kubernetes worker: its node pool decides about its plan.
+    pub kubernetes_worker: bool,
+    /// Made by a Droplet autoscale pool, which replaces it.
+    pub autoscaled: bool,
+    /// It has a graphics processor.
+    pub gpu: bool,
+    /// It has a further local disk that comes with its plan.
+    pub scratch_disk: bool,
+    /// An ISO image is attached to it.
+    pub iso: bool,
+    /// It boots into the rescue system next.
+    pub rescue: bool,
+    /// Its owner has protected it from being rebuilt or deleted.
+    pub protected: bool,
+}
+
+/// A machine whose plan may become smaller.
+#[derive(Debug, Clone, Copy)]
+pub struct Machine<'a> {
+    /// A Droplet or a server.
+    pub kind: ResourceKind,
+    /// Its plan and its own disk.
+    pub size: &'a MachineSize,
+    /// Its region or location.
+    pub region: &'a str,
+    /// What else is known of it.
+    pub facts: &'a MachineFacts,
+    /// Whether its owner accepts that a move ends an old price (Hetzner).
+    pub accepts_new_prices: bool,
+}
+
+impl Machine<'_> {
+    /// Whether it may still be billed at a price that no API shows, and that its first move ends.
+    #[must_use]
+    pub fn may_have_kept_price(&self) -> bool {
+        self.kind == ResourceKind::Server
+            && self
+                .facts
+                .created_at
+                .is_none_or(|created_at| created_at < HETZNER_NEW_PRICES)
+    }
+}
+
+/// The plan on which a machine stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Smaller<'c> {
+    /// Which.
+    pub plan: &'c MachinePlan,
+    /// What it costs there.
+    pub offer: &'c Offer,
+    /// What the present plan costs there, by the list.
+    pub present: &'c Offer,
+    /// Whether the machine may be billed at another price than the list's until it is moved, so that
+    /// what a move saves is unknown.
+    pub has_kept_price: bool,
+}
+
+/// Why a machine cannot stop on a smaller plan.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    /// The provider's list of plans is empty, or the machine is at no cloud.
+    #[error("no plans are known")]
+    NoPlans,
+    /// A Kubernetes worker.
+    #[error("a Kubernetes worker has the plan of its node pool")]
+    KubernetesWorker,
+    /// Made by an autoscale pool.
+    #[error("it is a member of a Droplet autoscale pool, which replaces members that change")]
+    Autoscaled,
+    /// It has a graphics processor.
+    #[error("it has a GPU, and GPU plans cannot be left and ordered again at will")]
+    Gpu,
+    /// It has a further local disk.
+    #[error("it has a scratch disk, which a move would erase")]
+    ScratchDisk,
+    /// An ISO image is attached.
+    #[error("an ISO image is attached to it")]
+    Iso,
+    /// Rescue mode is on.
+    #[error("its rescue system is enabled")]
+    Rescue,
+    /// Protected at the provider.
+    #[error("it is protected at the provider")]
+    Protected,
+    /// It may have a price that a move would end.
+    #[error(
+        "it was created before 2026-06-15 and may have an old price, which a move ends for good"
+    )]
+    KeptPrice,
+    /// The provider does not list the present plan any more.
+    #[error("its plan {plan} is no longer listed, so that it could not come back")]
+    PresentUnknown {
+        /// The present plan.
+        plan: String,
+    },
+    /// The present plan cannot be ordered there.
+    #[error("its plan {plan} cannot be ordered in {region} now, so that it could not come back")]
+    PresentNotOrderable {
+        /// The present plan.
+        plan: String,
+        /// The machine's region.
+        region: String,
+    },
+    /// The present plan is being withdrawn.
+    #[error("its plan {plan} is deprecated in {region}, so that it may not come back")]
+    PresentDeprecated {
+        /// The present plan.
+        plan: String,
+        /// The machine's region.
+        region: String,
+    },
+    /// No plan that would hold it costs less.
+    #[error("its plan {plan} is already the cheapest that fits in {region}")]
+    AlreadyCheapest {
+        /// The present plan.
+        plan: String,
+        /// The machine's region.
+        region: String,
+    },
+    /// Cheaper plans exist, and all have smaller disks.
+    #[error("its disk of {disk_gib} GB is larger than that of every cheaper plan in {region}")]
+    DiskTooLarge {
+        /// The machine's own disk.
+        disk_gib: u64,
+        /// The machine's region.
+        region: String,
+    },
+    /// The plan that is asked for does not exist.
+    #[error("unknown plan `{target}`{}", near.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default())]
+    TargetUnknown {
+        /// The plan that is asked for.
+        target: String,
+        /// A plan with nearly that name.
+        near: Option<String>,
+    },
+    /// The plan that is asked for is not sold there.
+    #[error("the plan {target} is not offered in {region}")]
+    TargetNotOffered {
+        /// The plan that is asked for.
+        target: String,
+        /// The machine's region.
+        region: String,
+    },
+    /// The plan that is asked for cannot be ordered there at present.
+    #[error("the plan {target} cannot be ordered in {region} now")]
+    TargetNotOrderable {
+        /// The plan that is asked for.
+        target: String,
+        /// The machine's region.
+        region: String,
+    },
+    /// The plan that is asked for is being withdrawn.
+    #[error("the plan {target} is deprecated in {region}")]
+    TargetDeprecated {
+        /// The plan that is asked for.
+        target: String,
+        /// The machine's region.
+        region: String,
+    },
+    /// The plan that is asked for is not cheaper.
+    #[error("the plan {target} costs no less than {plan}")]
+    TargetNotCheaper {
+        /// The plan that is asked for.
+        target: String,
+        /// The present plan.
+        plan: String,
+    },
+    /// The plan that is asked for has a smaller disk.
+    #[error("the plan {target} has {target_gib} GB of disk, and the machine has {disk_gib} GB")]
+    TargetDiskSmaller {
+        /// The plan that is asked for.
+        target: String,
+        /// Its disk.
+        target_gib: u64,
+        /// The machine's own disk.
+        disk_gib: u64,
+    },
+    /// The plan that is asked for has other processors.
+    #[error("the plan {target} has processors of another kind than {plan}")]
+    TargetOtherProcessor {
+        /// The plan that is asked for.
+        target: String,
+        /// The present plan.
+        plan: String,
+    },
+    /// The plan that is asked for keeps its disk elsewhere.
+    #[error("the plan {target} has another type of storage than {plan}")]
+    TargetOtherStorage {
+        /// The plan that is asked for.
+        target: String,
+        /// The present plan.
+        plan: String,
+    },
+    /// The plan that is asked for has a graphics processor.
+    #[error("the plan {target} has a GPU")]
+    TargetGpu {
+        /// The plan that is asked for.
+        target: String,
+    },
+}
+
+impl Unfit {
+    /// What to do about it.
+    #[must_use]
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::NoPlans => "check that the token may read the list of plans",
+            Self::KubernetesWorker => "put its cluster or its node pool on the schedule",
+            Self::Autoscaled => "lower the autoscale pool's own bounds instead",
+            Self::Gpu | Self::ScratchDisk => {
+                "keep its plan; only deleting it saves, and Offhours does not delete"
+            }
+            Self::Iso => "detach the image when it is not needed any more",
+            Self::Rescue => "disable the rescue system when the work is done",
+            Self::Protected => "remove the protection if the machine may change",
+            Self::KeptPrice => {
+                "compare its price on your invoice with the list, and accept the new prices for its \
+                 account if the list is no dearer"
+            }
+            Self::PresentUnknown { .. } | Self::PresentDeprecated { .. } => {
+                "move it to a plan that is sold there, on which it can then stay"
+            }
+            Self::PresentNotOrderable { .. } => {
+                "wait until its plan can be ordered there again, or move it to another plan for good"
+            }
+            Self::AlreadyCheapest { .. } => "nothing to do: there is nothing to save by a move",
+            Self::DiskTooLarge { .. } => {
+                "a disk cannot shrink: make it anew on a plan with a smaller disk, and enlarge it \
+                 without its disk"
+            }
+            Self::TargetUnknown { .. }
+            | Self::TargetNotOffered { .. }
+            | Self::TargetNotOrderable { .. }
+            | Self::TargetDeprecated { .. }
+            | Self::TargetNotCheaper { .. }
+            | Self::TargetDiskSmaller { .. }
+            | Self::TargetOtherProcessor { .. }
+            | Self::TargetOtherStorage { .. }
+            | Self::TargetGpu { .. } => {
+                "name another plan to stop on, or none, for the cheapest that fits"
+            }
+        }
+    }
+}
+
+/// The plan on which a machine stops: the one that is asked for, or otherwise the cheapest that
+/// fits.
+pub fn smaller<'c>(
+    machine: Machine<'_>,
+    catalog: &'c Catalog,
+    wanted: Option<&str>,
+) -> Result<Smaller<'c>, Unfit> {
+    refuse_machine(machine)?;
+    if catalog.is_empty() || machine.size.plan.is_empty() {
+        return Err(Unfit::NoPlans);
+    }
+    let move_from = Move {
+        machine,
+        present: present(machine, catalog)?,
+    };
+    let (plan, offer) = match wanted {
+        Some(target) => {
+            let plan = named(target, catalog)?;
+            (plan, move_from.check(plan)?)
+        }
+        None => move_from.cheapest(catalog)?,
+    };
+    Ok(Smaller {
+        plan,
+        offer,
+        present: move_from.present,
+        has_kept_price: machine.may_have_kept_price(),
+    })
+}
+
+/// What forbids any other plan, whichever it is.
+fn refuse_machine(machine: Machine<'_>) -> Result<(), Unfit> {
+    let facts = machine.facts;
+    let kept = machine.may_have_kept_price() && !machine.accepts_new_prices;
+    let refusals = [
+        (facts.kubernetes_worker, Unfit::KubernetesWorker),
+        (facts.autoscaled, Unfit::Autoscaled),
+        (facts.gpu, Unfit::Gpu),
+        (facts.scratch_disk, Unfit::ScratchDisk),
+        (facts.protected, Unfit::Protected),
+        (facts.iso, Unfit::Iso),
+        (facts.rescue, Unfit::Rescue),
+        (kept, Unfit::KeptPrice),
+    ];
+    match refusals.into_iter().find(|(applies, _)| *applies) {
+        Some((_, refusal)) => Err(refusal),
+        None => Ok(()),
+    }
+}
+
+/// The offer of the present plan: what is not for sale any more cannot be put back.
+fn present<'c>(machine: Machine<'_>, catalog: &'c Catalog) -> Result<&'c Offer, Unfit> {
+    let plan = machine.size.plan.clone();
+    let region = machine.region.to_owned();
+    let Some(listed) = catalog.plan(&plan) else {
+        return Err(Unfit::PresentUnknown { plan });
+    };
+    if listed.gpu {
+        return Err(Unfit::Gpu);
+    }
+    match listed.offers.get(&region) {
+        Some(offer) if offer.deprecated => Err(Unfit::PresentDeprecated { plan, region }),
+        Some(offer) if offer.orderable => Ok(offer),
+        Some(_) | None => Err(Unfit::PresentNotOrderable { plan, region }),
+    }
+}
+
+fn named<'c>(target: &str, catalog: &'c Catalog) -> Result<&'c MachinePlan, Unfit> {
+    catalog.plan(target).ok_or_else(|| {
+        let near = |slug: &str| strsim::damerau_levenshtein(slug, target);
+        let slugs = catalog.plans().map(|plan| plan.slug.as_str());
+        let nearest = slugs.min_by_key(|slug| near(slug));
+        Unfit::TargetUnknown {
+            target: target.to_owned(),
+            near: nearest.filter(|slug| near(slug) <= 2).map(str::to_owned),
+        }
+    })
+}
+
+/// A machine's way from its present plan to others.
+#[derive(Clone, Copy)]
+struct Move<'m, 'c> {
+    machine: Machine<'m>,
+    present: &'c Offer,
+}
+
+impl Move<'_, '_> {
+    /// Whether the machine can stop on a plan, and what that costs.
+    fn check<'c>(self, plan: &'c MachinePlan) -> Result<&'c Offer, Unfit> {
+        let size = self.machine.size;
+        let target = || plan.slug.clone();
+        let present = || size.plan.clone();
+        let region = || self.machine.region.to_owned();
+        let Some(offer) = plan.offers.get(self.machine.region) else {
+            let (target, region) = (target(), region());
+            return Err(Unfit::TargetNotOffered { target, region });
+        };
+        if plan.gpu {
+            Err(Unfit::TargetGpu { target: target() })
+        } else if !has_same_processors(size, plan) {
+            let (target, plan) = (target(), present());
+            Err(Unfit::TargetOtherProcessor { target, plan })
+        } else if plan.network_storage != size.network_storage {
+            let (target, plan) = (target(), present());
+            Err(Unfit::TargetOtherStorage { target, plan })
+        } else if !costs_less(offer, self.present) {
+            let (target, plan) = (target(), present());
+            Err(Unfit::TargetNotCheaper { target, plan })
+        } else if offer.deprecated {
+            let (target, region) = (target(), region());
+            Err(Unfit::TargetDeprecated { target, region })
+        } else if !offer.orderable {
+            let (target, region) = (target(), region());
+            Err(Unfit::TargetNotOrderable { target, region })
+        } else if plan.disk_gib < size.disk_gib {
+            Err(Unfit::TargetDiskSmaller {
+                target: target(),
+                target_gib: plan.disk_gib,
+                disk_gib: size.disk_gib,
+            })
+        } else {
+            Ok(offer)
+        }
+    }
+
+    /// Of equally cheap plans the one with the most memory.
+    fn cheapest<'c>(self, catalog: &'c Catalog) -> Result<(&'c MachinePlan, &'c Offer), Unfit> {
+        let size = self.machine.size;
+        let region = self.machine.region.to_owned();
+        let mut lacks_disk = false;
+        let mut fitting = Vec::new();
+        for plan in catalog.plans() {
+            match self.check(plan) {
+                Ok(offer) => fitting.push((plan, offer)),
+                // The disk is checked last: the plan is right in everything else.
+                Err(Unfit::TargetDiskSmaller { .. }) => lacks_disk = true,
+                Err(_) => {}
+            }
+        }
+        let best = fitting.into_iter().min_by(|(one, offer), (next, other)| {
+            let price = |a: Money, b: Money| a.compare(b).unwrap_or(std::cmp::Ordering::Equal);
+            let rest = |plan: &MachinePlan| (Reverse(plan.memory_mib), plan.slug.clone());
+            price(offer.hourly, other.hourly)
+                .then_with(|| price(offer.monthly, other.monthly))
+                .then_with(|| rest(one).cmp(&rest(next)))
+        });
+        best.ok_or_else(|| {
+            if lacks_disk {
+                Unfit::DiskTooLarge {
+                    disk_gib: size.disk_gib,
+                    region,
+                }
+            } else {
+                Unfit::AlreadyCheapest {
+                    plan: size.plan.clone(),
+                    region,
+                }
+            }
+        })
+    }
+}
+
+/// Hours off are billed by the hour, so that this is the price that counts; but no plan is left for
+/// one whose whole month is dearer.
+fn costs_less(offer: &Offer, than: &Offer) -> bool {
+    let hourly = offer.hourly.compare(than.hourly);
+    let monthly = offer.monthly.compare(than.monthly);
+    hourly.is_some_and(std::cmp::Ordering::is_lt) && monthly.is_some_and(std::cmp::Ordering::is_le)
+}
+
+/// Whose processors a plan's slug names (`DigitalOcean`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Maker {
+    Amd,
+    Intel,
+    Unmarked,
+}
+
+impl Maker {
+    fn of(slug: &str) -> Self {
+        let has = |word: &str| slug.split('-').any(|part| part == word);
+        if has("amd") {
+            Self::Amd
+        } else if has("intel") {
+            Self::Intel
+        } else {
+            Self::Unmarked
+        }
+    }
+}
+
+/// Nothing that is documented says that a machine may cross from one maker's processors to the
+/// other's and back. Unmarked plans may have either, so that only those marked Intel reach them.
+fn has_same_processors(size: &MachineSize, plan: &MachinePlan) -> bool {
+    let makers_agree = match (Maker::of(&size.plan), Maker::of(&plan.slug)) {
+        (Maker::Intel, Maker::Intel | Maker::Unmarked)
+        | (Maker::Amd, Maker::Amd)
+        | (Maker::Unmarked, Maker::Unmarked) => true,
+        (Maker::Intel, Maker::Amd)
+        | (Maker::Amd, Maker::Intel | Maker::Unmarked)
+        | (Maker::Unmarked, Maker::Amd | Maker::Intel) => false,
+    };
+    makers_agree && size.architecture == plan.architecture
+}
+
+#[cfg(test)]
+mod tests;
