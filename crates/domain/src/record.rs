@@ -141,6 +141,10 @@ pub struct Record {
     /// Since `saved` was set, a shrink may have been accepted.
     #[serde(default, skip_serializing_if = "is_false")]
     pub used: bool,
+    /// The plans to which a machine may have been moved since `saved` was set: on none of them is
+    /// it whole, whatever it has more of there.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub small_plans: BTreeSet<String>,
     /// On its small plan it counts as stopped, though it may run there: `rescaled_runs` at the time
     /// of the stop.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -740,6 +744,7 @@ impl Record {
             opposite: None,
             saved: None,
             used: false,
+            small_plans: BTreeSet::new(),
             small_runs: false,
             last: None,
             retained: false,
@@ -821,6 +826,14 @@ impl Record {
             .as_ref()
             .is_some_and(|request| request.is_shrink(self.kind()) && request.may_act());
         self.used || asked
+    }
+
+    /// Forgets what is saved: it was put back, or cannot have been taken away.
+    pub fn clear_saved(&mut self) {
+        self.saved = None;
+        self.used = false;
+        self.small_plans.clear();
+        self.small_runs = false;
     }
 
     /// Drops the latest request and what rests on it, but remembers that it may have shrunk the

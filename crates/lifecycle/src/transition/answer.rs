@@ -146,7 +146,7 @@ fn note_refusal(record: &mut Record, reason: Reason, now: Timestamp) -> Option<H
         .as_ref()
         .is_some_and(|request| request.unknown || matches!(request.ask, Ask::Accepted { .. }));
     if !record.used && !may_act {
-        record.saved = None;
+        record.clear_saved();
     }
     record.request = record.request.take().filter(|_| may_act);
     if let Some(request) = &mut record.request {

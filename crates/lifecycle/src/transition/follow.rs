@@ -362,9 +362,7 @@ impl Follower<'_> {
                 record.last_error = self.record.last_error.clone();
             }
             Direction::Start => {
-                record.saved = None;
-                record.used = false;
-                record.small_runs = false;
+                record.clear_saved();
                 // The next stop would not be undone either.
                 record.held |= lost_storage.is_some();
                 record.lost_storage = lost_storage;

@@ -270,8 +270,7 @@ impl Planner<'_> {
                     // A person's larger size stays; what was saved goes to history.
                     ended = Some(self.unasked(due, &record, Ending::Kept));
                 }
-                record.saved = None;
-                record.used = false;
+                record.clear_saved();
                 // What was desired running before may run by our own start.
                 record.retained = self.policy.retain_running
                     && before.is_some_and(|handled| {
@@ -626,7 +625,17 @@ impl Planner<'_> {
         let Some(seen) = seen.filter(|_| self.shrinks(change)) else {
             return nothing;
         };
-        record.small_runs = self.policy.rescaled_runs && self.method() == StopMethod::Rescale;
+        if let Change::ResizeMachine { to, .. } = change {
+            if !record.used {
+                record.small_plans.clear();
+            }
+            let is_ours = record.small_plans.contains(self.seen.resource.size.plan());
+            record.small_plans.insert(to.plan.clone());
+            record.small_runs = self.policy.rescaled_runs && self.method() == StopMethod::Rescale;
+            if is_ours && record.saved.is_some() {
+                return nothing;
+            }
+        }
         match record.saved.take() {
             None => {
                 record.saved = Some(seen);

@@ -39,7 +39,7 @@ pub(super) fn change(
     let to = match direction {
         Direction::Stop => machine(how.target?)?,
         Direction::Start => match record.saved.as_ref().and_then(machine) {
-            Some(saved) if is_smaller(resource, saved) && !how.gives_up => saved,
+            Some(saved) if is_small(resource, record) && !how.gives_up => saved,
             Some(_) | None => return Some(Change::PowerOn(id.clone())),
         },
     };
@@ -71,10 +71,8 @@ pub(crate) fn part(
     match (change, direction) {
         (Change::ResizeMachine { .. }, Direction::Stop) => Part::Shrink,
         (Change::ResizeMachine { .. }, Direction::Start) => Part::Grow,
-        (Change::PowerOn(_), _) => match record.saved.as_ref().and_then(machine) {
-            Some(saved) if is_smaller(resource, saved) => Part::OnSmall,
-            Some(_) | None => Part::On,
-        },
+        (Change::PowerOn(_), _) if is_small(resource, record) => Part::OnSmall,
+        (Change::PowerOn(_), _) => Part::On,
         (Change::Shutdown(_) | Change::PowerOff(_), _) => Part::Off,
         (Change::ResizeDatabase { .. } | Change::ScaleNodePool { .. }, _) => Part::Whole,
     }
@@ -107,9 +105,7 @@ pub(super) fn reached(
             resource.size.plan() == target.plan && (resource.power == Power::Stopped || may_run)
         }
         Direction::Start => {
-            let saved = record.saved.as_ref().and_then(machine);
-            let is_whole = saved.is_none_or(|saved| !is_smaller(resource, saved));
-            resource.power == Power::Running && is_whole
+            resource.power == Power::Running && !is_small(resource, record)
         }
     }
 }
@@ -131,20 +127,25 @@ pub(super) fn is_done(part: Part, resource: &Resource, target: Option<&SavedStat
 /// Whether a machine counts as stopped: it may run on its small plan, if its stop was to leave it
 /// so.
 pub(super) fn standing(resource: &Resource, record: &Record) -> Power {
-    let saved = record.saved.as_ref().and_then(machine);
-    let small = saved.is_some_and(|saved| is_smaller(resource, saved));
-    if record.small_runs && small && resource.power == Power::Running {
+    let runs = record.small_runs && is_small(resource, record);
+    if runs && resource.power == Power::Running {
         Power::Stopped
     } else {
         resource.power
     }
 }
 
-/// Whether a machine lacks something of a size.
-fn is_smaller(resource: &Resource, than: &MachineSize) -> bool {
+/// Whether a machine is on a plan to which a stop may have moved it, or otherwise on less than is
+/// saved. A cheaper plan may have more of something, so that its capacity alone proves nothing.
+fn is_small(resource: &Resource, record: &Record) -> bool {
+    let Some(saved) = record.saved.as_ref().and_then(machine) else {
+        return false;
+    };
+    let plan = resource.size.plan();
     let seen = resource.size.to_save();
     let seen = seen.as_ref().and_then(machine);
-    seen.is_some_and(|seen| seen.compare(than) == Some(Ordering::Less))
+    let lacks = seen.is_some_and(|seen| seen.compare(saved) == Some(Ordering::Less));
+    plan != saved.plan && (record.small_plans.contains(plan) || lacks)
 }
 
 fn machine(size: &SavedState) -> Option<&MachineSize> {
