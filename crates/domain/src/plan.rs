@@ -4,12 +4,16 @@
 //! present plan must still be for sale where it stands. Whatever cannot be known to be undone is
 //! refused, each time with a reason and what to do about it.
 
-use std::{cmp::Reverse, collections::BTreeMap};
+use std::{
+    cmp::{Ordering, Reverse},
+    collections::{BTreeMap, BTreeSet},
+};
 
 use jiff::Timestamp;
 
 use crate::{
     ResourceKind,
+    configuration::Policy,
     money::{Currency, Money},
     resource::MachineSize,
 };
@@ -369,6 +373,28 @@ impl Unfit {
     }
 }
 
+/// The tag of a Droplet, or the label of a server, that names the plan on which it stops.
+const TAG: &str = "offhours-to";
+
+/// The plan that a machine's tag, or else its schedule, asks for; none for the cheapest that fits.
+#[must_use]
+pub fn wanted<'a>(
+    kind: ResourceKind,
+    tags: &'a BTreeSet<String>,
+    policy: &'a Policy,
+) -> Option<&'a str> {
+    let (sign, configured) = match kind {
+        ResourceKind::Droplet => (':', &policy.resize_to),
+        ResourceKind::Server => ('=', &policy.rescale_to),
+        ResourceKind::Database | ResourceKind::NodePool | ResourceKind::Machine => return None,
+    };
+    let named = tags.iter().find_map(|tag| {
+        let (key, plan) = tag.split_once(sign)?;
+        key.eq_ignore_ascii_case(TAG).then_some(plan)
+    });
+    named.or(configured.as_deref())
+}
+
 /// The plan on which a machine stops: the one that is asked for, or otherwise the cheapest that
 /// fits.
 pub fn smaller<'c>(
@@ -457,7 +483,7 @@ struct Move<'m, 'c> {
 
 impl Move<'_, '_> {
     /// Whether the machine can stop on a plan, and what that costs.
-    fn check<'c>(self, plan: &'c MachinePlan) -> Result<&'c Offer, Unfit> {
+    fn check(self, plan: &MachinePlan) -> Result<&Offer, Unfit> {
         let size = self.machine.size;
         let target = || plan.slug.clone();
         let present = || size.plan.clone();
@@ -495,7 +521,7 @@ impl Move<'_, '_> {
     }
 
     /// Of equally cheap plans the one with the most memory.
-    fn cheapest<'c>(self, catalog: &'c Catalog) -> Result<(&'c MachinePlan, &'c Offer), Unfit> {
+    fn cheapest(self, catalog: &Catalog) -> Result<(&MachinePlan, &Offer), Unfit> {
         let size = self.machine.size;
         let region = self.machine.region.to_owned();
         let mut lacks_disk = false;
@@ -509,7 +535,7 @@ impl Move<'_, '_> {
             }
         }
         let best = fitting.into_iter().min_by(|(one, offer), (next, other)| {
-            let price = |a: Money, b: Money| a.compare(b).unwrap_or(std::cmp::Ordering::Equal);
+            let price = |a: Money, b: Money| a.compare(b).unwrap_or(Ordering::Equal);
             let rest = |plan: &MachinePlan| (Reverse(plan.memory_mib), plan.slug.clone());
             price(offer.hourly, other.hourly)
                 .then_with(|| price(offer.monthly, other.monthly))
@@ -536,7 +562,7 @@ impl Move<'_, '_> {
 fn costs_less(offer: &Offer, than: &Offer) -> bool {
     let hourly = offer.hourly.compare(than.hourly);
     let monthly = offer.monthly.compare(than.monthly);
-    hourly.is_some_and(std::cmp::Ordering::is_lt) && monthly.is_some_and(std::cmp::Ordering::is_le)
+    hourly.is_some_and(Ordering::is_lt) && monthly.is_some_and(Ordering::is_le)
 }
 
 /// Whose processors a plan's slug names (`DigitalOcean`).

@@ -381,3 +381,23 @@ fn a_plan_has_the_size_of_a_machine_made_on_it() {
     assert_eq!((size.plan.as_str(), size.disk_gib), ("s-1vcpu-1gb", 25));
     assert_eq!((size.vcpus, size.memory_mib), (1, 1024));
 }
+
+#[test]
+fn a_tag_names_the_plan_before_the_schedule_does() {
+    let policy = Policy {
+        resize_to: Some("s-1vcpu-2gb".to_owned()),
+        ..Policy::default()
+    };
+    let tags = |tags: &[&str]| tags.iter().map(|&tag| tag.to_owned()).collect();
+    let both: BTreeSet<String> = tags(&["Offhours-To:s-1vcpu-1gb", "offhours-to=cx23"]);
+    let other: BTreeSet<String> = tags(&["offhours:office", "offhours-to"]);
+    for (kind, tags, expected) in [
+        (ResourceKind::Droplet, &both, Some("s-1vcpu-1gb")),
+        (ResourceKind::Server, &both, Some("cx23")),
+        (ResourceKind::Droplet, &other, Some("s-1vcpu-2gb")),
+        (ResourceKind::Server, &other, None),
+        (ResourceKind::Database, &both, None),
+    ] {
+        assert_eq!(wanted(kind, tags, &policy), expected, "{kind} {tags:?}");
+    }
+}
