@@ -1,11 +1,13 @@
 //! One client for every account: at which cloud it is, or over SSH, is data.
 
-use std::{cmp::Reverse, sync::Arc};
+use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 
 use domain::{
     ResourceId, ResourceKind,
     configuration::{AccountKind, Provider},
     machine::SshLogin,
+    money::Currency,
+    plan::{Catalog, MachineFacts},
     resource::{LoggedAction, Resource},
 };
 use jiff::Timestamp;
@@ -164,6 +166,46 @@ impl Client {
         match &self.api {
             Api::DigitalOcean(api) => api.database_plans().await,
             Api::Hetzner(_) | Api::Ssh(_) => Ok(DatabasePlans::default()),
+        }
+    }
+
+    /// The plans that the provider offers for machines, with what they cost and where they are sold.
+    /// Hetzner's are taken to be in euros: [`Self::currency`] says what they are in.
+    pub async fn machine_plans(&self) -> Result<Catalog, ProviderError> {
+        match &self.api {
+            Api::DigitalOcean(api) => api.machine_plans().await,
+            Api::Hetzner(api) => api.machine_plans().await,
+            Api::Ssh(_) => Ok(Catalog::default()),
+        }
+    }
+
+    /// The currency of the provider's prices; none where it has no prices.
+    pub async fn currency(&self) -> Result<Option<Currency>, ProviderError> {
+        match &self.api {
+            Api::DigitalOcean(_) => Ok(Some(Currency::Usd)),
+            Api::Hetzner(api) => api.currency().await.map(Some),
+            Api::Ssh(_) => Ok(None),
+        }
+    }
+
+    /// What decides, besides its size, whether a machine can have another plan: asked of the machine
+    /// itself, and of the account's autoscale pools.
+    pub async fn machine_facts(&self, id: &ResourceId) -> Result<MachineFacts, ProviderError> {
+        match &self.api {
+            Api::DigitalOcean(api) => api.machine_facts(id).await,
+            Api::Hetzner(api) => api.machine_facts(id).await,
+            Api::Ssh(_) => Err(ProviderError::foreign(id)),
+        }
+    }
+
+    /// [`Self::machine_facts`] of all machines, by one list.
+    pub async fn all_machine_facts(
+        &self,
+    ) -> Result<BTreeMap<ResourceId, MachineFacts>, ProviderError> {
+        match &self.api {
+            Api::DigitalOcean(api) => api.all_machine_facts().await,
+            Api::Hetzner(api) => api.all_machine_facts().await,
+            Api::Ssh(_) => Ok(BTreeMap::new()),
         }
     }
 

@@ -29,6 +29,15 @@ pub struct Reading<'a> {
     pub read: Progress<'a>,
 }
 
+impl Reading<'static> {
+    /// For a list whose rows have no age of their own, read to its end.
+    pub(crate) const UNTIMED: Self = Self {
+        now: &|| Timestamp::UNIX_EPOCH,
+        until: None,
+        read: &|_| (),
+    };
+}
+
 impl Reading<'_> {
     /// The instant, if there is still time for a request.
     pub(crate) fn begin(&self) -> Option<Timestamp> {

@@ -2,10 +2,15 @@
 
 mod schema;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use domain::{
     ClusterId, DatabaseId, DropletId, PoolId, ResourceId, ResourceKind,
+    money::{Currency, Money, NotAnAmount},
+    plan::{Catalog, MachineFacts, MachinePlan, Offer},
     resource::{
         ActionEffect, ActionId, ActionState, Cluster, DatabaseSize, LoggedAction, MachineSize,
         NodePoolSize, PlanCapacity, Power, Resource, Size,
@@ -30,6 +35,9 @@ pub(crate) use schema::read_error;
 
 /// The most that one page holds (DODESC).
 const PER_PAGE: u32 = 200;
+
+/// Where the plans for Droplets and for the nodes of pools are listed.
+const SIZES: &str = "/v2/sizes";
 
 /// Where the plans for databases are listed.
 const OPTIONS: &str = "/v2/databases/options";
@@ -209,6 +217,64 @@ impl Api {
         Ok(DatabasePlans(options))
     }
 
+    pub(crate) async fn machine_plans(&self) -> Result<Catalog, ProviderError> {
+        let sizes = self
+            .all::<schema::PlanSize>(SIZES, Reading::UNTIMED)
+            .await?;
+        let plans = sizes.items.into_iter().map(|(_, size)| plan(size));
+        let unexpected = |error: NotAnAmount| Request::get(SIZES).not_understood(error.to_string());
+        plans.collect::<Result<_, _>>().map_err(unexpected)
+    }
+
+    pub(crate) async fn machine_facts(
+        &self,
+        id: &ResourceId,
+    ) -> Result<MachineFacts, ProviderError> {
+        let ResourceId::Droplet(droplet) = id else {
+            return Err(ProviderError::foreign(id));
+        };
+        let request = Request::get(format!("/v2/droplets/{droplet}"));
+        let found: schema::DropletFacts = self.one(&request).await?;
+        request.about(&droplet.0, &found.id)?;
+        let autoscaled = self.autoscaled().await?;
+        Ok(facts(&found, &autoscaled))
+    }
+
+    pub(crate) async fn all_machine_facts(
+        &self,
+    ) -> Result<BTreeMap<ResourceId, MachineFacts>, ProviderError> {
+        let reading = Reading::UNTIMED;
+        let droplets = self.all::<schema::DropletFacts>("/v2/droplets", reading);
+        let droplets = droplets.await?;
+        let autoscaled = self.autoscaled().await?;
+        let droplets = droplets.items.iter().map(|(_, droplet)| {
+            let id = ResourceId::Droplet(DropletId(droplet.id));
+            (id, facts(droplet, &autoscaled))
+        });
+        Ok(droplets.collect())
+    }
+
+    /// The Droplets that belong to autoscale pools: nothing on a Droplet says so (DOSPEC).
+    async fn autoscaled(&self) -> Result<BTreeSet<u64>, ProviderError> {
+        let path = "/v2/droplets/autoscale";
+        let pools = self.all::<schema::AutoscalePool>(path, Reading::UNTIMED);
+        let mut members = BTreeSet::new();
+        for (_, pool) in pools.await?.items {
+            let path = format!("{path}/{}/members", pool.id.0);
+            let of_pool = self.all::<schema::AutoscaleMember>(&path, Reading::UNTIMED);
+            match of_pool.await {
+                Ok(of_pool) => {
+                    let ids = of_pool.items.iter().map(|(_, member)| member.droplet_id);
+                    members.extend(ids);
+                }
+                // Deleted since the list was read, and its members with it.
+                Err(ProviderError::NotFound(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(members)
+    }
+
     pub(crate) async fn send(&self, change: &Change) -> Result<Accepted, ProviderError> {
         match change {
             Change::PowerOn(id) => self.begin(id, &schema::Act { kind: "power_on" }).await,
@@ -313,7 +379,7 @@ fn droplet(droplet: schema::Droplet) -> Resource {
         "off" => (Power::Stopped, None),
         other => (Power::Between, Some(format!("status is {other}"))),
     };
-    let is_worker = droplet.tags.iter().any(|tag| tag.starts_with("k8s"));
+    let is_worker = is_worker(&droplet.tags);
     Resource {
         id: ResourceId::Droplet(DropletId(droplet.id)),
         name: droplet.name,
@@ -331,6 +397,42 @@ fn droplet(droplet: schema::Droplet) -> Resource {
         }),
         unsupported: is_worker.then(|| KUBERNETES_WORKER.to_owned()),
     }
+}
+
+fn facts(droplet: &schema::DropletFacts, autoscaled: &BTreeSet<u64>) -> MachineFacts {
+    MachineFacts {
+        created_at: droplet.created_at,
+        kubernetes_worker: is_worker(&droplet.tags),
+        autoscaled: autoscaled.contains(&droplet.id),
+        gpu: droplet.gpu_info.is_some(),
+        scratch_disk: droplet.disk_info.iter().any(|disk| disk.kind == "scratch"),
+        ..MachineFacts::default()
+    }
+}
+
+fn is_worker(tags: &BTreeSet<String>) -> bool {
+    tags.iter().any(|tag| tag.starts_with("k8s"))
+}
+
+fn plan(size: schema::PlanSize) -> Result<MachinePlan, NotAnAmount> {
+    let money = |price: f32| Money::parse(&price.to_string(), Currency::Usd);
+    let offer = Offer {
+        orderable: size.available,
+        deprecated: false,
+        monthly: money(size.price_monthly)?,
+        hourly: money(size.price_hourly)?,
+    };
+    let regions = size.regions.into_iter();
+    Ok(MachinePlan {
+        gpu: size.gpu_info.is_some() || size.slug.starts_with("gpu-"),
+        slug: size.slug,
+        vcpus: size.vcpus,
+        memory_mib: size.memory,
+        disk_gib: size.disk,
+        architecture: None,
+        network_storage: false,
+        offers: regions.map(|region| (region, offer.clone())).collect(),
+    })
 }
 
 fn database(database: schema::Database) -> Resource {

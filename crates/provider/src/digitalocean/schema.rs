@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::resource::AutoscaleBounds;
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::Value;
 
 use crate::http::{ErrorWords, null_is_empty};
@@ -31,6 +31,8 @@ pub(super) struct Page<T> {
         alias = "databases",
         alias = "kubernetes_clusters",
         alias = "actions",
+        alias = "sizes",
+        alias = "autoscale_pools",
         deserialize_with = "null_is_empty",
         bound(deserialize = "T: Deserialize<'de>")
     )]
@@ -97,6 +99,54 @@ pub(super) struct Droplet {
     /// In GiB.
     pub(super) disk: u64,
     pub(super) region: Region,
+}
+
+/// What of a Droplet decides whether it can have another plan.
+#[derive(Deserialize)]
+pub(super) struct DropletFacts {
+    pub(super) id: u64,
+    pub(super) created_at: Option<Timestamp>,
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub(super) tags: BTreeSet<String>,
+    pub(super) gpu_info: Option<IgnoredAny>,
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub(super) disk_info: Vec<DiskInfo>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct DiskInfo {
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+}
+
+/// A plan for Droplets and for the nodes of pools.
+#[derive(Deserialize)]
+pub(super) struct PlanSize {
+    pub(super) slug: String,
+    pub(super) vcpus: u32,
+    /// In MiB.
+    pub(super) memory: u64,
+    /// In GiB.
+    pub(super) disk: u64,
+    /// In US dollars. Prices pass through 32 bits on their way (DOSPEC has 0.00743999984115362):
+    /// read so, they have their own digits again.
+    pub(super) price_monthly: f32,
+    pub(super) price_hourly: f32,
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub(super) regions: Vec<String>,
+    pub(super) available: bool,
+    pub(super) gpu_info: Option<IgnoredAny>,
+}
+
+/// A group of Droplets that makes and deletes its members by itself.
+#[derive(Deserialize)]
+pub(super) struct AutoscalePool {
+    pub(super) id: Uuid,
+}
+
+#[derive(Deserialize)]
+pub(super) struct AutoscaleMember {
+    pub(super) droplet_id: u64,
 }
 
 #[derive(Deserialize)]

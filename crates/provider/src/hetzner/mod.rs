@@ -2,10 +2,12 @@
 
 mod schema;
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use domain::{
     ResourceId, ResourceKind, ServerId,
+    money::{Currency, Money, NotAnAmount},
+    plan::{Catalog, MachineFacts, MachinePlan, Offer},
     resource::{
         ActionEffect, ActionId, ActionState, LoggedAction, MachineSize, Power, Resource, Size,
     },
@@ -24,6 +26,9 @@ pub(crate) use schema::read_error;
 
 /// The most that one page holds (HZSPEC).
 const PER_PAGE: u32 = 50;
+
+/// Where the types of servers are listed.
+const SERVER_TYPES: &str = "/v1/server_types";
 
 /// One project, or some locations of it.
 #[derive(Debug, Clone)]
@@ -93,6 +98,48 @@ impl Api {
         .await
     }
 
+    /// The currency of all prices is the account's own, and the list does not name it.
+    pub(crate) async fn machine_plans(&self) -> Result<Catalog, ProviderError> {
+        let page = async |number| self.page::<schema::ListedType>(SERVER_TYPES, number).await;
+        let types = pages::all(Reading::UNTIMED, page).await?;
+        let plans = types.items.into_iter().map(|(_, listed)| plan(listed));
+        let unexpected =
+            |error: NotAnAmount| Request::get(SERVER_TYPES).not_understood(error.to_string());
+        plans.collect::<Result<_, _>>().map_err(unexpected)
+    }
+
+    pub(crate) async fn currency(&self) -> Result<Currency, ProviderError> {
+        let request = Request::get("/v1/pricing");
+        let schema::Priced { pricing } = self.http.read(&request).await?;
+        let currency = pricing.currency.parse::<Currency>();
+        currency.map_err(|error| request.not_understood(error.to_string()))
+    }
+
+    pub(crate) async fn machine_facts(
+        &self,
+        id: &ResourceId,
+    ) -> Result<MachineFacts, ProviderError> {
+        let number = server_id(id)?;
+        let request = Request::get(format!("/v1/servers/{number}"));
+        let schema::FoundFacts { server } = self.http.read(&request).await?;
+        request.about(&number.0, &server.id)?;
+        Ok(facts(&server))
+    }
+
+    pub(crate) async fn all_machine_facts(
+        &self,
+    ) -> Result<BTreeMap<ResourceId, MachineFacts>, ProviderError> {
+        let page = async |number| self.page("/v1/servers?sort=id:asc", number).await;
+        let servers: Read<schema::ServerFacts> = pages::all(Reading::UNTIMED, page).await?;
+        let servers = servers.items.iter().map(|(_, server)| server);
+        let covered = servers.filter(|server| self.covers(&server.location.name));
+        let by_id = covered.map(|server| {
+            let id = ResourceId::Server(ServerId(server.id));
+            (id, facts(server))
+        });
+        Ok(by_id.collect())
+    }
+
     pub(crate) async fn send(&self, change: &Change) -> Result<Accepted, ProviderError> {
         let (id, word, body) = match change {
             Change::PowerOn(id) => (id, "poweron", None),
@@ -126,7 +173,8 @@ impl Api {
         path: &str,
         number: u32,
     ) -> Result<Page<T>, ProviderError> {
-        let request = Request::get(format!("{path}&per_page={PER_PAGE}&page={number}"));
+        let and = if path.contains('?') { '&' } else { '?' };
+        let request = Request::get(format!("{path}{and}per_page={PER_PAGE}&page={number}"));
         let page: schema::Page<T> = self.http.read(&request).await?;
         let schema::Pagination {
             next_page,
@@ -175,6 +223,56 @@ fn size(plan: schema::ServerType, disk_gib: u64) -> MachineSize {
         architecture: Some(plan.architecture),
         network_storage: plan.storage_type == "network",
     }
+}
+
+fn facts(server: &schema::ServerFacts) -> MachineFacts {
+    let protection = server.protection.as_ref();
+    MachineFacts {
+        created_at: server.created,
+        iso: server.iso.is_some(),
+        rescue: server.rescue_enabled,
+        protected: protection.is_some_and(|protection| protection.delete || protection.rebuild),
+        ..MachineFacts::default()
+    }
+}
+
+fn plan(listed: schema::ListedType) -> Result<MachinePlan, NotAnAmount> {
+    let is_withdrawn = listed.deprecation.is_some();
+    let locations = listed.locations.as_deref();
+    let offers = listed.prices.into_iter().map(|price| {
+        let at = |location: &&schema::TypeLocation| location.name == price.location;
+        let (orderable, deprecated) = match locations {
+            // What has a price where it is not supported is not sold there.
+            Some(locations) => match locations.iter().find(at) {
+                Some(location) => (
+                    location.available.unwrap_or(true),
+                    location.deprecation.is_some(),
+                ),
+                None => (false, is_withdrawn),
+            },
+            None => (true, is_withdrawn),
+        };
+        let offer = Offer {
+            orderable,
+            deprecated,
+            // The label is put right by whoever has asked for the account's currency.
+            monthly: Money::parse(&price.price_monthly.net, Currency::Eur)?,
+            hourly: Money::parse(&price.price_hourly.net, Currency::Eur)?,
+        };
+        Ok((price.location, offer))
+    });
+    let offers = offers.collect::<Result<_, _>>()?;
+    let size = size(listed.plan, listed.disk);
+    Ok(MachinePlan {
+        slug: size.plan,
+        vcpus: size.vcpus,
+        memory_mib: size.memory_mib,
+        disk_gib: size.disk_gib,
+        architecture: size.architecture,
+        network_storage: size.network_storage,
+        gpu: false,
+        offers,
+    })
 }
 
 fn server_id(id: &ResourceId) -> Result<&ServerId, ProviderError> {

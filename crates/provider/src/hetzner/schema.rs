@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
 use serde_json::Number;
 
 use crate::http::{ErrorWords, null_is_empty};
@@ -28,7 +28,7 @@ pub(crate) fn read_error(body: &[u8]) -> Option<ErrorWords> {
 
 #[derive(Deserialize)]
 pub(super) struct Page<T> {
-    #[serde(alias = "servers", alias = "actions")]
+    #[serde(alias = "servers", alias = "actions", alias = "server_types")]
     pub(super) items: Vec<T>,
     pub(super) meta: Meta,
 }
@@ -73,6 +73,78 @@ pub(super) struct ServerType {
     pub(super) memory: u64,
     pub(super) architecture: String,
     pub(super) storage_type: String,
+}
+
+/// What of a server decides whether it can have another type.
+#[derive(Deserialize)]
+pub(super) struct ServerFacts {
+    pub(super) id: u64,
+    pub(super) location: Named,
+    pub(super) created: Option<Timestamp>,
+    pub(super) iso: Option<IgnoredAny>,
+    #[serde(default)]
+    pub(super) rescue_enabled: bool,
+    pub(super) protection: Option<Protection>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Protection {
+    #[serde(default)]
+    pub(super) delete: bool,
+    #[serde(default)]
+    pub(super) rebuild: bool,
+}
+
+#[derive(Deserialize)]
+pub(super) struct FoundFacts {
+    pub(super) server: ServerFacts,
+}
+
+/// A type as the list of types has it.
+#[derive(Deserialize)]
+pub(super) struct ListedType {
+    #[serde(flatten)]
+    pub(super) plan: ServerType,
+    /// The disk that comes with it, in GB.
+    #[serde(deserialize_with = "whole")]
+    pub(super) disk: u64,
+    /// Of the type everywhere; superseded by that of each location.
+    pub(super) deprecation: Option<IgnoredAny>,
+    #[serde(deserialize_with = "null_is_empty")]
+    pub(super) prices: Vec<TypePrice>,
+    /// Older answers lack it (HGO).
+    pub(super) locations: Option<Vec<TypeLocation>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct TypePrice {
+    pub(super) location: String,
+    pub(super) price_hourly: Price,
+    pub(super) price_monthly: Price,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Price {
+    /// Decimal text, without taxes.
+    pub(super) net: String,
+}
+
+#[derive(Deserialize)]
+pub(super) struct TypeLocation {
+    pub(super) name: String,
+    pub(super) deprecation: Option<IgnoredAny>,
+    /// Older answers lack it (HGO).
+    pub(super) available: Option<bool>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Priced {
+    pub(super) pricing: Pricing,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Pricing {
+    pub(super) currency: String,
 }
 
 /// A number that is whole, whether it is written with a fraction or without one.

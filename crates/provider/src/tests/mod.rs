@@ -9,6 +9,7 @@ mod asking;
 mod digitalocean;
 mod hetzner;
 mod pipeline;
+mod plans;
 mod script;
 
 use domain::{ResourceId, ResourceKind};
