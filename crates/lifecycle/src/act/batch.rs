@@ -18,7 +18,10 @@ use crate::{
     budget::Budget,
     event::{Event, Outcome},
     failure::NoLook,
-    observe::look::{Looks, Plans},
+    observe::{
+        look::Looks,
+        stop_target::{Plans, StopTarget},
+    },
     transition::{
         log::log_from,
         plan::plan,
@@ -74,16 +77,18 @@ impl Batch<'_> {
         let target = match self.direction {
             Direction::Stop => {
                 let policy = verdict.membership.policy(rules.configuration);
-                self.plans.stop_target(client, resource, &policy).await?
+                let rules = (&policy, rules.configuration);
+                let target = self.plans.stop_target(client, record, resource, rules);
+                target.await?
             }
-            Direction::Start => None,
+            Direction::Start => StopTarget::default(),
         };
         let seen = Observation {
-            unfit: None,
+            unfit: target.unfit.as_deref(),
             resource,
             requested_at: look.requested_at,
             log: &log,
-            target: target.as_ref(),
+            target: target.size.as_ref(),
         };
         let plan_context = PlanContext {
             rules,

@@ -11,7 +11,7 @@ use crate::{
     act::batch::{Batch, outcomes},
     budget::Budget,
     event::{Event, Outcome},
-    observe::look::{Looks, Plans},
+    observe::{look::Looks, stop_target::Plans},
     transition::step::Step,
 };
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use domain::{
-    ResourceKind, ResourceRef,
+    ResourceRef,
     decision::{Decision, judge},
     membership::Subject,
     record::{Ask, Direction, Record},
@@ -19,7 +19,7 @@ use crate::{
     budget::Budget,
     event::Outcome,
     failure::NoLook,
-    observe::look::{Looks, Plans},
+    observe::{look::Looks, stop_target::Plans},
     report::Report,
     transition::step::Step,
 };
@@ -129,9 +129,10 @@ impl Batch<'_> {
         if self.budget.is_over() {
             return Ok(None);
         }
-        if self.direction == Direction::Stop && record.kind() == ResourceKind::Database {
+        if self.direction == Direction::Stop {
             // Before the look, which does not get younger.
-            self.plans.ask(client).await;
+            let configuration = &self.in_force.configuration;
+            self.plans.ask(client, record.kind(), configuration).await;
         }
         let acted = match looks.of(&record.reference.id).await {
             Ok(Some(look)) => match self.step(client, &record, &look).await {

@@ -6,14 +6,9 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use domain::{
-    ResourceId, ResourceKind,
-    record::Record,
-    resource::{Look, Resource, SavedState, Size},
-};
+use domain::{ResourceId, ResourceKind, record::Record, resource::Look};
 use jiff::{SignedDuration, Timestamp};
-use provider::{Client, DatabasePlans, Listed, ProviderError, Reading};
-use tokio::sync::OnceCell;
+use provider::{Client, Listed, ProviderError, Reading};
 
 use crate::{account::ListRequests, budget::Budget, failure::NoLook};
 
@@ -180,81 +175,5 @@ pub(crate) async fn by_status(client: &Client, budget: Budget<'_>, id: &Resource
             resource,
         })),
         Err(error) => Err(NoLook::from(&error)),
-    }
-}
-
-/// The plans that a provider offers for databases: asked for once, however many databases are about
-/// to stop, and only if one is.
-#[derive(Debug, Default)]
-pub(crate) struct Plans(OnceCell<Result<DatabasePlans, NoLook>>);
-
-impl Plans {
-    /// The size to which a stop of this database leads: the schedule's own, or the smallest plan
-    /// that the provider lists. `Ok(None)`: not a database, or the provider lists no plan.
-    pub(crate) async fn stop_target(
-        &self,
-        client: &Client,
-        resource: &Resource,
-        policy: &domain::configuration::Policy,
-    ) -> Result<Option<SavedState>, NoLook> {
-        let Size::Database(database) = &resource.size else {
-            return Ok(None);
-        };
-        let mut wanted = database.clone();
-        if let Some(nodes) = policy.stop_nodes {
-            // Never more than there are: a stop only shrinks.
-            wanted.nodes = nodes.min(database.nodes);
-        }
-        let plan = match &policy.stop_size {
-            Some(plan) => Some(plan.clone()),
-            None => self
-                .ask(client)
-                .await
-                .as_ref()
-                .map_err(Clone::clone)?
-                .smallest(&wanted, &resource.region)
-                .map_err(|error| NoLook::from(&error))?,
-        };
-        Ok(plan.map(|plan| SavedState::Database {
-            plan,
-            nodes: wanted.nodes,
-            storage_mib: None,
-        }))
-    }
-
-    /// Asks for the plans, unless they were asked for already.
-    pub(crate) async fn ask(&self, client: &Client) -> &Result<DatabasePlans, NoLook> {
-        let ask = || async {
-            let plans = client.database_plans().await;
-            plans.map_err(|error| NoLook::from(&error))
-        };
-        self.0.get_or_init(ask).await
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use domain::configuration::Policy;
-    use provider::{Base, http_client};
-
-    use super::*;
-    use crate::tests::{database, database_of};
-
-    /// Its plan is given: no provider is asked.
-    #[tokio::test]
-    async fn a_stop_leads_to_as_many_nodes_as_its_schedule_says_and_never_to_more() {
-        let base: Base = "http://localhost:1".parse().unwrap();
-        let client = Client::digitalocean(base, "token".into(), http_client().unwrap());
-        let (plans, resource) = (Plans::default(), database().resource);
-        for (says, nodes) in [(None, 2), (Some(1), 1), (Some(2), 2), (Some(3), 2)] {
-            let policy = Policy {
-                stop_size: Some("db-s-1vcpu-1gb".to_owned()),
-                stop_nodes: says,
-                ..Policy::default()
-            };
-            let target = plans.stop_target(&client, &resource, &policy);
-            let expected = database_of("db-s-1vcpu-1gb", nodes);
-            assert_eq!(target.await.unwrap(), Some(expected), "{says:?}");
-        }
     }
 }

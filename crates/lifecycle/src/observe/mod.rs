@@ -6,4 +6,5 @@ mod inventory;
 pub(crate) mod look;
 pub mod poll;
 mod restored_table;
+pub(crate) mod stop_target;
 pub mod token_check;

@@ -8,6 +8,7 @@ mod following;
 mod forcing;
 mod lasting;
 mod machines;
+mod moving;
 mod noting;
 mod requests;
 mod saving;
@@ -88,6 +89,7 @@ pub(crate) struct Case {
     pub(crate) resource: Resource,
     log: Vec<LoggedAction>,
     target: Option<SavedState>,
+    unfit: Option<&'static str>,
     pub(crate) configuration: Configuration,
     pub(crate) overrides: Overrides,
     looked_at: Option<Timestamp>,
@@ -131,6 +133,7 @@ fn case(reference: &str, size: Size) -> Case {
         resource,
         log: Vec::new(),
         target,
+        unfit: None,
         configuration: configuration(),
         overrides: Overrides::default(),
         looked_at: None,
@@ -415,7 +418,7 @@ impl Case {
     }
 
     /// The database's plan and nodes as seen.
-    fn sized(mut self, plan: &str, nodes: u32) -> Self {
+    pub(crate) fn sized(mut self, plan: &str, nodes: u32) -> Self {
         if let Size::Database(size) = &mut self.resource.size {
             plan.clone_into(&mut size.plan);
             size.nodes = nodes;
@@ -506,7 +509,7 @@ impl Case {
 
     fn with<T>(&self, todo: impl FnOnce(Observation<'_>, PlanContext<'_>) -> T) -> T {
         let seen = Observation {
-            unfit: None,
+            unfit: self.unfit,
             resource: &self.resource,
             requested_at: self.looked_at.unwrap_or(self.now),
             log: &self.log,

@@ -359,7 +359,7 @@ impl Follower<'_> {
             // On the small plan it runs, and is still owed its own.
             Direction::Start if self.is_small() => {
                 record.used = true;
-                record.last_error = self.record.last_error.clone();
+                record.last_error.clone_from(&self.record.last_error);
             }
             Direction::Start => {
                 record.clear_saved();

@@ -317,6 +317,9 @@ impl Planner<'_> {
 
     /// Observe mode: decided, recorded and reported; nothing is sent.
     fn observe(&self, due: &Due) -> Step {
+        if let Some(reason) = self.unfit() {
+            return Step::Postpone(reason.to_owned());
+        }
         let Some(change) = self.change() else {
             return Step::Postpone(method::no_change(self.seen.target));
         };

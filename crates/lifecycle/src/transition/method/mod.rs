@@ -68,9 +68,10 @@ pub(crate) fn reached(
 /// Whether a request has had its own effect, be it all of its transition or a part.
 pub(crate) fn is_done(request: &Request, resource: &Resource, record: &Record) -> bool {
     let target = request.target.as_ref();
-    match request.part {
-        Part::Whole => reached(request.direction, resource, record, target),
-        part => smaller_plan::is_done(part, resource, target),
+    if request.part == Part::Whole {
+        reached(request.direction, resource, record, target)
+    } else {
+        smaller_plan::is_done(request.part, resource, target)
     }
 }
 

@@ -104,9 +104,7 @@ pub(super) fn reached(
             let may_run = record.small_runs && resource.power == Power::Running;
             resource.size.plan() == target.plan && (resource.power == Power::Stopped || may_run)
         }
-        Direction::Start => {
-            resource.power == Power::Running && !is_small(resource, record)
-        }
+        Direction::Start => resource.power == Power::Running && !is_small(resource, record),
     }
 }
 

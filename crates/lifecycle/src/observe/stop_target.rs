@@ -1,0 +1,270 @@
+//! To what a stop leads: what the provider offers, and which of it fits.
+
+use domain::{
+    ResourceKind,
+    configuration::{Account, Configuration, DatabaseMethod, Policy},
+    plan::{self, Catalog, Machine, Unfit},
+    record::{Direction, Part, Record},
+    resource::{DatabaseSize, MachineSize, Resource, SavedState, Size},
+    stop_method::StopMethod,
+};
+use provider::{Client, DatabasePlans};
+use tokio::sync::OnceCell;
+
+use crate::failure::NoLook;
+
+/// The size to which a stop leads.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct StopTarget {
+    /// None if nothing gets smaller, or if the provider lists nothing smaller.
+    pub size: Option<SavedState>,
+    /// Why the stop must not be made that its schedule asks for.
+    pub unfit: Option<String>,
+}
+
+/// The plans that a provider offers: asked for once, however many resources are about to stop, and
+/// only if one is.
+#[derive(Debug, Default)]
+pub(crate) struct Plans {
+    databases: OnceCell<Result<DatabasePlans, NoLook>>,
+    machines: OnceCell<Result<Catalog, NoLook>>,
+}
+
+impl Plans {
+    /// The size to which a stop of this resource leads.
+    pub(crate) async fn stop_target(
+        &self,
+        client: &Client,
+        record: &Record,
+        resource: &Resource,
+        (policy, configuration): (&Policy, &Configuration),
+    ) -> Result<StopTarget, NoLook> {
+        match &resource.size {
+            Size::Database(database) => self.of_database(client, resource, database, policy).await,
+            Size::Machine(machine) if changes_plan(record, policy) => {
+                let wanted = wanted(record, resource, policy);
+                let facts = client.machine_facts(&resource.id).await;
+                let facts = facts.map_err(|error| NoLook::from(&error))?;
+                let machine = Machine {
+                    kind: resource.kind(),
+                    size: machine,
+                    region: &resource.region,
+                    facts: &facts,
+                    accepts_new_prices: accepts_new_prices(record, configuration),
+                };
+                let catalog = self.machines(client).await;
+                let catalog = catalog.as_ref().map_err(Clone::clone)?;
+                Ok(of_machine(machine, catalog, wanted))
+            }
+            Size::Machine(_) | Size::NodePool(_) => Ok(StopTarget::default()),
+        }
+    }
+
+    async fn of_database(
+        &self,
+        client: &Client,
+        resource: &Resource,
+        database: &DatabaseSize,
+        policy: &Policy,
+    ) -> Result<StopTarget, NoLook> {
+        let mut wanted = database.clone();
+        let standbys = policy.methods.database == DatabaseMethod::Standbys;
+        if standbys {
+            if let Some(unfit) = keeps_its_nodes(database) {
+                return Ok(unfit);
+            }
+            wanted.nodes = 1;
+        } else if let Some(nodes) = policy.stop_nodes {
+            // Never more than there are: a stop only shrinks.
+            wanted.nodes = nodes.min(database.nodes);
+        }
+        let plan = match &policy.stop_size {
+            Some(plan) => Some(plan.clone()),
+            None if standbys => Some(database.plan.clone()),
+            None => self
+                .databases(client)
+                .await
+                .as_ref()
+                .map_err(Clone::clone)?
+                .smallest(&wanted, &resource.region)
+                .map_err(|error| NoLook::from(&error))?,
+        };
+        let size = plan.map(|plan| SavedState::Database {
+            plan,
+            nodes: wanted.nodes,
+            storage_mib: None,
+        });
+        Ok(StopTarget { size, unfit: None })
+    }
+
+    /// Asks for the plans of a kind, unless they were asked for already.
+    pub(crate) async fn ask(
+        &self,
+        client: &Client,
+        kind: ResourceKind,
+        configuration: &Configuration,
+    ) {
+        let mut rules = configuration.schedules.values();
+        match kind {
+            ResourceKind::Database => {
+                self.databases(client).await;
+            }
+            ResourceKind::Droplet | ResourceKind::Server
+                if rules.any(|rule| StopMethod::of(kind, &rule.policy).changes_plan()) =>
+            {
+                self.machines(client).await;
+            }
+            ResourceKind::Droplet
+            | ResourceKind::Server
+            | ResourceKind::Machine
+            | ResourceKind::NodePool => {}
+        }
+    }
+
+    async fn databases(&self, client: &Client) -> &Result<DatabasePlans, NoLook> {
+        let ask = || async {
+            let plans = client.database_plans().await;
+            plans.map_err(|error| NoLook::from(&error))
+        };
+        self.databases.get_or_init(ask).await
+    }
+
+    async fn machines(&self, client: &Client) -> &Result<Catalog, NoLook> {
+        let ask = || async {
+            let plans = client.machine_plans().await;
+            plans.map_err(|error| NoLook::from(&error))
+        };
+        self.machines.get_or_init(ask).await
+    }
+}
+
+/// Whether what comes next of a stop depends on the plans: not while the machine is still being
+/// switched off, or where it is to be no more than that.
+fn changes_plan(record: &Record, policy: &Policy) -> bool {
+    let under_way = record.in_flight();
+    let under_way = under_way.filter(|now| now.direction == Direction::Stop);
+    let method = under_way.and_then(|now| now.method);
+    let request = record.request_towards(Direction::Stop);
+    let switches_off = under_way.is_some()
+        && request.is_some_and(|request| request.part == Part::Off)
+        && !record.wants_next_part();
+    let method = method.unwrap_or_else(|| StopMethod::of(record.kind(), policy));
+    method.changes_plan() && !switches_off
+}
+
+/// The plan that is asked for: a stop under way keeps the one that it began with.
+fn wanted<'a>(record: &'a Record, resource: &'a Resource, policy: &'a Policy) -> Option<&'a str> {
+    let under_way = record.in_flight();
+    let under_way = under_way.filter(|now| now.direction == Direction::Stop);
+    match under_way.and_then(|now| now.target.as_ref()) {
+        Some(SavedState::Machine(MachineSize { plan, .. })) => Some(plan),
+        Some(SavedState::Database { .. } | SavedState::NodePool { .. }) | None => {
+            plan::wanted(resource.kind(), &resource.tags, policy)
+        }
+    }
+}
+
+fn accepts_new_prices(record: &Record, configuration: &Configuration) -> bool {
+    let account = configuration.accounts.get(&record.reference.account);
+    account.is_some_and(|account| match account {
+        Account::Cloud(cloud) => cloud.accept_new_prices,
+        Account::Ssh(_) => false,
+    })
+}
+
+fn of_machine(machine: Machine<'_>, catalog: &Catalog, wanted: Option<&str>) -> StopTarget {
+    match plan::smaller(machine, catalog, wanted) {
+        Ok(smaller) => StopTarget {
+            size: Some(SavedState::Machine(MachineSize {
+                // The disk stays the machine's own.
+                disk_gib: machine.size.disk_gib,
+                ..smaller.plan.size()
+            })),
+            unfit: None,
+        },
+        // There is nothing to save: it is switched off all the same.
+        Err(Unfit::AlreadyCheapest { .. } | Unfit::DiskTooLarge { .. }) => StopTarget::default(),
+        Err(Unfit::TargetNotCheaper { target, plan }) if target == plan => StopTarget::default(),
+        Err(unfit) => StopTarget {
+            size: None,
+            unfit: Some(format!("{unfit}: {}", unfit.remedy())),
+        },
+    }
+}
+
+/// The engines of which nodes cannot be taken away: `MongoDB` has one or three for good (DODOCS,
+/// databases), and others are not supported at all.
+fn keeps_its_nodes(database: &DatabaseSize) -> Option<StopTarget> {
+    let drops = matches!(
+        database.engine.as_str(),
+        "pg" | "mysql" | "redis" | "valkey"
+    );
+    (!drops && database.nodes > 1).then(|| StopTarget {
+        size: None,
+        unfit: Some(format!(
+            "nodes of {} cannot be taken away: set methods.database = \"smallest-plan\" for it",
+            database.engine
+        )),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use provider::{Base, http_client};
+
+    use super::*;
+    use crate::tests::{Case, database, database_of};
+
+    /// Where a stop of the case leads. No provider answers.
+    async fn target(case: &Case, policy: &Policy) -> StopTarget {
+        let base: Base = "http://localhost:1".parse().unwrap();
+        let client = Client::digitalocean(base, "token".into(), http_client().unwrap());
+        let (record, resource) = (&case.record, &case.resource);
+        let rules = (policy, &case.configuration);
+        let target = Plans::default();
+        let target = target.stop_target(&client, record, resource, rules);
+        target.await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_stop_leads_to_as_many_nodes_as_its_schedule_says_and_never_to_more() {
+        for (says, nodes) in [(None, 2), (Some(1), 1), (Some(2), 2), (Some(3), 2)] {
+            let policy = Policy {
+                stop_size: Some("db-s-1vcpu-1gb".to_owned()),
+                stop_nodes: says,
+                ..Policy::default()
+            };
+            let target = target(&database(), &policy).await;
+            let expected = Some(database_of("db-s-1vcpu-1gb", nodes));
+            assert_eq!((target.size, target.unfit), (expected, None), "{says:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn dropping_standbys_keeps_the_plan_unless_another_is_asked_for() {
+        let mut policy = Policy::default();
+        policy.methods.database = DatabaseMethod::Standbys;
+        let size = target(&database(), &policy).await.size;
+        assert_eq!(size, Some(database_of("db-s-2vcpu-4gb", 1)));
+        policy.stop_size = Some("db-s-1vcpu-2gb".to_owned());
+        let size = target(&database(), &policy).await.size;
+        assert_eq!(size, Some(database_of("db-s-1vcpu-2gb", 1)));
+    }
+
+    #[tokio::test]
+    async fn an_engine_that_keeps_its_nodes_is_refused_by_name() {
+        let mut policy = Policy::default();
+        policy.methods.database = DatabaseMethod::Standbys;
+        let mut case = database();
+        let Size::Database(size) = &mut case.resource.size else {
+            panic!("a database");
+        };
+        size.engine = "mongodb".to_owned();
+        let refused = target(&case, &policy).await;
+        assert_eq!(refused.size, None);
+        assert!(refused.unfit.unwrap().contains("mongodb"));
+        // With one node there is nothing to drop.
+        let alone = case.sized("db-s-2vcpu-4gb", 1);
+        assert_eq!(target(&alone, &policy).await.unfit, None);
+    }
+}

@@ -1,0 +1,419 @@
+//! Machines that are moved to a smaller plan while they are off, and back.
+
+use domain::{
+    configuration::{DropletMethod, ServerMethod},
+    record::late,
+    stop_method::StopMethod,
+};
+
+use super::*;
+
+const OWN: &str = "g-2vcpu-8gb";
+const SMALL: &str = "s-1vcpu-1gb";
+
+fn size(plan: &str) -> MachineSize {
+    let (vcpus, memory_mib) = if plan == OWN { (2, 8192) } else { (1, 1024) };
+    MachineSize {
+        plan: plan.to_owned(),
+        vcpus,
+        memory_mib,
+        disk_gib: 25,
+        ..MachineSize::default()
+    }
+}
+
+fn saved() -> SavedState {
+    SavedState::Machine(size(OWN))
+}
+
+/// A Droplet that is resized, asked to shut down before.
+fn resized() -> Case {
+    let case = case("do-main/droplet/1", Size::Machine(size(OWN)));
+    let mut case = case.following(|policy| {
+        policy.methods.droplet = DropletMethod::Resize;
+        policy.graceful = true;
+    });
+    case.target = Some(SavedState::Machine(size(SMALL)));
+    case
+}
+
+/// A server that is rescaled.
+fn rescaled() -> Case {
+    let case = case("hz-eu/server/1", Size::Machine(size(OWN)));
+    let mut case = case.following(|policy| policy.methods.server = ServerMethod::Rescale);
+    case.target = Some(SavedState::Machine(size(SMALL)));
+    case
+}
+
+impl Case {
+    fn on_plan(mut self, plan: &str) -> Self {
+        self.resource.size = Size::Machine(size(plan));
+        self
+    }
+
+    /// What a step has left, with the answer to its request.
+    fn accepted(mut self, send: Send, instant: &str) -> Self {
+        self.record = send.record;
+        self.record.permit = None;
+        self.at(instant)
+            .request(|request| {
+                request.ask = accepted(instant);
+            })
+            .record(|record| {
+                let request = record.request.as_ref().unwrap();
+                record.used |= request.is_shrink(record.kind());
+            })
+    }
+
+    #[track_caller]
+    fn followed(mut self) -> Self {
+        self.record = self.records().record;
+        self
+    }
+
+    fn part(&self) -> Part {
+        self.record.request.as_ref().unwrap().part
+    }
+
+    fn resize_to(&self, plan: &str) -> Change {
+        Change::ResizeMachine {
+            id: self.id(),
+            to: size(plan),
+        }
+    }
+
+    /// Stopped at its end edge, and seen so.
+    fn small(self) -> Self {
+        let case = self.off().on_plan(SMALL).settled(Power::Stopped);
+        let case = case.saved(saved()).used().handled("19:00", STOPPED);
+        case.record(|record| {
+            record.small_plans.insert(SMALL.to_owned());
+        })
+    }
+
+    /// At Tuesday's begin edge, its saved plan asked for.
+    fn growing(self) -> Self {
+        let case = self.small().at("tue 08:00");
+        let send = case.sends(START);
+        case.accepted(send, "tue 08:00:02")
+    }
+}
+
+#[test]
+fn a_stop_switches_off_then_moves_and_ends_when_it_is_small() {
+    let case = resized();
+    let send = case.sends(STOP);
+    assert_eq!(send.change, Change::Shutdown(case.id()));
+    assert_eq!(send.record.saved, None, "nothing shrinks yet");
+    let transition = send.record.in_flight().unwrap();
+    assert_eq!(transition.method, Some(StopMethod::Resize));
+    assert_eq!(transition.target, case.target);
+
+    let off = case
+        .accepted(send, "19:00:02")
+        .off()
+        .at("19:00:30")
+        .followed();
+    assert!(off.record.in_flight().is_some(), "off is not the end");
+    assert!(off.record.wants_next_part());
+    assert!(off.record.due_at.is_some_and(|due_at| due_at <= off.now));
+
+    let send = off.at("19:00:35").sends(STOP);
+    assert_eq!(send.change, resized().resize_to(SMALL));
+    assert_eq!(send.record.saved, Some(saved()), "saved before it leaves");
+    assert!(!send.record.used, "nothing was accepted yet");
+
+    let moved = resized().off().accepted(send, "19:00:36");
+    assert_eq!(moved.part(), Part::Shrink);
+    moved.clone().at("19:01").goes_on();
+    let write = moved.on_plan(SMALL).at("19:02").records();
+    assert!(is_settled(&write.record, Power::Stopped));
+    let entry = write.history.unwrap();
+    assert_eq!(entry.method, Some(StopMethod::Resize));
+    assert_eq!((entry.saved, entry.seen), (Some(saved()), resized().target));
+    assert!(write.record.used);
+}
+
+#[test]
+fn a_start_moves_back_then_switches_on_and_clears_only_then() {
+    let case = resized().growing();
+    assert_eq!(case.part(), Part::Grow);
+    assert_eq!(case.record.saved, Some(saved()));
+    let back = case.on_plan(OWN).at("tue 08:01").followed();
+    assert!(back.record.wants_next_part());
+    assert_eq!(back.record.saved, Some(saved()), "it does not run yet");
+    let send = back.sends(START);
+    assert_eq!(send.change, Change::PowerOn(back.id()));
+    let on = back.accepted(send, "tue 08:01:30").seen(Power::Running);
+    let write = on.at("tue 08:02").records();
+    assert!(is_settled(&write.record, Power::Running));
+    assert_eq!(write.record.saved, None);
+    assert!(write.record.small_plans.is_empty() && !write.record.used);
+    let entry = write.history.unwrap();
+    assert_eq!(
+        (entry.method, entry.saved),
+        (Some(StopMethod::Resize), Some(saved()))
+    );
+}
+
+#[test]
+fn a_machine_that_a_person_runs_small_is_switched_off_before_it_grows() {
+    let case = resized().small().seen(Power::Running).at("tue 08:00");
+    let send = case.sends(START);
+    assert_eq!(send.change, Change::Shutdown(case.id()));
+    let off = case.accepted(send, "tue 08:00:02");
+    // Our own shutdown is not a person's act against the start.
+    let off = off.logged(ActionEffect::Shutdown, "tue 08:00:02");
+    off.clone().at("tue 08:01").goes_on();
+    let cut = off.clone().at("tue 08:01:10");
+    assert!(matches!(cut.follow(), Follow::Force));
+    assert_eq!(cut.sends(START).change, Change::PowerOff(cut.id()));
+    let off = off.off().at("tue 08:00:20").followed();
+    assert_eq!(off.sends(START).change, off.resize_to(OWN));
+}
+
+#[test]
+fn a_person_who_starts_the_machine_meanwhile_was_faster() {
+    let case = resized();
+    let send = case.sends(STOP);
+    let off = case
+        .accepted(send, "19:00:02")
+        .off()
+        .at("19:00:30")
+        .followed();
+    let started = off
+        .seen(Power::Running)
+        .logged(ActionEffect::Start, "19:02")
+        .at("19:03");
+    assert_eq!(ending(&started.records()), Some(&Ending::Overtaken));
+    assert_eq!(ending(&started.writes(STOP)), Some(&Ending::Overtaken));
+}
+
+#[test]
+fn a_resize_whose_answer_was_lost_is_found_in_the_log_and_never_repeated() {
+    let case = resized().off().in_flight(STOP, "19:00").at("19:00:30");
+    let case = case.record(|record| {
+        let Phase::InFlight { transition } = &mut record.phase else {
+            panic!("under way");
+        };
+        transition.method = Some(StopMethod::Resize);
+        transition.target = Some(SavedState::Machine(size(SMALL)));
+    });
+    let send = case.clone().asked_part(Part::Off, "19:00").sends(STOP);
+    let mut open = case;
+    open.record = send.record;
+    let late_look = open
+        .clone()
+        .at("19:03")
+        .logged(ActionEffect::Resize, "19:00:31");
+    let write = late_look.writes(STOP);
+    assert!(matches!(
+        write.record.request.unwrap().ask,
+        Ask::Accepted { .. }
+    ));
+    assert!(write.record.used);
+    // Without a trace it never arrived, and what is saved stays what it was.
+    let again = open.at("19:03").sends(STOP);
+    assert_eq!(again.change, resized().resize_to(SMALL));
+    assert_eq!(again.record.saved, Some(saved()));
+    assert!(again.record.used, "an unanswered one may have landed");
+}
+
+impl Case {
+    /// A part that was seen done.
+    fn asked_part(self, part: Part, since: &str) -> Self {
+        let transition = self.record.in_flight().unwrap().clone();
+        let case = self.asked(STOP, since, Ask::Done { at: at(since) });
+        let case = case.request(|request| request.part = part);
+        case.record(|record| record.phase = Phase::InFlight { transition })
+    }
+}
+
+#[test]
+fn a_plan_that_could_not_come_back_is_refused_before_anything_is_sent() {
+    let mut case = resized();
+    case.target = None;
+    case.unfit = Some("its plan cannot be ordered in fra1 now");
+    let write = case.writes(STOP);
+    assert!(matches!(write.record.phase, Phase::Refused { .. }));
+    assert_eq!(ending(&write), Some(&Ending::Refused));
+    assert_eq!(write.record.handled.unwrap().key.instant, at("19:00"));
+    assert!(matches!(write.events[..], [Event::Refused { .. }]));
+    // It is off already: there is nothing to refuse.
+    assert_eq!(ending(&case.clone().off().writes(STOP)), None);
+    case.observing().postpones(STOP, "cannot be ordered");
+}
+
+#[test]
+fn a_plan_withdrawn_after_the_power_went_leaves_it_off_and_whole() {
+    let case = resized();
+    let send = case.sends(STOP);
+    let mut off = case
+        .accepted(send, "19:00:02")
+        .off()
+        .at("19:00:30")
+        .followed();
+    off.unfit = Some("its plan cannot be ordered in fra1 now");
+    let write = off.writes(STOP);
+    assert!(matches!(write.record.phase, Phase::Refused { .. }));
+    assert_eq!(write.record.saved, None);
+    let mut morning = off.at("tue 08:00");
+    morning.record = write.record;
+    assert_eq!(morning.sends(START).change, Change::PowerOn(morning.id()));
+}
+
+#[test]
+fn without_a_smaller_plan_a_stop_is_only_a_shutdown() {
+    let mut case = resized();
+    case.target = None;
+    let send = case.sends(STOP);
+    assert_eq!(send.change, Change::Shutdown(case.id()));
+    let transition = send.record.in_flight().unwrap();
+    assert_eq!(transition.method, Some(StopMethod::Graceful));
+    let off = case.accepted(send, "19:00:02").off().at("19:00:30");
+    assert!(is_settled(&off.records().record, Power::Stopped));
+}
+
+#[test]
+fn a_small_plan_is_never_taken_for_the_original() {
+    // A cheaper plan may have more memory than the machine's own.
+    let mut case = rescaled().small();
+    let Size::Machine(machine) = &mut case.resource.size else {
+        panic!("a machine");
+    };
+    machine.memory_mib = 32_768;
+    let start = case.clone().at("tue 08:00").sends(START);
+    assert_eq!(start.change, case.resize_to(OWN));
+    // A person started it small in the evening: the next stop keeps what is saved.
+    let mut evening = case
+        .seen(Power::Running)
+        .handled("08:00", RUNNING)
+        .at("19:00");
+    evening.target = None;
+    let send = evening.sends(STOP);
+    assert_eq!(send.record.saved, Some(saved()));
+}
+
+#[test]
+fn another_plan_that_a_person_chose_stays() {
+    let case = resized()
+        .small()
+        .on_plan("s-8vcpu-16gb")
+        .seen(Power::Running);
+    let mut case = case.at("tue 08:00");
+    if let Size::Machine(machine) = &mut case.resource.size {
+        (machine.vcpus, machine.memory_mib) = (8, 16_384);
+    }
+    let write = case.writes(START);
+    assert_eq!(ending(&write), Some(&Ending::Kept));
+    assert_eq!(write.record.saved, None);
+    assert!(write.record.small_plans.is_empty());
+}
+
+#[test]
+fn a_server_that_its_change_of_type_has_started_is_shut_down_again() {
+    let case = rescaled();
+    let send = case.sends(STOP);
+    let off = case
+        .accepted(send, "19:00:02")
+        .off()
+        .at("19:00:30")
+        .followed();
+    let send = off.sends(STOP);
+    let moved = off
+        .accepted(send, "19:00:36")
+        .on_plan(SMALL)
+        .seen(Power::Running);
+    let moved = moved.at("19:02").followed();
+    let send = moved.sends(STOP);
+    assert_eq!(send.change, Change::Shutdown(moved.id()));
+    assert_eq!(send.record.saved, Some(saved()));
+    let off = moved.accepted(send, "19:02:01").off().at("19:02:30");
+    assert!(is_settled(&off.records().record, Power::Stopped));
+}
+
+#[test]
+fn a_server_may_be_left_running_small_and_counts_as_stopped() {
+    let case = rescaled().following(|policy| policy.rescaled_runs = true);
+    let send = case.sends(STOP);
+    let off = case
+        .accepted(send, "19:00:02")
+        .off()
+        .at("19:00:30")
+        .followed();
+    let send = off.sends(STOP);
+    let moved = off
+        .accepted(send, "19:00:36")
+        .on_plan(SMALL)
+        .seen(Power::Running);
+    let write = moved.at("19:02").records();
+    assert!(is_settled(&write.record, Power::Stopped));
+    assert_eq!(write.record.observed.unwrap().power, Power::Stopped);
+}
+
+#[test]
+fn a_plan_that_is_not_to_be_had_in_the_morning_is_asked_for_without_end() {
+    let grow = |case: Case| {
+        let case = case.growing();
+        case.request(|request| {
+            request.ask = failed("tue 08:11");
+            request.problem = Some("too large to fit".into());
+        })
+    };
+    let waiting = grow(resized()).at("tue 08:11");
+    assert_eq!(waiting.sends(START).change, waiting.resize_to(OWN));
+    let small = grow(resized().following(|policy| policy.start_small = true));
+    let early = small
+        .clone()
+        .request(|request| request.ask = failed("tue 08:05"));
+    assert_eq!(
+        early.at("tue 08:05").sends(START).change,
+        small.resize_to(OWN)
+    );
+    let small = small.at("tue 08:11");
+    assert!(small.now > at("tue 08:00") + late(ResourceKind::Droplet));
+    let send = small.sends(START);
+    assert_eq!(send.change, Change::PowerOn(small.id()));
+    let on = small.accepted(send, "tue 08:11:01").seen(Power::Running);
+    let write = on.at("tue 08:12").records();
+    assert!(is_settled(&write.record, Power::Running));
+    assert_eq!(
+        write.record.saved,
+        Some(saved()),
+        "it is still owed its plan"
+    );
+    assert!(write.history.unwrap().reason.unwrap().contains(OWN));
+}
+
+#[test]
+fn a_turn_before_anything_shrank_only_switches_on() {
+    let case = resized();
+    let send = case.sends(STOP);
+    let off = case
+        .accepted(send, "19:00:02")
+        .off()
+        .at("19:00:30")
+        .followed();
+    let turned = off.overridden(RUNNING, "19:00:40", "22:00").at("19:01");
+    let send = turned.sends(START);
+    assert_eq!(send.change, Change::PowerOn(turned.id()));
+    assert_eq!(send.record.not_before(), None, "the shutdown has acted");
+}
+
+#[test]
+fn what_is_stuck_goes_on_when_its_part_is_seen_after_all() {
+    let case = resized();
+    let send = case.sends(STOP);
+    let case = case.accepted(send, "19:00:02");
+    let case = case.record(|record| {
+        let transition = record.in_flight().unwrap().clone();
+        record.phase = Phase::Stuck {
+            transition,
+            since: at("19:10"),
+            reason: "not seen".to_owned(),
+        };
+    });
+    let off = case.off().at("19:30").followed();
+    assert!(off.record.wants_next_part());
+    assert_eq!(off.sends(STOP).change, resized().resize_to(SMALL));
+}
