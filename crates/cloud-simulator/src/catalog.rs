@@ -1,5 +1,5 @@
 //! What both clouds offer, and those parts of their answers that are always the same. They are
-//! kept as JSON in `answers/`, with real names and invented prices.
+//! kept as JSON in `answers/`, without prices: these are in `prices.toml`.
 
 use std::sync::LazyLock;
 
@@ -8,8 +8,7 @@ use serde_json::Value;
 
 type Kept = LazyLock<Value>;
 
-/// The sizes of Droplets and of Kubernetes nodes. The hourly price has the noise of the 32-bit
-/// float through which `DigitalOcean` sends it.
+/// The sizes of Droplets and of Kubernetes nodes.
 pub(crate) static DROPLET_SIZES: Kept = Kept::new(|| kept(include_str!("../answers/sizes.json")));
 /// `DigitalOcean`'s regions.
 pub(crate) static REGIONS: Kept = Kept::new(|| kept(include_str!("../answers/regions.json")));
@@ -19,7 +18,8 @@ pub(crate) static DATABASE_OPTIONS: Kept =
     Kept::new(|| kept(include_str!("../answers/database_options.json")));
 /// Hetzner's locations.
 pub(crate) static LOCATIONS: Kept = Kept::new(|| kept(include_str!("../answers/locations.json")));
-/// Hetzner's server types.
+/// Hetzner's server types. Those of the series before the present one can no longer be ordered in
+/// the EU, and the cx and cax types were last seen sold out there (2026-09).
 pub(crate) static SERVER_TYPES: Kept =
     Kept::new(|| kept(include_str!("../answers/server_types.json")));
 
@@ -48,7 +48,7 @@ pub(crate) fn with(kept: &Value, mut fields: Value) -> Value {
 }
 
 /// The entries of a kept list.
-pub(crate) fn entries(list: &'static Value) -> impl Iterator<Item = &'static Value> {
+pub(crate) fn entries(list: &Value) -> impl Iterator<Item = &Value> {
     list.as_array().into_iter().flatten()
 }
 
@@ -68,6 +68,20 @@ pub(crate) fn region(slug: &str) -> Option<&'static Value> {
 /// What a database engine offers.
 pub(crate) fn engine(slug: &str) -> Option<&'static Value> {
     DATABASE_OPTIONS["options"].get(slug)
+}
+
+/// Every number of nodes and plan that some engine offers.
+pub(crate) fn database_layouts() -> impl Iterator<Item = (u32, &'static str)> {
+    let engines = DATABASE_OPTIONS["options"].as_object().into_iter();
+    let layouts = engines.flat_map(|engines| engines.values());
+    let layouts = layouts.flat_map(|engine| entries(&engine["layouts"]));
+    layouts.flat_map(|layout| {
+        let nodes = layout["num_nodes"]
+            .as_u64()
+            .and_then(|nodes| nodes.try_into().ok());
+        let plans = entries(&layout["sizes"]).filter_map(Value::as_str);
+        plans.filter_map(move |plan| Some((nodes?, plan)))
+    })
 }
 
 /// Whether an engine offers this plan with so many nodes.

@@ -147,11 +147,13 @@ fn droplets(call: &mut Call<'_>) -> Result<Answer> {
                 .is_none_or(|name| droplet.name.eq_ignore_ascii_case(name))
     };
     let droplets = call.account.droplets.values().filter(fits).collect();
-    page(call, "droplets", droplets, Droplet::to_json)
+    page(call, "droplets", droplets, |droplet| {
+        droplet.to_json(&call.account.market)
+    })
 }
 
 fn droplet(call: &mut Call<'_>) -> Result<Answer> {
-    ok(&json!({"droplet": call.droplet()?.to_json()}))
+    ok(&json!({"droplet": call.droplet()?.to_json(&call.account.market)}))
 }
 
 fn droplet_actions(call: &mut Call<'_>) -> Result<Answer> {
@@ -208,12 +210,12 @@ fn act_on_tagged(call: &mut Call<'_>) -> Result<Answer> {
 }
 
 fn sizes(call: &mut Call<'_>) -> Result<Answer> {
-    let sizes = catalog::entries(&catalog::DROPLET_SIZES).collect();
+    let sizes = call.account.market.sizes.iter().collect();
     page(call, "sizes", sizes, Value::clone)
 }
 
 fn regions(call: &mut Call<'_>) -> Result<Answer> {
-    let regions = catalog::entries(&catalog::REGIONS).collect();
+    let regions = call.account.market.regions.iter().collect();
     page(call, "regions", regions, Value::clone)
 }
 

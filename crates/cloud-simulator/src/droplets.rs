@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     answer::{Refusal, timestamp},
     catalog, defaults,
+    market::Market,
     world::{Account, Action, Timeline},
 };
 
@@ -169,8 +170,8 @@ impl Droplet {
     }
 
     /// The Droplet as the API shows it.
-    pub(crate) fn to_json(&self) -> Value {
-        let size = catalog::droplet_size(&self.size).unwrap_or(&Value::Null);
+    pub(crate) fn to_json(&self, market: &Market) -> Value {
+        let size = market.droplet_size(&self.size).unwrap_or(&Value::Null);
         let fields = json!({
             "id": self.id,
             "name": self.name,
@@ -183,7 +184,7 @@ impl Droplet {
             "created_at": timestamp(self.created),
             "size": size,
             "size_slug": self.size,
-            "region": catalog::region(&self.region),
+            "region": market.region(&self.region),
             "tags": self.tags,
         });
         catalog::with(&catalog::DROPLET, fields)
@@ -275,7 +276,7 @@ pub(crate) fn action_json(account: &Account, action: &Action) -> Value {
         "completed_at": action.finished.map(timestamp),
         "resource_id": action.machine,
         "resource_type": "droplet",
-        "region": region.and_then(|slug| catalog::region(slug)),
+        "region": region.and_then(|slug| account.market.region(slug)),
         "region_slug": region,
     })
 }

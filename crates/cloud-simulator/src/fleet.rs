@@ -111,7 +111,7 @@ impl Fleet {
         let mut accounts = world.accounts.clone();
         each("accounts", &self.accounts, |login| {
             check_login(&login, &accounts)?;
-            accounts.push(Account::new(accounts.len(), login, now));
+            accounts.push(world.new_account(accounts.len(), login));
             Ok(())
         })?;
         each("droplets", &self.droplets, |droplet| {

@@ -38,17 +38,20 @@ pub(crate) const ROUTES: &[Route] = &[
     ("GET", "actions", actions_by_id),
     ("GET", "actions/#", action),
     ("GET", "locations", |call| {
-        Ok(kept_list(call, "locations", &catalog::LOCATIONS))
+        let locations = catalog::entries(&catalog::LOCATIONS);
+        Ok(list(call, "locations", locations))
     }),
     ("GET", "locations/#", |call| {
-        kept(call, "location", &catalog::LOCATIONS)
+        one(call, "location", catalog::entries(&catalog::LOCATIONS))
     }),
     ("GET", "server_types", |call| {
-        Ok(kept_list(call, "server_types", &catalog::SERVER_TYPES))
+        let types = call.account.market.server_types.iter();
+        Ok(list(call, "server_types", types))
     }),
     ("GET", "server_types/#", |call| {
-        kept(call, "server_type", &catalog::SERVER_TYPES)
+        one(call, "server_type", call.account.market.server_types.iter())
     }),
+    ("GET", "pricing", pricing),
     ("GET", "datacenters", gone),
     ("GET", "datacenters/*", gone),
 ];
@@ -121,12 +124,13 @@ fn servers(call: &mut Call<'_>) -> Result<Answer> {
         "created" => json!(timestamp(server.created)),
         _ => Value::Null,
     };
-    let write = |server: &&Server| server.to_text().to_owned();
+    let market = &call.account.market;
+    let write = |server: &&Server| server.to_text(market).to_owned();
     Ok(page(call, "servers", chosen.collect(), field, write))
 }
 
 fn server(call: &mut Call<'_>) -> Result<Answer> {
-    let body = json!({"server": call.server()?.to_json()});
+    let body = json!({"server": call.server()?.to_json(&call.account.market)});
     Ok(Answer::json(200, &body))
 }
 
@@ -183,16 +187,27 @@ fn act(call: &mut Call<'_>, command: Command) -> Result<Answer> {
     Ok(Answer::json(201, &body))
 }
 
-fn kept_list(call: &Call<'_>, key: &str, list: &'static Value) -> Answer {
-    let entries = catalog::entries(list).cloned().collect();
-    page(call, key, entries, field, Value::to_string)
+fn list<'a>(call: &Call<'_>, key: &str, entries: impl Iterator<Item = &'a Value>) -> Answer {
+    let field = |entry: &&Value, name: &str| field(entry, name);
+    page(call, key, entries.collect(), field, |entry| {
+        entry.to_string()
+    })
 }
 
-fn kept(call: &Call<'_>, key: &str, list: &'static Value) -> Result<Answer> {
-    let mut entries = catalog::entries(list);
+fn one<'a>(
+    call: &Call<'_>,
+    key: &str,
+    mut entries: impl Iterator<Item = &'a Value>,
+) -> Result<Answer> {
     let entry = entries.find(|entry| entry["id"] == call.ids.numbers[0]);
     let body = json!({key: entry.ok_or_else(servers::not_found)?});
     Ok(Answer::json(200, &body))
+}
+
+fn pricing(call: &mut Call<'_>) -> Result<Answer> {
+    let market = &call.account.market;
+    let pricing = market.prices.hetzner.pricing(&market.server_types);
+    Ok(Answer::json(200, &json!({"pricing": pricing})))
 }
 
 /// Datacenters were removed on 2026-10-01 (HZSPEC, HGO).

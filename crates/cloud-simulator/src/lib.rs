@@ -46,6 +46,7 @@
 //!
 //! An invalid request is answered with 4xx and `{"error": …}`.
 
+mod amount;
 mod answer;
 mod catalog;
 mod clock;
@@ -61,8 +62,10 @@ mod hetzner;
 mod kubernetes;
 mod labels;
 mod log;
+mod market;
 mod page;
 mod people;
+mod prices;
 mod rate;
 mod request;
 mod routes;
@@ -70,11 +73,13 @@ mod servers;
 mod simulator;
 mod world;
 
+pub use amount::{Amount, InvalidAmountError};
 pub use answer::Answer;
 pub use clock::{BackwardsError, HeldClock, Now, Pass};
 pub use faults::{Fault, Hold, HoldId, HoldView, Matching, Misbehavior, Stage, UnknownHoldError};
 pub use fleet::{Fleet, FleetError};
 pub use log::Entry;
 pub use people::{Act, PersonError};
+pub use prices::{DigitalOceanPrices, HetznerPrices, LocatedPrice, Price, Prices, PricesError};
 pub use request::Request;
 pub use simulator::Simulator;

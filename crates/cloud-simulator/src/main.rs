@@ -1,10 +1,16 @@
 //! The simulator as a program.
 
-use std::{fs, net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc};
+use std::{
+    fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+};
 
 use anyhow::Context;
 use clap::Parser;
-use cloud_simulator::{Fleet, HeldClock, Simulator};
+use cloud_simulator::{Fleet, HeldClock, Prices, Simulator};
 use jiff::Timestamp;
 use tokio::net::TcpListener;
 
@@ -33,6 +39,10 @@ struct Arguments {
     /// Hold the clock at this instant (RFC 3339) instead of following the machine's
     #[arg(long, value_name = "INSTANT")]
     at: Option<Timestamp>,
+
+    /// What the clouds charge: a TOML file in the form of the simulator's own prices.toml
+    #[arg(long, value_name = "FILE")]
+    prices: Option<PathBuf>,
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -56,6 +66,9 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
         let clock = environment::Clock::machine();
         Simulator::new(&fleet, Arc::new(move || clock.now()))
     };
+    if let Some(path) = &arguments.prices {
+        simulator.set_prices(prices(path)?);
+    }
     let listener = TcpListener::bind(arguments.listen)
         .await
         .with_context(|| format!("listening on {}", arguments.listen))?;
@@ -63,6 +76,12 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
     announce(address);
     simulator.serve(listener).await?;
     Ok(())
+}
+
+fn prices(path: &Path) -> anyhow::Result<Prices> {
+    let reading = || format!("reading {}", path.display());
+    let text = fs::read_to_string(path).with_context(reading)?;
+    text.parse().with_context(reading)
 }
 
 #[expect(

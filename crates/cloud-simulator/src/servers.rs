@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::{
     answer::{Refusal, timestamp},
     catalog, defaults,
+    market::Market,
     world::{Account, Action, Timeline},
 };
 
@@ -110,7 +111,7 @@ impl Server {
     /// The server, to be changed.
     pub(crate) fn of(account: &mut Account, id: u64) -> Option<&mut Self> {
         let server = account.servers.get_mut(&id)?;
-        server.text.take();
+        server.show_again();
         Some(server)
     }
 
@@ -121,13 +122,18 @@ impl Server {
     }
 
     /// [`Self::to_json`] as text.
-    pub(crate) fn to_text(&self) -> &str {
-        self.text.get_or_init(|| self.to_json().to_string())
+    pub(crate) fn to_text(&self, market: &Market) -> &str {
+        self.text.get_or_init(|| self.to_json(market).to_string())
+    }
+
+    /// Something has changed that its answer shows.
+    pub(crate) fn show_again(&mut self) {
+        self.text.take();
     }
 
     /// The server as the API shows it: with a location, and without a datacenter.
-    pub(crate) fn to_json(&self) -> Value {
-        let server_type = catalog::entry(&catalog::SERVER_TYPES, "name", &self.server_type);
+    pub(crate) fn to_json(&self, market: &Market) -> Value {
+        let server_type = market.server_type(&self.server_type);
         let fields = json!({
             "id": self.id,
             "name": self.name,

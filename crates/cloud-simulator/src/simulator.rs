@@ -31,7 +31,9 @@ use crate::{
     faults::{Caught, Fault, Hold, HoldId, HoldView, Stage, UnknownHoldError, Verdict},
     fleet::{self, Fleet, FleetError},
     log::Entry,
+    market::Market,
     people::{self, Act, PersonError},
+    prices::Prices,
     request::Incoming,
     world::World,
 };
@@ -154,6 +156,11 @@ impl Simulator {
     /// A person creates what a fleet's TOML describes.
     pub fn create(&self, description: &str) -> Result<(), FleetError> {
         fleet::create(description, &mut self.up_to_date().world)
+    }
+
+    /// Replaces the price list, from the beginning: the answers show it, and the bill charges it.
+    pub fn set_prices(&self, prices: Prices) {
+        self.up_to_date().world.set_market(Market::new(prices));
     }
 
     /// Sets a fault.

@@ -1,6 +1,6 @@
 //! What the clouds hold, and what is still to happen.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use domain::{
     AccountName, ClusterId, DatabaseId, DropletId, PoolId, ResourceId, ServerId,
@@ -14,6 +14,8 @@ use crate::{
     databases::Database,
     droplets::Droplet,
     kubernetes::Cluster,
+    market::Market,
+    prices::Prices,
     rate::{Rate, RateLimit},
     servers::Server,
 };
@@ -22,6 +24,7 @@ use crate::{
 pub(crate) struct World {
     pub(crate) accounts: Vec<Account>,
     pub(crate) timeline: Timeline,
+    market: Arc<Market>,
 }
 
 /// One login, and everything that it reaches.
@@ -30,6 +33,8 @@ pub(crate) struct Account {
     /// Its place in [`World::accounts`].
     pub(crate) index: usize,
     pub(crate) login: Login,
+    /// What it can order.
+    pub(crate) market: Arc<Market>,
     pub(crate) rate: Rate,
     pub(crate) droplets: BTreeMap<u64, Droplet>,
     pub(crate) databases: BTreeMap<String, Database>,
@@ -180,7 +185,22 @@ impl World {
                 serial: 0,
                 pending: BTreeMap::new(),
             },
+            market: Arc::new(Market::new(Prices::default())),
         }
+    }
+
+    /// Replaces what all accounts can order.
+    pub(crate) fn set_market(&mut self, market: Market) {
+        self.market = Arc::new(market);
+        for account in &mut self.accounts {
+            account.market = Arc::clone(&self.market);
+            account.servers.values_mut().for_each(Server::show_again);
+        }
+    }
+
+    /// An account that is still empty.
+    pub(crate) fn new_account(&self, index: usize, login: Login) -> Account {
+        Account::new(index, login, self.timeline.now, Arc::clone(&self.market))
     }
 
     /// Lets everything happen that was to happen until `now`.
@@ -220,11 +240,12 @@ impl World {
 }
 
 impl Account {
-    pub(crate) fn new(index: usize, login: Login, now: Timestamp) -> Self {
+    fn new(index: usize, login: Login, now: Timestamp, market: Arc<Market>) -> Self {
         Self {
             index,
             rate: Rate::new(login.provider, login.rate_limit, now),
             login,
+            market,
             droplets: BTreeMap::new(),
             databases: BTreeMap::new(),
             clusters: BTreeMap::new(),

@@ -12,4 +12,5 @@ mod droplets;
 mod faults;
 mod general;
 mod kubernetes;
+mod prices;
 mod servers;
