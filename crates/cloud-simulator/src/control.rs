@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use crate::{
     faults::{Fault, Hold, HoldId, UnknownHoldError},
+    market::{Offer, OfferError},
     people::{Act, PersonError},
     simulator::Simulator,
 };
@@ -33,6 +34,7 @@ pub(crate) fn routes() -> Router<Simulator> {
         .route("/_simulator/holds", get(holds).post(add_hold))
         .route("/_simulator/holds/{id}", get(hold).delete(end_hold))
         .route("/_simulator/people", post(people))
+        .route("/_simulator/plans", post(set_offer))
         .route("/_simulator/{*unknown}", unknown)
 }
 
@@ -59,6 +61,18 @@ impl From<PersonError> for Failure {
             PersonError::Unknown(_) => StatusCode::NOT_FOUND,
             PersonError::Refused { .. } => StatusCode::CONFLICT,
             PersonError::DoesNotFit { .. } => StatusCode::BAD_REQUEST,
+        };
+        Self::of(status, &error)
+    }
+}
+
+impl From<OfferError> for Failure {
+    fn from(error: OfferError) -> Self {
+        let status = match error {
+            OfferError::UnknownPlan(_) => StatusCode::NOT_FOUND,
+            OfferError::UnknownPlace { .. } | OfferError::NoDeprecation(_) => {
+                StatusCode::BAD_REQUEST
+            }
         };
         Self::of(status, &error)
     }
@@ -202,6 +216,20 @@ async fn people(Shared(simulator): Simulated, Body(person): Body<Person>) -> Res
         }
         _ => return Err(refused(&"give `resource` and `act`, or `create`")),
     }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// What is offered of a plan; everywhere, if no place is named.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Plan {
+    plan: String,
+    place: Option<String>,
+    offer: Offer,
+}
+
+async fn set_offer(Shared(simulator): Simulated, Body(plan): Body<Plan>) -> Result<StatusCode> {
+    simulator.set_offer(&plan.plan, plan.place.as_deref(), &plan.offer)?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -45,7 +45,7 @@ pub(crate) const ROUTES: &[Route] = &[
         one(call, "location", catalog::entries(&catalog::LOCATIONS))
     }),
     ("GET", "server_types", |call| {
-        let types = call.account.market.server_types.iter();
+        let types = call.account.market.listed_types(call.timeline.now());
         Ok(list(call, "server_types", types))
     }),
     ("GET", "server_types/#", |call| {
@@ -206,7 +206,8 @@ fn one<'a>(
 
 fn pricing(call: &mut Call<'_>) -> Result<Answer> {
     let market = &call.account.market;
-    let pricing = market.prices.hetzner.pricing(&market.server_types);
+    let listed = market.listed_types(call.timeline.now());
+    let pricing = market.prices.hetzner.pricing(listed);
     Ok(Answer::json(200, &json!({"pricing": pricing})))
 }
 

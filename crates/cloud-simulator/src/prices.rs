@@ -196,7 +196,7 @@ impl HetznerPrices {
     }
 
     /// `GET /v1/pricing`, where these are the server types. Nothing here uses load balancers.
-    pub(crate) fn pricing(&self, server_types: &[Value]) -> Value {
+    pub(crate) fn pricing<'a>(&self, server_types: impl Iterator<Item = &'a Value>) -> Value {
         let tax = self.vat_percent;
         let of_type = |server_type: &Value| {
             let field = |name: &str| server_type[name].clone();
@@ -228,7 +228,7 @@ impl HetznerPrices {
             "image": {"price_per_gb_month": net_and_gross(self.snapshot_per_gb_month, tax)},
             "volume": {"price_per_gb_month": net_and_gross(self.volume_per_gb_month, tax)},
             "server_backup": {"percentage": self.backup_percent.in_full()},
-            "server_types": server_types.iter().map(of_type).collect::<Vec<_>>(),
+            "server_types": server_types.map(of_type).collect::<Vec<_>>(),
             "load_balancer_types": [],
         })
     }

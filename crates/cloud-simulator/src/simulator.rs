@@ -31,7 +31,7 @@ use crate::{
     faults::{Caught, Fault, Hold, HoldId, HoldView, Stage, UnknownHoldError, Verdict},
     fleet::{self, Fleet, FleetError},
     log::Entry,
-    market::Market,
+    market::{Offer, OfferError},
     people::{self, Act, PersonError},
     prices::Prices,
     request::Incoming,
@@ -160,7 +160,21 @@ impl Simulator {
 
     /// Replaces the price list, from the beginning: the answers show it, and the bill charges it.
     pub fn set_prices(&self, prices: Prices) {
-        self.up_to_date().world.set_market(Market::new(prices));
+        let world = &mut self.up_to_date().world;
+        world.set_market(world.market().priced(prices));
+    }
+
+    /// Withdraws a plan, or gives it back: a Droplet size or a server type, everywhere or in one
+    /// region or location.
+    pub fn set_offer(
+        &self,
+        plan: &str,
+        place: Option<&str>,
+        offer: &Offer,
+    ) -> Result<(), OfferError> {
+        let world = &mut self.up_to_date().world;
+        world.set_market(world.market().offering(plan, place, offer)?);
+        Ok(())
     }
 
     /// Sets a fault.

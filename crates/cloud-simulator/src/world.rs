@@ -189,6 +189,11 @@ impl World {
         }
     }
 
+    /// What all accounts can order.
+    pub(crate) fn market(&self) -> Market {
+        Market::clone(&self.market)
+    }
+
     /// Replaces what all accounts can order.
     pub(crate) fn set_market(&mut self, market: Market) {
         self.market = Arc::new(market);

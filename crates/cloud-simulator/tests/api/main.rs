@@ -12,5 +12,6 @@ mod droplets;
 mod faults;
 mod general;
 mod kubernetes;
+mod plans;
 mod prices;
 mod servers;
