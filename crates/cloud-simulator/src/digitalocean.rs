@@ -1,5 +1,7 @@
 //! `DigitalOcean`'s API: its operations, and what they answer.
 
+use std::collections::BTreeMap;
+
 use domain::configuration::Provider;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -24,6 +26,8 @@ pub(crate) const ROUTES: &[Route] = &[
     ("GET", "droplets", droplets),
     ("POST", "droplets/actions", act_on_tagged),
     ("GET", "droplets/#", droplet),
+    ("GET", "droplets/autoscale", autoscale_pools),
+    ("GET", "droplets/autoscale/*/members", autoscale_members),
     ("GET", "droplets/#/actions", droplet_actions),
     ("POST", "droplets/#/actions", act_on_droplet),
     ("GET", "droplets/#/actions/#", droplet_action),
@@ -131,7 +135,7 @@ fn action(call: &mut Call<'_>) -> Result<Answer> {
     ok(&json!({"action": call.action_json(call.ids.numbers[0])?}))
 }
 
-/// The Droplets that the query asks for; there are no GPU Droplets here.
+/// The Droplets that the query asks for. Those with a GPU are listed only by their type (DOSPEC).
 fn droplets(call: &mut Call<'_>) -> Result<Answer> {
     let parameter = |name| call.incoming.request.parameter(name);
     let (tag, name, kind) = (parameter("tag_name"), parameter("name"), parameter("type"));
@@ -140,7 +144,7 @@ fn droplets(call: &mut Call<'_>) -> Result<Answer> {
         return Err(Refusal::unprocessable(message));
     }
     let fits = |droplet: &&Droplet| {
-        kind.as_deref() != Some("gpus")
+        droplet.has_gpu() == (kind.as_deref() == Some("gpus"))
             && tag.as_ref().is_none_or(|tag| droplet.has_tag(tag))
             && name
                 .as_ref()
@@ -150,6 +154,33 @@ fn droplets(call: &mut Call<'_>) -> Result<Answer> {
     page(call, "droplets", droplets, |droplet| {
         droplet.to_json(&call.account.market)
     })
+}
+
+/// The members of each autoscale pool.
+fn by_autoscale_pool<'a>(call: &'a Call<'_>) -> BTreeMap<&'a str, Vec<&'a Droplet>> {
+    let mut pools: BTreeMap<&str, Vec<&Droplet>> = BTreeMap::new();
+    for droplet in call.account.droplets.values() {
+        if let Some(pool) = &droplet.autoscale_pool {
+            pools.entry(pool).or_default().push(droplet);
+        }
+    }
+    pools
+}
+
+/// The pools exist only through their members; all of them have a fixed number.
+fn autoscale_pools(call: &mut Call<'_>) -> Result<Answer> {
+    let name = call.incoming.request.parameter("name");
+    let pools = by_autoscale_pool(call).into_iter();
+    let named = pools.filter(|(id, _)| name.as_ref().is_none_or(|name| name == id));
+    page(call, "autoscale_pools", named.collect(), |(id, members)| {
+        droplets::autoscale_pool_json(id, &members)
+    })
+}
+
+fn autoscale_members(call: &mut Call<'_>) -> Result<Answer> {
+    let members = by_autoscale_pool(call).remove(&*call.ids.names[0]);
+    let members = members.ok_or_else(Refusal::not_found)?;
+    page(call, "droplets", members, Droplet::as_autoscale_member)
 }
 
 fn droplet(call: &mut Call<'_>) -> Result<Answer> {

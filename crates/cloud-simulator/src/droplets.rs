@@ -14,6 +14,8 @@ use crate::{
 
 /// How long it takes to hand the shutdown signal to the guest.
 const SIGNAL: SignedDuration = SignedDuration::from_secs(3);
+/// Why a resize is refused while the Droplet's host has no room.
+const NO_ROOM: &str = "Size is too large to fit on your droplet's server";
 /// How long the status lags behind the end of an action (`droplet_kit` #50).
 const LAG: SignedDuration = SignedDuration::from_secs(2);
 
@@ -37,6 +39,25 @@ pub(crate) struct Droplet {
     pub(crate) status: DropletStatus,
     #[serde(default)]
     pub(crate) ignores_shutdown: bool,
+    /// Its own disk in GB, which a resize without the disk leaves as it is; left out, its size's.
+    #[serde(default)]
+    pub(crate) disk: u64,
+    /// The kind of image that it was made from.
+    #[serde(default)]
+    pub(crate) image_type: ImageType,
+    /// Its GPUs. It is then listed with the type `gpus` only.
+    pub(crate) gpu: Option<Gpu>,
+    /// The id of the autoscale pool that it is a member of.
+    pub(crate) autoscale_pool: Option<String>,
+    /// How many resizes are refused, for the Droplet's host has no room.
+    #[serde(default)]
+    pub(crate) resize_refusals: u32,
+    /// How many resizes are accepted after these, and fail.
+    #[serde(default)]
+    pub(crate) resize_failures: u32,
+    /// How long a resize takes.
+    #[serde(default = "defaults::seconds::<60>", skip_serializing)]
+    pub(crate) resize: SignedDuration,
     /// How long a power action takes.
     #[serde(default = "defaults::seconds::<10>", skip_serializing)]
     pub(crate) power_action: SignedDuration,
@@ -74,6 +95,27 @@ pub(crate) enum DropletStatus {
     Archive,
 }
 
+/// The kind of an image (DOSPEC).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ImageType {
+    #[default]
+    Base,
+    Snapshot,
+    Backup,
+    Custom,
+    Admin,
+}
+
+/// A Droplet's GPUs.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Gpu {
+    count: u32,
+    model: String,
+    vram_gib: u32,
+}
+
 /// What an action is to do: the body of its request.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Order {
@@ -83,6 +125,9 @@ pub(crate) struct Order {
     pub(crate) name: Option<String>,
     /// What a resize sets.
     pub(crate) size: Option<String>,
+    /// Whether a resize grows the disk as well, for good.
+    #[serde(default)]
+    pub(crate) disk: bool,
 }
 
 /// The types of actions (DOSPEC). Those after [`Self::Resize`] have no effect here.
@@ -112,6 +157,7 @@ impl Order {
             kind,
             name: None,
             size: None,
+            disk: false,
         }
     }
 }
@@ -127,12 +173,19 @@ impl Droplet {
     pub(crate) fn created_at(mut self, now: Timestamp) -> Self {
         self.created = now;
         self.powered = self.status == DropletStatus::Active;
+        if self.disk == 0 {
+            self.disk = disk_of(&self.size);
+        }
         self
     }
 
     /// Tags are compared without regard to case.
     pub(crate) fn has_tag(&self, tag: &str) -> bool {
         self.tags.iter().any(|own| own.eq_ignore_ascii_case(tag))
+    }
+
+    pub(crate) fn has_gpu(&self) -> bool {
+        self.gpu.is_some()
     }
 
     /// Sets the status that the API shows, and the power that goes with it.
@@ -144,10 +197,9 @@ impl Droplet {
 
     /// Why an order is refused. The messages for a Droplet in the wrong power state, other than
     /// those for `power_on` and `power_off`, are assumptions.
-    fn refusal(&self, order: &Order) -> Option<&'static str> {
+    fn refusal(&self, order: &Order, market: &Market) -> Option<&'static str> {
         use ActionKind::{PowerCycle, PowerOff, PowerOn, Reboot, Rename, Resize, Shutdown};
         let kind = order.kind;
-        let size = order.size.as_deref();
         if self.action.is_some()
             || matches!(self.status, DropletStatus::New | DropletStatus::Archive)
         {
@@ -160,25 +212,64 @@ impl Droplet {
             Some("Droplet is currently powered off. Please power it on to run this event.")
         } else if kind == Rename && order.name.is_none() {
             Some("You must specify a name.")
-        } else if kind == Resize && self.powered {
-            Some("Droplet must be powered off to run this event.")
-        } else if kind == Resize && size.and_then(catalog::droplet_size).is_none() {
-            Some("The size you specified is invalid.")
+        } else if kind == Resize {
+            self.resize_refusal(order, market)
         } else {
             None
         }
     }
 
+    /// Why a resize is refused. The words for an unknown size and for the present one are
+    /// assumptions, and so is that the words for a size that a region lacks are those with which
+    /// a new Droplet is refused.
+    fn resize_refusal(&self, order: &Order, market: &Market) -> Option<&'static str> {
+        let size = order.size.as_deref();
+        let Some((slug, size)) = size.and_then(|slug| Some((slug, market.droplet_size(slug)?)))
+        else {
+            return Some("The size you specified is invalid.");
+        };
+        let disk = size["disk"].as_u64().unwrap_or_default();
+        let changes_nothing = slug == self.size && (!order.disk || disk == self.disk);
+        if self.powered {
+            Some("Droplet is currently on. Please power it off to run this event.")
+        } else if disk < self.disk {
+            Some("Size can not be smaller than the Droplet's original size")
+        } else if changes_nothing {
+            Some("Droplet already has this size.")
+        } else if !market.sells_size(size, &self.region) {
+            Some("Size is not available in this region.")
+        } else if self.resize_refusals > 0 {
+            Some(NO_ROOM)
+        } else {
+            None
+        }
+    }
+
+    /// The Droplet as its autoscale pool shows it.
+    pub(crate) fn as_autoscale_member(&self) -> Value {
+        json!({
+            "droplet_id": self.id,
+            "created_at": timestamp(self.created),
+            "updated_at": timestamp(self.created),
+            "health_status": "healthy",
+            "status": if self.powered { "active" } else { "off" },
+            "current_utilization": {"memory": 0.25, "cpu": 0.25},
+        })
+    }
+
     /// The Droplet as the API shows it.
     pub(crate) fn to_json(&self, market: &Market) -> Value {
         let size = market.droplet_size(&self.size).unwrap_or(&Value::Null);
-        let fields = json!({
+        let mut image = catalog::DROPLET["image"].clone();
+        image["type"] = json!(self.image_type);
+        let mut fields = json!({
             "id": self.id,
             "name": self.name,
+            "image": image,
             "memory": size["memory"],
             "vcpus": size["vcpus"],
-            "disk": size["disk"],
-            "disk_info": size["disk_info"],
+            "disk": self.disk,
+            "disk_info": [{"size": {"amount": self.disk, "unit": "gib"}, "type": "local"}],
             "locked": self.action.is_some(),
             "status": self.status,
             "created_at": timestamp(self.created),
@@ -187,8 +278,43 @@ impl Droplet {
             "region": market.region(&self.region),
             "tags": self.tags,
         });
+        if let Some(gpu) = &self.gpu {
+            fields["gpu_info"] = json!({
+                "count": gpu.count,
+                "model": gpu.model,
+                "vram": {"amount": gpu.vram_gib, "unit": "gib"},
+            });
+        }
         catalog::with(&catalog::DROPLET, fields)
     }
+}
+
+/// An autoscale pool as the API shows it.
+pub(crate) fn autoscale_pool_json(id: &str, members: &[&Droplet]) -> Value {
+    let first = members.first();
+    let created = first.map(|droplet| timestamp(droplet.created));
+    json!({
+        "id": id,
+        "name": id,
+        "config": {"target_number_instances": members.len()},
+        "droplet_template": {
+            "region": first.map(|droplet| &droplet.region),
+            "size": first.map(|droplet| &droplet.size),
+            "image": catalog::DROPLET["image"]["slug"],
+            "ssh_keys": [],
+        },
+        "created_at": created,
+        "updated_at": created,
+        "status": "active",
+        "active_resources_count": members.len(),
+    })
+}
+
+/// The disk that comes with a size, in GB.
+pub(crate) fn disk_of(slug: &str) -> u64 {
+    let size = catalog::droplet_size(slug);
+    size.and_then(|size| size["disk"].as_u64())
+        .unwrap_or_default()
 }
 
 /// Begins an action and returns its number.
@@ -198,11 +324,20 @@ pub(crate) fn begin(
     id: u64,
     order: Order,
 ) -> Result<u64, Refusal> {
-    let droplet = account.droplets.get(&id).ok_or_else(Refusal::not_found)?;
-    if let Some(message) = droplet.refusal(&order) {
+    let droplet = account
+        .droplets
+        .get_mut(&id)
+        .ok_or_else(Refusal::not_found)?;
+    if let Some(message) = droplet.refusal(&order, &account.market) {
+        if message == NO_ROOM {
+            droplet.resize_refusals -= 1;
+        }
         return Err(Refusal::unprocessable(message));
     }
     let (boot, mut takes) = (droplet.boot, droplet.power_action);
+    if order.kind == ActionKind::Resize {
+        takes = droplet.resize;
+    }
     if order.kind == ActionKind::Shutdown {
         takes = SIGNAL;
         if !droplet.ignores_shutdown {
@@ -231,7 +366,18 @@ fn end(account: &mut Account, timeline: &mut Timeline, action: u64, order: Order
     droplet.action = None;
     match (order.kind, order.name, order.size) {
         (ActionKind::Rename, Some(name), _) => droplet.name = name,
-        (ActionKind::Resize, _, Some(size)) => droplet.size = size,
+        (ActionKind::Resize, _, Some(_)) if droplet.resize_failures > 0 => {
+            droplet.resize_failures -= 1;
+            if let Some(action) = account.actions.get_mut(&action) {
+                action.error = Some(("action_failed", "Action failed"));
+            }
+        }
+        (ActionKind::Resize, _, Some(size)) => {
+            if order.disk {
+                droplet.disk = disk_of(&size);
+            }
+            droplet.size = size;
+        }
         _ => {}
     }
     if matches!(order.kind, PowerOn | PowerOff | Reboot | PowerCycle) {
@@ -270,7 +416,11 @@ pub(crate) fn action_json(account: &Account, action: &Action) -> Value {
     let region = droplet.map(|droplet| &droplet.region);
     json!({
         "id": action.id,
-        "status": if action.finished.is_some() { "completed" } else { "in-progress" },
+        "status": match (action.finished, action.error) {
+            (None, _) => "in-progress",
+            (Some(_), None) => "completed",
+            (Some(_), Some(_)) => "errored",
+        },
         "type": action.kind,
         "started_at": timestamp(action.started),
         "completed_at": action.finished.map(timestamp),

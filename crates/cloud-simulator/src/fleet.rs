@@ -12,7 +12,7 @@ use toml::Spanned;
 use crate::{
     catalog,
     databases::Database,
-    droplets::Droplet,
+    droplets::{self, Droplet},
     kubernetes::{self, Cluster, Pool},
     servers::Server,
     world::{Account, Login, World},
@@ -117,6 +117,7 @@ impl Fleet {
         each("droplets", &self.droplets, |droplet| {
             check_region(&droplet.region)?;
             check_size(&droplet.size)?;
+            check_disk(&droplet)?;
             let owner = owner(&mut accounts, DigitalOcean, droplet.account.as_ref())?;
             let id = droplet.id;
             insert("droplet", &mut owner.droplets, id, droplet.created_at(now))
@@ -230,6 +231,14 @@ fn check_size(slug: &str) -> Result<(), String> {
     ensure(is_known, || format!("no size `{slug}`"))
 }
 
+/// A size's disk is never smaller than the Droplet's own.
+fn check_disk(droplet: &Droplet) -> Result<(), String> {
+    let (disk, size) = (droplet.disk, &droplet.size);
+    ensure(disk <= droplets::disk_of(size), || {
+        format!("a disk of {disk} GB is larger than that of `{size}`")
+    })
+}
+
 fn check_database(database: &Database) -> Result<(), String> {
     let (engine, nodes, plan) = (&database.engine, database.nodes, &database.plan);
     check_region(&database.region)?;
@@ -324,6 +333,10 @@ token = \"secret\"
             (
                 "[[droplets]]\nid = 1\nname = \"a\"\nregion = \"mars1\"",
                 "no region `mars1`",
+            ),
+            (
+                "[[droplets]]\nid = 1\nname = \"a\"\nsize = \"s-1vcpu-1gb\"\ndisk = 50",
+                "a disk of 50 GB is larger",
             ),
             (
                 "[[databases]]\nid = \"x\"\nname = \"a\"\nengine = \"pg\"\nnodes = 2\nplan = \"db-s-1vcpu-1gb\"",

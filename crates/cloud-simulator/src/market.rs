@@ -108,6 +108,11 @@ impl Market {
         self
     }
 
+    /// Whether a size can be ordered in a region.
+    pub(crate) fn sells_size(&self, size: &Value, region: &str) -> bool {
+        size["available"] == true && catalog::entries(&size["regions"]).any(|slug| slug == region)
+    }
+
     /// The server types that are listed: one whose end has come everywhere is not (HZSPEC).
     pub(crate) fn listed_types(&self, now: Timestamp) -> impl Iterator<Item = &Value> {
         let ends = |location: &Value| -> Option<Timestamp> {

@@ -42,6 +42,23 @@ pub enum Act {
         #[serde(default)]
         storage_mib: Option<u64>,
     },
+    /// Resizes a Droplet.
+    ChangePlan {
+        /// The size.
+        plan: String,
+        /// Whether the disk grows as well, for good.
+        #[serde(default)]
+        disk: bool,
+    },
+    /// Takes the room on a Droplet's host: its next resizes do not fit.
+    TakeRoom {
+        /// How many of them are refused at once.
+        #[serde(default)]
+        refusals: u32,
+        /// How many after these are accepted, and fail.
+        #[serde(default)]
+        failures: u32,
+    },
     /// Scales a node pool.
     Scale {
         /// How many nodes.
@@ -155,6 +172,15 @@ fn on_droplet(account: &mut Account, timeline: &mut Timeline, id: u64, act: Act)
             name: Some(name),
             ..Order::of(ActionKind::Rename)
         },
+        Act::ChangePlan { plan, disk } => Order {
+            size: Some(plan),
+            disk,
+            ..Order::of(ActionKind::Resize)
+        },
+        Act::TakeRoom { refusals, failures } => {
+            (droplet.resize_refusals, droplet.resize_failures) = (refusals, failures);
+            return Ok(Some(()));
+        }
         Act::Retag { tags } => {
             droplet.tags = tags;
             return Ok(Some(()));

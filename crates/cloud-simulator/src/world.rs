@@ -110,6 +110,8 @@ pub(crate) struct Action {
     pub(crate) kind: Value,
     pub(crate) started: Timestamp,
     pub(crate) finished: Option<Timestamp>,
+    /// Why it failed, if it did: the code and message of Hetzner's; `DigitalOcean` gives no reason.
+    pub(crate) error: Option<(&'static str, &'static str)>,
 }
 
 /// What happens to an account at an instant.
@@ -309,6 +311,7 @@ impl Account {
             kind,
             started: timeline.now,
             finished: None,
+            error: None,
         };
         self.actions.insert(id, action);
         id

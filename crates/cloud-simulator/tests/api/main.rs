@@ -14,4 +14,5 @@ mod general;
 mod kubernetes;
 mod plans;
 mod prices;
+mod resizes;
 mod servers;
