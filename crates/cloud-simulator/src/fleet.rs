@@ -267,8 +267,11 @@ fn check_server(server: &Server) -> Result<(), String> {
     let known = catalog::entry(&catalog::LOCATIONS, "name", location);
     ensure(known.is_some(), || format!("no location `{location}`"))?;
     let known = catalog::entry(&catalog::SERVER_TYPES, "name", server_type);
-    ensure(known.is_some(), || {
-        format!("no server type `{server_type}`")
+    let disk = known.and_then(|known| known["disk"].as_u64());
+    let disk = disk.ok_or_else(|| format!("no server type `{server_type}`"))?;
+    let own = server.disk;
+    ensure(own <= disk, || {
+        format!("a disk of {own} GB is larger than that of `{server_type}`")
     })
 }
 
@@ -345,6 +348,10 @@ token = \"secret\"
             (
                 "[[servers]]\nid = 1\nname = \"a\"\nlocation = \"fsn1-dc14\"",
                 "no location",
+            ),
+            (
+                "[[servers]]\nid = 1\nname = \"a\"\nserver_type = \"cpx22\"\ndisk = 160",
+                "a disk of 160 GB is larger",
             ),
             (
                 "[[servers]]\nid = 1\nname = \"a\"",

@@ -8,7 +8,7 @@ use crate::{
     catalog, labels,
     page::Page,
     routes::{Call, Route},
-    servers::{self, Command, Server},
+    servers::{self, Command, Server, TypeChange},
     world::Action,
 };
 
@@ -35,6 +35,7 @@ pub(crate) const ROUTES: &[Route] = &[
     ("POST", "servers/#/actions/reboot", |call| {
         act(call, Command::Reboot)
     }),
+    ("POST", "servers/#/actions/change_type", change_type),
     ("GET", "actions", actions_by_id),
     ("GET", "actions/#", action),
     ("GET", "locations", |call| {
@@ -183,6 +184,30 @@ fn act(call: &mut Call<'_>, command: Command) -> Result<Answer> {
         return Err(Refusal::of_status(Provider::Hetzner, 415));
     }
     let action = servers::begin(call.account, call.timeline, call.ids.numbers[0], command)?;
+    let body = json!({"action": servers::action_json(find_action(call, action)?)});
+    Ok(Answer::json(201, &body))
+}
+
+fn change_type(call: &mut Call<'_>) -> Result<Answer> {
+    // An unknown server is reported before a malformed body.
+    call.server()?;
+    let body: Value = serde_json::from_str(&call.incoming.request.body)
+        .map_err(|_| Refusal::of_status(Provider::Hetzner, 400))?;
+    let missing = |name: &str| Refusal {
+        details: json!({"fields": [{"name": name, "messages": ["is required"]}]}),
+        ..Refusal::of_status(Provider::Hetzner, 422)
+    };
+    let server_type = body["server_type"].as_str();
+    let change = TypeChange {
+        server_type: server_type
+            .ok_or_else(|| missing("server_type"))?
+            .to_owned(),
+        upgrade_disk: body["upgrade_disk"]
+            .as_bool()
+            .ok_or_else(|| missing("upgrade_disk"))?,
+    };
+    let id = call.ids.numbers[0];
+    let action = servers::change_type(call.account, call.timeline, id, &change)?;
     let body = json!({"action": servers::action_json(find_action(call, action)?)});
     Ok(Answer::json(201, &body))
 }

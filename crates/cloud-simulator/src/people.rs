@@ -16,7 +16,7 @@ use crate::{
     databases::{self, Resize},
     droplets::{self, ActionKind, Order},
     kubernetes,
-    servers::{self, Command, Server},
+    servers::{self, Command, Server, TypeChange},
     world::{Account, Timeline, World},
 };
 
@@ -42,17 +42,17 @@ pub enum Act {
         #[serde(default)]
         storage_mib: Option<u64>,
     },
-    /// Resizes a Droplet.
+    /// Resizes a Droplet, or changes a server's type.
     ChangePlan {
-        /// The size.
+        /// The size or type.
         plan: String,
         /// Whether the disk grows as well, for good.
         #[serde(default)]
         disk: bool,
     },
-    /// Takes the room on a Droplet's host: its next resizes do not fit.
+    /// Takes the room for another size on a Droplet's host, or in a server's location.
     TakeRoom {
-        /// How many of them are refused at once.
+        /// How many of the next resizes are refused at once.
         #[serde(default)]
         refusals: u32,
         /// How many after these are accepted, and fail.
@@ -278,6 +278,19 @@ fn on_server(account: &mut Account, timeline: &mut Timeline, id: u64, act: Act) 
         Act::PowerOff => Command::PowerOff,
         Act::Shutdown => Command::Shutdown,
         Act::Reboot => Command::Reboot,
+        Act::ChangePlan { plan, disk } => {
+            let change = TypeChange {
+                server_type: plan,
+                upgrade_disk: disk,
+            };
+            servers::change_type(account, timeline, id, &change)?;
+            return Ok(Some(()));
+        }
+        Act::TakeRoom { refusals, failures } => {
+            server.change_type_refusals = refusals;
+            server.change_type_failures = failures;
+            return Ok(Some(()));
+        }
         Act::Retag { tags } => {
             server.labels = labels(&tags);
             return Ok(Some(()));

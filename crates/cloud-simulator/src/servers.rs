@@ -1,6 +1,9 @@
 //! Hetzner servers: power, actions, and what the API shows of them.
 
-use std::{collections::BTreeMap, sync::OnceLock};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
 
 use domain::{AccountName, configuration::Provider};
 use jiff::{SignedDuration, Timestamp};
@@ -46,6 +49,21 @@ pub(crate) struct Server {
     /// How long it takes to cut the power.
     #[serde(default = "defaults::seconds::<4>", skip_serializing)]
     pub(crate) poweroff: SignedDuration,
+    /// Its own disk in GB, which a change of type may leave as it is; left out, its type's.
+    #[serde(default)]
+    pub(crate) disk: u64,
+    /// How many changes of type are refused, for the location has no room.
+    #[serde(default)]
+    pub(crate) change_type_refusals: u32,
+    /// How many changes of type are accepted after these, and fail.
+    #[serde(default)]
+    pub(crate) change_type_failures: u32,
+    /// Whether a change of type leaves it off; usually it starts again (HZSPEC).
+    #[serde(default)]
+    pub(crate) stays_off_after_change: bool,
+    /// How long a change of type takes.
+    #[serde(default = "defaults::seconds::<90>", skip_serializing)]
+    pub(crate) change_type: SignedDuration,
     /// How long it takes to power on.
     #[serde(default = "defaults::seconds::<10>", skip_serializing)]
     pub(crate) poweron: SignedDuration,
@@ -57,7 +75,8 @@ pub(crate) struct Server {
     /// The action that runs, during which the server is locked.
     #[serde(skip_deserializing)]
     action: Option<u64>,
-    #[serde(skip_deserializing)]
+    /// Left out, when it joins the simulation.
+    #[serde(default)]
     pub(crate) created: Timestamp,
     /// The answer of [`Self::to_text`]: of thousands in a list few have changed since the last.
     #[serde(skip)]
@@ -101,11 +120,89 @@ impl Command {
     }
 }
 
+/// What a change of type asks for: the body of its request. Both are required (HZSPEC).
+#[derive(Debug, Clone)]
+pub(crate) struct TypeChange {
+    /// The type's name or id.
+    pub(crate) server_type: String,
+    /// Whether the disk grows as well, for good.
+    pub(crate) upgrade_disk: bool,
+}
+
 impl Server {
     /// Begins its life with what the fleet says.
     pub(crate) fn created_at(mut self, now: Timestamp) -> Self {
-        self.created = now;
+        if self.created == Timestamp::default() {
+            self.created = now;
+        }
+        if self.disk == 0 {
+            let server_type = catalog::entry(&catalog::SERVER_TYPES, "name", &self.server_type);
+            self.disk = server_type.map_or(0, disk_of);
+        }
         self
+    }
+
+    /// Refuses every action while another runs, or while the server is in transition.
+    fn check_unlocked(&self) -> Result<(), Refusal> {
+        use ServerStatus::{Deleting, Initializing, Migrating, Rebuilding};
+        let is_busy = matches!(
+            self.status,
+            Initializing | Deleting | Migrating | Rebuilding
+        );
+        if self.action.is_some() || is_busy {
+            return Err(Refusal::of_status(Provider::Hetzner, 423));
+        }
+        Ok(())
+    }
+
+    /// The type that a change asks for, or why it is refused. The code for a location without
+    /// room, and that the present type is refused, are assumptions.
+    fn type_after<'a>(
+        &self,
+        change: &TypeChange,
+        market: &'a Market,
+        now: Timestamp,
+    ) -> Result<&'a Value, Refusal> {
+        let refuse = |message: &str| Err(Refusal::new(422, "invalid_server_type", message));
+        if self.status != ServerStatus::Off {
+            let message = "server must be stopped";
+            return Err(Refusal::new(422, "server_not_stopped", message));
+        }
+        let asked = &change.server_type;
+        let is_asked =
+            |entry: &&Value| entry["name"] == **asked || entry["id"].to_string() == *asked;
+        let Some(found) = market.listed_types(now).find(is_asked) else {
+            return refuse("unknown server type");
+        };
+        let own = market
+            .server_type(&self.server_type)
+            .unwrap_or(&Value::Null);
+        let mut locations = catalog::entries(&found["locations"]);
+        let here = locations.find(|location| location["name"] == *self.location);
+        let Some(here) = here.filter(|here| here["deprecation"].is_null()) else {
+            return refuse("server type is deprecated or not supported in this location");
+        };
+        if found["name"] == *self.server_type {
+            return refuse("server already has this type");
+        }
+        if ["architecture", "storage_type"]
+            .iter()
+            .any(|field| found[field] != own[field])
+        {
+            return refuse("server type does not fit the server");
+        }
+        let disk = disk_of(found);
+        if disk < self.disk {
+            return refuse("server type has a smaller disk");
+        }
+        if change.upgrade_disk && disk == self.disk {
+            return refuse("the disk cannot be upgraded: it has this size already");
+        }
+        if here["available"] != true || self.change_type_refusals > 0 {
+            let message = "error during placement";
+            return Err(Refusal::new(412, "resource_unavailable", message));
+        }
+        Ok(found)
     }
 
     /// The server, to be changed.
@@ -143,7 +240,7 @@ impl Server {
             "location": catalog::entry(&catalog::LOCATIONS, "name", &self.location),
             "locked": self.action.is_some(),
             "labels": self.labels,
-            "primary_disk_size": server_type.map(|server_type| &server_type["disk"]),
+            "primary_disk_size": self.disk,
         });
         catalog::with(&catalog::SERVER, fields)
     }
@@ -159,14 +256,11 @@ pub(crate) fn begin(
     id: u64,
     command: Command,
 ) -> Result<u64, Refusal> {
-    use ServerStatus::{Deleting, Initializing, Migrating, Off, Rebuilding, Starting, Stopping};
+    use ServerStatus::{Off, Starting, Stopping};
     let owner = account.index;
     let server = Server::of(account, id).ok_or_else(not_found)?;
     let (status, boot) = (server.status, server.boot);
-    let is_busy = matches!(status, Initializing | Deleting | Migrating | Rebuilding);
-    if server.action.is_some() || is_busy {
-        return Err(Refusal::of_status(Provider::Hetzner, 423));
-    }
+    server.check_unlocked()?;
     let mut takes = SIGNAL;
     match (command, status == Off) {
         (Command::PowerOff, false) => {
@@ -193,6 +287,74 @@ pub(crate) fn begin(
         server.action = Some(action);
     }
     Ok(action)
+}
+
+/// Begins a change of type and returns its action's number.
+pub(crate) fn change_type(
+    account: &mut Account,
+    timeline: &mut Timeline,
+    id: u64,
+    change: &TypeChange,
+) -> Result<u64, Refusal> {
+    let market = Arc::clone(&account.market);
+    let server = Server::of(account, id).ok_or_else(not_found)?;
+    server.check_unlocked()?;
+    let found = match server.type_after(change, &market, timeline.now()) {
+        Ok(found) => found,
+        Err(refusal) => {
+            if refusal.status == 412 {
+                server.change_type_refusals = server.change_type_refusals.saturating_sub(1);
+            }
+            return Err(refusal);
+        }
+    };
+    let name = found["name"].as_str().unwrap_or_default().to_owned();
+    let disk = change.upgrade_disk.then(|| disk_of(found));
+    server.set_status(ServerStatus::Migrating);
+    let takes = server.change_type;
+    let action = account.begin_action(timeline, id, json!("change_server_type"));
+    timeline.after(account.index, takes, move |account, timeline| {
+        end_change(account, timeline, action, name, disk);
+    });
+    if let Some(server) = Server::of(account, id) {
+        server.action = Some(action);
+    }
+    Ok(action)
+}
+
+/// A change of type has succeeded, and the server starts again (HZSPEC), or it has failed.
+fn end_change(
+    account: &mut Account,
+    timeline: &Timeline,
+    action: u64,
+    server_type: String,
+    disk: Option<u64>,
+) {
+    let id = account.finish_action(timeline, action);
+    let Some(server) = id.and_then(|id| Server::of(account, id)) else {
+        return;
+    };
+    server.action = None;
+    if server.change_type_failures > 0 {
+        server.change_type_failures -= 1;
+        server.set_status(ServerStatus::Off);
+        if let Some(action) = account.actions.get_mut(&action) {
+            action.error = Some(("action_failed", "Action failed"));
+        }
+        return;
+    }
+    server.server_type = server_type;
+    server.disk = disk.unwrap_or(server.disk);
+    server.set_status(if server.stays_off_after_change {
+        ServerStatus::Off
+    } else {
+        ServerStatus::Running
+    });
+}
+
+/// The disk that comes with a server type, in GB.
+fn disk_of(server_type: &Value) -> u64 {
+    server_type["disk"].as_u64().unwrap_or_default()
 }
 
 /// An action has succeeded. For a shutdown this says only that the signal was sent (HZSPEC).
@@ -222,15 +384,20 @@ fn guest_off(account: &mut Account, id: u64, boot: u64) {
 /// An action as the API shows it.
 pub(crate) fn action_json(action: &Action) -> Value {
     let done = action.finished.is_some();
+    let error = action.error;
     json!({
         "id": action.id,
         "command": action.kind,
-        "status": if done { "success" } else { "running" },
+        "status": match (done, error) {
+            (false, _) => "running",
+            (true, None) => "success",
+            (true, Some(_)) => "error",
+        },
         "progress": if done { 100 } else { 0 },
         "started": timestamp(action.started),
         "finished": action.finished.map(timestamp),
         "resources": [{"id": action.machine, "type": "server"}],
-        "error": null,
+        "error": error.map(|(code, message)| json!({"code": code, "message": message})),
     })
 }
 

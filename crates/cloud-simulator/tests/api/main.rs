@@ -16,3 +16,4 @@ mod plans;
 mod prices;
 mod resizes;
 mod servers;
+mod types;
