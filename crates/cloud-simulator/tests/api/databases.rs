@@ -114,6 +114,43 @@ async fn fewer_nodes_alone_keep_the_storage() {
     assert_eq!(shown(&clouds).await, expected);
 }
 
+/// Resizes a cluster of an engine to another number of nodes, with its plan.
+async fn with_nodes(engine: &str, from: u32, to: u32) -> Answer {
+    let fleet = fleet("")
+        .replace("\"pg\"", &format!("\"{engine}\""))
+        .replace("nodes = 2", &format!("nodes = {from}"));
+    let clouds = Clouds::with(&fleet).await;
+    let body = json!({"size": "db-s-2vcpu-4gb", "num_nodes": to, "storage_size_mib": null});
+    resize(&clouds, body).await
+}
+
+#[tokio::test]
+async fn how_few_nodes_a_cluster_may_have_depends_on_its_engine() {
+    for engine in ["pg", "mysql", "redis", "valkey"] {
+        for (from, to) in [(3, 1), (3, 2), (2, 1), (1, 3)] {
+            with_nodes(engine, from, to).await.expect(202);
+        }
+        with_nodes(engine, 3, 4).await.expect(422);
+    }
+    with_nodes("mongodb", 3, 1).await.expect(202);
+    with_nodes("mongodb", 3, 2).await.expect(422);
+    for nodes in [1, 2] {
+        let error = with_nodes("kafka", 3, nodes).await.expect(422);
+        assert_eq!(error["id"], "unprocessable_entity");
+    }
+}
+
+#[tokio::test]
+async fn a_cluster_that_is_not_online_takes_no_resize() {
+    for status in ["creating", "resizing", "migrating", "forking"] {
+        let clouds = Clouds::with(&fleet(&format!("status = \"{status}\""))).await;
+        assert_eq!(shown(&clouds).await[0], status);
+        let one = json!({"size": "db-s-2vcpu-4gb", "num_nodes": 1});
+        resize(&clouds, one).await.expect(409);
+        assert_eq!(shown(&clouds).await[2], 2);
+    }
+}
+
 #[tokio::test]
 async fn a_second_resize_waits_for_the_first() {
     let clouds = Clouds::with(&fleet("")).await;
