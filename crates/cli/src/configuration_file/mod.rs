@@ -4,6 +4,7 @@
 mod accounts;
 mod document;
 mod machines;
+mod policy;
 #[cfg(test)]
 pub(crate) mod random;
 mod resources;
