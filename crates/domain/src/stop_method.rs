@@ -77,6 +77,12 @@ impl StopMethod {
         matches!(self, Self::Resize | Self::Rescale)
     }
 
+    /// Whether it is one that a schedule has to ask for.
+    #[must_use]
+    pub fn is_chosen(self) -> bool {
+        self.changes_plan() || self == Self::Standbys
+    }
+
     /// The name that configurations and programs use.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -7,6 +7,7 @@ use domain::{
     reason::Reason,
     record::{Cause, Direction, Record},
     resource::{LostStorage, SavedState},
+    stop_method::StopMethod,
 };
 use environment::Metric;
 use jiff::Timestamp;
@@ -102,6 +103,9 @@ pub enum Event {
         seconds: i64,
         /// Whether the power had to be cut.
         forced: bool,
+        /// How it was stopped, or what a start has undone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        method: Option<StopMethod>,
         /// What is stored to be put back, or was put back.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         saved: Option<SavedState>,
@@ -591,6 +595,7 @@ fn seen(f: &mut fmt::Formatter<'_>, event: &Event) -> fmt::Result {
         direction,
         seconds,
         forced,
+        method,
         saved,
         lost_storage,
         ..
@@ -605,6 +610,9 @@ fn seen(f: &mut fmt::Formatter<'_>, event: &Event) -> fmt::Result {
     write!(f, "{done}, seen after {seconds} s")?;
     if *forced {
         f.write_str(" (forced)")?;
+    }
+    if let (Direction::Stop, Some(method)) = (direction, method.filter(|one| one.is_chosen())) {
+        write!(f, ", by {method}")?;
     }
     if let Some(saved) = saved {
         write!(f, ", {kept} {saved}")?;

@@ -6,6 +6,7 @@ use domain::{
     digest::Digest,
     record::{Cause, Direction, Ending},
     resource::SavedState,
+    stop_method::StopMethod,
 };
 use environment::BusEvent;
 use jiff::Timestamp;
@@ -66,6 +67,8 @@ struct Facts<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     forced: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    method: Option<StopMethod>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     saved: Option<&'a SavedState>,
     #[serde(skip_serializing_if = "Option::is_none")]
     request: Option<&'a str>,
@@ -93,11 +96,13 @@ impl<'a> Facts<'a> {
                 cause,
                 seconds,
                 forced,
+                method,
                 saved,
                 ..
             } => Self {
                 seconds: Some(*seconds),
                 forced: Some(*forced),
+                method: *method,
                 saved: saved.as_ref(),
                 ..Self::ended(Ending::Seen, *direction, cause.as_ref())
             },
@@ -301,6 +306,7 @@ mod tests {
             }),
             seconds: 42,
             forced: true,
+            method: Some(StopMethod::Graceful),
             saved: None,
             lost_storage: None,
         })
@@ -323,6 +329,7 @@ mod tests {
                 "by": "ada",
                 "seconds": 42,
                 "forced": true,
+                "method": "graceful",
             })
         );
     }

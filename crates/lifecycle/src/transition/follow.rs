@@ -343,6 +343,7 @@ impl Follower<'_> {
             cause: Some(self.cause()),
             seconds: now.duration_since(self.transition.claimed_at).as_secs(),
             forced: ended.forced,
+            method: ended.method,
             saved: put_back.cloned().flatten(),
             lost_storage,
         };
