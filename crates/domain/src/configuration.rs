@@ -397,7 +397,7 @@ pub enum Ssh {
         deny_unknown_fields,
         extend(
             "if" = { "required": ["provider"], "properties": { "provider": { "const": "digitalocean" } } },
-            "then" = { "properties": { "datacenters": false } },
+            "then" = { "properties": { "datacenters": false, "accept_new_prices": false } },
         )
     )
 )]
@@ -625,7 +625,7 @@ pub struct Policy {
     /// How each kind of resource is stopped.
     #[serde(skip_serializing_if = "is_default")]
     pub methods: Methods,
-    /// Droplets that are resized: the plan to move to, by its slug, instead of the cheapest that
+    /// Droplets that are resized: the size to move to, by its slug, instead of the cheapest that
     /// fits. The tag `offhours-to:SIZE` on a Droplet prevails.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "schema::Plan", extend("examples" = ["s-1vcpu-1gb"])))]
@@ -677,7 +677,7 @@ impl Default for Policy {
 
 /// How each kind of resource is stopped, where there is a choice.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(JsonSchema), schemars(rename = "methods"))]
 #[serde(default, deny_unknown_fields)]
 pub struct Methods {
     /// Droplets: "power-off", or "resize" to a cheaper plan while it is off.

@@ -94,7 +94,7 @@ shapes! {
     TimeZone = text("^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$");
     /// A base address.
     Url = text(r"^(https://|http://(localhost|127\.|\[))[^\s?#@]+$");
-    /// A database plan's slug.
+    /// The slug of a database's plan or of a Droplet's size, or the name of a server's type.
     Plan = text("^[a-z0-9_-]+$");
     /// Five fields, or a nickname such as `@daily`.
     Cron = text(r"^\s*(@\w+|\S+(\s+\S+){4})\s*$");

@@ -98,6 +98,14 @@ impl StopMethod {
     }
 }
 
+/// Whether a text can name a plan: a Droplet's size or a database's plan by its slug, or a server's
+/// type.
+#[must_use]
+pub fn is_plan_name(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+    !text.is_empty() && text.chars().all(fits)
+}
+
 impl fmt::Display for StopMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())

@@ -92,7 +92,9 @@ impl Difference {
         };
         let schema = shape::of::<File>().to_value();
         let tables = &schema["$defs"];
-        let mut schedules = entries(&rules(old), &rules(new), &defaults(&tables["schedule"]));
+        let mut schedule_defaults = defaults(&tables["schedule"]);
+        schedule_defaults.extend(below("methods", defaults(&tables["methods"])));
+        let mut schedules = entries(&rules(old), &rules(new), &schedule_defaults);
         for entry in &mut schedules {
             let rule = |configuration: &Configuration| {
                 let name: ScheduleName = entry.name.parse().ok()?;
@@ -191,19 +193,27 @@ fn flat_account(account: &Account) -> Map<String, Value> {
         return keys;
     };
     for (name, machine) in machines {
-        let of_machine = object(&machine).into_iter();
-        keys.extend(of_machine.map(|(key, value)| (format!("machines.{name}.{key}"), value)));
+        keys.extend(below(&format!("machines.{name}"), object(&machine)));
     }
     keys
 }
 
-/// A rule's keys on one level, as its author writes them.
+/// A rule's keys on one level, as its author writes them, its methods as `methods.KIND`.
 fn flat(rule: &Rule) -> Map<String, Value> {
     let mut keys = object(rule);
     if let Some(Value::Object(schedule)) = keys.remove("schedule") {
         keys.extend(schedule);
     }
+    if let Some(Value::Object(methods)) = keys.remove("methods") {
+        keys.extend(below("methods", methods));
+    }
     keys
+}
+
+/// The keys of a table within another, by their paths.
+fn below(table: &str, keys: Map<String, Value>) -> impl Iterator<Item = (String, Value)> {
+    keys.into_iter()
+        .map(move |(key, value)| (format!("{table}.{key}"), value))
 }
 
 fn object(value: &impl Serialize) -> Map<String, Value> {
@@ -311,6 +321,37 @@ periods = [{ begin = "08:00", end = "19:00" }]
     #[test]
     fn a_configuration_does_not_differ_from_itself() {
         assert_eq!(lines(OLD, OLD), "");
+    }
+
+    #[test]
+    fn each_method_differs_by_itself() {
+        let resized = OLD.replace(
+            "19:00\" }]\n[schedules.same]",
+            "19:00\" }]\nmethods = { droplet = \"resize\" }\nresize_to = \"s-1vcpu-1gb\"\n\
+             [schedules.same]",
+        );
+        let rescaled = OLD.replace(
+            "19:00\" }]\n[schedules.same]",
+            "19:00\" }]\nmethods = { server = \"rescale\", database = \"standbys\" }\n\
+             start_small = true\n[schedules.same]",
+        );
+        insta::assert_snapshot!(lines(OLD, &resized), @r#"
+        Changed office
+          methods.droplet: "power-off" → "resize"
+          resize_to: "s-1vcpu-1gb"
+          before: 2026-11-23T18:00:00Z stopped, 2026-11-24T07:00:00Z running
+          after: 2026-11-23T18:00:00Z stopped, 2026-11-24T07:00:00Z running
+        "#);
+        insta::assert_snapshot!(lines(&resized, &rescaled), @r#"
+        Changed office
+          methods.database: "smallest-plan" → "standbys"
+          methods.droplet: "resize" → "power-off"
+          methods.server: "power-off" → "rescale"
+          resize_to: "s-1vcpu-1gb" → not set
+          start_small: false → true
+          before: 2026-11-23T18:00:00Z stopped, 2026-11-24T07:00:00Z running
+          after: 2026-11-23T18:00:00Z stopped, 2026-11-24T07:00:00Z running
+        "#);
     }
 
     #[test]

@@ -217,6 +217,7 @@ fn at_cloud(
         .field("read_token")
         .and_then(|field| kept(field, "ssm:/offhours/NAME-read", problems));
     let datacenters = datacenters(table, provider, problems);
+    let accept_new_prices = accept_new_prices(table, provider, problems);
     let url = table.field("url").and_then(|field| url(&field, problems));
     let mode = mode(table, problems);
     let (token, place) = token?;
@@ -226,7 +227,7 @@ fn at_cloud(
         token: token.clone(),
         read_token: read_token.as_ref().map(|(token, _)| token.clone()),
         datacenters,
-        accept_new_prices: false,
+        accept_new_prices,
         mode,
         url,
     };
@@ -271,6 +272,18 @@ fn datacenters(
         }
     }
     datacenters
+}
+
+fn accept_new_prices(table: &Table, provider: Option<Provider>, problems: &mut Problems) -> bool {
+    let Some(field) = table.field("accept_new_prices") else {
+        return false;
+    };
+    let accepted = field.flag(problems);
+    if provider.is_some_and(|provider| provider != Provider::Hetzner) {
+        let message = "only Hetzner bills old servers at old prices; remove the key";
+        problems.error(&field.place, message);
+    }
+    accepted.unwrap_or_default()
 }
 
 /// A base address to which a token may be sent, as the parser writes it: whatever was misread shows

@@ -205,17 +205,14 @@ impl<'t> Table<'t> {
 
     /// Refuses keys that are not among `keys`; those that belong elsewhere are sent there.
     pub(super) fn refuse_unknown(&self, keys: &Keys, problems: &mut Problems) {
-        for entry in self.entries() {
-            let name = entry.name;
-            if keys.has(name) {
-                continue;
-            }
-            let advice = match TABLES.all().into_iter().find(|other| other.has(name)) {
-                Some(home) => format!("it belongs {}", home.belong),
-                None => advice(name, "keys here", keys.known.iter().map(String::as_str)),
-            };
-            problems.error(&entry.place, format!("unknown key; {advice}"));
+        for entry in self.unknown(keys) {
+            entry.refuse(keys, problems);
         }
+    }
+
+    /// The entries whose keys are not among `keys`.
+    pub(super) fn unknown(&self, keys: &Keys) -> impl Iterator<Item = Entry<'t>> {
+        self.entries().filter(|entry| !keys.has(entry.name))
     }
 
     fn path_of(&self, key: &str) -> String {
@@ -231,6 +228,18 @@ impl<'t> Table<'t> {
             write!(path, "{key:?}").ok();
         }
         path
+    }
+}
+
+impl Entry<'_> {
+    /// Refuses a key that is not among `keys`; one that belongs elsewhere is sent there.
+    pub(super) fn refuse(&self, keys: &Keys, problems: &mut Problems) {
+        let name = self.name;
+        let advice = match TABLES.all().into_iter().find(|other| other.has(name)) {
+            Some(home) => format!("it belongs {}", home.belong),
+            None => advice(name, "keys here", keys.known.iter().map(String::as_str)),
+        };
+        problems.error(&self.place, format!("unknown key; {advice}"));
     }
 }
 

@@ -128,11 +128,12 @@ struct Tables {
     machine: Keys,
     schedule: Keys,
     period: Keys,
+    methods: Keys,
 }
 
 impl Tables {
     /// All of them; a key that several have is advised for the first of these.
-    fn all(&self) -> [&Keys; 6] {
+    fn all(&self) -> [&Keys; 7] {
         [
             &self.schedule,
             &self.top,
@@ -140,6 +141,7 @@ impl Tables {
             &self.ssh_account,
             &self.machine,
             &self.period,
+            &self.methods,
         ]
     }
 }
@@ -170,6 +172,10 @@ static TABLES: LazyLock<Tables> = LazyLock::new(|| {
         ),
         schedule: keys(&tables["schedule"], "in a schedule, [schedules.NAME]"),
         period: keys(&tables["period"], "in one of a schedule's periods"),
+        methods: keys(
+            &tables["methods"],
+            "in a schedule's methods, methods = { droplet = \"resize\" }",
+        ),
     }
 });
 

@@ -1,8 +1,12 @@
 //! How a schedule is followed: what its table says besides when and for which resources.
 
-use domain::configuration::{Adopt, Policy};
+use domain::{
+    configuration::{Adopt, DatabaseMethod, DropletMethod, Methods, Policy, ServerMethod},
+    stop_method::is_plan_name,
+};
 
 use super::{
+    TABLES,
     document::{Problems, Table},
     mode,
 };
@@ -16,28 +20,44 @@ pub(super) fn policy(table: &Table, problems: &mut Problems) -> Policy {
             .and_then(|field| field.flag(problems))
             .unwrap_or(default)
     };
+    let graceful = flag("graceful", default.graceful);
+    let force = flag("force", default.force);
+    let enforce = flag("enforce", default.enforce);
+    let retain_running = flag("retain_running", default.retain_running);
+    let start_small = flag("start_small", default.start_small);
+    let rescaled_runs = flag("rescaled_runs", default.rescaled_runs);
+    let chosen = Chosen::read(table, problems);
     let policy = Policy {
-        graceful: flag("graceful", default.graceful),
-        force: flag("force", default.force),
-        enforce: flag("enforce", default.enforce),
-        retain_running: flag("retain_running", default.retain_running),
+        graceful,
+        force,
+        enforce,
+        retain_running,
         mode: mode(table, problems),
         adopt: adopt(table, problems),
-        stop_size: stop_size(table, problems),
+        methods: chosen.methods(),
+        resize_to: plan(table, &RESIZE_TO, problems),
+        rescale_to: plan(table, &RESCALE_TO, problems),
+        start_small,
+        rescaled_runs,
+        stop_size: plan(table, &STOP_SIZE, problems),
         stop_nodes: table
             .field("stop_nodes")
             .and_then(|field| field.count(1..=3, problems)),
-        ..Policy::default()
     };
-    if policy.enforce
-        && policy.retain_running
-        && let Some(field) = table.field("retain_running")
-    {
+    if policy.enforce && policy.retain_running {
         let message = "cannot be combined with enforce, which stops what a person left running; \
                        remove one of them";
+        refuse(table, "retain_running", message, problems);
+    }
+    chosen.refuse_what_does_not_fit(table, &policy, problems);
+    policy
+}
+
+/// Reports what is wrong with a key that is there, beside other keys.
+fn refuse(table: &Table, key: &str, message: &str, problems: &mut Problems) {
+    if let Some(field) = table.field(key) {
         problems.error(&field.place, message);
     }
-    policy
 }
 
 fn adopt(table: &Table, problems: &mut Problems) -> Adopt {
@@ -47,13 +67,165 @@ fn adopt(table: &Table, problems: &mut Problems) -> Adopt {
     adopt.unwrap_or_default()
 }
 
-fn stop_size(table: &Table, problems: &mut Problems) -> Option<String> {
-    let field = table.field("stop_size")?;
-    let text = field.text("db-s-1vcpu-1gb", problems)?;
-    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
-    if text.is_empty() || !text.chars().all(fits) {
-        let advice = "write a database plan's slug, such as \"db-s-1vcpu-1gb\"";
-        problems.error(&field.place, format!("invalid plan `{text}`; {advice}"));
+/// The method of each kind; none where it could not be read, so that nothing that depends on it is
+/// reported again.
+struct Chosen {
+    droplet: Option<DropletMethod>,
+    server: Option<ServerMethod>,
+    database: Option<DatabaseMethod>,
+}
+
+/// The kinds without a choice, and why there is none.
+const WITHOUT_CHOICE: [(&str, &str); 2] = [
+    ("node-pool", "a node pool is always scaled to zero nodes"),
+    (
+        "machine",
+        "a machine over SSH is always stopped by its own commands",
+    ),
+];
+
+impl Chosen {
+    fn read(table: &Table, problems: &mut Problems) -> Self {
+        let Some(field) = table.field("methods") else {
+            return Self {
+                droplet: Some(DropletMethod::default()),
+                server: Some(ServerMethod::default()),
+                database: Some(DatabaseMethod::default()),
+            };
+        };
+        let expected = "the methods as a table, methods = { droplet = \"resize\", server = \
+                        \"rescale\", database = \"standbys\" }";
+        let Some(methods) = field.table(expected, problems) else {
+            return Self {
+                droplet: None,
+                server: None,
+                database: None,
+            };
+        };
+        let before = problems.errors();
+        for entry in methods.unknown(&TABLES.methods) {
+            match WITHOUT_CHOICE.iter().find(|(kind, _)| *kind == entry.name) {
+                Some((_, why)) => {
+                    let message = format!("there is no choice: {why}; remove the key");
+                    problems.error(&entry.place, message);
+                }
+                None => entry.refuse(&TABLES.methods, problems),
+            }
+        }
+        // What is misspelt here seems absent below.
+        let is_whole = problems.errors() == before;
+        let droplet = [
+            ("power-off", DropletMethod::PowerOff),
+            ("resize", DropletMethod::Resize),
+        ];
+        let server = [
+            ("power-off", ServerMethod::PowerOff),
+            ("rescale", ServerMethod::Rescale),
+        ];
+        let database = [
+            ("smallest-plan", DatabaseMethod::SmallestPlan),
+            ("standbys", DatabaseMethod::Standbys),
+        ];
+        Self {
+            droplet: choice(&methods, is_whole, ("droplet", &droplet), problems),
+            server: choice(&methods, is_whole, ("server", &server), problems),
+            database: choice(&methods, is_whole, ("database", &database), problems),
+        }
+    }
+
+    fn methods(&self) -> Methods {
+        Methods {
+            droplet: self.droplet.unwrap_or_default(),
+            server: self.server.unwrap_or_default(),
+            database: self.database.unwrap_or_default(),
+        }
+    }
+
+    /// Reports keys that the chosen methods leave without effect, or contradict.
+    fn refuse_what_does_not_fit(&self, table: &Table, policy: &Policy, problems: &mut Problems) {
+        let powers_off_droplets = self.droplet == Some(DropletMethod::PowerOff);
+        let powers_off_servers = self.server == Some(ServerMethod::PowerOff);
+        if powers_off_droplets {
+            let message = "has no effect, because Droplets are not resized; write methods = { \
+                           droplet = \"resize\" }, or remove the key";
+            refuse(table, "resize_to", message, problems);
+        }
+        if powers_off_servers {
+            let message = "has no effect, because servers are not rescaled; write methods = { \
+                           server = \"rescale\" }, or remove the key";
+            refuse(table, "rescale_to", message, problems);
+            if policy.rescaled_runs {
+                refuse(table, "rescaled_runs", message, problems);
+            }
+        }
+        if policy.start_small && powers_off_droplets && powers_off_servers {
+            let message = "has no effect, because no machine's plan is changed; write methods = { \
+                           droplet = \"resize\" } or { server = \"rescale\" }, or remove the key";
+            refuse(table, "start_small", message, problems);
+        }
+        if self.database == Some(DatabaseMethod::Standbys) {
+            let message = "cannot be combined with methods.database = \"standbys\", which leaves \
+                           the fewest nodes that the engine runs with; remove one of them";
+            refuse(table, "stop_nodes", message, problems);
+        }
+    }
+}
+
+/// The method of a kind: the default where the key is absent, none where it could not be read.
+fn choice<T: Copy + Default>(
+    methods: &Table,
+    is_whole: bool,
+    (kind, choices): (&str, &[(&str, T)]),
+    problems: &mut Problems,
+) -> Option<T> {
+    match methods.field(kind) {
+        None => is_whole.then(T::default),
+        Some(field) => field.choice(choices, problems),
+    }
+}
+
+/// A key that names a plan, and what is written there.
+struct PlanKey {
+    key: &'static str,
+    /// What it is called at the provider.
+    what: &'static str,
+    expected: &'static str,
+    example: &'static str,
+}
+
+const RESIZE_TO: PlanKey = PlanKey {
+    key: "resize_to",
+    what: "size",
+    expected: "a Droplet size's slug",
+    example: "s-1vcpu-1gb",
+};
+
+const RESCALE_TO: PlanKey = PlanKey {
+    key: "rescale_to",
+    what: "type",
+    expected: "the name of a server type",
+    example: "cpx12",
+};
+
+const STOP_SIZE: PlanKey = PlanKey {
+    key: "stop_size",
+    what: "plan",
+    expected: "a database plan's slug",
+    example: "db-s-1vcpu-1gb",
+};
+
+fn plan(table: &Table, plan: &PlanKey, problems: &mut Problems) -> Option<String> {
+    let field = table.field(plan.key)?;
+    let text = field.text(plan.example, problems)?;
+    if !is_plan_name(text) {
+        let PlanKey {
+            what,
+            expected,
+            example,
+            ..
+        } = plan;
+        let message = format!("invalid {what} `{text}`; write {expected}, such as \"{example}\"");
+        problems.error(&field.place, message);
         return None;
     }
     Some(text.to_owned())

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::{
     AccountName, MachineName, ResourceRef, ScheduleName,
     configuration::{
-        Account, AccountKind, Adopt, CloudAccount, Configuration, Datacenter, Generation, Mode,
-        Pattern, Policy, Provider, Rule, Settings, Ssh, SshAccount, TokenReference,
+        Account, AccountKind, Adopt, CloudAccount, Configuration, DatabaseMethod, Datacenter,
+        DropletMethod, Generation, Methods, Mode, Pattern, Policy, Provider, Rule, ServerMethod,
+        Settings, Ssh, SshAccount, TokenReference,
     },
     machine::Machine,
     schedule::{Definition, PeriodDefinition, Schedule},
@@ -224,19 +225,23 @@ fn cloud_account() -> impl Strategy<Value = CloudAccount> {
         "http://[::1]:8080/v2",
     ]));
     let tokens = (token, option::of(read_token));
-    (provider, tokens, datacenters, mode(), url).prop_map(
-        |(provider, (token, read_token), datacenters, mode, url)| CloudAccount {
-            provider,
-            was: None,
-            token,
-            read_token,
-            datacenters: match provider {
-                Provider::DigitalOcean => Vec::new(),
-                Provider::Hetzner => datacenters,
-            },
-            accept_new_prices: false,
-            mode,
-            url: url.map(str::to_owned),
+    let of_hetzner = (datacenters, any::<bool>());
+    (provider, tokens, of_hetzner, mode(), url).prop_map(
+        |(provider, (token, read_token), of_hetzner, mode, url)| {
+            let (datacenters, accept_new_prices) = match provider {
+                Provider::DigitalOcean => (Vec::new(), false),
+                Provider::Hetzner => of_hetzner,
+            };
+            CloudAccount {
+                provider,
+                was: None,
+                token,
+                read_token,
+                datacenters,
+                accept_new_prices,
+                mode,
+                url: url.map(str::to_owned),
+            }
         },
     )
 }
@@ -246,18 +251,51 @@ fn policy() -> impl Strategy<Value = Policy> {
     let adopt = select(vec![Adopt::AtOnce, Adopt::NextEdge]);
     let stop_size = option::of(string_regex("db-[a-z0-9_-]{1,12}").expect("a regex"));
     let stop_nodes = option::of(1..=3_u32);
-    (mode(), flags, adopt, stop_size, stop_nodes).prop_map(
-        |(mode, (graceful, force, enforce, retain_running), adopt, stop_size, stop_nodes)| Policy {
-            mode,
-            graceful,
-            force,
-            enforce,
-            // The two exclude each other.
-            retain_running: retain_running && !enforce,
-            adopt,
-            stop_size,
-            stop_nodes,
-            ..Policy::default()
+    let databases = (stop_size, stop_nodes);
+    (mode(), flags, adopt, methods(), databases).prop_map(
+        |(mode, (graceful, force, enforce, retain_running), adopt, methods, databases)| {
+            let (stop_size, stop_nodes) = databases;
+            let standbys = methods.methods.database == DatabaseMethod::Standbys;
+            Policy {
+                mode,
+                graceful,
+                force,
+                enforce,
+                // The two exclude each other.
+                retain_running: retain_running && !enforce,
+                // As these do.
+                stop_nodes: stop_nodes.filter(|_| !standbys),
+                adopt,
+                stop_size,
+                ..methods
+            }
+        },
+    )
+}
+
+/// The methods, and the keys that have an effect with them alone.
+fn methods() -> impl Strategy<Value = Policy> {
+    let droplet = select(vec![DropletMethod::PowerOff, DropletMethod::Resize]);
+    let server = select(vec![ServerMethod::PowerOff, ServerMethod::Rescale]);
+    let database = select(vec![DatabaseMethod::SmallestPlan, DatabaseMethod::Standbys]);
+    let plan = || option::of(string_regex("[a-z0-9_-]{1,12}").expect("a regex"));
+    let flags = (any::<bool>(), any::<bool>());
+    (droplet, server, database, (plan(), plan()), flags).prop_map(
+        |(droplet, server, database, (resize_to, rescale_to), (start_small, rescaled_runs))| {
+            let resizes = droplet == DropletMethod::Resize;
+            let rescales = server == ServerMethod::Rescale;
+            Policy {
+                methods: Methods {
+                    droplet,
+                    server,
+                    database,
+                },
+                resize_to: resize_to.filter(|_| resizes),
+                rescale_to: rescale_to.filter(|_| rescales),
+                start_small: start_small && (resizes || rescales),
+                rescaled_runs: rescaled_runs && rescales,
+                ..Policy::default()
+            }
         },
     )
 }

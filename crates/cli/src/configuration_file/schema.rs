@@ -43,8 +43,15 @@ fn check_accepted(text: &str) {
     }
 }
 
+#[track_caller]
+fn check_refused(text: &str) {
+    let read = read(text, "x.toml", Listed::MayStandAlone);
+    assert!(read.is_err(), "read: {text}");
+    assert!(!validator().is_valid(&document(text)), "fits: {text}");
+}
+
 /// The tables of the schema, and a document with one of each that lacks its last key.
-fn tables(schema: &Value) -> [(&Value, &'static str); 6] {
+fn tables(schema: &Value) -> [(&Value, &'static str); 7] {
     let tables = &schema["$defs"];
     [
         (schema, ""),
@@ -53,6 +60,7 @@ fn tables(schema: &Value) -> [(&Value, &'static str); 6] {
         (&tables["machine"], "accounts.l.machines.m."),
         (&tables["schedule"], "schedules.s."),
         (&tables["period"], "schedules.s.periods[0]."),
+        (&tables["methods"], "schedules.s.methods."),
     ]
 }
 
@@ -115,7 +123,7 @@ fn what_is_in_order_fits() {
         r#"
 timezone = "America/Argentina/Buenos_Aires"
 protect = "name:*"
-accounts.a = { provider = "hetzner", token = "env:T", datacenters = "fsn1-dc14" }
+accounts.a = { provider = "hetzner", token = "env:T", datacenters = "fsn1-dc14", accept_new_prices = true }
 accounts.b = { provider = "digitalocean", token = "ssm:/x", read_token = "env:R", url = "http://[::1]:8080/v2" }
 [schedules.s]
 periods = [
@@ -124,6 +132,10 @@ periods = [
 ]
 holidays = 2026-12-24
 resources = "a/server/42"
+methods = { droplet = "resize", server = "power-off", database = "standbys" }
+resize_to = "s-1vcpu-1gb"
+start_small = true
+rescaled_runs = false
 [schedules.t]
 periods = []
 start = "@daily"
@@ -131,6 +143,11 @@ stop = " 0 19  * * * "
 holidays = [2026-12-24, "12-24 .. 01-02, 05-01"]
 retain_running = false
 enforce = true
+methods.server = "rescale"
+rescale_to = "cpx12"
+rescaled_runs = true
+stop_nodes = 1
+start_small = false
 "#,
     );
 }
@@ -192,6 +209,10 @@ fn what_is_out_of_order_is_refused_by_both() {
         "[accounts.a]\nprovider = \"digitalocean\"\ntoken = \"env:T\"\n\
              datacenters = \"fsn1-dc14\""
             .to_owned(),
+        "[accounts.a]\nprovider = \"digitalocean\"\ntoken = \"env:T\"\n\
+             accept_new_prices = false"
+            .to_owned(),
+        format!("{account}accept_new_prices = \"yes\""),
         format!("{account}datacenters = []"),
         format!("{account}datacenters = [\"fsn1\"]"),
         format!("{account}url = \"http://api.example.com\""),
@@ -233,9 +254,31 @@ fn what_is_out_of_order_is_refused_by_both() {
         format!("{schedule}periods = [{{ months = 13 }}]"),
         format!("{schedule}periods = [{{ months = \"1/0\" }}]"),
     ] {
-        let read = read(&text, "x.toml", Listed::MayStandAlone);
-        assert!(read.is_err(), "read: {text}");
-        assert!(!validator().is_valid(&document(&text)), "fits: {text}");
+        check_refused(&text);
+    }
+}
+
+#[test]
+fn methods_that_do_not_exist_or_do_not_fit_are_refused_by_both() {
+    for keys in [
+        "methods = \"resize\"",
+        "methods.droplet = \"rescale\"",
+        "methods.server = \"resize\"",
+        "methods.database = \"power-off\"",
+        "methods.node-pool = \"zero-nodes\"",
+        "methods.machine = \"graceful\"",
+        "methods.volume = \"resize\"",
+        "methods.droplet = \"resize\"\nresize_to = \"Large\"",
+        "methods.server = \"rescale\"\nrescale_to = \"\"",
+        "resize_to = \"s-1vcpu-1gb\"",
+        "methods.server = \"rescale\"\nresize_to = \"s-1vcpu-1gb\"",
+        "rescale_to = \"cpx12\"",
+        "start_small = true",
+        "methods.droplet = \"resize\"\nrescaled_runs = true",
+        "methods.database = \"standbys\"\nstop_nodes = 1",
+    ] {
+        let schedule = "[schedules.s]\ntimezone = \"UTC\"\nperiods = [{ begin = \"08:00\" }]\n";
+        check_refused(&format!("{schedule}{keys}"));
     }
 }
 

@@ -1,7 +1,10 @@
 //! What is read, and what is reported of files that cannot be.
 
 use domain::{
-    configuration::{Adopt, Datacenter, Mode, Provider},
+    configuration::{
+        Adopt, DatabaseMethod, Datacenter, DropletMethod, Methods, Mode, Policy, Provider,
+        ServerMethod,
+    },
     schedule::PeriodDefinition,
 };
 
@@ -73,6 +76,7 @@ url = "http://127.0.0.1:8080"
 provider = "hetzner"
 token = "env:HZ"
 datacenters = ["fsn1-dc14", "nbg1-dc3"]
+accept_new_prices = true
 
 [schedules.periods]
 timezone = "America/New_York"
@@ -100,6 +104,14 @@ start = "0 8 * * mon-fri"
 stop = "0 19 * * *"
 retain_running = true
 adopt = "at-once"
+resize_to = "s-1vcpu-1gb"
+rescale_to = "cpx12"
+start_small = true
+rescaled_runs = true
+[schedules.cron.methods]
+droplet = "resize"
+server = "rescale"
+database = "standbys"
 "#,
     );
     assert_eq!(configuration.generation, Generation(0));
@@ -125,6 +137,7 @@ adopt = "at-once"
         account.datacenters,
         [Datacenter::Fsn1Dc14, Datacenter::Nbg1Dc3]
     );
+    assert!(account.accept_new_prices);
 
     let rule = &configuration.schedules[&"periods".parse().unwrap()];
     let definition = rule.schedule.definition();
@@ -159,14 +172,27 @@ adopt = "at-once"
     assert_eq!(policy.adopt, Adopt::NextEdge);
     assert_eq!(policy.stop_size.as_deref(), Some("db-s-1vcpu-1gb"));
     assert_eq!(policy.stop_nodes, Some(1));
+    assert_eq!(policy.methods, Methods::default());
 
     let rule = &configuration.schedules[&"cron".parse().unwrap()];
     let definition = rule.schedule.definition();
     assert_eq!(definition.timezone, "Europe/Berlin");
     assert_eq!(definition.start.as_deref(), Some("0 8 * * mon-fri"));
     assert_eq!(definition.stop.as_deref(), Some("0 19 * * *"));
-    assert!(rule.policy.retain_running && rule.policy.force);
-    assert_eq!(rule.policy.adopt, Adopt::AtOnce);
+    let policy = Policy {
+        retain_running: true,
+        methods: Methods {
+            droplet: DropletMethod::Resize,
+            server: ServerMethod::Rescale,
+            database: DatabaseMethod::Standbys,
+        },
+        resize_to: Some("s-1vcpu-1gb".to_owned()),
+        rescale_to: Some("cpx12".to_owned()),
+        start_small: true,
+        rescaled_runs: true,
+        ..Policy::default()
+    };
+    assert_eq!(rule.policy, policy);
 }
 
 #[test]
@@ -176,7 +202,7 @@ fn what_is_not_said_has_its_default() {
     ));
     assert_eq!(configuration.settings, Settings::default());
     let rule = &configuration.schedules[&"s".parse().unwrap()];
-    assert_eq!(rule.policy, domain::configuration::Policy::default());
+    assert_eq!(rule.policy, Policy::default());
     let account = configuration.accounts[&"hz-eu".parse().unwrap()].cloud();
     let account = account.unwrap();
     assert_eq!((account.mode, account.url.as_ref()), (Mode::Act, None));
@@ -232,6 +258,9 @@ weekdays = "mon"
 [schedules.t]
 timezone = "Europe/Berlin"
 periods = [{ week-days = "mon", timezone = "UTC", "od\nd" = 1 }]
+droplet = "resize"
+rescale_to = "cpx12"
+methods = { resize_to = "s-1vcpu-1gb", droplets = "resize", volume = "resize" }
 "#), @r#"
     x.toml:2: timezoen: unknown key; did you mean `timezone`?
     x.toml:3: graceful: unknown key; it belongs in a schedule, [schedules.NAME]
@@ -243,6 +272,10 @@ periods = [{ week-days = "mon", timezone = "UTC", "od\nd" = 1 }]
     x.toml:16: schedules.t.periods[0]."od\nd": unknown key; the keys here are begin, end, monthdays, months, weekdays
     x.toml:16: schedules.t.periods[0].timezone: unknown key; it belongs in a schedule, [schedules.NAME]
     x.toml:16: schedules.t.periods[0].week-days: unknown key; did you mean `weekdays`?
+    x.toml:17: schedules.t.droplet: unknown key; it belongs in a schedule's methods, methods = { droplet = "resize" }
+    x.toml:19: schedules.t.methods.droplets: unknown key; did you mean `droplet`?
+    x.toml:19: schedules.t.methods.resize_to: unknown key; it belongs in a schedule, [schedules.NAME]
+    x.toml:19: schedules.t.methods.volume: unknown key; the keys here are database, droplet, server
     "#);
 }
 
@@ -259,6 +292,7 @@ provider = "hetzer"
 token = true
 datacenters = ["fsn1", 3]
 mode = "obsrve"
+accept_new_prices = "yes"
 url = ["https://api.example.com"]
 [schedules.s]
 timezone = "Europe/Berlin"
@@ -272,6 +306,17 @@ retain_running = []
 adopt = "now"
 stop_size = "Big One"
 stop_nodes = 4
+start_small = "yes"
+rescaled_runs = 1
+[schedules.t]
+timezone = "Europe/Berlin"
+methods = { droplet = "rescale", server = "shrink", database = 1 }
+resize_to = "Large"
+rescale_to = ""
+[schedules.u]
+methods = "resize"
+resize_to = 1
+rescale_to = []
 "#), @r#"
     x.toml:2: timezone: is a number; write a string, such as "Europe/Berlin"
     x.toml:3: mode: `watch` is not known; the choices are act, observe
@@ -284,20 +329,33 @@ stop_nodes = 4
     x.toml:10: accounts.a.datacenters[0]: unknown datacenter `fsn1`: expected fsn1-dc14, nbg1-dc3, hel1-dc2, ash-dc1 or hil-dc1
     x.toml:10: accounts.a.datacenters[1]: is a number; write a string, such as "fsn1-dc14"
     x.toml:11: accounts.a.mode: `obsrve` is not known; did you mean `observe`?
-    x.toml:12: accounts.a.url: is a list; write a string, such as "https://api.example.com"
-    x.toml:15: schedules.s.holidays[0]: is a number; write a day or days, such as "2026-12-24..2026-12-26", or "01-01" for every year
-    x.toml:15: schedules.s.holidays[1]: has a time; write a day or days, such as "2026-12-24..2026-12-26", or "01-01" for every year
-    x.toml:15: schedules.s.holidays[2]: is a list; write a day or days, such as "2026-12-24..2026-12-26", or "01-01" for every year
-    x.toml:16: schedules.s.start: is a number; write a string, such as "0 8 * * mon-fri"
-    x.toml:17: schedules.s.resources[0]: is a number; write a string, such as "do-main/droplet/3164444"
-    x.toml:17: schedules.s.resources[1]: is a table; write a string, such as "do-main/droplet/3164444"
-    x.toml:18: schedules.s.graceful: is a string; write true or false, without quotes
-    x.toml:19: schedules.s.force: is a number; write true or false, without quotes
-    x.toml:20: schedules.s.enforce: is a number; write true or false, without quotes
-    x.toml:21: schedules.s.retain_running: is a list; write true or false, without quotes
-    x.toml:22: schedules.s.adopt: `now` is not known; the choices are at-once, next-edge
-    x.toml:23: schedules.s.stop_size: invalid plan `Big One`; write a database plan's slug, such as "db-s-1vcpu-1gb"
-    x.toml:24: schedules.s.stop_nodes: 4 is out of bounds; write a whole number from 1 to 3
+    x.toml:12: accounts.a.accept_new_prices: is a string; write true or false, without quotes
+    x.toml:13: accounts.a.url: is a list; write a string, such as "https://api.example.com"
+    x.toml:16: schedules.s.holidays[0]: is a number; write a day or days, such as "2026-12-24..2026-12-26", or "01-01" for every year
+    x.toml:16: schedules.s.holidays[1]: has a time; write a day or days, such as "2026-12-24..2026-12-26", or "01-01" for every year
+    x.toml:16: schedules.s.holidays[2]: is a list; write a day or days, such as "2026-12-24..2026-12-26", or "01-01" for every year
+    x.toml:17: schedules.s.start: is a number; write a string, such as "0 8 * * mon-fri"
+    x.toml:18: schedules.s.resources[0]: is a number; write a string, such as "do-main/droplet/3164444"
+    x.toml:18: schedules.s.resources[1]: is a table; write a string, such as "do-main/droplet/3164444"
+    x.toml:19: schedules.s.graceful: is a string; write true or false, without quotes
+    x.toml:20: schedules.s.force: is a number; write true or false, without quotes
+    x.toml:21: schedules.s.enforce: is a number; write true or false, without quotes
+    x.toml:22: schedules.s.retain_running: is a list; write true or false, without quotes
+    x.toml:23: schedules.s.adopt: `now` is not known; the choices are at-once, next-edge
+    x.toml:24: schedules.s.stop_size: invalid plan `Big One`; write a database plan's slug, such as "db-s-1vcpu-1gb"
+    x.toml:25: schedules.s.stop_nodes: 4 is out of bounds; write a whole number from 1 to 3
+    x.toml:26: schedules.s.start_small: is a string; write true or false, without quotes
+    x.toml:27: schedules.s.rescaled_runs: is a number; write true or false, without quotes
+    x.toml:28: schedules.t: the schedule has no times; give it periods, or start and stop
+    x.toml:30: schedules.t.methods.droplet: `rescale` is not known; the choices are power-off, resize
+    x.toml:30: schedules.t.methods.server: `shrink` is not known; the choices are power-off, rescale
+    x.toml:30: schedules.t.methods.database: is a number; write a string, such as "smallest-plan"
+    x.toml:31: schedules.t.resize_to: invalid size `Large`; write a Droplet size's slug, such as "s-1vcpu-1gb"
+    x.toml:32: schedules.t.rescale_to: invalid type ``; write the name of a server type, such as "cpx12"
+    x.toml:33: schedules.u: the schedule has no times; give it periods, or start and stop
+    x.toml:34: schedules.u.methods: is a string; write the methods as a table, methods = { droplet = "resize", server = "rescale", database = "standbys" }
+    x.toml:35: schedules.u.resize_to: is a number; write a string, such as "s-1vcpu-1gb"
+    x.toml:36: schedules.u.rescale_to: is a list; write a string, such as "cpx12"
     "#);
     insta::assert_snapshot!(problems("accounts = 1\nschedules = []"), @"
     x.toml:1: accounts: is a number; write accounts as tables, [accounts.NAME]
@@ -425,6 +483,61 @@ retain_running = true"#), @"x.toml:5: schedules.s.retain_running: cannot be comb
 }
 
 #[test]
+fn a_key_that_a_method_leaves_without_effect_is_refused() {
+    insta::assert_snapshot!(schedule_problems(r#"timezone = "UTC"
+periods = [{}]
+resize_to = "s-1vcpu-1gb"
+rescale_to = "cpx12"
+start_small = true
+rescaled_runs = true
+[schedules.t]
+timezone = "UTC"
+periods = [{}]
+methods = { server = "rescale", database = "standbys" }
+resize_to = "s-1vcpu-1gb"
+start_small = true
+stop_nodes = 1
+[schedules.u]
+timezone = "UTC"
+periods = [{}]
+start_small = false
+rescaled_runs = false"#), @r#"
+    x.toml:4: schedules.s.resize_to: has no effect, because Droplets are not resized; write methods = { droplet = "resize" }, or remove the key
+    x.toml:5: schedules.s.rescale_to: has no effect, because servers are not rescaled; write methods = { server = "rescale" }, or remove the key
+    x.toml:6: schedules.s.start_small: has no effect, because no machine's plan is changed; write methods = { droplet = "resize" } or { server = "rescale" }, or remove the key
+    x.toml:7: schedules.s.rescaled_runs: has no effect, because servers are not rescaled; write methods = { server = "rescale" }, or remove the key
+    x.toml:12: schedules.t.resize_to: has no effect, because Droplets are not resized; write methods = { droplet = "resize" }, or remove the key
+    x.toml:14: schedules.t.stop_nodes: cannot be combined with methods.database = "standbys", which leaves the fewest nodes that the engine runs with; remove one of them
+    "#);
+    // Which method was meant is not known here, so nothing more is said than that.
+    insta::assert_snapshot!(schedule_problems(r#"timezone = "UTC"
+periods = [{}]
+resize_to = "s-1vcpu-1gb"
+rescale_to = "cpx12"
+start_small = true
+rescaled_runs = true
+stop_nodes = 1
+methods = { droplet = "resise", server = "resize", database = "standby" }"#), @"
+    x.toml:9: schedules.s.methods.droplet: `resise` is not known; did you mean `resize`?
+    x.toml:9: schedules.s.methods.server: `resize` is not known; the choices are power-off, rescale
+    x.toml:9: schedules.s.methods.database: `standby` is not known; did you mean `standbys`?
+    ");
+}
+
+#[test]
+fn a_kind_without_a_choice_has_no_method() {
+    insta::assert_snapshot!(schedule_problems(r#"timezone = "UTC"
+periods = [{}]
+methods.node-pool = "zero-nodes"
+methods.machine = "graceful"
+methods.droplet = "graceful""#), @"
+    x.toml:4: schedules.s.methods.node-pool: there is no choice: a node pool is always scaled to zero nodes; remove the key
+    x.toml:5: schedules.s.methods.machine: there is no choice: a machine over SSH is always stopped by its own commands; remove the key
+    x.toml:6: schedules.s.methods.droplet: `graceful` is not known; the choices are power-off, resize
+    ");
+}
+
+#[test]
 fn a_resource_follows_one_schedule() {
     let file = format!(
         r#"timezone = "UTC"
@@ -520,6 +633,7 @@ fn an_account_is_complete_and_of_one_kind() {
 provider = "digitalocean"
 token = "env:A"
 datacenters = ["fsn1-dc14"]
+accept_new_prices = false
 [accounts.Main]
 provider = "hetzner"
 token = "env:B"
@@ -533,10 +647,11 @@ periods = [{}]
     x.toml:2: accounts.empty: has no token; write token = "ssm:/offhours/NAME" or "env:VARIABLE"
     x.toml:3: accounts.off: `off` is reserved and cannot be a name
     x.toml:6: accounts.off.datacenters: only Hetzner accounts have datacenters; remove the key
-    x.toml:7: accounts.Main: invalid name `Main`: expected 1 to 63 of a-z, 0-9, `-` and `_`, with a letter or digit at both ends
-    x.toml:10: accounts.Main.datacenters: is empty; leave the key out to scan all locations
-    x.toml:11: accounts.Main.url: not a base address; write https://HOST, with :PORT and /PATH if need be, and no user, query or fragment (http is for loopback alone, such as http://127.0.0.1:8080)
-    x.toml:12: schedules.all: `all` is reserved and cannot be a name
+    x.toml:7: accounts.off.accept_new_prices: only Hetzner bills old servers at old prices; remove the key
+    x.toml:8: accounts.Main: invalid name `Main`: expected 1 to 63 of a-z, 0-9, `-` and `_`, with a letter or digit at both ends
+    x.toml:11: accounts.Main.datacenters: is empty; leave the key out to scan all locations
+    x.toml:12: accounts.Main.url: not a base address; write https://HOST, with :PORT and /PATH if need be, and no user, query or fragment (http is for loopback alone, such as http://127.0.0.1:8080)
+    x.toml:13: schedules.all: `all` is reserved and cannot be a name
     "#);
 }
 

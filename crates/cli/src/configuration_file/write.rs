@@ -118,7 +118,7 @@ max_new = 25
 max_stops = 7
 mode = "act"
 protect = "name:*\"prod\"*"
-accounts.hz-eu = { provider = "hetzner", token = "env:HZ", datacenters = "fsn1-dc14", mode = "observe" }
+accounts.hz-eu = { provider = "hetzner", token = "env:HZ", datacenters = "fsn1-dc14", accept_new_prices = true, mode = "observe" }
 accounts.do-main = { token = "ssm:/offhours/do-main", provider = "digitalocean", mode = "act" }
 [schedules.b]
 timezone = "Europe/Berlin"
@@ -141,6 +141,13 @@ resources = ["do-main/database/9cc10173-e9ea-4176-9dbc-a4cee4c4ff30", "do-main/d
 adopt = "next-edge"
 stop_size = "db-s-1vcpu-1gb"
 stop_nodes = 1
+start_small = true
+rescaled_runs = false
+rescale_to = "cpx12"
+[schedules.c.methods]
+database = "smallest-plan"
+server = "rescale"
+droplet = "resize"
 "#;
         insta::assert_snapshot!(written(text), @r#"
         timezone = "Europe/Berlin"
@@ -155,6 +162,7 @@ stop_nodes = 1
         provider = "hetzner"
         token = "env:HZ"
         datacenters = ["fsn1-dc14"]
+        accept_new_prices = true
         mode = "observe"
 
         [schedules.a]
@@ -180,6 +188,9 @@ stop_nodes = 1
           "do-main/database/9cc10173-e9ea-4176-9dbc-a4cee4c4ff30",
         ]
         adopt = "next-edge"
+        methods = { droplet = "resize", server = "rescale" }
+        rescale_to = "cpx12"
+        start_small = true
         stop_size = "db-s-1vcpu-1gb"
         stop_nodes = 1
         "#);

@@ -11,6 +11,7 @@ use domain::{
 };
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 /// A configuration of Offhours: which accounts it looks after, when their resources run, and what
 /// it never touches.
@@ -54,6 +55,7 @@ pub(crate) struct File {
         "if" = { "required": ["periods"], "properties": { "periods": { "minItems": 1 } } },
         "then" = { "properties": { "start": false, "stop": false } },
         "else" = { "required": ["start", "stop"] },
+        "allOf" = keys_that_need_methods(),
         "not" = {
             "required": ["enforce", "retain_running"],
             "properties": { "enforce": { "const": true }, "retain_running": { "const": true } },
@@ -71,6 +73,31 @@ struct ScheduleTable {
     resources: BTreeSet<ResourceRef>,
     #[serde(flatten)]
     policy: Policy,
+}
+
+/// Keys without effect unless a kind has another method than the default, and the one that such a
+/// method contradicts.
+fn keys_that_need_methods() -> Value {
+    let stopped_by = |kind: &str, method: &str| {
+        json!({
+            "required": ["methods"],
+            "properties": { "methods": {
+                "required": [kind],
+                "properties": { kind: { "const": method } },
+            } },
+        })
+    };
+    let there = |key: &str| json!({ "required": [key] });
+    let on = |key: &str| json!({ "required": [key], "properties": { key: { "const": true } } });
+    let resized = stopped_by("droplet", "resize");
+    let rescaled = stopped_by("server", "rescale");
+    json!([
+        { "if": there("resize_to"), "then": resized },
+        { "if": there("rescale_to"), "then": rescaled },
+        { "if": on("rescaled_runs"), "then": rescaled },
+        { "if": on("start_small"), "then": { "anyOf": [resized, rescaled] } },
+        { "if": there("stop_nodes"), "then": { "not": stopped_by("database", "standbys") } },
+    ])
 }
 
 impl File {
