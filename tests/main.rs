@@ -23,6 +23,7 @@ mod lab;
 mod large;
 mod leaving;
 mod mending;
+mod moving;
 mod newer_format;
 mod overdue;
 mod overrides;

@@ -341,6 +341,8 @@ const TABLE: &[(Sign, Disposition)] = &[
     (Sign::Code("locked"), Disposition::Busy),
     (Sign::Status(409), Disposition::Busy),
     (Sign::Code("conflict"), Disposition::Busy),
+    // No capacity for a type: a person may have to choose another one.
+    (Sign::Code("resource_unavailable"), Disposition::Refused),
     (Sign::Status(412), Disposition::Busy),
     // The service behind failed: it may have begun.
     (Sign::Status(408), Disposition::Unavailable),

@@ -2,7 +2,7 @@
 
 use domain::{
     history::HistoryEntry,
-    reason::Reason,
+    reason::{Reason, Refusal},
     record::{Ask, Direction, Ending, Forced, Part, Phase, Record},
 };
 use environment::in_words;
@@ -57,7 +57,7 @@ pub(crate) fn apply(
                 .in_flight()
                 .is_some_and(|transition| transition.direction == Direction::Start);
             if starting {
-                note_refused_start(record, Reason::of(refusal), now);
+                note_refused_start(record, refusal, now);
                 None
             } else {
                 note_refusal(record, Reason::of(refusal), now)
@@ -114,13 +114,12 @@ fn note_answer(record: &mut Record, answer: &Result<Accepted, ChangeError>, now:
 
 /// A machine that stays off all day costs more than a request: the start stays under way and is
 /// asked for again, and needs a person meanwhile.
-fn note_refused_start(record: &mut Record, reason: Reason, now: Timestamp) {
-    let moves = record
-        .request
-        .as_ref()
-        .is_some_and(|r| r.part == Part::Grow);
-    let retry_at = if moves {
-        // Room on its host may be free again at any minute.
+fn note_refused_start(record: &mut Record, refusal: &Refusal, now: Timestamp) {
+    let reason = Reason::of(refusal);
+    let request = record.request.as_ref();
+    let grows = request.is_some_and(|request| request.part == Part::Grow);
+    let retry_at = if grows || refusal.code == "resource_unavailable" {
+        // There may be room again at any minute.
         backoff::retry_at(now, record.attempts + 1, None)
     } else {
         backoff::on_the_minute(now, backoff::LONGEST)

@@ -120,7 +120,7 @@ async fn every_error_of_hetzner_means_what_the_table_says() {
         (409, "conflict", "busy", "busy"),
         (409, "uniqueness_error", "refused", "refused"),
         (410, "deprecated_api_endpoint", "refused", "refused"),
-        (412, "resource_unavailable", "busy", "busy"),
+        (412, "resource_unavailable", "refused", "refused"),
         (415, "unsupported_media_type", "refused", "refused"),
         (422, "invalid_input", "refused", "refused"),
         (422, "service_error", "unavailable", "unknown"),
