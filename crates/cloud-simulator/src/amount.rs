@@ -31,6 +31,8 @@ pub struct InvalidAmountError(String);
 impl Amount {
     /// Nothing.
     pub const ZERO: Self = Self(0);
+    /// A hundredth of the currency's unit.
+    pub(crate) const CENT: Self = Self(ONE / 100);
 
     /// The price of `quantity` if `per` cost this amount, rounded half up to the last decimal.
     ///

@@ -16,6 +16,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use crate::{
+    bill::BillQuery,
     faults::{Fault, Hold, HoldId, UnknownHoldError},
     market::{Offer, OfferError},
     people::{Act, PersonError},
@@ -30,6 +31,7 @@ pub(crate) fn routes() -> Router<Simulator> {
         .route("/_simulator/exchanges", get(exchanges))
         .route("/_simulator/resources", get(resources))
         .route("/_simulator/clock", get(clock).post(move_clock))
+        .route("/_simulator/bill", get(bill))
         .route("/_simulator/faults", faults)
         .route("/_simulator/holds", get(holds).post(add_hold))
         .route("/_simulator/holds/{id}", get(hold).delete(end_hold))
@@ -114,13 +116,24 @@ async fn log(Shared(simulator): Simulated, Query(query): Query<Parameters>) -> J
 }
 
 async fn exchanges(Shared(simulator): Simulated, Query(query): Query<Parameters>) -> Response {
-    let mut lines = String::new();
     let entries = simulator.log_after(query.after);
-    for entry in entries.iter().filter(|entry| entry.answer.is_some()) {
-        lines.push_str(&json!(entry).to_string());
-        lines.push('\n');
-    }
-    ([(header::CONTENT_TYPE, "application/jsonl")], lines).into_response()
+    let answered = entries.iter().filter(|entry| entry.answer.is_some());
+    json_lines(answered.map(|entry| json!(entry)))
+}
+
+/// A line for each item, and at the end one for the total in each currency.
+async fn bill(Shared(simulator): Simulated, Query(query): Query<BillQuery>) -> Response {
+    let bill = simulator.bill(&query);
+    let totals = bill.totals().into_iter();
+    let totals = totals.map(|(currency, total)| json!({"total": total, "currency": currency}));
+    let lines = bill.lines.iter().map(|line| json!(line)).chain(totals);
+    json_lines(lines)
+}
+
+fn json_lines(lines: impl Iterator<Item = Value>) -> Response {
+    let lines = lines.map(|line| line.to_string());
+    let text: String = lines.flat_map(|line| [line, "\n".to_owned()]).collect();
+    ([(header::CONTENT_TYPE, "application/jsonl")], text).into_response()
 }
 
 async fn resources(Shared(simulator): Simulated) -> Json<Value> {
@@ -222,14 +235,17 @@ async fn people(Shared(simulator): Simulated, Body(person): Body<Person>) -> Res
 /// What is offered of a plan; everywhere, if no place is named.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Plan {
+struct OfferOfPlan {
     plan: String,
     place: Option<String>,
     offer: Offer,
 }
 
-async fn set_offer(Shared(simulator): Simulated, Body(plan): Body<Plan>) -> Result<StatusCode> {
-    simulator.set_offer(&plan.plan, plan.place.as_deref(), &plan.offer)?;
+async fn set_offer(
+    Shared(simulator): Simulated,
+    Body(made): Body<OfferOfPlan>,
+) -> Result<StatusCode> {
+    simulator.set_offer(&made.plan, made.place.as_deref(), &made.offer)?;
     Ok(StatusCode::NO_CONTENT)
 }
 

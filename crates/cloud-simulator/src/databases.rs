@@ -1,6 +1,6 @@
 //! Database clusters: what a resize needs, refuses and does.
 
-use domain::{AccountName, resource::PlanCapacity};
+use domain::{AccountName, DatabaseId, ResourceId, resource::PlanCapacity};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 use crate::{
     answer::{Refusal, timestamp},
     catalog, defaults,
+    ledger::Meter,
+    prices::database_key,
     world::{Account, Timeline},
 };
 
@@ -111,6 +113,16 @@ impl Database {
             self.storage_mib = catalog::plan_storage_mib(&self.plan);
         }
         self
+    }
+
+    /// What it is billed as.
+    pub(crate) fn meter(&self) -> Meter {
+        (ResourceId::Database(DatabaseId(self.id.clone())), 0)
+    }
+
+    /// The entry of the price list that it costs.
+    pub(crate) fn priced_as(&self) -> String {
+        database_key(self.nodes, &self.plan)
     }
 
     /// Tags are compared without regard to case.
@@ -269,9 +281,11 @@ pub(crate) fn resize(
         });
     }
     let id = id.to_owned();
-    timeline.after(owner, takes, move |account, _| {
+    timeline.after(owner, takes, move |account, timeline| {
         if let Some(database) = account.databases.get_mut(&id) {
             database.end_resize();
+            let (meter, size) = (database.meter(), database.priced_as());
+            account.ledger.change(&meter, timeline.now(), &size);
         }
     });
     Ok(())

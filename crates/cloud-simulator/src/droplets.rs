@@ -1,14 +1,15 @@
 //! Droplets: power, actions, and what the API shows of them.
 
-use domain::AccountName;
+use domain::{AccountName, DropletId, ResourceId};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
     answer::{Refusal, timestamp},
-    catalog, defaults,
-    market::Market,
+    catalog, defaults, kubernetes,
+    ledger::Meter,
+    market::{Market, is_sold_in},
     world::{Account, Action, Timeline},
 };
 
@@ -179,6 +180,14 @@ impl Droplet {
         self
     }
 
+    /// What it is billed as: a worker is a part of its pool.
+    fn meter(&self) -> Meter {
+        match &self.worker_of {
+            None => meter(self.id),
+            Some((cluster, pool)) => kubernetes::meter((cluster, pool), self.id),
+        }
+    }
+
     /// Tags are compared without regard to case.
     pub(crate) fn has_tag(&self, tag: &str) -> bool {
         self.tags.iter().any(|own| own.eq_ignore_ascii_case(tag))
@@ -236,7 +245,7 @@ impl Droplet {
             Some("Size can not be smaller than the Droplet's original size")
         } else if changes_nothing {
             Some("Droplet already has this size.")
-        } else if !market.sells_size(size, &self.region) {
+        } else if !is_sold_in(size, &self.region) {
             Some("Size is not available in this region.")
         } else if self.resize_refusals > 0 {
             Some(NO_ROOM)
@@ -310,6 +319,11 @@ pub(crate) fn autoscale_pool_json(id: &str, members: &[&Droplet]) -> Value {
     })
 }
 
+/// What a Droplet is billed as.
+pub(crate) fn meter(id: u64) -> Meter {
+    (ResourceId::Droplet(DropletId(id)), 0)
+}
+
 /// The disk that comes with a size, in GB.
 pub(crate) fn disk_of(slug: &str) -> u64 {
     let size = catalog::droplet_size(slug);
@@ -376,6 +390,9 @@ fn end(account: &mut Account, timeline: &mut Timeline, action: u64, order: Order
             if order.disk {
                 droplet.disk = disk_of(&size);
             }
+            account
+                .ledger
+                .change(&droplet.meter(), timeline.now(), &size);
             droplet.size = size;
         }
         _ => {}

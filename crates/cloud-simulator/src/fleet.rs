@@ -14,7 +14,8 @@ use crate::{
     databases::Database,
     droplets::{self, Droplet},
     kubernetes::{self, Cluster, Pool},
-    servers::Server,
+    ledger::Life,
+    servers::{self, Server},
     world::{Account, Login, World},
 };
 
@@ -120,18 +121,25 @@ impl Fleet {
             check_disk(&droplet)?;
             let owner = owner(&mut accounts, DigitalOcean, droplet.account.as_ref())?;
             let id = droplet.id;
-            insert("droplet", &mut owner.droplets, id, droplet.created_at(now))
+            let life = Life::of_size(now, &droplet.size);
+            insert("droplet", &mut owner.droplets, id, droplet.created_at(now))?;
+            owner.ledger.open(droplets::meter(id), life);
+            Ok(())
         })?;
         each("databases", &self.databases, |database| {
             check_database(&database)?;
             let owner = owner(&mut accounts, DigitalOcean, database.account.as_ref())?;
             let id = database.id.clone();
+            let life = Life::of_size(now, &database.priced_as());
+            let meter = database.meter();
             insert(
                 "database",
                 &mut owner.databases,
                 id,
                 database.created_at(now),
-            )
+            )?;
+            owner.ledger.open(meter, life);
+            Ok(())
         })?;
         each("clusters", &self.clusters, |cluster| {
             check_region(&cluster.region)?;
@@ -147,7 +155,12 @@ impl Fleet {
             check_server(&server)?;
             let owner = owner(&mut accounts, Hetzner, server.account.as_ref())?;
             let id = server.id;
-            insert("server", &mut owner.servers, id, server.created_at(now))
+            let server = server.created_at(now);
+            let life = Life::of_size(server.created, &server.server_type);
+            let life = life.in_location(&server.location);
+            insert("server", &mut owner.servers, id, server)?;
+            owner.ledger.open(servers::meter(id), life);
+            Ok(())
         })?;
         world.accounts = accounts;
         Ok(())

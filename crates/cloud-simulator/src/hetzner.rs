@@ -52,7 +52,7 @@ pub(crate) const ROUTES: &[Route] = &[
     ("GET", "server_types/#", |call| {
         one(call, "server_type", call.account.market.server_types.iter())
     }),
-    ("GET", "pricing", pricing),
+    ("GET", "pricing", |call| Ok(pricing(call))),
     ("GET", "datacenters", gone),
     ("GET", "datacenters/*", gone),
 ];
@@ -197,11 +197,16 @@ fn change_type(call: &mut Call<'_>) -> Result<Answer> {
         details: json!({"fields": [{"name": name, "messages": ["is required"]}]}),
         ..Refusal::of_status(Provider::Hetzner, 422)
     };
-    let server_type = body["server_type"].as_str();
+    // Hetzner's own clients send an id as a number, which HZSPEC does not allow.
+    let server_type = match &body["server_type"] {
+        Value::String(name) => name.clone(),
+        Value::Number(id) => id.to_string(),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
+            return Err(missing("server_type"));
+        }
+    };
     let change = TypeChange {
-        server_type: server_type
-            .ok_or_else(|| missing("server_type"))?
-            .to_owned(),
+        server_type,
         upgrade_disk: body["upgrade_disk"]
             .as_bool()
             .ok_or_else(|| missing("upgrade_disk"))?,
@@ -229,11 +234,11 @@ fn one<'a>(
     Ok(Answer::json(200, &body))
 }
 
-fn pricing(call: &mut Call<'_>) -> Result<Answer> {
+fn pricing(call: &Call<'_>) -> Answer {
     let market = &call.account.market;
     let listed = market.listed_types(call.timeline.now());
     let pricing = market.prices.hetzner.pricing(listed);
-    Ok(Answer::json(200, &json!({"pricing": pricing})))
+    Answer::json(200, &json!({"pricing": pricing}))
 }
 
 /// Datacenters were removed on 2026-10-01 (HZSPEC, HGO).

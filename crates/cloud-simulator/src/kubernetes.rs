@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::AccountName;
+use domain::{AccountName, ClusterId, PoolId, ResourceId};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -11,6 +11,7 @@ use crate::{
     answer::{Refusal, timestamp},
     catalog, defaults,
     droplets::{Droplet, DropletStatus},
+    ledger::{Life, Meter},
     world::{Account, Timeline},
 };
 
@@ -361,7 +362,9 @@ fn follow_count(account: &mut Account, timeline: &mut Timeline, path: PoolPath<'
                 node.set_state(NodeState::Deleting, timeline.now());
             }
         });
-        timeline.after(owner, scale_down, move |account, _| gone.remove(account));
+        timeline.after(owner, scale_down, move |account, timeline| {
+            gone.remove(account, timeline.now());
+        });
     }
     for _ in staying..wanted {
         let id = add_node(account, timeline, path, NodeState::Provisioning);
@@ -411,9 +414,11 @@ impl Place {
         }
     }
 
-    fn remove(&self, account: &mut Account) {
+    fn remove(&self, account: &mut Account, now: Timestamp) {
         if let Some(worker) = self.node(account).map(|node| node.droplet) {
             account.droplets.remove(&worker);
+            let meter = meter((&self.cluster, &self.pool), worker);
+            account.ledger.end(&meter, now);
         }
         if let Some(pool) = pool_of(account, (&self.cluster, &self.pool)) {
             pool.nodes.retain(|node| node.id != self.node);
@@ -426,6 +431,12 @@ impl Node {
         self.state = state;
         self.updated = now;
     }
+}
+
+/// What a pool's node is billed as.
+pub(crate) fn meter((cluster, pool): PoolPath<'_>, droplet: u64) -> Meter {
+    let (cluster, pool) = (ClusterId(cluster.to_owned()), PoolId(pool.to_owned()));
+    (ResourceId::NodePool(cluster, pool), droplet)
 }
 
 /// Adds a node and its Droplet, and returns the node's id.
@@ -457,6 +468,11 @@ fn add_node(
         worker_of: Some((cluster_id.to_owned(), pool_id.to_owned())),
         ..Droplet::named(droplet, &name)
     };
+    let life = Life::of_size(now, &worker.size);
+    let life = if is_new { life.made_later() } else { life };
+    account
+        .ledger
+        .open(meter((cluster_id, pool_id), droplet), life);
     account.droplets.insert(droplet, worker.created_at(now));
     pool.nodes.push(Node {
         id: id.clone(),

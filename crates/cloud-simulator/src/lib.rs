@@ -36,6 +36,7 @@
 //! | `GET /_simulator/resources` | `{"now": …, "resources": {REFERENCE: state}}` |
 //! | `GET /_simulator/clock` | `{"now": …, "held": true}` |
 //! | `POST /_simulator/clock` | `{"now": INSTANT}` moves a held clock, never backwards (409) |
+//! | `GET /_simulator/bill?since=INSTANT&until=INSTANT&left_running=true` | a [`Bill`]: JSON lines, each a [`BillLine`], then `{"total": …, "currency": …}` for each currency; all three parameters are optional, as in [`BillQuery`] |
 //! | `POST /_simulator/faults` | sets a [`Fault`]: `{"match": {"path_suffix": "/actions"}, "times": 2, "does": {"answer": {"status": 503}}}` |
 //! | `GET`, `DELETE /_simulator/faults` | lists, removes all faults |
 //! | `POST /_simulator/holds` | sets a [`Hold`]: `{"match": {"method": "PUT"}, "at": "arrival"}`; answers `{"id": 1}` |
@@ -49,6 +50,7 @@
 
 mod amount;
 mod answer;
+mod bill;
 mod catalog;
 mod clock;
 mod clouds;
@@ -62,6 +64,7 @@ mod fleet;
 mod hetzner;
 mod kubernetes;
 mod labels;
+mod ledger;
 mod log;
 mod market;
 mod page;
@@ -76,6 +79,7 @@ mod world;
 
 pub use amount::{Amount, InvalidAmountError};
 pub use answer::Answer;
+pub use bill::{Bill, BillLine, BillQuery, Unit};
 pub use clock::{BackwardsError, HeldClock, Now, Pass};
 pub use faults::{Fault, Hold, HoldId, HoldView, Matching, Misbehavior, Stage, UnknownHoldError};
 pub use fleet::{Fleet, FleetError};

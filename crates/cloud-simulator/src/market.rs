@@ -108,11 +108,6 @@ impl Market {
         self
     }
 
-    /// Whether a size can be ordered in a region.
-    pub(crate) fn sells_size(&self, size: &Value, region: &str) -> bool {
-        size["available"] == true && catalog::entries(&size["regions"]).any(|slug| slug == region)
-    }
-
     /// The server types that are listed: one whose end has come everywhere is not (HZSPEC).
     pub(crate) fn listed_types(&self, now: Timestamp) -> impl Iterator<Item = &Value> {
         let ends = |location: &Value| -> Option<Timestamp> {
@@ -140,6 +135,11 @@ impl Market {
         let mut types = self.server_types.iter();
         types.find(|server_type| server_type["name"] == name)
     }
+}
+
+/// Whether a size of a [`Market`] can be ordered in a region.
+pub(crate) fn is_sold_in(size: &Value, region: &str) -> bool {
+    size["available"] == true && catalog::entries(&size["regions"]).any(|slug| slug == region)
 }
 
 /// A size with its price. The hourly one has the noise of the 32-bit float through which

@@ -133,6 +133,7 @@ pub(crate) fn act(world: &mut World, resource: &ResourceRef, act: Act) -> Result
         .ok_or_else(|| PersonError::Unknown(resource.clone()))?;
     let timeline = &mut world.timeline;
     let described = format!("{act:?}");
+    let deletes = act == Act::Delete;
     let fits = match &resource.id {
         ResourceId::Droplet(id) => on_droplet(account, timeline, id.0, act),
         ResourceId::Database(id) => on_database(account, timeline, &id.0, act),
@@ -142,6 +143,9 @@ pub(crate) fn act(world: &mut World, resource: &ResourceRef, act: Act) -> Result
         ResourceId::Server(id) => on_server(account, timeline, id.0, act),
         ResourceId::Machine(_) => Ok(None),
     }?;
+    if deletes && fits.is_some() {
+        account.ledger.delete(&resource.id, timeline.now());
+    }
     fits.ok_or_else(|| PersonError::DoesNotFit {
         act: described,
         resource: resource.clone(),

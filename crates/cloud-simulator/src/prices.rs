@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, str::FromStr, sync::LazyLock};
 
-use jiff::civil::Date;
+use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -176,6 +176,26 @@ impl HetznerPrices {
         rows.find(|row| row.locations.iter().any(|name| name == location))
     }
 
+    /// What a server pays that was created at an instant, or has changed its type since. A fleet
+    /// may put a server where its type is not sold: it pays the dearest of the type's prices.
+    pub(crate) fn of_server(
+        &self,
+        (server_type, location): (&str, &str),
+        created: Timestamp,
+    ) -> Option<Price> {
+        let dearest = || {
+            let rows = self.server_types.get(server_type)?.iter();
+            rows.max_by_key(|row| row.hourly)
+        };
+        let row = self.row(server_type, location).or_else(dearest)?;
+        let is_old = created.to_zoned(TimeZone::UTC).date() < self.list_since;
+        let listed = Price {
+            monthly: row.monthly,
+            hourly: row.hourly,
+        };
+        Some(row.kept.filter(|_| is_old).unwrap_or(listed))
+    }
+
     /// `prices` of a server type, as the API shows them.
     pub(crate) fn shown(&self, server_type: &str) -> Value {
         let rows = self.server_types.get(server_type).into_iter().flatten();
@@ -264,5 +284,16 @@ mod tests {
         let text = OWN.replace("monthly = \"84.00\"", "monthly = 84.0");
         let error = text.parse::<Prices>().unwrap_err().to_string();
         assert!(error.contains("c-4"), "{error}");
+    }
+
+    #[test]
+    fn only_an_old_server_keeps_its_price() {
+        let prices = Prices::default().hetzner;
+        let monthly = |created: &str| {
+            let price = prices.of_server(("cx23", "nbg1"), created.parse().unwrap());
+            price.unwrap().monthly.to_string()
+        };
+        assert_eq!(monthly("2026-06-14T23:59:59Z"), "3.99");
+        assert_eq!(monthly("2026-06-15T00:00:00Z"), "5.49");
     }
 }

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use domain::{AccountName, configuration::Provider};
+use domain::{AccountName, ResourceId, ServerId, configuration::Provider};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::{
     answer::{Refusal, timestamp},
     catalog, defaults,
+    ledger::Meter,
     market::Market,
     world::{Account, Action, Timeline},
 };
@@ -169,8 +170,8 @@ impl Server {
             return Err(Refusal::new(422, "server_not_stopped", message));
         }
         let asked = &change.server_type;
-        let is_asked =
-            |entry: &&Value| entry["name"] == **asked || entry["id"].to_string() == *asked;
+        let number = asked.parse().ok();
+        let is_asked = |entry: &&Value| entry["name"] == **asked || entry["id"].as_u64() == number;
         let Some(found) = market.listed_types(now).find(is_asked) else {
             return refuse("unknown server type");
         };
@@ -343,6 +344,7 @@ fn end_change(
         }
         return;
     }
+    let now = timeline.now();
     server.server_type = server_type;
     server.disk = disk.unwrap_or(server.disk);
     server.set_status(if server.stays_off_after_change {
@@ -350,6 +352,13 @@ fn end_change(
     } else {
         ServerStatus::Running
     });
+    let (meter, size) = (meter(server.id), server.server_type.clone());
+    account.ledger.change(&meter, now, &size);
+}
+
+/// What a server is billed as.
+pub(crate) fn meter(id: u64) -> Meter {
+    (ResourceId::Server(ServerId(id)), 0)
 }
 
 /// The disk that comes with a server type, in GB.

@@ -25,6 +25,7 @@ use tokio::net::TcpListener;
 
 use crate::{
     answer::Answer,
+    bill::{self, Bill, BillQuery},
     clock::{HeldClock, Now, Pass},
     clouds::Clouds,
     control,
@@ -175,6 +176,12 @@ impl Simulator {
         let world = &mut self.up_to_date().world;
         world.set_market(world.market().offering(plan, place, offer)?);
         Ok(())
+    }
+
+    /// What the clouds charge for what they hold, and have held.
+    #[must_use]
+    pub fn bill(&self, query: &BillQuery) -> Bill {
+        bill::bill(&self.up_to_date().world, query)
     }
 
     /// Sets a fault.

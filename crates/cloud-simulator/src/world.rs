@@ -14,6 +14,7 @@ use crate::{
     databases::Database,
     droplets::Droplet,
     kubernetes::Cluster,
+    ledger::Ledger,
     market::Market,
     prices::Prices,
     rate::{Rate, RateLimit},
@@ -25,6 +26,8 @@ pub(crate) struct World {
     pub(crate) accounts: Vec<Account>,
     pub(crate) timeline: Timeline,
     market: Arc<Market>,
+    /// When the simulation began.
+    pub(crate) began: Timestamp,
 }
 
 /// One login, and everything that it reaches.
@@ -42,6 +45,8 @@ pub(crate) struct Account {
     pub(crate) servers: BTreeMap<u64, Server>,
     /// On Droplets or servers, oldest first.
     pub(crate) actions: BTreeMap<u64, Action>,
+    /// What is billed of all these.
+    pub(crate) ledger: Ledger,
 }
 
 /// A login at one cloud, as a fleet describes it.
@@ -188,7 +193,13 @@ impl World {
                 pending: BTreeMap::new(),
             },
             market: Arc::new(Market::new(Prices::default())),
+            began: now,
         }
+    }
+
+    /// What everything costs.
+    pub(crate) fn prices(&self) -> &Prices {
+        &self.market.prices
     }
 
     /// What all accounts can order.
@@ -258,6 +269,7 @@ impl Account {
             clusters: BTreeMap::new(),
             servers: BTreeMap::new(),
             actions: BTreeMap::new(),
+            ledger: Ledger::default(),
         }
     }
 

@@ -5,6 +5,7 @@
     reason = "the exception for tests does not reach their helper functions"
 )]
 
+mod bills;
 mod client;
 mod control;
 mod databases;

@@ -125,10 +125,8 @@ async fn what_does_not_fit_the_droplet_is_refused_in_known_words() {
 async fn a_size_that_the_region_lacks_is_refused_until_it_is_back() {
     let clouds = Clouds::with(FLEET).await;
     let offer = |place, offer| {
-        clouds
-            .simulator
-            .set_offer("s-8vcpu-16gb", place, &offer)
-            .unwrap()
+        let made = clouds.simulator.set_offer("s-8vcpu-16gb", place, &offer);
+        made.unwrap();
     };
     for place in [Some("fra1"), None] {
         offer(place, Offer::Unavailable);

@@ -98,7 +98,7 @@ async fn both_fields_are_required() {
         (json!({"server_type": "cpx22"}), "upgrade_disk"),
         (json!({"upgrade_disk": false}), "server_type"),
         (
-            json!({"server_type": 109, "upgrade_disk": false}),
+            json!({"server_type": null, "upgrade_disk": false}),
             "server_type",
         ),
     ] {
@@ -110,7 +110,16 @@ async fn both_fields_are_required() {
     check_refusal(clouds.send("POST", path, None).await, 400, "json_error");
     let unknown = change(&clouds, 9, json!({})).await;
     check_refusal(unknown, 404, "not_found");
-    // The type's id, as text, is as good as its name.
+    // The type's id is as good as its name, as text or as a number.
+    let by_number = json!({"server_type": 96, "upgrade_disk": false});
+    change(&clouds, 42, by_number).await.expect(201);
+    clouds.pass(90);
+    assert_eq!(shown(&clouds, 42).await[0], "ccx13");
+    let off = Act::SetStatus {
+        status: "off".to_owned(),
+    };
+    let server = "hz/server/42".parse().unwrap();
+    clouds.simulator.person(&server, off).unwrap();
     change_to(&clouds, "109").await.expect(201);
     clouds.pass(90);
     assert_eq!(shown(&clouds, 42).await[0], "cpx22");

@@ -1,0 +1,144 @@
+//! Since when each resource is billed, and at which size.
+
+use std::collections::BTreeMap;
+
+use domain::ResourceId;
+use jiff::Timestamp;
+
+/// Everything that was ever billed in an account. Only changes are recorded; the bill is computed
+/// from them when it is asked for.
+///
+/// What is billed by size and month (snapshots, idle addresses) is not in here, since nothing in
+/// the simulated clouds makes it yet. It would be another kind of [`Life`].
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ledger {
+    /// By resource and, for a node pool, by its nodes' Droplets. An id may have several lives.
+    lives: BTreeMap<Meter, Vec<Life>>,
+}
+
+/// A resource, and the number of the part of it that is billed: 0, but for a pool's nodes.
+pub(crate) type Meter = (ResourceId, u64);
+
+/// What was billed under one id, from its creation to its end.
+#[derive(Debug, Clone)]
+pub(crate) struct Life {
+    /// Each size that it has had, from when on.
+    sizes: Vec<(Timestamp, String)>,
+    /// Hetzner's location.
+    pub(crate) location: Option<String>,
+    /// Whether it was there when its resource was first seen; a node that a pool makes later was
+    /// not.
+    is_original: bool,
+    /// When it was billed no longer.
+    ended: Option<Timestamp>,
+    /// When its resource was deleted, whether or not it was billed until then.
+    deleted: Option<Timestamp>,
+}
+
+/// A time range at one size.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Stretch<'a> {
+    pub(crate) from: Timestamp,
+    pub(crate) to: Timestamp,
+    pub(crate) size: &'a str,
+}
+
+/// Which of two histories is billed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum History {
+    /// What has happened.
+    Real,
+    /// Every resource has kept the size at which it was first seen, until it was deleted.
+    LeftRunning,
+}
+
+impl Life {
+    pub(crate) fn of_size(created: Timestamp, size: &str) -> Self {
+        Self {
+            sizes: vec![(created, size.to_owned())],
+            location: None,
+            is_original: true,
+            ended: None,
+            deleted: None,
+        }
+    }
+
+    /// The same in a location.
+    pub(crate) fn in_location(self, location: &str) -> Self {
+        Self {
+            location: Some(location.to_owned()),
+            ..self
+        }
+    }
+
+    /// The same, made after its resource was first seen.
+    pub(crate) fn made_later(self) -> Self {
+        Self {
+            is_original: false,
+            ..self
+        }
+    }
+
+    /// What is billed until an instant, oldest first. Each stretch begins where its size was
+    /// ordered.
+    pub(crate) fn stretches(&self, history: History, until: Timestamp) -> Vec<Stretch<'_>> {
+        let (sizes, end) = match history {
+            History::Real => (&self.sizes[..], self.ended),
+            History::LeftRunning if self.is_original => (&self.sizes[..1], self.deleted),
+            History::LeftRunning => (&[][..], None),
+        };
+        let end = end.unwrap_or(until).min(until);
+        let nexts = sizes.iter().skip(1).map(|(at, _)| *at).chain([end]);
+        let mut stretches = Vec::with_capacity(sizes.len());
+        for ((from, size), next) in sizes.iter().zip(nexts) {
+            let (from, to) = (*from, next.min(end));
+            if from < to {
+                stretches.push(Stretch { from, to, size });
+            }
+        }
+        stretches
+    }
+
+    /// When it was billed no longer, in a history.
+    pub(crate) fn end(&self, history: History) -> Option<Timestamp> {
+        match history {
+            History::Real => self.ended,
+            History::LeftRunning => self.deleted,
+        }
+    }
+}
+
+impl Ledger {
+    /// Something is billed from its creation on.
+    pub(crate) fn open(&mut self, meter: Meter, life: Life) {
+        self.lives.entry(meter).or_default().push(life);
+    }
+
+    /// Its size has changed.
+    pub(crate) fn change(&mut self, meter: &Meter, at: Timestamp, size: &str) {
+        if let Some(life) = self.lives.get_mut(meter).and_then(|lives| lives.last_mut()) {
+            life.sizes.push((at, size.to_owned()));
+        }
+    }
+
+    /// It is billed no longer, but its resource is still there.
+    pub(crate) fn end(&mut self, meter: &Meter, at: Timestamp) {
+        if let Some(life) = self.lives.get_mut(meter).and_then(|lives| lives.last_mut()) {
+            life.ended.get_or_insert(at);
+        }
+    }
+
+    /// A resource is deleted.
+    pub(crate) fn delete(&mut self, resource: &ResourceId, at: Timestamp) {
+        let of_resource = self.lives.iter_mut().filter(|((id, _), _)| id == resource);
+        for life in of_resource.flat_map(|(_, lives)| lives) {
+            life.ended.get_or_insert(at);
+            life.deleted.get_or_insert(at);
+        }
+    }
+
+    pub(crate) fn lives(&self) -> impl Iterator<Item = (&ResourceId, &Life)> {
+        let lives = self.lives.iter();
+        lives.flat_map(|((id, _), lives)| lives.iter().map(move |life| (id, life)))
+    }
+}
