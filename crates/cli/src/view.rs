@@ -1,5 +1,6 @@
 //! Showing what happens as it happens: lines and bars for people, JSON lines for programs.
 
+pub(crate) mod bill;
 pub mod summary;
 
 use std::{collections::HashMap, io};

@@ -61,8 +61,9 @@ impl Amount {
         format!("{}.{:0DECIMALS$}", self.0 / ONE, self.0 % ONE)
     }
 
-    /// As JSON's number.
-    pub(crate) fn as_f64(self) -> f64 {
+    /// The nearest float: for JSON's numbers, and for what people read.
+    #[must_use]
+    pub fn as_f64(self) -> f64 {
         // The nearest float of the same decimal text, and not of a quotient of floats.
         self.in_full().parse().unwrap_or_default()
     }

@@ -23,7 +23,7 @@ use clouds::Clouds;
 use file::{DataFile, Purpose};
 use service::{Clients, News, Service};
 
-pub use cloud_simulator::Fleet;
+pub use cloud_simulator::{Amount, BillLine, BillQuery, Fleet, Simulator};
 
 /// A file or an address that cannot be used as it was named: what is wrong, and what to do instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -32,7 +32,7 @@ use crate::{
     exit::UsageError,
     output::{self, Style},
     time::Length,
-    view::{GOES_ON, View, summary::Summary},
+    view::{GOES_ON, View, bill, summary::Summary},
 };
 
 /// The configuration of the demonstration, for a user without one.
@@ -484,6 +484,9 @@ fn introduce(args: &Args, local: &Local, until: Option<Timestamp>) {
 
 async fn conclude(args: &Args, local: &Local, mut summary: Summary) -> anyhow::Result<()> {
     summary.add_untouched(local.store(), local.now()).await?;
+    if let Some(simulator) = local.simulator() {
+        summary.bill = bill::of(simulator);
+    }
     match args.format {
         Format::Json => {
             let mut line = serde_json::to_string(&summary)?;
@@ -492,6 +495,10 @@ async fn conclude(args: &Args, local: &Local, mut summary: Summary) -> anyhow::R
         }
         Format::Table => {
             output::print(&format!("\n{}", summary.table(Style::of_stdout())))?;
+            if !summary.bill.is_empty() {
+                let bill = bill::table(&summary.bill, Style::of_stdout());
+                output::print(&format!("\n{bill}"))?;
+            }
             if is_example(args) {
                 output::remark(AFTER_THE_EXAMPLE);
             }

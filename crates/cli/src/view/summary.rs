@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use domain::{
-    ResourceRef,
+    AccountName, ResourceRef,
     decision::{Decision, judge},
     membership::Subject as Judged,
     record::{Direction, Record},
@@ -18,6 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use store::Store;
 
+use super::bill::Charge;
 use crate::{
     connection::readable,
     output::Style,
@@ -52,6 +53,9 @@ pub struct Tally {
 pub struct Summary {
     /// By reference.
     pub resources: BTreeMap<String, Tally>,
+    /// What simulated clouds charge, by account.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub bill: BTreeMap<AccountName, Charge>,
 }
 
 impl Summary {
