@@ -21,10 +21,13 @@ async fn the_official_clients_work_against_the_simulator() {
     let printed = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{printed}\n{errors}");
-    assert!(
-        printed.contains("\nok     pydo: node pool scale"),
-        "{printed}"
-    );
+    for check in [
+        "pydo: Droplet resize",
+        "pydo: node pool scale",
+        "hcloud: change of type",
+    ] {
+        assert!(printed.contains(&format!("\nok     {check}")), "{printed}");
+    }
     assert!(
         printed.trim_end().ends_with(" passed, 0 failed"),
         "{printed}"

@@ -4,7 +4,8 @@
 
 The simulator's clock must be held (`cloud-simulator --at INSTANT`): instead of sleeping, the checks
 move it. They need two Droplets, a database cluster that may shrink, a node pool that may be empty
-and two servers, all running, and put back what they change. Prints a line per check, and at the end
+and two servers, all running, and put back what they change. For the second Droplet and one of the
+servers another plan must be for sale, and their own. Prints a line per check, and at the end
 how many passed; the exit code is 1 if any failed.
 """
 
@@ -17,6 +18,7 @@ import warnings
 import hcloud
 import pydo
 from azure.core.exceptions import HttpResponseError
+from hcloud.server_types.domain import ServerType
 
 LONGEST_WAIT = datetime.timedelta(minutes=30)
 
@@ -163,6 +165,41 @@ class DigitalOcean:
             )
         )
         assert status == 422 and words in error["message"], error
+
+    def sizes(self, droplet):
+        """Resizes a Droplet without its disk, and back."""
+        number, own = droplet["id"], droplet["size_slug"]
+        sizes = self.client.sizes.list(per_page=200, **self.plain)["sizes"]
+        other = next(
+            size["slug"]
+            for size in sizes
+            if size["available"]
+            and droplet["region"]["slug"] in size["regions"]
+            and size["disk"] >= droplet["disk"]
+            and size["slug"] != own
+        )
+
+        def resize(slug):
+            body = {"type": "resize", "size": slug, "disk": False}
+            return self.client.droplet_actions.post(number, body=body, **self.plain)
+
+        refused = refusal_of(lambda: resize(other))
+        assert "Droplet is currently on" in refused[1]["message"], refused
+        self.power(droplet, "power_off", "off")
+        for slug in (other, own):
+            action = resize(slug)["action"]
+            assert action["type"] == "resize" and action["status"] == "in-progress", action
+
+            def completed(action=action):
+                found = self.client.actions.get(action["id"], **self.plain)["action"]
+                return found["status"] == "completed"
+
+            self.simulator.wait_until(completed, 10)
+            after = self.client.droplets.get(number, **self.plain)["droplet"]
+            assert (after["size_slug"], after["status"]) == (slug, "off"), after
+            assert after["disk"] == droplet["disk"], after
+        self.power(droplet, "power_on", "active")
+        return f"{droplet['name']}: {own} to {other} and back"
 
     def databases(self):
         options = self.client.databases.list_options(**self.plain)["options"]
@@ -362,11 +399,50 @@ class Hetzner:
         assert commands[0] == "start_server", commands
         return f"{server.name}, {'forced' if forced else 'by its guest'}"
 
+    def types(self):
+        """Changes a server's type without its disk, and back."""
+        server, other = next(
+            (server, server_type)
+            for server in self.client.servers.get_all()
+            for server_type in self.client.server_types.get_all()
+            if fits(server, server_type) and fits(server, server.server_type)
+            if server_type.name != server.server_type.name
+        )
+        own, disk = server.server_type, server.primary_disk_size
+        # By its name: the client sends an id as a number, and the description wants text.
+        for name in (other.name, own.name):
+            wanted = ServerType(name=name)
+            error = raised(server.change_type, wanted, False)
+            assert error.code == "server_not_stopped", error
+            server.power_off().wait_until_finished()
+            action = server.change_type(wanted, False)
+            assert action.command == "change_server_type", action
+            server.reload()
+            assert server.status == "migrating", server.status
+            action.wait_until_finished(max_retries=600)
+            server.reload()
+            assert server.server_type.name == name
+            assert (server.primary_disk_size, server.status) == (disk, "running")
+        return f"{server.name}: {own.name} to {other.name} and back"
+
     def catalog(self):
         assert {"fsn1", "nbg1", "hel1"} <= {
             location.name for location in self.client.locations.get_all()
         }
         assert self.client.server_types.get_all()
+
+
+def fits(server, server_type):
+    """Whether a server's type can be changed to this one."""
+    own, location = server.server_type, server.data_model.location.name
+    return (
+        (server_type.architecture, server_type.storage_type) == (own.architecture, own.storage_type)
+        and server_type.disk >= server.primary_disk_size
+        and any(
+            found.location.name == location and found.available and found.deprecation is None
+            for found in server_type.locations
+        )
+    )
 
 
 def raised(call, *arguments):
@@ -401,6 +477,7 @@ def main(arguments):
     )
     checks.run("pydo: shutdown", do.power, second, "shutdown", "off")
     checks.run("pydo: power on after the shutdown", do.power, second, "power_on", "active")
+    checks.run("pydo: Droplet resize", do.sizes, second)
     checks.run("pydo: databases and options", do.databases)
     checks.run("pydo: database resize", do.resize)
     checks.run("pydo: node pool scale", do.scale)
@@ -414,6 +491,7 @@ def main(arguments):
     checks.run("hcloud: locations and server types", hz.catalog)
     for server in hz.client.servers.get_all()[:2]:
         checks.run("hcloud: shutdown, power off, power on", hz.power, server)
+    checks.run("hcloud: change of type", hz.types)
 
     print(f"{checks.passed} passed, {checks.failed} failed")
     return 1 if checks.failed else 0

@@ -1,11 +1,12 @@
 //! What the clouds charge for what they hold.
 //!
 //! - Droplets, and the nodes of Kubernetes pools, by the second, at least 60 s and a cent for each
-//!   id and calendar month (UTC). Of a month at most 672 hours are charged, the dearest ones.
+//!   id and calendar month (UTC). Of a month at most 672 hours are charged, the dearest ones
+//!   (DODROPLETS).
 //! - Databases in the same way, which is an assumption, at the price of their plan and number of
 //!   nodes together.
 //! - Servers by the started hour of their life, and so are their IPv4 addresses, up to their
-//!   monthly price.
+//!   monthly price (HZPRICES).
 //!
 //! Without power all of them cost the same. Not charged are traffic, backups, volumes, and a
 //! database's replicas and extra storage: no stop changes these.

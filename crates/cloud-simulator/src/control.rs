@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use axum::{
     Json, Router,
-    extract::{FromRequest, Path, Query, Request, State as Shared},
+    extract::{FromRequest, Path, Query, Request, State as Shared, rejection::QueryRejection},
     http::{StatusCode, header},
     response::{IntoResponse, Response},
     routing::{get, post},
@@ -122,12 +122,17 @@ async fn exchanges(Shared(simulator): Simulated, Query(query): Query<Parameters>
 }
 
 /// A line for each item, and at the end one for the total in each currency.
-async fn bill(Shared(simulator): Simulated, Query(query): Query<BillQuery>) -> Response {
+async fn bill(
+    Shared(simulator): Simulated,
+    query: std::result::Result<Query<BillQuery>, QueryRejection>,
+) -> Result<Response> {
+    let malformed = |error: QueryRejection| Failure(error.status(), error.body_text());
+    let Query(query) = query.map_err(malformed)?;
     let bill = simulator.bill(&query);
     let totals = bill.totals().into_iter();
     let totals = totals.map(|(currency, total)| json!({"total": total, "currency": currency}));
     let lines = bill.lines.iter().map(|line| json!(line)).chain(totals);
-    json_lines(lines)
+    Ok(json_lines(lines))
 }
 
 fn json_lines(lines: impl Iterator<Item = Value>) -> Response {

@@ -228,7 +228,7 @@ impl Droplet {
         }
     }
 
-    /// Why a resize is refused. The words for an unknown size and for the present one are
+    /// Why a resize is refused (DODROPLETS, DOSIZES). The words for an unknown size and for the present one are
     /// assumptions, and so is that the words for a size that a region lacks are those with which
     /// a new Droplet is refused.
     fn resize_refusal(&self, order: &Order, market: &Market) -> Option<&'static str> {

@@ -333,5 +333,6 @@ async fn a_line_names_its_resource_and_another_price_list_charges_other_prices()
         .set_prices(dearer.parse::<Prices>().unwrap());
     assert_eq!(lines(&clouds, "").await[1], json!(["0.25", "USD"]));
     let path = "/_simulator/bill?from=2026-11-23T07:00:00Z";
-    assert_eq!(clouds.send("GET", path, None).await.status, 400);
+    let error = clouds.send("GET", path, None).await.expect(400);
+    assert!(error["error"].as_str().unwrap().contains("from"), "{error}");
 }
