@@ -9,7 +9,7 @@ use std::{
 use cloud_simulator::Entry;
 use domain::{
     digest::Digest,
-    resource::{AutoscaleBounds, PlanCapacity, SavedState},
+    resource::{AutoscaleBounds, MachineSize, PlanCapacity, SavedState},
     schedule::Desired,
 };
 use jiff::{SignedDuration, Timestamp};
@@ -92,9 +92,11 @@ fn each_edge_is_reported_once_and_its_numbers_are_what_happened(day: &Day) {
         .iter()
         .map(|d| (d.schedule.as_str(), d.edge, d.desired));
     let edges = [
+        ("berlin-lab", "06:30:00", Desired::Running),
         ("berlin-office", "07:00:00", Desired::Running),
         ("new-york-office", "13:30:00", Desired::Running),
         ("berlin-office", "18:00:00", Desired::Stopped),
+        ("berlin-lab", "19:00:00", Desired::Stopped),
         ("new-york-office", "23:00:00", Desired::Stopped),
     ];
     let edges = edges.map(|(schedule, time, desired)| (schedule, monday(time), desired));
@@ -104,9 +106,14 @@ fn each_edge_is_reported_once_and_its_numbers_are_what_happened(day: &Day) {
         let meanwhile = digest.edge..=digest.at;
         let during = || day.outcomes.iter().filter(|o| meanwhile.contains(&o.at));
         let count = |is: fn(&Event) -> bool| during().filter(|o| is(&o.event)).count();
-        // A request that is refused at once is reported as refused.
-        let asked = count(|e| matches!(e, Event::Asked { .. } | Event::Refused { .. }));
-        assert_eq!(digest.asked, asked);
+        // A request that is refused at once is reported as refused. A machine that is moved is
+        // asked several times.
+        let is_asked = |e: &Event| matches!(e, Event::Asked { .. } | Event::Refused { .. });
+        let asked: BTreeSet<_> = during()
+            .filter(|outcome| is_asked(&outcome.event))
+            .map(|outcome| format!("{:?}", outcome.subject))
+            .collect();
+        assert_eq!(digest.asked, asked.len());
         assert_eq!(digest.seen, count(|e| matches!(e, Event::Seen { .. })));
         assert_eq!(
             digest.refused,
@@ -131,7 +138,7 @@ fn each_edge_is_reported_once_and_its_numbers_are_what_happened(day: &Day) {
         let slowest = digest.slowest.as_ref().map(|slowest| slowest.seconds);
         assert_eq!(slowest, longest.max());
     }
-    let evening = day.digests[2].to_string();
+    let evening = day.digests[3].to_string();
     assert_eq!(
         evening,
         "berlin-office: 8 of 9 stopped (1 already), 1 refused; slowest berlin-orders 480 s; \
@@ -147,6 +154,8 @@ struct Tale {
     saved: Option<SavedState>,
     restored: u32,
     forced: u32,
+    /// A machine is back on its plan, and still off.
+    grown: bool,
     /// The provider's own words.
     refused: Vec<String>,
     /// What a GET showed last.
@@ -200,12 +209,28 @@ impl Tale {
         let size = |wanted: &SavedState| {
             shown.on == Some(true) && shown.size.as_ref().is_some_and(|size| fits(wanted, size))
         };
+        // The change of a server's type starts it.
+        let moved = |wanted: &SavedState| {
+            shown.on.is_some() && shown.size.as_ref().is_some_and(|size| fits(wanted, size))
+        };
         match &self.open {
             Some(Change::PowerOff { forced }) if shown.on == Some(false) => {
                 self.stopped += 1;
                 self.forced += u32::from(*forced);
             }
-            Some(Change::PowerOn) if shown.on == Some(true) => self.started += 1,
+            Some(Change::PowerOn) if shown.on == Some(true) => {
+                self.started += 1;
+                self.restored += u32::from(std::mem::take(&mut self.grown));
+            }
+            Some(Change::Shrink(wanted @ SavedState::Machine(_))) if moved(wanted) => {
+                self.stopped += u32::from(shown.on == Some(false));
+            }
+            Some(Change::Restore(wanted @ SavedState::Machine(_))) if moved(wanted) => {
+                let on = shown.on == Some(true);
+                self.started += u32::from(on);
+                self.restored += u32::from(on);
+                self.grown = !on;
+            }
             Some(Change::Shrink(SavedState::NodePool { count: 0, .. }))
                 if shown.on == Some(false) =>
             {
@@ -262,8 +287,23 @@ impl Tale {
                     max: number("max_nodes").unwrap(),
                 }),
             },
-            SavedState::Machine(_) => panic!("machines keep their size"),
+            SavedState::Machine(machine) => {
+                let plan = body["size"].as_str().or(body["server_type"].as_str());
+                SavedState::Machine(MachineSize {
+                    plan: plan.unwrap().to_owned(),
+                    ..machine.clone()
+                })
+            }
         };
+        if let SavedState::Machine(_) = &last {
+            let saved = self.saved.get_or_insert(last);
+            if fits(&wanted, saved) {
+                return Change::Restore(wanted);
+            }
+            // Off is not the end of its stop.
+            self.stopped -= 1;
+            return Change::Shrink(wanted);
+        }
         // What was there before the first shrink is what has to come back.
         let saved = self.saved.get_or_insert(last);
         if self.stopped > self.restored {
@@ -277,6 +317,9 @@ impl Tale {
 /// Whether a size is the one that was asked for; a request that leaves the storage out leaves it to
 /// the cloud.
 fn fits(asked: &SavedState, size: &SavedState) -> bool {
+    if let (SavedState::Machine(asked), SavedState::Machine(size)) = (asked, size) {
+        return asked.plan == size.plan;
+    }
     let mut asked = asked.clone();
     if let (
         SavedState::Database {
@@ -344,13 +387,40 @@ fn shown(entry: &Entry) -> Vec<(String, Shown)> {
     found
 }
 
+/// A Droplet's size, or a server's type.
+fn machine_size(row: &Value) -> SavedState {
+    let whole = |value: &Value| value.as_f64().map(|number| format!("{number:.0}"));
+    let number = |value: &Value| whole(value).unwrap().parse::<u64>().unwrap();
+    let server = &row["server_type"];
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    SavedState::Machine(if server.is_object() {
+        MachineSize {
+            plan: text(&server["name"]).unwrap(),
+            vcpus: u32::try_from(number(&server["cores"])).unwrap(),
+            memory_mib: number(&server["memory"]) * 1024,
+            disk_gib: number(&row["primary_disk_size"]),
+            architecture: text(&server["architecture"]),
+            network_storage: server["storage_type"] == "network",
+        }
+    } else {
+        MachineSize {
+            plan: text(&row["size_slug"]).unwrap(),
+            vcpus: u32::try_from(number(&row["vcpus"])).unwrap(),
+            memory_mib: number(&row["memory"]),
+            disk_gib: number(&row["disk"]),
+            ..MachineSize::default()
+        }
+    })
+}
+
 fn machine(row: &Value, running: &str) -> Shown {
     let on = match row["status"].as_str().unwrap() {
         "off" => Some(false),
         word if word == running => Some(true),
         _ => None,
     };
-    Shown { on, size: None }
+    let size = Some(machine_size(row));
+    Shown { on, size }
 }
 
 fn sized(database: &Value) -> Shown {
