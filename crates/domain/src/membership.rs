@@ -12,6 +12,9 @@ use crate::{
 /// The tag, or label, that names a schedule.
 const TAG: &str = "offhours";
 
+/// The tag, or label, that names the plan on which a machine stops.
+const TARGET_TAG: &str = "offhours-to";
+
 /// The word in place of a schedule's name that opts a resource out.
 const OPT_OUT: &str = "off";
 
@@ -276,13 +279,25 @@ pub(crate) fn names_by(
     }
 }
 
-/// The words that tags `offhours:WORD` and labels `offhours=WORD` carry, in lower case.
+/// What tags `offhours:NAME` and labels `offhours=NAME` name.
 fn names_in(tags: &BTreeSet<String>) -> BTreeSet<String> {
+    words(TAG, tags)
+}
+
+/// The plans to stop on that tags `offhours-to:PLAN` and labels `offhours-to=PLAN` name. They make
+/// nothing join a schedule.
+pub(crate) fn target_tags(tags: &BTreeSet<String>) -> BTreeSet<String> {
+    words(TARGET_TAG, tags)
+}
+
+/// The words that tags `KEY:WORD` and labels `KEY=WORD` carry, in lower case.
+fn words(key: &str, tags: &BTreeSet<String>) -> BTreeSet<String> {
     tags.iter()
         .filter_map(|tag| {
-            let (key, name) = tag.split_once([':', '='])?;
-            key.eq_ignore_ascii_case(TAG)
-                .then(|| name.trim().to_ascii_lowercase())
+            let (its_key, word) = tag.split_once([':', '='])?;
+            its_key
+                .eq_ignore_ascii_case(key)
+                .then(|| word.trim().to_ascii_lowercase())
         })
         .collect()
 }

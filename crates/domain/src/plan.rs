@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use crate::{
     ResourceKind,
     configuration::Policy,
+    membership::target_tags,
     money::{Currency, Money},
     resource::MachineSize,
 };
@@ -255,6 +256,14 @@ pub enum Unfit {
         /// The machine's region.
         region: String,
     },
+    /// Its tags ask for two plans.
+    #[error("conflict: its tags name both {first} and {second} as the plan to stop on")]
+    TwoTargets {
+        /// One of them.
+        first: String,
+        /// Another one.
+        second: String,
+    },
     /// The plan that is asked for does not exist.
     #[error("unknown plan `{target}`{}", near.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default())]
     TargetUnknown {
@@ -358,6 +367,7 @@ impl Unfit {
                 "a disk cannot shrink: make it anew on a plan with a smaller disk, and enlarge it \
                  without its disk"
             }
+            Self::TwoTargets { .. } => "remove one of the two tags",
             Self::TargetUnknown { .. }
             | Self::TargetNotOffered { .. }
             | Self::TargetNotOrderable { .. }
@@ -373,26 +383,27 @@ impl Unfit {
     }
 }
 
-/// The tag of a Droplet, or the label of a server, that names the plan on which it stops.
-const TAG: &str = "offhours-to";
-
 /// The plan that a machine's tag, or else its schedule, asks for; none for the cheapest that fits.
-#[must_use]
-pub fn wanted<'a>(
+///
+/// # Errors
+///
+/// [`Unfit::TwoTargets`] if its tags name two: which one was meant is not guessed.
+pub fn wanted(
     kind: ResourceKind,
-    tags: &'a BTreeSet<String>,
-    policy: &'a Policy,
-) -> Option<&'a str> {
-    let (sign, configured) = match kind {
-        ResourceKind::Droplet => (':', &policy.resize_to),
-        ResourceKind::Server => ('=', &policy.rescale_to),
-        ResourceKind::Database | ResourceKind::NodePool | ResourceKind::Machine => return None,
+    tags: &BTreeSet<String>,
+    policy: &Policy,
+) -> Result<Option<String>, Unfit> {
+    let configured = match kind {
+        ResourceKind::Droplet => &policy.resize_to,
+        ResourceKind::Server => &policy.rescale_to,
+        ResourceKind::Database | ResourceKind::NodePool | ResourceKind::Machine => return Ok(None),
     };
-    let named = tags.iter().find_map(|tag| {
-        let (key, plan) = tag.split_once(sign)?;
-        key.eq_ignore_ascii_case(TAG).then_some(plan)
-    });
-    named.or(configured.as_deref())
+    let mut named = target_tags(tags).into_iter();
+    match (named.next(), named.next()) {
+        (Some(first), Some(second)) => Err(Unfit::TwoTargets { first, second }),
+        (Some(named), None) => Ok(Some(named)),
+        (None, _) => Ok(configured.clone()),
+    }
 }
 
 /// The plan on which a machine stops: the one that is asked for, or otherwise the cheapest that

@@ -245,3 +245,16 @@ fn a_machine_is_touched_only_while_its_account_has_it() {
     let removed = Exclusion::NoMachine("render".parse().unwrap());
     check(&world, &tagged("render"), &Membership::Barred(removed));
 }
+
+#[test]
+fn a_plan_to_stop_on_makes_nothing_join_and_opts_nothing_out() {
+    for plan in [
+        "offhours-to:office",
+        "offhours-to=office",
+        "offhours-to:off",
+    ] {
+        check(&world(), &droplet().tagged(&[plan]), &Membership::Unnamed);
+        let both = droplet().tagged(&[plan, "offhours:office"]);
+        check(&world(), &both, &member("office", Via::Tag));
+    }
+}

@@ -389,15 +389,33 @@ fn a_tag_names_the_plan_before_the_schedule_does() {
         ..Policy::default()
     };
     let tags = |tags: &[&str]| tags.iter().map(|&tag| tag.to_owned()).collect();
-    let both: BTreeSet<String> = tags(&["Offhours-To:s-1vcpu-1gb", "offhours-to=cx23"]);
-    let other: BTreeSet<String> = tags(&["offhours:office", "offhours-to"]);
+    let named: BTreeSet<String> = tags(&["Offhours-To:S-1vcpu-1gb", "offhours:office"]);
+    let labelled: BTreeSet<String> = tags(&["offhours-to=cx23", "offhours-to:CX23"]);
+    let other: BTreeSet<String> = tags(&[
+        "offhours:s-1vcpu-1gb",
+        "offhours:to=s-1vcpu-1gb",
+        "offhours-to",
+        "offhours-tool:s-1vcpu-1gb",
+        "x-offhours-to:s-1vcpu-1gb",
+    ]);
     for (kind, tags, expected) in [
-        (ResourceKind::Droplet, &both, Some("s-1vcpu-1gb")),
-        (ResourceKind::Server, &both, Some("cx23")),
+        (ResourceKind::Droplet, &named, Some("s-1vcpu-1gb")),
+        (ResourceKind::Server, &labelled, Some("cx23")),
         (ResourceKind::Droplet, &other, Some("s-1vcpu-2gb")),
         (ResourceKind::Server, &other, None),
-        (ResourceKind::Database, &both, None),
+        (ResourceKind::Database, &named, None),
     ] {
+        let expected = Ok(expected.map(str::to_owned));
         assert_eq!(wanted(kind, tags, &policy), expected, "{kind} {tags:?}");
     }
+}
+
+#[test]
+fn two_plans_in_tags_are_a_conflict_that_names_both() {
+    let tags = ["offhours-to:cpx12", "offhours-to=cx23"].map(str::to_owned);
+    let conflict = wanted(ResourceKind::Server, &tags.into(), &Policy::default());
+    let conflict = conflict.unwrap_err();
+    let (first, second) = ("cpx12".to_owned(), "cx23".to_owned());
+    assert_eq!(conflict, Unfit::TwoTargets { first, second });
+    assert_eq!(conflict.remedy(), "remove one of the two tags");
 }

@@ -22,6 +22,15 @@ pub(crate) struct StopTarget {
     pub unfit: Option<String>,
 }
 
+impl StopTarget {
+    fn refused(unfit: &Unfit) -> Self {
+        Self {
+            size: None,
+            unfit: Some(format!("{unfit}: {}", unfit.remedy())),
+        }
+    }
+}
+
 /// The plans that a provider offers: asked for once, however many resources are about to stop, and
 /// only if one is.
 #[derive(Debug, Default)]
@@ -42,7 +51,10 @@ impl Plans {
         match &resource.size {
             Size::Database(database) => self.of_database(client, resource, database, policy).await,
             Size::Machine(machine) if changes_plan(record, policy) => {
-                let wanted = wanted(record, resource, policy);
+                let wanted = match wanted(record, resource, policy) {
+                    Ok(wanted) => wanted,
+                    Err(unfit) => return Ok(StopTarget::refused(&unfit)),
+                };
                 let facts = client.machine_facts(&resource.id).await;
                 let facts = facts.map_err(|error| NoLook::from(&error))?;
                 let machine = Machine {
@@ -54,7 +66,7 @@ impl Plans {
                 };
                 let catalog = self.machines(client).await;
                 let catalog = catalog.as_ref().map_err(Clone::clone)?;
-                Ok(of_machine(machine, catalog, wanted))
+                Ok(of_machine(machine, catalog, wanted.as_deref()))
             }
             Size::Machine(_) | Size::NodePool(_) => Ok(StopTarget::default()),
         }
@@ -153,11 +165,11 @@ fn changes_plan(record: &Record, policy: &Policy) -> bool {
 }
 
 /// The plan that is asked for: a stop under way keeps the one that it began with.
-fn wanted<'a>(record: &'a Record, resource: &'a Resource, policy: &'a Policy) -> Option<&'a str> {
+fn wanted(record: &Record, resource: &Resource, policy: &Policy) -> Result<Option<String>, Unfit> {
     let under_way = record.in_flight();
     let under_way = under_way.filter(|now| now.direction == Direction::Stop);
     match under_way.and_then(|now| now.target.as_ref()) {
-        Some(SavedState::Machine(MachineSize { plan, .. })) => Some(plan),
+        Some(SavedState::Machine(MachineSize { plan, .. })) => Ok(Some(plan.clone())),
         Some(SavedState::Database { .. } | SavedState::NodePool { .. }) | None => {
             plan::wanted(resource.kind(), &resource.tags, policy)
         }
@@ -185,10 +197,7 @@ fn of_machine(machine: Machine<'_>, catalog: &Catalog, wanted: Option<&str>) -> 
         // There is nothing to save: it is switched off all the same.
         Err(Unfit::AlreadyCheapest { .. } | Unfit::DiskTooLarge { .. }) => StopTarget::default(),
         Err(Unfit::TargetNotCheaper { target, plan }) if target == plan => StopTarget::default(),
-        Err(unfit) => StopTarget {
-            size: None,
-            unfit: Some(format!("{unfit}: {}", unfit.remedy())),
-        },
+        Err(unfit) => StopTarget::refused(&unfit),
     }
 }
 
