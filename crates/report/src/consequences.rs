@@ -49,6 +49,8 @@ pub struct Soon {
     pub name: String,
     /// Which resource.
     pub resource: ResourceRef,
+    /// How it is stopped; none for a start.
+    pub method: Option<StopMethod>,
     /// Whether it is only reported, in observe mode.
     pub observed_only: bool,
 }
@@ -258,6 +260,7 @@ fn soon(record: &Record, verdict: &Verdict, rules: Rules<'_>, now: Timestamp) ->
         direction,
         name: record.name.clone(),
         resource: record.reference.clone(),
+        method: (direction == Direction::Stop).then(|| StopMethod::of(record.kind(), &policy)),
         observed_only: mode(record, &policy, rules.configuration) == Mode::Observe,
     })
 }
@@ -266,5 +269,6 @@ fn soon(record: &Record, verdict: &Verdict, rules: Rules<'_>, now: Timestamp) ->
 fn hard_cut(record: &Record, verdict: &Verdict, rules: Rules<'_>) -> Option<ScheduleName> {
     let policy = verdict.membership.policy(rules.configuration);
     let name = verdict.membership.schedule()?;
-    (StopMethod::of(record.kind(), &policy) == StopMethod::PowerOff).then(|| name.clone())
+    let switched_off = StopMethod::to_switch_off(record.kind(), &policy);
+    (switched_off == StopMethod::PowerOff).then(|| name.clone())
 }

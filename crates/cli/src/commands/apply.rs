@@ -654,12 +654,15 @@ impl Plan {
         } else {
             format!("at {}", short(one.at, self.zone(), self.now))
         };
+        let how = one
+            .method
+            .map_or_else(String::new, |method| format!(" ({method})"));
         let observed = if one.observed_only {
             ", only reported: observe mode"
         } else {
             ""
         };
-        format!("{} ({}) {at}{observed}", one.name, one.resource)
+        format!("{} ({}) {at}{how}{observed}", one.name, one.resource)
     }
 }
 

@@ -11,6 +11,7 @@ use domain::{
     membership::{Exclusion, Membership, Subject, Via},
     record::{Phase, Record},
     resource::{AutoscaleBounds, Power, SavedState},
+    stop_method::StopMethod,
 };
 use environment::in_words;
 use jiff::Timestamp;
@@ -267,6 +268,8 @@ pub(super) struct Row {
     schedule: Option<ScheduleName>,
     /// By which rule: `list`, `tag` or `cluster-tag`.
     via: Option<&'static str>,
+    /// How a stop would stop it, by its schedule's methods; by default where it follows none.
+    method: StopMethod,
     /// Joined with too many others at once: untouched until `offhours approve`.
     held: bool,
     /// Why it follows no schedule.
@@ -313,6 +316,7 @@ impl Row {
             Some(SavedState::NodePool { count, autoscale }) => (Some(*count), *autoscale),
             Some(SavedState::Machine(_)) | None => (None, None),
         };
+        let policy = verdict.membership.policy(&in_force.configuration);
         let (via, mut uncovered) = attached(&verdict.membership, &in_force.configuration);
         if let (Membership::Unnamed, true) = (&verdict.membership, verdict.opted_in) {
             uncovered = Some(Uncovered {
@@ -341,6 +345,7 @@ impl Row {
                 .unwrap_or_default(),
             schedule: verdict.membership.schedule().cloned(),
             via,
+            method: StopMethod::of(record.kind(), &policy),
             held: record.held,
             uncovered,
         }

@@ -13,6 +13,7 @@ use domain::{
     record::Record,
     resource::{LostStorage, SavedState},
     schedule::Schedule,
+    stop_method::StopMethod,
 };
 use jiff::{Timestamp, tz::TimeZone};
 use schemars::JsonSchema;
@@ -138,6 +139,8 @@ pub struct Why {
     pub state: String,
     /// When the phase began, as far as the record shows.
     pub since: Option<Timestamp>,
+    /// How a stop would stop it, by its schedule's methods; by default where it follows none.
+    pub method: StopMethod,
     /// What will be put back.
     pub saved: Option<SavedState>,
     /// Storage that the latest start could not put back.
@@ -175,6 +178,7 @@ impl Why {
         } = State::of(record);
         let zone = schedule_of(record, in_force).map(|schedule| schedule.timezone().clone());
         let zone = zone.unwrap_or(TimeZone::UTC);
+        let policy = present.membership.policy(rules.configuration);
         let overdue = overdue(record, rules, in_force.since, now);
         let is_late = || overdue.map(|overdue| is_overdue(record, overdue, &zone, now));
         Self {
@@ -185,6 +189,7 @@ impl Why {
             phase,
             state: words,
             since,
+            method: StopMethod::of(record.kind(), &policy),
             saved: record.saved.clone(),
             lost_storage: record.lost_storage,
             attempts: record.attempts,

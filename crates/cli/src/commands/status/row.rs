@@ -12,6 +12,7 @@ use domain::{
     record::{Phase, Record},
     resource::SavedState,
     schedule::{Desired, desired_or_any},
+    stop_method::StopMethod,
 };
 use jiff::{Timestamp, tz::TimeZone};
 use lifecycle::event::watching;
@@ -45,6 +46,8 @@ pub struct Row {
     pub since: Option<Timestamp>,
     /// The next edge that wants something.
     pub next: Option<NextEdge>,
+    /// How a stop would stop it, by its schedule's methods; by default where it follows none.
+    pub method: StopMethod,
     /// The override that decides.
     #[serde(rename = "override")]
     pub overridden: Option<Overriding>,
@@ -105,6 +108,7 @@ impl Row {
                 at: edge.key.instant,
                 to: edge.desired,
             });
+        let policy = verdict.membership.policy(rules.configuration);
         let state = State::of(record);
         let overdue = overdue(record, rules, in_force.since, now);
         let is_late = || overdue.map(|overdue| is_overdue(record, overdue, zone, now));
@@ -117,6 +121,7 @@ impl Row {
             state: state.words,
             since: state.since,
             next,
+            method: StopMethod::of(record.kind(), &policy),
             overridden: override_of(record, rules, now).map(Overriding::from),
             saved: record.saved.clone(),
             overdue_since: overdue.map(|overdue| overdue.since),

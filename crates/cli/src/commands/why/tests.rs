@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::{
-    configuration::{Mode, Overrides, Policy, Target},
+    configuration::{DropletMethod, Mode, Overrides, Policy, Target},
     record::{ManualCommand, Phase},
     resource::Power,
     schedule::Desired,
@@ -203,6 +203,28 @@ fn what_stands_in_the_way_is_shown() {
     ] {
         assert!(text.contains(expected), "{text}");
     }
+}
+
+#[test]
+fn the_method_of_its_schedule_is_named() {
+    let mut configuration = configuration();
+    for rule in configuration.schedules.values_mut() {
+        rule.policy.methods.droplet = DropletMethod::Resize;
+    }
+    let all = InForce {
+        configuration: Arc::new(configuration),
+        ..in_force()
+    };
+    let followed = text(&office("do-main/droplet/1", "web-1"), &all);
+    assert!(
+        followed.contains("a stop's method           resize\n"),
+        "{followed}"
+    );
+    let unnamed = text(&seen("do-main/droplet/3", "lonely"), &all);
+    assert!(
+        unnamed.contains("a stop's method           power-off\n"),
+        "{unnamed}"
+    );
 }
 
 #[test]

@@ -303,6 +303,7 @@ impl Text<'_> {
                 if self.is_now() { "state" } else { "state now" },
                 &self.state(),
             ),
+            labelled("a stop's method", self.why.method.name()),
         ];
         let mut tell = |label: &str, words: Option<String>| {
             lines.extend(words.map(|words| labelled(label, &words)));
