@@ -79,7 +79,7 @@ pub(crate) fn part(
 }
 
 /// How long a change of plan may take to show its effect; none for other requests. A minute for each
-/// GB of disk is the provider's own word, for the machine may move to another host (DODOCS, resize).
+/// GB of disk is the provider's own word, for the machine may move to another host (DODROPLETS).
 pub(crate) fn late(change: &Change, resource: &Resource) -> Option<SignedDuration> {
     let (Change::ResizeMachine { .. }, Size::Machine(machine)) = (change, &resource.size) else {
         return None;
