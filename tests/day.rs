@@ -639,11 +639,13 @@ fn changes_use_the_documented_methods_and_paths_and_no_others(day: &Day) {
         );
     }
     let documented = [
+        "POST /v1/servers/{id}/actions/change_type",
         "POST /v1/servers/{id}/actions/poweroff",
         "POST /v1/servers/{id}/actions/poweron",
         "POST /v1/servers/{id}/actions/shutdown",
         "POST /v2/droplets/{id}/actions power_off",
         "POST /v2/droplets/{id}/actions power_on",
+        "POST /v2/droplets/{id}/actions resize",
         // The schedule of New York is graceful.
         "POST /v2/droplets/{id}/actions shutdown",
         "PUT /v2/databases/{id}/resize",

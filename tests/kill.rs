@@ -300,6 +300,107 @@ async fn survives(point: Point) {
     }
 }
 
+/// A machine that is moved to a smaller plan, and what its cloud is asked for.
+struct Moved {
+    resource: &'static str,
+    fleet: String,
+    plan: &'static str,
+    /// Each part of a stop with its request, and of the start after it. The change of its type
+    /// starts a server, which is then shut down again.
+    stop: [(&'static str, &'static str); 2],
+    start: &'static [(&'static str, &'static str)],
+    stopped_by: &'static [&'static str],
+    started_by: &'static [&'static str],
+}
+
+fn moved() -> [Moved; 2] {
+    let (droplet, server) = (droplet(2, "render", &["offhours:office"]), server(21, ""));
+    [
+        Moved {
+            resource: "do-main/droplet/2",
+            fleet: format!("{ACCOUNTS}\n{droplet}size = \"g-2vcpu-8gb\"\n"),
+            plan: "g-2vcpu-8gb",
+            stop: [("off", "power_off"), ("shrink", "resize")],
+            start: &[("grow", "resize"), ("on", "power_on")],
+            stopped_by: &["power_off", "resize"],
+            started_by: &["resize", "power_on"],
+        },
+        Moved {
+            resource: "hz-eu/server/21",
+            fleet: format!("{ACCOUNTS}\n{server}server_type = \"ccx13\"\n"),
+            plan: "ccx13",
+            stop: [("off", "/shutdown"), ("shrink", "/change_type")],
+            start: &[("grow", "/change_type")],
+            stopped_by: &["shutdown", "change_type", "shutdown"],
+            started_by: &["change_type"],
+        },
+    ]
+}
+
+/// Kills the process at this point of each part in turn.
+async fn machines_survive(point: Point) {
+    let methods = "methods = { droplet = \"resize\", server = \"rescale\" }";
+    for machine in moved() {
+        let configuration = format!("{}\n{methods}\n", an_hour_off(""));
+        let world = World::with(&configuration, &machine.fleet).await;
+        let before = comparable(world.simulator.resources().await);
+        world.run(monday("17:59:00")).await;
+        for part in machine.stop {
+            let until = monday("18:50:00");
+            world.crash_in(machine.resource, part, point, until).await;
+        }
+        world.run(monday("18:50:00")).await;
+        let now = world.simulator.now().await;
+        let saved = all_of(&[machine.resource], &world.store, Power::Stopped, now).await;
+        assert_eq!(saved[machine.resource].to_string(), machine.plan);
+        // Whatever was repeated: the cloud has accepted it once.
+        assert_eq!(world.changes_of(machine.resource).await, machine.stopped_by);
+
+        world.run(monday("18:59:00")).await;
+        for part in machine.start {
+            let until = monday("19:50:00");
+            world.crash_in(machine.resource, *part, point, until).await;
+        }
+        world.run(monday("19:50:00")).await;
+        let now = world.simulator.now().await;
+        let saved = all_of(&[machine.resource], &world.store, Power::Running, now).await;
+        assert_eq!(saved, BTreeMap::new());
+        assert_eq!(comparable(world.simulator.resources().await), before);
+        let all = [machine.stopped_by, machine.started_by].concat();
+        assert_eq!(world.changes_of(machine.resource).await, all);
+    }
+}
+
+#[tokio::test]
+async fn machines_that_are_moved_survive_a_kill_after_each_claim() {
+    machines_survive(Point::AfterTheClaim).await;
+}
+
+#[tokio::test]
+async fn machines_that_are_moved_survive_a_kill_while_each_request_is_lost() {
+    machines_survive(Point::SentAndLost).await;
+}
+
+#[tokio::test]
+async fn machines_that_are_moved_survive_a_kill_while_each_request_is_on_its_way() {
+    machines_survive(Point::SentAndLate).await;
+}
+
+#[tokio::test]
+async fn machines_that_are_moved_survive_a_kill_before_each_answer_came() {
+    machines_survive(Point::AnswerLost).await;
+}
+
+#[tokio::test]
+async fn machines_that_are_moved_survive_a_kill_before_each_answer_was_noted() {
+    machines_survive(Point::AnsweredNotNoted).await;
+}
+
+#[tokio::test]
+async fn machines_that_are_moved_survive_a_kill_before_each_part_was_seen_done() {
+    machines_survive(Point::SeenNotSettled).await;
+}
+
 /// The clouds as one program, the store behind a gate, and `offhours local` as another program.
 struct World {
     simulator: SimulatorProgram,
@@ -378,6 +479,52 @@ impl World {
                 }
                 self.gate.open();
             }
+        }
+    }
+
+    /// Starts the process and kills it at that point of one part of a transition.
+    async fn crash_in(
+        &self,
+        resource: &str,
+        (part, request): (&str, &str),
+        point: Point,
+        until: Timestamp,
+    ) {
+        let trap = match point {
+            Point::AfterTheClaim => Some((Write::Claim, Side::Answer)),
+            Point::AnsweredNotNoted => Some((Write::Note, Side::Arrival)),
+            Point::SeenNotSettled => Some((Write::Seen, Side::Arrival)),
+            Point::BeforeTheClaim | Point::SentAndLost | Point::SentAndLate | Point::AnswerLost => {
+                None
+            }
+        };
+        if let Some((write, side)) = trap {
+            let trap = self.gate.trap_in(part, write, side, resource);
+            let mut running = self.local.start(&self.simulator, until).await;
+            running.until(trap.caught_all()).await;
+            running.kill().await;
+            self.gate.open();
+            return;
+        }
+        let late = matches!(point, Point::SentAndLate);
+        let at = match point {
+            Point::AnswerLost => "answer",
+            _ => "arrival",
+        };
+        let mut hold = next_change_of(resource, at, late);
+        let field = match request.strip_prefix('/') {
+            Some(_) => "path_suffix",
+            None => "body_contains",
+        };
+        hold["match"][field] = json!(request);
+        let hold = self.simulator.hold(hold).await;
+        self.kill_when_held(&[hold], until).await;
+        if late {
+            let minute = jiff::SignedDuration::from_mins(1);
+            self.run(self.simulator.now().await + minute).await;
+            self.simulator.release(hold).await;
+        } else {
+            self.simulator.discard(hold).await;
         }
     }
 
@@ -466,8 +613,18 @@ fn what(request: &Value) -> String {
 
 /// Nothing is under way, and every record is at that end; returns what is kept to be put back.
 async fn all_are(store: &Store, end: Power, now: Timestamp) -> BTreeMap<&'static str, SavedState> {
+    all_of(&ALL, store, end, now).await
+}
+
+/// [`all_are`] of some.
+async fn all_of(
+    resources: &[&'static str],
+    store: &Store,
+    end: Power,
+    now: Timestamp,
+) -> BTreeMap<&'static str, SavedState> {
     let mut kept = BTreeMap::new();
-    for resource in ALL {
+    for &resource in resources {
         let record = store.record(&reference(resource)).await.unwrap().unwrap();
         assert_eq!(record.phase, Phase::Settled { at: end }, "{record:#?}");
         assert!(!record.permit_is_open(now), "{record:#?}");
@@ -501,6 +658,8 @@ enum Write {
     Cut,
     /// One without a permit: the first after a claim notes the answer.
     Note,
+    /// One that records a part as done, or ends the transition with it.
+    Seen,
     /// The one that ends the transition, with its history.
     Settle,
 }
@@ -524,6 +683,8 @@ struct Gate {
 struct Trap {
     write: Write,
     side: Side,
+    /// Only of requests that do this part.
+    part: Option<String>,
     resources: BTreeSet<String>,
     caught: watch::Sender<BTreeSet<String>>,
 }
@@ -544,12 +705,27 @@ impl Gate {
 
     /// Keeps the next writes of this sort from now on.
     fn trap(&self, write: Write, side: Side, resources: &[&str]) -> Trap {
-        let trap = Trap {
+        self.keep_next(Trap {
             write,
             side,
+            part: None,
             resources: resources.iter().map(ToString::to_string).collect(),
             caught: watch::Sender::default(),
-        };
+        })
+    }
+
+    /// [`Self::trap`] for one part of a transition.
+    fn trap_in(&self, part: &str, write: Write, side: Side, resource: &str) -> Trap {
+        self.keep_next(Trap {
+            write,
+            side,
+            part: Some(part.to_owned()),
+            resources: BTreeSet::from([resource.to_owned()]),
+            caught: watch::Sender::default(),
+        })
+    }
+
+    fn keep_next(&self, trap: Trap) -> Trap {
         *self.trap.lock().unwrap() = Some(trap.clone());
         trap
     }
@@ -592,9 +768,19 @@ impl Trap {
             && match self.write {
                 Write::Claim => permit.is_some(),
                 Write::Cut => permit.is_some() && request["forced"]["S"] == "intended",
-                Write::Note => permit.is_none(),
+                Write::Note => permit.is_none() && request["ask"]["M"]["state"]["S"] != "done",
+                Write::Seen => {
+                    let done = request["ask"]["M"]["state"]["S"] == "done";
+                    done || item["phase"]["M"]["name"]["S"] == "settled"
+                }
                 Write::Settle => item["phase"]["M"]["name"]["S"] == "settled",
             };
+        // What ends a transition drops its request.
+        let of_part = |part: &String| {
+            let asked = request["part"]["S"].as_str();
+            asked.is_none_or(|asked| asked == part)
+        };
+        let fits = fits && self.part.as_ref().is_none_or(of_part);
         let resource = format!(
             "{}/{}",
             item["account"]["S"].as_str()?,

@@ -201,8 +201,8 @@ fn of_machine(machine: Machine<'_>, catalog: &Catalog, wanted: Option<&str>) -> 
     }
 }
 
-/// The engines of which nodes cannot be taken away: `MongoDB` has one or three for good (DODOCS,
-/// databases), and others are not supported at all.
+/// The engines of which nodes cannot be taken away: `MongoDB` has one or three for good (DODOCS), and
+/// others are not supported at all.
 fn keeps_its_nodes(database: &DatabaseSize) -> Option<StopTarget> {
     let drops = matches!(
         database.engine.as_str(),
