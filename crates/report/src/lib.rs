@@ -3,3 +3,4 @@
 
 pub mod consequences;
 pub mod hours;
+pub mod savings;

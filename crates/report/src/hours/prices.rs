@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use domain::resource::SavedState;
+use domain::{
+    money::{Currency, Money},
+    resource::SavedState,
+};
 use serde::{Deserialize, Deserializer, de::Error as _};
 
 /// What nodes and databases cost, in one currency.
@@ -57,6 +60,16 @@ impl Prices {
             }
         };
         found(&self.database_month, "database-month", &key)
+    }
+}
+
+impl Prices {
+    /// [`Self::database_month`] in a currency in which a provider has prices.
+    pub(crate) fn database_month_exactly(&self, size: &SavedState) -> Result<Money, String> {
+        let currency = self.currency.parse::<Currency>();
+        let currency = currency.map_err(|error| error.to_string())?;
+        let amount = self.database_month(size)?;
+        Money::parse(&format!("{amount:.9}"), currency).map_err(|error| error.to_string())
     }
 }
 

@@ -1,0 +1,127 @@
+//! A month, and how much of it a schedule leaves off.
+
+use domain::schedule::{Desired, Schedule};
+use jiff::{SignedDuration, Timestamp};
+
+use crate::hours::Period;
+
+const HOUR: i64 = 3600;
+
+/// A twelfth of a year of 365.25 days: 730.5 hours.
+const AVERAGE_SECONDS: i64 = 730 * HOUR + HOUR / 2;
+
+/// Whole weeks, so that each weekday has its share; nearly a year, so that holidays have theirs.
+const COUNTED: SignedDuration = SignedDuration::from_hours(52 * 7 * 24);
+
+/// How far before a month its first state is sought: what either state will do for stays as it was.
+const BEFORE: SignedDuration = SignedDuration::from_hours(31 * 24);
+
+/// Which month is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Month {
+    /// One of 730.5 hours, with its share of the 52 weeks after an instant.
+    Average(Timestamp),
+    /// A calendar month, in UTC as both clouds bill.
+    Calendar(Period),
+}
+
+impl Month {
+    /// How long it is, in seconds.
+    #[must_use]
+    pub fn seconds(self) -> u64 {
+        let seconds = match self {
+            Self::Average(_) => AVERAGE_SECONDS,
+            Self::Calendar(period) => period.length().as_secs(),
+        };
+        seconds.unsigned_abs()
+    }
+
+    /// What of it a schedule has things run and stand still.
+    #[must_use]
+    pub fn divided(self, schedule: &Schedule) -> Division {
+        let counted = match self {
+            Self::Average(from) => Period {
+                from,
+                until: from + COUNTED,
+            },
+            Self::Calendar(period) => period,
+        };
+        let (mut off, mut off_in_whole_hours) = (0, 0);
+        for stretch in off_stretches(schedule, counted) {
+            let length = stretch.length().as_secs();
+            let begins = stretch.from > counted.from;
+            off += length;
+            off_in_whole_hours += (length - if begins { HOUR } else { 0 }).max(0);
+        }
+        let whole = counted.length().as_secs().max(1);
+        let seconds = self.seconds();
+        let share = |part: i64| {
+            let part = i128::from(part) * i128::from(seconds) / i128::from(whole);
+            u64::try_from(part).unwrap_or_default()
+        };
+        Division {
+            seconds,
+            off: share(off),
+            off_in_whole_hours: share(off_in_whole_hours),
+        }
+    }
+}
+
+/// A month, divided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Division {
+    /// How long the month is, in seconds.
+    pub seconds: u64,
+    /// How long things are off.
+    pub off: u64,
+    /// How long they are off in billed hours that they are off throughout. Of each time off one hour
+    /// is lost: part of it where it begins, as its end lies in the hour that the start begins. Where
+    /// the hours of a machine begin does not matter for times off of whole hours; for others this is
+    /// the mean.
+    pub off_in_whole_hours: u64,
+}
+
+impl Division {
+    /// How long things run, in seconds.
+    #[must_use]
+    pub fn on(self) -> u64 {
+        self.seconds.saturating_sub(self.off)
+    }
+
+    /// How long they run where each hour counts in which they have run at all.
+    #[must_use]
+    pub fn on_in_begun_hours(self) -> u64 {
+        self.seconds.saturating_sub(self.off_in_whole_hours)
+    }
+}
+
+/// The stretches of a period in which a schedule has things stand still: each stop stands until a
+/// start, where either state will do as well.
+fn off_stretches(schedule: &Schedule, period: Period) -> Vec<Period> {
+    let begin = period.from - BEFORE;
+    let is_off = schedule.desired_at(begin) == Some(Desired::Stopped);
+    let mut off_since = is_off.then_some(begin);
+    let mut stretches = Vec::new();
+    let edges = schedule.edges(begin);
+    for edge in edges.take_while(|edge| edge.at < period.until) {
+        match (edge.desired, off_since) {
+            (Some(Desired::Stopped), None) => off_since = Some(edge.at),
+            (Some(Desired::Running), Some(from)) => {
+                stretches.push(Period {
+                    from,
+                    until: edge.at,
+                });
+                off_since = None;
+            }
+            (Some(Desired::Stopped), Some(_)) | (Some(Desired::Running), None) | (None, _) => {}
+        }
+    }
+    stretches.extend(off_since.map(|from| Period {
+        from,
+        until: period.until,
+    }));
+    let within = stretches.into_iter();
+    within
+        .filter_map(|stretch| stretch.within(period))
+        .collect()
+}
