@@ -1,5 +1,5 @@
-//! The evening on the command line in README.md, and the night in docs/at-three-in-the-morning.md:
-//! what they show is what happens.
+//! The evening on the command line in README.md, the night in docs/at-three-in-the-morning.md and the
+//! savings in docs/commands.md: what they show is what happens.
 //!
 //! Between its two marks each has commands with what they print. They are run here in a shell,
 //! beside a simulator whose clock stands where the text says; with `OFFHOURS_UPDATE_README` set,
@@ -23,6 +23,8 @@ use crate::{
 /// A document with a transcript between two marks.
 struct Transcript {
     path: &'static str,
+    /// What the clouds hold to begin with.
+    fleet: &'static str,
     begin: &'static str,
     end: &'static str,
     /// What happens when one of these marks is reached.
@@ -38,6 +40,7 @@ enum Happens {
 
 const EVENING: Transcript = Transcript {
     path: "README.md",
+    fleet: "examples/evening.toml",
     begin: "<!-- The evening begins: `make readme` writes what the commands print. -->\n",
     end: "<!-- The evening ends. -->\n",
     between: &[],
@@ -45,6 +48,7 @@ const EVENING: Transcript = Transcript {
 
 const NIGHT: Transcript = Transcript {
     path: "docs/at-three-in-the-morning.md",
+    fleet: "examples/evening.toml",
     begin: "<!-- The night begins: `make readme` writes what the commands print. -->\n",
     end: "<!-- The night ends. -->\n",
     between: &[
@@ -58,6 +62,19 @@ const NIGHT: Transcript = Transcript {
         ),
     ],
 };
+
+const SAVINGS: Transcript = Transcript {
+    path: "docs/commands.md",
+    fleet: "examples/savings.toml",
+    begin: "<!-- The savings begin: `make readme` writes what the command prints. -->\n",
+    end: "<!-- The savings end. -->\n",
+    between: &[],
+};
+
+#[test]
+fn the_savings_in_the_docs_are_what_is_printed() {
+    run(SAVINGS.happens());
+}
 
 #[test]
 fn the_evening_in_the_readme_is_what_happens() {
@@ -76,7 +93,7 @@ impl Transcript {
         let (before, rest) = text.split_once(self.begin).unwrap();
         let (mut rest, after) = rest.split_once(self.end).unwrap();
         let shown = rest;
-        let fleet = fs::read_to_string(root().join("examples/evening.toml")).unwrap();
+        let fleet = fs::read_to_string(root().join(self.fleet)).unwrap();
         let simulator = SimulatorProgram::start(&fleet, monday("16:40:00")).await;
         let directory = TempDir::new().unwrap();
         let retell = |part: &str| {

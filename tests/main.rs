@@ -32,6 +32,7 @@ mod process;
 mod programs;
 mod read_token;
 mod recovery;
+mod savings;
 mod set_back;
 mod shape;
 mod shapes;

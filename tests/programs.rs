@@ -93,6 +93,38 @@ impl SimulatorProgram {
         self.ask(self.http.delete(url)).await;
     }
 
+    /// Has a person act in a provider's console.
+    pub(crate) async fn person(&self, resource: &str, act: Value) {
+        let url = format!("{}/_simulator/people", self.url);
+        let body = json!({"resource": resource, "act": act});
+        self.ask(self.http.post(url).json(&body)).await;
+    }
+
+    /// Moves the clock.
+    pub(crate) async fn move_to(&self, now: Timestamp) {
+        let url = format!("{}/_simulator/clock", self.url);
+        self.ask(self.http.post(url).json(&json!({"now": now})))
+            .await;
+    }
+
+    /// What the clouds charge for each resource, up to now.
+    pub(crate) async fn bill(&self, query: &str) -> BTreeMap<String, f64> {
+        let url = format!("{}/_simulator/bill?{query}", self.url);
+        let text = self.http.get(url).send().await.unwrap();
+        let text = text.text().await.unwrap();
+        let mut charged = BTreeMap::new();
+        for line in text.lines() {
+            let line: Value = serde_json::from_str(line).unwrap();
+            if let (Some(resource), Some(amount)) =
+                (line["resource"].as_str(), line["amount"].as_str())
+            {
+                let amount: f64 = amount.parse().unwrap();
+                *charged.entry(resource.to_owned()).or_default() += amount;
+            }
+        }
+        charged
+    }
+
     /// Sets a hold.
     pub(crate) async fn hold(&self, hold: Value) -> HoldNumber {
         let url = format!("{}/_simulator/holds", self.url);

@@ -35,7 +35,7 @@ pub use exit::Exit;
 use commands::{
     apply as apply_command, approve, completions, doctor as doctor_command, export, forget,
     history, hours as hours_command, import as import_command, list, log, manual, overrides,
-    preview, schema, status, validate, why,
+    preview, savings, schema, status, validate, why,
 };
 use domain::record::Direction;
 
@@ -84,6 +84,7 @@ enum Command {
     Forget(forget::Args),
     History(history::Args),
     Hours(hours_command::Args),
+    Savings(savings::Args),
     #[cfg(feature = "local")]
     Local(Box<commands::local::Args>),
     Completions(completions::Args),
@@ -139,6 +140,7 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::Forget(args) => wait_for(forget::run(args)),
         Command::History(args) => wait_for(history::run(args)),
         Command::Hours(args) => wait_for(hours_command::run(args)),
+        Command::Savings(args) => wait_for(savings::run(args, clock.now())),
         Command::Export(args) => wait_for(export::run(args)),
         Command::Completions(args) => completions::run(args),
         Command::Schema(args) => schema::run(args),

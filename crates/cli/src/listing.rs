@@ -152,7 +152,7 @@ fn described(known: Option<Record>, reference: ResourceRef, look: &Look) -> Reco
 
 /// Marks what several of the listed accounts reach. What an account that was not listed reaches
 /// stays as the last inventory found it.
-fn mark_doubles(records: &mut [Record], listed: &[&AccountName]) {
+pub(crate) fn mark_doubles(records: &mut [Record], listed: &[&AccountName]) {
     let mut reached = BTreeMap::<ResourceId, Vec<ResourceRef>>::new();
     // What lies outside an account's datacenters is another account's to look after.
     for record in records.iter().filter(|r| r.unsupported.is_none()) {

@@ -105,7 +105,7 @@ fn grouping() -> impl clap::builder::TypedValueParser<Value = Grouping> {
 }
 
 /// The prices in a file.
-fn prices(path: &Path) -> anyhow::Result<Prices> {
+pub(super) fn prices(path: &Path) -> anyhow::Result<Prices> {
     let file = path.display();
     let text = fs::read_to_string(path)
         .map_err(|error| UsageError(format!("cannot read the prices in {file}: {error}")))?;

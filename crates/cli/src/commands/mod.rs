@@ -16,6 +16,7 @@ pub mod log;
 pub mod manual;
 pub mod overrides;
 pub mod preview;
+pub mod savings;
 pub mod schema;
 pub mod status;
 pub mod validate;

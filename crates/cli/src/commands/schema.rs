@@ -1,7 +1,7 @@
 //! `offhours schema`: the shapes of the configuration and of what commands print as JSON.
 
 use lifecycle::Outcome;
-use report::hours::Report;
+use report::{hours::Report, savings};
 use schemars::Schema;
 
 use super::{
@@ -59,6 +59,8 @@ pub enum What {
     OverrideList,
     /// `offhours preview --format json`
     Preview,
+    /// `offhours savings --format json`
+    Savings,
     /// `offhours stop` and `start` with `--format json`: of each line
     Outcome,
     /// `offhours status --format json`
@@ -97,6 +99,7 @@ pub fn schema(what: What) -> Schema {
         What::Override => shape::of::<overrides::ChangeReport>(),
         What::OverrideList => shape::of::<Vec<overrides::Row>>(),
         What::Preview => shape::of::<Preview>(),
+        What::Savings => shape::of::<savings::Report>(),
         What::Status => shape::of::<Vec<status::Row>>(),
         What::StatusAccounts => shape::of::<Vec<status::AccountRow>>(),
         What::Why => shape::of::<why::Why>(),

@@ -1,6 +1,6 @@
 //! Instants as people name them.
 
-use std::str::FromStr;
+use std::{fmt, str::FromStr};
 
 use jiff::{
     Timestamp, ToSpan as _, Zoned,
@@ -102,6 +102,12 @@ impl FromStr for Month {
         let shape = text.len() == "2026-10".len();
         let first = format!("{text}-01").parse();
         first.ok().filter(|_| shape).map(Self).ok_or(NotAMonth)
+    }
+}
+
+impl fmt::Display for Month {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0.strftime("%Y-%m"))
     }
 }
 

@@ -1,0 +1,248 @@
+//! `offhours savings`: what stopping could save of a month, before anything is set up.
+
+mod assumed;
+mod fleet;
+mod picture;
+
+use std::path::PathBuf;
+
+use domain::{
+    ResourceRef,
+    configuration::{Account, Configuration, Policy},
+    membership::{Exclusion, Membership, Subject},
+    plan::MachineFacts,
+    record::Record,
+    resource::{Look, Size},
+};
+use environment::in_words;
+use jiff::Timestamp;
+use report::{
+    hours::{Period, Prices},
+    savings::{Candidate, Collector, Month, Report},
+};
+
+use super::Format;
+use crate::{
+    Exit,
+    configuration_file::{self, Listed as Names},
+    exit::UsageError,
+    listing::mark_doubles,
+    output::{self, Style},
+    time::Month as CalendarMonth,
+};
+
+use assumed::{Hours, accounts_of_variables};
+use fleet::{Clouds, Holdings};
+
+/// Shows what stopping could save of a month, by each method.
+///
+/// What speaks against a method is beside it. The providers are asked for what there is and for their own price lists; nothing is written, and
+/// tokens that may only read are enough. No service has to be set up: without --config the tokens
+/// are those in DIGITALOCEAN_TOKEN and HCLOUD_TOKEN, and everything is taken to run in the same
+/// hours. With it, each resource has the hours of the schedule that it follows.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  DIGITALOCEAN_TOKEN=... offhours savings
+  offhours savings --hours \"mon-fri 07:00-20:00\"
+  offhours savings --config offhours.toml --month 2026-12
+  offhours savings --prices prices.toml          with what your databases cost
+  offhours savings --format json | jq .totals
+
+A token of DigitalOcean needs the scopes droplet:read, database:read, kubernetes:read, tag:read,
+sizes:read and regions:read. Its API has no prices of databases: give them as to `offhours hours`,
+
+  currency = \"USD\"
+  [database-month]                      # a cluster, by its plan and number of nodes
+  \"db-s-1vcpu-2gb\" = 30.0
+  \"2 x db-s-4vcpu-8gb\" = 240.0
+
+An account that cannot be read does not hide the others; the exit code is then 1.")]
+pub struct Args {
+    /// The configuration with the accounts and the schedules [default: the tokens in
+    /// DIGITALOCEAN_TOKEN and HCLOUD_TOKEN, and --hours for everything].
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// When to take as running what follows no schedule, in UTC: weekdays and times
+    /// [default without --config: "mon-fri 08:00-19:00"].
+    #[arg(long, value_name = "HOURS")]
+    hours: Option<Hours>,
+    /// A calendar month, in UTC [default: one of 730.5 hours].
+    #[arg(long, value_name = "YYYY-MM")]
+    month: Option<CalendarMonth>,
+    /// What databases cost, in TOML.
+    #[arg(long, value_name = "FILE")]
+    prices: Option<PathBuf>,
+    /// The clouds are a cloud-simulator at this address, whose clock gives the time.
+    #[cfg(feature = "local")]
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "OFFHOURS_SIMULATE",
+        require_equals = true
+    )]
+    simulate: Option<String>,
+    /// How to print the result.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Asks the providers, and shows what they could be paid less.
+pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
+    // What is wrong with the files is reported before anything is asked.
+    let prices = args
+        .prices
+        .as_deref()
+        .map(super::hours::prices)
+        .transpose()?;
+    let configuration = configuration(args)?;
+    let hours = match (&args.hours, &args.config) {
+        (Some(hours), _) => Some(hours.clone()),
+        (None, None) => Some(Hours::default()),
+        (None, Some(_)) => None,
+    };
+    #[cfg(feature = "local")]
+    let simulator = args.simulate.as_deref();
+    #[cfg(not(feature = "local"))]
+    let simulator = None;
+    let clouds = Clouds::open(simulator, now).await?;
+    let month = match args.month {
+        None => Month::Average(clouds.now),
+        Some(month) => {
+            let [from, until] = month.bounds()?;
+            Month::Calendar(Period { from, until })
+        }
+    };
+    let answers = fleet::ask(&clouds, &configuration).await;
+    let counted = Counted {
+        configuration: &configuration,
+        has_schedules: args.config.is_some(),
+        hours: hours.as_ref(),
+        month,
+        prices: prices.as_ref(),
+    };
+    let report = counted.report(&answers.holdings, args.month.map(|month| month.to_string()));
+    match args.format {
+        Format::Json => output::print_json(&report)?,
+        Format::Table => output::print(&picture::draw(&report, args, Style::of_stdout()))?,
+    }
+    for failure in &answers.failures {
+        output::remark(&format!(
+            "error: account {}: {}\n  {}\n",
+            failure.account, failure.error, failure.remedy
+        ));
+    }
+    Ok(if answers.failures.is_empty() {
+        Exit::Done
+    } else {
+        Exit::Failed
+    })
+}
+
+/// The accounts and schedules that are named, or the accounts whose tokens are in variables.
+fn configuration(args: &Args) -> anyhow::Result<Configuration> {
+    let Some(file) = &args.config else {
+        return Ok(accounts_of_variables()?);
+    };
+    let configuration = configuration_file::load(file, Names::NeedAccounts)?.configuration;
+    for (name, account) in &configuration.accounts {
+        match account {
+            Account::Cloud(_) => {}
+            Account::Ssh(_) => output::remark(&format!(
+                "note: {name} is left out: Offhours knows no price of a machine over SSH\n"
+            )),
+        }
+    }
+    if !configuration
+        .accounts
+        .values()
+        .any(|one| one.cloud().is_some())
+    {
+        let file = file.display();
+        return Err(UsageError(format!("{file} has no account at a cloud")).into());
+    }
+    Ok(configuration)
+}
+
+/// What decides how much of a month each resource is off, and what that saves.
+struct Counted<'a> {
+    configuration: &'a Configuration,
+    /// Whether the schedules are the user's own.
+    has_schedules: bool,
+    hours: Option<&'a Hours>,
+    month: Month,
+    prices: Option<&'a Prices>,
+}
+
+impl Counted<'_> {
+    fn report(&self, holdings: &[Holdings], label: Option<String>) -> Report {
+        let mut records: Vec<Record> = Vec::new();
+        for one in holdings {
+            let reference = |look: &Look| ResourceRef {
+                account: one.account.clone(),
+                id: look.resource.id.clone(),
+            };
+            let looks = one.looks.iter();
+            records.extend(looks.map(|look| {
+                let mut record = Record::first_seen(reference(look), &look.resource);
+                record.describe(&look.resource);
+                record
+            }));
+        }
+        let accounts: Vec<_> = holdings.iter().map(|one| &one.account).collect();
+        mark_doubles(&mut records, &accounts);
+        let mut collector = Collector::new(self.month);
+        let looks = holdings
+            .iter()
+            .flat_map(|one| one.looks.iter().map(move |look| (one, look)));
+        for (record, (holdings, look)) in records.iter().zip(looks) {
+            self.add(&mut collector, record, holdings, look);
+        }
+        collector.report(label, self.hours.map(ToString::to_string))
+    }
+
+    fn add(&self, collector: &mut Collector, record: &Record, holdings: &Holdings, look: &Look) {
+        let resource = &look.resource;
+        let nothing = MachineFacts::default();
+        let facts = holdings.facts.get(&resource.id).unwrap_or(&nothing);
+        // Its pool is listed.
+        if facts.kubernetes_worker {
+            return;
+        }
+        let membership = Membership::of(Subject::seen(record, resource), self.configuration);
+        let rule = membership
+            .rule(self.configuration)
+            .filter(|_| self.has_schedules);
+        let assumed = self.hours.map(|hours| &hours.schedule);
+        let schedule = rule.map_or(assumed, |rule| Some(&rule.schedule));
+        let policy = rule.map_or_else(Policy::default, |rule| rule.policy.clone());
+        let account = self.configuration.accounts.get(&holdings.account);
+        let plan = match &resource.size {
+            Size::Database(size) => holdings.smallest(size, &policy, &resource.region),
+            Size::Machine(_) | Size::NodePool(_) => None,
+        };
+        let barred = match &membership {
+            // Without schedules of one's own, no tag can name two of them.
+            Membership::Barred(Exclusion::TwoSchedules { .. }) if !self.has_schedules => None,
+            Membership::Barred(exclusion) => Some(in_words(exclusion)),
+            Membership::Member { .. } | Membership::Unknown { .. } | Membership::Unnamed => None,
+        };
+        collector.add(
+            &record.reference,
+            Candidate {
+                resource,
+                schedule: membership.schedule().filter(|_| rule.is_some()),
+                month: schedule.map(|schedule| self.month.divided(schedule)),
+                barred: barred.as_deref(),
+                policy: &policy,
+                facts,
+                accepts_new_prices: account
+                    .and_then(Account::cloud)
+                    .is_some_and(|account| account.accept_new_prices),
+                catalog: &holdings.catalog,
+                smallest_database_plan: plan.as_deref(),
+                prices: self.prices,
+            },
+        );
+    }
+}

@@ -1,0 +1,165 @@
+//! What is assumed where no configuration says it: the accounts, and the hours of work.
+
+use std::{collections::BTreeMap, env, fmt, str::FromStr};
+
+use domain::configuration::{
+    Account, CloudAccount, Configuration, Generation, Mode, Provider, Settings, TokenReference,
+};
+use domain::schedule::{Definition, PeriodDefinition, Schedule};
+
+use crate::exit::UsageError;
+
+/// Where the providers' own tools look for a token, and what the account is called then.
+const VARIABLES: [(Provider, &str, &str); 2] = [
+    (Provider::DigitalOcean, "DIGITALOCEAN_TOKEN", "digitalocean"),
+    (Provider::Hetzner, "HCLOUD_TOKEN", "hetzner"),
+];
+
+/// A configuration with an account for each variable that has a token, and no schedule.
+pub(super) fn accounts_of_variables() -> Result<Configuration, UsageError> {
+    let is_set = |name: &str| env::var(name).is_ok_and(|value| !value.trim().is_empty());
+    let set = VARIABLES.into_iter().filter(|(_, name, _)| is_set(name));
+    let accounts: BTreeMap<_, _> = set
+        .filter_map(|(provider, variable, name)| {
+            let account = CloudAccount {
+                provider,
+                was: None,
+                token: TokenReference::Env(variable.to_owned()),
+                read_token: None,
+                datacenters: Vec::new(),
+                mode: Mode::Observe,
+                url: None,
+                accept_new_prices: false,
+            };
+            Some((name.parse().ok()?, Account::from(account)))
+        })
+        .collect();
+    if accounts.is_empty() {
+        return Err(UsageError(
+            "no account to ask: set DIGITALOCEAN_TOKEN or HCLOUD_TOKEN to a token that may read, \
+             or name a configuration with --config"
+                .to_owned(),
+        ));
+    }
+    Ok(Configuration {
+        generation: Generation::default(),
+        settings: Settings::default(),
+        accounts,
+        schedules: BTreeMap::new(),
+    })
+}
+
+/// Hours in which things are taken to run.
+#[derive(Debug, Clone)]
+pub(super) struct Hours {
+    text: String,
+    /// The same as a schedule, in UTC.
+    pub(super) schedule: Schedule,
+}
+
+/// Not hours.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}: write weekdays and times, such as \"mon-fri 08:00-19:00\"")]
+pub(super) struct NotHours(String);
+
+impl Default for Hours {
+    fn default() -> Self {
+        let usual = "mon-fri 08:00-19:00".parse();
+        usual.expect("the usual hours are hours")
+    }
+}
+
+impl FromStr for Hours {
+    type Err = NotHours;
+
+    /// The weekdays may be left out: then it is every day.
+    fn from_str(text: &str) -> Result<Self, NotHours> {
+        let text = text.trim();
+        let (days, times) = match text.rsplit_once(' ') {
+            Some((days, times)) => (Some(days), times),
+            None => (None, text),
+        };
+        let (begin, end) = times
+            .split_once('-')
+            .ok_or_else(|| NotHours(format!("invalid hours `{text}`")))?;
+        let period = PeriodDefinition {
+            weekdays: days
+                .map(|days| days.trim().to_owned())
+                .into_iter()
+                .collect(),
+            begin: Some(begin.to_owned()),
+            end: Some(end.to_owned()),
+            ..PeriodDefinition::default()
+        };
+        let definition = Definition {
+            timezone: "UTC".to_owned(),
+            periods: vec![period],
+            ..Definition::default()
+        };
+        let schedule = Schedule::new(&definition).map_err(|problems| {
+            let messages: Vec<_> = problems.into_iter().map(|one| one.message).collect();
+            NotHours(messages.join("; "))
+        })?;
+        Ok(Self {
+            text: text.to_owned(),
+            schedule,
+        })
+    }
+}
+
+impl fmt::Display for Hours {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::schedule::Desired;
+
+    use super::*;
+
+    #[test]
+    fn hours_are_weekdays_and_times() {
+        for (text, at, expected) in [
+            (
+                "mon-fri 08:00-19:00",
+                "2026-11-23T08:00:00Z",
+                Desired::Running,
+            ),
+            (
+                "mon-fri 08:00-19:00",
+                "2026-11-23T19:00:00Z",
+                Desired::Stopped,
+            ),
+            (
+                "mon-fri 08:00-19:00",
+                "2026-11-22T12:00:00Z",
+                Desired::Stopped,
+            ),
+            (
+                "sat, sun 08:00-19:00",
+                "2026-11-22T12:00:00Z",
+                Desired::Running,
+            ),
+            ("22:00-06:00", "2026-11-22T23:00:00Z", Desired::Running),
+        ] {
+            let hours: Hours = text.parse().unwrap();
+            let desired = hours.schedule.desired_at(at.parse().unwrap());
+            assert_eq!(
+                (hours.to_string(), desired),
+                (text.to_owned(), Some(expected))
+            );
+        }
+        for (text, words) in [
+            ("", "invalid hours ``"),
+            ("mon-fri", "HH:MM"),
+            ("mon-fri 25:00-26:00", "25:00"),
+            ("noon 08:00-19:00", "noon"),
+        ] {
+            let refusal = text.parse::<Hours>().unwrap_err().to_string();
+            assert!(refusal.contains(words), "{text}: {refusal}");
+            assert!(refusal.contains("such as \"mon-fri 08:00-19:00\""));
+        }
+    }
+}

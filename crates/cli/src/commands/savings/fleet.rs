@@ -1,0 +1,179 @@
+//! What the accounts hold and what it costs, asked of the providers now.
+
+use std::collections::BTreeMap;
+
+use anyhow::Context as _;
+use domain::{
+    AccountName, ResourceId,
+    configuration::{AccountKind, Configuration, Policy, Provider},
+    plan::{Catalog, MachineFacts},
+    resource::{DatabaseSize, Look, Size},
+};
+use environment::{Clock, Tokens, in_words};
+use futures_util::future::join_all;
+use jiff::Timestamp;
+use lifecycle::{Access, Providers};
+use provider::{Client, DatabasePlans, ProviderError, Reading};
+use report::savings::nodes_while_stopped;
+
+use crate::{
+    listing::{Failure, Spinners},
+    remedies,
+};
+
+/// What a token of `DigitalOcean` must be allowed, for all that is read here.
+const SCOPES: &str = "give the account a valid token with the scopes droplet:read, database:read, \
+                      kubernetes:read, tag:read, sizes:read and regions:read";
+
+/// The clouds, and the instant.
+pub(super) struct Clouds {
+    providers: Providers,
+    /// By this machine's clock, or the simulator's.
+    pub(super) now: Timestamp,
+}
+
+impl Clouds {
+    /// The real ones, or a simulator at an address.
+    pub(super) async fn open(simulator: Option<&str>, now: Timestamp) -> anyhow::Result<Self> {
+        let (endpoints, now) = match simulator {
+            None => (Providers::endpoints_from_settings()?, now),
+            #[cfg(feature = "local")]
+            Some(url) => {
+                let (clouds, theirs) = local::clouds::Clouds::elsewhere(url).await?;
+                (clouds.endpoints()?, theirs.unwrap_or(now))
+            }
+            #[cfg(not(feature = "local"))]
+            Some(_) => anyhow::bail!("this build has no simulator"),
+        };
+        let transport = provider::http_client().context("cannot ask over HTTP")?;
+        let tokens = Tokens::from_variables();
+        Ok(Self {
+            providers: Providers::new(Access::Read, tokens, endpoints, transport),
+            now,
+        })
+    }
+}
+
+/// What one account holds, and what its provider sells.
+#[derive(Debug)]
+pub(super) struct Holdings {
+    pub(super) account: AccountName,
+    pub(super) looks: Vec<Look>,
+    pub(super) catalog: Catalog,
+    pub(super) facts: BTreeMap<ResourceId, MachineFacts>,
+    database_plans: DatabasePlans,
+}
+
+impl Holdings {
+    /// The smallest plan for a database; none where none is offered.
+    pub(super) fn smallest(
+        &self,
+        size: &DatabaseSize,
+        policy: &Policy,
+        region: &str,
+    ) -> Option<String> {
+        let stopped = DatabaseSize {
+            nodes: nodes_while_stopped(size, policy),
+            ..size.clone()
+        };
+        self.database_plans
+            .smallest(&stopped, region)
+            .ok()
+            .flatten()
+    }
+}
+
+/// What the accounts answered.
+#[derive(Debug, Default)]
+pub(super) struct Answers {
+    pub(super) holdings: Vec<Holdings>,
+    pub(super) failures: Vec<Failure>,
+}
+
+/// Asks all accounts at clouds at once.
+pub(super) async fn ask(clouds: &Clouds, configuration: &Configuration) -> Answers {
+    let at_clouds = configuration.accounts.iter();
+    let at_clouds = at_clouds.filter(|(_, account)| account.cloud().is_some());
+    let accounts: Vec<_> = at_clouds.map(|(name, _)| name.clone()).collect();
+    let spinners = Spinners::of(&accounts);
+    let asked = accounts
+        .iter()
+        .map(|account| one(clouds, configuration, account, &spinners));
+    let mut answers = Answers::default();
+    for answer in join_all(asked).await {
+        match answer {
+            Ok(holdings) => answers.holdings.push(holdings),
+            Err(failure) => answers.failures.push(failure),
+        }
+    }
+    spinners.finish();
+    answers
+}
+
+async fn one(
+    clouds: &Clouds,
+    configuration: &Configuration,
+    account: &AccountName,
+    spinners: &Spinners,
+) -> Result<Holdings, Failure> {
+    let failure = |error: &dyn std::error::Error, remedy| Failure {
+        account: account.clone(),
+        error: in_words(error),
+        remedy,
+    };
+    let client = clouds.providers.client(account, configuration).await;
+    let client = client.map_err(|error| failure(&error, remedies::of_client(&error)))?;
+    let read = |more| spinners.read(account, more);
+    holdings(&client, account, &read).await.map_err(|error| {
+        let kind = configuration.accounts[account].kind();
+        failure(&error, remedy(&error, kind).to_owned())
+    })
+}
+
+fn remedy(error: &ProviderError, kind: AccountKind) -> &'static str {
+    match (error, kind) {
+        (ProviderError::TokenRefused(_), AccountKind::Cloud(Provider::DigitalOcean)) => SCOPES,
+        (error, kind) => remedies::of_provider(error, kind),
+    }
+}
+
+/// Only what is there is asked about further.
+async fn holdings(
+    client: &Client,
+    account: &AccountName,
+    read: &(dyn Fn(usize) + Sync),
+) -> Result<Holdings, ProviderError> {
+    let clock = Clock::machine();
+    let reading = Reading {
+        now: &|| clock.now(),
+        until: None,
+        read,
+    };
+    let looks = client.list(client.kinds(), reading).await?.looks;
+    let has = |fits: fn(&Size) -> bool| looks.iter().any(|look| fits(&look.resource.size));
+    let has_machines = has(|size| matches!(size, Size::Machine(_)));
+    let mut catalog = Catalog::default();
+    if has_machines || has(|size| matches!(size, Size::NodePool(_))) {
+        catalog = client.machine_plans().await?;
+        if let Some(currency) = client.currency().await? {
+            catalog = catalog.in_currency(currency);
+        }
+    }
+    let facts = if has_machines {
+        client.all_machine_facts().await?
+    } else {
+        BTreeMap::new()
+    };
+    let database_plans = if has(|size| matches!(size, Size::Database(_))) {
+        client.database_plans().await?
+    } else {
+        DatabasePlans::default()
+    };
+    Ok(Holdings {
+        account: account.clone(),
+        looks,
+        catalog,
+        facts,
+        database_plans,
+    })
+}

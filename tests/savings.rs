@@ -1,0 +1,423 @@
+//! `offhours savings` with tokens that may only read, and no service at all.
+
+use std::{collections::BTreeMap, fs, path::Path, process::Output};
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::process::Command;
+
+use crate::{
+    programs::SimulatorProgram,
+    support::{instant, program, run},
+};
+
+/// Two accounts with a token each that may only read, and what decides on each method.
+const FLEET: &str = r#"
+[[accounts]]
+name = "do-main"
+provider = "digitalocean"
+token = "secret-do-token"
+read_token = "secret-do-reads"
+
+[[accounts]]
+name = "hz-eu"
+provider = "hetzner"
+token = "secret-hz-token"
+read_token = "secret-hz-reads"
+
+[[droplets]]
+id = 1
+name = "build"
+size = "g-2vcpu-8gb"
+
+[[droplets]]
+id = 2
+name = "web"
+size = "s-2vcpu-4gb"
+tags = ["offhours:office"]
+
+[[droplets]]
+id = 3
+name = "scaled"
+size = "s-2vcpu-4gb"
+disk = 25
+autoscale_pool = "8e2f"
+
+[[droplets]]
+id = 4
+name = "vpn"
+size = "g-2vcpu-8gb"
+tags = ["offhours:off"]
+
+[[databases]]
+id = "d1"
+name = "orders"
+engine = "pg"
+plan = "db-s-4vcpu-8gb"
+nodes = 2
+
+[[clusters]]
+id = "c1"
+name = "staging"
+
+[[clusters.pools]]
+id = "p1"
+name = "general"
+count = 2
+
+[[servers]]
+id = 11
+name = "ci"
+server_type = "ccx13"
+created = "2026-07-01T00:00:00Z"
+
+[[servers]]
+id = 12
+name = "old"
+server_type = "ccx13"
+created = "2026-01-01T00:00:00Z"
+"#;
+
+const PRICES: &str = r#"
+currency = "USD"
+[database-month]
+"db-s-4vcpu-8gb" = 120
+"2 x db-s-4vcpu-8gb" = 240
+"2 x db-s-1vcpu-2gb" = 60
+"#;
+
+/// A person at a machine that has tokens in its environment, and nothing else of Offhours.
+struct Person {
+    simulator: SimulatorProgram,
+    directory: TempDir,
+    tokens: BTreeMap<&'static str, &'static str>,
+}
+
+impl Person {
+    async fn new(fleet: &str, at: Timestamp) -> Self {
+        let reads = [
+            ("DIGITALOCEAN_TOKEN", "secret-do-reads"),
+            ("HCLOUD_TOKEN", "secret-hz-reads"),
+        ];
+        Self {
+            simulator: SimulatorProgram::start(fleet, at).await,
+            directory: TempDir::new().unwrap(),
+            tokens: reads.into(),
+        }
+    }
+
+    fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// The exit code, standard output and standard error.
+    async fn asks(&self, arguments: &[&str]) -> (i32, String, String) {
+        let Output {
+            status,
+            stdout,
+            stderr,
+        } = Command::new(program("offhours"))
+            .arg("savings")
+            .args(arguments)
+            .env_remove("DIGITALOCEAN_TOKEN")
+            .env_remove("HCLOUD_TOKEN")
+            .envs(&self.tokens)
+            .env("OFFHOURS_SIMULATE", &self.simulator.url)
+            .current_dir(self.path())
+            .output()
+            .await
+            .unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        let (stdout, stderr) = (text(stdout), text(stderr));
+        assert!(!stdout.contains("secret-") && !stderr.contains("secret-"));
+        (status.code().unwrap(), stdout, stderr)
+    }
+
+    /// The report, after an end without failures.
+    async fn report(&self, arguments: &[&str]) -> Value {
+        let arguments = [arguments, &["--format", "json"]].concat();
+        let (code, stdout, stderr) = self.asks(&arguments).await;
+        assert_eq!((code, stderr.as_str()), (0, ""));
+        serde_json::from_str(&stdout).unwrap()
+    }
+}
+
+/// A resource of a report, by its name.
+fn row<'r>(report: &'r Value, name: &str) -> &'r Value {
+    let rows = report["resources"].as_array().unwrap();
+    rows.iter().find(|row| row["name"] == name).unwrap()
+}
+
+/// A method of a resource.
+fn method<'r>(report: &'r Value, name: &str, method: &str) -> &'r Value {
+    let methods = row(report, name)["methods"].as_array().unwrap();
+    methods.iter().find(|one| one["method"] == method).unwrap()
+}
+
+#[test]
+fn read_tokens_and_no_configuration_are_enough_and_nothing_is_changed() {
+    run(async {
+        let person = Person::new(FLEET, instant("2026-11-23T12:00:00Z")).await;
+        let report = person.report(&[]).await;
+        assert_eq!(report["hours"], "mon-fri 08:00-19:00");
+        assert_eq!(report["month_hours"], 730.5);
+        let best = |name: &str| row(&report, name)["best"].clone();
+        assert_eq!(best("build"), "resize");
+        assert_eq!(method(&report, "build", "resize")["to"], "s-1vcpu-1gb");
+        assert_eq!(method(&report, "build", "power-off")["saved"], 0.0);
+        assert_eq!(best("general"), "zero-nodes");
+        assert_eq!(best("ci"), "rescale");
+        for (name, of, why) in [
+            ("web", "resize", "its disk of 80 GB is larger"),
+            ("scaled", "resize", "member of a Droplet autoscale pool"),
+            ("old", "rescale", "created before 2026-06-15"),
+            ("orders", "standbys", "price not in the API"),
+        ] {
+            let found = method(&report, name, of);
+            assert!(found["why"].as_str().unwrap().contains(why), "{found}");
+            assert_eq!(found["saved"], Value::Null);
+        }
+        let vpn = row(&report, "vpn");
+        assert_eq!(vpn["never_stopped"], "opted out by a tag on the resource");
+        assert_eq!(vpn["methods"], json!([]));
+        // The workers of a pool are that pool's.
+        assert_eq!(report["resources"].as_array().unwrap().len(), 8);
+        let log = person.simulator.log().await;
+        assert!(!log.is_empty());
+        assert!(log.iter().all(|one| one["request"]["method"] == "GET"));
+        assert_eq!(fs::read_dir(person.path()).unwrap().count(), 0);
+    });
+}
+
+#[test]
+fn people_see_each_method_a_bar_and_the_sum_of_each_currency() {
+    run(async {
+        let person = Person::new(FLEET, instant("2026-11-23T12:00:00Z")).await;
+        let (code, shown, stderr) = person.asks(&["--hours", "mon-fri 07:00-20:00"]).await;
+        assert_eq!((code, stderr.as_str()), (0, ""));
+        for expected in [
+            "A month of 730.5 h, everything running mon-fri 07:00-20:00 UTC, and off for 447.9 h:",
+            "resize to s-1vcpu-1gb",
+            "billed in full while off",
+            "its disk of 80 GB is larger than that of every cheaper plan in fra1",
+            "build    #############...........   5",
+            "EUR and ",
+            "known for 6 of 7 resources.",
+            "DigitalOcean's API has no prices of databases: --prices FILE gives them.",
+        ] {
+            assert!(shown.contains(expected), "{expected}: {shown}");
+        }
+        assert!(!shown.contains('\u{1b}') && !shown.contains('█'), "{shown}");
+    });
+}
+
+#[test]
+fn with_a_configuration_each_resource_has_the_hours_of_its_schedule() {
+    run(async {
+        let mut person = Person::new(FLEET, instant("2026-11-23T12:00:00Z")).await;
+        person.tokens = [
+            ("DO_READS", "secret-do-reads"),
+            ("HZ_READS", "secret-hz-reads"),
+        ]
+        .into();
+        let configuration = r#"
+            protect = ["name:gen*"]
+            accounts.do-main = { provider = "digitalocean", token = "env:NOT_SET", read_token = "env:DO_READS" }
+            accounts.hz-eu = { provider = "hetzner", token = "env:HZ_READS", accept_new_prices = true }
+            [schedules.office]
+            timezone = "UTC"
+            periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
+            resources = ["do-main/database/d1", "hz-eu/server/12"]
+        "#;
+        let file = |name: &str, text: &str| {
+            let path = person.path().join(name);
+            fs::write(&path, text).unwrap();
+            path.to_str().unwrap().to_owned()
+        };
+        let configuration = file("offhours.toml", configuration);
+        let prices = file("prices.toml", PRICES);
+        let arguments = ["--config", &configuration, "--prices", &prices];
+        let report = person
+            .report(&[&arguments[..], &["--month", "2026-11"]].concat())
+            .await;
+        assert_eq!(report["month"], "2026-11");
+        assert_eq!(row(&report, "web")["schedule"], "office");
+        assert_eq!(row(&report, "web")["off_hours"], 489.0);
+        let resize = method(&report, "build", "resize");
+        assert!(
+            resize["why"].as_str().unwrap().contains("--hours"),
+            "{resize}"
+        );
+        assert_eq!(method(&report, "orders", "standbys")["saved"], 78.75);
+        assert_eq!(row(&report, "orders")["monthly"], 240.0);
+        let old = method(&report, "old", "rescale");
+        assert_eq!((&old["fits"], &old["saved"]), (&json!(true), &Value::Null));
+        let general = row(&report, "general");
+        assert_eq!(general["never_stopped"], "protected by `name:gen*`");
+        let report = person
+            .report(&[&arguments[..], &["--hours", "08:00-20:00"]].concat())
+            .await;
+        assert_eq!(row(&report, "build")["off_hours"], 365.25);
+        assert_eq!(row(&report, "build")["schedule"], Value::Null);
+    });
+}
+
+#[test]
+fn an_account_that_cannot_be_read_does_not_hide_the_others() {
+    run(async {
+        let mut person = Person::new(FLEET, instant("2026-11-23T12:00:00Z")).await;
+        person.tokens.insert("DIGITALOCEAN_TOKEN", "secret-wrong");
+        let (code, stdout, stderr) = person.asks(&["--format", "json"]).await;
+        assert_eq!(code, 1);
+        let report: Value = serde_json::from_str(&stdout).unwrap();
+        assert_eq!(report["resources"].as_array().unwrap().len(), 2);
+        assert!(stderr.contains("error: account digitalocean: "), "{stderr}");
+        assert!(stderr.contains("sizes:read and regions:read"), "{stderr}");
+        person.tokens.clear();
+        let (code, stdout, stderr) = person.asks(&[]).await;
+        assert_eq!((code, stdout.as_str()), (2, ""));
+        assert!(
+            stderr.contains("set DIGITALOCEAN_TOKEN or HCLOUD_TOKEN"),
+            "{stderr}"
+        );
+        let (code, _, stderr) = person.asks(&["--hours", "noon"]).await;
+        assert_eq!(code, 2);
+        assert!(
+            stderr.contains("such as \"mon-fri 08:00-19:00\""),
+            "{stderr}"
+        );
+    });
+}
+
+#[test]
+fn what_is_printed_for_programs_has_the_shape_that_is_served() {
+    run(async {
+        let person = Person::new(FLEET, instant("2026-11-23T12:00:00Z")).await;
+        let schema = Command::new(program("offhours"))
+            .args(["schema", "savings"])
+            .output()
+            .await
+            .unwrap();
+        let schema: Value = serde_json::from_slice(&schema.stdout).unwrap();
+        let schema = jsonschema::draft202012::new(&schema).unwrap();
+        let report = person.report(&["--month", "2026-12"]).await;
+        if let Err(error) = schema.validate(&report) {
+            panic!("{error} at {}", error.instance_path());
+        }
+    });
+}
+
+/// A machine of each kind, a pool and a database, all of which can be made smaller and back at once.
+const SWITCHED: &str = r#"
+[[accounts]]
+name = "do-main"
+provider = "digitalocean"
+token = "secret-do-reads"
+
+[[accounts]]
+name = "hz-eu"
+provider = "hetzner"
+token = "secret-hz-reads"
+
+[[droplets]]
+id = 1
+name = "build"
+size = "g-2vcpu-8gb"
+status = "off"
+
+[[databases]]
+id = "d1"
+name = "orders"
+engine = "pg"
+plan = "db-s-4vcpu-8gb"
+nodes = 2
+
+[[clusters]]
+id = "c1"
+name = "staging"
+
+[[clusters.pools]]
+id = "p1"
+name = "general"
+count = 2
+
+[[servers]]
+id = 11
+name = "ci"
+server_type = "ccx13"
+status = "off"
+stays_off_after_change = true
+"#;
+
+/// What is changed at an edge, and what is in force from then on, small and large.
+const CHANGES: [(&str, fn(bool) -> Value); 4] = [
+    ("do-main/droplet/1", |small| {
+        let plan = if small { "s-1vcpu-1gb" } else { "g-2vcpu-8gb" };
+        json!({"change_plan": {"plan": plan}})
+    }),
+    ("do-main/database/d1", |small| {
+        let nodes = if small { 1 } else { 2 };
+        json!({"resize": {"plan": "db-s-4vcpu-8gb", "nodes": nodes}})
+    }),
+    (
+        "do-main/node-pool/c1/p1",
+        |small| json!({"scale": {"count": if small { 0 } else { 2 }}}),
+    ),
+    (
+        "hz-eu/server/11",
+        |small| json!({"change_plan": {"plan": if small { "cpx22" } else { "ccx13" }}}),
+    ),
+];
+
+#[test]
+fn what_is_said_of_a_month_is_what_the_clouds_then_charge() {
+    run(async {
+        let begin = instant("2026-11-01T00:00:00Z");
+        let person = Person::new(SWITCHED, begin).await;
+        let prices = person.path().join("prices.toml");
+        fs::write(&prices, PRICES).unwrap();
+        let arguments = ["--month", "2026-11", "--prices", prices.to_str().unwrap()];
+        let said = person.report(&arguments).await;
+
+        // The month begins on a Sunday: all is small until Monday.
+        let simulator = &person.simulator;
+        let switch = async |small: bool| {
+            for (resource, act) in CHANGES {
+                simulator.person(resource, act(small)).await;
+            }
+        };
+        switch(true).await;
+        for day in 2..=30_i64 {
+            let at = |hours: i64| begin + SignedDuration::from_hours(24 * (day - 1) + hours);
+            if matches!((day - 1) % 7, 0 | 6) {
+                continue;
+            }
+            simulator.move_to(at(8)).await;
+            switch(false).await;
+            simulator.move_to(at(19)).await;
+            switch(true).await;
+        }
+        let end = instant("2026-12-01T00:00:00Z");
+        simulator.move_to(end).await;
+
+        let charged = simulator.bill("until=2026-12-01T00:00:00Z").await;
+        let full = simulator
+            .bill("until=2026-12-01T00:00:00Z&left_running=true")
+            .await;
+        for (resource, name, of) in [
+            ("do-main/droplet/1", "build", "resize"),
+            ("do-main/database/d1", "orders", "standbys"),
+            ("do-main/node-pool/c1/p1", "general", "zero-nodes"),
+            ("hz-eu/server/11", "ci", "rescale"),
+        ] {
+            let saved = full[resource] - charged[resource];
+            let said = method(&said, name, of)["saved"].as_f64().unwrap();
+            assert!(
+                (said - saved).abs() <= 0.01 * full[resource],
+                "{name}: said {said}, saved {saved} of {}",
+                full[resource]
+            );
+        }
+    });
+}
