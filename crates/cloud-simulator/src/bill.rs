@@ -1,8 +1,7 @@
 //! What the clouds charge for what they hold.
 //!
-//! - Droplets, and the nodes of Kubernetes pools, by the second, at least 60 s and a cent for each
-//!   id and calendar month (UTC). Of a month at most 672 hours are charged, the dearest ones
-//!   (DODROPLETS).
+//! - Droplets, and the nodes of Kubernetes pools, by the second, for each id at least 60 s and a
+//!   cent. Of a calendar month (UTC) at most 672 hours are charged, the dearest ones (DODROPLETS).
 //! - Databases in the same way, which is an assumption, at the price of their plan and number of
 //!   nodes together.
 //! - Servers by the started hour of their life, and so are their IPv4 addresses, up to their
@@ -137,11 +136,11 @@ pub(crate) fn bill(world: &World, query: &BillQuery) -> Bill {
                 ResourceId::Droplet(_) | ResourceId::NodePool(..) | ResourceId::Database(_) => {
                     charges.by_the_second(life, &period, |size| {
                         let prices = &prices.digitalocean;
-                        let price = prices
-                            .sizes
-                            .get(size)
-                            .or_else(|| prices.databases.get(size));
-                        *price.expect("a price list has a price for every plan")
+                        let price = prices.sizes.get(size);
+                        let price = price.or_else(|| prices.databases.get(size));
+                        price
+                            .expect("a price list has a price for every plan")
+                            .hourly
                     });
                 }
                 ResourceId::Server(_) => charges.server(life, &period, prices),
@@ -205,27 +204,32 @@ impl Charges {
     }
 
     /// What `DigitalOcean` charges.
-    fn by_the_second(&mut self, life: &Life, period: &Period, price: impl Fn(&str) -> Price) {
-        for mut seconds in seconds_by_month(life, period) {
-            // The dearest hours of a month are charged first.
-            seconds.sort_by_key(|(size, _)| Reverse(price(size).hourly));
-            let mut left = CAP_SECONDS;
-            for (_, seconds) in &mut seconds {
-                *seconds = left.min(*seconds);
-                left -= *seconds;
-            }
-            let hourly = |size| price(size).hourly;
-            let costs = seconds.iter().map(|(size, s)| hourly(size).of(*s, 3600));
-            let Some((dearest, _)) = seconds.first() else {
-                continue;
+    fn by_the_second(&mut self, life: &Life, period: &Period, hourly: impl Fn(&str) -> Amount) {
+        let charged = |period: &Period| -> Vec<(&str, u64)> {
+            let months = seconds_by_month(life, period).into_iter();
+            months.flat_map(|month| capped(month, &hourly)).collect()
+        };
+        // What has ended has cost a cent, if its seconds cost less; while it lasts, nothing says so.
+        if let Some(end) = life.end(period.history).filter(|end| *end <= period.until) {
+            let whole = Period {
+                since: Timestamp::MIN,
+                ..*period
             };
-            if costs.sum::<Amount>() < Amount::CENT {
-                self.add(dearest, Unit::Minimum, Amount::CENT, 1);
-                continue;
+            let whole = charged(&whole);
+            let cost = whole
+                .iter()
+                .map(|(size, seconds)| hourly(size).of(*seconds, 3600));
+            if let Some((size, _)) = whole.first()
+                && cost.sum::<Amount>() < Amount::CENT
+            {
+                if period.since < end {
+                    self.add(size, Unit::Minimum, Amount::CENT, 1);
+                }
+                return;
             }
-            for (size, seconds) in seconds.iter().filter(|(_, seconds)| *seconds > 0) {
-                self.add(size, Unit::Second, hourly(size), *seconds);
-            }
+        }
+        for (size, seconds) in charged(period) {
+            self.add(size, Unit::Second, hourly(size), seconds);
         }
     }
 
@@ -264,6 +268,18 @@ impl Charges {
             }
         }
     }
+}
+
+/// Of a month at most 672 hours, the dearest ones.
+fn capped(mut month: Vec<(&str, u64)>, hourly: impl Fn(&str) -> Amount) -> Vec<(&str, u64)> {
+    month.sort_by_key(|(size, _)| Reverse(hourly(size)));
+    let mut left = CAP_SECONDS;
+    for (_, seconds) in &mut month {
+        *seconds = left.min(*seconds);
+        left -= *seconds;
+    }
+    month.retain(|(_, seconds)| *seconds > 0);
+    month
 }
 
 /// How long each size is charged, for each month.
@@ -306,6 +322,9 @@ fn hours_by_month(
     let (Some(first), Some(last)) = (stretches.first(), stretches.last()) else {
         return Vec::new();
     };
+    if last.to <= period.since {
+        return Vec::new();
+    }
     let cost = |stretch| {
         let (item, price) = priced(stretch);
         (price.hourly, price.monthly, item)

@@ -266,6 +266,21 @@ async fn whatever_there_was_costs_a_cent() {
     ];
     assert_eq!(lines(&clouds, "").await, expected);
     assert_eq!(lines(&clouds, "left_running=true").await, expected);
+    // It is charged once, where it has ended.
+    assert!(
+        lines(&clouds, "since=2026-11-23T07:00:05Z")
+            .await
+            .is_empty()
+    );
+
+    // One that is still there is charged as long as it was: 0.00893 · 60 / 3600.
+    clouds
+        .simulator
+        .create(&format!("{}account = \"do\"", droplet("s-1vcpu-1gb")))
+        .unwrap();
+    clouds.pass(60);
+    let so_far = lines(&clouds, "since=2026-11-23T07:00:05Z").await;
+    assert_eq!(so_far[1], json!(["0.0001488333", "USD"]));
 }
 
 #[tokio::test]

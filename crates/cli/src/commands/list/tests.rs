@@ -131,6 +131,7 @@ fn programs_read_rows_of_one_shape() {
         ],
         "schedule": "office",
         "via": "cluster-tag",
+        "method": "zero-nodes",
         "held": false,
         "uncovered": null
       },
@@ -152,6 +153,7 @@ fn programs_read_rows_of_one_shape() {
         "cluster_tags": [],
         "schedule": null,
         "via": null,
+        "method": "power-off",
         "held": false,
         "uncovered": {
           "why": "unknown-schedule",
