@@ -1,5 +1,5 @@
 //! The evening on the command line in README.md, the night in docs/at-three-in-the-morning.md and the
-//! savings in docs/commands.md: what they show is what happens.
+//! savings in README.md: what they show is what happens.
 //!
 //! Between its two marks each has commands with what they print. They are run here in a shell,
 //! beside a simulator whose clock stands where the text says; with `OFFHOURS_UPDATE_README` set,
@@ -10,6 +10,7 @@ use std::{
     env, fs,
     path::Path,
     process::{Command, Stdio},
+    sync::Mutex,
 };
 
 use serde_json::json;
@@ -64,7 +65,7 @@ const NIGHT: Transcript = Transcript {
 };
 
 const SAVINGS: Transcript = Transcript {
-    path: "docs/commands.md",
+    path: "README.md",
     fleet: "examples/savings.toml",
     begin: "<!-- The savings begin: `make readme` writes what the command prints. -->\n",
     end: "<!-- The savings end. -->\n",
@@ -72,7 +73,7 @@ const SAVINGS: Transcript = Transcript {
 };
 
 #[test]
-fn the_savings_in_the_docs_are_what_is_printed() {
+fn the_savings_in_the_readme_are_what_is_printed() {
     run(SAVINGS.happens());
 }
 
@@ -87,12 +88,18 @@ fn the_night_in_the_docs_is_what_happens() {
 }
 
 impl Transcript {
+    /// A document before its transcript, the transcript, and what comes after it.
+    fn parts<'t>(&self, text: &'t str) -> (&'t str, &'t str, &'t str) {
+        let (before, rest) = text.split_once(self.begin).unwrap();
+        let (shown, after) = rest.split_once(self.end).unwrap();
+        (before, shown, after)
+    }
+
     async fn happens(&self) {
         let document = root().join(self.path);
         let text = fs::read_to_string(&document).unwrap();
-        let (before, rest) = text.split_once(self.begin).unwrap();
-        let (mut rest, after) = rest.split_once(self.end).unwrap();
-        let shown = rest;
+        let (_, shown, _) = self.parts(&text);
+        let mut rest = shown;
         let fleet = fs::read_to_string(root().join(self.fleet)).unwrap();
         let simulator = SimulatorProgram::start(&fleet, monday("16:40:00")).await;
         let directory = TempDir::new().unwrap();
@@ -112,11 +119,13 @@ impl Transcript {
         }
         answer += &retell(rest);
         if env::var_os("OFFHOURS_UPDATE_README").is_some() {
-            fs::write(
-                &document,
-                [before, self.begin, &answer, self.end, after].concat(),
-            )
-            .unwrap();
+            // Two transcripts of one document are written one after the other.
+            static WRITING: Mutex<()> = Mutex::new(());
+            let _one = WRITING.lock();
+            let text = fs::read_to_string(&document).unwrap();
+            let (before, _, after) = self.parts(&text);
+            let text = [before, self.begin, &answer, self.end, after].concat();
+            fs::write(&document, text).unwrap();
         } else {
             assert_eq!(answer, shown, "`make readme` writes it anew");
         }
