@@ -507,9 +507,10 @@ impl World {
             return;
         }
         let late = matches!(point, Point::SentAndLate);
-        let at = match point {
-            Point::AnswerLost => "answer",
-            _ => "arrival",
+        let at = if matches!(point, Point::AnswerLost) {
+            "answer"
+        } else {
+            "arrival"
         };
         let mut hold = next_change_of(resource, at, late);
         let field = match request.strip_prefix('/') {

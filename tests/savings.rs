@@ -350,8 +350,11 @@ status = "off"
 stays_off_after_change = true
 "#;
 
+/// What makes a resource small, or brings it back.
+type Acts = fn(bool) -> Value;
+
 /// What is changed at an edge, and what is in force from then on, small and large.
-const CHANGES: [(&str, fn(bool) -> Value); 4] = [
+const CHANGES: [(&str, Acts); 4] = [
     ("do-main/droplet/1", |small| {
         let plan = if small { "s-1vcpu-1gb" } else { "g-2vcpu-8gb" };
         json!({"change_plan": {"plan": plan}})

@@ -38,7 +38,7 @@ use fleet::{Clouds, Holdings};
 ///
 /// What speaks against a method is beside it. The providers are asked for what there is and for their own price lists; nothing is written, and
 /// tokens that may only read are enough. No service has to be set up: without --config the tokens
-/// are those in DIGITALOCEAN_TOKEN and HCLOUD_TOKEN, and everything is taken to run in the same
+/// are those in `DIGITALOCEAN_TOKEN` and `HCLOUD_TOKEN`, and everything is taken to run in the same
 /// hours. With it, each resource has the hours of the schedule that it follows.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -60,7 +60,7 @@ sizes:read and regions:read. Its API has no prices of databases: give them as to
 An account that cannot be read does not hide the others; the exit code is then 1.")]
 pub struct Args {
     /// The configuration with the accounts and the schedules [default: the tokens in
-    /// DIGITALOCEAN_TOKEN and HCLOUD_TOKEN, and --hours for everything].
+    /// `DIGITALOCEAN_TOKEN` and `HCLOUD_TOKEN`, and --hours for everything].
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// When to take as running what follows no schedule, in UTC: weekdays and times
