@@ -238,8 +238,9 @@ async fn an_apply_that_compared_with_an_older_generation_is_overtaken() {
 
 #[tokio::test]
 async fn an_apply_whose_answer_is_lost_is_not_taken_for_another_persons() {
-    // A generation is taken, its items follow, and the last request moves the head.
-    for lost in 0..7 {
+    // Whichever of its requests it is.
+    let mut lost = 0;
+    loop {
         let world = World::new().await;
         let (store, wire) = world.process();
         wire.lose_answer_after(lost);
@@ -247,7 +248,37 @@ async fn an_apply_whose_answer_is_lost_is_not_taken_for_another_persons() {
         let read = in_force(&world.store()).await;
         assert_eq!(read.generation, generation);
         assert_says(&read, &by("ada"));
+        if wire.left() == 1 {
+            break;
+        }
+        lost += 1;
     }
+    // What held, the records of two accounts, and whether the number is free; then settings, three
+    // schedules, two accounts, and the head.
+    assert!(lost >= 11, "{lost}");
+}
+
+#[tokio::test]
+async fn an_apply_that_finds_its_own_head_has_succeeded() {
+    let moves_head = |sent: &Sent| sent.operation == "TransactWriteItems";
+    let (store, wire) = World::new().await.process();
+    apply(&store, by("ada")).await;
+    let moved = wire.sent().into_iter().find(moves_head).unwrap();
+    let head = &moved.body["TransactItems"][0]["Put"]["Item"];
+
+    // The answer is lost, and so is that DynamoDB knows the transaction.
+    let world = World::new().await;
+    let (store, wire) = world.process();
+    wire.plan(moves_head, Fate::AnswerLost);
+    let Fate::Refused(mut refused) = Fate::cancelled(&["ConditionalCheckFailed", "None"]) else {
+        unreachable!("a cancelled transaction is refused");
+    };
+    refused["CancellationReasons"][0]["Item"] = head.clone();
+    wire.plan(moves_head, Fate::Refused(refused));
+    let generation = store.apply(&by("ada"), "ada", monday()).await.unwrap();
+    assert_eq!(wire.left(), 0);
+    assert_eq!(in_force(&world.store()).await.generation, generation);
+    assert_says(&in_force(&world.store()).await, &by("ada"));
 }
 
 #[tokio::test]
@@ -430,6 +461,38 @@ async fn applying_a_schedule_makes_records_due_by_it_and_removing_it_undue() {
     assert_eq!(due_at(&handled.reference).await, None);
     let at_opening = store.due(opening).await.unwrap().read;
     assert_eq!(at_opening, []);
+}
+
+#[tokio::test]
+async fn an_apply_that_makes_more_than_the_limit_join_holds_them() {
+    for (max_new, held) in [(2, false), (1, true)] {
+        let store = World::new().await.store();
+        apply(&store, without_schedules()).await;
+        for number in 1..=2 {
+            let tagged = domain::record::Record {
+                schedule: None,
+                opted_in: false,
+                handled: None,
+                ..stopped_on_friday(number)
+            };
+            store.save(tagged).await.unwrap();
+        }
+        let limited = Configuration {
+            settings: Settings {
+                max_new,
+                ..Settings::default()
+            },
+            ..with_office_hours()
+        };
+        apply(&store, limited).await;
+        let account = "hz-eu".parse().unwrap();
+        let records = store.records_of(&account).await.unwrap().read;
+        assert_eq!(records.len(), 2);
+        for record in records {
+            assert_eq!(record.held, held, "{max_new}");
+            assert_eq!(record.joined_at, Some(monday()), "{max_new}");
+        }
+    }
 }
 
 #[tokio::test]
