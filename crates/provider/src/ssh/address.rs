@@ -71,3 +71,27 @@ pub(super) async fn probe(login: &SshLogin, probe: &Endpoint) -> Result<(), Fail
     connect(login, (&probe.host, probe.port), within).await?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_network_here_is_not_the_hosts_silence() {
+        for kind in [
+            ErrorKind::ConnectionRefused,
+            ErrorKind::HostUnreachable,
+            ErrorKind::TimedOut,
+        ] {
+            assert!(matches!(of_kind(kind), Failure::Unanswered), "{kind}");
+        }
+        for kind in [
+            ErrorKind::NetworkUnreachable,
+            ErrorKind::NetworkDown,
+            ErrorKind::AddrNotAvailable,
+            ErrorKind::PermissionDenied,
+        ] {
+            assert!(matches!(of_kind(kind), Failure::NotConnected), "{kind}");
+        }
+    }
+}
