@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use aws_sdk_dynamodb::types::{PutRequest, WriteRequest};
-use cloud_simulator::{Act, Entry};
+use cloud_simulator::{Act, Entry, Hold, Matching, Stage};
 use domain::{ResourceRef, resource::Power};
 use environment::SteppedClock;
 use jiff::SignedDuration;
@@ -192,6 +192,44 @@ fn an_account_that_cannot_be_listed_in_time_says_so_and_takes_no_time_from_the_o
             matches!(&outcome.subject, Subject::Account { account } if account.as_str() == "a-slow")
         });
         assert_eq!(shown.count(), 1);
+    });
+}
+
+#[test]
+fn an_account_that_outlasts_an_invocation_leaves_the_next_one_to_the_others() {
+    run(async {
+        let configuration = slow_first(&office_hours("", "", ""));
+        let world = World::start(&configuration, &fleet_of(1), monday("17:30:00")).await;
+        let clock = SteppedClock::at(monday("17:30:00"));
+        let store = world.local.store();
+        let poll_status = PollStatus::new(&world, store, &TOKENS, clock.clone());
+        let simulator = world.simulator();
+        let listing = Hold {
+            matching: Matching {
+                account: Some("a-slow".parse().unwrap()),
+                ..Matching::default()
+            },
+            times: u32::MAX,
+            at: Stage::Arrival,
+            late: false,
+        };
+        // The first invocation is ended in the middle of the list.
+        let hold = simulator.add_hold(listing.clone());
+        tokio::select! {
+            report = poll_status.tick("the first") => panic!("{report:?}"),
+            caught = simulator.wait_until_caught(hold) => caught.unwrap(),
+        }
+        simulator.discard(hold).unwrap();
+        clock.advance_to(monday("17:31:00"));
+        let hold = simulator.add_hold(listing);
+        tokio::select! {
+            _ = poll_status.tick("the second") => {},
+            _ = simulator.wait_until_caught(hold) => panic!("the same account came first again"),
+        }
+        let states = store.account_states().await.unwrap().read;
+        let state = |name: &str| &states[&name.parse().unwrap()];
+        assert_eq!(state("b-fine").listed_at, Some(monday("17:31:00")));
+        assert_eq!(state("a-slow").tried_at, Some(monday("17:30:00")));
     });
 }
 
