@@ -6,6 +6,10 @@ use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use nights::{Night, Trace, run};
 
+/// A night allocates all the time and keeps little.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Plays simulated weeks of the whole service under faults, each from one seed, and checks what
 /// Offhours promises at every step.
 #[derive(Parser)]
