@@ -2,6 +2,7 @@
 
 use std::{fmt, future::Future, sync::Arc, task::Context, task::Poll, task::Waker, time::Duration};
 
+use axum::Router;
 use bytes::Bytes;
 use cloud_simulator::{Matching, Misbehavior, Simulator};
 use domain::AccountName;
@@ -29,6 +30,8 @@ pub(crate) struct Wire {
     pub(crate) time: Time,
     pub(crate) faults: Faults,
     pub(crate) simulator: Simulator,
+    /// The simulator's server: building its routes takes longer than a request.
+    pub(crate) router: Router,
     pub(crate) observer: Observer,
     /// The accounts by their tokens.
     pub(crate) accounts: Vec<(String, AccountName)>,
@@ -145,7 +148,7 @@ impl Wire {
                 does,
             });
         }
-        let answer = at_once(send(&self.simulator, request));
+        let answer = at_once(send(self.router.clone(), request));
         self.simulator.clear_faults();
         answer.map_err(|_| Lost::Broken)
     }
@@ -153,11 +156,11 @@ impl Wire {
 
 /// A request over a pipe, with an HTTP client at one end and the simulator's server at the other.
 async fn send(
-    simulator: &Simulator,
+    router: Router,
     request: http::Request<Bytes>,
 ) -> Result<http::Response<Bytes>, hyper::Error> {
     let (near, far) = tokio::io::duplex(PIPE);
-    let service = TowerToHyperService::new(simulator.router());
+    let service = TowerToHyperService::new(router);
     let server =
         hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(far), service);
     let client = async move {

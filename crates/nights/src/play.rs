@@ -117,6 +117,7 @@ impl<'n> Stage<'n> {
             time: time.clone(),
             faults: faults.clone(),
             simulator: simulator.clone(),
+            router: simulator.router(),
             observer: observer.clone(),
             accounts,
         };
