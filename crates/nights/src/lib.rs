@@ -15,6 +15,7 @@ mod generate;
 pub mod night;
 mod observer;
 mod play;
+mod reads;
 pub mod run;
 mod service;
 pub mod shrink;

@@ -38,7 +38,11 @@ use crate::{
     faults::{Asked, Faults},
     night::Fault,
     observer::Observer,
+    reads::Reads,
 };
+
+/// How the tables' names begin.
+pub(crate) const PREFIX: &str = "offhours-";
 
 /// How long a client waits for an answer of the store.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -50,6 +54,7 @@ pub(crate) struct Engine {
     faults: Faults,
     observer: Observer,
     database: Database,
+    reads: Reads,
     /// Earlier answers of the index, which may be given again.
     index: Arc<Mutex<Option<String>>>,
 }
@@ -67,6 +72,7 @@ impl Engine {
             faults,
             observer,
             database: Database::memory()?,
+            reads: Reads::default(),
             index: Arc::default(),
         })
     }
@@ -88,7 +94,7 @@ impl Engine {
             .time_source(Now(self.time.clone()))
             .http_client(self.clone())
             .build();
-        Store::new(Client::from_conf(config), Tables::prefixed("offhours-"))
+        Store::new(Client::from_conf(config), Tables::prefixed(PREFIX))
     }
 
     async fn exchange(self, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
@@ -174,8 +180,8 @@ impl Engine {
     }
 
     fn carry_out(&self, operation: &str, body: &str) -> (u16, String) {
-        let answered = self.dispatch(operation, body);
-        match answered {
+        let engine = || self.dispatch(operation, body);
+        match self.reads.answer(operation, body, engine) {
             Ok(answer) => {
                 if operation == "Query" && body.contains("IndexName") {
                     let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
