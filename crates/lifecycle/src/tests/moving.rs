@@ -417,3 +417,37 @@ fn what_is_stuck_goes_on_when_its_part_is_seen_after_all() {
     assert!(off.record.wants_next_part());
     assert_eq!(off.sends(STOP).change, resized().resize_to(SMALL));
 }
+
+#[test]
+fn a_stop_under_way_keeps_the_plan_with_which_it_began() {
+    let case = resized();
+    let send = case.sends(STOP);
+    let mut off = case
+        .accepted(send, "19:00:02")
+        .off()
+        .at("19:00:30")
+        .followed();
+    off.target = Some(SavedState::Machine(size("s-1vcpu-2gb")));
+    assert_eq!(off.sends(STOP).change, off.resize_to(SMALL));
+}
+
+#[test]
+fn what_is_saved_stays_when_a_later_stop_leads_to_another_small_plan() {
+    let case = resized().small().seen(Power::Running);
+    let mut case = case.handled("08:00", RUNNING).at("19:00");
+    if let Size::Machine(machine) = &mut case.resource.size {
+        // Cheaper, and with more memory than the machine's own plan.
+        machine.memory_mib = 32_768;
+    }
+    case.target = Some(SavedState::Machine(size("s-1vcpu-512mb-10gb")));
+    let send = case.sends(STOP);
+    let off = case
+        .accepted(send, "19:00:02")
+        .off()
+        .at("19:00:30")
+        .followed();
+    let send = off.sends(STOP);
+    assert_eq!(send.change, off.resize_to("s-1vcpu-512mb-10gb"));
+    assert_eq!(send.record.saved, Some(saved()));
+    assert_eq!(send.record.small_plans.len(), 2, "it may be on either");
+}

@@ -821,3 +821,19 @@ async fn an_answer_about_another_resource_is_not_understood() {
         cloud.finish();
     }
 }
+
+#[tokio::test]
+async fn a_droplet_is_resized_without_its_disk() {
+    let request = r#"POST /v2/droplets/1/actions application/json {"type":"resize","size":"s-1vcpu-1gb","disk":false}"#;
+    let begun = action(36, "resize", "in-progress", "2026-11-21T09:00:00Z");
+    let cloud = Script::play([(request, answer(201, json!({"action": begun})))]).await;
+    let to = MachineSize {
+        plan: "s-1vcpu-1gb".to_owned(),
+        ..MachineSize::default()
+    };
+    let id = droplet_id(1);
+    let change = Change::ResizeMachine { id, to };
+    let accepted = cloud.digitalocean().send(&change).await;
+    assert_eq!(accepted.unwrap().action, Some(ActionId(36)));
+    cloud.finish();
+}

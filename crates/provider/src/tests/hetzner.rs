@@ -312,3 +312,18 @@ async fn the_action_log_is_read_newest_first_down_to_the_instant() {
     );
     cloud.finish();
 }
+
+#[tokio::test]
+async fn a_servers_type_changes_without_its_disk() {
+    let request = r#"POST /v1/servers/42/actions/change_type application/json {"server_type":"cpx12","upgrade_disk":false}"#;
+    let begun = action(13, "change_server_type", "running", "2016-01-30T23:50:00Z");
+    let cloud = Script::play([(request, answer(201, json!({"action": begun})))]).await;
+    let to = MachineSize {
+        plan: "cpx12".to_owned(),
+        ..MachineSize::default()
+    };
+    let change = Change::ResizeMachine { id: id(42), to };
+    let accepted = cloud.hetzner(&[]).send(&change).await;
+    assert_eq!(accepted.unwrap().action, Some(ActionId(13)));
+    cloud.finish();
+}
