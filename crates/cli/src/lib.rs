@@ -54,8 +54,7 @@ A configuration is one TOML file, offhours.toml unless --config names another:
   schedules.office.periods = [{ weekdays = \"mon-fri\", begin = \"08:00\", end = \"19:00\" }]
 
 Tag a resource offhours:office (Hetzner: label offhours=office), and it runs only in these
-hours. Begin with `validate`, `preview` and `apply --dry-run`; each command's --help has examples.
-
+hours. Begin with `savings`, `validate` and `apply --dry-run`; each command's --help has examples.
 Exit codes: 0 done, 1 failed, 2 bad usage or configuration, 3 done and a person is needed"
 )]
 pub struct Arguments {

@@ -71,8 +71,8 @@ fn a_file_in_order_is_summed_up_on_standard_output_alone() {
     assert_eq!(report["accounts"][0]["name"], "do-main");
     assert_eq!(report["accounts"][0]["provider"], "digitalocean");
     assert_eq!(report["schedules"][2]["name"], "new-york-office");
-    assert_eq!(report["schedules"][1]["timezone"], "America/New_York");
-    assert!(report["schedules"][1]["next"]["at"].is_string(), "{report}");
+    assert_eq!(report["schedules"][2]["timezone"], "America/New_York");
+    assert!(report["schedules"][2]["next"]["at"].is_string(), "{report}");
 }
 
 #[test]
