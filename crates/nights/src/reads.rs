@@ -1,5 +1,5 @@
-//! Reads that are repeated before anything was written to their table. The engine would answer them
-//! alike, and they are more than half of all requests.
+//! Reads that are repeated before anything was written to their table: the engine would answer them
+//! alike.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -70,7 +70,7 @@ mod tests {
     fn a_read_reaches_the_engine_again_once_its_table_was_written() {
         let reads = Reads::default();
         let of = |table: &str| format!(r#"{{"TableName":"{PREFIX}{table}"}}"#);
-        let both = format!(r#"[{},{}]"#, of("history"), of("resources"));
+        let both = format!("[{},{}]", of("history"), of("resources"));
         for table in ["history", "resources", "accounts"] {
             assert!(asks(&reads, "Query", &of(table)), "{table}");
             assert!(!asks(&reads, "Query", &of(table)), "{table}");
