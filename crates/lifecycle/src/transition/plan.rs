@@ -169,8 +169,8 @@ impl Planner<'_> {
             // poll-status follows it.
             return Step::Leave;
         }
-        let settled = self.record.wants_next_part();
-        if request.is_none_or(|request| open.is_some() || request.unknown || settled)
+        let part_done = self.record.wants_next_part();
+        if request.is_none_or(|request| open.is_some() || request.unknown || part_done)
             && (is_opposed(self.record, self.seen.log)
                 || method::is_resized(self.seen.resource, self.record))
         {
@@ -199,7 +199,7 @@ impl Planner<'_> {
         record.used = self.record.may_have_shrunk();
         let (ended, events) = self.save_before_shrink(&mut record, &change);
         let asked = self.request(&change);
-        let before = request.filter(|before| before.part == asked.part && !settled);
+        let before = request.filter(|before| before.part == asked.part && !part_done);
         record.request = Some(Request {
             unknown,
             first_accepted_at: before.and_then(|before| before.first_accepted_at),
