@@ -51,15 +51,19 @@ Examples:
   offhours hours web-1 --since 90d
   offhours hours --month 2026-10 --prices prices.toml --format json | jq .total
 
-Money: a Droplet and a Hetzner server are billed in full while off: 0 saved. A node is billed for
-at most 672 hours of a calendar month (UTC), so that its first 48 stopped hours of 30 days save
-nothing. A database saves the difference of its two plans, if the small one was seen; the cost of
-its storage is left out. `~` marks an estimate. Give the prices yourself, since no API lists them
-all:
+Money: a Droplet and a Hetzner server are billed in full while off: 0 saved, unless they were on a
+smaller plan meanwhile. A Droplet or node is billed for at most 672 hours of a calendar month (UTC),
+so that a node's first 48 stopped hours of 30 days save nothing. A database saves the difference of
+its two plans, if the small one was seen; the cost of its storage is left out. `~` marks an
+estimate. Give the prices yourself, since no API lists them all:
 
   currency = \"USD\"
   [node-hour]                           # a pool's node, by its plan
   \"s-2vcpu-4gb\" = 0.03571
+  [machine-hour]                        # a Droplet or a server, by its plan
+  \"g-2vcpu-8gb\" = 0.09375
+  [machine-month]                       # a server's most for a month, by its type
+  \"cpx22\" = 19.49
   [database-month]                      # a cluster, by its plan and number of nodes
   \"db-s-1vcpu-2gb\" = 30.0
   \"2 x db-s-4vcpu-8gb\" = 240.0")]

@@ -17,6 +17,7 @@
 //! when: that time is *unclear*, and counts for nothing. So is the time since an account was last
 //! listed, where it cannot be listed any more.
 
+mod machines;
 mod money;
 mod prices;
 mod report;

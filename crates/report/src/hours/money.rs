@@ -5,7 +5,7 @@ use std::{cmp::Ordering, collections::BTreeSet};
 use domain::{ResourceKind, resource::SavedState};
 use jiff::{Timestamp, ToSpan as _, civil::Date, tz::TimeZone};
 
-use super::{Kind, Period, Prices, Stretch};
+use super::{Kind, Period, Prices, Stretch, machines};
 
 /// A node is billed for at most so many hours of a calendar month: the first hours for which it is
 /// stopped in a longer one save nothing.
@@ -35,7 +35,7 @@ impl Money {
     }
 
     /// What rests on these assumptions.
-    fn assuming(amount: f64, assumed: &[&str]) -> Self {
+    pub(super) fn assuming(amount: f64, assumed: &[&str]) -> Self {
         Self {
             amount: Some(amount),
             estimate: !assumed.is_empty(),
@@ -77,7 +77,7 @@ pub fn saved(
         assumed.push("leaves out what is unclear");
     }
     let figure = match (kind, prices) {
-        (ResourceKind::Droplet | ResourceKind::Server, _) => {
+        (ResourceKind::Droplet | ResourceKind::Server, _) if !machines::were_moved(&stopped) => {
             return Money::nothing("billed in full while off");
         }
         (ResourceKind::Machine, _) => {
@@ -90,8 +90,9 @@ pub fn saved(
                 Money::nothing("not stopped in this period")
             };
         }
-        (ResourceKind::NodePool | ResourceKind::Database, None) => {
-            return Money::unknown("no prices given: --prices FILE");
+        (_, None) => return Money::unknown("no prices given: --prices FILE"),
+        (ResourceKind::Droplet | ResourceKind::Server, Some(prices)) => {
+            machines::saved(kind, &stopped, period, prices, assumed)
         }
         (ResourceKind::NodePool, Some(prices)) => pool(plan, &stopped, period, prices, assumed),
         (ResourceKind::Database, Some(prices)) => database(&stopped, period, prices, assumed),
@@ -100,9 +101,9 @@ pub fn saved(
 }
 
 /// A stretch, and what of it lies within the period.
-struct Stopped<'s> {
-    stretch: &'s Stretch,
-    period: Period,
+pub(super) struct Stopped<'s> {
+    pub(super) stretch: &'s Stretch,
+    pub(super) period: Period,
 }
 
 /// A pool at zero costs nothing, but a node's hours are capped in each month.
@@ -212,7 +213,7 @@ fn database(
 }
 
 /// The calendar months, in UTC, that a period touches.
-fn months(period: Period) -> Vec<Period> {
+pub(super) fn months(period: Period) -> Vec<Period> {
     let first = |at: Timestamp| at.to_zoned(TimeZone::UTC).date().first_of_month();
     let mut months = Vec::new();
     let mut begin = first(period.from);

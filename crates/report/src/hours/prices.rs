@@ -18,6 +18,12 @@ pub struct Prices {
     /// What a node of a pool costs for an hour, by its plan.
     #[serde(default)]
     node_hour: BTreeMap<String, Price>,
+    /// What a Droplet or a server costs for an hour, by its plan.
+    #[serde(default)]
+    machine_hour: BTreeMap<String, Price>,
+    /// What a server costs for a month at most, by its type.
+    #[serde(default)]
+    machine_month: BTreeMap<String, Price>,
     /// What a database costs for a month, by its plan and number of nodes.
     #[serde(default)]
     database_month: BTreeMap<String, Price>,
@@ -50,6 +56,16 @@ impl Prices {
         found(&self.node_hour, "node-hour", plan)
     }
 
+    /// What a machine of this plan costs for an hour, or which key is missing.
+    pub(crate) fn machine_hour(&self, plan: &str) -> Result<Money, String> {
+        exactly(found(&self.machine_hour, "machine-hour", plan)?)
+    }
+
+    /// What a machine of this plan costs for a month at most, or which key is missing.
+    pub(crate) fn machine_month(&self, plan: &str) -> Result<Money, String> {
+        exactly(found(&self.machine_month, "machine-month", plan)?)
+    }
+
     /// What a database of this size costs for a month, or which key is missing: the plan alone for
     /// one node, `2 x PLAN` for two: standby nodes have prices of their own.
     pub fn database_month(&self, size: &SavedState) -> Result<f64, String> {
@@ -71,6 +87,11 @@ impl Prices {
         let amount = self.database_month(size)?;
         Money::parse(&format!("{amount:.9}"), currency).map_err(|error| error.to_string())
     }
+}
+
+/// Prices of one file are in one currency, whatever it is called: only their numbers count.
+fn exactly(amount: f64) -> Result<Money, String> {
+    Money::parse(&format!("{amount:.9}"), Currency::Usd).map_err(|error| error.to_string())
 }
 
 fn currency<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {

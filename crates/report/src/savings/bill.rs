@@ -9,16 +9,27 @@
 
 use std::cmp::Ordering;
 
-use domain::{money::Money, plan::Offer};
+use domain::{ResourceKind, money::Money, plan::Offer};
 
 /// The most that `DigitalOcean` bills of a month, in seconds.
 const CAP_SECONDS: u64 = 672 * 3600;
 
 /// So many seconds of a month on a plan.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Span<'c> {
-    pub(super) offer: &'c Offer,
-    pub(super) seconds: u64,
+pub(crate) struct Span<'c> {
+    pub(crate) offer: &'c Offer,
+    pub(crate) seconds: u64,
+}
+
+/// What a machine costs, where it is billed by its kind; none of prices in several currencies.
+pub(crate) fn of_machine(kind: ResourceKind, spans: &[Span<'_>]) -> Option<Money> {
+    match kind {
+        ResourceKind::Server => hetzner(spans),
+        ResourceKind::Droplet
+        | ResourceKind::Database
+        | ResourceKind::NodePool
+        | ResourceKind::Machine => digitalocean(spans),
+    }
 }
 
 /// A Droplet or a node; none of prices in several currencies.
@@ -44,7 +55,7 @@ pub(super) fn share_on_smaller_plan(difference: Money, on: u64, off: u64) -> Mon
 }
 
 /// A server; none of prices in several currencies.
-pub(super) fn hetzner(spans: &[Span<'_>]) -> Option<Money> {
+fn hetzner(spans: &[Span<'_>]) -> Option<Money> {
     let has_hours = |span: &&Span<'_>| span.seconds > 0;
     let spans = || spans.iter().filter(has_hours);
     let by_the_hour = sum(spans().map(|span| span.offer.hourly.for_seconds(span.seconds)))?;

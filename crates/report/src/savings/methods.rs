@@ -131,7 +131,7 @@ impl Candidate<'_> {
                 let why = "it was created before 2026-06-15: its own price is not in the API";
                 (None, Some(why.to_owned()))
             }
-            Ok(offer) => (bill(kind, &[Span { offer, seconds }]), None),
+            Ok(offer) => (bill::of_machine(kind, &[Span { offer, seconds }]), None),
             Err(why) => (None, Some(why)),
         };
         let currency = match self.offer(&size.plan) {
@@ -181,8 +181,8 @@ impl Candidate<'_> {
             | ResourceKind::Machine => (month.on(), month.off),
         };
         let span = |offer, seconds| Span { offer, seconds };
-        let now = bill(kind, &[span(smaller.present, month.seconds)]);
-        let then = bill(kind, &[span(smaller.present, on), span(smaller.offer, off)]);
+        let now = bill::of_machine(kind, &[span(smaller.present, month.seconds)]);
+        let then = bill::of_machine(kind, &[span(smaller.present, on), span(smaller.offer, off)]);
         let saved = now.zip(then).and_then(|(now, then)| now.minus(then));
         if smaller.has_kept_price {
             let at_list = saved.map_or_else(String::new, |saved| {
@@ -363,15 +363,5 @@ fn saved_size(size: &DatabaseSize) -> SavedState {
         plan: size.plan.clone(),
         nodes: size.nodes,
         storage_mib: size.storage_mib,
-    }
-}
-
-fn bill(kind: ResourceKind, spans: &[Span<'_>]) -> Option<Money> {
-    match kind {
-        ResourceKind::Server => bill::hetzner(spans),
-        ResourceKind::Droplet
-        | ResourceKind::Database
-        | ResourceKind::NodePool
-        | ResourceKind::Machine => bill::digitalocean(spans),
     }
 }

@@ -4,7 +4,7 @@
 //! Nothing here is remembered: prices come from the providers' answers, and those that no answer has
 //! are called unknown.
 
-mod bill;
+pub(crate) mod bill;
 mod methods;
 mod month;
 

@@ -1,6 +1,9 @@
 //! Money: where there is a figure, and where there must be none.
 
-use domain::{ResourceKind, resource::AutoscaleBounds};
+use domain::{
+    ResourceKind,
+    resource::{AutoscaleBounds, MachineSize},
+};
 
 use super::*;
 use crate::hours::{Money, Prices, saved};
@@ -10,6 +13,14 @@ fn prices() -> Prices {
         currency = "USD"
         [node-hour]
         "s-2vcpu-4gb" = 0.5
+        [machine-hour]
+        "g-2vcpu-8gb" = 0.09375
+        "s-1vcpu-1gb" = 0.00893
+        "cpx22" = 0.0312
+        "cx23" = 0.0088
+        [machine-month]
+        "cpx22" = 19.49
+        "cx23" = 5.49
         [database-month]
         "db-s-4vcpu-8gb" = 120.0
         "db-s-1vcpu-1gb" = 15.0
@@ -95,6 +106,58 @@ fn machines_save_nothing_and_the_reason_says_so() {
             assert!(!money.estimate);
         }
     }
+}
+
+/// A machine that is on one plan, and on another while it is off.
+fn moved(period: Period, own: &str, small: &str) -> Stretch {
+    let size = |plan: &str| {
+        SavedState::Machine(MachineSize {
+            plan: plan.to_owned(),
+            ..MachineSize::default()
+        })
+    };
+    stopped(period, size(own), size(small))
+}
+
+fn machine(kind: ResourceKind, stretches: &[Stretch]) -> Money {
+    saved(kind, None, stretches, june(), Some(&prices()))
+}
+
+#[test]
+fn a_machine_on_a_smaller_plan_saves_what_its_months_are_billed_less() {
+    let ten_days = |own, small| [moved(period("15 00:00", "25 00:00"), own, small)];
+    // 672 x 0.09375 - 480 x 0.09375 - 192 x 0.00893.
+    let droplet = ten_days("g-2vcpu-8gb", "s-1vcpu-1gb");
+    let money = machine(ResourceKind::Droplet, &droplet);
+    check(&money, 16.29);
+    assert_eq!(money.reason, None);
+    // 19.49 - 481 x 0.0312 - 239 x 0.0088.
+    let money = machine(ResourceKind::Server, &ten_days("cpx22", "cx23"));
+    check(&money, 2.38);
+    let reason = "estimate: takes an hour of each time off as running";
+    assert_eq!(money.reason.as_deref(), Some(reason));
+    // Off, and on its own plan.
+    let same = ten_days("cpx22", "cpx22");
+    let money = machine(ResourceKind::Server, &same);
+    assert_eq!(money.reason.as_deref(), Some("billed in full while off"));
+}
+
+#[test]
+fn what_a_smaller_plan_saved_is_unknown_without_prices_and_where_both_plans_changed() {
+    let stretch = moved(period("15 00:00", "16 00:00"), "c-4", "s-1vcpu-1gb");
+    let money = saved(
+        ResourceKind::Droplet,
+        None,
+        std::slice::from_ref(&stretch),
+        june(),
+        None,
+    );
+    check_unknown(&money, "no prices given: --prices FILE");
+    let missing = machine(ResourceKind::Droplet, std::slice::from_ref(&stretch));
+    check_unknown(&missing, "no price \"c-4\" under [machine-hour]");
+    let other = moved(period("17 00:00", "18 00:00"), "g-2vcpu-8gb", "s-1vcpu-1gb");
+    let changed = machine(ResourceKind::Droplet, &[stretch, other]);
+    check_unknown(&changed, "its own plan changed within a month");
 }
 
 #[test]
