@@ -3,9 +3,11 @@
 mod fleet;
 mod schedules;
 
-use cloud_simulator::Act;
+use std::collections::BTreeSet;
+
+use cloud_simulator::{Act, Offer};
 use domain::{
-    AccountName, ResourceRef, ScheduleName,
+    AccountName, ResourceKind, ResourceRef, ScheduleName,
     configuration::Target,
     record::Direction,
     schedule::{Desired, Schedule},
@@ -13,7 +15,10 @@ use domain::{
 use fastrand::Rng;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::night::{Fault, Function, Happening, Night, Setup, Side, What};
+use crate::{
+    night::{Fault, Function, Happening, Night, Setup, Side, What},
+    plans,
+};
 
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
 const DAY: SignedDuration = SignedDuration::from_hours(24);
@@ -118,6 +123,11 @@ impl BadLuck {
             let at = self.near(&hot, from, until);
             self.person(at, until);
         }
+        if self.chance.u8(..4) == 0 {
+            let at = self.near(&hot, from, until);
+            self.withdraw(at, until);
+        }
+        self.give_room(until);
         for at in hot.clone() {
             for _ in 0..[0, 0, 1, 1, 2, 3, 5][self.chance.usize(..7)] {
                 let at = at + SignedDuration::from_secs(self.chance.i64(-60..900));
@@ -234,6 +244,7 @@ impl BadLuck {
                     },
                 );
             }
+            3 if member.is_machine() => self.move_machine(at, &member),
             3 => {
                 if let Some((busy, idle)) = member.statuses() {
                     let set = |status: &str| What::Person {
@@ -255,6 +266,66 @@ impl BadLuck {
                 let act = member.act(&mut self.chance);
                 self.add(at, What::Person { resource, act });
             }
+        }
+    }
+
+    /// A person gives a machine another plan, and mostly lets it run on it.
+    fn move_machine(&mut self, at: Timestamp, member: &fleet::Member) {
+        let mut acts = vec![Act::PowerOff, member.another_plan(&mut self.chance)];
+        if self.chance.u8(..4) > 0 {
+            acts.push(Act::PowerOn);
+        }
+        let mut at = at;
+        for act in acts {
+            let resource = member.reference.clone();
+            self.add(at, What::Person { resource, act });
+            at += SignedDuration::from_secs(self.chance.i64(45..450));
+        }
+    }
+
+    /// A plan cannot be ordered for some hours.
+    fn withdraw(&mut self, at: Timestamp, until: Timestamp) {
+        let kind = if self.chance.bool() {
+            ResourceKind::Droplet
+        } else {
+            ResourceKind::Server
+        };
+        let sold: Vec<_> = plans::of(kind).iter().filter(|plan| plan.is_sold).collect();
+        let plan = sold[self.chance.usize(..sold.len())].name.to_owned();
+        let deprecated = kind == ResourceKind::Server && self.chance.u8(..3) == 0;
+        let offer = if deprecated {
+            Offer::Deprecated {
+                announced: at,
+                unavailable_after: at + DAY * 60,
+            }
+        } else {
+            Offer::Unavailable
+        };
+        let back = at + SignedDuration::from_mins(self.chance.i64(10..900));
+        let given_back = What::Offer {
+            plan: plan.clone(),
+            offer: Offer::Available,
+        };
+        self.add(at, What::Offer { plan, offer });
+        self.add(back.min(until), given_back);
+    }
+
+    /// By now there is room on each host again, and resizes end well.
+    fn give_room(&mut self, at: Timestamp) {
+        let taken = |happening: &Happening| match &happening.what {
+            What::Person {
+                resource,
+                act: Act::TakeRoom { .. },
+            } => Some(resource.clone()),
+            _ => None,
+        };
+        let taken: BTreeSet<_> = self.happenings.iter().filter_map(taken).collect();
+        for resource in taken {
+            let act = Act::TakeRoom {
+                refusals: 0,
+                failures: 0,
+            };
+            self.add(at, What::Person { resource, act });
         }
     }
 

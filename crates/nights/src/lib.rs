@@ -14,6 +14,7 @@ mod faults;
 mod generate;
 pub mod night;
 mod observer;
+mod plans;
 mod play;
 mod reads;
 pub mod run;

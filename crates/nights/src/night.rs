@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use cloud_simulator::Act;
+use cloud_simulator::{Act, Offer};
 use domain::{
     AccountName, ResourceRef, ScheduleName,
     configuration::{Account, Configuration, Generation, Rule, Settings, Target},
@@ -154,6 +154,8 @@ pub enum What {
     Skew { function: Function, seconds: i64 },
     /// A person does something in the provider's console.
     Person { resource: ResourceRef, act: Act },
+    /// A cloud withdraws a machine plan, or gives it back.
+    Offer { plan: String, offer: Offer },
     /// A person creates what a fleet's TOML describes.
     Create { fleet: String },
     /// A person sets an override.

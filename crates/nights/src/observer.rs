@@ -9,7 +9,7 @@ mod whole;
 mod writes;
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -59,6 +59,8 @@ pub(crate) struct State {
     applying: Option<Setup>,
     setup: Setup,
     applied_at: Timestamp,
+    /// When a plan was last withdrawn or given back.
+    offered_at: Timestamp,
     overrides: BTreeMap<Target, Override>,
     resources: BTreeMap<ResourceRef, Watched>,
     /// The latest log entry that was taken in.
@@ -90,6 +92,10 @@ struct Watched {
     size: Option<Whole>,
     /// What must be put back.
     owed: Option<Whole>,
+    /// The plans to which a stop has moved the machine since.
+    small: BTreeSet<String>,
+    /// The plans that people have given it since: any of these will do instead.
+    chosen: BTreeSet<String>,
     /// Whether `retain_running` kept it running, and no transition has begun since.
     retained: bool,
     /// When a cloud last took a shutdown from us.
@@ -120,6 +126,7 @@ impl Observer {
             applying: None,
             setup: Setup::default(),
             applied_at: now,
+            offered_at: Timestamp::MIN,
             overrides: BTreeMap::new(),
             resources: BTreeMap::new(),
             seen_in_log: 0,
@@ -157,13 +164,31 @@ impl Observer {
         let mut state = self.lock();
         let now = state.time.now();
         let watched = state.watched(resource);
-        if !matches!(act, Act::Rename { .. }) {
+        if !matches!(act, Act::Rename { .. } | Act::TakeRoom { .. }) {
             watched.person_at = Some(now);
         }
         if matches!(act, Act::Resize { .. } | Act::Scale { .. } | Act::Delete) {
             watched.owed = None;
             watched.size = None;
         }
+    }
+
+    /// A cloud took a person's act.
+    pub(crate) fn person_acted(&self, resource: &ResourceRef, act: &Act) {
+        if let Act::ChangePlan { plan, .. } = act {
+            let mut state = self.lock();
+            let watched = state.watched(resource);
+            if watched.owed.is_some() {
+                watched.chosen.insert(plan.clone());
+            }
+        }
+    }
+
+    /// A cloud is about to withdraw a plan, or to give it back.
+    pub(crate) fn offers_change(&self) {
+        let mut state = self.lock();
+        state.offered_at = state.time.now();
+        state.last_change = state.offered_at;
     }
 
     /// A person is about to give a command.
@@ -234,6 +259,20 @@ impl Observer {
         let mut state = self.lock();
         state.take_in_log();
         state.check_settled();
+    }
+}
+
+impl Watched {
+    /// Whether a size will do for what must be put back.
+    fn will_do(&self, size: &Whole, owed: &Whole) -> bool {
+        size.covers(owed) || size.plan().is_some_and(|plan| self.chosen.contains(plan))
+    }
+
+    /// Nothing has to be put back any more.
+    fn is_whole_again(&mut self) {
+        self.owed = None;
+        self.small.clear();
+        self.chosen.clear();
     }
 }
 

@@ -436,6 +436,14 @@ impl<'n> Stage<'n> {
                 self.faults.count("clock skew");
                 self.skew.insert(function, of_seconds(seconds));
             }
+            What::Offer { plan, offer } => {
+                self.faults.count("a plan is withdrawn or given back");
+                let described = format!("{plan}: {offer:?}");
+                self.observer.offers_change();
+                let done = self.simulator.set_offer(&plan, None, &offer);
+                self.observer
+                    .note(Actor::Cloud, || format!("offers {described}: {done:?}"));
+            }
             What::Inspect => self.observer.inspect(),
             what @ (What::Person { .. }
             | What::Create { .. }
@@ -458,7 +466,10 @@ impl<'n> Stage<'n> {
                 self.faults.count("a person acts at the cloud");
                 let described = format!("{act:?} {resource}");
                 self.observer.person_acts(&resource, &act);
-                let done = self.simulator.person(&resource, act);
+                let done = self.simulator.person(&resource, act.clone());
+                if done.is_ok() {
+                    self.observer.person_acted(&resource, &act);
+                }
                 self.observer.changed();
                 self.observer
                     .note(Actor::Person, || format!("{described}: {done:?}"));

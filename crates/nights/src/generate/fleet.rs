@@ -9,7 +9,7 @@ use domain::{
 };
 use fastrand::Rng;
 
-use crate::night::Setup;
+use crate::{night::Setup, plans};
 
 /// What the clouds hold, and who may change it.
 #[derive(Debug, Clone)]
@@ -33,6 +33,30 @@ const PLANS: [&str; 4] = [
     "db-s-2vcpu-4gb",
     "db-s-4vcpu-8gb",
     "db-s-6vcpu-16gb",
+];
+
+/// Droplets' sizes with the disks that they have on them: a disk may be of a smaller size.
+const SIZES: [(&str, u64); 8] = [
+    ("g-2vcpu-8gb", 25),
+    ("c-4", 50),
+    ("c-4", 25),
+    ("s-2vcpu-4gb", 25),
+    ("s-4vcpu-8gb", 80),
+    ("s-8vcpu-16gb", 320),
+    ("s-1vcpu-2gb", 50),
+    ("s-1vcpu-512mb-10gb", 10),
+];
+
+/// Servers' types with the disks that they have on them.
+const TYPES: [(&str, u64); 8] = [
+    ("ccx13", 80),
+    ("ccx13", 40),
+    ("ccx23", 160),
+    ("ccx33", 80),
+    ("cpx32", 40),
+    ("cpx22", 80),
+    ("cpx12", 40),
+    ("cx22", 40),
 ];
 
 impl Fleet {
@@ -80,6 +104,7 @@ impl Fleet {
     }
 
     pub(super) fn setup(&self, chance: &mut Rng, schedules: BTreeMap<ScheduleName, Rule>) -> Setup {
+        let accepts = chance.u8(..3) > 0;
         let account = |provider, variable: &str| {
             Account::Cloud(CloudAccount {
                 provider,
@@ -87,7 +112,7 @@ impl Fleet {
                 token: variable.parse().expect("a token's place"),
                 read_token: None,
                 datacenters: Vec::new(),
-                accept_new_prices: false,
+                accept_new_prices: provider == Provider::Hetzner && accepts,
                 mode: Mode::Act,
                 url: None,
             })
@@ -150,7 +175,18 @@ impl Fleet {
             .into_iter()
             .collect();
         tags.push(format!("team{separator}a"));
+        tags.extend(self.small_plan(chance, member.reference.kind(), separator));
         tags
+    }
+
+    /// Seldom, a tag that names the plan on which a machine stops.
+    fn small_plan(&self, chance: &mut Rng, kind: ResourceKind, separator: char) -> Option<String> {
+        let plans = plans::of(kind);
+        if plans.is_empty() || chance.u8(..8) > 0 {
+            return None;
+        }
+        let plan = plans[chance.usize(..plans.len())].name;
+        Some(format!("offhours-to{separator}{plan}"))
     }
 
     fn member(&mut self, chance: &mut Rng) -> Member {
@@ -169,7 +205,12 @@ impl Fleet {
             .unwrap_or_default();
         let tags = format!("tags = [{tags}\"team:a\"]");
         match chance.u8(..8) {
-            0..=1 => droplet(chance, number, &name, &tags),
+            0..=1 => {
+                let small = self.small_plan(chance, ResourceKind::Droplet, ':');
+                let small = small.map(|tag| format!("tags = [\"{tag}\", "));
+                let tags = small.map_or(tags.clone(), |small| tags.replace("tags = [", &small));
+                droplet(chance, number, &name, &tags)
+            }
             2..=3 => database(chance, number, &name, &tags),
             4..=5 => pool(chance, number, &name, &tags),
             _ => server(chance, number, &name, word.as_deref()),
@@ -183,11 +224,14 @@ fn reference(text: &str) -> ResourceRef {
 
 fn droplet(chance: &mut Rng, number: u64, name: &str, tags: &str) -> Member {
     let deaf = chance.u8(..4) == 0;
+    let (size, disk) = SIZES[chance.usize(..SIZES.len())];
     Member {
         reference: reference(&format!("do-main/droplet/{number}")),
         toml: format!(
             "[[droplets]]\nid = {number}\nname = \"{name}\"\n{tags}\nignores_shutdown = {deaf}\n\
+             size = \"{size}\"\ndisk = {disk}\nresize = \"{}s\"\n\
              power_action = \"{}s\"\nshutdown = \"{}s\"\n",
+            chance.u16(20..400),
             chance.u8(3..40),
             chance.u8(3..90),
         ),
@@ -244,11 +288,21 @@ fn server(chance: &mut Rng, number: u64, name: &str, word: Option<&str>) -> Memb
     let label = word
         .map(|word| format!("offhours = \"{word}\", "))
         .unwrap_or_default();
+    let small = match chance.u8(..8) {
+        0 => "offhours-to = \"cpx22\", ",
+        _ => "",
+    };
+    let (server_type, disk) = TYPES[chance.usize(..TYPES.len())];
+    let created = ["2026-04-01", "2026-06-14", "2026-07-01", "2026-07-01"][chance.usize(..4)];
+    let stays_off = chance.u8(..8) == 0;
     Member {
         reference: reference(&format!("hz-eu/server/{number}")),
         toml: format!(
-            "[[servers]]\nid = {number}\nname = \"{name}\"\nlabels = {{ {label}team = \"a\" }}\n\
+            "[[servers]]\nid = {number}\nname = \"{name}\"\nlabels = {{ {label}{small}team = \"a\" }}\n\
+             server_type = \"{server_type}\"\ndisk = {disk}\ncreated = \"{created}T08:00:00Z\"\n\
+             stays_off_after_change = {stays_off}\nchange_type = \"{}s\"\n\
              ignores_shutdown = {deaf}\nshutdown = \"{}s\"\npoweroff = \"{}s\"\npoweron = \"{}s\"\n",
+            chance.u16(20..400),
             chance.u8(3..90),
             chance.u8(1..20),
             chance.u8(3..40),
@@ -272,10 +326,13 @@ impl Member {
             ResourceKind::Database => {
                 let nodes = chance.u32(1..=2);
                 let least = usize::from(nodes > 1);
+                let place = chance.usize(least..PLANS.len());
+                // What comes with the plan, and twice as much.
+                let storage_gib = [30, 60, 140, 290][place];
                 Act::Resize {
-                    plan: PLANS[chance.usize(least..PLANS.len())].to_owned(),
+                    plan: PLANS[place].to_owned(),
                     nodes,
-                    storage_mib: None,
+                    storage_mib: (chance.u8(..4) == 0).then_some(storage_gib * 2 * 1024),
                 }
             }
             ResourceKind::NodePool => Act::Scale {
@@ -283,8 +340,32 @@ impl Member {
                 autoscale: None,
             },
             ResourceKind::Droplet | ResourceKind::Server | ResourceKind::Machine => {
-                [Act::PowerOn, Act::PowerOff, Act::Shutdown, Act::Reboot][chance.usize(..4)].clone()
+                match chance.u8(..8) {
+                    0..=1 => Act::PowerOn,
+                    2 => Act::PowerOff,
+                    3 => Act::Shutdown,
+                    4 => Act::Reboot,
+                    5..=6 => self.another_plan(chance),
+                    _ => Act::TakeRoom {
+                        refusals: chance.u32(..4),
+                        failures: chance.u32(..3),
+                    },
+                }
             }
         }
+    }
+
+    /// Another plan for a machine that is off, seldom with the disk that comes with it.
+    pub(super) fn another_plan(&self, chance: &mut Rng) -> Act {
+        let plans = plans::of(self.reference.kind());
+        Act::ChangePlan {
+            plan: plans[chance.usize(..plans.len())].name.to_owned(),
+            disk: chance.u8(..10) == 0,
+        }
+    }
+
+    /// Whether it is a machine whose plan can be changed.
+    pub(super) fn is_machine(&self) -> bool {
+        !plans::of(self.reference.kind()).is_empty()
     }
 }

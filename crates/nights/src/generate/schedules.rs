@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{
     ScheduleName,
-    configuration::{Adopt, Mode, Policy, Rule},
+    configuration::{
+        Adopt, DatabaseMethod, DropletMethod, Methods, Mode, Policy, Rule, ServerMethod,
+    },
     schedule::{Definition, PeriodDefinition, Schedule},
 };
 use fastrand::Rng;
@@ -134,6 +136,12 @@ fn period(chance: &mut Rng) -> PeriodDefinition {
 fn policy(chance: &mut Rng) -> Policy {
     let rarely = |chance: &mut Rng| chance.u8(..8) == 0;
     let enforce = rarely(chance);
+    let methods = methods(chance);
+    let named = |chance: &mut Rng, plans: &[&str]| {
+        (chance.u8(..4) == 0).then(|| one(chance, plans).to_owned())
+    };
+    let resizes = methods.droplet == DropletMethod::Resize;
+    let rescales = methods.server == ServerMethod::Rescale;
     Policy {
         mode: if chance.u8(..16) == 0 {
             Mode::Observe
@@ -150,7 +158,33 @@ fn policy(chance: &mut Rng) -> Policy {
             Adopt::AtOnce
         },
         stop_nodes: rarely(chance).then_some(1),
+        methods,
+        resize_to: named(chance, &["s-1vcpu-1gb", "s-1vcpu-2gb", "s-2vcpu-4gb"])
+            .filter(|_| resizes),
+        rescale_to: named(chance, &["cpx12", "cpx22", "cpx32"]).filter(|_| rescales),
+        start_small: chance.u8(..3) == 0,
+        rescaled_runs: rescales && chance.u8(..4) == 0,
         ..Policy::default()
+    }
+}
+
+fn methods(chance: &mut Rng) -> Methods {
+    Methods {
+        droplet: if chance.u8(..3) > 0 {
+            DropletMethod::Resize
+        } else {
+            DropletMethod::PowerOff
+        },
+        server: if chance.u8(..3) > 0 {
+            ServerMethod::Rescale
+        } else {
+            ServerMethod::PowerOff
+        },
+        database: if chance.u8(..4) == 0 {
+            DatabaseMethod::Standbys
+        } else {
+            DatabaseMethod::SmallestPlan
+        },
     }
 }
 

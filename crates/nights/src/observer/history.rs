@@ -4,6 +4,7 @@ use domain::{
     ResourceKind,
     history::HistoryEntry,
     record::{Direction, Ending},
+    stop_method::StopMethod,
 };
 use jiff::SignedDuration;
 use lifecycle::{Event, Outcome, event::Subject};
@@ -48,12 +49,24 @@ impl State {
         let Some(state) = self.simulator.resource(reference).filter(|_| !crossed) else {
             return;
         };
-        if !is_at_end(entry, &state) {
+        if !is_at_end(entry, &state) || !self.has_its_plan(entry, &state) {
             let direction = entry.direction;
             self.violated(format!(
                 "the {direction} of {reference} is said to be seen: {state}"
             ));
         }
+    }
+
+    /// Whether a machine that has been started is on a plan of its own, or history says that it is
+    /// not.
+    fn has_its_plan(&self, entry: &HistoryEntry, state: &Value) -> bool {
+        let watched = self.resources.get(&entry.reference);
+        let owed = watched.and_then(|watched| Some((watched, watched.owed.as_ref()?)));
+        let (Some((watched, owed)), Some(size)) = (owed, Whole::of(&entry.reference, state)) else {
+            return true;
+        };
+        let is_machine = size.plan().is_some() && entry.direction == Direction::Start;
+        !is_machine || entry.reason.is_some() || watched.will_do(&size, owed)
     }
 
     /// Every report of an end is of an end that is in history.
@@ -80,7 +93,12 @@ impl State {
 fn is_at_end(entry: &HistoryEntry, state: &Value) -> bool {
     let runs = match entry.reference.kind() {
         ResourceKind::Droplet => state["powered"] == true,
-        ResourceKind::Server => state["status"] == "running",
+        // On its small type it may have been left running.
+        ResourceKind::Server => {
+            let left = entry.method == Some(StopMethod::Rescale) && entry.saved.is_some();
+            let stopped = left && entry.direction == Direction::Stop;
+            state["status"] == "running" && !stopped
+        }
         ResourceKind::NodePool => state["count"] != 0,
         ResourceKind::Database | ResourceKind::Machine => {
             let saved = entry.saved.as_ref().and_then(Whole::saved);

@@ -1,11 +1,11 @@
 //! What holds of every change that leaves for a cloud.
 
-use domain::{AccountName, ResourceId, ResourceRef, configuration::Target};
+use domain::{AccountName, ResourceId, ResourceRef, configuration::Target, record::Ask};
 use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::{SLACK, State, Taken, Whole, rules};
-use crate::{clockwork::TaskId, trace::Actor};
+use crate::{clockwork::TaskId, plans, trace::Actor};
 
 /// A look may be half a minute old when it supports a write, and the request leaves within half a
 /// minute of that.
@@ -46,6 +46,18 @@ fn shuts_down(path: &str, body: &str) -> bool {
     path.ends_with("/actions/shutdown") || body.contains("\"shutdown\"")
 }
 
+/// The plan that a change asks for a machine.
+fn asked_plan(path: &str, body: &str) -> Option<String> {
+    let body: Value = serde_json::from_str(body).ok()?;
+    let plan = if path.ends_with("/actions/change_type") {
+        &body["server_type"]
+    } else {
+        &body["size"]
+    };
+    let is_machine = path.contains("/servers/") || path.contains("/droplets/");
+    plan.as_str().filter(|_| is_machine).map(str::to_owned)
+}
+
 impl State {
     pub(super) fn check_request(
         &mut self,
@@ -65,6 +77,28 @@ impl State {
         self.check_permit(&resource, path, by);
         self.check_membership(&resource, path);
         self.check_grace(&resource, path, body);
+        self.check_move(&resource, path, body);
+    }
+
+    /// A machine is only moved to the plan that its record names, and only when no earlier request
+    /// for it is open.
+    fn check_move(&mut self, resource: &ResourceRef, path: &str, body: &str) {
+        let Some(plan) = asked_plan(path, body) else {
+            return;
+        };
+        let request = self
+            .records
+            .get(resource)
+            .and_then(|record| record.request.as_ref());
+        let recorded = request.filter(|request| matches!(request.ask, Ask::Open));
+        let target = recorded.and_then(|request| request.target.as_ref());
+        let target = target.and_then(Whole::saved);
+        let named = target.as_ref().and_then(Whole::plan);
+        if named != Some(plan.as_str()) {
+            self.violated(format!(
+                "{path} moves to {plan}, and the record says {named:?}"
+            ));
+        }
     }
 
     /// No request leaves without a permit that its sender has just written.
@@ -143,12 +177,49 @@ impl State {
             if shuts_down(&path, &entry.request.body) {
                 self.watched(&resource).shutdown_at = Some(entry.at);
             }
-            self.check_shrink(&resource, &path);
+            match asked_plan(&path, &entry.request.body) {
+                Some(plan) => self.check_move_down(&resource, &path, &plan),
+                None => self.check_shrink(&resource, &path),
+            }
             self.unexplained.push_back(Taken {
                 at: entry.at,
                 resource,
                 described: format!("{path} {}", entry.request.body),
             });
+        }
+    }
+
+    /// A machine's own plan is stored before the cloud is asked for a cheaper one.
+    fn check_move_down(&mut self, resource: &ResourceRef, path: &str, plan: &str) {
+        let state = self.simulator.resource(resource).unwrap_or(Value::Null);
+        let Some(before) = Whole::of(resource, &state) else {
+            return;
+        };
+        let own = before.plan().unwrap_or_default().to_owned();
+        if !plans::is_cheaper(plan, &own) {
+            return;
+        }
+        let watched = self.watched(resource);
+        let is_ours = watched.small.contains(&own);
+        watched.small.insert(plan.to_owned());
+        if watched.owed.is_none() {
+            watched.owed = Some(before.clone());
+        } else if !is_ours {
+            // A person has moved it since: that is its own plan now, or the one before.
+            watched.chosen.insert(own);
+        }
+        let watched = watched.clone();
+        let saved = self
+            .records
+            .get(resource)
+            .and_then(|record| record.saved.as_ref());
+        let saved = saved.and_then(Whole::saved);
+        let will_do = saved
+            .as_ref()
+            .zip(watched.owed.as_ref())
+            .is_some_and(|(saved, owed)| watched.will_do(saved, owed));
+        if !will_do {
+            self.violated(format!("{path} shrinks {before:?}, and saved is {saved:?}"));
         }
     }
 
@@ -165,6 +236,10 @@ impl State {
         let (Some(before), Some(after)) = (before, after) else {
             return;
         };
+        // Only a change of its plan makes a machine smaller.
+        if after.plan().is_some() {
+            return;
+        }
         if after.covers(&before) || crossed {
             return;
         }

@@ -2,10 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use domain::{ResourceRef, ScheduleName, configuration::Mode};
+use domain::{
+    ResourceKind, ResourceRef, ScheduleName,
+    configuration::{Account, DropletMethod, Mode, Rule, ServerMethod},
+};
 use serde_json::Value;
 
-use crate::night::Setup;
+use super::whole;
+use crate::{night::Setup, plans};
+
+/// Since when Hetzner's servers have the prices of its list.
+const NEW_PRICES: &str = "2026-06-15";
 
 /// The words that a resource's tags or labels carry for Offhours.
 fn words(state: &Value) -> BTreeSet<String> {
@@ -35,6 +42,40 @@ pub(super) fn schedule_of(
     let words = words(state);
     let mut known = setup.schedules.keys();
     known.find(|name| words.contains(name.as_str())).cloned()
+}
+
+/// Whether a stop has to leave a machine on a cheaper plan, by what is for sale usually.
+pub(super) fn must_shrink(
+    reference: &ResourceRef,
+    state: &Value,
+    rule: &Rule,
+    setup: &Setup,
+) -> bool {
+    let policy = &rule.policy;
+    let (changes, configured) = match reference.kind() {
+        ResourceKind::Droplet => {
+            let resizes = policy.methods.droplet == DropletMethod::Resize;
+            (resizes, policy.resize_to.as_deref())
+        }
+        ResourceKind::Server => {
+            let accepts = setup.accounts.get(&reference.account);
+            let accepts = accepts.and_then(Account::cloud);
+            let accepts = accepts.is_some_and(|account| account.accept_new_prices);
+            let created = state["created"].as_str().unwrap_or_default();
+            let rescales = policy.methods.server == ServerMethod::Rescale;
+            let new = created >= NEW_PRICES;
+            (rescales && (accepts || new), policy.rescale_to.as_deref())
+        }
+        ResourceKind::Database | ResourceKind::NodePool | ResourceKind::Machine => return false,
+    };
+    let tags = state["tags"].as_array().into_iter().flatten();
+    let mut tags = tags.filter_map(Value::as_str);
+    let tag = tags.find_map(|tag| tag.strip_prefix("offhours-to:"));
+    let label = state["labels"]["offhours-to"].as_str();
+    let plan = whole::plan_of(state).unwrap_or_default();
+    let disk = state["disk"].as_u64().unwrap_or_default();
+    let wanted = tag.or(label).or(configured);
+    changes && plans::can_shrink(reference.kind(), plan, disk, wanted)
 }
 
 /// Whether a resource must not be touched by whatever means.

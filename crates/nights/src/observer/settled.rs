@@ -10,11 +10,17 @@ use domain::{
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::{State, Whole, rules};
+use super::{State, Whole, rules, whole::plan_of};
 
 /// Everything settles within so many ticks: the longest watch-out, which is a database's, with the
 /// permit before it and a refused start's next try after it.
 const TICKS: SignedDuration = SignedDuration::from_mins(75);
+
+/// A machine may have to be moved to another host, with its disk: the more there is, the later.
+fn ticks(state: &Value) -> SignedDuration {
+    let disk = plan_of(state).and(state["disk"].as_i64());
+    TICKS + SignedDuration::from_mins(disk.unwrap_or_default())
+}
 
 impl State {
     pub(super) fn check_settled(&mut self) {
@@ -81,14 +87,16 @@ impl State {
             return None;
         }
         let (desired, since) = self.desired(reference, &schedule, rule, now)?;
+        let ticks = ticks(state);
         let watched = self.resources.get(reference)?;
         let by_person = watched.person_at.max(watched.commanded_at);
-        let left_alone = by_person.is_some_and(|at| at + TICKS > since);
+        let left_alone = by_person.is_some_and(|at| at + ticks > since);
         let retained = watched.retained && desired == Desired::Stopped;
+        let edge = since;
         let since = since
             .max(self.applied_at)
             .max(record.joined_at.unwrap_or(now));
-        if left_alone || now.duration_since(since) < TICKS || record.held || retained {
+        if left_alone || now.duration_since(since) < ticks || record.held || retained {
             return None;
         }
         if record.handled.is_none() {
@@ -107,12 +115,24 @@ impl State {
         let is_there = match desired {
             // A pool that a person has emptied has no size to go back to.
             Desired::Running if watched.owed.is_none() && record.saved.is_none() => {
-                runs(reference, state) || reference.kind() == ResourceKind::NodePool
+                let whole = self.is_whole(reference, state);
+                runs(reference, state) && whole || reference.kind() == ResourceKind::NodePool
             }
-            Desired::Running => runs(reference, state) && self.is_whole(reference, state),
+            Desired::Running => {
+                let whole = self.is_whole(reference, state);
+                runs(reference, state) && (whole || self.is_said_to_be_small(record))
+            }
             Desired::Stopped => {
+                let small = plan_of(state).is_some_and(|plan| watched.small.contains(plan));
+                let off = !runs(reference, state) || small && record.small_runs;
+                // What was for sale at the edge, and what was configured then, is known if neither
+                // has changed since.
+                let before = edge - TICKS;
+                let known = self.offered_at < before && self.applied_at < before;
+                let must_shrink = known && rules::must_shrink(reference, state, rule, &self.setup);
                 matches!(record.phase, Phase::Settled { at: Power::Stopped })
-                    && (reference.kind() == ResourceKind::Database || !runs(reference, state))
+                    && (reference.kind() == ResourceKind::Database || off)
+                    && (small || !must_shrink)
             }
         };
         (!is_there).then(|| {
@@ -122,11 +142,18 @@ impl State {
     }
 
     fn is_whole(&self, reference: &ResourceRef, state: &Value) -> bool {
-        let owed = self
-            .resources
-            .get(reference)
-            .and_then(|watched| watched.owed.as_ref());
-        owed.is_none_or(|owed| Whole::of(reference, state).is_none_or(|now| now.covers(owed)))
+        let watched = self.resources.get(reference);
+        let owed = watched.and_then(|watched| Some((watched, watched.owed.as_ref()?)));
+        let Some((watched, owed)) = owed else {
+            return true;
+        };
+        Whole::of(reference, state).is_none_or(|now| watched.will_do(&now, owed))
+    }
+
+    /// Whether history says that a machine was started on its small plan.
+    fn is_said_to_be_small(&self, record: &Record) -> bool {
+        let entry = self.history.get(&record.reference);
+        record.saved.is_some() && entry.is_some_and(|entry| entry.reason.is_some())
     }
 
     /// What is desired, and since when at the latest.

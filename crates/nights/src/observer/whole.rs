@@ -6,6 +6,8 @@ use domain::{
 };
 use serde_json::Value;
 
+use crate::plans;
+
 /// What a resource is when nothing has been taken away from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Whole {
@@ -18,6 +20,12 @@ pub(super) enum Whole {
     NodePool {
         count: u32,
         autoscale: Option<AutoscaleBounds>,
+    },
+    /// By its plan: a cheaper one may have more of something.
+    Machine {
+        plan: String,
+        vcpus: u32,
+        memory_mib: u64,
     },
 }
 
@@ -33,6 +41,9 @@ impl Whole {
                 (&to["size"], &to["num_nodes"], &to["storage_size_mib"])
             };
             return Self::database(plan.as_str()?, number(nodes)?, storage.as_u64()?);
+        }
+        if let Some(plan) = plan_of(state) {
+            return Self::machine(plan);
         }
         if !state["cluster"].is_object() {
             return None;
@@ -57,6 +68,24 @@ impl Whole {
         })
     }
 
+    /// A machine on a plan.
+    pub(super) fn machine(plan: &str) -> Option<Self> {
+        let known = plans::named(plan)?;
+        Some(Self::Machine {
+            plan: plan.to_owned(),
+            vcpus: known.vcpus,
+            memory_mib: known.memory_mib,
+        })
+    }
+
+    /// A machine's plan.
+    pub(super) fn plan(&self) -> Option<&str> {
+        match self {
+            Self::Machine { plan, .. } => Some(plan),
+            Self::Database { .. } | Self::NodePool { .. } => None,
+        }
+    }
+
     /// What a record keeps to put back.
     pub(super) fn saved(saved: &SavedState) -> Option<Self> {
         match saved {
@@ -69,7 +98,11 @@ impl Whole {
                 count: *count,
                 autoscale: *autoscale,
             }),
-            SavedState::Machine(_) => None,
+            SavedState::Machine(machine) => Some(Self::Machine {
+                plan: machine.plan.clone(),
+                vcpus: machine.vcpus,
+                memory_mib: machine.memory_mib,
+            }),
         }
     }
 
@@ -102,7 +135,16 @@ impl Whole {
                     autoscale: other_bounds,
                 },
             ) => count >= other_count && (other_bounds.is_none() || autoscale == other_bounds),
+            (Self::Machine { .. }, Self::Machine { .. }) => self == other,
             _ => false,
         }
     }
+}
+
+/// The plan of a machine at its cloud.
+pub(super) fn plan_of(state: &Value) -> Option<&str> {
+    let droplet = state["size"]
+        .as_str()
+        .filter(|_| state["powered"].is_boolean());
+    droplet.or_else(|| state["server_type"].as_str())
 }

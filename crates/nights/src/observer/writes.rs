@@ -142,8 +142,9 @@ impl State {
         let Some(transition) = after.in_flight() else {
             return;
         };
+        // What is stuck goes on once its part of it is seen after all.
         let anew = before
-            .in_flight()
+            .transition()
             .is_none_or(|old| old.claimed_at != transition.claimed_at);
         if !anew || before.handled != after.handled {
             return;
@@ -182,28 +183,27 @@ impl State {
     /// What must be put back stays saved until it was seen to be back.
     fn check_saved(&mut self, record: &Record) {
         let reference = &record.reference;
-        let Some(owed) = self
-            .resources
-            .get(reference)
-            .and_then(|watched| watched.owed.clone())
-        else {
+        let watched = self.watched(reference).clone();
+        let Some(owed) = watched.owed.as_ref() else {
             return;
         };
         if matches!(record.phase, Phase::Gone { .. }) {
-            self.watched(reference).owed = None;
+            self.watched(reference).is_whole_again();
             return;
         }
         let state = self.simulator.resource(reference).unwrap_or(Value::Null);
-        let is_back = Whole::of(reference, &state).is_none_or(|now| now.covers(&owed));
+        let is_back = Whole::of(reference, &state).is_none_or(|now| watched.will_do(&now, owed));
         let saved = record.saved.as_ref().and_then(Whole::saved);
-        let is_saved = saved.as_ref().is_some_and(|saved| saved.covers(&owed));
+        let is_saved = saved
+            .as_ref()
+            .is_some_and(|saved| watched.will_do(saved, owed));
         if !is_saved && !is_back {
             self.violated(format!(
                 "{reference} is owed {owed:?}, and saved is {saved:?}"
             ));
         }
         if record.saved.is_none() && is_back {
-            self.watched(reference).owed = None;
+            self.watched(reference).is_whole_again();
         }
     }
 }
