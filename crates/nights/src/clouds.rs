@@ -155,7 +155,7 @@ impl Wire {
 }
 
 /// A request over a pipe, with an HTTP client at one end and the simulator's server at the other.
-async fn send(
+pub(crate) async fn send(
     router: Router,
     request: http::Request<Bytes>,
 ) -> Result<http::Response<Bytes>, hyper::Error> {

@@ -312,12 +312,11 @@ impl BadLuck {
 
     /// By now there is room on each host again, and resizes end well.
     fn give_room(&mut self, at: Timestamp) {
-        let taken = |happening: &Happening| match &happening.what {
-            What::Person {
-                resource,
-                act: Act::TakeRoom { .. },
-            } => Some(resource.clone()),
-            _ => None,
+        let taken = |happening: &Happening| {
+            let What::Person { resource, act } = &happening.what else {
+                return None;
+            };
+            matches!(act, Act::TakeRoom { .. }).then(|| resource.clone())
         };
         let taken: BTreeSet<_> = self.happenings.iter().filter_map(taken).collect();
         for resource in taken {

@@ -16,7 +16,7 @@ use std::{
 use bytes::Bytes;
 use cloud_simulator::{Act, Simulator};
 use domain::{
-    AccountName, ResourceRef,
+    AccountName, ResourceId, ResourceRef,
     configuration::{Override, Target},
     history::HistoryEntry,
     invocation::{CommandTarget, Invocation},
@@ -84,6 +84,8 @@ struct Taken {
 struct Watched {
     /// When a person last changed its power, size or tags, or it was created.
     person_at: Option<Timestamp>,
+    /// When a person last switched on a machine that was off.
+    switched_on_at: Option<Timestamp>,
     /// When a person last gave a command for it.
     commanded_at: Option<Timestamp>,
     /// Since when it must not be touched.
@@ -166,6 +168,7 @@ impl Observer {
         let watched = state.watched(resource);
         if !matches!(act, Act::Rename { .. } | Act::TakeRoom { .. }) {
             watched.person_at = Some(now);
+            watched.switched_on_at = None;
         }
         if matches!(act, Act::Resize { .. } | Act::Scale { .. } | Act::Delete) {
             watched.owed = None;
@@ -175,12 +178,17 @@ impl Observer {
 
     /// A cloud took a person's act.
     pub(crate) fn person_acted(&self, resource: &ResourceRef, act: &Act) {
-        if let Act::ChangePlan { plan, .. } = act {
-            let mut state = self.lock();
-            let watched = state.watched(resource);
-            if watched.owed.is_some() {
-                watched.chosen.insert(plan.clone());
-            }
+        let mut state = self.lock();
+        let now = state.time.now();
+        let watched = state.watched(resource);
+        if let Act::ChangePlan { plan, .. } = act
+            && watched.owed.is_some()
+        {
+            watched.chosen.insert(plan.clone());
+        }
+        // A Droplet that runs refuses it.
+        if *act == Act::PowerOn && matches!(resource.id, ResourceId::Droplet(_)) {
+            watched.switched_on_at = Some(now);
         }
     }
 

@@ -100,3 +100,106 @@ pub(crate) fn is_cheaper(one: &str, other: &str) -> bool {
             .is_some_and(|(one, other)| one < other)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+    use cloud_simulator::{Fleet, Simulator};
+    use jiff::Timestamp;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::clouds::{at_once, send};
+
+    const ACCOUNTS: &str = "
+        [[accounts]]
+        name = \"do-main\"
+        provider = \"digitalocean\"
+        token = \"secret\"
+        [[accounts]]
+        name = \"hz-eu\"
+        provider = \"hetzner\"
+        token = \"secret\"
+    ";
+
+    fn listed(path: &str) -> Value {
+        let fleet: Fleet = ACCOUNTS.parse().unwrap();
+        let now: Timestamp = "2026-11-02T00:00:00Z".parse().unwrap();
+        let simulator = Simulator::new(&fleet, Arc::new(move || now));
+        let request = http::Request::get(format!("http://127.0.0.1:1{path}"));
+        let request = request.header("authorization", "Bearer secret");
+        let answer = at_once(send(&simulator, request.body(Bytes::new()).unwrap())).unwrap();
+        serde_json::from_slice(answer.body()).unwrap()
+    }
+
+    /// Name, size, hourly price and whether it is sold where the fleets are.
+    fn check(plans: &[Plan], listed: &[(String, u64, u64, u64, f64, bool)]) {
+        let mut dearest = 0.0;
+        for plan in plans {
+            let found = listed.iter().find(|(name, ..)| name == plan.name);
+            let (_, vcpus, memory_mib, disk_gib, price, is_sold) = found.unwrap();
+            let size = (u64::from(plan.vcpus), plan.memory_mib, plan.disk_gib);
+            assert_eq!(size, (*vcpus, *memory_mib, *disk_gib), "{plan:?}");
+            assert_eq!(plan.is_sold, *is_sold, "{plan:?}");
+            assert!(*price > dearest, "{plan:?} is not the next dearer one");
+            dearest = *price;
+        }
+    }
+
+    #[test]
+    fn droplet_sizes_are_those_of_the_simulated_cloud() {
+        let answer = listed("/v2/sizes?per_page=200");
+        let sizes = answer["sizes"].as_array().unwrap().iter();
+        let sizes = sizes.map(|size| {
+            let number = |field: &str| size[field].as_u64().unwrap();
+            let here = size["regions"].as_array().unwrap().iter();
+            let is_sold = size["available"] == true && here.clone().any(|slug| slug == "fra1");
+            (
+                size["slug"].as_str().unwrap().to_owned(),
+                number("vcpus"),
+                number("memory"),
+                number("disk"),
+                size["price_hourly"].as_f64().unwrap(),
+                is_sold,
+            )
+        });
+        let sizes: Vec<_> = sizes.collect();
+        assert_eq!(sizes.len(), SIZES.len(), "a night deals in all of them");
+        check(&SIZES, &sizes);
+    }
+
+    #[test]
+    fn server_types_are_those_of_the_simulated_cloud() {
+        let answer = listed("/v1/server_types?per_page=50");
+        let types = answer["server_types"].as_array().unwrap().iter();
+        // What is not listed any more cannot be moved to.
+        let withdrawn = ("cx22".to_owned(), 2, 4096, 40, 0.006, false);
+        let types = types.filter_map(|server_type| {
+            let number = |field: &str| server_type[field].as_f64().unwrap();
+            let of = |list: &str, key: &str| {
+                let list = server_type[list].as_array().unwrap().iter();
+                list.clone().find(|one| one[key] == "fsn1").cloned()
+            };
+            let here = of("locations", "name")?;
+            let price = of("prices", "location")?;
+            let price = price["price_hourly"]["net"].as_str().unwrap();
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "whole numbers"
+            )]
+            let whole = |number: f64| number as u64;
+            Some((
+                server_type["name"].as_str().unwrap().to_owned(),
+                whole(number("cores")),
+                whole(number("memory") * 1024.0),
+                whole(number("disk")),
+                price.parse().unwrap(),
+                here["available"] == true && here["deprecation"].is_null(),
+            ))
+        });
+        check(&TYPES, &types.chain([withdrawn]).collect::<Vec<_>>());
+    }
+}

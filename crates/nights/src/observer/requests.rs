@@ -1,6 +1,10 @@
 //! What holds of every change that leaves for a cloud.
 
-use domain::{AccountName, ResourceId, ResourceRef, configuration::Target, record::Ask};
+use domain::{
+    AccountName, ResourceId, ResourceRef,
+    configuration::Target,
+    record::{Ask, Direction, Handled},
+};
 use jiff::SignedDuration;
 use serde_json::Value;
 
@@ -78,6 +82,28 @@ impl State {
         self.check_membership(&resource, path);
         self.check_grace(&resource, path, body);
         self.check_move(&resource, path, body);
+        self.check_overtaken(&resource, path, body);
+    }
+
+    /// A stop does not switch off again what a person has switched on since it began.
+    fn check_overtaken(&mut self, resource: &ResourceRef, path: &str, body: &str) {
+        let now = self.time.now();
+        let watched = self.resources.get(resource);
+        let switched_on_at = watched.and_then(|watched| watched.switched_on_at);
+        let (Some(at), Some(record)) = (switched_on_at, self.records.get(resource)) else {
+            return;
+        };
+        let stops = record.in_flight().is_some_and(|transition| {
+            transition.direction == Direction::Stop && transition.claimed_at < at
+        });
+        let before = |handled: &Handled| handled.key.instant < at;
+        let is_old = record.handled.as_ref().is_some_and(before);
+        let look = record.request.as_ref().map(|request| request.looked_at);
+        let crossed = look.is_none_or(|look| look < at + SLACK)
+            && now.duration_since(at) < LOOK_AND_SEND + SLACK;
+        if (cuts(path, body) || shuts_down(path, body)) && stops && is_old && !crossed {
+            self.violated(format!("{path} undoes a person's start of {at}"));
+        }
     }
 
     /// A machine is only moved to the plan that its record names, and only when no earlier request
