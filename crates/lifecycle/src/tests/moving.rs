@@ -7,6 +7,7 @@ use domain::{
 };
 
 use super::*;
+use crate::transition::follow::needs_log;
 
 const OWN: &str = "g-2vcpu-8gb";
 const SMALL: &str = "s-1vcpu-1gb";
@@ -187,6 +188,29 @@ fn a_person_who_starts_the_machine_meanwhile_was_faster() {
         .at("19:03");
     assert_eq!(ending(&started.records()), Some(&Ending::Overtaken));
     assert_eq!(ending(&started.writes(STOP)), Some(&Ending::Overtaken));
+}
+
+#[test]
+fn a_person_who_starts_a_droplet_that_was_just_moved_was_faster() {
+    let case = resized();
+    let send = case.sends(STOP);
+    let off = case
+        .accepted(send, "19:00:02")
+        .off()
+        .at("19:00:30")
+        .followed();
+    let send = off.sends(STOP);
+    let moved = off.accepted(send, "19:00:32").on_plan(SMALL);
+    let started = moved
+        .seen(Power::Running)
+        .logged(ActionEffect::Start, "19:00:50")
+        .at("19:00:58");
+    let wants_log = needs_log(&started.record, &started.resource, started.now);
+    assert!(wants_log, "only the log says who started it");
+    let write = started.records();
+    assert_eq!(ending(&write), Some(&Ending::Overtaken));
+    assert_eq!(write.record.saved, Some(saved()), "it is owed its plan");
+    assert!(write.record.used);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use domain::{
         Ask, Cause, Direction, Ending, Forced, LOOK_AGE, PERMIT, Part, Phase, Record, Request,
         Transition,
     },
-    resource::{ActionState, Resource},
+    resource::{ActionState, Power, Resource},
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -53,10 +53,20 @@ pub(crate) fn needs_log(record: &Record, resource: &Resource, now: Timestamp) ->
         Some(request) if request.part != Part::Whole => method::is_done(request, resource, record),
         Some(_) | None => resource.power == transition.direction.end(),
     };
-    !record.kind().is_sized()
-        && resource.busy.is_none()
-        && !is_there
-        && request.is_none_or(|request| now.duration_since(request.asked_at) >= LOG_PATIENCE)
+    let patient =
+        request.is_none_or(|request| now.duration_since(request.asked_at) >= LOG_PATIENCE);
+    let wanted = !is_there && patient || is_started_small(record, resource);
+    !record.kind().is_sized() && resource.busy.is_none() && wanted
+}
+
+/// Whether a Droplet runs that a stop has just moved. It stays off while it is moved, so that a
+/// person may have started it; a server is started by the change of its type itself.
+fn is_started_small(record: &Record, resource: &Resource) -> bool {
+    let request = record.request.as_ref();
+    let moved = request.is_some_and(|request| {
+        request.part == Part::Shrink && method::is_done(request, resource, record)
+    });
+    moved && record.kind() == ResourceKind::Droplet && resource.power == Power::Running
 }
 
 /// The first that fits, for a record that is in flight or stuck.
@@ -98,7 +108,11 @@ pub(crate) fn follow(record: &Record, seen: Observation<'_>, context: PlanContex
         && request.part != Part::Whole
         && !matches!(request.ask, Ask::Done { .. })
     {
-        return follower.part_done();
+        return if is_opposed(record, seen.log) {
+            follower.overtaken()
+        } else {
+            follower.part_done()
+        };
     }
     if matches!(record.phase, Phase::Stuck { .. }) {
         return follower.observed();
@@ -169,8 +183,7 @@ impl Follower<'_> {
         let request = self.record.request.as_ref();
         let opposed = is_opposed(self.record, self.seen.log);
         if opposed || method::is_resized(self.seen.resource, self.record) {
-            let cause = Some(self.cause());
-            return self.end(Ending::Overtaken, Event::Overtaken { direction, cause });
+            return self.overtaken();
         }
         if let Some(request) = request
             && let Some(follow) = self.by_the_log(request)
@@ -220,6 +233,13 @@ impl Follower<'_> {
             Some(Ask::Accepted { .. } | Ask::Open | Ask::Failed { .. } | Ask::Done { .. })
             | None => self.observed(),
         }
+    }
+
+    /// A person did the opposite meanwhile.
+    fn overtaken(&self) -> Follow {
+        let direction = self.transition.direction;
+        let cause = Some(self.cause());
+        self.end(Ending::Overtaken, Event::Overtaken { direction, cause })
     }
 
     /// Not to be changed now: locked, or of unknown state. A cloud is waited for, for it says that
