@@ -130,7 +130,11 @@ mod tests {
         let simulator = Simulator::new(&fleet, Arc::new(move || now));
         let request = http::Request::get(format!("http://127.0.0.1:1{path}"));
         let request = request.header("authorization", "Bearer secret");
-        let answer = at_once(send(&simulator, request.body(Bytes::new()).unwrap())).unwrap();
+        let answer = at_once(send(
+            simulator.router(),
+            request.body(Bytes::new()).unwrap(),
+        ))
+        .unwrap();
         serde_json::from_slice(answer.body()).unwrap()
     }
 

@@ -175,18 +175,8 @@ impl Fleet {
             .into_iter()
             .collect();
         tags.push(format!("team{separator}a"));
-        tags.extend(self.small_plan(chance, member.reference.kind(), separator));
+        tags.extend(small_plan(chance, member.reference.kind(), separator));
         tags
-    }
-
-    /// Seldom, a tag that names the plan on which a machine stops.
-    fn small_plan(&self, chance: &mut Rng, kind: ResourceKind, separator: char) -> Option<String> {
-        let plans = plans::of(kind);
-        if plans.is_empty() || chance.u8(..8) > 0 {
-            return None;
-        }
-        let plan = plans[chance.usize(..plans.len())].name;
-        Some(format!("offhours-to{separator}{plan}"))
     }
 
     fn member(&mut self, chance: &mut Rng) -> Member {
@@ -206,7 +196,7 @@ impl Fleet {
         let tags = format!("tags = [{tags}\"team:a\"]");
         match chance.u8(..8) {
             0..=1 => {
-                let small = self.small_plan(chance, ResourceKind::Droplet, ':');
+                let small = small_plan(chance, ResourceKind::Droplet, ':');
                 let small = small.map(|tag| format!("tags = [\"{tag}\", "));
                 let tags = small.map_or(tags.clone(), |small| tags.replace("tags = [", &small));
                 droplet(chance, number, &name, &tags)
@@ -216,6 +206,16 @@ impl Fleet {
             _ => server(chance, number, &name, word.as_deref()),
         }
     }
+}
+
+/// Seldom, a tag that names the plan on which a machine stops.
+fn small_plan(chance: &mut Rng, kind: ResourceKind, separator: char) -> Option<String> {
+    let plans = plans::of(kind);
+    if plans.is_empty() || chance.u8(..8) > 0 {
+        return None;
+    }
+    let plan = plans[chance.usize(..plans.len())].name;
+    Some(format!("offhours-to{separator}{plan}"))
 }
 
 fn reference(text: &str) -> ResourceRef {
