@@ -2,7 +2,7 @@
 
 use domain::{
     ResourceKind, ResourceRef,
-    configuration::{Override, Rule, Target},
+    configuration::{Adopt, Override, Rule, Target},
     record::{Phase, Record},
     resource::Power,
     schedule::Desired,
@@ -88,14 +88,16 @@ impl State {
         }
         let (desired, since) = self.desired(reference, &schedule, rule, now)?;
         let ticks = ticks(state);
+        let joined_at = record.joined_at.unwrap_or(now);
+        if rule.policy.adopt == Adopt::NextEdge && record.handled.is_none() && since <= joined_at {
+            return None;
+        }
         let watched = self.resources.get(reference)?;
         let by_person = watched.person_at.max(watched.commanded_at);
         let left_alone = by_person.is_some_and(|at| at + ticks > since);
         let retained = watched.retained && desired == Desired::Stopped;
         let edge = since;
-        let since = since
-            .max(self.applied_at)
-            .max(record.joined_at.unwrap_or(now));
+        let since = since.max(self.applied_at).max(joined_at);
         if left_alone || now.duration_since(since) < ticks || record.held || retained {
             return None;
         }
