@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     programs::Terminal,
-    support::{EACH_KIND, office_hours, run},
+    support::{ACCOUNTS, EACH_KIND, office_hours, run},
 };
 
 /// A schedule that stops nothing now, beside the one that all follow.
@@ -482,6 +482,215 @@ fn a_local_service_runs_what_is_in_force_whatever_file_is_beside_it() {
         let ended = terminal.run(&named).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
         assert_eq!(in_force(&terminal).await.len(), 4);
+    });
+}
+
+/// A schedule's methods that leave a plan or a standby.
+const LEAVING: &str = "graceful = true\n\
+    methods = { droplet = \"resize\", server = \"rescale\", database = \"standbys\" }";
+
+/// A Droplet, a server and a database that come back from these methods.
+const FIT: &str = r#"
+    [[droplets]]
+    id = 1
+    name = "web"
+    size = "g-2vcpu-8gb"
+    tags = ["offhours:office"]
+
+    [[servers]]
+    id = 11
+    name = "ci"
+    server_type = "ccx13"
+    labels = { offhours = "office" }
+
+    [[databases]]
+    id = "d1"
+    name = "orders"
+    engine = "pg"
+    plan = "db-s-2vcpu-4gb"
+    nodes = 2
+    tags = ["offhours:office"]
+"#;
+
+/// One of each that does not, and one that keeps its plan because none is cheaper.
+const UNFIT: &str = r#"
+    [[droplets]]
+    id = 2
+    name = "scaled"
+    size = "g-2vcpu-8gb"
+    autoscale_pool = "8e2f"
+    tags = ["offhours:office"]
+
+    [[droplets]]
+    id = 3
+    name = "least"
+    size = "s-1vcpu-512mb-10gb"
+    tags = ["offhours:office"]
+
+    [[servers]]
+    id = 12
+    name = "old"
+    server_type = "ccx13"
+    created = "2026-01-10T08:00:00Z"
+    labels = { offhours = "office" }
+
+    [[databases]]
+    id = "d2"
+    name = "events"
+    engine = "mongodb"
+    plan = "db-s-2vcpu-4gb"
+    nodes = 3
+    tags = ["offhours:office"]
+"#;
+
+const REFUSED: [(&str, &str, &str); 3] = [
+    ("do-main/droplet/2", "autoscale pool", "pool's own bounds"),
+    ("do-main/database/d2", "mongodb", "smallest-plan"),
+    ("hz-eu/server/12", "old price", "accept the new prices"),
+];
+
+async fn with_fleet(fleet: &[&str], at: &str) -> Terminal {
+    let fleet = [&[ACCOUNTS], fleet].concat().concat();
+    Terminal::with_fleet(&fleet, at).await
+}
+
+/// Of a stop: the resource, the plan that it leaves, and the plan to which it moves.
+fn plans(plan: &Value) -> Vec<[&str; 3]> {
+    let stops = plan["moves"]["stops"].as_array().unwrap();
+    let plans = stops
+        .iter()
+        .map(|stop| ["resource", "from", "to"].map(|key| stop[key].as_str().unwrap_or("-")));
+    plans.collect()
+}
+
+#[test]
+fn stops_that_change_a_plan_are_shown_with_what_they_save() {
+    run(async {
+        let terminal = with_fleet(&[FIT], "17:50:00").await;
+        let configuration = office_hours("", "", LEAVING);
+        let (code, plan) = apply(&terminal, &configuration, &["--dry-run"]).await;
+        assert_eq!(code, Some(3), "{plan}");
+        let smaller = plans(&plan)[0][2].to_owned();
+        let cheaper = plans(&plan)[1][2].to_owned();
+        let expected = [
+            ["do-main/droplet/1", "g-2vcpu-8gb", &smaller],
+            ["hz-eu/server/11", "ccx13", &cheaper],
+        ];
+        assert_eq!(plans(&plan), expected, "{plan}");
+        assert_eq!(plan["moves"]["unknown"], json!([]));
+
+        // As much as `offhours savings` says of the same schedule.
+        let simulate = format!("--simulate={}", terminal.simulator.url);
+        let savings = ["savings", "--config", "offhours.toml", "--format", "json"];
+        let savings = terminal.bare(&[&savings[..], &[&simulate]].concat()).await;
+        let savings: Value = serde_json::from_str(&savings.stdout).unwrap();
+        for stop in plan["moves"]["stops"].as_array().unwrap() {
+            let rows = savings["resources"].as_array().unwrap();
+            let row = rows.iter().find(|row| row["resource"] == stop["resource"]);
+            let methods = row.unwrap()["methods"].as_array().unwrap();
+            let method = methods.iter().find(|m| m["method"] == stop["method"]);
+            let method = method.unwrap();
+            assert!(stop["saved"].as_f64().unwrap() > 0.0, "{stop}");
+            let keys = ["to", "saved"];
+            assert_eq!(keys.map(|key| &stop[key]), keys.map(|key| &method[key]));
+        }
+
+        let shown = terminal.run(&["apply", "--dry-run"]).await.stdout;
+        assert!(shown.contains("Stops that change a plan:\n"), "{shown}");
+        let line = format!(
+            "    web (do-main/droplet/1), schedule office: resize from g-2vcpu-8gb to {smaller}, \
+             saves "
+        );
+        assert!(shown.contains(&line), "{shown}");
+        assert!(shown.contains(" USD a month\n"), "{shown}");
+
+        // While it is stopped on the small plan, what it comes back to is what counts.
+        terminal.local(&configuration, "18:30:00").await;
+        let resources = terminal.simulator.resources().await;
+        assert_eq!(resources["do-main/droplet/1"]["size"], smaller);
+        let changed = format!("{configuration}\nretain_running = true\n");
+        let (code, plan) = apply(&terminal, &changed, &["--yes"]).await;
+        assert_eq!(code, Some(0), "{plan}");
+        assert_eq!(plans(&plan), expected, "{plan}");
+    });
+}
+
+#[test]
+fn what_could_not_come_back_refuses_the_apply_and_each_is_named() {
+    run(async {
+        let terminal = with_fleet(&[FIT, UNFIT], "12:00:00").await;
+        let configuration = office_hours("", "", LEAVING);
+        let (code, plan) = apply(&terminal, &configuration, &["--dry-run"]).await;
+        assert_eq!(code, Some(3), "{plan}");
+        let stops = plan["moves"]["stops"].as_array().unwrap();
+        let refused = stops.iter().filter(|stop| !stop["refused"].is_null());
+        let mut refused: Vec<_> = refused
+            .map(|stop| stop["resource"].as_str().unwrap())
+            .collect();
+        refused.sort_unstable();
+        let mut expected = REFUSED.map(|(resource, ..)| resource);
+        expected.sort_unstable();
+        assert_eq!(refused, expected, "{plan}");
+
+        for arguments in [&["apply", "--dry-run"][..], &["apply", "--yes"]] {
+            let ended = terminal.run(arguments).await;
+            let code = if arguments.contains(&"--yes") { 2 } else { 3 };
+            assert_eq!(ended.code, Some(code), "{}", ended.stderr);
+            for (resource, reason, remedy) in REFUSED {
+                let mut lines = ended.stderr.lines();
+                let line =
+                    lines.find(|line| line.starts_with("refused: ") && line.contains(resource));
+                let line = line.unwrap_or_else(|| panic!("{resource}: {}", ended.stderr));
+                for words in ["schedule office", reason, remedy] {
+                    assert!(line.contains(words), "{line}");
+                }
+            }
+            assert!(
+                ended.stderr.contains("3 resources could not come back"),
+                "{}",
+                ended.stderr
+            );
+            // The others are shown all the same.
+            for words in ["web (do-main/droplet/1)", "stays on s-1vcpu-512mb-10gb"] {
+                assert!(ended.stdout.contains(words), "{}", ended.stdout);
+            }
+        }
+        assert_eq!(in_force(&terminal).await, [Value::Null; 0]);
+
+        let without = office_hours("", "", "");
+        let (code, plan) = apply(&terminal, &without, &["--yes"]).await;
+        assert_eq!((code, &plan["applied"]), (Some(0), &json!(1)), "{plan}");
+    });
+}
+
+#[test]
+fn a_list_that_fails_is_a_warning_and_no_plan_is_asked_for_without_need() {
+    run(async {
+        let terminal = with_fleet(&[FIT, UNFIT], "12:00:00").await;
+        let (code, plan) = apply(&terminal, &office_hours("", "", ""), &["--yes"]).await;
+        assert_eq!(code, Some(0), "{plan}");
+        assert_eq!(plan["moves"], json!({"stops": [], "unknown": []}));
+        let log = terminal.simulator.log().await;
+        let asked = |path: &str| {
+            log.iter()
+                .filter(|one| one["request"]["path"] == path)
+                .count()
+        };
+        assert_eq!(
+            (asked("/v2/droplets"), asked("/v2/sizes")),
+            (1, 0),
+            "{log:#?}"
+        );
+
+        let rescaling = "methods = { server = \"rescale\" }";
+        let configuration = office_hours("", "", rescaling).replace("env:HZ_TOKEN", "env:DO_TOKEN");
+        terminal.write(&configuration);
+        let ended = terminal.run(&["apply", "--yes"]).await;
+        assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+        let warned =
+            "warning: what its stops lead to that leave a plan in account hz-eu is unknown";
+        assert!(ended.stderr.contains(warned), "{}", ended.stderr);
+        assert_eq!(in_force(&terminal).await.len(), 2);
     });
 }
 

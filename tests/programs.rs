@@ -298,9 +298,14 @@ pub(crate) struct Ended {
 
 impl Terminal {
     pub(crate) async fn new(at: &str) -> Self {
+        Self::with_fleet(&one_of_each_kind(), at).await
+    }
+
+    /// Beside a simulator with this fleet.
+    pub(crate) async fn with_fleet(fleet: &str, at: &str) -> Self {
         let directory = TempDir::new().unwrap();
         Self {
-            simulator: SimulatorProgram::start(&one_of_each_kind(), monday(at)).await,
+            simulator: SimulatorProgram::start(fleet, monday(at)).await,
             data: directory.path().join("offhours.db"),
             directory,
         }

@@ -43,7 +43,7 @@ impl fmt::Display for Generation {
 }
 
 /// One generation of the configuration, complete.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Configuration {
     /// Which one it is.
     pub generation: Generation,
@@ -103,6 +103,12 @@ impl Configuration {
                 .values()
                 .map(rule)
                 .eq(other.schedules.values().map(rule))
+    }
+}
+
+impl PartialEq for Configuration {
+    fn eq(&self, other: &Self) -> bool {
+        self.generation == other.generation && self.says_the_same(other)
     }
 }
 

@@ -6,7 +6,10 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{AccountName, ResourceRef, ScheduleName, configuration::Account};
+use crate::{
+    AccountName, ResourceRef, ScheduleName,
+    configuration::{Account, Configuration},
+};
 
 /// The most characters of a command's author: more than the ARN of a role's session has.
 const BY_CHARACTERS: usize = 256;
@@ -70,6 +73,8 @@ pub enum Question {
     Resources(Vec<ResourceRef>),
     /// What can these accounts list with their tokens, before they are applied?
     Try(BTreeMap<AccountName, Account>),
+    /// What would stops that leave a plan or a standby lead to, if this were applied?
+    Moves(Box<Configuration>),
     /// Take an inventory of these accounts; of all if none is named.
     Inventory(Vec<AccountName>),
 }
@@ -193,12 +198,18 @@ mod tests {
         }
     }
 
+    const MOVES: &str = r#"{"moves": {"generation": 3, "settings": {"protect": ["tag:production"]},
+        "accounts": {"hz-eu": {"provider": "hetzner", "token": "ssm:/offhours/hz"}},
+        "schedules": {"office": {"schedule": {"timezone": "UTC", "periods": [{"end": "19:00"}]},
+            "methods": {"server": "rescale"}, "rescale_to": "cpx12"}}}}"#;
+
     #[test]
     fn a_question_is_read_and_written_alike() {
         for json in [
             r#"{"resources": ["do-main/droplet/1"]}"#,
             r#"{"try": {"hz-eu": {"provider": "hetzner", "token": "ssm:/offhours/hz"}}}"#,
             r#"{"inventory": []}"#,
+            MOVES,
         ] {
             let question: Question = serde_json::from_str(json).unwrap();
             let written = serde_json::to_string(&question).unwrap();

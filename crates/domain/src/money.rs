@@ -3,6 +3,8 @@
 
 use std::{fmt, str::FromStr};
 
+use serde::{Deserialize, Serialize};
+
 /// How many nanos are one unit of a currency.
 const ONE: i64 = 1_000_000_000;
 
@@ -12,7 +14,8 @@ const DIGITS: usize = 9;
 const SECONDS_PER_HOUR: i128 = 3600;
 
 /// What a provider's prices are in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
 pub enum Currency {
     /// Euro.
     Eur,
@@ -54,7 +57,7 @@ impl FromStr for Currency {
 }
 
 /// An amount of money in a currency.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Money {
     currency: Currency,
     /// Billionths of its unit.

@@ -10,6 +10,7 @@ use std::{
 };
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     ResourceKind,
@@ -24,7 +25,7 @@ use crate::{
 pub const HETZNER_NEW_PRICES: Timestamp = Timestamp::constant(1_781_481_600, 0);
 
 /// What a plan costs in a region, and whether it can be ordered there.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offer {
     /// Whether a machine can be moved to the plan there now. A hint: capacity is not reserved.
     pub orderable: bool,

@@ -6,7 +6,7 @@ use domain::{configuration::Account, invocation::Question};
 use environment::Invoke;
 use lifecycle::{
     Context, Error, Report,
-    observe::{poll, token_check::trials},
+    observe::{moves::moves, poll, token_check::trials},
 };
 use serde::{Deserialize, de::Error as _};
 use serde_json::Value;
@@ -51,6 +51,10 @@ pub async fn handle(
         Event::Question(Question::Resources(resources)) => poll::status(context, &resources).await,
         Event::Question(Question::Try(accounts)) => Ok(Report {
             trials: trials(context, &accounts).await,
+            ..Report::default()
+        }),
+        Event::Question(Question::Moves(configuration)) => Ok(Report {
+            moves: moves(context, &configuration).await?,
             ..Report::default()
         }),
         Event::Question(Question::Inventory(accounts)) => {

@@ -21,6 +21,7 @@ use crate::{
     Exit,
     apply::{
         difference::{Change, Difference, EntryChange},
+        moves::{Moves, MovingStop, UnknownMoves, foresee},
         trials::{AccountTrial, UnknownState, try_accounts, try_applied},
     },
     ask::confirm,
@@ -47,6 +48,9 @@ const RESTORED_WITHIN: SignedDuration = SignedDuration::from_hours(1);
 /// It is refused where resources that Offhours holds stopped would be left with nothing to bring
 /// them back, unless --restore or --leave says what to do with them. An account that only has
 /// another name keeps all that is known of its resources: `was = "OLD"` under its new name.
+///
+/// Where a schedule has machines leave their plan to stop, it shows from which plan to which, and
+/// what that saves; and it is refused where one of them could not come back.
 ///
 /// Exit code 3: applied, and the token of an account that is new or changed does not list it.
 #[derive(Debug, clap::Args)]
@@ -133,6 +137,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     if plan.difference.is_empty() && !is_first && plan.ahead == 0 {
         return plan.nothing_to_do(args.format);
     }
+    plan.moves = foresee(&session, &plan.wanted, plan.now).await;
     if args.format == Format::Table {
         output::print_lines(&plan.render(Style::of_stdout()))?;
     }
@@ -142,12 +147,17 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     } else {
         plan.refuse_to_strand(args)
     };
+    let moves = plan.refuse_one_way_moves();
     if args.dry_run {
-        if let Err(refusal) = &strands {
+        for refusal in [&moves, &strands]
+            .into_iter()
+            .filter_map(|one| one.as_ref().err())
+        {
             output::warn(refusal);
         }
         return plan.end(args.format, None, Exit::NeedsPerson);
     }
+    moves?;
     strands?;
     if !args.yes && !confirm("Apply?", args.format)? {
         output::remark("Nothing was applied.\n");
@@ -234,6 +244,8 @@ pub(super) struct Plan {
     difference: Difference,
     /// What comes of it.
     consequences: Consequences,
+    /// What its stops lead to that leave a plan or a standby.
+    moves: Moves,
     /// What the tokens of new and changed accounts show.
     accounts: Vec<AccountTrial>,
     /// What is allowed and looks like a mistake.
@@ -284,6 +296,7 @@ impl Plan {
             in_force_generation: generation,
             difference,
             consequences: Consequences::default(),
+            moves: Moves::default(),
             accounts,
             warnings: wanted.warnings,
             replaces_newer,
@@ -424,7 +437,23 @@ impl Plan {
                  their guests are asked to shut down first\n"
             ));
         }
+        self.warn_of_moves();
         self.tell_stranded();
+    }
+
+    /// Names what could not come back from its stop and why, and what could not be asked.
+    fn warn_of_moves(&self) {
+        for UnknownMoves { account, error } in &self.moves.unknown {
+            let whose = account
+                .as_ref()
+                .map_or_else(String::new, |account| format!(" in account {account}"));
+            output::remark(&format!(
+                "warning: what its stops lead to that leave a plan{whose} is unknown: {error}\n"
+            ));
+        }
+        for refusal in self.moves.stops.iter().filter_map(MovingStop::refusal) {
+            output::remark(&format!("refused: {refusal}\n"));
+        }
     }
 
     /// Names what would be left behind, and why.
@@ -439,6 +468,25 @@ impl Plan {
                 one.name, one.resource, one.reason
             ));
         }
+    }
+
+    /// Refuses stops from which a resource could not come back.
+    fn refuse_one_way_moves(&self) -> Result<(), UsageError> {
+        let stops = self.moves.stops.iter();
+        let refused = stops.filter(|stop| stop.refused.is_some()).count();
+        if refused == 0 {
+            return Ok(());
+        }
+        Err(UsageError(format!(
+            "{} could not come back from the stop that {} asks for: follow the advice given for \
+             each, or have it follow a schedule with another method",
+            count(refused, "resource"),
+            if refused == 1 {
+                "its schedule"
+            } else {
+                "their schedules"
+            },
+        )))
     }
 
     /// Refuses what needs a decision that no flag has taken.
@@ -641,6 +689,8 @@ impl Plan {
             let heading = format!("{heading} within {} minutes", SOON.as_mins());
             text += &list(&heading, &near.collect::<Vec<_>>());
         }
+        let moving = self.moves.stops.iter().filter_map(MovingStop::foretold);
+        text += &list("Stops that change a plan", &moving.collect::<Vec<_>>());
         text
     }
 

@@ -4,6 +4,7 @@ mod digest;
 mod in_flight;
 mod inventory;
 pub(crate) mod look;
+pub mod moves;
 pub mod poll;
 mod restored_table;
 pub(crate) mod stop_target;

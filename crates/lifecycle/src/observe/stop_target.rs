@@ -1,9 +1,9 @@
 //! To what a stop leads: what the provider offers, and which of it fits.
 
 use domain::{
-    ResourceKind,
+    AccountName, ResourceKind,
     configuration::{Account, Configuration, DatabaseMethod, Policy},
-    plan::{self, Catalog, Machine, Unfit},
+    plan::{self, Catalog, Machine, Smaller, Unfit},
     record::{Direction, Part, Record},
     resource::{DatabaseSize, MachineSize, Resource, SavedState, Size},
     stop_method::StopMethod,
@@ -11,7 +11,7 @@ use domain::{
 use provider::{Client, DatabasePlans};
 use tokio::sync::OnceCell;
 
-use crate::failure::NoLook;
+use crate::{failure::NoLook, report::Refusal};
 
 /// The size to which a stop leads.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -23,10 +23,10 @@ pub(crate) struct StopTarget {
 }
 
 impl StopTarget {
-    fn refused(unfit: &Unfit) -> Self {
+    fn refused(refusal: impl Into<Refusal>) -> Self {
         Self {
             size: None,
-            unfit: Some(format!("{unfit}: {}", unfit.remedy())),
+            unfit: Some(refusal.into().to_string()),
         }
     }
 }
@@ -62,7 +62,10 @@ impl Plans {
                     size: machine,
                     region: &resource.region,
                     facts: &facts,
-                    accepts_new_prices: accepts_new_prices(record, configuration),
+                    accepts_new_prices: accepts_new_prices(
+                        &record.reference.account,
+                        configuration,
+                    ),
                 };
                 let catalog = self.machines(client).await;
                 let catalog = catalog.as_ref().map_err(Clone::clone)?;
@@ -82,8 +85,8 @@ impl Plans {
         let mut wanted = database.clone();
         let standbys = policy.methods.database == DatabaseMethod::Standbys;
         if standbys {
-            if let Some(unfit) = keeps_its_nodes(database) {
-                return Ok(unfit);
+            if let Some(refusal) = keeps_its_nodes(database) {
+                return Ok(StopTarget::refused(refusal));
             }
             wanted.nodes = 1;
         } else if let Some(nodes) = policy.stop_nodes {
@@ -176,17 +179,45 @@ fn wanted(record: &Record, resource: &Resource, policy: &Policy) -> Result<Optio
     }
 }
 
-fn accepts_new_prices(record: &Record, configuration: &Configuration) -> bool {
-    let account = configuration.accounts.get(&record.reference.account);
+/// Whether an account's owner accepts that a move ends an old price.
+pub(crate) fn accepts_new_prices(account: &AccountName, configuration: &Configuration) -> bool {
+    let account = configuration.accounts.get(account);
     account.is_some_and(|account| match account {
         Account::Cloud(cloud) => cloud.accept_new_prices,
         Account::Ssh(_) => false,
     })
 }
 
+/// Where a stop leads that is to move a machine to a smaller plan.
+#[derive(Debug)]
+pub(crate) enum SmallStop<'c> {
+    /// To that plan.
+    On(Smaller<'c>),
+    /// Nowhere: there is nothing to save, so that the machine is switched off all the same.
+    Off(Unfit),
+    /// It must not be made: the machine could not come back.
+    Refused(Unfit),
+}
+
+impl<'c> SmallStop<'c> {
+    /// Of a machine, on the plan that is asked for, or otherwise the cheapest that fits.
+    pub(crate) fn of(machine: Machine<'_>, catalog: &'c Catalog, wanted: Option<&str>) -> Self {
+        match plan::smaller(machine, catalog, wanted) {
+            Ok(smaller) => Self::On(smaller),
+            Err(unfit @ (Unfit::AlreadyCheapest { .. } | Unfit::DiskTooLarge { .. })) => {
+                Self::Off(unfit)
+            }
+            Err(Unfit::TargetNotCheaper { target, plan }) if target == plan => {
+                Self::Off(Unfit::TargetNotCheaper { target, plan })
+            }
+            Err(unfit) => Self::Refused(unfit),
+        }
+    }
+}
+
 fn of_machine(machine: Machine<'_>, catalog: &Catalog, wanted: Option<&str>) -> StopTarget {
-    match plan::smaller(machine, catalog, wanted) {
-        Ok(smaller) => StopTarget {
+    match SmallStop::of(machine, catalog, wanted) {
+        SmallStop::On(smaller) => StopTarget {
             size: Some(SavedState::Machine(MachineSize {
                 // The disk stays the machine's own.
                 disk_gib: machine.size.disk_gib,
@@ -194,26 +225,21 @@ fn of_machine(machine: Machine<'_>, catalog: &Catalog, wanted: Option<&str>) -> 
             })),
             unfit: None,
         },
-        // There is nothing to save: it is switched off all the same.
-        Err(Unfit::AlreadyCheapest { .. } | Unfit::DiskTooLarge { .. }) => StopTarget::default(),
-        Err(Unfit::TargetNotCheaper { target, plan }) if target == plan => StopTarget::default(),
-        Err(unfit) => StopTarget::refused(&unfit),
+        SmallStop::Off(_) => StopTarget::default(),
+        SmallStop::Refused(unfit) => StopTarget::refused(&unfit),
     }
 }
 
 /// The engines of which nodes cannot be taken away: `MongoDB` has one or three for good (DODOCS), and
 /// others are not supported at all.
-fn keeps_its_nodes(database: &DatabaseSize) -> Option<StopTarget> {
+pub(crate) fn keeps_its_nodes(database: &DatabaseSize) -> Option<Refusal> {
     let drops = matches!(
         database.engine.as_str(),
         "pg" | "mysql" | "redis" | "valkey"
     );
-    (!drops && database.nodes > 1).then(|| StopTarget {
-        size: None,
-        unfit: Some(format!(
-            "nodes of {} cannot be taken away: set methods.database = \"smallest-plan\" for it",
-            database.engine
-        )),
+    (!drops && database.nodes > 1).then(|| Refusal {
+        reason: format!("nodes of {} cannot be taken away", database.engine),
+        remedy: "set methods.database = \"smallest-plan\" for it".to_owned(),
     })
 }
 

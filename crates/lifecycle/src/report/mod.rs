@@ -4,7 +4,15 @@ pub mod bus_event;
 pub mod health;
 mod publish;
 
-use domain::{AccountName, ResourceRef, digest::Digest, record::Record};
+use std::fmt;
+
+use domain::{
+    AccountName, ResourceRef, ScheduleName,
+    digest::Digest,
+    plan::{Offer, Unfit},
+    record::Record,
+    stop_method::StopMethod,
+};
 use environment::left_alone;
 use serde::{Deserialize, Serialize};
 use store::{Found, Store, StoreError, Unreadable};
@@ -48,6 +56,9 @@ pub struct Report {
     /// What a trial of accounts showed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trials: Vec<Trial>,
+    /// What stops would lead to by a configuration that is not applied yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moves: Vec<AccountMoves>,
     /// What became of edges of schedules, each reported once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub digests: Vec<Digest>,
@@ -89,6 +100,86 @@ pub struct Trial {
     /// All that was listed, in every location, as first seen.
     #[serde(default)]
     pub found: Vec<Record>,
+}
+
+/// What an account's resources would be stopped on whose schedules have them leave a plan, or a
+/// standby.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccountMoves {
+    /// Which account.
+    pub account: AccountName,
+    /// Why that is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// By resource.
+    #[serde(default)]
+    pub moves: Vec<PlanMove>,
+}
+
+/// What a stop by its schedule would make of one resource.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanMove {
+    /// Which resource.
+    pub resource: ResourceRef,
+    /// Its name at the provider.
+    pub name: String,
+    /// The schedule that it would follow.
+    pub schedule: ScheduleName,
+    /// How that would have it stopped.
+    pub method: StopMethod,
+    /// The plan to which it has to come back.
+    pub from: String,
+    /// Where the stop would lead.
+    pub to: MoveTarget,
+}
+
+/// Where a stop that is to leave a plan, or a standby, leads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MoveTarget {
+    /// To a cheaper plan.
+    Smaller {
+        /// Which.
+        plan: String,
+        /// What it costs there.
+        offer: Offer,
+        /// What the present plan costs there, by the list.
+        present: Offer,
+        /// Whether the machine may be billed at another price than the list's until it is moved.
+        has_kept_price: bool,
+    },
+    /// Nowhere: there is nothing to save, so that the machine is only switched off.
+    Same {
+        /// Why.
+        reason: String,
+    },
+    /// It is not made, because the resource could not come back.
+    Refused(Refusal),
+}
+
+/// Why a stop is not made that a schedule asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// Why.
+    pub reason: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+impl From<&Unfit> for Refusal {
+    fn from(unfit: &Unfit) -> Self {
+        Self {
+            reason: unfit.to_string(),
+            remedy: unfit.remedy().to_owned(),
+        }
+    }
+}
+
+/// As a record keeps it.
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.reason, self.remedy)
+    }
 }
 
 /// An item that this program cannot read: a newer program wrote it.

@@ -154,7 +154,7 @@ pub(crate) fn droplet() -> Case {
     case("do-main/droplet/1", machine_size(plan))
 }
 
-fn server() -> Case {
+pub(crate) fn server() -> Case {
     let plan = "cx22".to_owned();
     case("hz-eu/server/1", machine_size(plan))
 }

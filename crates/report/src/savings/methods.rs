@@ -173,17 +173,7 @@ impl Candidate<'_> {
         let Some(month) = self.month else {
             return Choice::fits(method, to, None).because(NO_HOURS);
         };
-        let (on, off) = match kind {
-            ResourceKind::Server => (month.on_in_begun_hours(), month.off_in_whole_hours),
-            ResourceKind::Droplet
-            | ResourceKind::Database
-            | ResourceKind::NodePool
-            | ResourceKind::Machine => (month.on(), month.off),
-        };
-        let span = |offer, seconds| Span { offer, seconds };
-        let now = bill::of_machine(kind, &[span(smaller.present, month.seconds)]);
-        let then = bill::of_machine(kind, &[span(smaller.present, on), span(smaller.offer, off)]);
-        let saved = now.zip(then).and_then(|(now, then)| now.minus(then));
+        let saved = saved_on_smaller_plan(kind, smaller.present, smaller.offer, month);
         if smaller.has_kept_price {
             let at_list = saved.map_or_else(String::new, |saved| {
                 format!("; of the list's price it would save {saved}")
@@ -337,6 +327,28 @@ impl Choice {
             None => self.because(why),
         }
     }
+}
+
+/// What a month costs less of a machine that is on a cheaper plan while it is off; none of prices in
+/// several currencies.
+#[must_use]
+pub fn saved_on_smaller_plan(
+    kind: ResourceKind,
+    present: &Offer,
+    smaller: &Offer,
+    month: Division,
+) -> Option<Money> {
+    let (on, off) = match kind {
+        ResourceKind::Server => (month.on_in_begun_hours(), month.off_in_whole_hours),
+        ResourceKind::Droplet
+        | ResourceKind::Database
+        | ResourceKind::NodePool
+        | ResourceKind::Machine => (month.on(), month.off),
+    };
+    let span = |offer, seconds| Span { offer, seconds };
+    let now = bill::of_machine(kind, &[span(present, month.seconds)])?;
+    let then = bill::of_machine(kind, &[span(present, on), span(smaller, off)])?;
+    now.minus(then)
 }
 
 /// How many nodes a database is to have while it is on its smallest plan.

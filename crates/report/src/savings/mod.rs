@@ -19,7 +19,7 @@ use domain::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub use methods::{Candidate, nodes_while_stopped};
+pub use methods::{Candidate, nodes_while_stopped, saved_on_smaller_plan};
 use methods::{Choice, Judged};
 pub use month::{Division, Month};
 

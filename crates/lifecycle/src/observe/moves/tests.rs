@@ -1,0 +1,270 @@
+//! What is said of one resource, from what its provider lists. Nothing here reaches a store or a
+//! provider.
+
+use domain::{
+    configuration::{DatabaseMethod, DropletMethod, Pattern, ServerMethod},
+    money::{Currency, Money},
+    plan::{MachinePlan, Offer},
+};
+
+use super::*;
+use crate::tests::{Case, database as a_database, droplet, office, server};
+
+fn offer(hourly: &str) -> Offer {
+    let money = |text| Money::parse(text, Currency::Usd).unwrap();
+    Offer {
+        orderable: true,
+        deprecated: false,
+        monthly: money(hourly).times(672),
+        hourly: money(hourly),
+    }
+}
+
+/// A plan in `fra1`, as large as its price.
+fn sold(slug: &str, disk_gib: u64, hourly: &str) -> MachinePlan {
+    MachinePlan {
+        slug: slug.to_owned(),
+        vcpus: 1,
+        memory_mib: 1024,
+        disk_gib,
+        architecture: None,
+        network_storage: false,
+        gpu: false,
+        offers: BTreeMap::from([("fra1".to_owned(), offer(hourly))]),
+    }
+}
+
+/// The plan of these tests' machines, a cheaper one that holds them, and one whose disk does not.
+fn plans() -> Catalog {
+    [
+        sold("large", 25, "0.1"),
+        sold("small", 25, "0.02"),
+        sold("tiny", 5, "0.01"),
+    ]
+    .into_iter()
+    .collect()
+}
+
+/// A machine on the large plan that its schedule moves.
+fn on_large(mut case: Case) -> Case {
+    case.resource.size = Size::Machine(size("large", 4096));
+    case.following(|policy| {
+        policy.methods.droplet = DropletMethod::Resize;
+        policy.methods.server = ServerMethod::Rescale;
+        policy.methods.database = DatabaseMethod::Standbys;
+    })
+}
+
+fn size(plan: &str, memory_mib: u64) -> MachineSize {
+    MachineSize {
+        plan: plan.to_owned(),
+        vcpus: 1,
+        memory_mib,
+        disk_gib: 25,
+        architecture: None,
+        network_storage: false,
+    }
+}
+
+/// What is said of the case's resource where these plans are sold.
+fn said(case: &Case, catalog: Catalog) -> Option<PlanMove> {
+    let account = &case.record.reference.account;
+    let follower = follower(account, case.resource.clone(), &case.configuration)?;
+    let offered = Offered {
+        catalog,
+        facts: BTreeMap::new(),
+    };
+    offered.judge(&follower, &case.configuration)
+}
+
+#[track_caller]
+fn refused(case: &Case, catalog: Catalog, reason: &str, remedy: &str) {
+    let target = said(case, catalog).unwrap().to;
+    let MoveTarget::Refused(refusal) = &target else {
+        panic!("{target:?}");
+    };
+    assert!(refusal.reason.contains(reason), "{refusal}");
+    assert!(refusal.remedy.contains(remedy), "{refusal}");
+}
+
+#[test]
+fn a_machine_moves_to_the_cheapest_plan_that_holds_it() {
+    let said = said(&on_large(droplet()), plans()).unwrap();
+    let of = (said.schedule, said.method, said.from.as_str());
+    assert_eq!(of, (office(), StopMethod::Resize, "large"));
+    let expected = MoveTarget::Smaller {
+        plan: "small".to_owned(),
+        offer: offer("0.02"),
+        present: offer("0.1"),
+        has_kept_price: false,
+    };
+    assert_eq!(said.to, expected);
+}
+
+#[test]
+fn what_follows_no_such_schedule_is_left_out() {
+    let case = on_large(droplet());
+    let protecting = {
+        let mut case = case.clone();
+        let pattern: Pattern = "name:web".parse().unwrap();
+        case.configuration.settings.protect.push(pattern);
+        case
+    };
+    let tagged = |tag: &str| {
+        let mut case = case.clone();
+        case.resource.tags = [tag.to_owned()].into();
+        case
+    };
+    let unsupported = {
+        let mut case = case.clone();
+        case.resource.unsupported = Some("no method fits it".to_owned());
+        case
+    };
+    let powered_off = case.clone().following(|policy| {
+        policy.methods.droplet = DropletMethod::PowerOff;
+    });
+    for case in [
+        protecting,
+        tagged("offhours:off"),
+        tagged("web"),
+        unsupported,
+        powered_off,
+    ] {
+        assert_eq!(said(&case, plans()), None, "{:?}", case.resource);
+    }
+}
+
+#[test]
+fn where_there_is_nothing_to_save_a_machine_is_only_switched_off() {
+    let case = on_large(droplet());
+    for (others, words) in [
+        (Vec::new(), "already the cheapest"),
+        (vec![sold("tiny", 5, "0.01")], "disk of 25 GB"),
+    ] {
+        let catalog = others.into_iter().chain([sold("large", 25, "0.1")]);
+        let catalog = catalog.collect();
+        let target = said(&case, catalog).unwrap().to;
+        let MoveTarget::Same { reason } = &target else {
+            panic!("{target:?}");
+        };
+        assert!(reason.contains(words), "{reason}");
+    }
+    let named = case.following(|policy| policy.resize_to = Some("large".to_owned()));
+    let target = said(&named, plans()).unwrap().to;
+    assert!(matches!(target, MoveTarget::Same { .. }), "{target:?}");
+}
+
+#[test]
+fn what_could_not_come_back_is_refused_with_its_remedy() {
+    let case = on_large(droplet());
+    let withdrawn = [sold("small", 25, "0.02")].into_iter().collect();
+    refused(&case, withdrawn, "no longer listed", "move it to a plan");
+    refused(
+        &case,
+        Catalog::default(),
+        "no plans are known",
+        "check that the token",
+    );
+    let named = case.following(|policy| policy.resize_to = Some("tiny".to_owned()));
+    refused(&named, plans(), "has 5 GB of disk", "name another plan");
+    let mut torn = on_large(droplet());
+    let tags = ["offhours-to:small", "offhours-to:tiny"].map(str::to_owned);
+    torn.resource.tags.extend(tags);
+    refused(&torn, plans(), "name both", "remove one");
+}
+
+#[test]
+fn an_old_price_refuses_a_move_unless_its_account_gives_it_up() {
+    let mut case = on_large(server());
+    refused(&case, plans(), "old price", "accept the new prices");
+    let accounts = &mut case.configuration.accounts;
+    let Some(Account::Cloud(account)) = accounts.get_mut(&case.record.reference.account) else {
+        panic!("an account at a cloud");
+    };
+    account.accept_new_prices = true;
+    let target = said(&case, plans()).unwrap().to;
+    assert!(
+        matches!(
+            target,
+            MoveTarget::Smaller {
+                has_kept_price: true,
+                ..
+            }
+        ),
+        "{target:?}"
+    );
+}
+
+#[test]
+fn a_database_is_mentioned_only_where_its_engine_keeps_its_nodes() {
+    let mut case = a_database().following(|policy| {
+        policy.methods.database = DatabaseMethod::Standbys;
+    });
+    assert_eq!(said(&case, Catalog::default()), None);
+    if let Size::Database(size) = &mut case.resource.size {
+        size.engine = "mongodb".to_owned();
+    }
+    refused(&case, Catalog::default(), "mongodb", "smallest-plan");
+    assert_eq!(
+        said(&case.sized("db-s-2vcpu-4gb", 1), Catalog::default()),
+        None
+    );
+}
+
+#[test]
+fn a_machine_on_its_small_plan_is_judged_by_the_one_that_it_is_owed() {
+    let mut case = on_large(droplet());
+    let owed = |size| {
+        let saved = SavedState::Machine(size);
+        HashMap::from([(case.resource.id.clone(), saved)])
+    };
+    let (large, larger) = (owed(size("large", 4096)), owed(size("larger", 8192)));
+    let is_on =
+        |case: &Case, saved: &HashMap<_, _>| match as_it_runs(case.resource.clone(), saved).size {
+            Size::Machine(size) => size.plan,
+            other => panic!("{other:?}"),
+        };
+    assert_eq!(is_on(&case, &HashMap::new()), "large");
+    assert_eq!(is_on(&case, &larger), "larger");
+    // It is as large again: nothing is owed to it any more.
+    case.resource.size = Size::Machine(size("moved", 8192));
+    assert_eq!(is_on(&case, &large), "moved");
+}
+
+#[test]
+fn only_kinds_that_some_schedule_moves_are_asked_about() {
+    let case = droplet();
+    let kinds = |case: &Case, account: &str| {
+        let account = &case.configuration.accounts[&account.parse::<AccountName>().unwrap()];
+        moved_kinds(account, &case.configuration)
+    };
+    assert!(kinds(&case, "do-main").is_empty());
+    let case = case.following(|policy| policy.methods.droplet = DropletMethod::Resize);
+    assert_eq!(kinds(&case, "do-main"), [ResourceKind::Droplet]);
+    assert!(kinds(&case, "hz-eu").is_empty());
+}
+
+#[test]
+fn an_address_of_its_own_is_asked_only_while_it_is_in_force() {
+    let account = |json: serde_json::Value| serde_json::from_value::<Account>(json).unwrap();
+    let at = |url: &str| {
+        account(serde_json::json!({
+            "provider": "hetzner", "token": "ssm:/offhours/hz", "url": url
+        }))
+    };
+    let usual = account(serde_json::json!({
+        "provider": "hetzner", "token": "ssm:/offhours/hz"
+    }));
+    assert!(may_be_asked(&usual, None));
+    let elsewhere = at("https://example.com");
+    assert!(!may_be_asked(&elsewhere, None));
+    assert!(!may_be_asked(&elsewhere, Some(&usual)));
+    assert!(!may_be_asked(&elsewhere, Some(&at("https://example.net"))));
+    assert!(may_be_asked(&elsewhere, Some(&elsewhere)));
+    // What it may do there has no say in where its token is sent.
+    let mut accepting = elsewhere.clone();
+    if let Account::Cloud(account) = &mut accepting {
+        account.accept_new_prices = true;
+    }
+    assert!(may_be_asked(&accepting, Some(&elsewhere)));
+}
