@@ -222,7 +222,7 @@ fn a_machine_on_its_small_plan_is_judged_by_the_one_that_it_is_owed() {
     let is_on =
         |case: &Case, saved: &HashMap<_, _>| match as_it_runs(case.resource.clone(), saved).size {
             Size::Machine(size) => size.plan,
-            other => panic!("{other:?}"),
+            other @ (Size::Database(_) | Size::NodePool(_)) => panic!("{other:?}"),
         };
     assert_eq!(is_on(&case, &HashMap::new()), "large");
     assert_eq!(is_on(&case, &larger), "larger");
