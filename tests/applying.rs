@@ -664,6 +664,32 @@ fn what_could_not_come_back_refuses_the_apply_and_each_is_named() {
 }
 
 #[test]
+fn a_plan_that_is_sold_out_later_holds_up_no_other_change_and_no_rollback() {
+    run(async {
+        let terminal = with_fleet(&[FIT], "12:00:00").await;
+        let configuration = office_hours("", "", LEAVING);
+        let (code, plan) = apply(&terminal, &configuration, &["--yes"]).await;
+        assert_eq!(code, Some(0), "{plan}");
+        let sold_out = json!({"plan": "ccx13", "offer": "unavailable"});
+        terminal.simulator.offer(sold_out).await;
+
+        terminal.write(&office_hours("protect = [\"name:*prod*\"]", "", LEAVING));
+        let ended = terminal.run(&["apply", "--yes"]).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        let warned = "warning: no stop until this is mended: ci (hz-eu/server/11)";
+        assert!(ended.stderr.contains(warned), "{}", ended.stderr);
+
+        let (code, plan) = apply(&terminal, &office_hours("", "", ""), &["--yes"]).await;
+        assert_eq!(code, Some(0), "{plan}");
+        // As new it is refused, and as a rollback it is not.
+        let (code, _) = apply(&terminal, &configuration, &["--yes"]).await;
+        assert_eq!(code, Some(2));
+        let ended = terminal.run(&["apply", "--rollback", "--yes"]).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    });
+}
+
+#[test]
 fn a_list_that_fails_is_a_warning_and_no_plan_is_asked_for_without_need() {
     run(async {
         let terminal = with_fleet(&[FIT, UNFIT], "12:00:00").await;

@@ -87,6 +87,12 @@ impl SimulatorProgram {
         self.ask(self.http.post(url).json(&fault)).await;
     }
 
+    /// Has a plan be sold out, or sold again.
+    pub(crate) async fn offer(&self, offer: Value) {
+        let url = format!("{}/_simulator/plans", self.url);
+        self.ask(self.http.post(url).json(&offer)).await;
+    }
+
     /// Has them behave again.
     pub(crate) async fn clear_faults(&self) {
         let url = format!("{}/_simulator/faults", self.url);

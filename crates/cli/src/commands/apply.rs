@@ -451,9 +451,28 @@ impl Plan {
                 "warning: what its stops lead to that leave a plan{whose} is unknown: {error}\n"
             ));
         }
-        for refusal in self.moves.stops.iter().filter_map(MovingStop::refusal) {
-            output::remark(&format!("refused: {refusal}\n"));
+        for stop in &self.moves.stops {
+            let Some(refusal) = stop.refusal() else {
+                continue;
+            };
+            let weight = if self.is_asked_anew(stop) {
+                "refused"
+            } else {
+                "warning: no stop until this is mended"
+            };
+            output::remark(&format!("{weight}: {refusal}\n"));
         }
+    }
+
+    /// Whether this configuration asks for a stop that the one in force does not ask for. What is in
+    /// force already must not hold up another change, and no rollback at all.
+    fn is_asked_anew(&self, stop: &MovingStop) -> bool {
+        let policy = |of: &Configuration| {
+            let rule = of.schedules.get(&stop.schedule);
+            rule.map(|rule| rule.policy.clone())
+        };
+        let before = policy(&self.in_force.configuration);
+        self.repeats.is_none() && before != policy(&self.wanted)
     }
 
     /// Names what would be left behind, and why.
@@ -473,7 +492,8 @@ impl Plan {
     /// Refuses stops from which a resource could not come back.
     fn refuse_one_way_moves(&self) -> Result<(), UsageError> {
         let stops = self.moves.stops.iter();
-        let refused = stops.filter(|stop| stop.refused.is_some()).count();
+        let refused = stops.filter(|stop| stop.refused.is_some() && self.is_asked_anew(stop));
+        let refused = refused.count();
         if refused == 0 {
             return Ok(());
         }
