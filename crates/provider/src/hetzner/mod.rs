@@ -255,7 +255,7 @@ fn plan(listed: schema::ListedType) -> Result<MachinePlan, NotAnAmount> {
         let offer = Offer {
             orderable,
             deprecated,
-            // The label is put right by whoever has asked for the account's currency.
+            // The caller sets the currency, once it has asked for the account's.
             monthly: Money::parse(&price.price_monthly.net, Currency::Eur)?,
             hourly: Money::parse(&price.price_hourly.net, Currency::Eur)?,
         };

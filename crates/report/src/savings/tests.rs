@@ -232,8 +232,8 @@ impl Case {
 }
 
 /// A method as a table has it: what it leads to, what it saves and why.
-fn told(row: &Row) -> Vec<(String, Option<f64>, Option<&str>)> {
-    let told = |method: &Method| {
+fn shown(row: &Row) -> Vec<(String, Option<f64>, Option<&str>)> {
+    let named = |method: &Method| {
         let what = match &method.to {
             Some(to) => format!("{} to {to}", method.method),
             None => method.method.to_string(),
@@ -244,7 +244,7 @@ fn told(row: &Row) -> Vec<(String, Option<f64>, Option<&str>)> {
     };
     let methods = row.methods.iter();
     methods
-        .map(|method| (told(method), method.saved, method.why.as_deref()))
+        .map(|method| (named(method), method.saved, method.why.as_deref()))
         .collect()
 }
 
@@ -254,12 +254,12 @@ const FULL: (&str, Option<f64>, Option<&str>) =
 #[track_caller]
 fn check(case: &Case, expected: &[(&str, Option<f64>, Option<&str>)]) -> Row {
     let row = case.row();
-    let told = told(&row);
-    let told: Vec<_> = told
+    let shown = shown(&row);
+    let shown: Vec<_> = shown
         .iter()
         .map(|(what, saved, why)| (what.as_str(), *saved, *why))
         .collect();
-    assert_eq!(told, expected);
+    assert_eq!(shown, expected);
     row
 }
 
