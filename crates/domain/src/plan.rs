@@ -17,7 +17,7 @@ use crate::{
     configuration::Policy,
     membership::target_tags,
     money::{Currency, Money},
-    resource::MachineSize,
+    resource::{MachineSize, Resource},
 };
 
 /// From then on Hetzner bills orders, and moves to another type, by a new price list. A server that
@@ -120,43 +120,15 @@ impl FromIterator<MachinePlan> for Catalog {
     }
 }
 
-/// What a provider says of a machine, besides its size, that decides whether it can have another
-/// plan.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a fact that the provider states by itself"
-)]
-pub struct MachineFacts {
-    /// When it was created.
-    pub created_at: Option<Timestamp>,
-    /// A Kubernetes worker: its node pool decides about its plan.
-    pub kubernetes_worker: bool,
-    /// Made by a Droplet autoscale pool, which replaces it.
-    pub autoscaled: bool,
-    /// It has a graphics processor.
-    pub gpu: bool,
-    /// It has a further local disk that comes with its plan.
-    pub scratch_disk: bool,
-    /// An ISO image is attached to it.
-    pub iso: bool,
-    /// It boots into the rescue system next.
-    pub rescue: bool,
-    /// Its owner has protected it from being rebuilt or deleted.
-    pub protected: bool,
-}
-
 /// A machine whose plan may become smaller.
 #[derive(Debug, Clone, Copy)]
 pub struct Machine<'a> {
     /// A Droplet or a server.
-    pub kind: ResourceKind,
+    pub resource: &'a Resource,
     /// Its plan and its own disk.
     pub size: &'a MachineSize,
-    /// Its region or location.
-    pub region: &'a str,
-    /// What else is known of it.
-    pub facts: &'a MachineFacts,
+    /// Whether a Droplet autoscale pool made it, which replaces it.
+    pub autoscaled: bool,
     /// Whether its owner accepts that a move ends an old price (Hetzner).
     pub accepts_new_prices: bool,
 }
@@ -165,8 +137,9 @@ impl Machine<'_> {
     /// Whether it may still be billed at a price that no API shows, and that its first move ends.
     #[must_use]
     pub fn may_have_kept_price(&self) -> bool {
-        self.kind == ResourceKind::Server
+        self.resource.kind() == ResourceKind::Server
             && self
+                .resource
                 .facts
                 .created_at
                 .is_none_or(|created_at| created_at < HETZNER_NEW_PRICES)
@@ -439,11 +412,11 @@ pub fn smaller<'c>(
 
 /// What forbids any other plan, whichever it is.
 fn refuse_machine(machine: Machine<'_>) -> Result<(), Unfit> {
-    let facts = machine.facts;
+    let facts = &machine.resource.facts;
     let kept = machine.may_have_kept_price() && !machine.accepts_new_prices;
     let refusals = [
         (facts.kubernetes_worker, Unfit::KubernetesWorker),
-        (facts.autoscaled, Unfit::Autoscaled),
+        (machine.autoscaled, Unfit::Autoscaled),
         (facts.gpu, Unfit::Gpu),
         (facts.scratch_disk, Unfit::ScratchDisk),
         (facts.protected, Unfit::Protected),
@@ -460,7 +433,7 @@ fn refuse_machine(machine: Machine<'_>) -> Result<(), Unfit> {
 /// The offer of the present plan: what is not for sale any more cannot be put back.
 fn present<'c>(machine: Machine<'_>, catalog: &'c Catalog) -> Result<&'c Offer, Unfit> {
     let plan = machine.size.plan.clone();
-    let region = machine.region.to_owned();
+    let region = machine.resource.region.clone();
     let Some(listed) = catalog.plan(&plan) else {
         return Err(Unfit::PresentUnknown { plan });
     };
@@ -499,8 +472,8 @@ impl Move<'_, '_> {
         let size = self.machine.size;
         let target = || plan.slug.clone();
         let present = || size.plan.clone();
-        let region = || self.machine.region.to_owned();
-        let Some(offer) = plan.offers.get(self.machine.region) else {
+        let region = || self.machine.resource.region.clone();
+        let Some(offer) = plan.offers.get(&self.machine.resource.region) else {
             let (target, region) = (target(), region());
             return Err(Unfit::TargetNotOffered { target, region });
         };
@@ -535,7 +508,7 @@ impl Move<'_, '_> {
     /// Of equally cheap plans the one with the most memory.
     fn cheapest(self, catalog: &Catalog) -> Result<(&MachinePlan, &Offer), Unfit> {
         let size = self.machine.size;
-        let region = self.machine.region.to_owned();
+        let region = self.machine.resource.region.clone();
         let mut lacks_disk = false;
         let mut fitting = Vec::new();
         for plan in catalog.plans() {

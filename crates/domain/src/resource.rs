@@ -26,6 +26,8 @@ pub struct Resource {
     pub busy: Option<String>,
     /// What a stop may make smaller.
     pub size: Size,
+    /// Of a machine: what forbids it another plan. None of it is true of anything else.
+    pub facts: MachineFacts,
     /// Why Offhours never touches it: a Kafka cluster, a Kubernetes worker. `None` when it may.
     pub unsupported: Option<String>,
 }
@@ -117,6 +119,30 @@ pub struct MachineSize {
     /// Whether its disk is in the network instead of in its host (Hetzner).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub network_storage: bool,
+}
+
+/// What a provider says of a machine, besides its size, that decides whether it can have another
+/// plan.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact that the provider states by itself"
+)]
+pub struct MachineFacts {
+    /// When it was created.
+    pub created_at: Option<Timestamp>,
+    /// A Kubernetes worker: its node pool decides about its plan.
+    pub kubernetes_worker: bool,
+    /// It has a graphics processor.
+    pub gpu: bool,
+    /// It has a further local disk that comes with its plan.
+    pub scratch_disk: bool,
+    /// An ISO image is attached to it.
+    pub iso: bool,
+    /// It boots into the rescue system next.
+    pub rescue: bool,
+    /// Its owner has protected it from being rebuilt or deleted.
+    pub protected: bool,
 }
 
 /// A database cluster's size and what decides its smallest one.

@@ -1,13 +1,13 @@
 //! One client for every account: at which cloud it is, or over SSH, is data.
 
-use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
+use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 
 use domain::{
     ResourceId, ResourceKind,
     configuration::{AccountKind, Provider},
     machine::SshLogin,
     money::Currency,
-    plan::{Catalog, MachineFacts},
+    plan::Catalog,
     resource::{LoggedAction, Resource},
 };
 use jiff::Timestamp;
@@ -188,24 +188,11 @@ impl Client {
         }
     }
 
-    /// What decides, besides its size, whether a machine can have another plan: asked of the machine
-    /// itself, and of the account's autoscale pools.
-    pub async fn machine_facts(&self, id: &ResourceId) -> Result<MachineFacts, ProviderError> {
+    /// The Droplets that autoscale pools have made: nothing on a Droplet says so (DOSPEC).
+    pub async fn autoscaled(&self) -> Result<BTreeSet<ResourceId>, ProviderError> {
         match &self.api {
-            Api::DigitalOcean(api) => api.machine_facts(id).await,
-            Api::Hetzner(api) => api.machine_facts(id).await,
-            Api::Ssh(_) => Err(ProviderError::foreign(id)),
-        }
-    }
-
-    /// [`Self::machine_facts`] of all machines, by one list.
-    pub async fn all_machine_facts(
-        &self,
-    ) -> Result<BTreeMap<ResourceId, MachineFacts>, ProviderError> {
-        match &self.api {
-            Api::DigitalOcean(api) => api.all_machine_facts().await,
-            Api::Hetzner(api) => api.all_machine_facts().await,
-            Api::Ssh(_) => Ok(BTreeMap::new()),
+            Api::DigitalOcean(api) => api.autoscaled().await,
+            Api::Hetzner(_) | Api::Ssh(_) => Ok(BTreeSet::new()),
         }
     }
 

@@ -10,7 +10,7 @@ use domain::{
         Ask, Cause, Direction, EdgeKey, Ending, Forced, Handled, Observed, Part, Phase, Rank,
         Record, Request, Transition,
     },
-    resource::{MachineSize, Power, Resource, SavedState, Size},
+    resource::{MachineFacts, MachineSize, Power, Resource, SavedState, Size},
     schedule::Desired,
 };
 use jiff::Timestamp;
@@ -139,6 +139,7 @@ pub fn machine(id: &ResourceId, power: Power) -> Resource {
             plan: "cx22".to_owned(),
             ..MachineSize::default()
         }),
+        facts: MachineFacts::default(),
         unsupported: None,
     }
 }

@@ -10,7 +10,6 @@ use domain::{
     ResourceRef,
     configuration::{Account, Configuration, Policy},
     membership::{Exclusion, Membership, Subject},
-    plan::MachineFacts,
     record::Record,
     resource::{Look, Size},
 };
@@ -203,10 +202,8 @@ impl Counted<'_> {
 
     fn add(&self, collector: &mut Collector, record: &Record, holdings: &Holdings, look: &Look) {
         let resource = &look.resource;
-        let nothing = MachineFacts::default();
-        let facts = holdings.facts.get(&resource.id).unwrap_or(&nothing);
         // Its pool is listed.
-        if facts.kubernetes_worker {
+        if resource.facts.kubernetes_worker {
             return;
         }
         let membership = Membership::of(Subject::seen(record, resource), self.configuration);
@@ -235,7 +232,7 @@ impl Counted<'_> {
                 month: schedule.map(|schedule| self.month.divided(schedule)),
                 barred: barred.as_deref(),
                 policy: &policy,
-                facts,
+                autoscaled: holdings.autoscaled.contains(&resource.id),
                 accepts_new_prices: account
                     .and_then(Account::cloud)
                     .is_some_and(|account| account.accept_new_prices),

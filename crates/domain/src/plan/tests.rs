@@ -1,6 +1,10 @@
 //! Which plan a machine stops on, and each reason to leave it where it is.
 
-use crate::money::{Currency, Money};
+use crate::{
+    money::{Currency, Money},
+    resource::MachineFacts,
+    tests::fixtures::seen_droplet,
+};
 
 use super::*;
 
@@ -44,10 +48,9 @@ fn droplet_plans() -> Vec<MachinePlan> {
 
 /// A case: what a machine is, what is sold, and what is asked for.
 struct Case {
-    kind: ResourceKind,
+    resource: Resource,
     size: MachineSize,
-    region: &'static str,
-    facts: MachineFacts,
+    autoscaled: bool,
     accepts_new_prices: bool,
     plans: Vec<MachinePlan>,
 }
@@ -56,7 +59,7 @@ impl Case {
     /// A Droplet on a plan, with a disk of its own.
     fn droplet(plan: &str, disk_gib: u64) -> Self {
         Self {
-            kind: ResourceKind::Droplet,
+            resource: seen_droplet(),
             size: MachineSize {
                 plan: plan.to_owned(),
                 vcpus: 2,
@@ -65,8 +68,7 @@ impl Case {
                 architecture: None,
                 network_storage: false,
             },
-            region: "fra1",
-            facts: MachineFacts::default(),
+            autoscaled: false,
             accepts_new_prices: false,
             plans: droplet_plans(),
         }
@@ -87,9 +89,9 @@ impl Case {
             ..x86(plan("cx11-ceph", 2, 80, "0.0040", "2.49"))
         };
         let mut case = Self::droplet("ccx13", 80);
-        case.kind = ResourceKind::Server;
+        case.resource.id = "server/1".parse().unwrap();
         case.size.architecture = Some("x86".to_owned());
-        case.facts.created_at = created_at.map(|text| text.parse().unwrap());
+        case.resource.facts.created_at = created_at.map(|text| text.parse().unwrap());
         case.plans = vec![
             x86(plan("ccx13", 8, 80, "0.0689", "42.99")),
             x86(plan("cpx22", 4, 80, "0.0312", "19.49")),
@@ -101,7 +103,7 @@ impl Case {
     }
 
     fn facts(mut self, change: impl FnOnce(&mut MachineFacts)) -> Self {
-        change(&mut self.facts);
+        change(&mut self.resource.facts);
         self
     }
 
@@ -124,17 +126,16 @@ impl Case {
     fn wanting(&self, wanted: Option<&str>) -> Result<(String, bool), Unfit> {
         let catalog: Catalog = self.plans.iter().cloned().collect();
         let machine = Machine {
-            kind: self.kind,
+            resource: &self.resource,
             size: &self.size,
-            region: self.region,
-            facts: &self.facts,
+            autoscaled: self.autoscaled,
             accepts_new_prices: self.accepts_new_prices,
         };
         let found = smaller(machine, &catalog, wanted)?;
         assert_eq!(Some(found.offer), catalog.offer(&found.plan.slug, "fra1"));
         assert_eq!(
             Some(found.present),
-            catalog.offer(&self.size.plan, self.region)
+            catalog.offer(&self.size.plan, &self.resource.region)
         );
         Ok((found.plan.slug.clone(), found.has_kept_price))
     }
@@ -313,7 +314,10 @@ fn a_machine_whose_owner_or_state_forbids_it_stays() {
             "a Kubernetes worker has the plan of its node pool",
         ),
         (
-            droplet().facts(|facts| facts.autoscaled = true),
+            Case {
+                autoscaled: true,
+                ..droplet()
+            },
             "it is a member of a Droplet autoscale pool, which replaces members that change",
         ),
         (

@@ -17,7 +17,7 @@ use crate::{
     membership::Subject,
     record::{Cause, Direction, EdgeKey, Handled, ManualCommand, Phase, Rank, Record, Transition},
     reference::{AccountName, ResourceRef, ScheduleName},
-    resource::{Cluster, MachineSize, Power, Resource, Size},
+    resource::{Cluster, MachineFacts, MachineSize, Power, Resource, Size},
     schedule::{Desired, Schedule},
 };
 
@@ -206,6 +206,7 @@ pub(crate) fn seen_droplet() -> Resource {
             plan: "s-1vcpu-1gb".to_owned(),
             ..MachineSize::default()
         }),
+        facts: MachineFacts::default(),
         unsupported: None,
     }
 }

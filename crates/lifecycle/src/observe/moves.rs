@@ -3,14 +3,14 @@
 
 use std::{
     cmp::Ordering,
-    collections::{BTreeMap, HashMap, btree_map::Entry},
+    collections::{BTreeSet, HashMap},
 };
 
 use domain::{
     AccountName, ResourceId, ResourceKind, ResourceRef, ScheduleName,
     configuration::{Account, CloudAccount, Configuration, Policy},
     membership::{Membership, Subject},
-    plan::{self, Catalog, Machine, MachineFacts, Smaller},
+    plan::{self, Catalog, Machine, Smaller},
     record::Record,
     resource::{DatabaseSize, MachineSize, Resource, SavedState, Size},
     stop_method::StopMethod,
@@ -179,35 +179,29 @@ fn follower<'c>(
     })
 }
 
-/// What a provider sells, and what it says of an account's machines.
+/// What a provider sells, and which machines make and replace themselves.
 #[derive(Debug, Default)]
 struct Offered {
     catalog: Catalog,
-    facts: BTreeMap<ResourceId, MachineFacts>,
+    autoscaled: BTreeSet<ResourceId>,
 }
 
 impl Offered {
     /// Asks only where a machine follows.
     async fn to(client: &Client, followers: &[Follower<'_>]) -> Result<Self, ProviderError> {
-        let machines = || {
-            let resources = followers.iter().map(|follower| &follower.resource);
-            resources.filter(|resource| matches!(resource.size, Size::Machine(_)))
-        };
-        if machines().next().is_none() {
+        let mut resources = followers.iter().map(|follower| &follower.resource);
+        if !resources.any(|resource| matches!(resource.size, Size::Machine(_))) {
             return Ok(Self::default());
         }
         let mut catalog = client.machine_plans().await?;
         if let Some(currency) = client.currency().await? {
             catalog = catalog.in_currency(currency);
         }
-        let mut facts = client.all_machine_facts().await?;
-        for machine in machines() {
-            // Pages shift while they are read.
-            if let Entry::Vacant(unlisted) = facts.entry(machine.id.clone()) {
-                unlisted.insert(client.machine_facts(&machine.id).await?);
-            }
-        }
-        Ok(Self { catalog, facts })
+        let autoscaled = client.autoscaled().await?;
+        Ok(Self {
+            catalog,
+            autoscaled,
+        })
     }
 
     /// Where a stop of it would lead; none for a database that may drop its standbys.
@@ -241,12 +235,10 @@ impl Offered {
             Ok(wanted) => wanted,
             Err(unfit) => return MoveTarget::Refused((&unfit).into()),
         };
-        let nothing = MachineFacts::default();
         let machine = Machine {
-            kind: resource.kind(),
+            resource,
             size,
-            region: &resource.region,
-            facts: self.facts.get(&resource.id).unwrap_or(&nothing),
+            autoscaled: self.autoscaled.contains(&resource.id),
             accepts_new_prices: accepts_new_prices(&follower.reference.account, configuration),
         };
         match SmallStop::of(machine, &self.catalog, wanted.as_deref()) {

@@ -1,7 +1,9 @@
 //! To what a stop leads: what the provider offers, and which of it fits.
 
+use std::collections::BTreeSet;
+
 use domain::{
-    AccountName, ResourceKind,
+    AccountName, ResourceId, ResourceKind,
     configuration::{Account, Configuration, DatabaseMethod, Policy},
     plan::{self, Catalog, Machine, Smaller, Unfit},
     record::{Direction, Part, Record},
@@ -37,6 +39,7 @@ impl StopTarget {
 pub(crate) struct Plans {
     databases: OnceCell<Result<DatabasePlans, NoLook>>,
     machines: OnceCell<Result<Catalog, NoLook>>,
+    autoscaled: OnceCell<Result<BTreeSet<ResourceId>, NoLook>>,
 }
 
 impl Plans {
@@ -55,13 +58,12 @@ impl Plans {
                     Ok(wanted) => wanted,
                     Err(unfit) => return Ok(StopTarget::refused(&unfit)),
                 };
-                let facts = client.machine_facts(&resource.id).await;
-                let facts = facts.map_err(|error| NoLook::from(&error))?;
+                let autoscaled = self.autoscaled(client).await;
+                let autoscaled = autoscaled.as_ref().map_err(Clone::clone)?;
                 let machine = Machine {
-                    kind: resource.kind(),
+                    resource,
                     size: machine,
-                    region: &resource.region,
-                    facts: &facts,
+                    autoscaled: autoscaled.contains(&resource.id),
                     accepts_new_prices: accepts_new_prices(
                         &record.reference.account,
                         configuration,
@@ -128,6 +130,7 @@ impl Plans {
                 if rules.any(|rule| StopMethod::of(kind, &rule.policy).changes_plan()) =>
             {
                 self.machines(client).await;
+                self.autoscaled(client).await;
             }
             ResourceKind::Droplet
             | ResourceKind::Server
@@ -150,6 +153,14 @@ impl Plans {
             plans.map_err(|error| NoLook::from(&error))
         };
         self.machines.get_or_init(ask).await
+    }
+
+    async fn autoscaled(&self, client: &Client) -> &Result<BTreeSet<ResourceId>, NoLook> {
+        let ask = || async {
+            let autoscaled = client.autoscaled().await;
+            autoscaled.map_err(|error| NoLook::from(&error))
+        };
+        self.autoscaled.get_or_init(ask).await
     }
 }
 

@@ -29,7 +29,7 @@ use domain::{
     },
     resource::{
         ActionEffect, ActionId, ActionState, AutoscaleBounds, Cluster, DatabaseSize, LoggedAction,
-        MachineSize, NodePoolSize, Power, Resource, SavedState, Size,
+        MachineFacts, MachineSize, NodePoolSize, Power, Resource, SavedState, Size,
     },
     schedule::{Desired, Schedule},
 };
@@ -123,6 +123,7 @@ fn case(reference: &str, size: Size) -> Case {
         power: Power::Running,
         busy: None,
         size,
+        facts: MachineFacts::default(),
         unsupported: None,
     };
     let target = (kind == ResourceKind::Database).then(|| database_of(SMALLEST, 1));

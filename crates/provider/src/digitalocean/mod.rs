@@ -10,10 +10,10 @@ use std::{
 use domain::{
     ClusterId, DatabaseId, DropletId, PoolId, ResourceId, ResourceKind,
     money::{Currency, Money, NotAnAmount},
-    plan::{Catalog, MachineFacts, MachinePlan, Offer},
+    plan::{Catalog, MachinePlan, Offer},
     resource::{
-        ActionEffect, ActionId, ActionState, Cluster, DatabaseSize, LoggedAction, MachineSize,
-        NodePoolSize, PlanCapacity, Power, Resource, Size,
+        ActionEffect, ActionId, ActionState, Cluster, DatabaseSize, LoggedAction, MachineFacts,
+        MachineSize, NodePoolSize, PlanCapacity, Power, Resource, Size,
     },
 };
 use jiff::Timestamp;
@@ -226,36 +226,7 @@ impl Api {
         plans.collect::<Result<_, _>>().map_err(unexpected)
     }
 
-    pub(crate) async fn machine_facts(
-        &self,
-        id: &ResourceId,
-    ) -> Result<MachineFacts, ProviderError> {
-        let ResourceId::Droplet(droplet) = id else {
-            return Err(ProviderError::foreign(id));
-        };
-        let request = Request::get(format!("/v2/droplets/{droplet}"));
-        let found: schema::DropletFacts = self.one(&request).await?;
-        request.about(&droplet.0, &found.id)?;
-        let autoscaled = self.autoscaled().await?;
-        Ok(facts(&found, &autoscaled))
-    }
-
-    pub(crate) async fn all_machine_facts(
-        &self,
-    ) -> Result<BTreeMap<ResourceId, MachineFacts>, ProviderError> {
-        let reading = Reading::UNTIMED;
-        let droplets = self.all::<schema::DropletFacts>("/v2/droplets", reading);
-        let droplets = droplets.await?;
-        let autoscaled = self.autoscaled().await?;
-        let droplets = droplets.items.iter().map(|(_, droplet)| {
-            let id = ResourceId::Droplet(DropletId(droplet.id));
-            (id, facts(droplet, &autoscaled))
-        });
-        Ok(droplets.collect())
-    }
-
-    /// The Droplets that belong to autoscale pools: nothing on a Droplet says so (DOSPEC).
-    async fn autoscaled(&self) -> Result<BTreeSet<u64>, ProviderError> {
+    pub(crate) async fn autoscaled(&self) -> Result<BTreeSet<ResourceId>, ProviderError> {
         let path = "/v2/droplets/autoscale";
         let pools = self.all::<schema::AutoscalePool>(path, Reading::UNTIMED);
         let mut members = BTreeSet::new();
@@ -265,7 +236,7 @@ impl Api {
             match of_pool.await {
                 Ok(of_pool) => {
                     let ids = of_pool.items.iter().map(|(_, member)| member.droplet_id);
-                    members.extend(ids);
+                    members.extend(ids.map(|id| ResourceId::Droplet(DropletId(id))));
                 }
                 // Deleted since the list was read, and its members with it.
                 Err(ProviderError::NotFound(_)) => {}
@@ -379,7 +350,7 @@ fn droplet(droplet: schema::Droplet) -> Resource {
         "off" => (Power::Stopped, None),
         other => (Power::Between, Some(format!("status is {other}"))),
     };
-    let is_worker = is_worker(&droplet.tags);
+    let is_worker = droplet.tags.iter().any(|tag| tag.starts_with("k8s"));
     Resource {
         id: ResourceId::Droplet(DropletId(droplet.id)),
         name: droplet.name,
@@ -395,23 +366,15 @@ fn droplet(droplet: schema::Droplet) -> Resource {
             disk_gib: droplet.disk,
             ..MachineSize::default()
         }),
+        facts: MachineFacts {
+            created_at: droplet.created_at,
+            kubernetes_worker: is_worker,
+            gpu: droplet.gpu_info.is_some(),
+            scratch_disk: droplet.disk_info.iter().any(|disk| disk.kind == "scratch"),
+            ..MachineFacts::default()
+        },
         unsupported: is_worker.then(|| KUBERNETES_WORKER.to_owned()),
     }
-}
-
-fn facts(droplet: &schema::DropletFacts, autoscaled: &BTreeSet<u64>) -> MachineFacts {
-    MachineFacts {
-        created_at: droplet.created_at,
-        kubernetes_worker: is_worker(&droplet.tags),
-        autoscaled: autoscaled.contains(&droplet.id),
-        gpu: droplet.gpu_info.is_some(),
-        scratch_disk: droplet.disk_info.iter().any(|disk| disk.kind == "scratch"),
-        ..MachineFacts::default()
-    }
-}
-
-fn is_worker(tags: &BTreeSet<String>) -> bool {
-    tags.iter().any(|tag| tag.starts_with("k8s"))
 }
 
 fn plan(size: schema::PlanSize) -> Result<MachinePlan, NotAnAmount> {
@@ -445,6 +408,7 @@ fn database(database: schema::Database) -> Resource {
         region: database.region,
         power: Power::Running,
         busy: (!is_idle).then(|| format!("status is {}", database.status)),
+        facts: MachineFacts::default(),
         unsupported: unsupported_engine(&database.engine),
         size: Size::Database(DatabaseSize {
             engine: database.engine,
@@ -502,6 +466,7 @@ fn node_pool(cluster: &schema::Cluster, pool: schema::NodePool) -> Resource {
             labels: or_empty(pool.labels, json!({})),
             taints: or_empty(pool.taints, json!([])),
         }),
+        facts: MachineFacts::default(),
         unsupported: unreadable,
     }
 }

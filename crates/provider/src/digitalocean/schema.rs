@@ -99,15 +99,7 @@ pub(super) struct Droplet {
     /// In GiB.
     pub(super) disk: u64,
     pub(super) region: Region,
-}
-
-/// What of a Droplet decides whether it can have another plan.
-#[derive(Deserialize)]
-pub(super) struct DropletFacts {
-    pub(super) id: u64,
     pub(super) created_at: Option<Timestamp>,
-    #[serde(default, deserialize_with = "null_is_empty")]
-    pub(super) tags: BTreeSet<String>,
     pub(super) gpu_info: Option<IgnoredAny>,
     #[serde(default, deserialize_with = "null_is_empty")]
     pub(super) disk_info: Vec<DiskInfo>,

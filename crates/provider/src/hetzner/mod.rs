@@ -2,14 +2,15 @@
 
 mod schema;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use domain::{
     ResourceId, ResourceKind, ServerId,
     money::{Currency, Money, NotAnAmount},
-    plan::{Catalog, MachineFacts, MachinePlan, Offer},
+    plan::{Catalog, MachinePlan, Offer},
     resource::{
-        ActionEffect, ActionId, ActionState, LoggedAction, MachineSize, Power, Resource, Size,
+        ActionEffect, ActionId, ActionState, LoggedAction, MachineFacts, MachineSize, Power,
+        Resource, Size,
     },
 };
 use jiff::Timestamp;
@@ -115,31 +116,6 @@ impl Api {
         currency.map_err(|error| request.not_understood(error.to_string()))
     }
 
-    pub(crate) async fn machine_facts(
-        &self,
-        id: &ResourceId,
-    ) -> Result<MachineFacts, ProviderError> {
-        let number = server_id(id)?;
-        let request = Request::get(format!("/v1/servers/{number}"));
-        let schema::FoundFacts { server } = self.http.read(&request).await?;
-        request.about(&number.0, &server.id)?;
-        Ok(facts(&server))
-    }
-
-    pub(crate) async fn all_machine_facts(
-        &self,
-    ) -> Result<BTreeMap<ResourceId, MachineFacts>, ProviderError> {
-        let page = async |number| self.page("/v1/servers?sort=id:asc", number).await;
-        let servers: Read<schema::ServerFacts> = pages::all(Reading::UNTIMED, page).await?;
-        let servers = servers.items.iter().map(|(_, server)| server);
-        let covered = servers.filter(|server| self.covers(&server.location.name));
-        let by_id = covered.map(|server| {
-            let id = ResourceId::Server(ServerId(server.id));
-            (id, facts(server))
-        });
-        Ok(by_id.collect())
-    }
-
     pub(crate) async fn send(&self, change: &Change) -> Result<Accepted, ProviderError> {
         let (id, word, body) = match change {
             Change::PowerOn(id) => (id, "poweron", None),
@@ -193,6 +169,14 @@ impl Api {
             "off" => (Power::Stopped, None),
             other => (Power::Between, Some(format!("status is {other}"))),
         };
+        let protection = server.protection.as_ref();
+        let facts = MachineFacts {
+            created_at: server.created,
+            iso: server.iso.is_some(),
+            rescue: server.rescue_enabled,
+            protected: protection.is_some_and(|protection| protection.delete || protection.rebuild),
+            ..MachineFacts::default()
+        };
         let location = server.location.name;
         let is_elsewhere = !self.covers(&location);
         Resource {
@@ -207,6 +191,7 @@ impl Api {
             power,
             busy: busy.or_else(|| server.locked.then(|| "locked".to_owned())),
             size: Size::Machine(size(server.plan, server.primary_disk_size)),
+            facts,
             unsupported: is_elsewhere
                 .then(|| format!("location {location} is not among the account's datacenters")),
             region: location,
@@ -222,17 +207,6 @@ fn size(plan: schema::ServerType, disk_gib: u64) -> MachineSize {
         disk_gib,
         architecture: Some(plan.architecture),
         network_storage: plan.storage_type == "network",
-    }
-}
-
-fn facts(server: &schema::ServerFacts) -> MachineFacts {
-    let protection = server.protection.as_ref();
-    MachineFacts {
-        created_at: server.created,
-        iso: server.iso.is_some(),
-        rescue: server.rescue_enabled,
-        protected: protection.is_some_and(|protection| protection.delete || protection.rebuild),
-        ..MachineFacts::default()
     }
 }
 

@@ -62,6 +62,11 @@ pub(super) struct Server {
     pub(super) plan: ServerType,
     /// In GB.
     pub(super) primary_disk_size: u64,
+    pub(super) created: Option<Timestamp>,
+    pub(super) iso: Option<IgnoredAny>,
+    #[serde(default)]
+    pub(super) rescue_enabled: bool,
+    pub(super) protection: Option<Protection>,
 }
 
 #[derive(Deserialize)]
@@ -75,29 +80,12 @@ pub(super) struct ServerType {
     pub(super) storage_type: String,
 }
 
-/// What of a server decides whether it can have another type.
-#[derive(Deserialize)]
-pub(super) struct ServerFacts {
-    pub(super) id: u64,
-    pub(super) location: Named,
-    pub(super) created: Option<Timestamp>,
-    pub(super) iso: Option<IgnoredAny>,
-    #[serde(default)]
-    pub(super) rescue_enabled: bool,
-    pub(super) protection: Option<Protection>,
-}
-
 #[derive(Deserialize)]
 pub(super) struct Protection {
     #[serde(default)]
     pub(super) delete: bool,
     #[serde(default)]
     pub(super) rebuild: bool,
-}
-
-#[derive(Deserialize)]
-pub(super) struct FoundFacts {
-    pub(super) server: ServerFacts,
 }
 
 /// A type as the list of types has it.

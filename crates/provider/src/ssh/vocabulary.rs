@@ -2,7 +2,7 @@
 
 use domain::{
     MachineName, ResourceId, ResourceKind,
-    resource::{MachineSize, Power, Resource, Size},
+    resource::{MachineFacts, MachineSize, Power, Resource, Size},
 };
 
 use super::{AT_ONCE, Api, Asked, Observed, State, refusal};
@@ -79,6 +79,7 @@ impl Api {
             power,
             busy,
             size: Size::Machine(MachineSize::default()),
+            facts: MachineFacts::default(),
             unsupported: None,
         }
     }

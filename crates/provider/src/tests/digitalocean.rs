@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use domain::{
     ClusterId, DatabaseId, PoolId, ResourceId, ResourceKind,
     resource::{
-        ActionEffect, ActionId, ActionState, AutoscaleBounds, Cluster, DatabaseSize, MachineSize,
-        NodePoolSize, Power, Resource, Size,
+        ActionEffect, ActionId, ActionState, AutoscaleBounds, Cluster, DatabaseSize, MachineFacts,
+        MachineSize, NodePoolSize, Power, Resource, Size,
     },
 };
 use jiff::Timestamp;
@@ -29,6 +29,8 @@ fn droplet(id: u64, status: &str) -> Value {
         "vcpus": 1, "memory": 1024, "disk": 25,
         "size": {"slug": "s-1vcpu-1gb", "price_hourly": 0.007_439_999_841_153_62},
         "region": {"slug": "fra1", "name": "Frankfurt 1"},
+        "created_at": "2020-07-21T18:37:44Z", "gpu_info": null,
+        "disk_info": [{"type": "local", "size": {"amount": 25, "unit": "gib"}}],
     })
 }
 
@@ -293,6 +295,10 @@ async fn a_droplet_is_put_in_our_words() {
                 disk_gib: 25,
                 ..MachineSize::default()
             }),
+            facts: MachineFacts {
+                created_at: Some("2020-07-21T18:37:44Z".parse().unwrap()),
+                ..MachineFacts::default()
+            },
             unsupported: None,
         }
     );
@@ -317,6 +323,49 @@ async fn every_status_of_a_droplet_has_its_power_and_whether_it_may_be_changed()
             "{status}"
         );
     }
+}
+
+#[tokio::test]
+async fn a_droplets_own_fields_say_what_forbids_a_resize() {
+    let flags = async |field: &str, value: Value| {
+        let mut droplet = droplet(1, "off");
+        droplet[field] = value;
+        let facts = droplet_status(droplet).await.facts;
+        (facts.kubernetes_worker, facts.gpu, facts.scratch_disk)
+    };
+    let scratch = json!([{"type": "boot"}, {"type": "scratch"}]);
+    assert_eq!(flags("name", json!("web")).await, (false, false, false));
+    let worker = json!(["k8s:c1", "k8s-worker"]);
+    assert_eq!(flags("tags", worker).await, (true, false, false));
+    let gpu = json!({"count": 8});
+    assert_eq!(flags("gpu_info", gpu).await, (false, true, false));
+    assert_eq!(flags("disk_info", scratch).await, (false, false, true));
+    assert_eq!(flags("disk_info", Value::Null).await, (false, false, false));
+}
+
+#[tokio::test]
+async fn the_members_of_all_autoscale_pools_are_known() {
+    let pools = json!({"autoscale_pools": [{"id": "gone"}, {"id": "web"}]});
+    let members = json!({"droplets": [{"droplet_id": 4}, {"droplet_id": 5}]});
+    let cloud = Script::play([
+        ("GET /v2/droplets/autoscale?per_page=200&page=1", ok(pools)),
+        (
+            "GET /v2/droplets/autoscale/gone/members?per_page=200&page=1",
+            answer(404, do_error("not_found", "no such pool")),
+        ),
+        (
+            "GET /v2/droplets/autoscale/web/members?per_page=200&page=1",
+            ok(members),
+        ),
+    ])
+    .await;
+    let autoscaled = cloud.digitalocean().autoscaled().await.unwrap();
+    assert_eq!(autoscaled, [4, 5].map(droplet_id).into());
+    cloud.finish();
+    // Nowhere else are there any.
+    let cloud = Script::play::<&str>([]).await;
+    assert!(cloud.hetzner(&[]).autoscaled().await.unwrap().is_empty());
+    cloud.finish();
 }
 
 #[tokio::test]

@@ -21,7 +21,8 @@ fn server(id: u64, status: &str) -> Value {
         "server_type": {"id": 1, "name": "cpx22", "cores": 2, "memory": 4.0, "disk": 80,
             "architecture": "x86", "storage_type": "local"},
         "primary_disk_size": 80,
-        "created": "2026-01-30T23:55:00Z",
+        "created": "2026-01-30T23:55:00Z", "iso": null, "rescue_enabled": false,
+        "protection": {"delete": false, "rebuild": false},
     })
 }
 
@@ -152,6 +153,36 @@ async fn a_server_is_put_in_our_words() {
     );
     assert_eq!((found.cluster, found.unsupported), (None, None));
     cloud.finish();
+}
+
+#[tokio::test]
+async fn a_servers_own_fields_say_what_forbids_a_rescale() {
+    for (field, value, flags) in [
+        ("name", json!("build"), (false, false, false)),
+        ("iso", json!({"id": 9}), (true, false, false)),
+        ("rescue_enabled", json!(true), (false, true, false)),
+        (
+            "protection",
+            json!({"delete": true, "rebuild": false}),
+            (false, false, true),
+        ),
+        (
+            "protection",
+            json!({"delete": false, "rebuild": true}),
+            (false, false, true),
+        ),
+        ("protection", Value::Null, (false, false, false)),
+    ] {
+        let mut server = server(42, "off");
+        server[field] = value;
+        let cloud = Script::play([("GET /v1/servers/42", ok(json!({"server": server})))]).await;
+        let found = cloud.hetzner(&[]).status(&id(42)).await.unwrap().unwrap();
+        let facts = found.facts;
+        assert_eq!((facts.iso, facts.rescue, facts.protected), flags, "{field}");
+        let created_at = facts.created_at.unwrap().to_string();
+        assert_eq!(created_at, "2026-01-30T23:55:00Z");
+        cloud.finish();
+    }
 }
 
 #[tokio::test]

@@ -1,9 +1,8 @@
-//! The plans that are for sale, and what forbids a machine another one, request by request.
+//! The plans that are for sale, request by request.
 
 use domain::{
-    ResourceId,
     money::{Currency, Money},
-    plan::{Catalog, MachineFacts},
+    plan::Catalog,
 };
 use serde_json::{Value, json};
 
@@ -11,10 +10,6 @@ use super::{
     do_error, hz_error, kind,
     script::{Script, answer, ok},
 };
-
-fn id(text: &str) -> ResourceId {
-    text.parse().unwrap()
-}
 
 fn size(slug: &str, hourly: f64, more: Value) -> Value {
     let mut size = json!({
@@ -239,134 +234,5 @@ async fn prices_are_in_the_currency_of_the_account() {
     let cloud = Script::play::<&str>([]).await;
     let currency = cloud.digitalocean().currency().await.unwrap();
     assert_eq!(currency, Some(Currency::Usd));
-    cloud.finish();
-}
-
-fn droplet(id: u64, more: Value) -> Value {
-    let mut droplet = json!({"id": id, "created_at": "2026-01-15T08:00:00Z", "tags": []});
-    let more = more.as_object().unwrap().clone();
-    droplet.as_object_mut().unwrap().extend(more);
-    droplet
-}
-
-const POOLS: &str = "GET /v2/droplets/autoscale?per_page=200&page=1";
-
-#[tokio::test]
-async fn a_droplets_own_fields_and_the_autoscale_pools_say_what_forbids_a_resize() {
-    let droplets = json!({"droplets": [
-        droplet(1, json!({"disk_info": [{"type": "local"}], "gpu_info": null})),
-        droplet(2, json!({"tags": ["k8s:c1", "k8s-worker"]})),
-        droplet(3, json!({"gpu_info": {"count": 8}, "disk_info": [{"type": "boot"}, {"type": "scratch"}]})),
-        droplet(4, json!({})),
-    ], "links": {}});
-    let pools = json!({"autoscale_pools": [{"id": "gone"}, {"id": "web"}]});
-    let members = json!({"droplets": [{"droplet_id": 4}, {"droplet_id": 5}]});
-    let cloud = Script::play([
-        ("GET /v2/droplets?per_page=200&page=1", ok(droplets)),
-        (POOLS, ok(pools)),
-        (
-            "GET /v2/droplets/autoscale/gone/members?per_page=200&page=1",
-            answer(404, do_error("not_found", "no such pool")),
-        ),
-        (
-            "GET /v2/droplets/autoscale/web/members?per_page=200&page=1",
-            ok(members),
-        ),
-    ])
-    .await;
-    let facts = cloud.digitalocean().all_machine_facts().await.unwrap();
-    let made = MachineFacts {
-        created_at: Some("2026-01-15T08:00:00Z".parse().unwrap()),
-        ..MachineFacts::default()
-    };
-    let worker = MachineFacts {
-        kubernetes_worker: true,
-        ..made.clone()
-    };
-    let gpu = MachineFacts {
-        gpu: true,
-        scratch_disk: true,
-        ..made.clone()
-    };
-    let member = MachineFacts {
-        autoscaled: true,
-        ..made.clone()
-    };
-    let expected = [made, worker, gpu, member];
-    let ids = (1..=4).map(|number| id(&format!("droplet/{number}")));
-    assert_eq!(facts, ids.zip(expected).collect());
-    cloud.finish();
-}
-
-#[tokio::test]
-async fn one_droplet_is_asked_about_alone() {
-    let other = json!({"droplet": droplet(8, json!({}))});
-    let cloud = Script::play([
-        (
-            "GET /v2/droplets/7",
-            ok(json!({"droplet": droplet(7, json!({"gpu_info": {}}))})),
-        ),
-        (POOLS, ok(json!({"autoscale_pools": null}))),
-        ("GET /v2/droplets/7", ok(other)),
-    ])
-    .await;
-    let client = cloud.digitalocean();
-    assert!(client.machine_facts(&id("droplet/7")).await.unwrap().gpu);
-    let error = client.machine_facts(&id("droplet/7")).await.unwrap_err();
-    assert_eq!(kind(&error), "not understood", "{error}");
-    let error = client.machine_facts(&id("server/7")).await.unwrap_err();
-    assert_eq!(kind(&error), "foreign", "{error}");
-    cloud.finish();
-}
-
-fn server(id: u64, more: Value) -> Value {
-    let mut server = json!({
-        "id": id, "location": {"name": "fsn1"}, "created": "2026-01-30T23:55:00Z",
-        "iso": null, "rescue_enabled": false, "protection": {"delete": false, "rebuild": false},
-    });
-    let more = more.as_object().unwrap().clone();
-    server.as_object_mut().unwrap().extend(more);
-    server
-}
-
-#[tokio::test]
-async fn a_servers_own_fields_say_what_forbids_a_rescale() {
-    let servers = json!({"servers": [
-        server(1, json!({})),
-        server(2, json!({"iso": {"id": 9}})),
-        server(3, json!({"rescue_enabled": true})),
-        server(4, json!({"protection": {"delete": true, "rebuild": false}})),
-        server(5, json!({"protection": {"delete": false, "rebuild": true}})),
-        server(6, json!({"location": {"name": "hel1"}})),
-    ], "meta": {"pagination": {"next_page": null}}});
-    let alone = json!({"server": server(3, json!({"rescue_enabled": true}))});
-    let cloud = Script::play([
-        (
-            "GET /v1/servers?sort=id:asc&per_page=50&page=1",
-            ok(servers),
-        ),
-        ("GET /v1/servers/3", ok(alone)),
-    ])
-    .await;
-    let client = cloud.hetzner(&["fsn1-dc14"]);
-    let facts = client.all_machine_facts().await.unwrap();
-    let flags: Vec<_> = facts
-        .iter()
-        .map(|(id, facts)| (id.to_string(), facts.iso, facts.rescue, facts.protected))
-        .collect();
-    let expected = [
-        ("server/1", false, false, false),
-        ("server/2", true, false, false),
-        ("server/3", false, true, false),
-        ("server/4", false, false, true),
-        ("server/5", false, false, true),
-    ];
-    let named =
-        |(id, iso, rescue, protected): (&str, _, _, _)| (id.to_owned(), iso, rescue, protected);
-    assert_eq!(flags, expected.map(named));
-    let created_at = facts[&id("server/1")].created_at.unwrap();
-    assert_eq!(created_at.to_string(), "2026-01-30T23:55:00Z");
-    let found = client.machine_facts(&id("server/3")).await.unwrap();
-    assert_eq!(found, facts[&id("server/3")]);
     cloud.finish();
 }

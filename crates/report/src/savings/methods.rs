@@ -6,7 +6,7 @@ use domain::{
     ResourceKind, ScheduleName,
     configuration::Policy,
     money::{Currency, Money},
-    plan::{Catalog, Machine, MachineFacts, Offer, smaller, wanted},
+    plan::{Catalog, Machine, Offer, smaller, wanted},
     resource::{DatabaseSize, MachineSize, NodePoolSize, Resource, SavedState, Size},
     stop_method::StopMethod,
 };
@@ -30,8 +30,8 @@ pub struct Candidate<'a> {
     pub barred: Option<&'a str>,
     /// How its schedule has it stopped.
     pub policy: &'a Policy,
-    /// What may forbid it another plan.
-    pub facts: &'a MachineFacts,
+    /// Whether a Droplet autoscale pool made it.
+    pub autoscaled: bool,
     /// Whether its account accepts that a move ends an old price.
     pub accepts_new_prices: bool,
     /// What its provider sells.
@@ -120,10 +120,9 @@ impl Candidate<'_> {
     fn machine(&self, size: &MachineSize, seconds: u64) -> Judged {
         let kind = self.resource.kind();
         let machine = Machine {
-            kind,
+            resource: self.resource,
             size,
-            region: &self.resource.region,
-            facts: self.facts,
+            autoscaled: self.autoscaled,
             accepts_new_prices: self.accepts_new_prices,
         };
         let (monthly, why) = match self.offer(&size.plan) {
@@ -150,7 +149,7 @@ impl Candidate<'_> {
     }
 
     fn other_plan(&self, machine: Machine<'_>) -> Choice {
-        let kind = machine.kind;
+        let kind = machine.resource.kind();
         let method = match kind {
             ResourceKind::Server => StopMethod::Rescale,
             ResourceKind::Droplet

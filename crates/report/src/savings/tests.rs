@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::{
     configuration::Policy,
     money::{Currency, Money},
-    plan::{Catalog, MachineFacts, MachinePlan, Offer},
+    plan::{Catalog, MachinePlan, Offer},
     resource::{
-        AutoscaleBounds, Cluster, DatabaseSize, MachineSize, NodePoolSize, Power, Resource,
+        AutoscaleBounds, Cluster, DatabaseSize, MachineFacts, MachineSize, NodePoolSize, Power,
+        Resource,
     },
     schedule::{Definition, PeriodDefinition, Schedule},
 };
@@ -129,7 +130,7 @@ struct Case {
     month: Month,
     schedule: Option<Schedule>,
     policy: Policy,
-    facts: MachineFacts,
+    autoscaled: bool,
     accepts_new_prices: bool,
     barred: Option<&'static str>,
     prices: Option<Prices>,
@@ -142,15 +143,16 @@ impl Case {
                 region: "fra1".to_owned(),
                 name: "one".to_owned(),
                 size,
+                facts: MachineFacts {
+                    created_at: Some(instant("2026-07-01T00:00:00Z")),
+                    ..MachineFacts::default()
+                },
                 ..machine(&id.parse().unwrap(), Power::Running)
             },
             month: november(),
             schedule: Some(schedule("mon-fri", "08:00", "19:00")),
             policy: Policy::default(),
-            facts: MachineFacts {
-                created_at: Some(instant("2026-07-01T00:00:00Z")),
-                ..MachineFacts::default()
-            },
+            autoscaled: false,
             accepts_new_prices: false,
             barred: None,
             prices: None,
@@ -221,7 +223,7 @@ impl Case {
                 month: month.map(|schedule| self.month.divided(schedule)),
                 barred: self.barred,
                 policy: &self.policy,
-                facts: &self.facts,
+                autoscaled: self.autoscaled,
                 accepts_new_prices: self.accepts_new_prices,
                 catalog: &catalog,
                 smallest_database_plan: Some("db-s-1vcpu-2gb"),
@@ -318,7 +320,7 @@ fn a_rescaled_server_loses_an_hour_of_each_time_off() {
 #[test]
 fn what_a_server_with_an_old_price_saves_is_unknown() {
     let mut case = Case::machine("server/1", "cpx22", 80);
-    case.facts.created_at = Some(instant("2026-01-30T23:55:00Z"));
+    case.resource.facts.created_at = Some(instant("2026-01-30T23:55:00Z"));
     let refusal =
         "it was created before 2026-06-15 and may have an old price, which a move ends for good";
     let row = check(&case, &[FULL, ("rescale", None, Some(refusal))]);

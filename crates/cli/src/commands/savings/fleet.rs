@@ -1,12 +1,12 @@
 //! What the accounts hold and what it costs, asked of the providers now.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use anyhow::Context as _;
 use domain::{
     AccountName, ResourceId,
     configuration::{AccountKind, Configuration, Policy, Provider},
-    plan::{Catalog, MachineFacts},
+    plan::Catalog,
     resource::{DatabaseSize, Look, Size},
 };
 use environment::{Clock, Tokens, in_words};
@@ -60,7 +60,8 @@ pub(super) struct Holdings {
     pub(super) account: AccountName,
     pub(super) looks: Vec<Look>,
     pub(super) catalog: Catalog,
-    pub(super) facts: BTreeMap<ResourceId, MachineFacts>,
+    /// The machines that autoscale pools have made.
+    pub(super) autoscaled: BTreeSet<ResourceId>,
     database_plans: DatabasePlans,
 }
 
@@ -159,10 +160,10 @@ async fn holdings(
             catalog = catalog.in_currency(currency);
         }
     }
-    let facts = if has_machines {
-        client.all_machine_facts().await?
+    let autoscaled = if has_machines {
+        client.autoscaled().await?
     } else {
-        BTreeMap::new()
+        BTreeSet::new()
     };
     let database_plans = if has(|size| matches!(size, Size::Database(_))) {
         client.database_plans().await?
@@ -173,7 +174,7 @@ async fn holdings(
         account: account.clone(),
         looks,
         catalog,
-        facts,
+        autoscaled,
         database_plans,
     })
 }

@@ -1,6 +1,8 @@
 //! What is said of one resource, from what its provider lists. Nothing here reaches a store or a
 //! provider.
 
+use std::collections::BTreeMap;
+
 use domain::{
     configuration::{DatabaseMethod, DropletMethod, Pattern, ServerMethod},
     money::{Currency, Money},
@@ -72,7 +74,7 @@ fn said(case: &Case, catalog: Catalog) -> Option<PlanMove> {
     let follower = follower(account, case.resource.clone(), &case.configuration)?;
     let offered = Offered {
         catalog,
-        facts: BTreeMap::new(),
+        autoscaled: BTreeSet::new(),
     };
     offered.judge(&follower, &case.configuration)
 }
