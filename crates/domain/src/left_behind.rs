@@ -51,9 +51,7 @@ pub fn is_ghost(record: &Record, configuration: &Configuration) -> bool {
 /// Whether Offhours holds a resource stopped, is stopping it, or owes it a size.
 #[must_use]
 pub fn is_held_stopped(record: &Record) -> bool {
-    let stopping = record
-        .in_flight()
-        .is_some_and(|transition| transition.direction == Direction::Stop);
+    let stopping = record.under_way_towards(Direction::Stop).is_some();
     record.saved.is_some() || stopping || was_stopped(record)
 }
 

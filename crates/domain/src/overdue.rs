@@ -66,7 +66,7 @@ pub fn overdue(
             Why::Drift => record.observed.as_ref().map(|observed| observed.at),
         },
         Decision::AskAgain(_) | Decision::Leave(LeaveReason::Handled) => {
-            let transition = record.in_flight().filter(|t| t.direction == direction)?;
+            let transition = record.under_way_towards(direction)?;
             policy.enforce.then_some(transition.claimed_at)
         }
         Decision::Leave(

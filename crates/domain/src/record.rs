@@ -887,6 +887,13 @@ impl Record {
         }
     }
 
+    /// The transition under way, if it goes in this direction.
+    #[must_use]
+    pub fn under_way_towards(&self, direction: Direction) -> Option<&Transition> {
+        let transition = self.in_flight();
+        transition.filter(|transition| transition.direction == direction)
+    }
+
     /// Whether a part of the transition under way was seen done, and the next is to be asked for.
     #[must_use]
     pub fn wants_next_part(&self) -> bool {

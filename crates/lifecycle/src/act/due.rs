@@ -79,7 +79,7 @@ fn may_need(
         Decision::AskAgain(towards) => towards == direction,
         // The hard cut: everything about it is judged on the look.
         Decision::Leave(_) => {
-            record.in_flight().is_some_and(|t| t.direction == direction)
+            record.under_way_towards(direction).is_some()
                 && record.request.as_ref().is_some_and(|request| {
                     request.graceful && matches!(request.ask, Ask::Accepted { .. })
                 })

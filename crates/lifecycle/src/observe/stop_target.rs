@@ -167,8 +167,7 @@ impl Plans {
 /// Whether what comes next of a stop depends on the plans: not while the machine is still being
 /// switched off, or where it is to be no more than that.
 fn changes_plan(record: &Record, policy: &Policy) -> bool {
-    let under_way = record.in_flight();
-    let under_way = under_way.filter(|now| now.direction == Direction::Stop);
+    let under_way = record.under_way_towards(Direction::Stop);
     let method = under_way.and_then(|now| now.method);
     let request = record.request_towards(Direction::Stop);
     let switches_off = under_way.is_some()
@@ -180,8 +179,7 @@ fn changes_plan(record: &Record, policy: &Policy) -> bool {
 
 /// The plan that is asked for: a stop under way keeps the one that it began with.
 fn wanted(record: &Record, resource: &Resource, policy: &Policy) -> Result<Option<String>, Unfit> {
-    let under_way = record.in_flight();
-    let under_way = under_way.filter(|now| now.direction == Direction::Stop);
+    let under_way = record.under_way_towards(Direction::Stop);
     match under_way.and_then(|now| now.target.as_ref()) {
         Some(SavedState::Machine(MachineSize { plan, .. })) => Ok(Some(plan.clone())),
         Some(SavedState::Database { .. } | SavedState::NodePool { .. }) | None => {

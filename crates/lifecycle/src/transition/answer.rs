@@ -53,10 +53,7 @@ pub(crate) fn apply(
 ) -> Option<HistoryEntry> {
     match (purpose, answer) {
         (_, Err(ChangeError::Refused(refusal))) => {
-            let starting = record
-                .in_flight()
-                .is_some_and(|transition| transition.direction == Direction::Start);
-            if starting {
+            if record.under_way_towards(Direction::Start).is_some() {
                 note_refused_start(record, refusal, now);
                 None
             } else {

@@ -429,9 +429,7 @@ impl Planner<'_> {
 
     /// What a stop leads to: fixed by its claim where that changes a machine's plan.
     fn target(&self) -> Option<&SavedState> {
-        let under_way = self.record.in_flight();
-        let under_way = under_way.filter(|now| now.direction == self.direction);
-        match under_way {
+        match self.record.under_way_towards(self.direction) {
             Some(now) if now.method.is_some_and(StopMethod::changes_plan) => now.target.as_ref(),
             Some(_) | None => self.seen.target,
         }
@@ -511,8 +509,7 @@ impl Planner<'_> {
     /// is saved was left. A machine without a smaller plan is only switched off.
     fn method(&self) -> StopMethod {
         let kind = self.record.kind();
-        let under_way = self.record.in_flight();
-        let under_way = under_way.filter(|now| now.direction == self.direction);
+        let under_way = self.record.under_way_towards(self.direction);
         if let Some(method) = under_way.and_then(|now| now.method) {
             return method;
         }
