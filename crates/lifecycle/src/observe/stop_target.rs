@@ -13,7 +13,7 @@ use domain::{
 use provider::{Client, DatabasePlans};
 use tokio::sync::OnceCell;
 
-use crate::{failure::NoLook, report::Refusal};
+use crate::{failure::NoLook, report::Refusal, transition::method::smaller_plan::is_small};
 
 /// The size to which a stop leads.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -53,6 +53,8 @@ impl Plans {
     ) -> Result<StopTarget, NoLook> {
         match &resource.size {
             Size::Database(database) => self.of_database(client, resource, database, policy).await,
+            // Where it stands on its small plan already, no plan has to be for sale.
+            Size::Machine(_) if is_small(resource, record) => Ok(StopTarget::default()),
             Size::Machine(machine) if changes_plan(record, policy) => {
                 let wanted = match wanted(record, resource, policy) {
                     Ok(wanted) => wanted,
@@ -254,10 +256,11 @@ pub(crate) fn keeps_its_nodes(database: &DatabaseSize) -> Option<Refusal> {
 
 #[cfg(test)]
 mod tests {
+    use domain::configuration::DropletMethod;
     use provider::{Base, http_client};
 
     use super::*;
-    use crate::tests::{Case, database, database_of};
+    use crate::tests::{Case, database, database_of, droplet};
 
     /// Where a stop of the case leads. No provider answers.
     async fn target(case: &Case, policy: &Policy) -> StopTarget {
@@ -293,6 +296,22 @@ mod tests {
         policy.stop_size = Some("db-s-1vcpu-2gb".to_owned());
         let size = target(&database(), &policy).await.size;
         assert_eq!(size, Some(database_of("db-s-1vcpu-2gb", 1)));
+    }
+
+    #[tokio::test]
+    async fn on_its_small_plan_a_machine_is_only_switched_off_whatever_is_sold() {
+        let size = |plan: &str| MachineSize {
+            plan: plan.to_owned(),
+            ..MachineSize::default()
+        };
+        let mut policy = Policy::default();
+        policy.methods.droplet = DropletMethod::Resize;
+        let mut case = droplet();
+        case.resource.size = Size::Machine(size("s-1vcpu-1gb"));
+        case.record.saved = Some(SavedState::Machine(size("g-2vcpu-8gb")));
+        case.record.small_plans.insert("s-1vcpu-1gb".to_owned());
+        // The provider is not even asked.
+        assert_eq!(target(&case, &policy).await, StopTarget::default());
     }
 
     #[tokio::test]

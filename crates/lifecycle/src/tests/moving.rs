@@ -72,6 +72,14 @@ impl Case {
         self
     }
 
+    /// Seen off after the first part of a stop.
+    #[track_caller]
+    fn switched_off(self) -> Self {
+        let send = self.sends(STOP);
+        let off = self.accepted(send, "19:00:02").off();
+        off.at("19:00:30").followed()
+    }
+
     fn part(&self) -> Part {
         self.record.request.as_ref().unwrap().part
     }
@@ -176,12 +184,7 @@ fn a_machine_that_a_person_runs_small_is_switched_off_before_it_grows() {
 #[test]
 fn a_person_who_starts_the_machine_meanwhile_was_faster() {
     let case = resized();
-    let send = case.sends(STOP);
-    let off = case
-        .accepted(send, "19:00:02")
-        .off()
-        .at("19:00:30")
-        .followed();
+    let off = case.switched_off();
     let started = off
         .seen(Power::Running)
         .logged(ActionEffect::Start, "19:02")
@@ -193,12 +196,7 @@ fn a_person_who_starts_the_machine_meanwhile_was_faster() {
 #[test]
 fn a_person_who_starts_a_droplet_that_was_just_moved_was_faster() {
     let case = resized();
-    let send = case.sends(STOP);
-    let off = case
-        .accepted(send, "19:00:02")
-        .off()
-        .at("19:00:30")
-        .followed();
+    let off = case.switched_off();
     let send = off.sends(STOP);
     let moved = off.accepted(send, "19:00:32").on_plan(SMALL);
     let started = moved
@@ -271,12 +269,7 @@ fn a_plan_that_could_not_come_back_is_refused_before_anything_is_sent() {
 #[test]
 fn a_plan_withdrawn_after_the_power_went_leaves_it_off_and_whole() {
     let case = resized();
-    let send = case.sends(STOP);
-    let mut off = case
-        .accepted(send, "19:00:02")
-        .off()
-        .at("19:00:30")
-        .followed();
+    let mut off = case.switched_off();
     off.unfit = Some("its plan cannot be ordered in fra1 now");
     let write = off.writes(STOP);
     assert!(matches!(write.record.phase, Phase::Refused { .. }));
@@ -337,12 +330,7 @@ fn another_plan_that_a_person_chose_stays() {
 #[test]
 fn a_server_that_its_change_of_type_has_started_is_shut_down_again() {
     let case = rescaled();
-    let send = case.sends(STOP);
-    let off = case
-        .accepted(send, "19:00:02")
-        .off()
-        .at("19:00:30")
-        .followed();
+    let off = case.switched_off();
     let send = off.sends(STOP);
     let moved = off
         .accepted(send, "19:00:36")
@@ -359,12 +347,7 @@ fn a_server_that_its_change_of_type_has_started_is_shut_down_again() {
 #[test]
 fn a_server_may_be_left_running_small_and_counts_as_stopped() {
     let case = rescaled().following(|policy| policy.rescaled_runs = true);
-    let send = case.sends(STOP);
-    let off = case
-        .accepted(send, "19:00:02")
-        .off()
-        .at("19:00:30")
-        .followed();
+    let off = case.switched_off();
     let send = off.sends(STOP);
     let moved = off
         .accepted(send, "19:00:36")
@@ -412,12 +395,7 @@ fn a_plan_that_is_not_to_be_had_in_the_morning_is_asked_for_without_end() {
 #[test]
 fn a_turn_before_anything_shrank_only_switches_on() {
     let case = resized();
-    let send = case.sends(STOP);
-    let off = case
-        .accepted(send, "19:00:02")
-        .off()
-        .at("19:00:30")
-        .followed();
+    let off = case.switched_off();
     let turned = off.overridden(RUNNING, "19:00:40", "22:00").at("19:01");
     let send = turned.sends(START);
     assert_eq!(send.change, Change::PowerOn(turned.id()));
@@ -445,14 +423,25 @@ fn what_is_stuck_goes_on_when_its_part_is_seen_after_all() {
 #[test]
 fn a_stop_under_way_keeps_the_plan_with_which_it_began() {
     let case = resized();
-    let send = case.sends(STOP);
-    let mut off = case
-        .accepted(send, "19:00:02")
-        .off()
-        .at("19:00:30")
-        .followed();
+    let mut off = case.switched_off();
     off.target = Some(SavedState::Machine(size("s-1vcpu-2gb")));
     assert_eq!(off.sends(STOP).change, off.resize_to(SMALL));
+}
+
+#[test]
+fn on_its_small_plan_a_machine_is_only_switched_off_and_its_own_stays_saved() {
+    let case = resized().small().seen(Power::Running);
+    let mut case = case.handled("08:00", RUNNING).at("19:00");
+    case.target = None;
+    let send = case.sends(STOP);
+    assert_eq!(send.change, Change::Shutdown(case.id()));
+    let off = case.accepted(send, "19:00:02").off().at("19:00:30");
+    let night = off.records().record;
+    assert!(is_settled(&night, Power::Stopped));
+    assert_eq!(night.saved, Some(saved()));
+    let mut morning = off.at("tue 08:00");
+    morning.record = night;
+    assert_eq!(morning.sends(START).change, morning.resize_to(OWN));
 }
 
 #[test]
@@ -464,12 +453,7 @@ fn what_is_saved_stays_when_a_later_stop_leads_to_another_small_plan() {
         machine.memory_mib = 32_768;
     }
     case.target = Some(SavedState::Machine(size("s-1vcpu-512mb-10gb")));
-    let send = case.sends(STOP);
-    let off = case
-        .accepted(send, "19:00:02")
-        .off()
-        .at("19:00:30")
-        .followed();
+    let off = case.switched_off();
     let send = off.sends(STOP);
     assert_eq!(send.change, off.resize_to("s-1vcpu-512mb-10gb"));
     assert_eq!(send.record.saved, Some(saved()));
