@@ -13,7 +13,7 @@ use domain::{
 use provider::{Client, DatabasePlans};
 use tokio::sync::OnceCell;
 
-use crate::{failure::NoLook, report::Refusal, transition::method::smaller_plan::is_small};
+use crate::{failure::NoLook, report::Obstacle, transition::method::smaller_plan::is_small};
 
 /// The size to which a stop leads.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(crate) struct StopTarget {
 }
 
 impl StopTarget {
-    fn refused(refusal: impl Into<Refusal>) -> Self {
+    fn refused(refusal: impl Into<Obstacle>) -> Self {
         Self {
             size: None,
             unfit: Some(refusal.into().to_string()),
@@ -243,12 +243,12 @@ fn of_machine(machine: Machine<'_>, catalog: &Catalog, wanted: Option<&str>) -> 
 
 /// The engines of which nodes cannot be taken away: `MongoDB` has one or three for good (DODOCS), and
 /// others are not supported at all.
-pub(crate) fn keeps_its_nodes(database: &DatabaseSize) -> Option<Refusal> {
+pub(crate) fn keeps_its_nodes(database: &DatabaseSize) -> Option<Obstacle> {
     let drops = matches!(
         database.engine.as_str(),
         "pg" | "mysql" | "redis" | "valkey"
     );
-    (!drops && database.nodes > 1).then(|| Refusal {
+    (!drops && database.nodes > 1).then(|| Obstacle {
         reason: format!("nodes of {} cannot be taken away", database.engine),
         remedy: "set methods.database = \"smallest-plan\" for it".to_owned(),
     })

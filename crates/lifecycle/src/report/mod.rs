@@ -154,19 +154,19 @@ pub enum MoveTarget {
         reason: String,
     },
     /// It is not made, because the resource could not come back.
-    Refused(Refusal),
+    Refused(Obstacle),
 }
 
 /// Why a stop is not made that a schedule asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refusal {
+pub struct Obstacle {
     /// Why.
     pub reason: String,
     /// What to do about it.
     pub remedy: String,
 }
 
-impl From<&Unfit> for Refusal {
+impl From<&Unfit> for Obstacle {
     fn from(unfit: &Unfit) -> Self {
         Self {
             reason: unfit.to_string(),
@@ -176,7 +176,7 @@ impl From<&Unfit> for Refusal {
 }
 
 /// As a record keeps it.
-impl fmt::Display for Refusal {
+impl fmt::Display for Obstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.reason, self.remedy)
     }
