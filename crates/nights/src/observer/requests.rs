@@ -157,8 +157,10 @@ impl State {
         let named = self.overrides.get(&Target::Resource(resource.clone()));
         let overridden = named.is_some_and(|one| one.ends_at + COMMAND > now);
         let by_hand = (commanded || overridden) && !rules::is_excluded(&state, &self.setup);
-        let barred = watched.barred_since;
-        if let Some(since) = barred
+        // A cloud takes its time over a rename: what was protected by its old name is not any more.
+        let barred = rules::barred(resource, &state, &self.setup);
+        if let Some(since) = watched.barred_since
+            && barred
             && !by_hand
             && now.duration_since(since) > LOOK_AND_SEND + SLACK
         {
