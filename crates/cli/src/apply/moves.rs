@@ -102,10 +102,10 @@ async fn ask(
 }
 
 fn summed(answers: Vec<AccountMoves>, configuration: &Configuration, month: Month) -> Moves {
-    let mut divided = BTreeMap::new();
-    for (name, rule) in &configuration.schedules {
-        divided.insert(name, month.divided(&rule.schedule));
-    }
+    let rules = configuration.schedules.iter();
+    let times_off: BTreeMap<_, _> = rules
+        .map(|(name, rule)| (name, month.times_off(&rule.schedule)))
+        .collect();
     let mut moves = Moves::default();
     for answer in answers {
         moves.unknown.extend(answer.error.map(|error| UnknownMoves {
@@ -114,7 +114,8 @@ fn summed(answers: Vec<AccountMoves>, configuration: &Configuration, month: Mont
         }));
         let stops = answer.moves.into_iter();
         moves.stops.extend(stops.map(|one| {
-            let month = divided.get(&one.schedule).copied();
+            let off = times_off.get(&one.schedule);
+            let month = off.map(|off| off.division(one.created_at));
             MovingStop::of(one, month)
         }));
     }

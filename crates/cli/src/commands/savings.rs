@@ -4,10 +4,10 @@ mod assumed;
 mod fleet;
 mod picture;
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use domain::{
-    ResourceRef,
+    ResourceRef, ScheduleName,
     configuration::{Account, Configuration, Policy},
     membership::{Exclusion, Membership, Subject},
     record::Record,
@@ -17,7 +17,7 @@ use environment::in_words;
 use jiff::Timestamp;
 use report::{
     hours::{Period, Prices},
-    savings::{Candidate, Collector, Month, Report},
+    savings::{Candidate, Collector, Month, Report, TimesOff},
 };
 
 use super::Format;
@@ -35,8 +35,8 @@ use fleet::{Clouds, Holdings};
 
 /// Shows what stopping could save of a month, by each method.
 ///
-/// What speaks against a method is beside it. The providers are asked for what there is and for their own price lists; nothing is written, and
-/// tokens that may only read are enough. No service has to be set up: without --config the tokens
+/// What speaks against a method is beside it. The providers are asked for what there is and for
+/// their own price lists; nothing is written, and tokens that may only read are enough. No service has to be set up: without --config the tokens
 /// are those in `DIGITALOCEAN_TOKEN` and `HCLOUD_TOKEN`, and everything is taken to run in the same
 /// hours. With it, each resource has the hours of the schedule that it follows.
 #[derive(Debug, clap::Args)]
@@ -118,6 +118,12 @@ pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
         has_schedules: args.config.is_some(),
         hours: hours.as_ref(),
         month,
+        assumed: hours.as_ref().map(|hours| month.times_off(&hours.schedule)),
+        times_off: configuration
+            .schedules
+            .iter()
+            .map(|(name, rule)| (name, month.times_off(&rule.schedule)))
+            .collect(),
         prices: prices.as_ref(),
     };
     let report = counted.report(&answers.holdings, args.month.map(|month| month.to_string()));
@@ -170,6 +176,10 @@ struct Counted<'a> {
     has_schedules: bool,
     hours: Option<&'a Hours>,
     month: Month,
+    /// What the hours that are assumed leave off.
+    assumed: Option<TimesOff>,
+    /// What each schedule leaves off.
+    times_off: BTreeMap<&'a ScheduleName, TimesOff>,
     prices: Option<&'a Prices>,
 }
 
@@ -210,8 +220,8 @@ impl Counted<'_> {
         let rule = membership
             .rule(self.configuration)
             .filter(|_| self.has_schedules);
-        let assumed = self.hours.map(|hours| &hours.schedule);
-        let schedule = rule.map_or(assumed, |rule| Some(&rule.schedule));
+        let schedule = membership.schedule().filter(|_| rule.is_some());
+        let off = schedule.map_or(self.assumed.as_ref(), |name| self.times_off.get(name));
         let policy = rule.map_or_else(Policy::default, |rule| rule.policy.clone());
         let account = self.configuration.accounts.get(&holdings.account);
         let plan = match &resource.size {
@@ -228,8 +238,8 @@ impl Counted<'_> {
             &record.reference,
             Candidate {
                 resource,
-                schedule: membership.schedule().filter(|_| rule.is_some()),
-                month: schedule.map(|schedule| self.month.divided(schedule)),
+                schedule,
+                month: off.map(|off| off.division(resource.facts.created_at)),
                 barred: barred.as_deref(),
                 policy: &policy,
                 autoscaled: holdings.autoscaled.contains(&resource.id),

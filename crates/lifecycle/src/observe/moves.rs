@@ -219,6 +219,7 @@ impl Offered {
             name: follower.resource.name.clone(),
             schedule: follower.schedule.clone(),
             method: follower.method,
+            created_at: follower.resource.facts.created_at,
             from,
             to,
         })

@@ -14,6 +14,7 @@ use domain::{
     stop_method::StopMethod,
 };
 use environment::left_alone;
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use store::{Found, Store, StoreError, Unreadable};
 
@@ -127,6 +128,9 @@ pub struct PlanMove {
     pub schedule: ScheduleName,
     /// How that would have it stopped.
     pub method: StopMethod,
+    /// When it was created, where its provider says so: Hetzner counts a server's hours from there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<Timestamp>,
     /// The plan to which it has to come back.
     pub from: String,
     /// Where the stop would lead.

@@ -21,7 +21,7 @@ use serde::Serialize;
 
 pub use methods::{Candidate, nodes_while_stopped, saved_on_smaller_plan};
 use methods::{Choice, Judged};
-pub use month::{Division, Month};
+pub use month::{Division, Month, TimesOff};
 
 /// What stopping could save, as programs read it.
 #[derive(Debug, Serialize, JsonSchema)]

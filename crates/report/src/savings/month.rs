@@ -36,9 +36,9 @@ impl Month {
         seconds.unsigned_abs()
     }
 
-    /// What of it a schedule has things run and stand still.
+    /// When in it a schedule has things stand still.
     #[must_use]
-    pub fn divided(self, schedule: &Schedule) -> Division {
+    pub fn times_off(self, schedule: &Schedule) -> TimesOff {
         let counted = match self {
             Self::Average(from) => Period {
                 from,
@@ -46,21 +46,42 @@ impl Month {
             },
             Self::Calendar(period) => period,
         };
-        let (mut off, mut off_in_whole_hours) = (0, 0);
-        for stretch in off_stretches(schedule, counted) {
-            let length = stretch.length().as_secs();
-            let begins = stretch.from > counted.from;
-            off += length;
-            off_in_whole_hours += (length - if begins { HOUR } else { 0 }).max(0);
+        TimesOff {
+            seconds: self.seconds(),
+            counted,
+            stretches: off_stretches(schedule, counted),
         }
-        let whole = counted.length().as_secs().max(1);
-        let seconds = self.seconds();
+    }
+}
+
+/// When things stand still.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TimesOff {
+    /// How long the month is, in seconds.
+    seconds: u64,
+    /// The time in which these are, of which the month has its share.
+    counted: Period,
+    stretches: Vec<Period>,
+}
+
+impl TimesOff {
+    /// How much of the month that is, for a resource that was created at an instant: Hetzner counts
+    /// the hours of a server from there.
+    #[must_use]
+    pub fn division(&self, created_at: Option<Timestamp>) -> Division {
+        let (mut off, mut off_in_whole_hours) = (0, 0);
+        for &stretch in &self.stretches {
+            off += stretch.length().as_secs();
+            let begins = stretch.from > self.counted.from;
+            off_in_whole_hours += whole_hours(stretch, begins, created_at.unwrap_or_default());
+        }
+        let whole = self.counted.length().as_secs().max(1);
         let share = |part: i64| {
-            let part = i128::from(part) * i128::from(seconds) / i128::from(whole);
+            let part = i128::from(part) * i128::from(self.seconds) / i128::from(whole);
             u64::try_from(part).unwrap_or_default()
         };
         Division {
-            seconds,
+            seconds: self.seconds,
             off: share(off),
             off_in_whole_hours: share(off_in_whole_hours),
         }
@@ -74,10 +95,8 @@ pub struct Division {
     pub seconds: u64,
     /// How long things are off.
     pub off: u64,
-    /// How long they are off in billed hours that they are off throughout. Of each time off one hour
-    /// is lost: part of it where it begins, as its end lies in the hour that the start begins. Where
-    /// the hours of a machine begin does not matter for times off of whole hours; for others this is
-    /// the mean.
+    /// How long they are off in billed hours that they are off throughout. What begins and ends
+    /// within an hour is billed as if it had run all of it.
     pub off_in_whole_hours: u64,
 }
 
@@ -93,6 +112,15 @@ impl Division {
     pub fn on_in_begun_hours(self) -> u64 {
         self.seconds.saturating_sub(self.off_in_whole_hours)
     }
+}
+
+/// How much of a time off is in whole hours, in seconds, where all hours begin as long after a full
+/// one as this instant. A stop takes its time, so that no whole hour begins with it.
+fn whole_hours(off: Period, begins: bool, hours_since: Timestamp) -> i64 {
+    let since = |at: Timestamp| at.duration_since(hours_since).as_secs();
+    let (from, until) = (since(off.from) + i64::from(begins), since(off.until));
+    let first = (from + HOUR - 1).div_euclid(HOUR);
+    (until.div_euclid(HOUR) - first).max(0) * HOUR
 }
 
 /// The stretches of a period in which a schedule has things stand still: each stop stands until a

@@ -51,7 +51,8 @@ const HOUR: u64 = 3600;
 #[test]
 fn an_average_month_has_its_share_of_a_week() {
     let month = Month::Average(instant("2026-11-23T16:40:00Z"));
-    let division = month.divided(&schedule("mon-fri", "08:00", "19:00"));
+    let off = month.times_off(&schedule("mon-fri", "08:00", "19:00"));
+    let division = off.division(None);
     assert_eq!(division.seconds, 730 * HOUR + HOUR / 2);
     // 55 of 168 hours.
     assert_eq!(division.on(), 860_947);
@@ -62,11 +63,32 @@ fn an_average_month_has_its_share_of_a_week() {
 
 #[test]
 fn a_calendar_month_is_counted_as_it_is() {
-    let division = november().divided(&schedule("mon-fri", "08:00", "19:00"));
+    let off = november().times_off(&schedule("mon-fri", "08:00", "19:00"));
+    let division = off.division(None);
     assert_eq!(division.seconds, 720 * HOUR);
     assert_eq!(division.on(), 21 * 11 * HOUR);
     // The time off with which the month begins has lost its hour before.
     assert_eq!(division.off - division.off_in_whole_hours, 21 * HOUR);
+}
+
+#[test]
+fn a_servers_hours_are_counted_from_its_creation() {
+    let whole_hours = |begin: &str, end: &str, created_at: &str| {
+        let off = november().times_off(&schedule("mon-fri", begin, end));
+        off.division(Some(instant(created_at))).off_in_whole_hours / HOUR
+    };
+    let (full, half) = ("2026-09-01T08:00:00Z", "2026-09-01T08:30:00Z");
+    // November begins and ends off; between are 16 nights and four weekends.
+    let hours =
+        |begin: u64, nights: u64, weekends: u64, end: u64| begin + 16 * nights + 4 * weekends + end;
+    let counted = whole_hours("08:00", "19:00", full);
+    assert_eq!(counted, hours(32, 12, 60, 4));
+    let counted = whole_hours("08:00", "19:00", half);
+    assert_eq!(counted, hours(31, 12, 60, 4));
+    let counted = whole_hours("08:30", "19:00", full);
+    assert_eq!(counted, hours(32, 12, 60, 4));
+    let counted = whole_hours("08:30", "19:00", half);
+    assert_eq!(counted, hours(32, 13, 61, 4));
 }
 
 #[test]
@@ -82,7 +104,8 @@ fn where_either_state_will_do_a_stop_stands_until_the_next_start() {
             periods: vec![period],
             ..Definition::default()
         };
-        november().divided(&Schedule::new(&definition).unwrap()).off
+        let off = november().times_off(&Schedule::new(&definition).unwrap());
+        off.division(None).off
     };
     assert_eq!(one_sided(Some("08:00"), None), 0);
     assert_eq!(one_sided(None, Some("19:00")), 720 * HOUR);
@@ -214,13 +237,14 @@ impl Case {
     fn add(&self, collector: &mut Collector) {
         let reference = format!("main/{}", self.resource.id).parse().unwrap();
         let month = self.schedule.as_ref();
+        let created_at = self.resource.facts.created_at;
         let catalog = catalog();
         collector.add(
             &reference,
             Candidate {
                 resource: &self.resource,
                 schedule: None,
-                month: month.map(|schedule| self.month.divided(schedule)),
+                month: month.map(|schedule| self.month.times_off(schedule).division(created_at)),
                 barred: self.barred,
                 policy: &self.policy,
                 autoscaled: self.autoscaled,
@@ -285,7 +309,8 @@ fn what_is_off_for_less_than_the_hours_above_672_saves_nothing() {
         from: instant("2026-11-01T12:00:00Z"),
         until: instant("2026-12-01T00:00:00Z"),
     });
-    let division = case.month.divided(case.schedule.as_ref().unwrap());
+    let off = case.month.times_off(case.schedule.as_ref().unwrap());
+    let division = off.division(None);
     assert_eq!(division.off, (12 + 4 * 24) * HOUR);
     // 708 - 108 = 600 hours on: the 36 above 672 are billed at neither plan.
     let row = case.row();
