@@ -122,7 +122,8 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let prices = args.prices.as_deref().map(prices).transpose()?;
     let Session { store, now, .. } = args.connection.open().await?;
     let in_force = store.in_force().await?;
-    let report = report(args, &store, &in_force, prices.as_ref(), now).await?;
+    let counted = args.counted(&in_force, prices.as_ref(), now)?;
+    let report = counted.report(&store, &in_force, now).await?;
     match args.format {
         Format::Json => output::print_json(&report)?,
         Format::Table => {
@@ -134,50 +135,100 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-async fn report(
-    args: &Args,
-    store: &Store,
-    in_force: &InForce,
-    prices: Option<&Prices>,
-    now: Timestamp,
-) -> anyhow::Result<Report> {
-    let configuration = &in_force.configuration;
-    let asked = match args.month {
-        Some(month) => Asked::Month(month),
-        None => Asked::Between(args.since, args.until),
-    };
-    let period = asked.period(screen_zone(args.schedule.as_ref(), configuration), now)?;
-    let records = all_records(store).await?;
-    let mut wanted = Wanted::of(&args.resources, &records, configuration)?;
-    let mut collector = Collector::new(period, now, &configuration.schedules);
-    collector.prices = prices;
-    collector.only = args.schedule.as_ref();
-    collector.unseen_since = unseen_since(store, now).await?;
-    let mut walk = Walk::new(collector, &records);
-    // What began before the period, and what ended it afterwards, matters as well.
-    let all = Finished {
-        since: Timestamp::MIN,
-        until: Timestamp::MAX,
-        schedule: None,
-    };
-    let unreadable = wanted.read(store, all, |entry| walk.pass(entry)).await?;
-    wanted.check()?;
-    walk.finish_one()?;
-    for record in records
-        .iter()
-        .filter(|record| wanted.includes_record(record))
-    {
-        if !walk.counted.contains(&record.reference) {
-            walk.collector.count(&record.reference, &[], Some(record));
-        }
+impl Args {
+    fn counted<'a>(
+        &'a self,
+        in_force: &InForce,
+        prices: Option<&'a Prices>,
+        now: Timestamp,
+    ) -> anyhow::Result<Counted<'a>> {
+        let asked = match self.month {
+            Some(month) => Asked::Month(month),
+            None => Asked::Between(self.since, self.until),
+        };
+        let zone = screen_zone(self.schedule.as_ref(), &in_force.configuration);
+        Ok(Counted {
+            resources: &self.resources,
+            schedule: self.schedule.as_ref(),
+            period: asked.period(zone, now)?,
+            by: self.by,
+            prices,
+        })
     }
-    let report = walk.collector.report(args.by, unreadable);
-    check_schedule(
-        args.schedule.as_ref(),
-        configuration,
-        !report.rows.is_empty(),
-    )?;
-    Ok(report)
+}
+
+/// What is counted.
+struct Counted<'a> {
+    /// Only these, by reference or by name; none for all.
+    resources: &'a [String],
+    /// Only stops under this schedule.
+    schedule: Option<&'a ScheduleName>,
+    period: Period,
+    by: Grouping,
+    prices: Option<&'a Prices>,
+}
+
+impl Counted<'_> {
+    /// How long it was stopped, by the history in a store, and what that saved.
+    async fn report(
+        &self,
+        store: &Store,
+        in_force: &InForce,
+        now: Timestamp,
+    ) -> anyhow::Result<Report> {
+        let configuration = &in_force.configuration;
+        let records = all_records(store).await?;
+        let mut wanted = Wanted::of(self.resources, &records, configuration)?;
+        let mut collector = Collector::new(self.period, now, &configuration.schedules);
+        collector.prices = self.prices;
+        collector.only = self.schedule;
+        collector.unseen_since = unseen_since(store, now).await?;
+        let mut walk = Walk::new(collector, &records);
+        // What began before the period, and what ended it afterwards, matters as well.
+        let all = Finished {
+            since: Timestamp::MIN,
+            until: Timestamp::MAX,
+            schedule: None,
+        };
+        let unreadable = wanted.read(store, all, |entry| walk.pass(entry)).await?;
+        wanted.check()?;
+        walk.finish_one()?;
+        for record in records
+            .iter()
+            .filter(|record| wanted.includes_record(record))
+        {
+            if !walk.counted.contains(&record.reference) {
+                walk.collector.count(&record.reference, &[], Some(record));
+            }
+        }
+        let report = walk.collector.report(self.by, unreadable);
+        check_schedule(self.schedule, configuration, !report.rows.is_empty())?;
+        Ok(report)
+    }
+}
+
+/// What stopping these resources, or those under this schedule, has saved of this month's bill, in
+/// a line for people. Of a day alone it cannot be said: limits of months decide.
+pub(super) async fn this_month(
+    store: &Store,
+    (resources, schedule): (&[String], Option<&ScheduleName>),
+    prices: &Prices,
+    now: Timestamp,
+) -> anyhow::Result<String> {
+    let in_force = store.in_force().await?;
+    let month = now.to_zoned(TimeZone::UTC).first_of_month()?;
+    let counted = Counted {
+        resources,
+        schedule,
+        period: Period {
+            from: month.start_of_day()?.timestamp(),
+            until: now,
+        },
+        by: Grouping::Schedule,
+        prices: Some(prices),
+    };
+    let report = counted.report(store, &in_force, now).await?;
+    Ok(format!("This month {}", total(&report)))
 }
 
 /// The accounts whose last whole listing is too long ago to speak of the present.
@@ -258,7 +309,9 @@ fn render<'r>(report: &'r Report, zone: &TimeZone, style: Style) -> String {
     let table = Table::whole(style, columns(report.by), &rows);
     format!(
         "{heading}{table}{}\n",
-        style.wrap(&total(report)).trim_end()
+        style
+            .wrap(&format!("In total {}", total(report)))
+            .trim_end()
     )
 }
 
@@ -310,7 +363,7 @@ fn why(row: &Row) -> String {
     format!("{} of {}: {reasons}", row.figures, row.resources)
 }
 
-/// The last line: money only of what has figures, and of how much that is.
+/// The sum: money only of what has figures, and of how much that is.
 fn total(report: &Report) -> String {
     let total = &report.total;
     let stopped = hours(total.stopped_hours);
@@ -326,7 +379,7 @@ fn total(report: &Report) -> String {
         }
         None => "the amount saved is not known".to_owned(),
     };
-    format!("In total {stopped} stopped{would_have}; {saved}.")
+    format!("{stopped} stopped{would_have}; {saved}.")
 }
 
 /// `~ 24.00 USD` where it is an estimate.
@@ -417,7 +470,9 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         let args = Line::parse_from(words).args;
         let store = world().await;
         let in_force = store.in_force().await.unwrap();
-        report(&args, &store, &in_force, prices, at("30 12:00")).await
+        let now = at("30 12:00");
+        let counted = args.counted(&in_force, prices, now)?;
+        counted.report(&store, &in_force, now).await
     }
 
     fn prices() -> Prices {
@@ -513,13 +568,27 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
                 ..store::AccountState::unknown("hz-eu".parse().unwrap())
             };
             store.save_account_state(&state).await.unwrap();
-            let report = report(&args, &store, &in_force, None, at("16 20:00")).await;
+            let now = at("16 20:00");
+            let counted = args.counted(&in_force, None, now).unwrap();
+            let report = counted.report(&store, &in_force, now).await;
             let report = report.unwrap();
             let row = &report.rows[0];
             format!("{} {}", row.stopped_hours, row.unclear_hours)
         };
         assert_eq!(hours("16 02:00").await, "6 18");
         assert_eq!(hours("16 19:45").await, "24 0");
+    }
+
+    #[tokio::test]
+    async fn what_stopping_has_saved_of_a_month_is_a_line() {
+        let store = world().await;
+        let line = async |names: &[&str]| {
+            let names: Vec<_> = names.iter().map(|&name| name.to_owned()).collect();
+            this_month(&store, (&names, None), &prices(), at("30 12:00")).await
+        };
+        insta::assert_snapshot!(line(&[]).await.unwrap(), @"This month 84.97 h stopped, 13.00 h would have been; ~ 24.00 USD saved, known for 4 of 4.");
+        insta::assert_snapshot!(line(&["idle"]).await.unwrap(), @"This month 0.00 h stopped; 0.00 USD saved, known for 1 of 1.");
+        assert!(line(&["nothing"]).await.is_err());
     }
 
     #[test]

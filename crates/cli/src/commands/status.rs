@@ -7,6 +7,7 @@ mod screen;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
+    path::PathBuf,
     time::Duration,
 };
 
@@ -16,7 +17,7 @@ use domain::{
 use jiff::{Timestamp, tz::TimeZone};
 use store::{AccountState, InForce, Store};
 
-use super::Format;
+use super::{Format, hours};
 use crate::{
     Exit, candidates,
     connection::{Connection, Functions, Session, readable},
@@ -46,6 +47,7 @@ Examples:
   offhours status --schedule office-hours --watch
   offhours status --needs-person
   offhours status --live                  by each resource's own Status operation
+  offhours status --prices prices.toml    with what stopping has saved this month
   offhours status --accounts              what is known of the accounts alone
   offhours status --accounts --format json | jq '.[] | select(.needs_person)'
   offhours status --format json | jq '.[] | select(.needs_person)'")]
@@ -85,6 +87,10 @@ pub struct Args {
         value_parser = clap::value_parser!(u64).range(1..=3600),
     )]
     watch: Option<u64>,
+    /// What things cost, in TOML as for `offhours hours`: adds what stopping
+    /// has saved this month.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["account", "accounts", "format", "watch"])]
+    prices: Option<PathBuf>,
     /// References in full length.
     #[arg(long)]
     wide: bool,
@@ -105,6 +111,8 @@ impl Args {
 
 /// Shows the records as they are now.
 pub async fn run(args: &Args) -> anyhow::Result<Exit> {
+    // What is wrong with the prices is reported before anything is asked.
+    let prices = args.prices.as_deref().map(hours::prices).transpose()?;
     let session = args.connection.open().await?;
     let functions = if args.live {
         Some(session.functions()?)
@@ -117,7 +125,15 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
             let every = Duration::from_secs(seconds);
             watch(args, &session, functions, every).await
         }
-        None => show(args, &session.store, functions, session.now).await,
+        None => {
+            let exit = show(args, &session.store, functions, session.now).await?;
+            if let Some(prices) = &prices {
+                let of = (args.resources.as_slice(), args.schedule.as_ref());
+                let saved = hours::this_month(&session.store, of, prices, session.now).await?;
+                output::remark(&format!("{saved}\n"));
+            }
+            Ok(exit)
+        }
     }
 }
 
