@@ -10,7 +10,10 @@ use std::{
 
 use aws_sdk_dynamodb::config::{AsyncSleep, Sleep};
 use axum::{Json, Router, http::HeaderMap};
-use domain::digest::{Digest, Named, Slowest};
+use domain::{
+    digest::{Digest, Named, Slowest},
+    stop_method::StopMethod,
+};
 use environment::{
     BusEvent, EventBus, Metric, Metrics, Publish, SteppedClock, aws::local_config, bus,
     bus::BusName,
@@ -111,6 +114,7 @@ fn digest() -> Digest {
         stuck: 0,
         overtaken: 0,
         unfinished: 0,
+        methods: BTreeMap::from([(StopMethod::PowerOff, 9), (StopMethod::Resize, 2)]),
         slowest: Some(Slowest {
             resource: "do-main/database/d1".parse().unwrap(),
             name: "orders".to_owned(),

@@ -1,6 +1,6 @@
 //! What became of one edge of a schedule, counted from the records that followed it.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,7 @@ use crate::{
     record::{EdgeKey, Ending, Last, Phase, Rank, Record},
     reference::{ResourceRef, ScheduleName},
     schedule::{Desired, Edge, Schedule},
+    stop_method::StopMethod,
 };
 
 /// From an edge to its digest at the latest: the longest transition, and five minutes.
@@ -56,6 +57,9 @@ pub struct Digest {
     pub overtaken: usize,
     /// Those that are due, in flight or postponed.
     pub unfinished: usize,
+    /// How many of those that were seen were stopped by each method, or had been.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub methods: BTreeMap<StopMethod, usize>,
     /// The one that took longest to be seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slowest: Option<Slowest>,
@@ -152,6 +156,7 @@ impl Digest {
             stuck: 0,
             overtaken: 0,
             unfinished: 0,
+            methods: BTreeMap::new(),
             slowest: None,
             not_seen: Vec::new(),
             next_edge_at: None,
@@ -169,6 +174,17 @@ impl Digest {
     pub fn hours_until_next_edge(&self) -> Option<f64> {
         let next = self.next_edge_at?;
         Some(next.duration_since(self.at).as_secs_f64() / 3600.0)
+    }
+
+    /// What is worth a word of those that are where the edge wants them: what was there already, and
+    /// what a schedule has stopped by a method that it had to ask for.
+    fn how(&self) -> Vec<String> {
+        let already = (self.already > 0).then(|| format!("{} already", self.already));
+        let stopped = self.desired == Desired::Stopped;
+        let chosen = self.methods.iter();
+        let chosen = chosen.filter(|(method, _)| stopped && method.is_chosen());
+        let chosen = chosen.map(|(method, count)| format!("{count} by {method}"));
+        already.into_iter().chain(chosen).collect()
     }
 
     fn count(&mut self, record: &Record, state: State<'_>) {
@@ -203,6 +219,9 @@ impl Digest {
             && last.ending == Ending::Seen
         {
             self.time(record, last);
+            if let Some(method) = last.method {
+                *self.methods.entry(method).or_default() += 1;
+            }
         }
     }
 
@@ -290,8 +309,8 @@ impl<'r> State<'r> {
     }
 }
 
-/// One line for people: `office: 12 of 14 stopped, 1 refused, 1 stuck; slowest orders 480 s; next
-/// edge in 12.9 h`.
+/// One line for people: `office: 12 of 14 stopped (2 by resize), 1 refused, 1 stuck; slowest orders
+/// 480 s; next edge in 12.9 h`.
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -302,8 +321,9 @@ impl fmt::Display for Digest {
         } = self;
         let there = self.seen + self.already;
         write!(f, "{schedule}: {there} of {followed} {desired}")?;
-        if self.already > 0 {
-            write!(f, " ({} already)", self.already)?;
+        let how = self.how();
+        if !how.is_empty() {
+            write!(f, " ({})", how.join(", "))?;
         }
         let would = format!("would be {desired} but for observe mode");
         for (count, what) in [

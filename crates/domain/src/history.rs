@@ -121,6 +121,7 @@ impl HistoryEntry {
             asked_at: self.asked_at,
             finished_at: self.finished_at,
             ending: self.ending,
+            method: self.method,
         })
     }
 

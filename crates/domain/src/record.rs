@@ -291,6 +291,9 @@ pub struct Last {
     pub finished_at: Timestamp,
     /// How it ended.
     pub ending: Ending,
+    /// By what method it was stopped, or had been; absent if nothing was sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<StopMethod>,
 }
 
 /// How a transition, or an edge for one record, ended.

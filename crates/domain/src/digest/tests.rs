@@ -47,11 +47,18 @@ fn ended(record: Record, ending: Ending, seconds: i64) -> Record {
             asked_at,
             finished_at: claimed_at + SignedDuration::from_secs(seconds),
             ending,
+            method: sent.then_some(StopMethod::PowerOff),
         }),
         ..record
             .settled(Power::Stopped)
             .having_handled("mon 19:00", STOPPED)
     }
+}
+
+fn by_resize(mut record: Record) -> Record {
+    let last = record.last.as_mut().unwrap();
+    last.method = Some(StopMethod::Resize);
+    record
 }
 
 /// Under way since the evening's edge.
@@ -97,9 +104,9 @@ fn is_left_out(world: &World, record: Record) {
 fn each_record_counts_as_what_became_of_it() {
     let records = [
         ended(numbered(1), Ending::Seen, 40),
-        ended(numbered(2), Ending::Seen, 480),
+        by_resize(ended(numbered(2), Ending::Seen, 480)),
         ended(numbered(3), Ending::AlreadyThere, 0),
-        ended(numbered(4), Ending::Refused, 2),
+        by_resize(ended(numbered(4), Ending::Refused, 2)),
         ended(numbered(5), Ending::Stuck, 900),
         ended(numbered(6), Ending::Overtaken, 30),
         under_way(numbered(7)),
@@ -115,6 +122,8 @@ fn each_record_counts_as_what_became_of_it() {
     assert_eq!(digest.overtaken, 1);
     assert_eq!(digest.unfinished, 2);
     assert!(!digest.is_complete());
+    let methods = [(StopMethod::PowerOff, 1), (StopMethod::Resize, 1)];
+    assert_eq!(digest.methods, methods.into());
     let slowest = digest.slowest.as_ref().unwrap();
     assert_eq!((&*slowest.name, slowest.seconds), ("web-2", 480));
     let not_seen: Vec<_> = digest.not_seen.iter().map(|one| &*one.name).collect();
@@ -122,8 +131,8 @@ fn each_record_counts_as_what_became_of_it() {
     assert_eq!(digest.next_edge_at, Some(at("tue 08:00")));
     assert_eq!(
         digest.to_string(),
-        "office: 3 of 8 stopped (1 already), 1 refused, 1 stuck, 1 overtaken by a person, \
-         2 not finished; slowest web-2 480 s; next edge in 12.5 h"
+        "office: 3 of 8 stopped (1 already, 1 by resize), 1 refused, 1 stuck, 1 overtaken by a \
+         person, 2 not finished; slowest web-2 480 s; next edge in 12.5 h"
     );
 }
 
@@ -299,6 +308,7 @@ proptest! {
         prop_assert_eq!(parts.map(|part| part(&digest)).iter().sum::<usize>(), digest.followed);
         let at_the_end = digest.seen + digest.already + digest.would;
         prop_assert_eq!(digest.not_seen.len(), digest.followed - at_the_end);
+        prop_assert!(digest.methods.values().sum::<usize>() <= digest.seen);
         let longest = each.iter().filter_map(|one| one.slowest.as_ref()).map(|s| s.seconds).max();
         prop_assert_eq!(digest.slowest.map(|slowest| slowest.seconds), longest);
     }

@@ -17,6 +17,7 @@ fn last(ending: Ending, finished_at: &str) -> Last {
         asked_at: Some(at("19:00")),
         finished_at: at(finished_at),
         ending,
+        method: None,
     }
 }
 

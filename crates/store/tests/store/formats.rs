@@ -108,6 +108,7 @@ fn refused() -> Record {
             asked_at: Some(at("2026-06-15T19:00:01.5Z")),
             finished_at: at("2026-06-15T19:00:02Z"),
             ending: Ending::Refused,
+            method: None,
         }),
         ..server(1)
     }

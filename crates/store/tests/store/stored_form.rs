@@ -248,6 +248,7 @@ fn the_form_of_a_refused_record() {
             asked_at: Some(at("2026-06-15T19:00:01.5Z")),
             finished_at: at("2026-06-15T19:00:02Z"),
             ending: Ending::Refused,
+            method: None,
         }),
         request: Some(Request {
             part: Part::Whole,
