@@ -36,7 +36,8 @@ const DIGITALOCEAN: Facts = Facts {
     has_datacenters: false,
     token_remedy: "give the account a valid token with the scopes droplet:read, database:read, \
                    kubernetes:read and tag:read, and to stop and start droplet:update, \
-                   database:update and kubernetes:update",
+                   database:update and kubernetes:update; to resize Droplets also \
+                   droplet:create, sizes:read and regions:read",
 };
 
 const HETZNER: Facts = Facts {

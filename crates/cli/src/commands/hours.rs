@@ -52,10 +52,10 @@ Examples:
   offhours hours --month 2026-10 --prices prices.toml --format json | jq .total
 
 Money: a Droplet and a Hetzner server are billed in full while off: 0 saved, unless they were on a
-smaller plan meanwhile. A Droplet or node is billed for at most 672 hours of a calendar month (UTC),
-so that a node's first 48 stopped hours of 30 days save nothing. A database saves the difference of
-its two plans, if the small one was seen; the cost of its storage is left out. `~` marks an
-estimate. Give the prices yourself, since no API lists them all:
+smaller plan meanwhile. A Droplet, node or database is billed for at most 672 hours of a calendar
+month (UTC), so that the first 48 stopped hours of 30 days save nothing. A database saves the
+difference of its two plans, if the small one was seen; the cost of its storage is left out. `~`
+marks an estimate. Give the prices yourself, since no API lists them all:
 
   currency = \"USD\"
   [node-hour]                           # a pool's node, by its plan

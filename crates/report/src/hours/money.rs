@@ -7,7 +7,7 @@ use jiff::{Timestamp, ToSpan as _, civil::Date, tz::TimeZone};
 
 use super::{Kind, Period, Prices, Stretch, machines};
 
-/// A node is billed for at most so many hours of a calendar month: the first hours for which it is
+/// A node or a database is billed for at most so many hours of a calendar month: the first hours for which it is
 /// stopped in a longer one save nothing.
 const CAP_HOURS: f64 = 672.0;
 
@@ -190,6 +190,10 @@ fn database(
     mut assumed: Vec<&str>,
 ) -> Result<Money, String> {
     let months = months(period);
+    let rates: Vec<_> = months
+        .iter()
+        .map(|month| (month, rate(stopped, *month)))
+        .collect();
     let mut amount = 0.0;
     for one in stopped {
         let (Some(before), Some(after)) = (&one.stretch.before, &one.stretch.after) else {
@@ -202,14 +206,32 @@ fn database(
         if difference < 0.0 {
             return Err(format!("by these prices {after} costs more than {before}"));
         }
-        let share = |month: &Period| {
-            let stopped = one.period.within(*month).map_or(0.0, hours);
-            stopped / hours(*month)
+        let share = |(month, rate): &(&Period, f64)| {
+            let stopped = one.period.within(**month).map_or(0.0, hours);
+            stopped * rate
         };
-        amount += difference * months.iter().map(share).sum::<f64>();
+        amount += difference * rates.iter().map(share).sum::<f64>();
+    }
+    if months
+        .iter()
+        .any(|month| month.within(period) != Some(*month))
+    {
+        assumed.push("takes the rest of each month as running");
     }
     assumed.push("compares plans alone, without storage");
     Ok(Money::assuming(amount, &assumed))
+}
+
+/// What share of a month's price each stopped hour in it stands for: of the whole month so many are
+/// billed, the dearest first, that none may be left for some of them.
+fn rate(stopped: &[Stopped<'_>], month: Period) -> f64 {
+    let within = stopped.iter().filter_map(|one| one.period.within(month));
+    let off: f64 = within.map(hours).sum();
+    if off <= 0.0 {
+        return 0.0;
+    }
+    let billed = (CAP_HOURS - (hours(month) - off)).clamp(0.0, off);
+    billed / off / CAP_HOURS
 }
 
 /// The calendar months, in UTC, that a period touches.

@@ -293,10 +293,11 @@ fn a_smaller_database_saves_the_difference_of_both_plans() {
         )
     };
     let money = of(database("db-s-4vcpu-8gb", 1), small.clone());
-    check(&money, (120.0 - 15.0) * 72.0 / 720.0);
+    // It ran for 648 of the 672 hours that are billed.
+    check(&money, (120.0 - 15.0) * 24.0 / 672.0);
     assert!(money.estimate, "storage may cost extra");
     let two = of(database("db-s-4vcpu-8gb", 2), small.clone());
-    check(&two, (200.0 - 15.0) * 72.0 / 720.0);
+    check(&two, (200.0 - 15.0) * 24.0 / 672.0);
     check_unknown(
         &of(database("db-s-4vcpu-8gb", 3), small.clone()),
         "no price \"3 x db-s-4vcpu-8gb\" under [database-month]",
@@ -306,7 +307,7 @@ fn a_smaller_database_saves_the_difference_of_both_plans() {
         "1 x db-s-1vcpu-1gb was not seen to be smaller than 1 x db-s-1vcpu-1gb",
     );
     let dear = of(database("db-s-4vcpu-8gb", 2), database("db-s-4vcpu-8gb", 1));
-    check(&dear, 80.0 * 72.0 / 720.0);
+    check(&dear, 80.0 * 24.0 / 672.0);
 }
 
 #[test]
