@@ -390,6 +390,14 @@ impl LostStorage {
 }
 
 impl DatabaseSize {
+    /// Why its standby nodes cannot be taken away: `MongoDB` has one or three for good (DODOCS), and
+    /// other engines are not supported at all. None where they can.
+    #[must_use]
+    pub fn keeps_its_nodes(&self) -> Option<String> {
+        let drops = matches!(self.engine.as_str(), "pg" | "mysql" | "redis" | "valkey");
+        (!drops).then(|| format!("nodes of {} cannot be taken away", self.engine))
+    }
+
     /// Whether a resize can set the storage: on these two engines alone (TFDO,
     /// `resource_database_cluster.go`).
     #[must_use]

@@ -241,15 +241,11 @@ fn of_machine(machine: Machine<'_>, catalog: &Catalog, wanted: Option<&str>) -> 
     }
 }
 
-/// The engines of which nodes cannot be taken away: `MongoDB` has one or three for good (DODOCS), and
-/// others are not supported at all.
+/// What stands against taking away the standby nodes of a database that has some.
 pub(crate) fn keeps_its_nodes(database: &DatabaseSize) -> Option<Obstacle> {
-    let drops = matches!(
-        database.engine.as_str(),
-        "pg" | "mysql" | "redis" | "valkey"
-    );
-    (!drops && database.nodes > 1).then(|| Obstacle {
-        reason: format!("nodes of {} cannot be taken away", database.engine),
+    let reason = database.keeps_its_nodes().filter(|_| database.nodes > 1)?;
+    Some(Obstacle {
+        reason,
         remedy: "set methods.database = \"smallest-plan\" for it".to_owned(),
     })
 }

@@ -277,8 +277,8 @@ impl Candidate<'_> {
         if size.nodes < 2 {
             return Choice::refused(method, "it has no standby nodes");
         }
-        if size.engine == "mongodb" {
-            return Choice::refused(method, "nodes of MongoDB cannot be taken away");
+        if let Some(why) = size.keeps_its_nodes() {
+            return Choice::refused(method, why);
         }
         let small = DatabaseSize {
             plan: self.policy.stop_size.clone().unwrap_or(size.plan.clone()),

@@ -445,7 +445,7 @@ fn databases_without_prices_or_standbys_say_so() {
             (
                 "standbys",
                 None,
-                Some("nodes of MongoDB cannot be taken away"),
+                Some("nodes of mongodb cannot be taken away"),
             ),
         ],
     );
