@@ -102,6 +102,20 @@ def test_status_for_programs_lists_the_stack(came_round: Deployed) -> None:
     assert {"web-1", "orders", "workers", "ci-1", "legacy"} <= names
 
 
+def test_an_apply_asks_the_functions_where_its_stops_would_lead(
+    came_round: Deployed, person: Person, tmp_path: Path
+) -> None:
+    path = tmp_path / "offhours.toml"
+    example = (EXAMPLE / "offhours.toml").read_text()
+    path.write_text(f'{example}methods = {{ droplet = "resize" }}\n')
+    command = ("apply", "--dry-run", "--config", str(path))
+    done = came_round.offhours.run(*command, key=person("admin"))
+    # 3: there is something to apply.
+    assert done.returncode == 3, told(done)
+    says = "schedule minutes: only switched off, and stays on s-2vcpu-4gb: its disk of 80 GB"
+    assert f"web-1 (do-main/droplet/3164444), {says}" in " ".join(done.stdout.split()), told(done)
+
+
 def run(
     deployed: Deployed, person: Person, policy: str, command: tuple[str, ...], directory: Path
 ) -> subprocess.CompletedProcess[str]:

@@ -119,7 +119,8 @@ const DIGITALOCEAN: &str = "DigitalOcean bills by the second, and of each Drople
                             reads its pages.";
 const HETZNER: &str = "Hetzner bills each hour that was begun, and a month at most at its monthly price: \
                        of a server that is rescaled those of the dearest type that it has in them, as \
-                       this reads its pages. So an hour of each time off is billed as running.";
+                       this reads its pages. They are counted from its creation, so that parts of an \
+                       hour at either end of a time off are billed as running.";
 const SWITCHING: &str = "The minutes that switching takes are left out, and so are volumes, addresses, \
                          backups and traffic, which cost the same throughout.";
 const DATABASES: &str = "DigitalOcean's API has no prices of databases: --prices FILE gives them.";
