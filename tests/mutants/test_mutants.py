@@ -189,20 +189,30 @@ class Cargo(Runner):
         super().__init__(tmp_path, tmp_path, tmp_path)
         self.prints = list(prints)
         self.commands: list[str] = []
+        self.limits: list[float | None] = []
 
     def cargo(self, command, log, limit=None):
         self.commands.append(command[0])
+        self.limits.append(limit)
         return self.prints.pop(0)
 
 
 def test_programs_are_built_where_tests_of_the_black_box_miss_them(tmp_path):
     missing = (101, f"no target/debug/offhours: {run.PROGRAMS_MISSING}, as `make test` does")
-    cargo = Cargo(tmp_path, missing, (0, ""), (0, PASSED))
+    cargo = Cargo(tmp_path, (0, ""), missing, (0, ""), (0, PASSED))
     assert cargo.run("offhours::kill::", "a-log").passed
-    assert cargo.commands == ["test", "build", "test"]
-    cargo = Cargo(tmp_path, (0, ""), (0, PASSED))
+    assert cargo.commands == ["test", "test", "build", "test"]
+    cargo = Cargo(tmp_path, (0, ""), (0, ""), (0, PASSED))
     assert cargo.run("offhours", "a-log").passed
-    assert cargo.commands == ["build", "test"]
+    assert cargo.commands == ["build", "test", "test"]
+
+
+def test_only_tests_can_time_out(tmp_path):
+    cargo = Cargo(tmp_path, (0, ""), (0, PASSED))
+    assert cargo.run("domain", "a-log", 7).passed
+    assert cargo.limits == [None, 7]
+    cargo = Cargo(tmp_path, (101, "error[E0425]: cannot find value"))
+    assert cargo.run("domain", "a-log", 7).error == "error[E0425]: cannot find value"
 
 
 class Scripted(Runner):
