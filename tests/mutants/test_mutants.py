@@ -209,10 +209,10 @@ def test_programs_are_built_where_tests_of_the_black_box_miss_them(tmp_path):
 
 def test_only_tests_can_time_out(tmp_path):
     cargo = Cargo(tmp_path, (0, ""), (0, PASSED))
-    assert cargo.run("domain", "a-log", 7).passed
+    assert cargo.run("offhours::kill::", "a-log", 7).passed
     assert cargo.limits == [None, 7]
     cargo = Cargo(tmp_path, (101, "error[E0425]: cannot find value"))
-    assert cargo.run("domain", "a-log", 7).error == "error[E0425]: cannot find value"
+    assert cargo.run("offhours::kill::", "a-log", 7).error == "error[E0425]: cannot find value"
 
 
 class Scripted(Runner):
