@@ -360,6 +360,47 @@ fn a_person_who_switches_the_machine_on_meanwhile_keeps_it() {
 }
 
 #[test]
+fn a_person_who_resizes_just_before_the_move_has_that_plan_back_in_the_morning() {
+    run(async {
+        let slow = "shutdown = \"12s\"\nresize = \"300s\"";
+        let world = evening(&[droplet(slow)], "").await;
+        // It is off, which only the person knows yet.
+        world.run_until(monday("18:00:20")).await;
+        let plan = "s-2vcpu-2gb".to_owned();
+        world.person(DROPLET, Act::ChangePlan { plan, disk: false });
+        // Until theirs has ended, the Droplet has a pending event.
+        world.run_until(at("18:04")).await;
+        world.is(DROPLET, "g-2vcpu-8gb", false);
+        assert_eq!(world.record(DROPLET).await.saved, None);
+        world.run_until(at("18:20")).await;
+        world.is(DROPLET, "s-1vcpu-1gb", false);
+        world.run_until(at("18:55")).await;
+        world.is(DROPLET, "s-2vcpu-2gb", true);
+        settled(&world.record(DROPLET).await, Power::Running);
+    });
+}
+
+#[test]
+fn a_database_that_is_being_migrated_keeps_its_standby_until_that_is_over() {
+    run(async {
+        let world = evening(&[database("")], "").await;
+        let status = |word: &str| Act::SetStatus {
+            status: word.to_owned(),
+        };
+        world.person(DATABASE, status("migrating"));
+        world.run_until(at("18:10")).await;
+        assert_eq!(world.asked(DATABASE), [""; 0]);
+        let error = world.record(DATABASE).await.last_error.unwrap();
+        assert!(error.to_string().contains("migrating"), "{error}");
+        world.person(DATABASE, status("online"));
+        world.run_until(at("18:35")).await;
+        assert_eq!(world.shown(DATABASE)["nodes"], 1);
+        world.run_until(at("18:59")).await;
+        assert_eq!(world.shown(DATABASE)["nodes"], 2);
+    });
+}
+
+#[test]
 fn another_plan_that_a_person_chooses_overnight_stays() {
     run(async {
         let world = evening(&[droplet("")], "").await;
