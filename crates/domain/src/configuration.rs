@@ -815,10 +815,12 @@ impl FromStr for Pattern {
         if glob.is_empty() {
             return Err(PatternError(text.to_owned()));
         }
-        Ok(Self {
-            subject,
-            glob: glob.to_owned(),
-        })
+        // A whole reference covers its resource however its number is written.
+        let whole = (subject == PatternSubject::Reference)
+            .then(|| glob.parse::<ResourceRef>().ok())
+            .flatten();
+        let glob = whole.map_or_else(|| glob.to_owned(), |reference| reference.to_string());
+        Ok(Self { subject, glob })
     }
 }
 
@@ -961,6 +963,7 @@ mod tests {
         let reference: ResourceRef = "do-main/droplet/7".parse().unwrap();
         check("do-main/droplet/*", &reference, true);
         check("do-main/*", &reference, true);
+        check("do-main/droplet/007", &reference, true);
         check("do-main/droplet/70", &reference, false);
         check("*/droplet/7", &reference, true);
         check("name:*prod*", &reference, true);
