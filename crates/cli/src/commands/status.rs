@@ -120,21 +120,17 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         None
     };
     let functions = functions.as_ref();
-    match args.watch {
-        Some(seconds) => {
-            let every = Duration::from_secs(seconds);
-            watch(args, &session, functions, every).await
-        }
-        None => {
-            let exit = show(args, &session.store, functions, session.now).await?;
-            if let Some(prices) = &prices {
-                let of = (args.resources.as_slice(), args.schedule.as_ref());
-                let saved = hours::this_month(&session.store, of, prices, session.now).await?;
-                output::remark(&format!("{saved}\n"));
-            }
-            Ok(exit)
-        }
+    if let Some(seconds) = args.watch {
+        let every = Duration::from_secs(seconds);
+        return watch(args, &session, functions, every).await;
     }
+    let exit = show(args, &session.store, functions, session.now).await?;
+    if let Some(prices) = &prices {
+        let of = (args.resources.as_slice(), args.schedule.as_ref());
+        let saved = hours::this_month(&session.store, of, prices, session.now).await?;
+        output::remark(&format!("{saved}\n"));
+    }
+    Ok(exit)
 }
 
 /// Prints the rows, and the accounts after them.
