@@ -12,6 +12,7 @@ LOCALSTACK_VENV := .localstack
 # LocalStack 4.14 fails with any other Python.
 LOCALSTACK_PYTHON ?= python3.13
 CHECKOV_VENV := .checkov
+BENCH_VENV := .bench
 TOOLS := .tools
 # The oldest toolchain that the dependencies accept; Cargo.toml's rust-version.
 RUST_VERSION := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
@@ -36,12 +37,13 @@ python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python is too old: install 3.11 or later" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { echo "Python's venv module is missing (Debian: apt-get install python3-venv)" >&2; exit 1; }
 
-# Everything from PyPI, pinned, inside the checkout. The AWS emulator and checkov have
-# environments of their own: they need other versions of the same packages.
+# Everything from PyPI, pinned, inside the checkout. The AWS emulator, checkov and the benchmarks
+# have environments of their own: they need other versions of the same packages.
 $(VENV)/installed: tests/python/requirements.txt
 $(EMULATOR_VENV)/installed: tests/python/emulator.txt
 $(CHECKOV_VENV)/installed: tests/python/checkov.txt
-$(VENV)/installed $(EMULATOR_VENV)/installed $(CHECKOV_VENV)/installed: | python
+$(BENCH_VENV)/installed: tests/python/bench.txt
+$(VENV)/installed $(EMULATOR_VENV)/installed $(CHECKOV_VENV)/installed $(BENCH_VENV)/installed: | python
 	@echo "Setting up $(@D) ..."
 	@$(PYTHON) -m venv $(@D)
 	@$(@D)/bin/pip install --quiet --disable-pip-version-check -r $<
@@ -150,7 +152,7 @@ test: programs $(VENV)/installed $(CHECKOV_VENV)/installed ## Set up everything,
 	@[ -x /usr/sbin/sshd ] || echo "No SSH server: the tests that need one are skipped (Debian: apt-get install openssh-server)"
 	@export PATH="$$PWD/$(VENV)/bin:$$PATH" OFFHOURS_PYTHON="$$PWD/$(VENV)/bin/python"; \
 	 log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
-	 PYTHONPATH=infra pytest --quiet tests/infra tests/rehearsal tests/soak tests/mutants > "$$log" 2>&1 & python=$$!; \
+	 PYTHONPATH=infra pytest --quiet tests/infra tests/rehearsal tests/soak tests/bench tests/mutants > "$$log" 2>&1 & python=$$!; \
 	 result=0; $(CARGO) test --workspace --locked --no-fail-fast --tests || result=$$?; \
 	 wait $$python || result=$$?; cat "$$log"; exit $$result
 
@@ -238,8 +240,25 @@ fuzz: rust $(TOOLS)/cargo-fuzz-$(CARGO_FUZZ) ## Search for input that breaks a p
 	     -- -max_total_time=$(SECONDS) -timeout=10 -max_len=8192 -print_final_stats=1; \
 	 done
 
+# The functions as they are shipped, the empty one by the same way, and all that they reach in
+# optimized builds.
+ROUNDS ?= 20
+BENCH_TARGET = $${CARGO_TARGET_DIR:-target}
 .PHONY: bench
-bench: rust ## Measure schedule evaluation, and the commands on large stores
+bench: build $(BENCH_VENV)/installed ## Measure the functions beside their peers, into BENCHMARKS.md (ROUNDS=20, TLS=1)
+	@export PATH="$$PWD/$(VENV)/bin:$$PATH"; \
+	 $(CARGO) lambda build --release --locked --lambda-dir target/lambda \
+	   --package environment --features lambda --example empty
+	@$(CARGO) build --release --locked --package domain --example evaluations
+	@$(CARGO) build --profile bench --locked --workspace \
+	   --example engine --example seed --bin cloud-simulator
+	@PYTHONPATH=infra:tests $(BENCH_VENV)/bin/python -m bench --rounds $(ROUNDS) \
+	   --functions target/lambda --programs $(BENCH_TARGET)/release \
+	   --evaluations $(BENCH_TARGET)/release/examples/evaluations $(if $(TLS),--tls) \
+	   --command 'make bench ROUNDS=$(ROUNDS)$(if $(TLS), TLS=1)'
+
+.PHONY: microbench
+microbench: rust ## Measure schedule evaluation, and the commands on large stores
 	@$(CARGO) bench --locked --package domain --package offhours --bench evaluate --bench commands
 
 .PHONY: lines
@@ -248,5 +267,5 @@ lines: python ## Count the lines of Rust outside tests, by crate
 
 .PHONY: clean
 clean: ## Remove everything that was built or set up
-	@rm -rf $(VENV) $(EMULATOR_VENV) $(LOCALSTACK_VENV) $(CHECKOV_VENV) $(TOOLS) $(FUZZ)/fuzz/target
+	@rm -rf $(VENV) $(EMULATOR_VENV) $(LOCALSTACK_VENV) $(CHECKOV_VENV) $(BENCH_VENV) $(TOOLS) $(FUZZ)/fuzz/target
 	@$(CARGO) clean

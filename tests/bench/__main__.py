@@ -1,0 +1,348 @@
+"""`make bench`: the functions as they are shipped, beside an empty one and Python peers."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.metadata
+import io
+import json
+import os
+import platform
+import random
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rehearsal.processes import NotReady, end_on_termination
+from rehearsal.simulator import simulated
+
+from . import pictures, report, services
+from .figures import DISPATCH, MEASURES, SUBJECTS, Result, median, percentile
+from .runtime import FunctionFailed, Life, Subject, live
+
+ROOT = Path(__file__).resolve().parents[2]
+PEER_FOLDER = ROOT / "tests" / "bench" / "peers"
+KEPT = ROOT / "docs" / "benchmarks"
+"""The results in JSON, the pictures, and what people wrote about them."""
+MODULES = {"boto3": "plain", "boto3, asking": "observer", "powertools": "powertools"}
+PACKED = {"powertools": ("aws_lambda_powertools", "jmespath", "typing_extensions.py")}
+"""What the archive of a peer needs besides its code: boto3 comes with Lambda's runtime."""
+DROPLET = "do-main/droplet/1"
+FLEET = 1000
+"""Records in the tables of a tick in which nothing is due."""
+LARGE = 10_000
+"""Records that are all due."""
+ZONE = "Europe/Berlin"
+EVALUATIONS = 20_000
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where what is measured stands, and what it reaches."""
+
+    functions: Path
+    programs: Path
+    endpoint: str
+    clouds: str
+    accepting: str
+    roots: Path | None = None
+
+    def environment(self, prefix: str, endpoint: str | None = None) -> dict[str, str]:
+        """The settings of our functions, which the peers read as well."""
+        settings = {
+            "RUST_LOG": "info",
+            "AWS_ENDPOINT_URL": endpoint or self.endpoint,
+            "AWS_ENDPOINT_URL_LAMBDA": self.accepting,
+            "OFFHOURS_TABLE_PREFIX": prefix,
+            "OFFHOURS_STOP_FUNCTION": "offhours-stop",
+            "OFFHOURS_START_FUNCTION": "offhours-start",
+            "OFFHOURS_EVENT_BUS": "none",
+            "OFFHOURS_DIGITALOCEAN_URL": self.clouds,
+            "OFFHOURS_HETZNER_URL": self.clouds,
+            "OFFHOURS_BENCH_TOKEN": services.TOKEN,
+        }
+        if self.roots:
+            settings |= {"SSL_CERT_FILE": str(self.roots), "AWS_CA_BUNDLE": str(self.roots)}
+        return settings
+
+
+def main() -> int:
+    arguments = _arguments()
+    end_on_termination()
+    try:
+        with tempfile.TemporaryDirectory(prefix="offhours-bench-") as directory:
+            result = _measure(arguments, Path(directory))
+    except (FunctionFailed, NotReady) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nstopped; nothing of it is left", file=sys.stderr)
+        return 130
+    _keep(result, tls=arguments.tls)
+    parts = [report.functions(result), report.ratios(result)]
+    if not arguments.tls:
+        parts += [report.evaluators(result), report.targets(result)]
+    print("\n\n".join(parts))
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    parser.add_argument("--functions", type=Path, required=True, help="folder of cargo-lambda's")
+    parser.add_argument("--programs", type=Path, required=True, help="folder of our programs")
+    parser.add_argument("--evaluations", type=Path, required=True, help="our evaluator")
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--warm", type=int, default=200, help="warm invocations in each round")
+    parser.add_argument("--seed", type=int, default=1, help="of the order within each round")
+    parser.add_argument("--tls", action="store_true", help="reach DynamoDB over TLS")
+    parser.add_argument("--command", required=True, help="what was typed")
+    return parser.parse_args()
+
+
+def _measure(arguments: argparse.Namespace, directory: Path) -> Result:
+    with _places(arguments, directory) as (places, plain):
+        subjects = [_subject(places, name) for name in SUBJECTS]
+        result = {
+            "machine": _machine(),
+            "commit": _commit(),
+            "date": time.strftime("%Y-%m-%d", time.gmtime()),
+            "command": arguments.command,
+            "rounds": arguments.rounds,
+            "warm": arguments.warm,
+            "seed": arguments.seed,
+            "subjects": _rounds(arguments, subjects, places),
+        }
+        if not arguments.tls:
+            result["idle"] = {"requests": _idle_requests(places, plain)}
+            result["large"] = _large(places)
+            result["evaluators"] = _evaluators(arguments)
+        return result
+
+
+@contextlib.contextmanager
+def _places(arguments: argparse.Namespace, directory: Path) -> Iterator[tuple[Places, str]]:
+    """All that the functions reach, with filled tables; and the engine's own address."""
+    fleet = directory / "fleet.toml"
+    fleet.write_text(services.FLEET)
+    simulator = arguments.programs / "cloud-simulator"
+    with (
+        services.engine(arguments.programs, directory) as engine,
+        simulated(simulator, fleet, directory) as clouds,
+        services.accepting_functions() as accepting,
+        contextlib.ExitStack() as stack,
+    ):
+        endpoint, roots = engine, None
+        if arguments.tls:
+            endpoint, roots = stack.enter_context(services.over_tls(engine, directory))
+        for prefix, records, kind in (
+            ("small-", 1, "idle"),
+            ("idle-", FLEET, "idle"),
+            ("due-", LARGE, "due"),
+        ):
+            _progress(f"Writing {records:,} records ({kind}) ...")
+            services.seed(arguments.programs, engine, prefix, records, kind)
+        functions, programs = arguments.functions, arguments.programs
+        yield Places(functions, programs, endpoint, clouds.url, accepting, roots), engine
+
+
+def _subject(places: Places, name: str, prefix: str = "idle-", endpoint: str = "") -> Subject:
+    settings = places.environment(prefix, endpoint or None)
+    event = _event(name)
+    if name not in MODULES:
+        program = places.functions / name / "bootstrap"
+        return Subject(name, (str(program.resolve()),), settings, event)
+    command = (sys.executable, "-m", "awslambdaric", f"{MODULES[name]}.handler")
+    settings["PYTHONPATH"] = str(PEER_FOLDER)
+    return Subject(name, command, settings, event)
+
+
+def _event(name: str) -> bytes:
+    """What a function is invoked with: it changes nothing, and can be repeated."""
+    if name in ("poll-status", "boto3, asking"):
+        return json.dumps({"resources": [DROPLET]}).encode()
+    if name in ("stop", "start"):
+        command = {"resources": [DROPLET], "by": "make bench", "dry_run": True}
+        return json.dumps(command).encode()
+    return (ROOT / "crates" / "dispatch" / "events" / "timer.json").read_bytes()
+
+
+def _rounds(arguments: argparse.Namespace, subjects: list[Subject], places: Places) -> Result:
+    """Each subject once in each round; before the first, once without being counted."""
+    found = {
+        subject.name: {"zip_bytes": _zipped(places, subject.name), "samples": _no_samples()}
+        for subject in subjects
+    }
+    for subject in subjects:
+        live(subject, 1)
+    order = random.Random(arguments.seed)
+    began = time.monotonic()
+    for done in range(arguments.rounds):
+        for subject in order.sample(subjects, len(subjects)):
+            _add(found[subject.name]["samples"], live(subject, arguments.warm))
+        took = time.monotonic() - began
+        _progress(f"Round {done + 1} of {arguments.rounds} ({took:.0f} s)")
+    return found
+
+
+def _no_samples() -> dict[str, list[float]]:
+    return {measure: [] for measure in MEASURES}
+
+
+def _add(samples: dict[str, list[float]], life: Life) -> None:
+    measured = {
+        "start_up_ms": life.start_up_ms,
+        "first_ms": life.first_ms,
+        "warm_p50_ms": median(life.warm_ms),
+        "warm_p99_ms": percentile(life.warm_ms, 99),
+        "cpu_ms": life.cpu_ms,
+        "memory_mib": life.memory_mib,
+    }
+    for measure, value in measured.items():
+        samples[measure].append(round(value, 4))
+
+
+def _zipped(places: Places, name: str) -> int:
+    """The size of a function's archive, packed as the SAM CLI packs it."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+        if name in MODULES:
+            packed.write(PEER_FOLDER / "plain.py", "plain.py")
+            packed.write(PEER_FOLDER / f"{MODULES[name]}.py", f"{MODULES[name]}.py")
+            for package in PACKED.get(name, ()):
+                _pack(packed, package)
+        else:
+            packed.write(places.functions / name / "bootstrap", "bootstrap")
+    return len(archive.getvalue())
+
+
+def _pack(archive: zipfile.ZipFile, package: str) -> None:
+    folder = Path(sysconfig.get_path("purelib"))
+    files = [folder / package] if package.endswith(".py") else (folder / package).rglob("*.py")
+    for path in sorted(files):
+        archive.write(path, str(path.relative_to(folder)))
+
+
+def _idle_requests(places: Places, engine: str) -> dict[str, int]:
+    """The requests to DynamoDB of a warm tick in which nothing is due, by the size of the fleet."""
+    found = {}
+    for prefix, records in (("small-", 1), ("idle-", FLEET)):
+        _progress(f"Counting the requests of an idle tick over {records:,} records ...")
+        with services.counted(engine) as counting:
+            subject = _subject(places, DISPATCH, prefix, counting.url)
+            live(subject, 0)
+            once = counting.requests().total()
+            live(subject, 1)
+            found[str(records)] = counting.requests().total() - 2 * once
+    return found
+
+
+def _large(places: Places) -> Result:
+    """One process of dispatch over records that are all due, a few times."""
+    found: Result = {"records": LARGE, "first_ms": [], "cpu_ms": [], "memory_mib": []}
+    for turn in range(5):
+        _progress(f"Dispatch over {LARGE:,} due records, {turn + 1} of 5 ...")
+        life = live(_subject(places, DISPATCH, "due-"), 0)
+        handed_out = len(json.loads(life.answer)["starts"])
+        if handed_out != LARGE:
+            raise FunctionFailed(f"dispatch handed out {handed_out} of {LARGE}")
+        for measure in ("first_ms", "cpu_ms", "memory_mib"):
+            found[measure].append(round(getattr(life, measure), 4))
+    return found
+
+
+def _evaluators(arguments: argparse.Namespace) -> Result:
+    """One schedule evaluated by ours and by Instance Scheduler's, in turn."""
+    commands = {
+        "ours": [str(arguments.evaluations.resolve())],
+        "Instance Scheduler, ported": [sys.executable, str(PEER_FOLDER / "instance_scheduler.py")],
+    }
+    nanoseconds: dict[str, list[float]] = {name: [] for name in commands}
+    answers = set()
+    for done in range(arguments.rounds):
+        for name, command in commands.items():
+            asked = [*command, ZONE, str(EVALUATIONS)]
+            printed = json.loads(subprocess.run(asked, check=True, stdout=subprocess.PIPE).stdout)
+            nanoseconds[name].append(printed["nanoseconds"])
+            answers.add(printed["running"])
+        _progress(f"Evaluations, round {done + 1} of {arguments.rounds}")
+    if len(answers) != 1:
+        raise FunctionFailed(f"the evaluators differ: {sorted(answers)}")
+    return {"zone": ZONE, "count": EVALUATIONS, "nanoseconds": nanoseconds}
+
+
+def _machine() -> dict[str, str | int]:
+    processor = platform.processor() or platform.machine()
+    with contextlib.suppress(OSError, StopIteration):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        named = next(line for line in lines if line.startswith("model name"))
+        processor = named.split(":", 1)[1].strip()
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    packages = ("boto3", "awslambdaric", "aws-lambda-powertools")
+    return {
+        "processor": processor,
+        "cores": os.cpu_count() or 1,
+        "memory_gib": round(pages / 1024**3),
+        "system": f"{platform.system()} {platform.release()}",
+        "rust": _said("rustc", "--version"),
+        "python": platform.python_version(),
+        "packages": ", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages),
+    }
+
+
+def _commit() -> str:
+    """The commit that is measured, and whether files differ from it."""
+    with contextlib.suppress(OSError, subprocess.CalledProcessError):
+        commit = _said("git", "rev-parse", "--short=12", "HEAD")
+        changed = _said("git", "status", "--porcelain", "--", "crates", "Cargo.toml", "Cargo.lock")
+        return f"{commit}, with changes" if changed else commit
+    return "unknown"
+
+
+def _said(*command: str) -> str:
+    done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
+    return done.stdout.strip()
+
+
+def _keep(result: Result, *, tls: bool) -> None:
+    """Writes the JSON, and BENCHMARKS.md from it with its pictures."""
+    KEPT.mkdir(parents=True, exist_ok=True)
+    path = KEPT / ("tls.json" if tls else "result.json")
+    path.write_text(_lines(result))
+    results = [
+        json.loads(kept.read_text()) if kept.exists() else None
+        for kept in (KEPT / "result.json", KEPT / "tls.json")
+    ]
+    plain, over_tls = results
+    if plain is None:
+        return
+    drawn = pictures.draw(plain, KEPT)
+    notes = KEPT / "notes.md"
+    images = [(title, str(path.relative_to(ROOT))) for title, path in drawn]
+    written = notes.read_text() if notes.exists() else ""
+    (ROOT / "BENCHMARKS.md").write_text(report.document(plain, over_tls, written, images))
+
+
+def _lines(result: Result) -> str:
+    """JSON with each list of samples on a line of its own."""
+    text = json.dumps(result, indent=1)
+    compact, depth = [], 0
+    for character in text:
+        depth += {"[": 1, "]": -1}.get(character, 0)
+        if not (depth and character == "\n"):
+            compact.append(character)
+    return "".join(compact).replace("[  ", "[") + "\n"
+
+
+def _progress(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,115 @@
+"""The arithmetic: medians, percentiles, ratios, and whether a target is met."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+DISPATCH = "dispatch"
+OBSERVING = ("poll-status", "stop", "start")
+OURS = (DISPATCH, *OBSERVING)
+FLOOR = "empty"
+BOTO3 = {DISPATCH: "boto3", **dict.fromkeys(OBSERVING, "boto3, asking")}
+"""The boto3 function that each of ours is compared with."""
+POWERTOOLS = "powertools"
+PEERS = (*dict.fromkeys(BOTO3.values()), POWERTOOLS)
+SUBJECTS = (*OURS, FLOOR, *PEERS)
+
+MEASURES = {
+    "start_up_ms": "start-up, ms",
+    "first_ms": "first, ms",
+    "warm_p50_ms": "warm p50, ms",
+    "warm_p99_ms": "warm p99, ms",
+    "cpu_ms": "CPU, ms",
+    "memory_mib": "memory, MiB",
+}
+"""What is measured of a function in each round, and its heading."""
+
+Samples = dict[str, Sequence[float]]
+"""The values of each measure, one for each round."""
+Result = dict[str, Any]
+"""All that a run found, as it stands in the JSON."""
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The smallest value that is at least as large as so many percent of all."""
+    if not values:
+        raise ValueError("no values")
+    ordered = sorted(values)
+    # Rounded first: a product of floats may be a little more than the integer that it stands for.
+    rank = math.ceil(round(percent * len(ordered) / 100, 6))
+    return ordered[max(rank, 1) - 1]
+
+
+def median(values: Sequence[float]) -> float:
+    """The middle value."""
+    return statistics.median(values)
+
+
+def ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    """How many times theirs ours is: the median over the rounds. Both of a round were measured
+    within seconds of each other, so what slows the machine for minutes slows both."""
+    if len(ours) != len(theirs):
+        raise ValueError("not of the same rounds")
+    return median([one / other for one, other in zip(ours, theirs, strict=True)])
+
+
+def cold(samples: Samples) -> list[float]:
+    """Start-up and first invocation together, of each round."""
+    pairs = zip(samples["start_up_ms"], samples["first_ms"], strict=True)
+    return [start_up + first for start_up, first in pairs]
+
+
+@dataclass(frozen=True)
+class Target:
+    """What was to be reached, and what was."""
+
+    what: str
+    limit: float
+    found: float
+    unit: str
+    at_most: bool
+
+    @property
+    def met(self) -> bool:
+        """Whether it was."""
+        return self.found <= self.limit if self.at_most else self.found >= self.limit
+
+
+def targets(result: Result) -> list[Target]:
+    """All targets, in the order in which they are shown."""
+    found = [target for name in OURS for target in _of_function(result, name)]
+    if large := result.get("large"):
+        due = f"dispatch over {large['records']:,} due records"
+        found += [
+            Target(f"{due}, CPU", 1000, median(large["cpu_ms"]), "ms", True),
+            Target(f"{due}, memory", 64, median(large["memory_mib"]), "MiB", True),
+        ]
+    if idle := result.get("idle"):
+        for fleet, requests in idle["requests"].items():
+            what = f"requests to DynamoDB of an idle tick over {int(fleet):,} records"
+            found.append(Target(what, 2, requests, "", True))
+    return found
+
+
+def _of_function(result: Result, name: str) -> list[Target]:
+    samples = {key: one["samples"] for key, one in result["subjects"].items()}
+    ours, empty, boto3 = samples[name], samples[FLOOR], samples[BOTO3[name]]
+    factor = 1.5 if name == DISPATCH else 2.0
+    megabytes = 3.0 if name == DISPATCH else 4.0
+    zipped = result["subjects"][name]["zip_bytes"] / 1e6
+    warm, memory = "warm_p50_ms", "memory_mib"
+    return [
+        Target(
+            f"{name}, cold, against empty", factor, ratio(cold(ours), cold(empty)), "times", True
+        ),
+        Target(f"boto3, cold, against {name}", 40, ratio(cold(boto3), cold(ours)), "times", False),
+        Target(f"boto3, warm, against {name}", 4, ratio(boto3[warm], ours[warm]), "times", False),
+        Target(
+            f"boto3, memory, against {name}", 5, ratio(boto3[memory], ours[memory]), "times", False
+        ),
+        Target(f"{name}, zip", megabytes, zipped, "MB", True),
+    ]

@@ -1,0 +1,182 @@
+"""BENCHMARKS.md, and what `make bench` prints, from a run's result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from .figures import BOTO3, FLOOR, MEASURES, OURS, SUBJECTS, Result, cold, median, percentile
+from .figures import ratio as ratio_of
+from .figures import targets as targets_of
+
+WHAT = {
+    "dispatch": "ours: a tick in which nothing is due",
+    "poll-status": "ours: a question about one Droplet",
+    "stop": "ours: the dry run of a command for one Droplet",
+    "start": "ours: the dry run of a command for one Droplet",
+    "empty": "`lambda_runtime` and nothing else, in the same release profile: the floor",
+    "boto3": "Python, boto3: what dispatch does in this tick",
+    "boto3, asking": "Python, boto3 and urllib3: what poll-status does for this question",
+    "powertools": "the same as `boto3`, with the logger, metrics and event of Powertools",
+}
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table: names to the left, figures to the right."""
+    under = [":--", *["--:" for _ in headings[1:]]]
+    lines = [headings, under, *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def figure(value: float) -> str:
+    """A number with three significant digits, and no fraction from a hundred on."""
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def functions(result: Result) -> str:
+    """Each function's medians, with the 90th percentiles beside them."""
+    rows = []
+    for name in SUBJECTS:
+        subject = result["subjects"][name]
+        cells = [
+            f"{figure(median(values))} ({figure(percentile(values, 90))})"
+            for values in (subject["samples"][measure] for measure in MEASURES)
+        ]
+        rows.append([name, *cells, f"{subject['zip_bytes']:,}"])
+    return table(["function", *MEASURES.values(), "zip, B"], rows)
+
+
+def ratios(result: Result) -> str:
+    """How many times its floor each of ours takes, and its peer how many times ours."""
+    samples = {name: one["samples"] for name, one in result["subjects"].items()}
+    rows = []
+    for name in OURS:
+        ours, floor, peer = samples[name], samples[FLOOR], samples[BOTO3[name]]
+        rows.append(
+            [
+                name,
+                figure(ratio_of(cold(ours), cold(floor))),
+                BOTO3[name],
+                *[
+                    figure(times)
+                    for times in (
+                        ratio_of(cold(peer), cold(ours)),
+                        *(
+                            ratio_of(peer[measure], ours[measure])
+                            for measure in ("warm_p50_ms", "cpu_ms", "memory_mib")
+                        ),
+                    )
+                ],
+            ]
+        )
+    headings = ["function", "cold ÷ empty", "peer", "peer ÷ ours: cold", "warm", "CPU", "memory"]
+    return table(headings, rows)
+
+
+def evaluators(result: Result) -> str:
+    """Nanoseconds for one evaluation of one schedule."""
+    found = result["evaluators"]
+    rows = [
+        [name, figure(median(values)), figure(percentile(values, 90))]
+        for name, values in found["nanoseconds"].items()
+    ]
+    ours, theirs = found["nanoseconds"].values()
+    times = figure(ratio_of(theirs, ours))
+    head = table(["evaluator", "median, ns", "p90, ns"], rows)
+    return f"{head}\n\nInstance Scheduler's evaluation takes {times} times as long as ours."
+
+
+def targets(result: Result) -> str:
+    """Each target, and whether it is met."""
+    rows = []
+    for target in targets_of(result):
+        bound = "at most" if target.at_most else "at least"
+        rows.append(
+            [
+                target.what,
+                f"{bound} {target.limit:g} {target.unit}".rstrip(),
+                f"{figure(target.found)} {target.unit}".rstrip(),
+                "met" if target.met else "**missed**",
+            ]
+        )
+    return table(["target", "wanted", "measured", ""], rows)
+
+
+def missed(result: Result) -> list[str]:
+    """The targets that are not met."""
+    return [target.what for target in targets_of(result) if not target.met]
+
+
+def conditions(result: Result) -> str:
+    """Where, when and how a run was made."""
+    machine = result["machine"]
+    rows = [
+        [
+            "machine",
+            f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB",
+        ],
+        ["system", machine["system"]],
+        ["versions", f"{machine['rust']}; Python {machine['python']}; {machine['packages']}"],
+        ["commit", result["commit"]],
+        ["date", result["date"]],
+        ["command", f"`{result['command']}`"],
+        ["rounds", f"{result['rounds']}, each with {result['warm']} warm invocations"],
+        ["seed", str(result["seed"])],
+    ]
+    return table(["", ""], rows)
+
+
+def over_tls(result: Result | None) -> str:
+    """The figures of a run in which DynamoDB was reached over TLS."""
+    if result is None:
+        return ""
+    words = (
+        "DynamoDB behind TLS, with a certificate of the run's own beside all public roots, as at "
+        "AWS; the clouds and the runtime API are reached as before. This mode's times are those "
+        "that count for the network code, and its server is the slower part of each."
+    )
+    made = f"Made by `{result['command']}` at {result['commit']} on {result['date']}."
+    return "\n\n".join(["## Over TLS", words, functions(result), ratios(result), made])
+
+
+def document(
+    result: Result, tls: Result | None, notes: str, pictures: Sequence[tuple[str, str]]
+) -> str:
+    """BENCHMARKS.md; `notes` is what people wrote about it, and stays as it is."""
+    images = "\n\n".join(f"![{title}]({path})" for title, path in pictures)
+    subjects = table(["function", "what it does"], [[name, WHAT[name]] for name in SUBJECTS])
+    command = f"Made by `{result['command']}`."
+    sections = [
+        "# Benchmarks",
+        "Written by `make bench`, which measures what is shipped beside its peers on one machine. "
+        "Milliseconds hold for that machine; the ratios are what counts.",
+        conditions(result),
+        "## What is measured",
+        subjects,
+        "Every round runs each function once, in an order shuffled from the seed: spawn until "
+        "the first call for work (start-up), the first invocation, and the warm ones one after "
+        "another. CPU is that of the whole life; memory is its peak. Medians over the rounds, 90th "
+        "percentiles in parentheses; a ratio is the median of the rounds' own ratios. The binaries "
+        "are those of the archives that are deployed; the archives of the Python functions hold "
+        "what the Lambda runtime for Python does not bring.",
+        "## Functions",
+        functions(result),
+        command,
+        ratios(result),
+        images,
+        over_tls(tls),
+        "## Schedules",
+        f"One schedule of three periods in {result['evaluators']['zone']}, at "
+        f"{result['evaluators']['count']:,} instants, at all of which both agree. AWS Instance "
+        "Scheduler's evaluator is not published as a package; `tests/bench/peers/"
+        "instance_scheduler.py` is a port of it in our words, without its log and its reading of "
+        "expressions, which would make it slower.",
+        evaluators(result),
+        command,
+        "## Targets",
+        targets(result),
+        command,
+        notes.strip(),
+    ]
+    return "\n\n".join(section for section in sections if section) + "\n"

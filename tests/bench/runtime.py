@@ -1,0 +1,250 @@
+"""A Lambda runtime API on loopback, and one function measured behind it, from spawn to end."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PATIENCE = 60.0
+"""Seconds that a function gets for each step."""
+ACCOUNT = "123456789012"
+REGION = "eu-central-1"
+
+
+class FunctionFailed(Exception):
+    """A function ended, failed, or did not answer."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A function, and what it is invoked with."""
+
+    name: str
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    event: bytes
+    directory: Path | None = None
+
+
+@dataclass
+class Life:
+    """What one process of a function took."""
+
+    start_up_ms: float = 0.0
+    """From spawn to its first call for work."""
+    first_ms: float = 0.0
+    """Its first invocation."""
+    warm_ms: list[float] = field(default_factory=list)
+    """Each further invocation."""
+    cpu_ms: float = 0.0
+    """Processor time, in user and system mode, of its whole life."""
+    memory_mib: float = 0.0
+    """The most memory that it ever had in RAM."""
+    answer: bytes = b""
+    """What it answered last."""
+
+
+@dataclass
+class _Request:
+    method: str
+    path: str
+    body: bytes
+    at: int
+    """When it was here whole: nanoseconds of the performance counter."""
+
+
+class _Connection:
+    """One connection of the function's, on which requests follow each other."""
+
+    def __init__(self, stream: socket.socket) -> None:
+        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.stream = stream
+        self._read = b""
+
+    def request(self) -> _Request | None:
+        """The next request; none if the other side has closed the connection."""
+        while True:
+            head, end, rest = self._read.partition(b"\r\n\r\n")
+            if end and (found := _body(head, rest)) is not None:
+                body, self._read = found
+                method, path, _ = head.split(b"\r\n", 1)[0].decode().split(" ")
+                return _Request(method, path, body, time.perf_counter_ns())
+            try:
+                received = self.stream.recv(65536)
+            except ConnectionResetError:
+                return None
+            if not received:
+                return None
+            self._read += received
+
+    def answer(self, status: str, headers: Mapping[str, str], body: bytes) -> int:
+        """Answers; returns when that began, in nanoseconds of the performance counter."""
+        lines = [f"HTTP/1.1 {status}", *(f"{name}: {value}" for name, value in headers.items())]
+        lines += ["Content-Type: application/json", f"Content-Length: {len(body)}", "", ""]
+        whole = "\r\n".join(lines).encode() + body
+        at = time.perf_counter_ns()
+        self.stream.sendall(whole)
+        return at
+
+
+def _body(head: bytes, rest: bytes) -> tuple[bytes, bytes] | None:
+    """A request's body and what follows it; none while it is not here whole."""
+    headers = {}
+    for line in head.split(b"\r\n")[1:]:
+        name, _, value = line.partition(b":")
+        headers[name.strip().lower()] = value.strip()
+    if headers.get(b"transfer-encoding", b"").lower() == b"chunked":
+        return _chunks(rest)
+    length = int(headers.get(b"content-length", b"0"))
+    return (rest[:length], rest[length:]) if len(rest) >= length else None
+
+
+def _chunks(rest: bytes) -> tuple[bytes, bytes] | None:
+    body = b""
+    while True:
+        size, end, after = rest.partition(b"\r\n")
+        if not end:
+            return None
+        length = int(size.split(b";")[0], 16)
+        if len(after) < length + 2:
+            return None
+        body += after[:length]
+        rest = after[length + 2 :]
+        if length == 0:
+            return body, rest
+
+
+class _Served:
+    """One process of a function, served with invocations until it has answered them all."""
+
+    def __init__(self, subject: Subject, listener: socket.socket, log: Path) -> None:
+        self._subject = subject
+        self._listener = listener
+        self._log = log
+        self._connections: dict[socket.socket, _Connection] = {listener: None}  # type: ignore[dict-item]
+        host, port = listener.getsockname()
+        with log.open("wb") as output:
+            self._spawned = time.perf_counter_ns()
+            self._process = subprocess.Popen(
+                subject.command,
+                env=_environment(subject, f"{host}:{port}"),
+                cwd=subject.directory,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+            )
+
+    def live(self, warm: int) -> Life:
+        """Invokes it once, and so many times more; then ends it."""
+        life = Life()
+        try:
+            for index in range(warm + 1):
+                connection, call = self._expect("GET", "/next")
+                if index == 0:
+                    life.start_up_ms = (call.at - self._spawned) / 1e6
+                began = connection.answer("200 OK", self._headers(index), self._subject.event)
+                connection, answer = self._expect("POST", "/response")
+                took = (answer.at - began) / 1e6
+                if index == 0:
+                    life.first_ms = took
+                else:
+                    life.warm_ms.append(took)
+                life.answer = answer.body
+                connection.answer("202 Accepted", {}, b'{"status":"OK"}')
+            life.memory_mib = self._peak_memory()
+        finally:
+            life.cpu_ms = self._end()
+        return life
+
+    def _headers(self, index: int) -> dict[str, str]:
+        name = self._subject.name
+        return {
+            "Lambda-Runtime-Aws-Request-Id": f"8476a536-e9f4-11e8-9739-{index:012}",
+            "Lambda-Runtime-Deadline-Ms": str(int((time.time() + PATIENCE) * 1000)),
+            "Lambda-Runtime-Invoked-Function-Arn": (
+                f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}"
+            ),
+            "Lambda-Runtime-Trace-Id": "Root=1-5bef4de7-ad49b0e87f6ef6c87fc2e700;Sampled=0",
+        }
+
+    def _expect(self, method: str, ending: str) -> tuple[_Connection, _Request]:
+        connection, request = self._next()
+        if request.method != method or not request.path.endswith(ending):
+            raise self._failed(f"asked {request.method} {request.path}: {request.body.decode()}")
+        return connection, request
+
+    def _next(self) -> tuple[_Connection, _Request]:
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until:
+            ready, _, _ = select.select(list(self._connections), [], [], 1.0)
+            for stream in ready:
+                if stream is self._listener:
+                    accepted, _ = stream.accept()
+                    self._connections[accepted] = _Connection(accepted)
+                elif request := self._connections[stream].request():
+                    return self._connections[stream], request
+                else:
+                    self._connections.pop(stream).stream.close()
+            if not ready and self._process.poll() is not None:
+                raise self._failed(f"ended with {self._process.returncode}")
+        raise self._failed(f"did not answer within {PATIENCE:.0f} s")
+
+    def _failed(self, what: str) -> FunctionFailed:
+        said = self._log.read_text(errors="replace").strip().splitlines()[-5:]
+        return FunctionFailed("\n".join([f"{self._subject.name} {what}", *said]))
+
+    def _peak_memory(self) -> float:
+        # Not the maximum that wait4 reports: this process counts in that, from before the exec.
+        for line in Path(f"/proc/{self._process.pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+        raise self._failed("has no peak memory in /proc")
+
+    def _end(self) -> float:
+        """Ends the process; returns the processor time that it took, in milliseconds."""
+        if self._process.returncode is not None:
+            return 0.0
+        # Not Popen.kill: that would reap a process that has ended, and its usage with it.
+        os.kill(self._process.pid, signal.SIGKILL)
+        _, status, usage = os.wait4(self._process.pid, 0)
+        self._process.returncode = os.waitstatus_to_exitcode(status)
+        for stream in self._connections:
+            if stream is not self._listener:
+                stream.close()
+        return (usage.ru_utime + usage.ru_stime) * 1000
+
+
+def live(subject: Subject, warm: int) -> Life:
+    """A function's life: its start, its first invocation, and so many warm ones."""
+    with (
+        tempfile.TemporaryDirectory(prefix="offhours-bench-") as directory,
+        socket.create_server(("127.0.0.1", 0)) as listener,
+    ):
+        return _Served(subject, listener, Path(directory, "log")).live(warm)
+
+
+def _environment(subject: Subject, api: str) -> dict[str, str]:
+    return {
+        "PATH": os.environ["PATH"],
+        "LANG": "C.UTF-8",
+        "TZ": ":UTC",
+        "AWS_LAMBDA_RUNTIME_API": api,
+        "AWS_LAMBDA_FUNCTION_NAME": subject.name,
+        "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",
+        "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "128",
+        "AWS_LAMBDA_LOG_GROUP_NAME": f"/aws/lambda/{subject.name}",
+        "AWS_LAMBDA_LOG_STREAM_NAME": "bench",
+        "AWS_REGION": REGION,
+        "AWS_DEFAULT_REGION": REGION,
+        "AWS_ACCESS_KEY_ID": "local",
+        "AWS_SECRET_ACCESS_KEY": "local",
+        **subject.environment,
+    }
