@@ -240,21 +240,20 @@ fuzz: rust $(TOOLS)/cargo-fuzz-$(CARGO_FUZZ) ## Search for input that breaks a p
 	     -- -max_total_time=$(SECONDS) -timeout=10 -max_len=8192 -print_final_stats=1; \
 	 done
 
-# The functions as they are shipped, the empty one by the same way, and all that they reach in
-# optimized builds.
+# The functions as they are shipped, the examples built in the same way, with the same features of
+# the same dependencies; and all that they reach in optimized builds.
 ROUNDS ?= 20
 BENCH_TARGET = $${CARGO_TARGET_DIR:-target}
 .PHONY: bench
 bench: build $(BENCH_VENV)/installed ## Measure the functions beside their peers, into BENCHMARKS.md (ROUNDS=20, TLS=1)
 	@export PATH="$$PWD/$(VENV)/bin:$$PATH"; \
 	 $(CARGO) lambda build --release --locked --lambda-dir target/lambda \
-	   --package environment --features lambda --example empty
-	@$(CARGO) build --release --locked --package domain --example evaluations
+	   $(addprefix --package ,$(FUNCTIONS) domain environment) \
+	   --features environment/lambda,environment/bus --example empty --example evaluations
 	@$(CARGO) build --profile bench --locked --workspace \
 	   --example engine --example seed --bin cloud-simulator
 	@PYTHONPATH=infra:tests $(BENCH_VENV)/bin/python -m bench --rounds $(ROUNDS) \
-	   --functions target/lambda --programs $(BENCH_TARGET)/release \
-	   --evaluations $(BENCH_TARGET)/release/examples/evaluations $(if $(TLS),--tls) \
+	   --functions target/lambda --programs $(BENCH_TARGET)/release $(if $(TLS),--tls) \
 	   --command 'make bench ROUNDS=$(ROUNDS)$(if $(TLS), TLS=1)'
 
 .PHONY: microbench

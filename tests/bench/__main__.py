@@ -97,7 +97,6 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--functions", type=Path, required=True, help="folder of cargo-lambda's")
     parser.add_argument("--programs", type=Path, required=True, help="folder of our programs")
-    parser.add_argument("--evaluations", type=Path, required=True, help="our evaluator")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--warm", type=int, default=200, help="warm invocations in each round")
     parser.add_argument("--seed", type=int, default=1, help="of the order within each round")
@@ -201,6 +200,7 @@ def _add(samples: dict[str, list[float]], life: Life) -> None:
         "first_ms": life.first_ms,
         "warm_p50_ms": median(life.warm_ms),
         "warm_p99_ms": percentile(life.warm_ms, 99),
+        "cold_cpu_ms": life.cold_cpu_ms,
         "cpu_ms": life.cpu_ms,
         "memory_mib": life.memory_mib,
     }
@@ -260,7 +260,7 @@ def _large(places: Places) -> Result:
 def _evaluators(arguments: argparse.Namespace) -> Result:
     """One schedule evaluated by ours and by Instance Scheduler's, in turn."""
     commands = {
-        "ours": [str(arguments.evaluations.resolve())],
+        "ours": [str((arguments.functions / "evaluations" / "bootstrap").resolve())],
         "Instance Scheduler, ported": [sys.executable, str(PEER_FOLDER / "instance_scheduler.py")],
     }
     nanoseconds: dict[str, list[float]] = {name: [] for name in commands}

@@ -23,6 +23,7 @@ MEASURES = {
     "first_ms": "first, ms",
     "warm_p50_ms": "warm p50, ms",
     "warm_p99_ms": "warm p99, ms",
+    "cold_cpu_ms": "cold CPU, ms",
     "cpu_ms": "CPU, ms",
     "memory_mib": "memory, MiB",
 }

@@ -57,6 +57,7 @@ def ratios(result: Result) -> str:
             [
                 name,
                 figure(ratio_of(cold(ours), cold(floor))),
+                figure(ratio_of(ours["cold_cpu_ms"], floor["cold_cpu_ms"])),
                 BOTO3[name],
                 *[
                     figure(times)
@@ -70,7 +71,16 @@ def ratios(result: Result) -> str:
                 ],
             ]
         )
-    headings = ["function", "cold ÷ empty", "peer", "peer ÷ ours: cold", "warm", "CPU", "memory"]
+    headings = [
+        "function",
+        "cold ÷ empty",
+        "its CPU",
+        "peer",
+        "peer ÷ ours: cold",
+        "warm",
+        "CPU",
+        "memory",
+    ]
     return table(headings, rows)
 
 
@@ -156,10 +166,11 @@ def document(
         subjects,
         "Every round runs each function once, in an order shuffled from the seed: spawn until "
         "the first call for work (start-up), the first invocation, and the warm ones one after "
-        "another. CPU is that of the whole life; memory is its peak. Medians over the rounds, 90th "
-        "percentiles in parentheses; a ratio is the median of the rounds' own ratios. The binaries "
-        "are those of the archives that are deployed; the archives of the Python functions hold "
-        "what the Lambda runtime for Python does not bring.",
+        "another. Cold CPU is the processor time of the first two, CPU that of the whole life; "
+        "memory is its peak. Medians over the rounds, 90th percentiles in parentheses; a "
+        "ratio is the median of the rounds' own ratios. The binaries are those of the archives "
+        "that are deployed; the archives of the Python functions hold what the Lambda runtime for "
+        "Python does not bring.",
         "## Functions",
         functions(result),
         command,

@@ -44,6 +44,8 @@ class Life:
     """Its first invocation."""
     warm_ms: list[float] = field(default_factory=list)
     """Each further invocation."""
+    cold_cpu_ms: float = 0.0
+    """Processor time until the answer of its first invocation."""
     cpu_ms: float = 0.0
     """Processor time, in user and system mode, of its whole life."""
     memory_mib: float = 0.0
@@ -155,6 +157,7 @@ class _Served:
                 took = (answer.at - began) / 1e6
                 if index == 0:
                     life.first_ms = took
+                    life.cold_cpu_ms = self._processor_time()
                 else:
                     life.warm_ms.append(took)
                 life.answer = answer.body
@@ -207,6 +210,11 @@ class _Served:
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) / 1024
         raise self._failed("has no peak memory in /proc")
+
+    def _processor_time(self) -> float:
+        """What its threads have taken so far, in milliseconds."""
+        threads = Path(f"/proc/{self._process.pid}/task").iterdir()
+        return sum(int((one / "schedstat").read_text().split()[0]) for one in threads) / 1e6
 
     def _end(self) -> float:
         """Ends the process; returns the processor time that it took, in milliseconds."""
