@@ -1,21 +1,51 @@
 //! The way to AWS: one HTTP client with rustls and ring, addresses from `AWS_ENDPOINT_URL`.
 
+use std::env;
+
 use aws_config::BehaviorVersion;
 pub use aws_config::SdkConfig;
-use aws_smithy_http_client::tls::{self, rustls_provider::CryptoMode};
+use aws_sdk_ssm::config::SharedHttpClient;
+use aws_smithy_http_client::{
+    Builder,
+    tls::{self, TlsContext, TrustStore, rustls_provider::CryptoMode},
+};
 
-/// Configuration for the SDK's clients, from the environment as in all AWS tools.
+/// The root certificates of Amazon Trust Services, from which AWS's endpoints have theirs
+/// (AMAZONTRUST).
+const AMAZON_ROOTS: &[u8] = include_bytes!("amazon-roots.pem");
+
+/// Configuration for a function's clients, from the environment as in all AWS tools.
+///
+/// A function trusts [`AMAZON_ROOTS`]: to read all of the system's certificates takes longer than
+/// the rest of its start. It reads those where AWS's own would not do.
 pub async fn config() -> SdkConfig {
-    config_of(None, None).await
+    let trusted = if needs_system_roots(|name| env::var_os(name).is_some(), env::vars()) {
+        TrustStore::default()
+    } else {
+        TrustStore::empty().with_pem_certificate(AMAZON_ROOTS)
+    };
+    let loader = aws_config::defaults(BehaviorVersion::latest());
+    loader.http_client(https(trusted)).load().await
 }
 
-/// [`config`], with another profile or region than the environment's.
+/// Whether the environment names certificates of its own, or an address that AWS's own root
+/// certificates may not vouch for: one that was set, or one in China.
+fn needs_system_roots(
+    is_set: impl Fn(&str) -> bool,
+    variables: impl IntoIterator<Item = (String, String)>,
+) -> bool {
+    let elsewhere = |(name, value): (String, String)| {
+        let is_own_address = name.starts_with("AWS_ENDPOINT_URL") && value.starts_with("https:");
+        is_own_address || (name == "AWS_REGION" && value.starts_with("cn-"))
+    };
+    is_set("SSL_CERT_FILE") || is_set("SSL_CERT_DIR") || variables.into_iter().any(elsewhere)
+}
+
+/// Configuration for the command's clients, which trust what the system trusts: with another
+/// profile or region than the environment's, if any is given.
 pub async fn config_of(profile: Option<&str>, region: Option<&str>) -> SdkConfig {
-    let mut loader = aws_config::defaults(BehaviorVersion::latest()).http_client(
-        aws_smithy_http_client::Builder::new()
-            .tls_provider(tls::Provider::Rustls(CryptoMode::Ring))
-            .build_https(),
-    );
+    let mut loader =
+        aws_config::defaults(BehaviorVersion::latest()).http_client(https(TrustStore::default()));
     if let Some(profile) = profile {
         loader = loader.profile_name(profile);
     }
@@ -23,6 +53,14 @@ pub async fn config_of(profile: Option<&str>, region: Option<&str>) -> SdkConfig
         loader = loader.region(aws_config::Region::new(region.to_owned()));
     }
     loader.load().await
+}
+
+fn https(trusted: TrustStore) -> SharedHttpClient {
+    let context = TlsContext::builder().with_trust_store(trusted).build();
+    Builder::new()
+        .tls_provider(tls::Provider::Rustls(CryptoMode::Ring))
+        .tls_context(context.expect("nothing but certificates was set"))
+        .build_https()
 }
 
 /// Configuration for an engine on this machine that asks for no credentials.
@@ -37,6 +75,48 @@ pub fn local_config(endpoint: &str) -> SdkConfig {
         .credentials_provider(aws_sdk_ssm::config::SharedCredentialsProvider::new(
             credentials,
         ))
-        .http_client(aws_smithy_http_client::Builder::new().build_http())
+        .http_client(Builder::new().build_http())
         .build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(variables: &[(&str, &str)], expected: bool) {
+        let is_set = |name: &str| variables.iter().any(|(set, _)| *set == name);
+        let owned = variables
+            .iter()
+            .map(|&(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(needs_system_roots(is_set, owned), expected, "{variables:?}");
+    }
+
+    #[test]
+    fn at_aws_its_own_root_certificates_do() {
+        check(&[], false);
+        check(&[("AWS_REGION", "eu-central-1")], false);
+        check(&[("AWS_ENDPOINT_URL", "http://127.0.0.1:4566")], false);
+    }
+
+    #[test]
+    fn the_systems_are_read_where_others_may_be_needed() {
+        check(&[("SSL_CERT_FILE", "/etc/ssl/own.pem")], true);
+        check(&[("SSL_CERT_DIR", "/etc/ssl/own")], true);
+        check(&[("AWS_ENDPOINT_URL", "https://localstack:4566")], true);
+        check(&[("AWS_ENDPOINT_URL_SSM", "https://vpce.example")], true);
+        check(&[("AWS_REGION", "cn-north-1")], true);
+    }
+
+    #[test]
+    fn every_root_certificate_can_be_read() {
+        let client = https(TrustStore::empty().with_pem_certificate(AMAZON_ROOTS));
+        let config = local_config("https://127.0.0.1")
+            .into_builder()
+            .http_client(client);
+        // To make a client reads them, and panics at one that cannot be read.
+        drop(aws_sdk_ssm::Client::new(&config.build()));
+        let text = std::str::from_utf8(AMAZON_ROOTS).unwrap();
+        assert_eq!(text.matches("-----BEGIN CERTIFICATE-----").count(), 5);
+    }
 }
