@@ -1,31 +1,75 @@
 //! The way to AWS: one HTTP client with rustls and ring, addresses from `AWS_ENDPOINT_URL`.
 
-use std::env;
+use std::{env, time::Duration};
 
-use aws_config::BehaviorVersion;
 pub use aws_config::SdkConfig;
-use aws_sdk_ssm::config::SharedHttpClient;
+use aws_config::{
+    BehaviorVersion,
+    environment::{EnvironmentVariableCredentialsProvider, EnvironmentVariableRegionProvider},
+    identity::IdentityCache,
+    meta::region::ProvideRegion as _,
+    retry::RetryConfig,
+    timeout::TimeoutConfig,
+};
+use aws_sdk_ssm::config::{SharedCredentialsProvider, SharedHttpClient};
+use aws_smithy_async::rt::sleep::TokioSleep;
 use aws_smithy_http_client::{
     Builder,
     tls::{self, TlsContext, TrustStore, rustls_provider::CryptoMode},
 };
+use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
+
+use crate::settings;
 
 /// The root certificates of Amazon Trust Services, from which AWS's endpoints have theirs
 /// (AMAZONTRUST).
 const AMAZON_ROOTS: &[u8] = include_bytes!("amazon-roots.pem");
 
-/// Configuration for a function's clients, from the environment as in all AWS tools.
+/// The SDK's own limit, which its defaults set.
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(3100);
+
+/// Configuration for a function's clients, from the variables that AWS Lambda sets and those of the
+/// endpoints.
 ///
 /// A function trusts [`AMAZON_ROOTS`]: to read all of the system's certificates takes longer than
-/// the rest of its start. It reads those where AWS's own would not do.
+/// the rest of its start. It reads those where AWS's own would not do. Nor does it look for profiles
+/// or for an instance's credentials, of which a function has none; what would look for them is not
+/// linked.
 pub async fn config() -> SdkConfig {
     let trusted = if needs_system_roots(|name| env::var_os(name).is_some(), env::vars()) {
         TrustStore::default()
     } else {
         TrustStore::empty().with_pem_certificate(AMAZON_ROOTS)
     };
-    let loader = aws_config::defaults(BehaviorVersion::latest());
-    loader.http_client(https(trusted)).load().await
+    let credentials = EnvironmentVariableCredentialsProvider::new();
+    let timeouts = TimeoutConfig::builder().connect_timeout(CONNECT_TIMEOUT);
+    let mut config = SdkConfig::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(EnvironmentVariableRegionProvider::new().region().await)
+        .credentials_provider(SharedCredentialsProvider::new(credentials))
+        .identity_cache(IdentityCache::lazy().build())
+        .retry_config(RetryConfig::standard())
+        .timeout_config(timeouts.build())
+        .sleep_impl(TokioSleep::new())
+        .service_config(Variables)
+        .http_client(https(trusted));
+    config.set_endpoint_url(settings::optional(ENDPOINT_URL));
+    config.build()
+}
+
+const ENDPOINT_URL: &str = "AWS_ENDPOINT_URL";
+
+/// What the environment says of one service alone: above all its `AWS_ENDPOINT_URL_LAMBDA`.
+#[derive(Debug)]
+struct Variables;
+
+impl LoadServiceConfig for Variables {
+    fn load_config(&self, key: ServiceConfigKey<'_>) -> Option<String> {
+        let service = key.service_id().replace([' ', '-'], "_").to_uppercase();
+        env::var(format!("{}_{service}", key.env()))
+            .or_else(|_| env::var(key.env()))
+            .ok()
+    }
 }
 
 /// Whether the environment names certificates of its own, or an address that AWS's own root
