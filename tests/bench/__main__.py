@@ -16,7 +16,7 @@ import sysconfig
 import tempfile
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,11 +52,12 @@ class Places:
     endpoint: str
     clouds: str
     accepting: str
-    roots: Path | None = None
+    trusting: Mapping[str, str]
 
     def environment(self, prefix: str, endpoint: str | None = None) -> dict[str, str]:
         """The settings of our functions, which the peers read as well."""
-        settings = {
+        return {
+            **self.trusting,
             "RUST_LOG": "info",
             "AWS_ENDPOINT_URL": endpoint or self.endpoint,
             "AWS_ENDPOINT_URL_LAMBDA": self.accepting,
@@ -68,9 +69,6 @@ class Places:
             "OFFHOURS_HETZNER_URL": self.clouds,
             "OFFHOURS_BENCH_TOKEN": services.TOKEN,
         }
-        if self.roots:
-            settings |= {"SSL_CERT_FILE": str(self.roots), "AWS_CA_BUNDLE": str(self.roots)}
-        return settings
 
 
 def main() -> int:
@@ -137,9 +135,9 @@ def _places(arguments: argparse.Namespace, directory: Path) -> Iterator[tuple[Pl
         services.accepting_functions() as accepting,
         contextlib.ExitStack() as stack,
     ):
-        endpoint, roots = engine, None
+        endpoint, trusting = engine, {}
         if arguments.tls:
-            endpoint, roots = stack.enter_context(services.over_tls(engine, directory))
+            endpoint, trusting = stack.enter_context(services.over_tls(engine, directory))
         for prefix, records, kind in (
             ("small-", 1, "idle"),
             ("idle-", FLEET, "idle"),
@@ -148,7 +146,7 @@ def _places(arguments: argparse.Namespace, directory: Path) -> Iterator[tuple[Pl
             _progress(f"Writing {records:,} records ({kind}) ...")
             services.seed(arguments.programs, engine, prefix, records, kind)
         functions, programs = arguments.functions, arguments.programs
-        yield Places(functions, programs, endpoint, clouds.url, accepting, roots), engine
+        yield Places(functions, programs, endpoint, clouds.url, accepting, trusting), engine
 
 
 def _subject(places: Places, name: str, prefix: str = "idle-", endpoint: str = "") -> Subject:
@@ -213,8 +211,9 @@ def _zipped(places: Places, name: str) -> int:
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
         if name in MODULES:
-            packed.write(PEER_FOLDER / "plain.py", "plain.py")
-            packed.write(PEER_FOLDER / f"{MODULES[name]}.py", f"{MODULES[name]}.py")
+            # The one with Powertools imports the plain one.
+            for module in {"plain", MODULES[name]} if name in PACKED else {MODULES[name]}:
+                packed.write(PEER_FOLDER / f"{module}.py", f"{module}.py")
             for package in PACKED.get(name, ()):
                 _pack(packed, package)
         else:

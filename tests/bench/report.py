@@ -142,9 +142,9 @@ def over_tls(result: Result | None) -> str:
     if result is None:
         return ""
     words = (
-        "DynamoDB behind TLS, with a certificate of the run's own beside all public roots, as at "
-        "AWS; the clouds and the runtime API are reached as before. This mode's times are those "
-        "that count for the network code, and its server is the slower part of each."
+        "DynamoDB behind TLS, with a certificate of the run's own beside those that each trusts at "
+        "AWS: ours Amazon's five roots, boto3 all public ones. The clouds and the runtime API are "
+        "reached as before."
     )
     made = f"Made by `{result['command']}` at {result['commit']} on {result['date']}."
     return "\n\n".join(["## Over TLS", words, functions(result), ratios(result), made])

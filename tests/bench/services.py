@@ -17,6 +17,8 @@ from pathlib import Path
 
 from rehearsal.processes import bare_environment, free_port, running
 
+ROOT = Path(__file__).resolve().parents[2]
+AMAZON_ROOTS = ROOT / "crates" / "environment" / "src" / "amazon-roots.pem"
 TOKEN = "simulated-do-token"
 FLEET = f"""
 [[accounts]]
@@ -139,9 +141,10 @@ def counted(endpoint: str) -> Iterator[Counting]:
 
 
 @contextlib.contextmanager
-def over_tls(endpoint: str, directory: Path) -> Iterator[tuple[str, Path]]:
-    """An engine behind TLS, ended by a process of its own; its address, and the roots to trust:
-    all public ones, and the one of its certificate."""
+def over_tls(endpoint: str, directory: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """An engine behind TLS, ended by a process of its own; its address, and the settings by which
+    its certificate is trusted beside those that each would trust at AWS: ours Amazon's five roots,
+    boto3 all public ones."""
     import botocore
     import trustme
 
@@ -149,15 +152,20 @@ def over_tls(endpoint: str, directory: Path) -> Iterator[tuple[str, Path]]:
     authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(
         directory / "server.pem"
     )
-    public = Path(botocore.__file__).with_name("cacert.pem").read_bytes()
-    roots = directory / "roots.pem"
-    roots.write_bytes(public + authority.cert_pem.bytes())
+    settings = {}
+    for name, trusted in (
+        ("SSL_CERT_FILE", AMAZON_ROOTS),
+        ("AWS_CA_BUNDLE", Path(botocore.__file__).with_name("cacert.pem")),
+    ):
+        bundle = directory / f"{name}.pem"
+        bundle.write_bytes(trusted.read_bytes() + authority.cert_pem.bytes())
+        settings[name] = str(bundle)
     port = free_port()
     to = endpoint.rsplit(":", 1)[1]
     command = [sys.executable, __file__, str(port), to, str(directory / "server.pem")]
     environment = {**bare_environment(), "PYTHONPATH": ":".join(sys.path)}
     with running(command, directory / "tls.log", lambda: _listens(port), environment):
-        yield f"https://127.0.0.1:{port}", roots
+        yield f"https://127.0.0.1:{port}", settings
 
 
 async def _end_tls(port: int, to: int, certificate: str) -> None:
