@@ -10,6 +10,7 @@ import json
 import os
 import platform
 import random
+import re
 import subprocess
 import sys
 import sysconfig
@@ -331,12 +332,8 @@ def _keep(result: Result, *, tls: bool) -> None:
 def _lines(result: Result) -> str:
     """JSON with each list of samples on a line of its own."""
     text = json.dumps(result, indent=1)
-    compact, depth = [], 0
-    for character in text:
-        depth += {"[": 1, "]": -1}.get(character, 0)
-        if not (depth and character == "\n"):
-            compact.append(character)
-    return "".join(compact).replace("[  ", "[") + "\n"
+    innermost = re.compile(r"\[([^\[\]{}]*)\]")
+    return innermost.sub(lambda found: "[" + " ".join(found[1].split()) + "]", text) + "\n"
 
 
 def _progress(line: str) -> None:
