@@ -105,12 +105,12 @@ fn a_tick_of_dispatch_with_nothing_due_costs_the_same_whatever_the_fleet() {
 }
 
 #[test]
-fn what_is_due_is_handed_over_in_batches_of_a_hundred() {
+fn what_is_due_in_an_account_is_handed_over_at_once_and_at_most_a_thousand() {
     run(async {
-        let configuration = office_hours("max_stops = 250", "", "");
+        let configuration = office_hours("max_stops = 2000", "", "");
         let world = World::start(&configuration, ACCOUNTS, monday("17:59:00")).await;
         world.run_until(monday("17:59:30")).await;
-        for id in 1..=201 {
+        for id in 1..=1001 {
             add_record(world.local.store(), id).await;
         }
         let (proxy, store) = CountingProxy::before(world.local.engine_address).await;
@@ -127,10 +127,10 @@ fn what_is_due_is_handed_over_in_batches_of_a_hundred() {
                 resources.len()
             })
             .collect();
-        assert_eq!(sizes, [100, 100, 1]);
+        assert_eq!(sizes, [1000]);
         // Head, what is due (one page per megabyte), configuration, accounts, their states.
         let requests = proxy.take_count();
-        assert!(requests <= 6, "{requests}");
+        assert!(requests <= 7, "{requests}");
     });
 }
 
@@ -144,8 +144,11 @@ fn the_allowance_of_the_last_inventory_counts_until_the_next_one_knows_another()
             add_record(world.local.store(), id).await;
         }
         let rate = store::Rate {
-            remaining: 40,
+            // A twentieth, an inventory and a look, a list, ten changes.
+            remaining: 180 + 2 + 1 + 10,
             at: monday("17:55:00"),
+            limit: None,
+            others: None,
         };
         let account = "hz-eu".parse().unwrap();
         world.local.store().save_rate(&account, rate).await.unwrap();

@@ -28,6 +28,7 @@ mod newer_format;
 mod overdue;
 mod overrides;
 mod pacing;
+mod pacing_edges;
 mod process;
 mod programs;
 mod read_token;

@@ -6,11 +6,14 @@ use store::{AccountState, Rate};
 
 use crate::{
     process::Nowhere,
-    support::{ACCOUNTS, World, dispatch, first_seen, monday, office_hours, run},
+    support::{ACCOUNTS, World, dispatch, first_seen, monday, office_hours, reference, run},
 };
 
-/// What a server costs: a read and a change.
-const REQUESTS_EACH: u64 = 2;
+/// The twentieth of Hetzner's limit that is not planned for.
+const KEPT: u64 = 180;
+
+/// What a list of the servers takes.
+const LIST: u64 = 1;
 
 /// An account of a hundred servers, of which so many are to start at 18:00 and so many to stop.
 async fn due_at_the_edge(starts: u64, stops: u64) -> World {
@@ -44,30 +47,37 @@ fn edge() -> Timestamp {
 /// How many starts and stops one tick hands out, when so many requests were left so long ago.
 async fn handed_out(world: &World, remaining: u64, age: SignedDuration) -> (usize, usize) {
     let store = world.local.store();
-    let state = AccountState {
+    store
+        .save_account_state(&state(remaining, age))
+        .await
+        .unwrap();
+    let dispatched = dispatch(store, &Nowhere, edge()).await;
+    (dispatched.starts.len(), dispatched.stops.len())
+}
+
+/// An account that was listed at the edge, with so many requests left so long before.
+fn state(remaining: u64, age: SignedDuration) -> AccountState {
+    AccountState {
         listed_at: Some(edge()),
         tried_at: Some(edge()),
         rate: Some(Rate {
             remaining,
             at: edge() - age,
+            limit: None,
+            others: None,
         }),
         ..AccountState::unknown("hz-eu".parse().unwrap())
-    };
-    store.save_account_state(&state).await.unwrap();
-    let dispatched = dispatch(store, &Nowhere, edge()).await;
-    (dispatched.starts.len(), dispatched.stops.len())
+    }
 }
 
 const NOW: SignedDuration = SignedDuration::ZERO;
 
 #[test]
-fn half_of_what_is_left_is_for_others_who_share_the_token() {
+fn a_twentieth_of_the_limit_is_for_others_who_share_the_token() {
     run(async {
         let world = due_at_the_edge(0, 20).await;
-        let remaining = 40;
-        let most = usize::try_from(remaining / 2 / REQUESTS_EACH).unwrap();
-        let (_, stops) = handed_out(&world, remaining, NOW).await;
-        assert!((1..=most).contains(&stops), "{stops} of at most {most}");
+        assert_eq!(handed_out(&world, KEPT + LIST + 12, NOW).await, (0, 12));
+        assert_eq!(handed_out(&world, KEPT + LIST, NOW).await, (0, 0));
         assert_eq!(handed_out(&world, 1, NOW).await, (0, 0));
         assert_eq!(handed_out(&world, 1000, NOW).await, (0, 20));
     });
@@ -83,14 +93,32 @@ fn what_was_left_a_quarter_of_an_hour_ago_says_nothing() {
 }
 
 #[test]
-fn what_is_left_goes_to_the_starts_first() {
+fn what_is_left_goes_to_the_starts_first_and_a_fourth_of_it_to_the_stops() {
     run(async {
         let world = due_at_the_edge(8, 8).await;
-        let (starts, stops) = handed_out(&world, 40, NOW).await;
-        assert_eq!(starts, 8);
-        assert!(stops < 8, "{stops}");
-        // Where there is not enough for all that are to start, nothing is stopped.
-        let (starts, stops) = handed_out(&world, 20, NOW).await;
-        assert!(starts > 0 && stops == 0, "{starts} and {stops}");
+        assert_eq!(handed_out(&world, KEPT + 14, NOW).await, (8, 4));
+        // Where there is not enough for all that are to start.
+        assert_eq!(handed_out(&world, KEPT + 8, NOW).await, (5, 1));
+        // A stop is never the only one that goes out.
+        assert_eq!(handed_out(&world, KEPT + 3, NOW).await, (2, 0));
+    });
+}
+
+#[test]
+fn what_has_failed_before_comes_after_what_was_not_tried() {
+    run(async {
+        let world = due_at_the_edge(0, 20).await;
+        for id in 1..=15 {
+            let mut failing = world.record(&format!("hz-eu/server/{id}")).await;
+            failing.attempts = 2;
+            world.local.store().save(failing).await.unwrap();
+        }
+        let state = state(KEPT + LIST + 6, NOW);
+        let store = world.local.store();
+        store.save_account_state(&state).await.unwrap();
+        let stops = dispatch(store, &Nowhere, edge()).await.stops;
+        let others = (16..=20).map(|id| reference(&format!("hz-eu/server/{id}")));
+        assert_eq!(stops.len(), 6);
+        assert!(others.into_iter().all(|other| stops.contains(&other)));
     });
 }

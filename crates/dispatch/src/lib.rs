@@ -8,28 +8,25 @@ use std::collections::BTreeMap;
 use aws_lambda_events::eventbridge::EventBridgeEvent;
 use domain::{
     AccountName, ResourceRef,
+    configuration::Account,
     decision::{Decision, judge},
     invocation::Invocation,
     membership::Subject,
-    provider::share_of,
-    record::{Direction, INVENTORY_INTERVAL, OBSERVATION_AGE, Record, SKEW},
+    pacing::{Allowance, ListRequests, looking, requests_each},
+    record::{Direction, OBSERVATION_AGE, Part, Record, SKEW},
 };
 use environment::{Invoke, left_alone};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use store::{AccountState, Found, Head, InForce, Reader, StoreError};
 
-/// The most references in one event.
-const BATCH: usize = 100;
+/// The most references in one event, which is what one invocation has time for. All that an account
+/// gets in a tick in one direction goes to one invocation: a list read by one is of no use to
+/// another.
+const BATCH: usize = 1000;
 
-/// Requests that one hand-out costs: a look and a change. A batch of databases takes one more, for
-/// the plans.
-const REQUESTS_EACH: u64 = 2;
-
-/// The rate is noted by every inventory, and by all requests in between; older than this, it says
-/// nothing. The tick before an inventory, and one that is late, still pace by the last one.
-const RATE_AGE: SignedDuration =
-    SignedDuration::from_secs(INVENTORY_INTERVAL.as_secs() + SKEW.as_secs() + 60);
+/// Where starts need more than an account allows, one part in so many is for its stops.
+const FOR_STOPS: u64 = 4;
 
 /// What one tick handed out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,7 +85,8 @@ pub async fn handle(
         ..Dispatched::default()
     };
     for (account, due) in by_account(&due, &in_force, now) {
-        let hand_out = HandOut::of(due, states.get(&account), &in_force, now);
+        let configured = in_force.configuration.accounts.get(&account);
+        let hand_out = HandOut::of(due, configured, states.get(&account), &in_force, now);
         dispatched.postponed += hand_out.postponed;
         dispatched.unobserved += hand_out.unobserved;
         if hand_out.postponed + hand_out.unobserved > 0 {
@@ -96,19 +94,20 @@ pub async fn handle(
             withheld.postponed = hand_out.postponed;
             withheld.unobserved = hand_out.unobserved;
         }
-        for (direction, references) in [
+        for (direction, batch) in [
             (Direction::Start, hand_out.starts),
             (Direction::Stop, hand_out.stops),
         ] {
-            for batch in references.chunks(BATCH) {
-                if hand(invoke, direction, batch).await {
-                    match direction {
-                        Direction::Start => dispatched.starts.extend_from_slice(batch),
-                        Direction::Stop => dispatched.stops.extend_from_slice(batch),
-                    }
-                } else {
-                    dispatched.undelivered += batch.len();
+            if batch.is_empty() {
+                continue;
+            }
+            if hand(invoke, direction, &batch).await {
+                match direction {
+                    Direction::Start => dispatched.starts.extend(batch),
+                    Direction::Stop => dispatched.stops.extend(batch),
                 }
+            } else {
+                dispatched.undelivered += batch.len();
             }
         }
     }
@@ -141,29 +140,56 @@ async fn ahead(
     Ok(ahead)
 }
 
-/// What is due, by account, in the order of its instants.
+/// What is due in one account, in the order in which it is handed out.
+#[derive(Debug, Default)]
+struct Due {
+    starts: Vec<ResourceRef>,
+    stops: Vec<ResourceRef>,
+    /// Transitions under way that may need a request more: the hard cut, or the next part.
+    going_on: u64,
+}
+
+/// What is due, by account, in the order of its instants; but what has failed before comes after
+/// what was not tried as often, so that it does not keep its place at the head.
 fn by_account(
     records: &[Record],
     in_force: &InForce,
     now: Timestamp,
-) -> BTreeMap<AccountName, Vec<(Direction, ResourceRef)>> {
-    let mut by_account = BTreeMap::<_, Vec<_>>::new();
+) -> BTreeMap<AccountName, Due> {
+    let mut by_account = BTreeMap::<_, Due>::new();
+    let mut records: Vec<_> = records.iter().collect();
+    records.sort_by_key(|record| record.attempts);
     for record in records {
         let verdict = judge(record, Subject::recorded(record), in_force.rules(), now);
+        let account = record.reference.account.clone();
         let direction = match verdict.decision {
             Decision::Act(due) => due.direction,
             Decision::AskAgain(direction) => direction,
             Decision::Leave(reason) => {
                 tracing::debug!(resource.id = %record.reference, "Left {}: {reason}", record.reference);
+                if goes_on(record) {
+                    by_account.entry(account).or_default().going_on += 1;
+                }
                 continue;
             }
         };
-        by_account
-            .entry(record.reference.account.clone())
-            .or_default()
-            .push((direction, record.reference.clone()));
+        let due = by_account.entry(account).or_default();
+        match direction {
+            Direction::Start => due.starts.push(record.reference.clone()),
+            Direction::Stop => due.stops.push(record.reference.clone()),
+        }
     }
+    by_account.retain(|_, due| !(due.starts.is_empty() && due.stops.is_empty()));
     by_account
+}
+
+/// Whether a transition under way may need another request than the one that was sent.
+fn goes_on(record: &Record) -> bool {
+    let request = record
+        .request
+        .as_ref()
+        .filter(|_| record.in_flight().is_some());
+    request.is_some_and(|request| request.graceful || request.part != Part::Whole)
 }
 
 /// What one account gets in one tick.
@@ -176,22 +202,17 @@ struct HandOut {
 }
 
 impl HandOut {
-    /// Starts before stops, within the rate that is left and within `max_stops`.
+    /// Starts before stops, within what the account allows and within `max_stops`.
     fn of(
-        due: Vec<(Direction, ResourceRef)>,
+        due: Due,
+        account: Option<&Account>,
         state: Option<&AccountState>,
         in_force: &InForce,
         now: Timestamp,
     ) -> Self {
-        let (starts, stops): (Vec<_>, Vec<_>) = due
-            .into_iter()
-            .partition(|(direction, _)| *direction == Direction::Start);
-        let references = |list: Vec<(Direction, ResourceRef)>| -> Vec<_> {
-            list.into_iter().map(|(_, reference)| reference).collect()
-        };
         let mut out = Self {
-            starts: references(starts),
-            stops: references(stops),
+            starts: due.starts,
+            stops: due.stops,
             postponed: 0,
             unobserved: 0,
         };
@@ -203,9 +224,16 @@ impl HandOut {
             out.stops.clear();
         }
         let max_stops = in_force.configuration.settings.max_stops as usize;
-        let allowance = allowance(state, now);
-        out.postponed += truncate(&mut out.starts, allowance);
-        out.postponed += truncate(&mut out.stops, max_stops.min(allowance - out.starts.len()));
+        out.postponed += truncate(&mut out.stops, max_stops.min(BATCH));
+        out.postponed += truncate(&mut out.starts, BATCH);
+        let lists = state.and_then(AccountState::lists);
+        let allowance = allowance(account, state, now);
+        let allowance = allowance - due.going_on.min(allowance / FOR_STOPS);
+        // What starts leave is for stops; but those have their part, however many starts there are.
+        let for_stops = cost(&out.stops, lists).min(allowance / FOR_STOPS);
+        out.postponed += fit(&mut out.starts, lists, allowance - for_stops);
+        let left = allowance - cost(&out.starts, lists);
+        out.postponed += fit(&mut out.stops, lists, left);
         out
     }
 }
@@ -216,18 +244,39 @@ fn truncate(references: &mut Vec<ResourceRef>, most: usize) -> usize {
     cut
 }
 
-/// How many references the account's rate limit allows in this tick: half of what is left, for
-/// other tools share the token.
-fn allowance(state: Option<&AccountState>, now: Timestamp) -> usize {
-    let fresh = state
-        .and_then(|state| state.rate)
-        .filter(|rate| now.duration_since(rate.at) <= RATE_AGE);
-    match fresh {
-        Some(rate) => {
-            usize::try_from(share_of(rate.remaining) / REQUESTS_EACH).unwrap_or(usize::MAX)
-        }
-        None => usize::MAX,
+/// Leaves as many as so many requests are enough for; says how many are cut.
+fn fit(references: &mut Vec<ResourceRef>, lists: Option<&ListRequests>, allowance: u64) -> usize {
+    let all = references.len();
+    // What a list takes is in it however few are left.
+    let mut needed = cost(references, lists);
+    while needed > allowance {
+        let over = usize::try_from((needed - allowance).div_ceil(2)).unwrap_or(usize::MAX);
+        references.truncate(references.len().saturating_sub(over));
+        needed = cost(references, lists);
     }
+    all - references.len()
+}
+
+/// How many requests it takes to look at these and to change them.
+fn cost(references: &[ResourceRef], lists: Option<&ListRequests>) -> u64 {
+    let mut of_kind = BTreeMap::<_, u64>::new();
+    for reference in references {
+        *of_kind.entry(reference.kind()).or_default() += 1;
+    }
+    let of_kind = of_kind.into_iter();
+    of_kind
+        .map(|(kind, count)| looking(kind, count, lists) + count * requests_each(kind))
+        .sum()
+}
+
+/// How many requests the account's rate limit allows in this tick.
+fn allowance(account: Option<&Account>, state: Option<&AccountState>, now: Timestamp) -> u64 {
+    let Some(cloud) = account.and_then(Account::cloud) else {
+        return u64::MAX;
+    };
+    let rate = state.and_then(|state| state.rate);
+    let lists = state.and_then(AccountState::lists);
+    Allowance::of(cloud.provider.facts(), rate, lists, now).at_a_tick()
 }
 
 /// Hands a batch over. What could not be handed over is still due at the next tick.

@@ -15,6 +15,7 @@ pub mod machine;
 pub mod membership;
 pub mod money;
 pub mod overdue;
+pub mod pacing;
 pub mod plan;
 pub mod provider;
 pub mod reason;

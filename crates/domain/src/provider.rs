@@ -17,6 +17,8 @@ pub struct Facts {
     pub endpoint_setting: &'static str,
     /// How many requests it allows an hour (DODESC: per token; HZSPEC: per project).
     pub requests_per_hour: u64,
+    /// How many it allows a minute, where it counts those as well (DODESC).
+    pub requests_per_minute: Option<u64>,
     /// Whether an account may be narrowed down to datacenters.
     pub has_datacenters: bool,
     /// What to do where a token is wrong, or lacks a right.
@@ -33,6 +35,7 @@ const DIGITALOCEAN: Facts = Facts {
     endpoint: "https://api.digitalocean.com",
     endpoint_setting: "OFFHOURS_DIGITALOCEAN_URL",
     requests_per_hour: 5000,
+    requests_per_minute: Some(250),
     has_datacenters: false,
     token_remedy: "give the account a valid token with the scopes droplet:read, database:read, \
                    kubernetes:read and tag:read, and to stop and start droplet:update, \
@@ -46,16 +49,11 @@ const HETZNER: Facts = Facts {
     endpoint: "https://api.hetzner.cloud",
     endpoint_setting: "OFFHOURS_HETZNER_URL",
     requests_per_hour: 3600,
+    requests_per_minute: None,
     has_datacenters: true,
     token_remedy: "give the account a valid token of its project, which may read, and to stop and \
                    start also write",
 };
-
-/// How many of the remaining requests Offhours may plan for: half, because others share the token.
-#[must_use]
-pub fn share_of(remaining: u64) -> u64 {
-    remaining / 2
-}
 
 impl Provider {
     /// All of them.

@@ -2,15 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use domain::{AccountName, ResourceKind, record::Record};
+use domain::{AccountName, pacing::Rate, record::Record};
 use environment::in_words;
+use jiff::Timestamp;
 use provider::Client;
+use store::AccountState;
 
 use crate::Context;
-
-/// How many requests the list of each kind took the last time. It is a hint: an unknown list counts
-/// as one page.
-pub(crate) type ListRequests = BTreeMap<ResourceKind, u32>;
 
 /// Records by account.
 pub(crate) fn by_account(
@@ -26,30 +24,35 @@ pub(crate) fn by_account(
     by_account
 }
 
-/// How many requests the lists of an account took the last time.
-pub(crate) async fn list_requests(context: Context<'_>, account: &AccountName) -> ListRequests {
-    match context.store.account_states().await {
-        Ok(mut states) => {
-            let cost = states.read.remove(account).and_then(|state| state.cost);
-            cost.map(|cost| cost.requests).unwrap_or_default()
-        }
+/// What was learnt of an account. It is a hint: where it cannot be read, nothing is known.
+pub(crate) async fn state(context: Context<'_>, account: &AccountName) -> AccountState {
+    let state = match context.store.account_states().await {
+        Ok(mut states) => states.read.remove(account),
         Err(error) => {
             let reason = in_words(&error);
             tracing::warn!(account = %account, "What a list of {account} costs is unknown: {reason}");
-            ListRequests::new()
+            None
         }
-    }
+    };
+    state.unwrap_or_else(|| AccountState::unknown(account.clone()))
 }
 
-/// Keeps what the provider said of the account's allowance, for dispatch to pace by. It is a hint:
-/// a failure never fails the caller.
-pub(crate) async fn save_rate(context: &Context<'_>, account: &AccountName, client: &Client) {
-    let Some(rate) = client.rate() else {
-        return;
-    };
-    let rate = store::Rate {
+/// What a client's provider said last of the account's allowance; none if it said nothing yet.
+/// What others take of it is as it was measured last.
+pub(crate) fn rate(client: &Client, at: Timestamp, others: Option<u64>) -> Option<Rate> {
+    let rate = client.rate()?;
+    Some(Rate {
         remaining: rate.remaining,
-        at: context.clock.now(),
+        at,
+        limit: Some(rate.limit),
+        others,
+    })
+}
+
+/// Keeps a rate for dispatch to pace by. It is a hint: a failure never fails the caller.
+pub(crate) async fn save_rate(context: &Context<'_>, account: &AccountName, rate: Option<Rate>) {
+    let Some(rate) = rate else {
+        return;
     };
     if let Err(error) = context.store.save_rate(account, rate).await {
         let reason = in_words(&error);

@@ -234,6 +234,7 @@ impl Http {
         if !self.pacing().admit() {
             return Err(ProviderError::RateLimited { retry_after: None });
         }
+        let _under_way = UnderWay(self);
         self.requests.fetch_add(1, Ordering::Relaxed);
         let lost = |source: TransportError| ProviderError::Transport {
             request: request.to_string(),
@@ -299,6 +300,15 @@ impl Http {
 
     fn pacing(&self) -> std::sync::MutexGuard<'_, Pacing> {
         self.pacing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request that has left; it has ended when this is dropped, given up or not.
+struct UnderWay<'a>(&'a Http);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.pacing().ended();
     }
 }
 

@@ -1,10 +1,10 @@
 //! How much of the provider's allowance a client may use: others share the token.
 
-use jiff::{SignedDuration, Timestamp, fmt::rfc2822::DateTimeParser};
+use jiff::{Timestamp, fmt::rfc2822::DateTimeParser};
 use reqwest::header::{DATE, HeaderMap};
 
-/// The providers count requests over one hour (DODESC, HZSPEC).
-const WINDOW: SignedDuration = SignedDuration::from_hours(1);
+/// Requests are held back once one part in so many of the limit is left.
+const KEPT: u64 = 50;
 
 /// Of the requests that pacing holds back, every so many-th goes out all the same: only an answer
 /// can show that the allowance has recovered.
@@ -40,25 +40,16 @@ pub(crate) fn date(headers: &HeaderMap) -> Option<Timestamp> {
     DateTimeParser::new().parse_timestamp(date).ok()
 }
 
-/// Keeps a client's own requests to at most as many as are left for all others.
+/// Keeps the last of an account's requests for all others who share it.
 ///
-/// A window begins with the first answer. Within it a request may leave while fewer have left
-/// than the latest answer showed remaining: with no other user that is half of what the
-/// window began with, and it is less as soon as others use the token. A new window begins when an
-/// answer shows no less than the current one began with, or is dated an hour after it.
+/// A request may leave while more than a fiftieth of the limit is left once all that are under way
+/// have been counted. How much of an allowance to plan for is decided before, by who hands the work
+/// out; this is what holds where that was wrong.
 #[derive(Debug, Default)]
 pub(crate) struct Pacing {
     latest: Option<RateLimit>,
-    window: Option<Window>,
+    under_way: u64,
     held_back: u32,
-}
-
-#[derive(Debug)]
-struct Window {
-    remaining_at_begin: u64,
-    /// The provider's own `Date`, where it sent one.
-    began: Option<Timestamp>,
-    sent: u64,
 }
 
 impl Pacing {
@@ -66,42 +57,30 @@ impl Pacing {
         self.latest
     }
 
-    /// Whether one more request may leave; if so it is counted.
+    /// Whether one more request may leave; if so it is under way.
     pub(crate) fn admit(&mut self) -> bool {
-        let (Some(latest), Some(window)) = (&self.latest, &mut self.window) else {
-            return true;
-        };
-        if window.sent >= latest.remaining {
+        if let Some(latest) = &self.latest
+            && latest.remaining.saturating_sub(self.under_way) <= latest.limit / KEPT
+        {
             self.held_back = self.held_back.wrapping_add(1);
             if !self.held_back.is_multiple_of(PROBE) {
                 return false;
             }
         }
-        window.sent += 1;
+        self.under_way += 1;
         true
+    }
+
+    /// A request has ended, with an answer or without.
+    pub(crate) fn ended(&mut self) {
+        self.under_way = self.under_way.saturating_sub(1);
     }
 
     /// Learns from an answer's headers; an answer without them changes nothing.
     pub(crate) fn learn(&mut self, headers: &HeaderMap) {
-        let Some(latest) = RateLimit::of_headers(headers) else {
-            return;
-        };
-        let date = date(headers);
-        let is_new = self.window.as_ref().is_none_or(|window| {
-            let is_over = window
-                .began
-                .zip(date)
-                .is_some_and(|(began, date)| date.duration_since(began) >= WINDOW);
-            is_over || latest.remaining >= window.remaining_at_begin
-        });
-        if is_new {
-            self.window = Some(Window {
-                remaining_at_begin: latest.remaining,
-                began: date,
-                sent: 0,
-            });
+        if let Some(latest) = RateLimit::of_headers(headers) {
+            self.latest = Some(latest);
         }
-        self.latest = Some(latest);
     }
 }
 
@@ -109,17 +88,13 @@ impl Pacing {
 mod tests {
     use super::*;
 
-    fn headers(remaining: u64, date: &str) -> HeaderMap {
+    fn headers(remaining: u64) -> HeaderMap {
         let mut headers = HeaderMap::new();
         headers.insert("ratelimit-limit", "5000".parse().unwrap());
         headers.insert("ratelimit-remaining", remaining.into());
         headers.insert("ratelimit-reset", "1763700000".parse().unwrap());
-        headers.insert(DATE, date.parse().unwrap());
         headers
     }
-
-    const NINE: &str = "Sat, 21 Nov 2026 09:00:00 GMT";
-    const TEN: &str = "Sat, 21 Nov 2026 10:00:00 GMT";
 
     /// Sends until held back, each request answered with one less; returns how many left.
     fn send_all(pacing: &mut Pacing, mut remaining: u64) -> u64 {
@@ -127,18 +102,19 @@ mod tests {
         while pacing.admit() {
             sent += 1;
             remaining -= 1;
-            pacing.learn(&headers(remaining, NINE));
+            pacing.ended();
+            pacing.learn(&headers(remaining));
         }
         sent
     }
 
     #[test]
     fn the_headers_are_read_whole_or_not_at_all() {
-        let limit = RateLimit::of_headers(&headers(10, NINE)).unwrap();
+        let limit = RateLimit::of_headers(&headers(10)).unwrap();
         assert_eq!((limit.limit, limit.remaining), (5000, 10));
         assert_eq!(limit.reset, Timestamp::from_second(1_763_700_000).unwrap());
         for missing in ["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"] {
-            let mut headers = headers(10, NINE);
+            let mut headers = headers(10);
             headers.remove(missing);
             assert_eq!(RateLimit::of_headers(&headers), None, "{missing}");
         }
@@ -154,53 +130,47 @@ mod tests {
     }
 
     #[test]
-    fn at_most_half_of_what_was_left_is_used() {
+    fn the_last_fiftieth_is_for_others() {
         let mut pacing = Pacing::default();
-        pacing.learn(&headers(100, NINE));
-        assert_eq!(send_all(&mut pacing, 100), 50);
+        pacing.learn(&headers(1000));
+        assert_eq!(send_all(&mut pacing, 1000), 900);
     }
 
     #[test]
-    fn requests_of_others_shrink_our_share() {
+    fn what_is_under_way_counts_before_it_is_answered() {
         let mut pacing = Pacing::default();
-        pacing.learn(&headers(100, NINE));
+        pacing.learn(&headers(108));
+        let left = (0..PROBE - 1).map(|_| pacing.admit()).collect::<Vec<_>>();
+        assert_eq!(left, [true; 3]);
+        assert_eq!((0..).take_while(|_| pacing.admit()).count(), 5);
+        // One is lost without an answer.
+        pacing.ended();
         assert!(pacing.admit());
-        pacing.learn(&headers(20, NINE));
-        // One has left and 20 remain: ours and theirs meet at 10 each.
-        assert_eq!(send_all(&mut pacing, 20), 10);
     }
 
     #[test]
-    fn a_slow_recovery_is_shared_too_and_does_not_begin_a_window() {
+    fn requests_of_others_count_like_our_own() {
         let mut pacing = Pacing::default();
-        pacing.learn(&headers(100, NINE));
-        assert_eq!(send_all(&mut pacing, 100), 50);
-        pacing.learn(&headers(60, NINE));
-        assert_eq!(send_all(&mut pacing, 60), 5);
+        pacing.learn(&headers(1000));
+        assert!(pacing.admit());
+        pacing.ended();
+        pacing.learn(&headers(101));
+        assert_eq!(send_all(&mut pacing, 101), 1);
     }
 
     #[test]
-    fn a_full_recovery_begins_a_window() {
+    fn what_has_recovered_may_be_used() {
         let mut pacing = Pacing::default();
-        pacing.learn(&headers(100, NINE));
-        assert_eq!(send_all(&mut pacing, 100), 50);
-        pacing.learn(&headers(100, NINE));
-        assert_eq!(send_all(&mut pacing, 100), 50);
-    }
-
-    #[test]
-    fn an_hour_by_the_providers_own_clock_begins_a_window() {
-        let mut pacing = Pacing::default();
-        pacing.learn(&headers(100, NINE));
-        assert_eq!(send_all(&mut pacing, 100), 50);
-        pacing.learn(&headers(50, TEN));
-        assert_eq!(send_all(&mut pacing, 50), 25);
+        pacing.learn(&headers(0));
+        assert!(!pacing.admit());
+        pacing.learn(&headers(102));
+        assert_eq!(send_all(&mut pacing, 102), 2);
     }
 
     #[test]
     fn an_exhausted_allowance_still_lets_a_probe_out() {
         let mut pacing = Pacing::default();
-        pacing.learn(&headers(0, NINE));
+        pacing.learn(&headers(0));
         let left = (0..PROBE * 3).filter(|_| pacing.admit()).count();
         assert_eq!(left, 3);
     }

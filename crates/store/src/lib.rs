@@ -23,12 +23,18 @@ use std::{collections::BTreeMap, ops::Deref};
 
 use aws_config::SdkConfig;
 use aws_sdk_dynamodb::Client;
-use domain::{AccountName, ResourceKind, reason::Reason, record::Record};
+use domain::{
+    AccountName,
+    pacing::{ListRequests, Spent},
+    reason::Reason,
+    record::{Direction, Record},
+};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 pub use condition::{TableCondition, TableTrouble};
 pub use configure::ApplyError;
+pub use domain::pacing::Rate;
 pub use item::{Digested, Head, LogEntry};
 pub use overrides::OverrideError;
 pub use pages::{Finished, HistoryPage, HistoryPages};
@@ -186,6 +192,12 @@ pub struct AccountState {
     /// What the provider said of its rate limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
+    /// What start last spent of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent_start: Option<Spent>,
+    /// What stop last spent of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent_stop: Option<Spent>,
 }
 
 /// What listing an account took: how large it is, and how slow.
@@ -193,7 +205,7 @@ pub struct AccountState {
 pub struct ListCost {
     /// How many requests the list of each kind takes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub requests: BTreeMap<ResourceKind, u32>,
+    pub requests: ListRequests,
     /// How long the last inventory took, or was tried.
     pub took: SignedDuration,
 }
@@ -210,20 +222,44 @@ impl AccountState {
             token_fails: false,
             cost: None,
             rate: None,
+            spent_start: None,
+            spent_stop: None,
         }
+    }
+
+    /// What start or stop last spent of the account's allowance.
+    #[must_use]
+    pub fn spent(&self, direction: Direction) -> Option<Spent> {
+        match direction {
+            Direction::Start => self.spent_start,
+            Direction::Stop => self.spent_stop,
+        }
+    }
+
+    /// How many requests stop and start have sent since an instant, as far as they noted it.
+    #[must_use]
+    pub fn spent_since(&self, instant: Timestamp) -> u64 {
+        self.all_spent().map(|spent| spent.since(instant)).sum()
+    }
+
+    /// How many of what stop and start have sent its provider still counts in its minute.
+    #[must_use]
+    pub fn counted(&self, now: Timestamp) -> u64 {
+        self.all_spent().map(|spent| spent.counted(now)).sum()
+    }
+
+    fn all_spent(&self) -> impl Iterator<Item = Spent> {
+        [self.spent_start, self.spent_stop].into_iter().flatten()
+    }
+
+    /// How many requests the list of each kind took the last time.
+    #[must_use]
+    pub fn lists(&self) -> Option<&ListRequests> {
+        self.cost.as_ref().map(|cost| &cost.requests)
     }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
 fn is_false(value: &bool) -> bool {
     !value
-}
-
-/// A provider's rate limit as its headers last showed it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rate {
-    /// Requests left.
-    pub remaining: u64,
-    /// When that was said.
-    pub at: Timestamp,
 }

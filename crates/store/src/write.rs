@@ -10,7 +10,8 @@ use aws_sdk_dynamodb::{
 use domain::{
     AccountName,
     history::HistoryEntry,
-    record::{Record, Revision},
+    pacing::Spent,
+    record::{Direction, Record, Revision},
 };
 
 use crate::{
@@ -240,6 +241,24 @@ impl Store {
         ];
         let later = "(attribute_not_exists(#rate_ms) OR #rate_ms <= :rate_ms)";
         self.note_of_account(account, learnt, Some(later)).await
+    }
+
+    /// Notes what start or stop spent of an account's allowance, and nothing else of its state.
+    pub async fn save_spent(
+        &self,
+        account: &AccountName,
+        direction: Direction,
+        spent: Spent,
+    ) -> Result<(), StoreError> {
+        let name = match direction {
+            Direction::Start => "spent_start",
+            Direction::Stop => "spent_stop",
+        };
+        let learnt = [
+            ("account", Some(item::text(account.as_str()))),
+            (name, Some(serde_dynamo::to_attribute_value(spent)?)),
+        ];
+        self.note_of_account(account, learnt, None).await
     }
 
     /// Notes what was learnt of an account. The latest writer wins, for it is a hint; but a rate

@@ -6,7 +6,7 @@ use domain::{
     AccountName, ResourceKind, ResourceRef,
     configuration::{Account, AccountKind, Configuration, Provider},
     invocation::Question,
-    provider::share_of,
+    pacing::kept_back,
     record::{OBSERVATION_AGE, Phase, Record},
 };
 use environment::{Clock, LambdaFunctions, in_words};
@@ -162,11 +162,11 @@ fn rate_here(client: &Client, name: &AccountName) -> Option<Finding> {
     Some(rate_limit(rate.remaining, rate.limit).of(name))
 }
 
-/// Few requests left delay what Offhours does; it uses at most half of them.
+/// Few requests left delay what Offhours does; it leaves a twentieth of the limit to others.
 fn rate_limit(remaining: u64, limit: u64) -> Finding {
     let found = format!(
         "{remaining} of {limit} requests an hour are left; Offhours may use {}",
-        share_of(remaining)
+        remaining.saturating_sub(kept_back(limit))
     );
     if remaining * LOW < limit {
         return Finding::warning(
@@ -185,7 +185,11 @@ pub(crate) fn noted_rates(known: &Known, now: Timestamp) -> Vec<Finding> {
         .filter_map(|(name, account)| {
             let rate = known.states.get(name)?.rate?;
             let facts = account.cloud()?.provider.facts();
-            let finding = rate_limit(rate.remaining, facts.requests_per_hour).of(name);
+            let finding = rate_limit(
+                rate.remaining,
+                rate.limit.unwrap_or(facts.requests_per_hour),
+            )
+            .of(name);
             Some(Finding {
                 found: format!("{} (as of {})", finding.found, ago(rate.at, now)),
                 ..finding
@@ -489,7 +493,12 @@ mod tests {
         let name: AccountName = "hz-eu".parse().unwrap();
         let mut state = AccountState::unknown(name.clone());
         let at = monday("09:58:00");
-        state.rate = Some(Rate { remaining: 100, at });
+        state.rate = Some(Rate {
+            remaining: 100,
+            at,
+            limit: None,
+            others: None,
+        });
         known.states.insert(name, state);
         let found = noted_rates(&known, monday("10:00:00"));
         assert_eq!(verdicts(&found), [(Check::RateLimit, Verdict::Warning)]);

@@ -1,11 +1,15 @@
 //! The records of one account on which stop or start work together.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use domain::{
     AccountName,
     decision::judge,
     membership::Subject,
+    pacing::ListRequests,
     record::{Direction, Record},
     resource::Look,
 };
@@ -13,8 +17,7 @@ use jiff::Timestamp;
 use provider::Client;
 
 use crate::{
-    Context,
-    account::{ListRequests, list_requests},
+    Context, account,
     budget::Budget,
     event::{Event, Outcome},
     failure::NoLook,
@@ -37,19 +40,37 @@ pub(super) struct Batch<'a> {
     pub(super) in_force: &'a store::InForce,
     pub(super) account: &'a AccountName,
     pub(super) plans: Plans,
+    /// How many requests it has sent, apart from those of its latest looks.
+    pub(super) sent: AtomicU64,
 }
 
 impl Batch<'_> {
     /// Looks at these records' resources, by a list if that is the cheaper way.
     pub(super) async fn looks<'c>(&'c self, client: &'c Client, records: &[Record]) -> Looks<'c> {
-        let ids: BTreeSet<_> = records.iter().map(|r| r.reference.id.clone()).collect();
         // One alone is never worth a list.
-        let requests = if ids.len() > 1 {
-            list_requests(self.context, self.account).await
+        let lists = if records.len() > 1 {
+            let state = account::state(self.context, self.account).await;
+            state.lists().cloned().unwrap_or_default()
         } else {
             ListRequests::new()
         };
-        Looks::to_act(client, self.budget, &ids, &requests).await
+        self.looks_by(&lists, client, records).await
+    }
+
+    /// [`Self::looks`], where it is known what the lists take.
+    pub(super) async fn looks_by<'c>(
+        &'c self,
+        lists: &ListRequests,
+        client: &'c Client,
+        records: &[Record],
+    ) -> Looks<'c> {
+        let ids: BTreeSet<_> = records.iter().map(|r| r.reference.id.clone()).collect();
+        Looks::to_act(client, self.budget, &ids, lists).await
+    }
+
+    /// One more request is sent.
+    pub(super) fn count(&self) {
+        self.sent.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Reads what the plan needs besides the look, and plans.
@@ -62,10 +83,11 @@ impl Batch<'_> {
         let rules = self.in_force.rules();
         let resource = &look.resource;
         let log = match log_from(record) {
-            Some(since) => client
-                .actions(&record.reference.id, since)
-                .await
-                .map_err(|error| NoLook::from(&error))?,
+            Some(since) => {
+                self.count();
+                let log = client.actions(&record.reference.id, since).await;
+                log.map_err(|error| NoLook::from(&error))?
+            }
             None => Vec::new(),
         };
         let verdict = judge(

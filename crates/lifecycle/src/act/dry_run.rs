@@ -1,5 +1,7 @@
 //! What a command would send, without sending it.
 
+use std::sync::atomic::AtomicU64;
+
 use domain::record::{Direction, Record};
 use environment::in_words;
 use futures_util::{StreamExt as _, stream};
@@ -32,6 +34,7 @@ pub(crate) async fn rehearse(
             in_force,
             account: &account,
             plans: Plans::default(),
+            sent: AtomicU64::default(),
         };
         outcomes.extend(batch.rehearse(records).await);
     }

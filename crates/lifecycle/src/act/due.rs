@@ -1,6 +1,10 @@
 //! Stop and start: re-read, look, claim, send, note.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
 use domain::{
     ResourceRef,
@@ -14,8 +18,11 @@ use provider::{AT_ONCE, Client};
 
 use crate::{
     Context, Error,
-    account::{by_account, save_rate},
-    act::batch::Batch,
+    account::by_account,
+    act::{
+        batch::Batch,
+        pace::{Pace, Room},
+    },
     budget::Budget,
     event::Outcome,
     failure::NoLook,
@@ -41,8 +48,11 @@ pub(crate) async fn act_within(
     direction: Direction,
     references: &[ResourceRef],
 ) -> Result<Report, Error> {
-    let references: BTreeSet<_> = references.iter().cloned().collect();
-    let references: Vec<_> = references.into_iter().collect();
+    let mut named = BTreeSet::new();
+    let references = references
+        .iter()
+        .filter(|reference| named.insert(*reference));
+    let references: Vec<_> = references.cloned().collect();
     let mut report = Report::default();
     let records = report.readable(context.store.records(&references).await?);
     let in_force = context.store.in_force().await?;
@@ -58,10 +68,25 @@ pub(crate) async fn act_within(
             in_force: &in_force,
             account: &account,
             plans: Plans::default(),
+            sent: AtomicU64::default(),
         };
         report.outcomes.extend(batch.act(records).await);
     }
     Ok(report)
+}
+
+/// How many are acted on before the looks at the rest are taken anew, should they be too old by then.
+const AT_A_TIME: usize = 100;
+
+/// How long to wait for what was sent a minute ago to be forgotten.
+const A_LITTLE: Duration = Duration::from_secs(1);
+
+/// What became of some records.
+#[derive(Default)]
+struct Done {
+    outcomes: Vec<Outcome>,
+    /// There was no time left to begin with these.
+    left: Vec<Record>,
 }
 
 /// Whether a look is worth it, by the record alone.
@@ -97,26 +122,94 @@ impl Batch<'_> {
                 return self.postpone_all(records, &NoLook::from(&error)).await;
             }
         };
-        let looks = self.looks(&client, &records).await;
-        let steps: Vec<_> = stream::iter(looks.in_order(records))
-            .map(|record| async {
-                let left = record.clone();
-                let acted = self.act_on(&client, record, &looks).await;
-                acted.unwrap_or_else(|error| Some(self.context.failed(&left, &error)))
-            })
-            .buffer_unordered(AT_ONCE)
-            .collect()
-            .await;
-        save_rate(&self.context, self.account, &client).await;
-        let left = steps.iter().filter(|step| step.is_none()).count();
+        let (outcomes, left) = self.act_in_turn(&client, records).await;
         if left > 0 {
             let account = self.account;
             tracing::warn!(
                 account = %account,
-                "Left {left} of {account} to the next tick: the provider answers too slowly for more"
+                "Left {left} of {account} to the next tick: the provider allows no more, or answers \
+                 too slowly"
             );
         }
-        steps.into_iter().flatten().flatten().collect()
+        outcomes
+    }
+
+    /// Acts on as many as time and the account's allowance permit; returns how many are left.
+    async fn act_in_turn(
+        &self,
+        client: &Client,
+        mut records: Vec<Record>,
+    ) -> (Vec<Outcome>, usize) {
+        let (context, configuration) = (self.context, &self.in_force.configuration);
+        let pace = Pace::begin(
+            context,
+            self.account,
+            configuration,
+            self.direction,
+            &records,
+        );
+        let mut pace = pace.await;
+        let lists = pace.state().lists().cloned().unwrap_or_default();
+        let mut outcomes = Vec::new();
+        let mut looks = None::<Looks<'_>>;
+        while !records.is_empty() && !self.budget.is_over() {
+            let now = context.clock.now();
+            let sent = self.sent_with(looks.as_ref());
+            pace.measure(client, sent, now);
+            let count = match pace.room(&records, client, sent, now) {
+                Room::For(count) => count.min(AT_A_TIME),
+                Room::Soon => {
+                    context.clock.sleep(A_LITTLE).await;
+                    continue;
+                }
+                Room::None => break,
+            };
+            if looks.as_ref().is_none_or(|looks| looks.are_old(now)) {
+                self.sent.store(sent, Ordering::Relaxed);
+                let taken = self.looks_by(&lists, client, &records).await;
+                records = taken.in_order(records);
+                // What is under way needs no room; what has failed before does not hold up the others.
+                records.sort_by_key(|record| (record.in_flight().is_none(), record.attempts));
+                looks = Some(taken);
+                // They have shown what others take.
+                continue;
+            }
+            let Some(looks) = &looks else { break };
+            let rest = records.split_off(count);
+            let now_on = std::mem::replace(&mut records, rest);
+            let done = self.act_at_once(client, now_on, looks).await;
+            records.splice(..0, done.left);
+            outcomes.extend(done.outcomes);
+        }
+        let sent = self.sent_with(looks.as_ref());
+        pace.note(context, client, sent).await;
+        (outcomes, records.len())
+    }
+
+    /// How many requests were sent, those of the latest looks included.
+    fn sent_with(&self, looks: Option<&Looks<'_>>) -> u64 {
+        self.sent.load(Ordering::Relaxed) + looks.map_or(0, Looks::requests)
+    }
+
+    /// Acts on these, several at a time.
+    async fn act_at_once(&self, client: &Client, records: Vec<Record>, looks: &Looks<'_>) -> Done {
+        let mut done = Done::default();
+        let steps = stream::iter(records)
+            .map(|record| async {
+                let left = record.clone();
+                let acted = self.act_on(client, record, looks).await;
+                let failed = |error| Some(self.context.failed(&left, &error));
+                acted.unwrap_or_else(failed).ok_or(left)
+            })
+            .buffer_unordered(AT_ONCE);
+        let mut steps = std::pin::pin!(steps);
+        while let Some(step) = steps.next().await {
+            match step {
+                Ok(outcomes) => done.outcomes.extend(outcomes),
+                Err(left) => done.left.push(left),
+            }
+        }
+        done
     }
 
     /// Acts on one record; none if there is no time left to begin with it.

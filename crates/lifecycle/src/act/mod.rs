@@ -5,6 +5,7 @@ mod batch;
 pub mod command;
 mod dry_run;
 mod due;
+mod pace;
 mod send;
 
 pub use due::act;

@@ -8,6 +8,7 @@ use std::{
 use domain::{
     AccountName, ResourceRef, ScheduleName,
     invocation::Invocation,
+    pacing::ListRequests,
     reason::Reason,
     record::{Direction, Record},
     resource::{LoggedAction, Look},
@@ -20,7 +21,6 @@ use store::{InForce, StoreError};
 
 use crate::{
     Context,
-    account::ListRequests,
     budget::Budget,
     event::Outcome,
     failure::NoLook,

@@ -13,6 +13,7 @@ use domain::{
     joining::{self, follows},
     left_behind::{LeftBehind, left_behind},
     membership::{Exclusion, Membership, Subject},
+    pacing::ListRequests,
     reason::Reason,
     record::{INVENTORY_INTERVAL, Phase, Record, SKEW},
     resource::{Look, Resource},
@@ -24,8 +25,7 @@ use provider::{AT_ONCE, Client, Listed};
 use store::{AccountState, AccountStates, InForce, ListCost, StoreError, Unreadable};
 
 use crate::{
-    Context, Error,
-    account::ListRequests,
+    Context, Error, account,
     budget::Budget,
     event::{Event, HeldResource, Outcome},
     failure::NoLook,
@@ -83,11 +83,14 @@ impl Accounts {
 
     /// How many requests the lists of an account took.
     pub(crate) fn list_requests(&self, account: &AccountName) -> ListRequests {
-        let cost = self
-            .states
-            .get(account)
-            .and_then(|state| state.cost.as_ref());
-        cost.map(|cost| cost.requests.clone()).unwrap_or_default()
+        let lists = self.states.get(account).and_then(AccountState::lists);
+        lists.cloned().unwrap_or_default()
+    }
+
+    /// How many requests a minute others take of an account's allowance, when that was last
+    /// measured.
+    pub(crate) fn others(&self, account: &AccountName) -> Option<u64> {
+        self.states.get(account)?.rate?.others
     }
 
     /// The accounts whose inventory is due, the one first that was tried longest ago: a slow one
@@ -356,10 +359,9 @@ impl Taking<'_> {
         report: &mut Report,
     ) -> Option<Health> {
         let shown = format!("listed whole: {} resources", listed.looks.len());
-        self.state.rate = inventory.client.rate().map(|rate| store::Rate {
-            remaining: rate.remaining,
-            at: self.requested_at,
-        });
+        let measured = self.others(inventory.client, &listed);
+        let rate = account::rate(inventory.client, self.requested_at, measured);
+        self.state.rate = rate;
         let reconciled = inventory.reconcile(records, listed.looks, invoke, report);
         let reconciled = reconciled.await;
         self.state.cost = Some(ListCost {
@@ -381,6 +383,20 @@ impl Taking<'_> {
             report.answer(self.context, [listed]);
         }
         reconciled
+    }
+
+    /// What others took of the account's allowance since the rate was noted, or when that was
+    /// measured last.
+    fn others(&self, client: &Client, listed: &Listed) -> Option<u64> {
+        let before = self.state.rate?;
+        let lists = listed
+            .requests
+            .values()
+            .map(|&requests| u64::from(requests));
+        let ours = self.state.spent_since(before.at) + lists.sum::<u64>();
+        let remaining = client.rate()?.remaining;
+        let measured = before.others_until(remaining, self.requested_at, ours);
+        measured.or(before.others)
     }
 
     /// Keeps why it could not be listed, and counts that.

@@ -3,14 +3,17 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    sync::{Mutex, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
-use domain::{ResourceId, ResourceKind, record::Record, resource::Look};
+use domain::{ResourceId, ResourceKind, pacing::ListRequests, record::Record, resource::Look};
 use jiff::{SignedDuration, Timestamp};
 use provider::{Client, Listed, ProviderError, Reading};
 
-use crate::{account::ListRequests, budget::Budget, failure::NoLook};
+use crate::{budget::Budget, failure::NoLook};
 
 /// Up to this many resources in flight are read by their Status operation in any case.
 const STATUS_UP_TO: usize = 10;
@@ -32,6 +35,10 @@ pub(crate) struct Looks<'a> {
     unlisted: BTreeMap<ResourceKind, NoLook>,
     /// Why the provider would not answer about any other resource of the account either.
     refused: Mutex<Option<NoLook>>,
+    /// When the lists were read.
+    taken_at: Timestamp,
+    /// How many requests these looks took.
+    requests: AtomicU64,
 }
 
 impl<'a> Looks<'a> {
@@ -73,10 +80,17 @@ impl<'a> Looks<'a> {
             listed: HashMap::new(),
             unlisted: BTreeMap::new(),
             refused: Mutex::default(),
+            taken_at: budget.now(),
+            requests: AtomicU64::default(),
         };
         if !kinds.is_empty() {
             match list(client, budget, &kinds).await {
                 Ok(listed) => {
+                    let lists = listed
+                        .requests
+                        .values()
+                        .map(|&requests| u64::from(requests));
+                    looks.requests = AtomicU64::new(lists.sum());
                     let of_these = |look: &Look| ids.contains(&look.resource.id);
                     let shown = listed.looks.into_iter().filter(of_these);
                     looks.listed = shown.map(|look| (look.resource.id.clone(), look)).collect();
@@ -87,6 +101,7 @@ impl<'a> Looks<'a> {
                     looks.unlisted = failed.collect();
                 }
             }
+            looks.taken_at = budget.now();
         }
         looks
     }
@@ -100,6 +115,16 @@ impl<'a> Looks<'a> {
             (requested_at.is_none(), requested_at)
         });
         records
+    }
+
+    /// Whether what a list showed is too old by now to be acted on.
+    pub(crate) fn are_old(&self, now: Timestamp) -> bool {
+        !self.listed.is_empty() && now.duration_since(self.taken_at) > YOUNG
+    }
+
+    /// How many requests they took.
+    pub(crate) fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
     }
 
     /// What one resource shows: as the list saw it just now, or by its Status operation. What a
@@ -116,6 +141,7 @@ impl<'a> Looks<'a> {
         if let Some(no_look) = self.refused().clone() {
             return Err(no_look);
         }
+        self.requests.fetch_add(1, Ordering::Relaxed);
         let looked = by_status(self.client, self.budget, id).await;
         if let Err(no_look) = &looked
             && no_look.token_refused

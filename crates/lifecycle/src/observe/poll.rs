@@ -18,7 +18,7 @@ use store::InForce;
 
 use crate::{
     Context, Error,
-    account::{by_account, save_rate},
+    account::{by_account, rate, save_rate},
     budget::Budget,
     event::{Event, Outcome},
     observe::{
@@ -240,6 +240,10 @@ impl<'a> Watch<'a> {
         let (hints, due): (Vec<_>, Vec<_>) = hints
             .into_iter()
             .partition(|record| record.in_flight().is_some());
+        let mut backlog = BTreeMap::<AccountName, u64>::new();
+        for record in &due {
+            *backlog.entry(record.reference.account.clone()).or_default() += 1;
+        }
         self.waiting = due.into_iter().filter_map(|r| r.schedule).collect();
         let references: Vec<_> = hints.into_iter().map(|record| record.reference).collect();
         if references.is_empty() {
@@ -248,10 +252,11 @@ impl<'a> Watch<'a> {
         let records = report.readable(context.store.records(&references).await?);
         let in_force = context.store.in_force().await?;
         let in_flight = records.into_iter().filter(|r| r.in_flight().is_some());
-        let looking = self.clients(in_flight, &in_force, report).await;
+        let looking = self.clients(in_flight, &backlog, &in_force, report).await;
         let follow = |(account, client, records): (AccountName, Client, Vec<Record>)| {
             let (complaints, in_force) = (&self.complaints, &in_force);
             let requests = self.accounts.list_requests(&account);
+            let others = self.accounts.others(&account);
             async move {
                 let follower = Follower {
                     context,
@@ -261,7 +266,8 @@ impl<'a> Watch<'a> {
                     complaints,
                 };
                 let round = follower.follow(records, &requests, invoke).await;
-                save_rate(&context, &account, &client).await;
+                let rate = rate(&client, context.clock.now(), others);
+                save_rate(&context, &account, rate).await;
                 round
             }
         };
@@ -283,6 +289,7 @@ impl<'a> Watch<'a> {
     async fn clients(
         &mut self,
         in_flight: impl Iterator<Item = Record>,
+        backlog: &BTreeMap<AccountName, u64>,
         in_force: &InForce,
         report: &mut Report,
     ) -> Vec<(AccountName, Client, Vec<Record>)> {
@@ -291,7 +298,7 @@ impl<'a> Watch<'a> {
         for (account, records) in by_account(in_flight) {
             let client = context.providers.client(&account, &in_force.configuration);
             match client.await {
-                Ok(client) if self.has_used_its_share(&account, &client) => {
+                Ok(client) if self.has_used_its_share(&account, &client, backlog) => {
                     report.in_flight += records.len();
                     let schedules = records.into_iter().filter_map(|record| record.schedule);
                     self.waiting.extend(schedules);
@@ -311,15 +318,22 @@ impl<'a> Watch<'a> {
         clients
     }
 
-    /// Whether this invocation has asked as much of an account as its limit allows in a minute. The
-    /// first look of each invocation is taken all the same.
-    fn has_used_its_share(&mut self, account: &AccountName, client: &Client) -> bool {
+    /// Whether this invocation has asked as much of an account as its limit allows in a minute,
+    /// less what stops and starts that are due may need of it. The first look of each invocation is
+    /// taken all the same.
+    fn has_used_its_share(
+        &mut self,
+        account: &AccountName,
+        client: &Client,
+        backlog: &BTreeMap<AccountName, u64>,
+    ) -> bool {
         let sent = client.requests();
         let Some(before) = self.before.get(account) else {
             self.before.insert(account.clone(), sent);
             return false;
         };
         let share = client.rate().map_or(u64::MAX, |rate| rate.limit / 60);
+        let share = share.saturating_sub(backlog.get(account).copied().unwrap_or_default());
         sent.saturating_sub(*before) >= share
     }
 }

@@ -394,7 +394,7 @@ async fn a_base_with_a_path_keeps_it() {
 }
 
 #[tokio::test]
-async fn half_of_the_allowance_is_left_to_others() {
+async fn the_last_of_the_allowance_is_left_to_others() {
     let left = |remaining: u32, answer: Answer| {
         answer
             .with("RateLimit-Limit", 5000)
@@ -402,12 +402,12 @@ async fn half_of_the_allowance_is_left_to_others() {
             .with("RateLimit-Reset", 1_763_700_000)
     };
     let cloud = Script::play([
-        (DROPLET, left(4, ok(off()))),
+        (DROPLET, left(103, ok(off()))),
         (
             DROPLET,
-            left(3, answer(500, do_error("server_error", "no"))),
+            left(102, answer(500, do_error("server_error", "no"))),
         ),
-        (POWER_ON, left(2, answer(201, accepted()))),
+        (POWER_ON, left(100, answer(201, accepted()))),
     ])
     .await;
     let client = cloud.digitalocean();
@@ -416,7 +416,7 @@ async fn half_of_the_allowance_is_left_to_others() {
     assert!(client.status(&droplet()).await.is_err());
     let twin = client.clone();
     assert!(twin.send(&Change::PowerOn(droplet())).await.is_ok());
-    assert_eq!(client.rate().unwrap().remaining, 2);
+    assert_eq!(client.rate().unwrap().remaining, 100);
     let error = client.status(&droplet()).await.unwrap_err();
     assert_eq!(kind(&error), "rate limited");
     let error = client.send(&Change::PowerOn(droplet())).await.unwrap_err();

@@ -1,5 +1,5 @@
 use aws_sdk_dynamodb::types::AttributeValue;
-use domain::AccountName;
+use domain::{AccountName, pacing::Spent, record::Direction};
 use jiff::SignedDuration;
 use store::{AccountState, Rate, Store, StoreError, item::Stored as _};
 
@@ -14,6 +14,8 @@ fn rate(remaining: u64, seconds: i64) -> Rate {
     Rate {
         remaining,
         at: monday() + SignedDuration::from_secs(seconds),
+        limit: Some(3600),
+        others: Some(20),
     }
 }
 
@@ -26,6 +28,8 @@ fn listed(rate: Option<Rate>) -> AccountState {
         token_fails: false,
         cost: None,
         rate,
+        spent_start: None,
+        spent_stop: None,
     }
 }
 
@@ -72,8 +76,8 @@ async fn a_rate_does_not_replace_a_later_one() {
     let store = World::new().await.store();
     // Half a second: as text this instant would sort before the full one.
     let half = Rate {
-        remaining: 60,
         at: monday() + SignedDuration::from_millis(500),
+        ..rate(60, 0)
     };
     store.save_rate(&account(), half).await.unwrap();
     store.save_rate(&account(), rate(100, 0)).await.unwrap();
@@ -98,6 +102,32 @@ async fn a_rate_leaves_the_rest_of_the_state() {
     store.save_account_state(&before).await.unwrap();
     store.save_rate(&account(), rate(99, 1)).await.unwrap();
     assert_eq!(state(&store).await, listed(Some(rate(99, 1))));
+}
+
+#[tokio::test]
+async fn what_was_spent_leaves_the_rest_of_the_state_and_stays_with_it() {
+    let store = World::new().await.store();
+    let before = listed(Some(rate(100, 0)));
+    store.save_account_state(&before).await.unwrap();
+    let spent = |requests| Spent {
+        began: monday(),
+        ended: monday() + SignedDuration::from_secs(9),
+        requests,
+    };
+    for (direction, requests) in [(Direction::Start, 12), (Direction::Stop, 240)] {
+        let spent = spent(requests);
+        store
+            .save_spent(&account(), direction, spent)
+            .await
+            .unwrap();
+    }
+    store.save_account_state(&before).await.unwrap();
+    let expected = AccountState {
+        spent_start: Some(spent(12)),
+        spent_stop: Some(spent(240)),
+        ..before
+    };
+    assert_eq!(state(&store).await, expected);
 }
 
 #[tokio::test]

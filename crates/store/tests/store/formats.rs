@@ -168,7 +168,11 @@ fn account_state() -> AccountState {
         rate: Some(Rate {
             remaining: 3500,
             at: monday(),
+            limit: None,
+            others: None,
         }),
+        spent_start: None,
+        spent_stop: None,
     }
 }
 

@@ -778,7 +778,11 @@ async fn the_form_of_what_was_learnt_of_an_account() {
         rate: Some(Rate {
             remaining: 3500,
             at: monday(),
+            limit: None,
+            others: None,
         }),
+        spent_start: None,
+        spent_stop: None,
     };
     world.store().save_account_state(&state).await.unwrap();
     let items = world.items(&World::tables().accounts).await;

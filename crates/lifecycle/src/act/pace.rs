@@ -1,0 +1,194 @@
+//! The pace at which stop or start sends what it was handed.
+//!
+//! Where a provider counts the requests of a minute, so many may leave at once, and after that only
+//! as many as are forgotten of an earlier invocation's: each notes what it has spent. What was handed
+//! to an invocation is its share. Start and stop beside each other keep to theirs, and so need not
+//! know of one another.
+
+use domain::{
+    AccountName,
+    configuration::Configuration,
+    pacing::{Allowance, Rate, Spent, looking, requests_each},
+    provider::Facts,
+    record::{Direction, Record},
+};
+use environment::in_words;
+use jiff::Timestamp;
+use provider::Client;
+use store::AccountState;
+
+use crate::{Context, account, transition::log::log_from};
+
+/// How many of the records that are left may be acted on.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    /// So many of them, now.
+    For(usize),
+    /// None yet, some soon.
+    Soon,
+    /// None in this invocation.
+    None,
+}
+
+/// One invocation's spending of an account's allowance.
+pub(super) struct Pace {
+    state: AccountState,
+    /// None over SSH, where nothing is counted.
+    facts: Option<&'static Facts>,
+    direction: Direction,
+    began: Timestamp,
+    /// How many requests what was handed over takes at most.
+    share: u64,
+    /// What was measured of others in this invocation.
+    others: Option<u64>,
+}
+
+impl Pace {
+    pub(super) async fn begin(
+        context: Context<'_>,
+        account: &AccountName,
+        configuration: &Configuration,
+        direction: Direction,
+        records: &[Record],
+    ) -> Self {
+        let configured = configuration.accounts.get(account);
+        let cloud = configured.and_then(|account| account.cloud());
+        // One alone neither needs a list nor exceeds a limit.
+        let state = if records.len() > 1 {
+            account::state(context, account).await
+        } else {
+            AccountState::unknown(account.clone())
+        };
+        Self {
+            share: cost(records, &state),
+            facts: cloud.map(|account| account.provider.facts()),
+            state,
+            direction,
+            began: context.clock.now(),
+            others: None,
+        }
+    }
+
+    /// What was known of the account before this invocation.
+    pub(super) fn state(&self) -> &AccountState {
+        &self.state
+    }
+
+    /// Measures what others take of the allowance, once there is an answer: by what is missing of it
+    /// since the rate was noted, apart from our own requests.
+    pub(super) fn measure(&mut self, client: &Client, requests: u64, now: Timestamp) {
+        if self.others.is_some() || requests == 0 {
+            return;
+        }
+        let Some((before, latest)) = self.state.rate.zip(client.rate()) else {
+            return;
+        };
+        let ours = self.state.spent_since(before.at) + requests;
+        let measured = before.others_until(latest.remaining, now, ours);
+        self.others = measured.or(before.others);
+    }
+
+    /// How many of these there is room for, after so many requests of this invocation.
+    pub(super) fn room(
+        &self,
+        left: &[Record],
+        client: &Client,
+        requests: u64,
+        now: Timestamp,
+    ) -> Room {
+        let Some(facts) = self.facts else {
+            return Room::For(left.len());
+        };
+        // Until there is an answer, what was planned for is all that is known.
+        let latest = client.rate().filter(|_| requests > 0);
+        let rate = self.state.rate.map(|rate| Rate {
+            others: self.others.or(rate.others),
+            ..rate
+        });
+        let mut allowance = Allowance::of(facts, rate, self.state.lists(), now);
+        if let Some(latest) = latest {
+            (allowance.remaining, allowance.per_hour) = (Some(latest.remaining), latest.limit);
+        } else {
+            allowance.remaining = None;
+        }
+        let room = |before| {
+            let minute = in_the_minute(allowance.in_a_minute(), self.share, before);
+            let room = minute.saturating_sub(requests);
+            fitting(left, room.min(allowance.in_the_hour()))
+        };
+        match room(self.state.counted(now)) {
+            0 if room(0) > 0 => Room::Soon,
+            0 => Room::None,
+            count => Room::For(count),
+        }
+    }
+
+    /// Notes what this invocation has spent, and what the provider says is left. Both are hints.
+    pub(super) async fn note(&self, context: Context<'_>, client: &Client, requests: u64) {
+        if requests == 0 {
+            return;
+        }
+        let (account, now) = (&self.state.account, context.clock.now());
+        let others = self.others.or_else(|| self.state.rate?.others);
+        account::save_rate(&context, account, account::rate(client, now, others)).await;
+        let counts = self.facts.and_then(|facts| facts.requests_per_minute);
+        if counts.is_none() {
+            return;
+        }
+        let spent = Spent {
+            began: self.began,
+            ended: now,
+            requests,
+        };
+        let spent = spent.after(self.state.spent(self.direction));
+        let saved = context.store.save_spent(account, self.direction, spent);
+        if let Err(error) = saved.await {
+            let reason = in_words(&error);
+            tracing::warn!(account = %account, "Could not keep what {account} has spent: {reason}");
+        }
+    }
+}
+
+/// How many requests a minute has room for, in which so many of an earlier minute still count: of
+/// several invocations each has the same part of its share.
+fn in_the_minute(most: u64, share: u64, before: u64) -> u64 {
+    if most == u64::MAX {
+        return u64::MAX;
+    }
+    let room = u128::from(share.min(most)) * u128::from(most.saturating_sub(before));
+    u64::try_from(room / u128::from(most.max(1))).unwrap_or(u64::MAX)
+}
+
+/// How many requests acting on these takes at most.
+fn cost(records: &[Record], state: &AccountState) -> u64 {
+    let mut looks = 0;
+    let kinds: std::collections::BTreeSet<_> = records.iter().map(Record::kind).collect();
+    for kind in kinds {
+        let count = records
+            .iter()
+            .filter(|record| record.kind() == kind)
+            .count();
+        looks += looking(kind, count as u64, state.lists());
+    }
+    looks + records.iter().map(cost_of).sum::<u64>()
+}
+
+/// How many requests acting on one takes, apart from a list.
+fn cost_of(record: &Record) -> u64 {
+    requests_each(record.kind()) + u64::from(log_from(record).is_some())
+}
+
+/// How many of the first of these there is room for. What is under way already goes on in any
+/// case: half a transition is worse than a refusal.
+fn fitting(records: &[Record], room: u64) -> usize {
+    let mut left = room;
+    let fits = |record: &&Record| {
+        if record.in_flight().is_some() {
+            return true;
+        }
+        let rest = left.checked_sub(cost_of(record));
+        left = rest.unwrap_or(left);
+        rest.is_some()
+    };
+    records.iter().take_while(fits).count()
+}

@@ -1,0 +1,278 @@
+//! What it takes to stop, or to start, a large account at one edge: how many requests, until when,
+//! and whether the cloud had to refuse any. The clouds count as they say they do: at `DigitalOcean`
+//! 250 requests a minute and 5,000 an hour, at Hetzner 3,600 an hour.
+
+use std::collections::BTreeSet;
+
+use cloud_simulator::Entry;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+
+use crate::support::{
+    ACCOUNTS, TOKENS, World, droplet, droplets, fault, monday, office_hours, run, servers,
+};
+
+/// What marks the requests of another tool with the same token.
+const OTHER: &str = "another_tool";
+
+/// An account, and what else uses its token.
+struct Account {
+    name: &'static str,
+    token: &'static str,
+    /// What the other tool asks for.
+    path: &'static str,
+    /// How many requests a minute it sends, evenly.
+    others: u32,
+}
+
+const DROPLETS: Account = Account {
+    name: "do-main",
+    token: TOKENS[0].1,
+    path: "v2/droplets",
+    others: 0,
+};
+
+const SERVERS: Account = Account {
+    name: "hz-eu",
+    token: TOKENS[1].1,
+    path: "v1/servers",
+    others: 0,
+};
+
+/// What was asked of an account from the edge on.
+#[derive(Debug)]
+struct Asked {
+    /// Changes that were accepted.
+    changes: Vec<Entry>,
+    /// What stop and start asked for before these.
+    looks: usize,
+    /// What poll-status asked for.
+    following: usize,
+    /// How many requests were refused because there were too many, whoever sent them.
+    refused: usize,
+}
+
+impl Asked {
+    fn of(world: &World, account: &Account) -> Self {
+        let mut log = world.simulator().log();
+        log.retain(|entry| {
+            entry
+                .account
+                .as_ref()
+                .is_some_and(|name| name.as_str() == account.name)
+        });
+        let refused = log.iter().filter(|entry| is_too_many(entry)).count();
+        let (changes, reads): (Vec<_>, Vec<_>) = log
+            .into_iter()
+            .filter(|entry| entry.at >= edge() && !entry.request.query.contains(OTHER))
+            .partition(|entry| entry.request.method != "GET");
+        // On the stepped clock they leave at the same instant as the changes that follow them.
+        let at: BTreeSet<_> = changes.iter().map(|entry| entry.at).collect();
+        let looks = reads.iter().filter(|entry| at.contains(&entry.at)).count();
+        Self {
+            following: reads.len() - looks,
+            looks,
+            changes: changes.into_iter().filter(|entry| entry.changed).collect(),
+            refused,
+        }
+    }
+
+    /// How long after the edge the last change was asked for.
+    fn took(&self) -> SignedDuration {
+        let last = self.changes.iter().map(|entry| entry.at).max().unwrap();
+        last.duration_since(edge())
+    }
+
+    /// Holds an edge of so many resources to what it may cost, where so many requests a minute are
+    /// ours: two lists for a hundred changes.
+    #[track_caller]
+    fn check(&self, resources: u64, a_minute: u32) {
+        self.check_at(102, resources, a_minute);
+    }
+
+    /// [`Self::check`], with at most so many requests for a hundred resources.
+    #[track_caller]
+    #[expect(clippy::print_stdout, reason = "the figures, for who asks for them")]
+    fn check_at(&self, most_each: u64, resources: u64, a_minute: u32) {
+        let (asked, took) = (self.changes.len() + self.looks, self.took());
+        println!(
+            "{resources}: {} changes, {} looks before them, {} to follow; the last after {took:#}",
+            self.changes.len(),
+            self.looks,
+            self.following
+        );
+        assert_eq!(self.refused, 0);
+        assert_eq!(self.changes.len() as u64, resources);
+        assert!(
+            asked as u64 * 100 <= resources * most_each,
+            "{asked} requests"
+        );
+        let seconds = resources * 60 / u64::from(a_minute);
+        let most = SignedDuration::from_millis(i64::try_from(seconds * 1100).unwrap());
+        assert!(took <= most, "{took:#} of {most:#}");
+    }
+}
+
+/// Whether a request was refused because there were too many.
+fn is_too_many(entry: &Entry) -> bool {
+    let answer = entry.answer.as_ref();
+    answer.is_some_and(|answer| answer.status == 429)
+}
+
+fn edge() -> Timestamp {
+    monday("18:00:00")
+}
+
+/// Lets time pass, in which the other tool asks as well.
+async fn pass(world: &World, account: &Account, until: Timestamp) {
+    if account.others == 0 {
+        return world.run_until(until).await;
+    }
+    let http = provider::http_client().unwrap();
+    let url = world
+        .local
+        .clouds_url()
+        .unwrap()
+        .join(account.path)
+        .unwrap();
+    let url = format!("{url}?per_page=1&{OTHER}=1");
+    let pause = SignedDuration::from_secs(60) / i32::try_from(account.others).unwrap();
+    let mut at = world.local.now() + SignedDuration::from_millis(1);
+    while at < until {
+        world.run_until(at).await;
+        let answer = http.get(&url).bearer_auth(account.token).send().await;
+        answer.unwrap();
+        at += pause;
+    }
+    world.run_until(until).await;
+}
+
+/// An account with this fleet, from so long before 18:00 on until then.
+async fn at_the_edge(account: &Account, more: &str, fleet: &str, from: &str, until: &str) -> World {
+    let fleet = [ACCOUNTS, fleet].concat();
+    let configuration = office_hours("max_stops = 1000", "", more);
+    let world = World::start(&configuration, &fleet, monday(from)).await;
+    pass(&world, account, monday(until)).await;
+    world
+}
+
+#[test]
+fn droplets_are_stopped_as_fast_as_a_minute_allows_and_none_is_refused() {
+    run(async {
+        let fleet = droplets(1..=300, &["offhours:office"]);
+        let world = at_the_edge(&DROPLETS, "", &fleet, "17:56:30", "18:03:30").await;
+        Asked::of(&world, &DROPLETS).check(300, 250);
+    });
+}
+
+#[test]
+fn droplets_are_stopped_as_fast_as_others_leave_room_who_take_a_third_of_the_minute() {
+    run(async {
+        let account = Account {
+            others: 83,
+            ..DROPLETS
+        };
+        let fleet = droplets(1..=300, &["offhours:office"]);
+        let world = at_the_edge(&account, "", &fleet, "17:56:30", "18:03:30").await;
+        Asked::of(&world, &account).check(300, 250 - 83);
+    });
+}
+
+#[test]
+fn servers_are_stopped_at_once_while_others_take_a_third_of_the_hour() {
+    run(async {
+        let account = Account {
+            others: 20,
+            ..SERVERS
+        };
+        let fleet = servers(1..=300, "");
+        let world = at_the_edge(&account, "", &fleet, "17:56:30", "18:02:30").await;
+        let asked = Asked::of(&world, &account);
+        asked.check(300, 60);
+        assert_eq!(asked.took(), SignedDuration::ZERO);
+    });
+}
+
+/// A schedule whose begin is the end of `office`.
+const NIGHTS: &str = r#"
+    [schedules.nights]
+    timezone = "UTC"
+    periods = [{ begin = "18:00", end = "06:00" }]
+"#;
+
+#[test]
+fn starts_go_first_and_stops_at_the_same_edge_have_their_part_of_each_minute() {
+    run(async {
+        let starts = (1..=230).map(|id| {
+            let started = droplet(id, &format!("night-{id}"), &["offhours:nights"]);
+            format!("{started}status = \"off\"\n")
+        });
+        let stops = droplets(231..=300, &["offhours:office"]);
+        let fleet = starts.collect::<String>() + &stops;
+        let world = at_the_edge(&DROPLETS, NIGHTS, &fleet, "17:56:30", "18:03:30").await;
+        let asked = Asked::of(&world, &DROPLETS);
+        let at_first = |what: &str| {
+            let changes = asked.changes.iter().filter(|entry| entry.at == edge());
+            changes
+                .filter(|entry| entry.request.body.contains(what))
+                .count()
+        };
+        let (starts, stops) = (at_first("power_on"), at_first("power_off"));
+        assert!((170..230).contains(&starts), "{starts}");
+        assert!((50..=60).contains(&stops), "{stops}");
+        // Start and stop each read the list, twice.
+        asked.check_at(103, 300, 250);
+    });
+}
+
+#[test]
+fn what_fails_each_time_does_not_keep_others_from_their_turn() {
+    run(async {
+        let (failing, all) = (1..=10, 1..=40);
+        let limit = "token = \"secret-hz-token\"\nrate_limit = { per_hour = 600 }";
+        let accounts = ACCOUNTS.replace("token = \"secret-hz-token\"", limit);
+        let fleet = accounts + &servers(all.clone(), "");
+        let configuration = office_hours("", "", "");
+        let world = World::start(&configuration, &fleet, monday("17:56:30")).await;
+        for id in failing.clone() {
+            world.simulator().add_fault(fault(&json!({
+                "match": { "method": "POST", "resource": format!("hz-eu/server/{id}") },
+                "times": u32::MAX,
+                "does": { "answer": { "status": 423 } },
+            })));
+        }
+        world.run_until(monday("17:59:30")).await;
+        // Another tool leaves enough for some of them.
+        let drain = Account {
+            others: 60 * 560,
+            ..SERVERS
+        };
+        pass(&world, &drain, monday("17:59:31")).await;
+        world.run_until(monday("18:12:30")).await;
+        let mut asked = world.changes();
+        asked.retain(|entry| entry.request.path.ends_with("/actions/shutdown"));
+        let asked_of = |id: u64| {
+            let of = format!("/v1/servers/{id}/");
+            let times = asked
+                .iter()
+                .filter(move |entry| entry.request.path.starts_with(&of));
+            times.map(|entry| entry.at)
+        };
+        let last = all
+            .clone()
+            .map(|id| asked_of(id).next().unwrap())
+            .max()
+            .unwrap();
+        assert!(last > edge(), "not all were asked at the first tick");
+        for id in failing {
+            let again = asked_of(id).nth(1);
+            assert!(
+                again.is_none_or(|again| again >= last),
+                "{id}: {again:?}, {last}"
+            );
+        }
+        let log = world.simulator().log();
+        let refused = log.iter().filter(|entry| entry.at >= edge());
+        assert_eq!(refused.filter(|entry| is_too_many(entry)).count(), 0);
+    });
+}
