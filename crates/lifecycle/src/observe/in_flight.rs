@@ -92,10 +92,12 @@ impl Follower<'_> {
         &self,
         mut records: Vec<Record>,
         requests: &ListRequests,
+        is_busy: bool,
         invoke: &impl Invoke,
     ) -> Round {
         let ids: BTreeSet<_> = records.iter().map(|r| r.reference.id.clone()).collect();
-        let looks = Looks::to_follow(self.client, self.budget, &ids, requests).await;
+        let looks = Looks::to_follow(self.client, self.budget, &ids, requests, is_busy);
+        let looks = looks.await;
         let first = turn(self.budget.now(), records.len());
         records.rotate_left(first);
         let mut round = Round::default();

@@ -13,7 +13,7 @@ use domain::{
     joining::{self, follows},
     left_behind::{LeftBehind, left_behind},
     membership::{Exclusion, Membership, Subject},
-    pacing::ListRequests,
+    pacing::{Allowance, ListRequests},
     reason::Reason,
     record::{INVENTORY_INTERVAL, Phase, Record, SKEW},
     resource::{Look, Resource},
@@ -85,6 +85,20 @@ impl Accounts {
     pub(crate) fn list_requests(&self, account: &AccountName) -> ListRequests {
         let lists = self.states.get(account).and_then(AccountState::lists);
         lists.cloned().unwrap_or_default()
+    }
+
+    /// Whether less is left of an account's hour than recovers in a minute, apart from what is kept
+    /// for others.
+    pub(crate) fn is_short(&self, account: &AccountName, now: Timestamp) -> bool {
+        let configured = self.configuration.accounts.get(account);
+        let Some(cloud) = configured.and_then(Account::cloud) else {
+            return false;
+        };
+        let state = self.states.get(account);
+        let rate = state.and_then(|state| state.rate);
+        let lists = state.and_then(AccountState::lists);
+        let allowance = Allowance::of(cloud.provider.facts(), rate, lists, now);
+        allowance.in_the_hour() < allowance.per_hour / 60
     }
 
     /// How many requests a minute others take of an account's allowance, when that was last

@@ -15,7 +15,7 @@ use provider::{Client, Listed, ProviderError, Reading};
 
 use crate::{budget::Budget, failure::NoLook};
 
-/// Up to this many resources in flight are read by their Status operation in any case.
+/// Up to this many resources in flight are read by their Status operation.
 const STATUS_UP_TO: usize = 10;
 
 /// How old a list's look may be when its resource's turn comes: the log, and the write, need time
@@ -53,14 +53,16 @@ impl<'a> Looks<'a> {
         Self::take(client, budget, worth_a_list(machines, requests), ids).await
     }
 
-    /// While following.
+    /// While following. Where much is due besides, even a few are read by a list that takes fewer
+    /// requests.
     pub(crate) async fn to_follow(
         client: &'a Client,
         budget: Budget<'a>,
         ids: &BTreeSet<ResourceId>,
         requests: &ListRequests,
+        is_busy: bool,
     ) -> Self {
-        let kinds = if ids.len() > STATUS_UP_TO {
+        let kinds = if is_busy || ids.len() > STATUS_UP_TO {
             worth_a_list(ids, requests)
         } else {
             Vec::new()

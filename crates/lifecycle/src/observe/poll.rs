@@ -43,6 +43,10 @@ const LOOKS: [SignedDuration; 4] = [
 /// The most that the first look of an invocation takes where inventories are due after it.
 const BEFORE_INVENTORIES: SignedDuration = SignedDuration::from_secs(20);
 
+/// Where stops and starts wait for an account's limit, what is in flight in it is looked at once in so
+/// many minutes.
+const TURNS: i64 = 4;
+
 /// How many accounts are looked at at once: a slow one does not hold up the others.
 const ACCOUNTS_AT_ONCE: usize = 8;
 
@@ -257,6 +261,7 @@ impl<'a> Watch<'a> {
             let (complaints, in_force) = (&self.complaints, &in_force);
             let requests = self.accounts.list_requests(&account);
             let others = self.accounts.others(&account);
+            let is_busy = backlog.contains_key(&account);
             async move {
                 let follower = Follower {
                     context,
@@ -265,7 +270,7 @@ impl<'a> Watch<'a> {
                     in_force,
                     complaints,
                 };
-                let round = follower.follow(records, &requests, invoke).await;
+                let round = follower.follow(records, &requests, is_busy, invoke).await;
                 let rate = rate(&client, context.clock.now(), others);
                 save_rate(&context, &account, rate).await;
                 round
@@ -320,20 +325,26 @@ impl<'a> Watch<'a> {
 
     /// Whether this invocation has asked as much of an account as its limit allows in a minute,
     /// less what stops and starts that are due may need of it. The first look of each invocation is
-    /// taken all the same.
+    /// taken all the same, and where these wait for the hour's limit, that of every fourth minute.
     fn has_used_its_share(
         &mut self,
         account: &AccountName,
         client: &Client,
         backlog: &BTreeMap<AccountName, u64>,
     ) -> bool {
+        let due = backlog.get(account).copied().unwrap_or_default();
+        let now = self.context.clock.now();
+        let is_its_turn = now.as_second() / 60 % TURNS == 0;
+        if due > 0 && !is_its_turn && self.accounts.is_short(account, now) {
+            return true;
+        }
         let sent = client.requests();
         let Some(before) = self.before.get(account) else {
             self.before.insert(account.clone(), sent);
             return false;
         };
         let share = client.rate().map_or(u64::MAX, |rate| rate.limit / 60);
-        let share = share.saturating_sub(backlog.get(account).copied().unwrap_or_default());
+        let share = share.saturating_sub(due);
         sent.saturating_sub(*before) >= share
     }
 }
