@@ -81,6 +81,11 @@ const AT_A_TIME: usize = 100;
 /// How long to wait for what was sent a minute ago to be forgotten.
 const A_LITTLE: Duration = Duration::from_secs(1);
 
+/// What is under way needs no room, and comes first; what has failed before does not hold up others.
+fn sort(records: &mut [Record]) {
+    records.sort_by_key(|record| (record.in_flight().is_none(), record.attempts));
+}
+
 /// What became of some records.
 #[derive(Default)]
 struct Done {
@@ -152,6 +157,7 @@ impl Batch<'_> {
         let lists = pace.state().lists().cloned().unwrap_or_default();
         let mut outcomes = Vec::new();
         let mut looks = None::<Looks<'_>>;
+        sort(&mut records);
         while !records.is_empty() && !self.budget.is_over() {
             let now = context.clock.now();
             let sent = self.sent_with(looks.as_ref());
@@ -168,8 +174,7 @@ impl Batch<'_> {
                 self.sent.store(sent, Ordering::Relaxed);
                 let taken = self.looks_by(&lists, client, &records).await;
                 records = taken.in_order(records);
-                // What is under way needs no room; what has failed before does not hold up the others.
-                records.sort_by_key(|record| (record.in_flight().is_none(), record.attempts));
+                sort(&mut records);
                 looks = Some(taken);
                 // They have shown what others take.
                 continue;
@@ -180,9 +185,16 @@ impl Batch<'_> {
             let done = self.act_at_once(client, now_on, looks).await;
             records.splice(..0, done.left);
             outcomes.extend(done.outcomes);
+            if !records.is_empty() {
+                // The next tick may come before the end.
+                pace.note(context, client, self.sent_with(Some(looks)))
+                    .await;
+            }
         }
         let sent = self.sent_with(looks.as_ref());
-        pace.note(context, client, sent).await;
+        if sent > 0 {
+            pace.note(context, client, sent).await;
+        }
         (outcomes, records.len())
     }
 

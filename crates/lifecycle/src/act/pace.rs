@@ -125,9 +125,6 @@ impl Pace {
 
     /// Notes what this invocation has spent, and what the provider says is left. Both are hints.
     pub(super) async fn note(&self, context: Context<'_>, client: &Client, requests: u64) {
-        if requests == 0 {
-            return;
-        }
         let (account, now) = (&self.state.account, context.clock.now());
         let others = self.others.or_else(|| self.state.rate?.others);
         account::save_rate(&context, account, account::rate(client, now, others)).await;
@@ -191,4 +188,50 @@ fn fitting(records: &[Record], room: u64) -> usize {
         rest.is_some()
     };
     records.iter().take_while(fits).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::droplet;
+
+    #[test]
+    fn each_invocation_has_its_part_of_what_is_forgotten() {
+        let (starts, stops) = (60, 180);
+        let most = 240;
+        for before in [0, 1, 100, 239, 240, 300] {
+            let room = |share| in_the_minute(most, share, before);
+            assert!(before >= most || room(starts) + room(stops) + before <= most);
+        }
+        assert_eq!(
+            [0, 120, 240].map(|before| in_the_minute(240, 60, before)),
+            [60, 30, 0]
+        );
+        // What was handed over takes more than there is room for.
+        assert_eq!(in_the_minute(100, 240, 0), 100);
+        assert_eq!(in_the_minute(u64::MAX, 1, 1000), u64::MAX);
+    }
+
+    #[test]
+    fn what_is_under_way_needs_no_room() {
+        let waiting = droplet().record;
+        let under_way = droplet().in_flight(Direction::Stop, "19:00").record;
+        let records = |under_way_first: bool| {
+            let waiting = vec![waiting.clone(); 3];
+            let under_way = vec![under_way.clone(); 2];
+            if under_way_first {
+                [under_way, waiting].concat()
+            } else {
+                waiting
+            }
+        };
+        assert_eq!(
+            [0, 2, 9].map(|room| fitting(&records(true), room)),
+            [2, 4, 5]
+        );
+        assert_eq!(
+            [0, 2, 9].map(|room| fitting(&records(false), room)),
+            [0, 2, 3]
+        );
+    }
 }
