@@ -2,8 +2,8 @@
 //!
 //! Where a provider counts the requests of a minute, so many may leave at once, and after that only
 //! as many as are forgotten of an earlier invocation's: each notes what it has spent. What was handed
-//! to an invocation is its share. Start and stop beside each other keep to theirs, and so need not
-//! know of one another.
+//! to an invocation is its share. Start and stop beside each other keep to theirs; that the other is
+//! at work as well shows by what it has spent lately.
 
 use domain::{
     AccountName,
@@ -13,11 +13,14 @@ use domain::{
     record::{Direction, Record},
 };
 use environment::in_words;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use provider::Client;
 use store::AccountState;
 
 use crate::{Context, account, transition::log::log_from};
+
+/// For how long what start has spent says that it is at work beside stop, and the other way round.
+const AT_WORK: SignedDuration = SignedDuration::from_mins(2);
 
 /// How many of the records that are left may be acted on.
 #[derive(Debug, PartialEq, Eq)]
@@ -112,7 +115,7 @@ impl Pace {
             allowance.remaining = None;
         }
         let room = |before| {
-            let minute = in_the_minute(allowance.in_a_minute(), self.share, before);
+            let minute = self.in_the_minute(allowance.in_a_minute(), before, now);
             let room = minute.saturating_sub(requests);
             fitting(left, room.min(allowance.in_the_hour()))
         };
@@ -120,6 +123,19 @@ impl Pace {
             0 if room(0) > 0 => Room::Soon,
             0 => Room::None,
             count => Room::For(count),
+        }
+    }
+
+    /// How many requests a minute has room for, in which so many of an earlier one still count.
+    fn in_the_minute(&self, most: u64, before: u64, now: Timestamp) -> u64 {
+        let other = self.state.spent(match self.direction {
+            Direction::Start => Direction::Stop,
+            Direction::Stop => Direction::Start,
+        });
+        if other.is_some_and(|spent| now.duration_since(spent.ended) < AT_WORK) {
+            part(most, self.share, before)
+        } else {
+            self.share.min(most.saturating_sub(before))
         }
     }
 
@@ -146,9 +162,9 @@ impl Pace {
     }
 }
 
-/// How many requests a minute has room for, in which so many of an earlier minute still count: of
-/// several invocations each has the same part of its share.
-fn in_the_minute(most: u64, share: u64, before: u64) -> u64 {
+/// What a share has of a minute in which so many requests of an earlier one still count, where it is
+/// not the only one: of each the same part.
+fn part(most: u64, share: u64, before: u64) -> u64 {
     if most == u64::MAX {
         return u64::MAX;
     }
@@ -200,16 +216,16 @@ mod tests {
         let (starts, stops) = (60, 180);
         let most = 240;
         for before in [0, 1, 100, 239, 240, 300] {
-            let room = |share| in_the_minute(most, share, before);
+            let room = |share| part(most, share, before);
             assert!(before >= most || room(starts) + room(stops) + before <= most);
         }
         assert_eq!(
-            [0, 120, 240].map(|before| in_the_minute(240, 60, before)),
+            [0, 120, 240].map(|before| part(240, 60, before)),
             [60, 30, 0]
         );
         // What was handed over takes more than there is room for.
-        assert_eq!(in_the_minute(100, 240, 0), 100);
-        assert_eq!(in_the_minute(u64::MAX, 1, 1000), u64::MAX);
+        assert_eq!(part(100, 240, 0), 100);
+        assert_eq!(part(u64::MAX, 1, 1000), u64::MAX);
     }
 
     #[test]
