@@ -9,7 +9,7 @@ use crate::{ssh::Failure, transport::Lost};
 /// Why a provider could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderError {
-    /// The allowance of the token is used up, or our half of it is. Nothing was done.
+    /// The allowance of the token is used up, or nearly so. Nothing was done.
     #[error("rate limit reached")]
     RateLimited {
         /// How long the provider asks to wait; none leaves it to the next tick.
