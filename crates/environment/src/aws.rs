@@ -31,7 +31,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_millis(3100);
 /// Configuration for a function's clients, from the variables that AWS Lambda sets and those of the
 /// endpoints.
 ///
-/// A function trusts [`AMAZON_ROOTS`]: to read all of the system's certificates takes longer than
+/// A function trusts Amazon's own root certificates: to read all of the system's takes longer than
 /// the rest of its start. It reads those where AWS's own would not do. Nor does it look for profiles
 /// or for an instance's credentials, of which a function has none; what would look for them is not
 /// linked.
