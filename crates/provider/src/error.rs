@@ -49,11 +49,11 @@ pub enum ProviderError {
     },
     /// The caller's time was over before all pages of a list were read.
     #[error(
-        "the list was not finished in time: {} pages were read",
-        of.map_or_else(|| read.to_string(), |of| format!("{read} of {of}"))
+        "the list{} was not finished in time",
+        of.map(|of| format!(" of {of} pages")).unwrap_or_default()
     )]
     OutOfTime {
-        /// How many pages were read.
+        /// How many pages were read: not said in words, for it differs each time.
         read: u32,
         /// How many there were, where that is known.
         of: Option<u32>,

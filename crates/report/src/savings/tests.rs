@@ -354,7 +354,7 @@ fn what_a_server_with_an_old_price_saves_is_unknown() {
     assert_eq!(row.monthly_unknown.as_deref(), Some(why));
     assert!(row.methods[1].remedy.unwrap().contains("invoice"));
     case.accepts_new_prices = true;
-    let why = "its own price is not in the API; of the list's price it would save 7.51 EUR";
+    let why = "its own price is not in the API; of the list's price it would save 7.49 EUR";
     let row = check(&case, &[FULL, ("rescale to cx23", None, Some(why))]);
     assert_eq!((row.best, row.saved), (None, None));
 }
