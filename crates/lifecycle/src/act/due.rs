@@ -48,6 +48,9 @@ pub(crate) async fn act_within(
     direction: Direction,
     references: &[ResourceRef],
 ) -> Result<Report, Error> {
+    if references.is_empty() {
+        return Ok(Report::default());
+    }
     let mut named = BTreeSet::new();
     let references = references
         .iter()
