@@ -1,6 +1,6 @@
 //! `seed ENDPOINT PREFIX RECORDS idle|due`: makes the tables behind a prefix and fills them for
-//! `make bench`, with one schedule and so many Droplets that follow it. Either all are as desired
-//! and due in a year, or all are due for a start now.
+//! `make bench`, with one schedule and so many machines that follow it. Either these are Droplets of
+//! one account, all as desired and due in a year, or servers of twenty, all due for a start now.
 
 use std::error::Error;
 
@@ -16,6 +16,9 @@ use store::{AccountState, Store, Tables, item::Stored as _};
 use testing::history::record;
 
 const ACCOUNT: &str = "do-main";
+
+/// The accounts of the servers: each allows all of its own in one tick.
+const SERVER_ACCOUNTS: u64 = 20;
 
 /// DynamoDB's limit on the items of one `BatchWriteItem`.
 const BATCH_ITEMS: usize = 25;
@@ -43,24 +46,44 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let store = Store::new(client.clone(), tables.clone());
     store.create_tables().await?;
     store.apply(&configuration()?, "make bench", now).await?;
-    store
-        .save_account_state(&AccountState {
+    for account in accounts() {
+        let listed = AccountState {
             listed_at: Some(now),
-            ..AccountState::unknown(ACCOUNT.parse()?)
-        })
-        .await?;
+            ..AccountState::unknown(account.parse()?)
+        };
+        store.save_account_state(&listed).await?;
+    }
     let records: Vec<_> = (1..=records.parse()?)
-        .map(|id| droplet(id, fleet, now))
+        .map(|id| machine(id, fleet, now))
         .collect();
     write(&client, &tables.resources, &records).await
 }
 
+fn accounts() -> impl Iterator<Item = String> {
+    let of_servers = (0..SERVER_ACCOUNTS).map(server_account);
+    std::iter::once(ACCOUNT.to_owned()).chain(of_servers)
+}
+
+fn server_account(number: u64) -> String {
+    format!("hz-{number}")
+}
+
 /// One schedule, by which everything runs but in the first minute of a year.
 fn configuration() -> Result<Configuration, serde_json::Error> {
+    let account = |name: String| {
+        let provider = if name == ACCOUNT {
+            "digitalocean"
+        } else {
+            "hetzner"
+        };
+        let account = json!({ "provider": provider, "token": "env:OFFHOURS_BENCH_TOKEN" });
+        (name, account)
+    };
+    let accounts: serde_json::Map<_, _> = accounts().map(account).collect();
     serde_json::from_value(json!({
         "generation": 0,
         "settings": {},
-        "accounts": { ACCOUNT: { "provider": "digitalocean", "token": "env:OFFHOURS_BENCH_TOKEN" } },
+        "accounts": accounts,
         "schedules": { "office": {
             "schedule": { "timezone": "UTC", "start": "1 0 1 1 *", "stop": "0 0 1 1 *" },
             "adopt": "at-once",
@@ -68,13 +91,23 @@ fn configuration() -> Result<Configuration, serde_json::Error> {
     }))
 }
 
-fn droplet(id: u64, fleet: Fleet, now: Timestamp) -> Record {
-    let (power, due_at) = match fleet {
-        Fleet::Idle => (Power::Running, now + SignedDuration::from_hours(365 * 24)),
-        Fleet::Due => (Power::Stopped, now - SignedDuration::from_secs(1)),
+fn machine(id: u64, fleet: Fleet, now: Timestamp) -> Record {
+    let (reference, tag, power, due_at) = match fleet {
+        Fleet::Idle => (
+            format!("{ACCOUNT}/droplet/{id}"),
+            "offhours:office",
+            Power::Running,
+            now + SignedDuration::from_hours(365 * 24),
+        ),
+        Fleet::Due => (
+            format!("{}/server/{id}", server_account(id % SERVER_ACCOUNTS)),
+            "offhours=office",
+            Power::Stopped,
+            now - SignedDuration::from_secs(1),
+        ),
     };
-    let mut record = record(&format!("{ACCOUNT}/droplet/{id}"), power, "15 19:00");
-    record.tags = ["offhours:office".to_owned()].into();
+    let mut record = record(&reference, power, "15 19:00");
+    record.tags = [tag.to_owned()].into();
     record.due_at = Some(due_at);
     record.revision.0 = 1;
     record
