@@ -13,7 +13,7 @@ use domain::{
 use provider::{Client, DatabasePlans};
 use tokio::sync::OnceCell;
 
-use crate::{failure::NoLook, report::Obstacle, transition::method::smaller_plan::is_small};
+use crate::{failure::NoLook, report::Obstacle};
 
 /// The size to which a stop leads.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -54,7 +54,9 @@ impl Plans {
         match &resource.size {
             Size::Database(database) => self.of_database(client, resource, database, policy).await,
             // Where it stands on its small plan already, no plan has to be for sale.
-            Size::Machine(_) if is_small(resource, record) => Ok(StopTarget::default()),
+            Size::Machine(seen) if record.small_plans.contains(&seen.plan) => {
+                Ok(StopTarget::default())
+            }
             Size::Machine(machine) if changes_plan(record, policy) => {
                 let wanted = match wanted(record, resource, policy) {
                     Ok(wanted) => wanted,
@@ -258,15 +260,19 @@ mod tests {
     use super::*;
     use crate::tests::{Case, database, database_of, droplet};
 
-    /// Where a stop of the case leads. No provider answers.
     async fn target(case: &Case, policy: &Policy) -> StopTarget {
+        asked(case, policy).await.unwrap()
+    }
+
+    /// Where a stop of the case leads. No provider answers.
+    async fn asked(case: &Case, policy: &Policy) -> Result<StopTarget, NoLook> {
         let base: Base = "http://localhost:1".parse().unwrap();
         let client = Client::digitalocean(base, "token".into(), http_client().unwrap());
         let (record, resource) = (&case.record, &case.resource);
         let rules = (policy, &case.configuration);
         let target = Plans::default();
         let target = target.stop_target(&client, record, resource, rules);
-        target.await.unwrap()
+        target.await
     }
 
     #[tokio::test]
@@ -308,6 +314,9 @@ mod tests {
         case.record.small_plans.insert("s-1vcpu-1gb".to_owned());
         // The provider is not even asked.
         assert_eq!(target(&case, &policy).await, StopTarget::default());
+        // On a plan that a person chose meanwhile it is moved on, and its provider is asked.
+        case.resource.size = Size::Machine(size("s-2vcpu-2gb"));
+        assert!(asked(&case, &policy).await.is_err());
     }
 
     #[tokio::test]

@@ -135,7 +135,7 @@ pub(super) fn standing(resource: &Resource, record: &Record) -> Power {
 
 /// Whether a machine is on a plan to which a stop may have moved it, or otherwise on less than is
 /// saved. A cheaper plan may have more of something, so that its capacity alone proves nothing.
-pub(crate) fn is_small(resource: &Resource, record: &Record) -> bool {
+fn is_small(resource: &Resource, record: &Record) -> bool {
     let Some(saved) = record.saved.as_ref().and_then(machine) else {
         return false;
     };
