@@ -48,7 +48,7 @@ struct Asked {
     looks: usize,
     /// What poll-status asked for.
     following: usize,
-    /// How many requests were refused because there were too many, whoever sent them.
+    /// How many requests were refused because there were too many, ours or not.
     refused: usize,
 }
 
@@ -98,7 +98,7 @@ impl Asked {
 
     /// [`Self::check`], apart from the lists.
     #[track_caller]
-    #[expect(clippy::print_stdout, reason = "the figures, for who asks for them")]
+    #[expect(clippy::print_stdout, reason = "the figures that `--nocapture` shows")]
     fn check_changes(&self, resources: u64, a_minute: u32) {
         let took = self.took();
         println!(

@@ -83,7 +83,7 @@ class Walker:
             f"the requests to {direction}",
         )
         self.poll_until_seen(QUICK_ONES)
-        expect_told(inbox, "Transition Finished", QUICK_ONES, direction)
+        expect_published(inbox, "Transition Finished", QUICK_ONES, direction)
 
     def refusal(self, direction: str, inbox: Inbox) -> None:
         """A provider's refusal is published by stop and start themselves."""
@@ -91,7 +91,7 @@ class Walker:
         report = self.stack.invoke(direction, {"resources": [SERVER]})
         events = [one["event"] for one in report["outcomes"]]
         require(events == ["refused"], f"{direction}: {report}")
-        expect_told(inbox, "Transition Refused", {SERVER}, direction)
+        expect_published(inbox, "Transition Refused", {SERVER}, direction)
 
     def dry_runs(self) -> None:
         """Each form of command that stop and start take."""
@@ -181,7 +181,7 @@ class Walker:
         while self.simulator.resources()[DEAF_SERVER]["status"] != "off":
             require(time.monotonic() < until, "the power was not cut")
             self.poll()
-        expect_told(inbox, "Transition Forced", {DEAF_SERVER})
+        expect_published(inbox, "Transition Forced", {DEAF_SERVER})
 
     def poll_until_seen(self, resources: set[str]) -> None:
         """Ticks until all are seen; the first observation is five seconds after a claim."""
@@ -199,14 +199,16 @@ class Walker:
         return self.stack.invoke("poll-status", timer("poll-status"))["outcomes"]
 
 
-def expect_told(
+def expect_published(
     inbox: Inbox, detail_type: str, resources: set[str], direction: str | None = None
 ) -> None:
     """Waits until the bus has this event of each resource."""
 
     def missing() -> set[str]:
-        told = [one["detail"] for one in inbox.all() if one["detail-type"] == detail_type]
-        return resources - {one["resource"] for one in told if one.get("direction") == direction}
+        published = [one["detail"] for one in inbox.all() if one["detail-type"] == detail_type]
+        return resources - {
+            one["resource"] for one in published if one.get("direction") == direction
+        }
 
     expect(lambda: not missing(), f"{detail_type} ({direction}) of {sorted(resources)}")
 

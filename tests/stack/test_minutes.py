@@ -61,21 +61,21 @@ def test_the_tables_have_all_of_it(came_round: Deployed) -> None:
     assert kept.keys() - {MACHINE} == FOLLOWED | UNTOUCHED | {STUBBORN_DATABASE}
     assert all("saved" not in kept[reference] for reference in FOLLOWED)
     history = came_round.stack.items("history")
-    told = {(one["reference"]["S"], one["direction"]["S"]) for one in history}
-    assert told >= {(reference, way) for reference in FOLLOWED for way in ("stop", "start")}
+    ended = {(one["reference"]["S"], one["direction"]["S"]) for one in history}
+    assert ended >= {(reference, way) for reference in FOLLOWED for way in ("stop", "start")}
     assert all("expires_at" in one for one in history)
 
 
 def test_every_transition_was_published_as_its_schema_says(came_round: Deployed) -> None:
-    def told(detail_type: str) -> set[tuple[str, str]]:
+    def published(detail_type: str) -> set[tuple[str, str]]:
         events = [one for one in came_round.bus.all() if one["detail-type"] == detail_type]
         return {(one["detail"]["resource"], one["detail"].get("direction")) for one in events}
 
     ends = {(reference, way) for reference in FOLLOWED for way in ("stop", "start")}
-    expect(lambda: told("Transition Finished") >= ends, f"the ends {ends}")
+    expect(lambda: published("Transition Finished") >= ends, f"the ends {ends}")
     # A cut of power needs no direction.
-    assert told("Transition Forced") == {("hz-eu/server/43", None)}
-    assert (STUBBORN_DATABASE, "stop") in told("Transition Refused")
+    assert published("Transition Forced") == {("hz-eu/server/43", None)}
+    assert (STUBBORN_DATABASE, "stop") in published("Transition Refused")
     for event in came_round.bus.all():
         name = event["detail-type"].lower().replace(" ", "-")
         schema = json.loads((EVENTS / f"{name}.schema.json").read_text())

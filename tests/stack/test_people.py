@@ -70,8 +70,8 @@ def test_a_policy_is_enough_for_its_commands(
 ) -> None:
     done = run(came_round, person, policy, command, tmp_path)
     # 3: done, and something needs a person: the database that cannot shrink.
-    assert done.returncode in (0, 3), told(done)
-    assert "denied" not in (done.stdout + done.stderr).lower(), told(done)
+    assert done.returncode in (0, 3), output_of(done)
+    assert "denied" not in (done.stdout + done.stderr).lower(), output_of(done)
 
 
 @refusing
@@ -84,16 +84,16 @@ def test_a_policy_is_not_enough_for_more(
     came_round: Deployed, person: Person, policy: str, command: tuple[str, ...], tmp_path: Path
 ) -> None:
     done = run(came_round, person, policy, command, tmp_path)
-    assert done.returncode != 0, told(done)
-    assert "error" in done.stderr, told(done)
+    assert done.returncode != 0, output_of(done)
+    assert "error" in done.stderr, output_of(done)
 
 
 @refusing
 def test_doctor_says_what_a_viewer_may_not_ask(came_round: Deployed, person: Person) -> None:
     done = came_round.offhours.run("doctor", key=person("viewer"))
-    assert done.returncode == 1, told(done)
-    assert "not authorized" in done.stdout, told(done)
-    assert "Error {" not in done.stdout, told(done)
+    assert done.returncode == 1, output_of(done)
+    assert "not authorized" in done.stdout, output_of(done)
+    assert "Error {" not in done.stdout, output_of(done)
 
 
 def test_status_for_programs_lists_the_stack(came_round: Deployed) -> None:
@@ -111,9 +111,11 @@ def test_an_apply_asks_the_functions_where_its_stops_would_lead(
     command = ("apply", "--dry-run", "--config", str(path))
     done = came_round.offhours.run(*command, key=person("admin"))
     # 3: there is something to apply.
-    assert done.returncode == 3, told(done)
+    assert done.returncode == 3, output_of(done)
     says = "schedule minutes: only switched off, and stays on s-2vcpu-4gb: its disk of 80 GB"
-    assert f"web-1 (do-main/droplet/3164444), {says}" in " ".join(done.stdout.split()), told(done)
+    assert f"web-1 (do-main/droplet/3164444), {says}" in " ".join(done.stdout.split()), output_of(
+        done
+    )
 
 
 def run(
@@ -128,6 +130,6 @@ def run(
     return deployed.offhours.run(*command, key=person(policy))
 
 
-def told(done: subprocess.CompletedProcess[str]) -> str:
+def output_of(done: subprocess.CompletedProcess[str]) -> str:
     """What a command said, for the report of a failure."""
     return f"{done.returncode}\n{done.stdout}\n{done.stderr}"
