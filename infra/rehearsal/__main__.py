@@ -68,7 +68,7 @@ def _rehearse(arguments: argparse.Namespace, directory: Path) -> int:
         began = time.time()
         _apply(emulator, offhours)
         passed = _watch(stack, simulator, began)
-        _tell_verdict(stack, simulator, began, passed)
+        _print_verdict(stack, simulator, began, passed)
         for command in ("status", "history"):
             print(f"\n$ offhours {command}")
             print(offhours.run(command).stdout.rstrip())
@@ -130,9 +130,9 @@ def _apply(emulator: Emulator, offhours: Offhours) -> None:
 def _watch(stack: Stack, simulator: Simulator, began: float) -> bool:
     """Lets minutes pass, printing what the functions log, until all has come full circle."""
     say("Now EventBridge's minutes do the rest; everything stops and starts within ten of them.")
-    told: set[tuple[float, str, str]] = set()
+    printed: set[tuple[float, str, str]] = set()
     while time.time() < began + PATIENCE:
-        for line in _new_lines(stack, began, told):
+        for line in _new_lines(stack, began, printed):
             clock = time.strftime("%H:%M:%SZ", time.gmtime(line.at))
             print(f"{clock}  {line.function:11}  {line.message}", flush=True)
         if len(verdict.whole_circles(verdict.changes(stack, simulator, began))) == FOLLOWED:
@@ -141,16 +141,16 @@ def _watch(stack: Stack, simulator: Simulator, began: float) -> bool:
     return False
 
 
-def _new_lines(stack: Stack, began: float, told: set[tuple[float, str, str]]) -> Iterator:
+def _new_lines(stack: Stack, began: float, printed: set[tuple[float, str, str]]) -> Iterator:
     lines = [line for short in FUNCTIONS for line in stack.lines(short, began)]
     for line in sorted(lines, key=lambda line: line.at):
         identity = (line.at, line.function, str(line.fields))
-        if identity not in told and line.message:
-            told.add(identity)
+        if identity not in printed and line.message:
+            printed.add(identity)
             yield line
 
 
-def _tell_verdict(stack: Stack, simulator: Simulator, began: float, passed: bool) -> None:
+def _print_verdict(stack: Stack, simulator: Simulator, began: float, passed: bool) -> None:
     found = verdict.changes(stack, simulator, began)
     print()
     if passed:
@@ -159,7 +159,7 @@ def _tell_verdict(stack: Stack, simulator: Simulator, began: float, passed: bool
         whole = len(verdict.whole_circles(found))
         say(f"Only {whole} of {FOLLOWED} resources were stopped and started; this was seen:")
     for change in found:
-        print(f"  {change.told()}")
+        print(f"  {change.in_a_line()}")
 
 
 def _keep(emulator: Emulator, stack: str) -> None:

@@ -35,7 +35,7 @@ class Change:
     An emulator stamps all lines of an invocation when it ends, so this may be that much late.
     """
 
-    def told(self) -> str:
+    def in_a_line(self) -> str:
         """One line of the verdict."""
         end = f"seen {self.seen}" if self.seen else "not seen"
         chain = f"{self.rule} -> {self.function}"
@@ -126,8 +126,8 @@ def _request(entry: dict[str, Any]) -> str:
 
 def _in_full(entry: dict[str, Any], by: Line) -> str:
     """The request with what its body says, as the function logged it."""
-    told = by.message[by.message.index(_request(entry)) :]
-    return told.split(", saved")[0].split(";")[0]
+    request = by.message[by.message.index(_request(entry)) :]
+    return request.split(", saved")[0].split(";")[0]
 
 
 def _instant(text: str) -> float:

@@ -90,10 +90,10 @@ def test_logs_are_kept_as_long_as_was_chosen():
 
 
 def test_each_function_is_given_the_settings_it_needs_and_no_more(plain):
-    told = {
+    given = {
         FUNCTIONS[name]: one["Environment"]["Variables"] for name, one in functions(plain).items()
     }
-    assert told == {verb: {**ALL, **own} for verb, own in SETTINGS.items()}
+    assert given == {verb: {**ALL, **own} for verb, own in SETTINGS.items()}
 
 
 def test_addresses_and_the_log_level_reach_the_functions():

@@ -86,8 +86,8 @@ def test_every_transition_was_published_as_its_schema_says(came_round: Deployed)
 
 def test_one_digest_came_for_each_edge_by_bus_and_by_mail(came_round: Deployed) -> None:
     def digests() -> list[dict]:
-        told = [one for one in came_round.bus.all() if one["detail-type"] == "Edge Completed"]
-        return [one["detail"] for one in told]
+        completed = [one for one in came_round.bus.all() if one["detail-type"] == "Edge Completed"]
+        return [one["detail"] for one in completed]
 
     desired_states = {"stopped", "running"}
     expect(
