@@ -1,26 +1,138 @@
 //! An embedded DynamoDB engine, spoken to over its protocol like the real one.
 
+mod reads;
+
 use std::{net::SocketAddr, path::Path};
 
 use anyhow::Context as _;
-use dynoxide::Database;
+use axum::{
+    Router,
+    extract::State,
+    http::{HeaderMap, StatusCode, header},
+    response::IntoResponse,
+    routing::post,
+};
+use bytes::Bytes;
+use dynoxide::{Database, DynoxideError};
 use tokio::net::TcpListener;
+
+use reads::Reads;
+
+/// What a table's name begins with, where its reads are remembered.
+const PREFIX: &str = "offhours-";
 
 /// Serves the engine in the background and says where it listens. Without a file, what it holds
 /// ends with the process.
 pub async fn serve(data: Option<&Path>, address: SocketAddr) -> anyhow::Result<SocketAddr> {
-    let database = match data {
-        None => Database::memory().context("cannot start the embedded store")?,
-        Some(path) => {
-            let name = path.to_str().context("the data file's name is not UTF-8")?;
-            Database::new(name)
-                .with_context(|| format!("cannot open the data file {}", path.display()))?
-        }
-    };
     let listener = TcpListener::bind(address)
         .await
         .with_context(|| format!("cannot listen on {address}"))?;
     let address = listener.local_addr()?;
-    tokio::spawn(dynoxide::server::serve_on(listener, database));
+    match data {
+        None => {
+            let engine = Engine::in_memory().context("cannot start the embedded store")?;
+            tokio::spawn(async move { axum::serve(listener, engine.router()).await });
+        }
+        Some(path) => {
+            let name = path.to_str().context("the data file's name is not UTF-8")?;
+            let database = Database::new(name)
+                .with_context(|| format!("cannot open the data file {}", path.display()))?;
+            // Another process may write the file meanwhile: nothing that was read is remembered.
+            tokio::spawn(dynoxide::server::serve_on(listener, database));
+        }
+    }
     Ok(address)
+}
+
+/// An engine in memory, which answers a read that is repeated before anything was written to its
+/// table as it did before. Cloning gives the same one.
+#[derive(Clone)]
+pub struct Engine {
+    database: Database,
+    reads: Reads,
+}
+
+impl Engine {
+    /// An empty one.
+    pub fn in_memory() -> Result<Self, DynoxideError> {
+        Ok(Self {
+            database: Database::memory()?,
+            reads: Reads::default(),
+        })
+    }
+
+    /// Carries out a request of DynamoDB's protocol: `Query`, say, and its body in JSON.
+    pub fn carry_out(&self, operation: &str, body: &str) -> Result<Bytes, DynoxideError> {
+        self.reads.answer(operation, body, || {
+            ask(&self.database, operation, body).map(Bytes::from)
+        })
+    }
+
+    fn router(self) -> Router {
+        Router::new().route("/", post(answer)).with_state(self)
+    }
+}
+
+async fn answer(
+    State(engine): State<Engine>,
+    headers: HeaderMap,
+    body: String,
+) -> impl IntoResponse {
+    let operation = operation(&headers).to_owned();
+    let work = move || engine.carry_out(&operation, &body);
+    let (status, body) = match tokio::task::spawn_blocking(work).await {
+        Ok(Ok(answer)) => (StatusCode::OK, answer),
+        Ok(Err(error)) => {
+            let status = StatusCode::from_u16(error.status_code());
+            let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            (status, error.to_json().into())
+        }
+        Err(panicked) => {
+            let error = DynoxideError::InternalServerError(panicked.to_string());
+            (StatusCode::INTERNAL_SERVER_ERROR, error.to_json().into())
+        }
+    };
+    let json = "application/x-amz-json-1.0";
+    (status, [(header::CONTENT_TYPE, json)], body)
+}
+
+/// The operation that a request's headers name.
+#[must_use]
+pub fn operation(headers: &HeaderMap) -> &str {
+    let target = headers.get("x-amz-target");
+    let target = target.and_then(|value| value.to_str().ok());
+    let operation = target.and_then(|text| text.rsplit('.').next());
+    operation.unwrap_or_default()
+}
+
+/// Asks the engine itself, as its own server does.
+pub fn ask(database: &Database, operation: &str, body: &str) -> Result<String, DynoxideError> {
+    macro_rules! call {
+        ($method:ident) => {{
+            let request = serde_json::from_str(body)
+                .map_err(|error| DynoxideError::SerializationException(error.to_string()))?;
+            serde_json::to_string(&database.$method(request)?)
+                .map_err(|error| DynoxideError::InternalServerError(error.to_string()))
+        }};
+    }
+    match operation {
+        "BatchGetItem" => call!(batch_get_item),
+        "BatchWriteItem" => call!(batch_write_item),
+        "CreateTable" => call!(create_table),
+        "DeleteItem" => call!(delete_item),
+        "DeleteTable" => call!(delete_table),
+        "DescribeTable" => call!(describe_table),
+        "GetItem" => call!(get_item),
+        "ListTables" => call!(list_tables),
+        "PutItem" => call!(put_item),
+        "Query" => call!(query),
+        "Scan" => call!(scan),
+        "TransactGetItems" => call!(transact_get_items),
+        "TransactWriteItems" => call!(transact_write_items),
+        "UpdateItem" => call!(update_item),
+        "UpdateTable" => call!(update_table),
+        other => Err(DynoxideError::ValidationException(format!(
+            "the embedded store does not know the operation `{other}`"
+        ))),
+    }
 }

@@ -16,7 +16,6 @@ pub mod night;
 mod observer;
 mod plans;
 mod play;
-mod reads;
 pub mod run;
 mod service;
 pub mod shrink;

@@ -29,7 +29,7 @@ use aws_smithy_runtime_api::client::{
     runtime_components::RuntimeComponents,
 };
 use aws_smithy_types::body::SdkBody;
-use dynoxide::{Database, DynoxideError};
+use bytes::Bytes;
 use serde_json::{Value, json};
 use store::{Store, Tables};
 
@@ -38,7 +38,6 @@ use crate::{
     faults::{Asked, Faults},
     night::Fault,
     observer::Observer,
-    reads::Reads,
 };
 
 /// How the tables' names begin.
@@ -53,10 +52,9 @@ pub(crate) struct Engine {
     time: Time,
     faults: Faults,
     observer: Observer,
-    database: Database,
-    reads: Reads,
+    engine: local::engine::Engine,
     /// Earlier answers of the index, which may be given again.
-    index: Arc<Mutex<Option<String>>>,
+    index: Arc<Mutex<Option<Bytes>>>,
 }
 
 impl fmt::Debug for Engine {
@@ -71,8 +69,7 @@ impl Engine {
             time,
             faults,
             observer,
-            database: Database::memory()?,
-            reads: Reads::default(),
+            engine: local::engine::Engine::in_memory()?,
             index: Arc::default(),
         })
     }
@@ -141,7 +138,7 @@ impl Engine {
         reason = "what does not fit a request does nothing to it"
     )]
     /// What is answered to a request that meets with a fault; none if no answer arrives.
-    fn with_fault(&self, fault: &Fault, operation: &str, body: &str) -> Option<(u16, String)> {
+    fn with_fault(&self, fault: &Fault, operation: &str, body: &str) -> Option<(u16, Bytes)> {
         match fault {
             Fault::Throttled { .. } => Some(error("ProvisionedThroughputExceededException")),
             Fault::Failed {
@@ -164,7 +161,7 @@ impl Engine {
             Fault::Unprocessed if operation == "BatchGetItem" => {
                 let body: Value = serde_json::from_str(body).unwrap_or_default();
                 let left = json!({"Responses": {}, "UnprocessedKeys": body["RequestItems"]});
-                Some((200, left.to_string()))
+                Some((200, left.to_string().into()))
             }
             Fault::IndexLags if operation == "Query" && body.contains("IndexName") => {
                 let earlier = self
@@ -172,16 +169,15 @@ impl Engine {
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
                     .clone();
-                let none = json!({"Items": [], "Count": 0, "ScannedCount": 0}).to_string();
-                Some((200, earlier.unwrap_or(none)))
+                let none = json!({"Items": [], "Count": 0, "ScannedCount": 0});
+                Some((200, earlier.unwrap_or_else(|| none.to_string().into())))
             }
             _ => Some(self.carry_out(operation, body)),
         }
     }
 
-    fn carry_out(&self, operation: &str, body: &str) -> (u16, String) {
-        let engine = || self.dispatch(operation, body);
-        match self.reads.answer(operation, body, engine) {
+    fn carry_out(&self, operation: &str, body: &str) -> (u16, Bytes) {
+        match self.engine.carry_out(operation, body) {
             Ok(answer) => {
                 if operation == "Query" && body.contains("IndexName") {
                     let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
@@ -190,39 +186,11 @@ impl Engine {
                 self.observer.wrote(operation, body, self.time.current());
                 (200, answer)
             }
-            Err(error) => (error.status_code(), error.to_json()),
+            Err(error) => (error.status_code(), error.to_json().into()),
         }
     }
 
-    /// As the engine's own server does it.
-    fn dispatch(&self, operation: &str, body: &str) -> Result<String, DynoxideError> {
-        macro_rules! call {
-            ($method:ident) => {{
-                let request = serde_json::from_str(body)
-                    .map_err(|error| DynoxideError::SerializationException(error.to_string()))?;
-                serde_json::to_string(&self.database.$method(request)?)
-                    .map_err(|error| DynoxideError::InternalServerError(error.to_string()))
-            }};
-        }
-        match operation {
-            "CreateTable" => call!(create_table),
-            "DescribeTable" => call!(describe_table),
-            "PutItem" => call!(put_item),
-            "GetItem" => call!(get_item),
-            "DeleteItem" => call!(delete_item),
-            "UpdateItem" => call!(update_item),
-            "Query" => call!(query),
-            "Scan" => call!(scan),
-            "BatchGetItem" => call!(batch_get_item),
-            "BatchWriteItem" => call!(batch_write_item),
-            "TransactWriteItems" => call!(transact_write_items),
-            other => Err(DynoxideError::ValidationException(format!(
-                "{other} is not used"
-            ))),
-        }
-    }
-
-    fn respond(&self, status: u16, body: String) -> HttpResponse {
+    fn respond(&self, status: u16, body: Bytes) -> HttpResponse {
         let date = self.time.now().strftime("%a, %d %b %Y %H:%M:%S GMT");
         let status = status.try_into().expect("the engine's statuses are HTTP's");
         let mut response = HttpResponse::new(status, SdkBody::from(body));
@@ -233,19 +201,19 @@ impl Engine {
     }
 }
 
-fn error(name: &str) -> (u16, String) {
+fn error(name: &str) -> (u16, Bytes) {
     let body = json!({
         "__type": format!("com.amazonaws.dynamodb.v20120810#{name}"),
         "message": "simulated",
     });
-    (400, body.to_string())
+    (400, body.to_string().into())
 }
 
-fn internal() -> String {
+fn internal() -> Bytes {
     error("InternalServerError").1
 }
 
-fn conflict(body: &str) -> (u16, String) {
+fn conflict(body: &str) -> (u16, Bytes) {
     let body: Value = serde_json::from_str(body).unwrap_or_default();
     let items = body["TransactItems"].as_array().map_or(0, Vec::len);
     let reason = |place: usize| {
@@ -261,7 +229,7 @@ fn conflict(body: &str) -> (u16, String) {
         "Message": "simulated",
         "CancellationReasons": (0..items).map(reason).collect::<Vec<_>>(),
     });
-    (400, body.to_string())
+    (400, body.to_string().into())
 }
 
 impl HttpConnector for Engine {

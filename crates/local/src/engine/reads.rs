@@ -6,20 +6,22 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use crate::tables::PREFIX;
+use bytes::Bytes;
+
+use super::PREFIX;
 
 /// The answers since each table was last written. Cloning gives the same ones.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Reads(Arc<Mutex<BTreeMap<String, HashMap<String, String>>>>);
+pub(super) struct Reads(Arc<Mutex<BTreeMap<String, HashMap<String, Bytes>>>>);
 
 impl Reads {
     /// The answer to a request: from memory, or else from the engine.
-    pub(crate) fn answer<E>(
+    pub(super) fn answer<E>(
         &self,
         operation: &str,
         body: &str,
-        engine: impl FnOnce() -> Result<String, E>,
-    ) -> Result<String, E> {
+        engine: impl FnOnce() -> Result<Bytes, E>,
+    ) -> Result<Bytes, E> {
         let tables = tables_in(body);
         let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let reads = matches!(operation, "Query" | "GetItem" | "BatchGetItem");
@@ -60,7 +62,7 @@ mod tests {
         let mut asked = false;
         let engine = || {
             asked = true;
-            Ok::<_, Infallible>(String::new())
+            Ok::<_, Infallible>(Bytes::new())
         };
         reads.answer(operation, body, engine).unwrap();
         asked
