@@ -1,5 +1,7 @@
 //! Droplets: power, actions, and what the API shows of them.
 
+use std::{collections::BTreeMap, sync::OnceLock};
+
 use domain::{AccountName, DropletId, ResourceId};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -81,6 +83,9 @@ pub(crate) struct Droplet {
     /// For a Kubernetes node: its cluster and pool.
     #[serde(skip_deserializing)]
     pub(crate) worker_of: Option<(String, String)>,
+    /// The answer of [`Self::to_text`]: of thousands in a list few have changed since the last.
+    #[serde(skip)]
+    pub(crate) text: OnceLock<String>,
 }
 
 /// A Droplet's status, in the provider's words (DOSPEC).
@@ -197,6 +202,13 @@ impl Droplet {
         self.gpu.is_some()
     }
 
+    /// One of these, to be changed.
+    pub(crate) fn of(droplets: &mut BTreeMap<u64, Self>, id: u64) -> Option<&mut Self> {
+        let droplet = droplets.get_mut(&id)?;
+        droplet.show_again();
+        Some(droplet)
+    }
+
     /// Sets the status that the API shows, and the power that goes with it.
     pub(crate) fn set_status(&mut self, status: DropletStatus) {
         self.status = status;
@@ -264,6 +276,19 @@ impl Droplet {
             "status": if self.powered { "active" } else { "off" },
             "current_utilization": {"memory": 0.25, "cpu": 0.25},
         })
+    }
+
+    /// [`Self::to_json`] as text.
+    pub(crate) fn to_text(&self, market: &Market) -> &str {
+        let write = || self.to_json(market).to_string();
+        let text = self.text.get_or_init(write);
+        debug_assert_eq!(*text, write(), "it changed, and is shown as it was");
+        text
+    }
+
+    /// Something has changed that its answer shows.
+    pub(crate) fn show_again(&mut self) {
+        self.text.take();
     }
 
     /// The Droplet as the API shows it.
@@ -364,7 +389,7 @@ pub(crate) fn begin(
     timeline.after(account.index, takes, move |account, timeline| {
         end(account, timeline, action, order);
     });
-    if let Some(droplet) = account.droplets.get_mut(&id) {
+    if let Some(droplet) = Droplet::of(&mut account.droplets, id) {
         droplet.action = Some(action);
     }
     Ok(action)
@@ -374,7 +399,7 @@ pub(crate) fn begin(
 fn end(account: &mut Account, timeline: &mut Timeline, action: u64, order: Order) {
     use ActionKind::{PowerCycle, PowerOff, PowerOn, Reboot};
     let id = account.finish_action(timeline, action);
-    let Some(droplet) = id.and_then(|id| account.droplets.get_mut(&id)) else {
+    let Some(droplet) = id.and_then(|id| Droplet::of(&mut account.droplets, id)) else {
         return;
     };
     droplet.action = None;
@@ -408,7 +433,7 @@ fn end(account: &mut Account, timeline: &mut Timeline, action: u64, order: Order
 }
 
 fn show_power(account: &mut Account, id: u64) {
-    if let Some(droplet) = account.droplets.get_mut(&id) {
+    if let Some(droplet) = Droplet::of(&mut account.droplets, id) {
         droplet.status = if droplet.powered {
             DropletStatus::Active
         } else {
@@ -419,7 +444,7 @@ fn show_power(account: &mut Account, id: u64) {
 
 /// The guest has shut itself down, unless power came or went in between.
 fn guest_off(account: &mut Account, id: u64, boot: u64) {
-    if let Some(droplet) = account.droplets.get_mut(&id)
+    if let Some(droplet) = Droplet::of(&mut account.droplets, id)
         && droplet.boot == boot
         && droplet.powered
     {

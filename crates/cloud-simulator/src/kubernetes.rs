@@ -336,7 +336,7 @@ pub(crate) fn update(
     let cluster = clusters.get(cluster_id).ok_or_else(Refusal::not_found)?;
     let pool = cluster.pool(pool_id).ok_or_else(Refusal::not_found)?;
     for node in &pool.nodes {
-        if let Some(worker) = droplets.get_mut(&node.droplet) {
+        if let Some(worker) = Droplet::of(droplets, node.droplet) {
             worker.tags = pool.all_tags(cluster_id);
         }
     }
@@ -409,7 +409,7 @@ impl Place {
         };
         node.set_state(NodeState::Running, now);
         let worker = node.droplet;
-        if let Some(droplet) = account.droplets.get_mut(&worker) {
+        if let Some(droplet) = Droplet::of(&mut account.droplets, worker) {
             droplet.set_status(DropletStatus::Active);
         }
     }

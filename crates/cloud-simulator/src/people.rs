@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::{
     answer::Refusal,
     databases::{self, Resize},
-    droplets::{self, ActionKind, Order},
+    droplets::{self, ActionKind, Droplet, Order},
     kubernetes,
     servers::{self, Command, Server, TypeChange},
     world::{Account, Timeline, World},
@@ -164,7 +164,7 @@ fn status<T: DeserializeOwned>(word: &str) -> Result<T, PersonError> {
 }
 
 fn on_droplet(account: &mut Account, timeline: &mut Timeline, id: u64, act: Act) -> Done {
-    let Some(droplet) = account.droplets.get_mut(&id) else {
+    let Some(droplet) = Droplet::of(&mut account.droplets, id) else {
         return Ok(None);
     };
     let order = match act {

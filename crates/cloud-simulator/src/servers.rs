@@ -221,7 +221,10 @@ impl Server {
 
     /// [`Self::to_json`] as text.
     pub(crate) fn to_text(&self, market: &Market) -> &str {
-        self.text.get_or_init(|| self.to_json(market).to_string())
+        let write = || self.to_json(market).to_string();
+        let text = self.text.get_or_init(write);
+        debug_assert_eq!(*text, write(), "it changed, and is shown as it was");
+        text
     }
 
     /// Something has changed that its answer shows.

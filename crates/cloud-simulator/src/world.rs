@@ -213,6 +213,7 @@ impl World {
         for account in &mut self.accounts {
             account.market = Arc::clone(&self.market);
             account.servers.values_mut().for_each(Server::show_again);
+            account.droplets.values_mut().for_each(Droplet::show_again);
         }
     }
 
