@@ -35,8 +35,8 @@ pub fn left_behind(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<
         return record.saved.is_some().then_some(LeftBehind::Unreachable);
     }
     let ours = record.saved.is_some() || was_stopped(record) && !was_meant_to_last(record);
-    let wanted = override_of(record, rules, now).is_some() || is_covered(record, rules, now);
-    (ours && !wanted).then_some(LeftBehind::Orphaned)
+    let is_wanted = || override_of(record, rules, now).is_some() || is_covered(record, rules, now);
+    (ours && !is_wanted()).then_some(LeftBehind::Orphaned)
 }
 
 /// Whether a record is all that is left of a resource: its account is not configured, and it is

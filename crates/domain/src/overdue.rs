@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     configuration::{Configuration, Mode, Policy},
-    decision::{Decision, LeaveReason, Rules, Why, judge, mode},
+    decision::{Decision, LeaveReason, Rules, Verdict, Why, judge, mode},
     membership::Subject,
     record::{Cause, Direction, Phase, Record, late},
     resource::Power,
@@ -49,15 +49,27 @@ pub fn overdue(
     in_force_since: Option<Timestamp>,
     now: Timestamp,
 ) -> Option<Overdue> {
+    let verdict = judge(record, Subject::recorded(record), rules, now);
+    judged_overdue(record, &verdict, rules.configuration, in_force_since, now)
+}
+
+/// [`overdue`], by what the record was judged to be due at that instant.
+#[must_use]
+pub fn judged_overdue(
+    record: &Record,
+    verdict: &Verdict,
+    configuration: &Configuration,
+    in_force_since: Option<Timestamp>,
+    now: Timestamp,
+) -> Option<Overdue> {
     let account = &record.reference.account;
-    if !rules.configuration.accounts.contains_key(account) {
+    if !configuration.accounts.contains_key(account) {
         return None;
     }
-    let verdict = judge(record, Subject::recorded(record), rules, now);
     let edge = verdict.edge.as_ref()?;
     let desired = edge.desired?;
     let direction = Direction::towards(desired);
-    let policy = verdict.membership.policy(rules.configuration);
+    let policy = verdict.membership.policy(configuration);
     // When it became due, where that is later than the edge.
     let newer = match &verdict.decision {
         Decision::Act(due) if is_retained(record, &policy, direction, &due.cause) => return None,
@@ -80,7 +92,7 @@ pub fn overdue(
             | LeaveReason::NothingDesired,
         ) => return None,
     };
-    let observed_only = mode(record, &policy, rules.configuration) == Mode::Observe;
+    let observed_only = mode(record, &policy, configuration) == Mode::Observe;
     if observed_only || shows(record, direction, now) {
         return None;
     }
@@ -90,7 +102,7 @@ pub fn overdue(
         .max(record.joined_at.unwrap_or(Timestamp::MIN))
         .max(in_force_since.unwrap_or(Timestamp::MIN))
         .max(newer.unwrap_or(Timestamp::MIN));
-    (now.duration_since(since) > usual_time(record, direction, rules.configuration))
+    (now.duration_since(since) > usual_time(record, direction, configuration))
         .then_some(Overdue { desired, since })
 }
 

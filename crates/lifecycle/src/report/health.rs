@@ -3,9 +3,10 @@
 use std::{collections::BTreeMap, ops::AddAssign};
 
 use domain::{
+    decision::judge,
     left_behind::{LeftBehind, left_behind},
     membership::{Membership, Subject},
-    overdue::overdue,
+    overdue::judged_overdue,
     record::{Phase, Record},
 };
 use environment::Metric;
@@ -43,9 +44,9 @@ impl Health {
 
     /// Counts one more record.
     pub fn count(&mut self, record: &Record, in_force: &InForce, now: Timestamp) {
-        let membership = Membership::of(Subject::recorded(record), &in_force.configuration);
+        let verdict = judge(record, Subject::recorded(record), in_force.rules(), now);
         let conflict =
-            matches!(&membership, Membership::Barred(exclusion) if exclusion.is_conflict());
+            matches!(&verdict.membership, Membership::Barred(exclusion) if exclusion.is_conflict());
         let gone = matches!(record.phase, Phase::Gone { .. });
         // A start that goes on being asked for is refused, or ends in an error each time.
         let asked_again = record.in_flight().and(record.request.as_ref());
@@ -54,10 +55,11 @@ impl Health {
         let refused = matches!(record.phase, Phase::Refused { .. });
         let stuck = matches!(record.phase, Phase::Stuck { .. });
         let orphaned = left_behind(record, in_force.rules(), now) == Some(LeftBehind::Orphaned);
-        let overdue = overdue(record, in_force.rules(), in_force.since, now).is_some();
+        let configuration = &in_force.configuration;
+        let overdue = judged_overdue(record, &verdict, configuration, in_force.since, now);
         let facts = [
             (Metric::Failed, fails(record, now)),
-            (Metric::Overdue, overdue),
+            (Metric::Overdue, overdue.is_some()),
             (
                 Metric::Refused,
                 refused || asked_again.is_some() && !errored,
