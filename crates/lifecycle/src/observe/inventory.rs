@@ -1,6 +1,7 @@
 //! The inventory: what each account has, compared with what is recorded, and mended.
 
 use std::{
+    cell::Cell,
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     iter,
     sync::Arc,
@@ -143,6 +144,7 @@ impl Accounts {
         report: &mut Report,
     ) -> Result<Vec<(AccountName, Reason)>, Error> {
         let mut errors = Vec::new();
+        let mut covered = Covered::default();
         let now = budget.now();
         for (place, account) in due.iter().enumerate() {
             let known = Known::of(account, &self.configuration, &self.states);
@@ -155,7 +157,8 @@ impl Accounts {
                 tracing::info!(account = %account, "No time for the inventory of {account} in this tick");
                 continue;
             }
-            let take = take(context, budget, invoke, known, Asked::ByTimer, report);
+            let asked = Asked::ByTimer;
+            let take = take(context, budget, invoke, known, asked, &mut covered, report);
             if let Some(error) = take.await? {
                 errors.push((account.clone(), error));
             }
@@ -206,6 +209,7 @@ pub(crate) async fn take_now(
     let states = context.store.account_states().await?;
     let newer = names(&states.unreadable);
     let states = report.readable(states);
+    let mut covered = Covered::default();
     let wanted: BTreeSet<_> = if accounts.is_empty() {
         configured.keys().collect()
     } else {
@@ -227,7 +231,8 @@ pub(crate) async fn take_now(
             let now = context.clock.now();
             report.answer(context, [Outcome::of_account(account, now, event)]);
         } else {
-            let take = take(context, budget, invoke, known, Asked::ByPerson, report);
+            let asked = Asked::ByPerson;
+            let take = take(context, budget, invoke, known, asked, &mut covered, report);
             take.await?;
         }
     }
@@ -287,6 +292,7 @@ async fn take(
     invoke: &impl Invoke,
     known: Known<'_>,
     asked: Asked,
+    covered: &mut Covered,
     report: &mut Report,
 ) -> Result<Option<Reason>, Error> {
     let (account, listed_before) = (known.account, known.listed_before);
@@ -298,7 +304,7 @@ async fn take(
         newer = context.store.carry_over(was, account, requested_at).await?;
     }
     let found = context.store.records_of(account).await?;
-    newer.extend(references(&found.unreadable));
+    let unreadable = references(&found.unreadable);
     let records = report.readable(found);
     let in_force = context.store.in_force().await?;
     if let Some(event) = restored_table::event(&records, &in_force) {
@@ -311,8 +317,13 @@ async fn take(
         state,
     };
     let configuration = &in_force.configuration;
+    covered.note(account, configuration, &unreadable, &records);
+    newer.extend(unreadable);
     let health = match list(context, budget, account, configuration, &records).await {
         Ok((client, listed)) => {
+            covered
+                .read(context, account, configuration, report)
+                .await?;
             let inventory = Inventory {
                 context,
                 budget,
@@ -320,12 +331,17 @@ async fn take(
                 in_force: &in_force,
                 client: &client,
                 first: !listed_before,
-                elsewhere: elsewhere(context, account, configuration, report).await?,
+                elsewhere: covered.elsewhere(account, configuration),
                 newer,
+                wrote: Cell::new(false),
             };
-            taking
+            let health = taking
                 .listed(&inventory, records, listed, invoke, report)
-                .await
+                .await;
+            if inventory.wrote.into_inner() {
+                covered.forget(account);
+            }
+            health
         }
         Err(no_look) => {
             let mut health = taking.not_listed(no_look, report);
@@ -512,34 +528,86 @@ fn tags_vanished(records: &[Record], looks: &[Look]) -> bool {
     tagless && records.iter().filter(still_listed).any(had_tags)
 }
 
-/// What other accounts at the same provider cover, by id.
-async fn elsewhere(
-    context: Context<'_>,
+/// What accounts cover, as one invocation has read it. Each inventory asks for that of all others
+/// at its provider, which it would otherwise read again for each.
+#[derive(Debug, Default)]
+struct Covered(BTreeMap<AccountName, HashMap<ResourceId, ResourceRef>>);
+
+impl Covered {
+    /// Notes what an account covers, by what was read of it.
+    fn note(
+        &mut self,
+        account: &AccountName,
+        configuration: &Configuration,
+        unreadable: &[ResourceRef],
+        records: &[Record],
+    ) {
+        let Some(of) = configuration.accounts.get(account) else {
+            return;
+        };
+        let covered = records.iter().filter(|record| covers(of, record));
+        let covered = covered.map(|record| &record.reference);
+        // A record that cannot be read says by its key what is reached.
+        let all = unreadable.iter().chain(covered);
+        let all = all.map(|reference| (reference.id.clone(), reference.clone()));
+        self.0.insert(account.clone(), all.collect());
+    }
+
+    /// Forgets what an account covers: it was written since.
+    fn forget(&mut self, account: &AccountName) {
+        self.0.remove(account);
+    }
+
+    /// Reads what the others at an account's provider cover, where that is not known.
+    async fn read(
+        &mut self,
+        context: Context<'_>,
+        account: &AccountName,
+        configuration: &Configuration,
+        report: &mut Report,
+    ) -> Result<(), Error> {
+        for other in others(account, configuration) {
+            if self.0.contains_key(other) {
+                continue;
+            }
+            let found = context.store.records_of(other).await?;
+            let unreadable = references(&found.unreadable);
+            let records = report.readable(found);
+            self.note(other, configuration, &unreadable, &records);
+        }
+        Ok(())
+    }
+
+    /// What the others at an account's provider cover.
+    fn elsewhere(&self, account: &AccountName, configuration: &Configuration) -> Elsewhere<'_> {
+        let others = others(account, configuration);
+        Elsewhere(others.filter_map(|other| self.0.get(other)).collect())
+    }
+}
+
+/// What other accounts at the same provider cover, each by id.
+#[derive(Debug, Default)]
+struct Elsewhere<'a>(Vec<&'a HashMap<ResourceId, ResourceRef>>);
+
+impl Elsewhere<'_> {
+    /// The same resource, as the last of the others that cover it.
+    fn get(&self, id: &ResourceId) -> Option<&ResourceRef> {
+        self.0.iter().rev().find_map(|other| other.get(id))
+    }
+}
+
+/// The other accounts at the same cloud.
+fn others<'c>(
     account: &AccountName,
-    configuration: &Configuration,
-    report: &mut Report,
-) -> Result<HashMap<ResourceId, ResourceRef>, Error> {
-    let mut found = HashMap::new();
+    configuration: &'c Configuration,
+) -> impl Iterator<Item = &'c AccountName> {
     // Names of machines over SSH are the account's own: two that are alike say nothing.
     let cloud = |account: &Account| account.cloud().map(|cloud| cloud.provider);
-    let Some(provider) = configuration.accounts.get(account).and_then(cloud) else {
-        return Ok(found);
-    };
-    for (other, of) in &configuration.accounts {
-        if other == account || cloud(of) != Some(provider) {
-            continue;
-        }
-        let records = context.store.records_of(other).await?;
-        // A record that cannot be read says by its key what is reached.
-        let newer = references(&records.unreadable).into_iter();
-        found.extend(newer.map(|reference| (reference.id.clone(), reference)));
-        for record in report.readable(records) {
-            if covers(of, &record) {
-                found.insert(record.reference.id.clone(), record.reference);
-            }
-        }
-    }
-    Ok(found)
+    let provider = configuration.accounts.get(account).and_then(cloud);
+    let others = configuration.accounts.iter();
+    others
+        .filter(move |(other, of)| *other != account && provider.is_some() && cloud(of) == provider)
+        .map(|(other, _)| other)
 }
 
 /// Whether what an account has recorded is still there, and still its own to look after: its
@@ -599,9 +667,11 @@ struct Inventory<'a> {
     client: &'a Client,
     /// Whether the account was never listed whole before.
     first: bool,
-    elsewhere: HashMap<ResourceId, ResourceRef>,
+    elsewhere: Elsewhere<'a>,
     /// What a newer program recorded: neither new nor gone, and left alone.
     newer: Vec<ResourceRef>,
+    /// Whether any record may have been written.
+    wrote: Cell<bool>,
 }
 
 impl Inventory<'_> {
@@ -787,6 +857,7 @@ impl Inventory<'_> {
         if one.was.as_ref() == Some(&record) {
             tally.note_held(&record);
         } else {
+            self.wrote.set(true);
             match self.context.store.save(record.clone()).await {
                 Ok(saved) => {
                     record = saved;
@@ -856,6 +927,7 @@ impl Inventory<'_> {
             tally.health.count(&record, self.in_force, now);
             return Ok(());
         }
+        self.wrote.set(true);
         match look::by_status(self.client, self.budget, &record.reference.id).await {
             Ok(None) => {
                 self.follow(record, Ok(None), invoke, tally).await;
@@ -882,6 +954,7 @@ impl Inventory<'_> {
         invoke: &impl Invoke,
         tally: &mut Tally,
     ) {
+        self.wrote.set(true);
         let follower = Follower {
             context: self.context,
             budget: self.budget,

@@ -68,7 +68,8 @@ fn inventory<T>(case: &Case, first: bool, todo: impl FnOnce(Inventory<'_>) -> T)
         in_force: &in_force,
         client: &client,
         first,
-        elsewhere: HashMap::new(),
+        elsewhere: Elsewhere::default(),
+        wrote: Cell::new(false),
         newer: Vec::new(),
     })
 }
