@@ -14,7 +14,7 @@ use crate::{
     process::PollStatus,
     support::{
         ACCOUNTS, CountingProxy, World, database, dispatch, droplets, first_seen, instant, monday,
-        office_hours, one_of_each_kind, parse, run,
+        office_hours, one_of_each_kind, parse, run, unlabelled_server,
     },
 };
 
@@ -198,6 +198,50 @@ fn poll_status_with_nothing_due_ends_after_few_requests_and_asks_no_cloud() {
             assert!((1..=most).contains(&requests), "{temperature}: {requests}");
         }
         assert_eq!(world.simulator().log().len(), asked);
+    });
+}
+
+/// How many requests it takes to inventory so many accounts at one cloud, a server in each.
+async fn requests_of_inventories(accounts: u64) -> usize {
+    let numbers = 1..=accounts;
+    let configuration: String = numbers
+        .clone()
+        .map(|n| format!("[accounts.hz-{n}]\nprovider = \"hetzner\"\ntoken = \"env:HZ_{n}\"\n"))
+        .collect();
+    let fleet: String = numbers
+        .clone()
+        .map(|n| {
+            format!(
+                "[[accounts]]\nname = \"hz-{n}\"\nprovider = \"hetzner\"\n\
+                 token = \"secret-{n}\"\n{}account = \"hz-{n}\"\n",
+                unlabelled_server(n)
+            )
+        })
+        .collect();
+    let world = World::start(&configuration, &fleet, monday("17:30:00")).await;
+    world.run_until(monday("17:31:30")).await;
+    let (proxy, store) = CountingProxy::before(world.local.engine_address).await;
+    let kept: Vec<_> = numbers
+        .map(|n| (format!("env:HZ_{n}"), format!("secret-{n}")))
+        .collect();
+    let kept: Vec<_> = kept.iter().map(|(at, token)| (&**at, &**token)).collect();
+    let clock = SteppedClock::at(monday("17:35:00"));
+    let poll_status = PollStatus::new(&world, &store, &kept, clock);
+    let asked = world.simulator().log().len() as u64;
+    poll_status.tick("a test").await;
+    assert_eq!(world.simulator().log().len() as u64, asked + accounts);
+    proxy.take_count()
+}
+
+#[test]
+fn an_inventory_more_costs_the_same_however_many_accounts_a_cloud_has() {
+    run(async {
+        let [two, three, six] = [
+            requests_of_inventories(2).await,
+            requests_of_inventories(3).await,
+            requests_of_inventories(6).await,
+        ];
+        assert_eq!(six - three, 3 * (three - two), "{two}, {three}, {six}");
     });
 }
 
