@@ -256,6 +256,14 @@ bench: build $(BENCH_VENV)/installed ## Measure the functions beside their peers
 	   --functions target/lambda --programs $(BENCH_TARGET)/release $(if $(TLS),--tls) \
 	   --command 'make bench ROUNDS=$(ROUNDS)$(if $(TLS), TLS=1)'
 
+# Optimized builds; the functions work in one process, beside the engine and the clouds.
+.PHONY: scale
+scale: rust $(BENCH_VENV)/installed ## Measure an edge of up to 10,000 resources, into BENCHMARKS.md
+	@$(CARGO) build --profile bench --locked --workspace \
+	   --example engine --bin cloud-simulator --bin offhours
+	@PYTHONPATH=infra:tests $(BENCH_VENV)/bin/python -m bench.scale \
+	   --programs $(BENCH_TARGET)/release --command 'make scale'
+
 .PHONY: microbench
 microbench: rust ## Measure schedule evaluation, and the commands on large stores
 	@$(CARGO) bench --locked --package domain --package offhours --bench evaluate --bench commands

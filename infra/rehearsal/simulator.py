@@ -69,6 +69,10 @@ class Simulator:
         """Adds what a fleet's TOML describes, as a person would at the clouds."""
         self._post("people", {"create": fleet})
 
+    def move_clock(self, to: str) -> None:
+        """Moves a clock that is held to an instant."""
+        self._post("clock", {"now": to})
+
     def _post(self, path: str, body: Any) -> Any:
         return self._request("POST", path, json.dumps(body).encode())
 
@@ -90,10 +94,14 @@ class Simulator:
 
 
 @contextlib.contextmanager
-def simulated(program: Path, fleet: Path, directory: Path) -> Iterator[Simulator]:
-    """The fleet, on any free port and by this machine's clock, until the block ends."""
+def simulated(
+    program: Path, fleet: Path, directory: Path, at: str | None = None
+) -> Iterator[Simulator]:
+    """The fleet, on any free port, until the block ends: by this machine's clock, or by one that is
+    held at an instant."""
     log = directory / "simulator.log"
     address = f"127.0.0.1:{free_port()}"
     command = [str(program), "--fleet", str(fleet), "--listen", address]
+    command += ["--at", at] if at else []
     with running(command, log, lambda: address in log.read_text(), bare_environment()):
         yield Simulator(f"http://{address}")

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib.metadata
 import io
 import json
-import os
-import platform
 import random
-import re
 import subprocess
 import sys
 import sysconfig
@@ -24,14 +20,12 @@ from pathlib import Path
 from rehearsal.processes import NotReady, end_on_termination
 from rehearsal.simulator import simulated
 
-from . import pictures, report, services
-from .figures import DISPATCH, MEASURES, SUBJECTS, Result, median, percentile
+from . import report, services
+from .figures import DISPATCH, MEASURES, SUBJECTS, Result, median, percentile, targets
+from .kept import ROOT, commit, keep, machine, progress
 from .runtime import FunctionFailed, Life, Subject, live
 
-ROOT = Path(__file__).resolve().parents[2]
 PEER_FOLDER = ROOT / "tests" / "bench" / "peers"
-KEPT = ROOT / "docs" / "benchmarks"
-"""The results in JSON, the pictures, and what people wrote about them."""
 MODULES = {"boto3": "plain", "boto3, asking": "observer", "powertools": "powertools"}
 PACKED = {"powertools": ("aws_lambda_powertools", "jmespath", "typing_extensions.py")}
 """What the archive of a peer needs besides its code: boto3 comes with Lambda's runtime."""
@@ -84,10 +78,10 @@ def main() -> int:
     except KeyboardInterrupt:
         print("\nstopped; nothing of it is left", file=sys.stderr)
         return 130
-    _keep(result, tls=arguments.tls)
+    keep(result, "tls" if arguments.tls else "result")
     parts = [report.functions(result), report.ratios(result)]
     if not arguments.tls:
-        parts += [report.evaluators(result), report.targets(result)]
+        parts += [report.evaluators(result), report.targets(targets(result))]
     print("\n\n".join(parts))
     return 0
 
@@ -108,8 +102,8 @@ def _measure(arguments: argparse.Namespace, directory: Path) -> Result:
     with _places(arguments, directory) as (places, plain):
         subjects = [_subject(places, name) for name in SUBJECTS]
         result = {
-            "machine": _machine(),
-            "commit": _commit(),
+            "machine": machine(),
+            "commit": commit(),
             "date": time.strftime("%Y-%m-%d", time.gmtime()),
             "command": arguments.command,
             "rounds": arguments.rounds,
@@ -144,7 +138,7 @@ def _places(arguments: argparse.Namespace, directory: Path) -> Iterator[tuple[Pl
             ("idle-", FLEET, "idle"),
             ("due-", LARGE, "due"),
         ):
-            _progress(f"Writing {records:,} records ({kind}) ...")
+            progress(f"Writing {records:,} records ({kind}) ...")
             services.seed(arguments.programs, engine, prefix, records, kind)
         functions, programs = arguments.functions, arguments.programs
         yield Places(functions, programs, endpoint, clouds.url, accepting, trusting), engine
@@ -185,7 +179,7 @@ def _rounds(arguments: argparse.Namespace, subjects: list[Subject], places: Plac
         for subject in order.sample(subjects, len(subjects)):
             _add(found[subject.name]["samples"], live(subject, arguments.warm))
         took = time.monotonic() - began
-        _progress(f"Round {done + 1} of {arguments.rounds} ({took:.0f} s)")
+        progress(f"Round {done + 1} of {arguments.rounds} ({took:.0f} s)")
     return found
 
 
@@ -233,7 +227,7 @@ def _idle_requests(places: Places, engine: str) -> dict[str, int]:
     """The requests to DynamoDB of a warm tick in which nothing is due, by the size of the fleet."""
     found = {}
     for prefix, records in (("small-", 1), ("idle-", FLEET)):
-        _progress(f"Counting the requests of an idle tick over {records:,} records ...")
+        progress(f"Counting the requests of an idle tick over {records:,} records ...")
         with services.counted(engine) as counting:
             subject = _subject(places, DISPATCH, prefix, counting.url)
             live(subject, 0)
@@ -247,7 +241,7 @@ def _large(places: Places) -> Result:
     """One process of dispatch over records that are all due, a few times."""
     found: Result = {"records": LARGE, "first_ms": [], "cpu_ms": [], "memory_mib": []}
     for turn in range(5):
-        _progress(f"Dispatch over {LARGE:,} due records, {turn + 1} of 5 ...")
+        progress(f"Dispatch over {LARGE:,} due records, {turn + 1} of 5 ...")
         life = live(_subject(places, DISPATCH, "due-"), 0)
         handed_out = len(json.loads(life.answer)["starts"])
         if handed_out != LARGE:
@@ -271,73 +265,10 @@ def _evaluators(arguments: argparse.Namespace) -> Result:
             printed = json.loads(subprocess.run(asked, check=True, stdout=subprocess.PIPE).stdout)
             nanoseconds[name].append(printed["nanoseconds"])
             answers.add(printed["running"])
-        _progress(f"Evaluations, round {done + 1} of {arguments.rounds}")
+        progress(f"Evaluations, round {done + 1} of {arguments.rounds}")
     if len(answers) != 1:
         raise FunctionFailed(f"the evaluators differ: {sorted(answers)}")
     return {"zone": ZONE, "count": EVALUATIONS, "nanoseconds": nanoseconds}
-
-
-def _machine() -> dict[str, str | int]:
-    processor = platform.processor() or platform.machine()
-    with contextlib.suppress(OSError, StopIteration):
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        named = next(line for line in lines if line.startswith("model name"))
-        processor = named.split(":", 1)[1].strip()
-    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    packages = ("boto3", "awslambdaric", "aws-lambda-powertools")
-    return {
-        "processor": processor,
-        "cores": os.cpu_count() or 1,
-        "memory_gib": round(pages / 1024**3),
-        "system": f"{platform.system()} {platform.release()}",
-        "rust": _said("rustc", "--version"),
-        "python": platform.python_version(),
-        "packages": ", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages),
-    }
-
-
-def _commit() -> str:
-    """The commit that is measured, and whether files differ from it."""
-    with contextlib.suppress(OSError, subprocess.CalledProcessError):
-        commit = _said("git", "rev-parse", "--short=12", "HEAD")
-        changed = _said("git", "status", "--porcelain", "--", "crates", "Cargo.toml", "Cargo.lock")
-        return f"{commit}, with changes" if changed else commit
-    return "unknown"
-
-
-def _said(*command: str) -> str:
-    done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
-    return done.stdout.strip()
-
-
-def _keep(result: Result, *, tls: bool) -> None:
-    """Writes the JSON, and BENCHMARKS.md from it with its pictures."""
-    KEPT.mkdir(parents=True, exist_ok=True)
-    path = KEPT / ("tls.json" if tls else "result.json")
-    path.write_text(_lines(result))
-    results = [
-        json.loads(kept.read_text()) if kept.exists() else None
-        for kept in (KEPT / "result.json", KEPT / "tls.json")
-    ]
-    plain, over_tls = results
-    if plain is None:
-        return
-    drawn = pictures.draw(plain, KEPT)
-    notes = KEPT / "notes.md"
-    images = [(title, str(path.relative_to(ROOT))) for title, path in drawn]
-    written = notes.read_text() if notes.exists() else ""
-    (ROOT / "BENCHMARKS.md").write_text(report.document(plain, over_tls, written, images))
-
-
-def _lines(result: Result) -> str:
-    """JSON with each list of samples on a line of its own."""
-    text = json.dumps(result, indent=1)
-    innermost = re.compile(r"\[([^\[\]{}]*)\]")
-    return innermost.sub(lambda found: "[" + " ".join(found[1].split()) + "]", text) + "\n"
-
-
-def _progress(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

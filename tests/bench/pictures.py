@@ -9,6 +9,7 @@ import pygal
 from pygal.style import CleanStyle
 
 from .figures import SUBJECTS, Result, Samples, cold, median
+from .scaled import besides_ticks, cpu, filled
 
 PICTURES: dict[str, tuple[str, Callable[[Samples], float]]] = {
     "cold": ("Start-up and first invocation, ms", lambda samples: median(cold(samples))),
@@ -17,9 +18,8 @@ PICTURES: dict[str, tuple[str, Callable[[Samples], float]]] = {
 }
 
 
-def draw(result: Result, directory: Path) -> list[tuple[str, Path]]:
-    """Writes the pictures; their titles and files."""
-    directory.mkdir(parents=True, exist_ok=True)
+def of_functions(result: Result, directory: Path) -> list[tuple[str, Path]]:
+    """Writes a picture for each measure; their titles and files."""
     drawn = []
     for name, (title, value) in PICTURES.items():
         chart = pygal.HorizontalBar(
@@ -39,6 +39,55 @@ def draw(result: Result, directory: Path) -> list[tuple[str, Path]]:
         chart.x_labels = subjects
         chart.add(title, [value(result["subjects"][name]["samples"]) for name in subjects])
         path = directory / f"{name}.svg"
+        path.write_text(chart.render(is_unicode=True) + "\n")
+        drawn.append((title, path))
+    return drawn
+
+
+GROWTH: dict[str, tuple[str, str, Callable[[Result], float]]] = {
+    "inventory": (
+        "Processor time of an inventory, ms",
+        "inventory",
+        lambda size: besides_ticks(size, "inventory", cpu),
+    ),
+    "edge": (
+        "Processor time of a stop of everything, ms",
+        "stop",
+        lambda size: besides_ticks(size, "stop", cpu),
+    ),
+    "peak": (
+        "Peak memory of the service in one process, MiB",
+        "memory",
+        lambda size: size["parts"]["stop"]["memory_mib"],
+    ),
+}
+"""How a value grows with the fleet; both axes are logarithmic."""
+
+
+def of_scale(result: Result, directory: Path) -> list[tuple[str, Path]]:
+    """Writes a picture of each growth, beside what grows as the fleet does; titles and files."""
+    sizes = filled(result)
+    drawn = []
+    for name, (title, label, value) in GROWTH.items():
+        chart = pygal.XY(
+            title=title,
+            x_title="resources",
+            logarithmic=True,
+            xrange=(sizes[0]["resources"], sizes[-1]["resources"]),
+            style=CleanStyle(font_family="sans-serif"),
+            width=800,
+            height=360,
+            js=[],
+            no_prefix=True,
+        )
+        chart.x_value_formatter = lambda number: f"{number:,.0f}"
+        chart.value_formatter = lambda number: f"{number:,.3g}"
+        points = [(size["resources"], value(size)) for size in sizes]
+        (most, last) = points[-1]
+        chart.add(label, points)
+        in_proportion = [(count, last * count / most) for count, _ in points]
+        chart.add("in proportion", in_proportion, stroke_style={"dasharray": "4, 4"})
+        path = directory / f"scale-{name}.svg"
         path.write_text(chart.render(is_unicode=True) + "\n")
         drawn.append((title, path))
     return drawn

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from .figures import BOTO3, FLOOR, MEASURES, OURS, SUBJECTS, Result, cold, median, percentile
+from . import scaled
+from .figures import (
+    BOTO3,
+    FLOOR,
+    MEASURES,
+    OURS,
+    SUBJECTS,
+    Result,
+    Target,
+    cold,
+    median,
+    percentile,
+)
 from .figures import ratio as ratio_of
 from .figures import targets as targets_of
 
@@ -97,10 +109,10 @@ def evaluators(result: Result) -> str:
     return f"{head}\n\nInstance Scheduler's evaluation takes {times} times as long as ours."
 
 
-def targets(result: Result) -> str:
+def targets(found: Iterable[Target]) -> str:
     """Each target, and whether it is met."""
     rows = []
-    for target in targets_of(result):
+    for target in found:
         bound = "at most" if target.at_most else "at least"
         rows.append(
             [
@@ -111,11 +123,6 @@ def targets(result: Result) -> str:
             ]
         )
     return table(["target", "wanted", "measured", ""], rows)
-
-
-def missed(result: Result) -> list[str]:
-    """The targets that are not met."""
-    return [target.what for target in targets_of(result) if not target.met]
 
 
 def conditions(result: Result) -> str:
@@ -150,11 +157,51 @@ def over_tls(result: Result | None) -> str:
     return "\n\n".join(["## Over TLS", words, functions(result), ratios(result), made])
 
 
+def of_scale(result: Result | None, images: str) -> str:
+    """What an edge of everything takes, from small fleets to large ones."""
+    if result is None:
+        return ""
+    sizes = scaled.filled(result)
+    course, units_each = (
+        table([heading for heading, _ in columns], scaled.rows(sizes, columns))
+        for columns in scaled.tables().values()
+    )
+    made = f"Made by `{result['command']}` at {result['commit']} on {result['date']}."
+    words = (
+        "All resources have an edge at the same minute: half of them Droplets, half of them "
+        "servers, up to 500 in an account and 20 in a schedule. The four functions run in one "
+        "process on a stepped clock (`offhours local`), beside the engine and the clouds in "
+        "processes of their own, which count requests and capacity, and refuse what their limits "
+        "forbid. Milliseconds are processor time of that one process, in an optimized build; an "
+        "inventory is one of all accounts, a stop lasts from the edge until all was seen. A "
+        "request is a change or the look before it; the floor is what the clouds' limits make of "
+        "it."
+    )
+    capacity = "DynamoDB's units for each resource, by table:"
+    return "\n\n".join(
+        [
+            "## Scale",
+            words,
+            course,
+            images,
+            capacity,
+            units_each,
+            scaled.indexed(sizes[-1]),
+            targets(scaled.targets(sizes[-1])),
+            made,
+        ]
+    )
+
+
 def document(
-    result: Result, tls: Result | None, notes: str, pictures: Sequence[tuple[str, str]]
+    result: Result,
+    tls: Result | None,
+    scale: Result | None,
+    notes: str,
+    images: str,
+    images_of_scale: str,
 ) -> str:
     """BENCHMARKS.md; `notes` is what people wrote about it, and stays as it is."""
-    images = "\n\n".join(f"![{title}]({path})" for title, path in pictures)
     subjects = table(["function", "what it does"], [[name, WHAT[name]] for name in SUBJECTS])
     command = f"Made by `{result['command']}`."
     sections = [
@@ -185,8 +232,9 @@ def document(
         "expressions, which would make it slower.",
         evaluators(result),
         command,
+        of_scale(scale, images_of_scale),
         "## Targets",
-        targets(result),
+        targets(targets_of(result)),
         command,
         notes.strip(),
     ]

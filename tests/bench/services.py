@@ -35,10 +35,10 @@ tags = ["offhours:office"]
 
 
 @contextlib.contextmanager
-def engine(programs: Path, directory: Path) -> Iterator[str]:
+def engine(programs: Path, directory: Path, *more: str) -> Iterator[str]:
     """An empty DynamoDB engine; its address."""
     port = free_port()
-    command = [str(programs / "examples" / "engine"), str(port)]
+    command = [str(programs / "examples" / "engine"), str(port), *more]
     log = directory / "engine.log"
     with running(command, log, lambda: _listens(port), bare_environment()):
         yield f"http://127.0.0.1:{port}"

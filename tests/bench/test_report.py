@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from . import report
+from .figures import targets
 from .test_figures import result
 
 
@@ -36,10 +37,10 @@ def test_ratios_are_those_to_each_functions_own_peer() -> None:
 
 
 def test_a_missed_target_stands_out() -> None:
-    lines = report.targets(result(boto3=40)).splitlines()
+    lines = report.targets(targets(result(boto3=40))).splitlines()
     row = next(line for line in lines if line.startswith("| dispatch, cold, against empty"))
     assert row.endswith("| at most 1.5 times | 1.00 times | met |")
-    lines = report.targets(result(boto3=4)).splitlines()
+    lines = report.targets(targets(result(boto3=4))).splitlines()
     row = next(line for line in lines if line.startswith("| boto3, cold, against stop"))
     assert row.endswith("| at least 40 times | 4.00 times | **missed** |")
 
@@ -60,11 +61,11 @@ def test_the_document_has_both_modes_and_the_notes() -> None:
             "nanoseconds": {"ours": [100, 200, 400], "ported": [1000, 6000, 8000]},
         },
     }
-    text = report.document(found, None, "## Notes\n\nWhy.\n", [("Cold", "docs/cold.svg")])
+    text = report.document(found, None, None, "## Notes\n\nWhy.\n", "![Cold](docs/cold.svg)", "")
     assert "![Cold](docs/cold.svg)" in text
     assert "takes 20.0 times as long" in text
     assert text.endswith("## Notes\n\nWhy.\n")
     assert "Over TLS" not in text
     over_tls = found | {"command": "make bench TLS=1", "commit": "ba9876543210"}
-    text = report.document(found, over_tls, "", [])
+    text = report.document(found, over_tls, None, "", "", "")
     assert "Made by `make bench TLS=1` at ba9876543210" in text

@@ -1,20 +1,141 @@
-//! `engine PORT`: an empty DynamoDB engine in memory, on that port of the loopback interface.
+//! `engine PORT [--count]`: an empty DynamoDB engine in memory, on that port of the loopback
+//! interface.
 //!
 //! `make stack EMULATOR=localstack` runs it in place of AWS's engine for a single machine, which
-//! needs Java and a download.
+//! needs Java and a download. With `--count`, for `make scale`, it adds up the capacity that requests
+//! consume, and `GET /` says so in JSON: how many requests there were, and the units of each table and
+//! of each index.
 
-use std::{error::Error, net::Ipv4Addr};
+use std::{
+    collections::BTreeMap,
+    error::Error,
+    net::Ipv4Addr,
+    sync::{Arc, Mutex, PoisonError},
+};
 
+use axum::{
+    Json, Router,
+    extract::State,
+    http::{HeaderMap, StatusCode},
+    routing::get,
+};
 use dynoxide::Database;
+use local::engine;
+use serde::Serialize;
+use serde_json::Value;
 use tokio::net::TcpListener;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let port: u16 = std::env::args()
-        .nth(1)
-        .ok_or("usage: engine PORT")?
-        .parse()?;
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
-    dynoxide::server::serve_on(listener, Database::memory()?).await;
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let (port, counts) = match &arguments[..] {
+        [port] => (port, false),
+        [port, count] if count == "--count" => (port, true),
+        _ => return Err("usage: engine PORT [--count]".into()),
+    };
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port.parse()?)).await?;
+    if counts {
+        let counting = Counting {
+            database: Database::memory()?,
+            counted: Arc::default(),
+        };
+        let router = Router::new().route("/", get(counted).post(answer));
+        axum::serve(listener, router.with_state(counting)).await?;
+    } else {
+        dynoxide::server::serve_on(listener, Database::memory()?).await;
+    }
     Ok(())
+}
+
+#[derive(Clone)]
+struct Counting {
+    database: Database,
+    counted: Arc<Mutex<Counted>>,
+}
+
+#[derive(Debug, Clone, Default, Serialize)]
+struct Counted {
+    requests: u64,
+    /// By table, or by table and index.
+    units: BTreeMap<String, Units>,
+}
+
+/// Capacity units, as DynamoDB bills them on demand.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+struct Units {
+    read: f64,
+    write: f64,
+}
+
+async fn counted(State(counting): State<Counting>) -> Json<Counted> {
+    Json(lock(&counting.counted).clone())
+}
+
+async fn answer(
+    State(counting): State<Counting>,
+    headers: HeaderMap,
+    body: String,
+) -> (StatusCode, String) {
+    let operation = engine::operation(&headers);
+    match engine::ask(&counting.database, operation, &asking_for_units(&body)) {
+        Ok(answer) => {
+            counting.count(&answer, !reads(operation));
+            (StatusCode::OK, answer)
+        }
+        Err(error) => {
+            let status = StatusCode::from_u16(error.status_code());
+            (status.unwrap_or(StatusCode::BAD_REQUEST), error.to_json())
+        }
+    }
+}
+
+fn reads(operation: &str) -> bool {
+    matches!(operation, "Query" | "GetItem" | "BatchGetItem" | "Scan")
+}
+
+fn asking_for_units(body: &str) -> String {
+    let Ok(Value::Object(mut request)) = serde_json::from_str(body) else {
+        return body.to_owned();
+    };
+    request.insert("ReturnConsumedCapacity".to_owned(), "INDEXES".into());
+    Value::Object(request).to_string()
+}
+
+impl Counting {
+    /// Adds what an answer says that its request has consumed.
+    fn count(&self, answer: &str, is_write: bool) {
+        let answer: Value = serde_json::from_str(answer).unwrap_or_default();
+        let consumed = match &answer["ConsumedCapacity"] {
+            Value::Array(tables) => tables.clone(),
+            one => vec![one.clone()],
+        };
+        let mut counted = lock(&self.counted);
+        counted.requests += 1;
+        let mut add = |name: String, units: &Value| {
+            let units = units["CapacityUnits"].as_f64().unwrap_or_default();
+            let known = counted.units.entry(name).or_default();
+            if is_write {
+                known.write += units;
+            } else {
+                known.read += units;
+            }
+        };
+        for of in &consumed {
+            let Some(table) = of["TableName"].as_str() else {
+                continue;
+            };
+            add(table.to_owned(), &of["Table"]);
+            for (index, units) in of["GlobalSecondaryIndexes"]
+                .as_object()
+                .into_iter()
+                .flatten()
+            {
+                add(format!("{table}/{index}"), units);
+            }
+        }
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,8 +4,9 @@
 //! [`tokio::task::LocalSet`].
 
 use std::{
+    collections::BTreeMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -46,6 +47,16 @@ pub struct Service {
     /// Distinguishes this process's invocations from an earlier one's on the same data.
     process: String,
     tasks: Mutex<JoinSet<()>>,
+    invoked: Mutex<BTreeMap<&'static str, Invoked>>,
+}
+
+/// The invocations of one function that have ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Invoked {
+    /// How many there were.
+    pub count: u64,
+    /// How long they lasted together, by the service's clock.
+    pub lasted: Duration,
 }
 
 /// What is reported as it happens.
@@ -107,6 +118,7 @@ impl Service {
             invocations: AtomicU64::new(0),
             process: uuid::Uuid::new_v4().to_string(),
             tasks: Mutex::default(),
+            invoked: Mutex::default(),
         })
     }
 
@@ -120,6 +132,12 @@ impl Service {
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// How often each function was invoked.
+    #[must_use]
+    pub fn invoked(&self) -> BTreeMap<&'static str, Invoked> {
+        self.lock_invoked().clone()
     }
 
     /// Both timers fire. Returns at once; the handlers work in the background.
@@ -238,30 +256,39 @@ impl Service {
     }
 
     fn spawn(
-        &self,
-        function: (&'static str, u64),
+        self: &Arc<Self>,
+        (function, seconds): (&'static str, u64),
         work: impl Future<Output = Result<(), Failure>> + 'static,
     ) {
+        let service = Arc::clone(self);
         // Taken before the task begins, so that the clock cannot move in between.
         let part = self.stepped.as_ref().map(SteppedClock::take_part);
-        let clock = self.clock.clone();
-        let (function, seconds) = function;
         self.lock_tasks().spawn_local(async move {
             let _part = part;
+            let began = service.now();
             tokio::select! {
                 biased;
                 ended = work => if let Err(error) = ended {
                     // As at AWS: what is due stays due, and the next tick tries again.
                     tracing::error!("An invocation failed: {}", in_words(&*error));
                 },
-                () = clock.pass(Duration::from_secs(seconds)) => {
+                () = service.clock.pass(Duration::from_secs(seconds)) => {
                     tracing::error!("An invocation of {function} was stopped after {seconds} s");
                 }
             }
+            let mut invoked = service.lock_invoked();
+            let invoked = invoked.entry(function).or_default();
+            invoked.count += 1;
+            let lasted = service.now().duration_since(began);
+            invoked.lasted += Duration::try_from(lasted).unwrap_or_default();
         });
     }
 
-    fn lock_tasks(&self) -> std::sync::MutexGuard<'_, JoinSet<()>> {
+    fn lock_invoked(&self) -> MutexGuard<'_, BTreeMap<&'static str, Invoked>> {
+        self.invoked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_tasks(&self) -> MutexGuard<'_, JoinSet<()>> {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -32,7 +32,10 @@ use crate::{
     exit::UsageError,
     output::{self, Style},
     time::Length,
-    view::{GOES_ON, View, bill, summary::Summary},
+    view::{
+        GOES_ON, View, bill,
+        summary::{Invocations, Summary},
+    },
 };
 
 /// The configuration of the demonstration, for a user without one.
@@ -487,6 +490,16 @@ async fn conclude(args: &Args, local: &Local, mut summary: Summary) -> anyhow::R
     if let Some(simulator) = local.simulator() {
         summary.bill = bill::of(simulator);
     }
+    let invoked = local.service().invoked().into_iter();
+    summary.invocations = invoked
+        .map(|(function, invoked)| {
+            let of = Invocations {
+                count: invoked.count,
+                seconds: invoked.lasted.as_secs(),
+            };
+            (function.to_owned(), of)
+        })
+        .collect();
     match args.format {
         Format::Json => {
             let mut line = serde_json::to_string(&summary)?;

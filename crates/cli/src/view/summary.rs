@@ -56,6 +56,19 @@ pub struct Summary {
     /// What simulated clouds charge, by account.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub bill: BTreeMap<AccountName, Charge>,
+    /// How often each function was invoked.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub invocations: BTreeMap<String, Invocations>,
+}
+
+/// The invocations of one function.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Invocations {
+    /// How many there were.
+    pub count: u64,
+    /// How many seconds they lasted together. A simulation's clock stands still while a function
+    /// works: there it is how long they waited.
+    pub seconds: u64,
 }
 
 impl Summary {
