@@ -12,6 +12,7 @@ use domain::{
     configuration::Configuration,
     decision::Rules,
     digest::{Digest, deadline, edge_within_window},
+    membership::{Membership, Subject},
     record::Record,
     schedule::Edge,
 };
@@ -47,14 +48,10 @@ pub(crate) async fn tell_due(
     }
     // Records first, configuration second.
     let in_force = context.store.in_force().await?;
+    let followers = Followers::of(&records, &in_force.configuration);
     for (name, edge) in young {
-        let ready = ready(
-            context.store,
-            &records,
-            in_force.rules(),
-            (&name, edge),
-            now,
-        );
+        let rules = in_force.rules();
+        let ready = ready(context.store, &followers, rules, (&name, edge), now);
         let Some(digest) = ready else {
             continue;
         };
@@ -113,21 +110,46 @@ async fn leave_told(
     Ok(())
 }
 
+/// Which records follow each schedule: all of them are gone through once for all schedules.
+#[derive(Debug, Default)]
+struct Followers<'r> {
+    records: BTreeMap<ScheduleName, Vec<&'r Record>>,
+    /// When the first that was recorded as a follower is due next.
+    due: BTreeMap<&'r ScheduleName, Timestamp>,
+}
+
+impl<'r> Followers<'r> {
+    fn of(records: &'r [Record], configuration: &Configuration) -> Self {
+        let mut followers = Self::default();
+        for record in records {
+            let membership = Membership::of(Subject::recorded(record), configuration);
+            if let Membership::Member { schedule, .. } = membership {
+                followers.records.entry(schedule).or_default().push(record);
+            }
+            if let (Some(schedule), Some(due_at)) = (&record.schedule, record.due_at) {
+                let due = followers.due.entry(schedule).or_insert(due_at);
+                *due = due_at.min(*due);
+            }
+        }
+        followers
+    }
+}
+
 /// The digest of an edge if it is time for it. If not, this process leaves the edge until then.
 fn ready(
     store: &Store,
-    records: &[Record],
+    followers: &Followers<'_>,
     rules: Rules<'_>,
     (name, edge): (&ScheduleName, Edge),
     now: Timestamp,
 ) -> Option<Digest> {
     let late = is_at_deadline(rules.configuration, name, edge, now);
-    match Digest::of(records, rules, name, edge, now) {
+    let records = followers.records.get(name).into_iter().flatten();
+    match Digest::of(records.copied(), rules, name, edge, now) {
         Some(digest) if late || digest.is_complete() => Some(digest),
         Some(_) => {
-            let of_it = records.iter().filter(|r| r.schedule.as_ref() == Some(name));
             // At the next tick, unless all that is unfinished waits for something later.
-            let next = of_it.filter_map(|record| record.due_at).min();
+            let next = followers.due.get(name).copied();
             let latest = latest(rules.configuration, name, edge);
             let until = next.zip(latest).map(|(next, latest)| next.min(latest));
             store.leave_digest(name, edge.at, until.unwrap_or(now));
