@@ -1,5 +1,7 @@
 //! What a user configured, parsed: accounts, schedules and guard rails of one generation.
 
+mod schedules;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
@@ -20,6 +22,8 @@ use crate::{
     reference::{AccountName, MachineName, ResourceId, ResourceKind, ResourceRef, ScheduleName},
     schedule::{self, Desired, Schedule},
 };
+
+pub use schedules::Schedules;
 
 /// Most stops that dispatch hands out per account and tick, unless configured otherwise.
 pub const DEFAULT_MAX_STOPS: u32 = 100;
@@ -52,7 +56,7 @@ pub struct Configuration {
     /// Accounts by name.
     pub accounts: BTreeMap<AccountName, Account>,
     /// Schedules by name.
-    pub schedules: BTreeMap<ScheduleName, Rule>,
+    pub schedules: Schedules,
 }
 
 impl Configuration {

@@ -265,12 +265,10 @@ pub(crate) fn names_by(
     configuration: &Configuration,
 ) -> BTreeSet<String> {
     match via {
-        Via::Listed => configuration
-            .schedules
-            .iter()
-            .filter(|(_, rule)| rule.resources.contains(subject.reference))
-            .map(|(name, _)| name.to_string())
-            .collect(),
+        Via::Listed => {
+            let listing = configuration.schedules.listing(subject.reference);
+            listing.iter().map(ToString::to_string).collect()
+        }
         Via::Tag => names_in(subject.tags),
         Via::ClusterTag => subject
             .cluster

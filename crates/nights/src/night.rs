@@ -74,7 +74,7 @@ impl Setup {
             generation,
             settings: self.settings.clone(),
             accounts: self.accounts.clone(),
-            schedules: self.schedules.clone(),
+            schedules: self.schedules.clone().into(),
         }
     }
 }

@@ -12,7 +12,7 @@ use aws_sdk_dynamodb::{
 };
 use domain::{
     AccountName, ResourceRef,
-    configuration::{Configuration, Generation, Overrides, Settings},
+    configuration::{Configuration, Generation, Overrides, Schedules, Settings},
     decision::Rules,
     record::Record,
 };
@@ -377,6 +377,6 @@ fn says_nothing(generation: Generation) -> Configuration {
         generation,
         settings: Settings::default(),
         accounts: BTreeMap::new(),
-        schedules: BTreeMap::new(),
+        schedules: Schedules::default(),
     }
 }

@@ -196,7 +196,7 @@ fn read(text: &str, file_name: &str, listed: Listed) -> Result<Parsed, Vec<Probl
         generation: Generation::default(),
         settings,
         accounts: accounts.read,
-        schedules,
+        schedules: schedules.into(),
     };
     Ok(Parsed {
         configuration,

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::{
     configuration::{
         Account, CloudAccount, Configuration, Generation, Override, Overrides, Policy, Provider,
-        Rule, Settings, Target,
+        Rule, Schedules, Settings, Target,
     },
     decision::{Decision, Rules, Verdict, due_at, judge},
     membership::Subject,
@@ -76,7 +76,7 @@ pub(crate) fn world() -> World {
                 account("do-main", Provider::DigitalOcean),
                 account("hz-eu", Provider::Hetzner),
             ]),
-            schedules: BTreeMap::new(),
+            schedules: Schedules::default(),
         },
         overrides: Overrides::default(),
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use domain::{
     AccountName, ResourceRef,
-    configuration::{Account, CloudAccount, Configuration, Generation, Settings},
+    configuration::{Account, CloudAccount, Configuration, Generation, Schedules, Settings},
     record::Record,
     resource::Look,
 };
@@ -36,7 +36,7 @@ pub async fn trials(context: Context<'_>, accounts: &BTreeMap<AccountName, Accou
             .iter()
             .map(|(name, account)| (name.clone(), everywhere(account)))
             .collect(),
-        schedules: BTreeMap::new(),
+        schedules: Schedules::default(),
     };
     let mut trials = Vec::new();
     for name in accounts.keys() {

@@ -20,7 +20,7 @@ use domain::{
     ResourceId, ResourceKind, ResourceRef, ScheduleName,
     configuration::{
         Account, CloudAccount, Configuration, Generation, Mode, Override, Overrides, Policy,
-        Provider, Rule, Settings, Target,
+        Provider, Rule, Schedules, Settings, Target,
     },
     decision::Rules,
     record::{
@@ -215,7 +215,7 @@ fn configuration() -> Configuration {
             account("do-main", Provider::DigitalOcean),
             account("hz-eu", Provider::Hetzner),
         ]),
-        schedules: BTreeMap::from([(office(), rule)]),
+        schedules: Schedules::from([(office(), rule)]),
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::{
     ResourceRef, ScheduleName,
     configuration::{
-        CloudAccount, Configuration, Generation, Mode, Policy, Provider, Rule, Settings,
+        CloudAccount, Configuration, Generation, Mode, Policy, Provider, Rule, Schedules, Settings,
     },
     history::HistoryEntry,
     record::{
@@ -204,14 +204,14 @@ pub(crate) fn without_schedules() -> Configuration {
         generation: Generation::default(),
         settings: Settings::default(),
         accounts: BTreeMap::from([("hz-eu".parse().unwrap(), hetzner().into())]),
-        schedules: BTreeMap::new(),
+        schedules: Schedules::default(),
     }
 }
 
 /// One account, and [`office_hours`].
 pub(crate) fn with_office_hours() -> Configuration {
     Configuration {
-        schedules: BTreeMap::from([(office_hours_name(), office_hours())]),
+        schedules: Schedules::from([(office_hours_name(), office_hours())]),
         ..without_schedules()
     }
 }

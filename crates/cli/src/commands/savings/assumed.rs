@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, env, fmt, str::FromStr};
 
 use domain::configuration::{
-    Account, CloudAccount, Configuration, Generation, Mode, Provider, Settings, TokenReference,
+    Account, CloudAccount, Configuration, Generation, Mode, Provider, Schedules, Settings,
+    TokenReference,
 };
 use domain::schedule::{Definition, PeriodDefinition, Schedule};
 
@@ -45,7 +46,7 @@ pub(super) fn accounts_of_variables() -> Result<Configuration, UsageError> {
         generation: Generation::default(),
         settings: Settings::default(),
         accounts,
-        schedules: BTreeMap::new(),
+        schedules: Schedules::default(),
     })
 }
 
