@@ -43,9 +43,9 @@ class Part:
 
 
 COURSE = (
-    Part("set-up", f"{MONDAY}17:49:30Z", "3m", 3, 1),
-    Part("quiet", f"{MONDAY}17:52:30Z", "2m", 2, 0),
-    Part("inventory", f"{MONDAY}17:54:30Z", "1m", 1, 1),
+    Part("set-up", f"{MONDAY}17:24:30Z", "6m", 6, 2),
+    Part("quiet", f"{MONDAY}17:30:30Z", "4m", 4, 0),
+    Part("inventory", f"{MONDAY}17:34:30Z", "21m", 21, 5),
     Part("stop", f"{MONDAY}17:59:30Z", "12m", 12, 3),
     Part("night", f"{TUESDAY}07:54:30Z", "5m", 5, 1),
     Part("start", f"{TUESDAY}07:59:30Z", "12m", 12, 3),
@@ -193,7 +193,8 @@ def _measure(programs: Path, size: int, directory: Path) -> Result:
                 **_asked(requests),
             }
         # What every process takes besides its ticks: to begin, and to sum up.
-        found["process"] = world.run("1s")
+        processes = [world.run("1s") for _ in range(3)]
+        found["process"] = sorted(processes, key=lambda ran: ran["cpu_ms"])[1]
     for name in ("stop", "start"):
         changes = found["parts"][name]["changes"]
         if changes != size:
