@@ -16,7 +16,7 @@ INDEX = "offhours-resources/due"
 
 
 def besides_ticks(size: Result, name: str, value: Callable[[Result], float]) -> float:
-    """What a part took besides its process and its ticks, and an edge besides its inventories."""
+    """What an inventory took besides its process and its ticks, or an edge besides inventories."""
     parts, process = size["parts"], value(size["process"])
 
     def alone(part: Result) -> float:
@@ -24,11 +24,10 @@ def besides_ticks(size: Result, name: str, value: Callable[[Result], float]) -> 
         tick = max(0.0, value(quiet) - process) / quiet["ticks"]
         return max(0.0, value(part) - process - tick * part["ticks"])
 
-    part = alone(parts[name])
-    if name in ("stop", "start"):
-        inventory = alone(parts["inventory"]) / parts["inventory"]["inventories"]
-        part = max(0.0, part - inventory * parts[name]["inventories"])
-    return part
+    inventory = alone(parts["inventory"]) / parts["inventory"]["inventories"]
+    if name == "inventory":
+        return inventory
+    return max(0.0, alone(parts[name]) - inventory * parts[name]["inventories"])
 
 
 def cpu(part: Result) -> float:

@@ -30,7 +30,7 @@ def size() -> Result:
         "process": part(0, 0, 10.0, 0.0),
         "parts": {
             "quiet": part(2, 0, 12.0, 0.0),
-            "inventory": part(1, 1, 31.0, 0.0),
+            "inventory": part(2, 2, 10.0 + 2 + 2 * 20, 0.0),
             "stop": part(12, 3, 10.0 + 12 + 3 * 20 + 300, 500.0, **edge),
             "start": part(12, 3, 10.0 + 12 + 3 * 20 + 200, 500.0, **edge),
         },
