@@ -1,5 +1,5 @@
-//! The evening on the command line in README.md, the night in docs/at-three-in-the-morning.md and the
-//! savings in README.md: what they show is what happens.
+//! The evening on the command line in README.md, the night in docs/at-three-in-the-morning.md, and the
+//! savings and the cost in README.md: what they show is what happens.
 //!
 //! Between its two marks each has commands with what they print. They are run here in a shell,
 //! beside a simulator whose clock stands where the text says; with `OFFHOURS_UPDATE_README` set,
@@ -71,6 +71,19 @@ const SAVINGS: Transcript = Transcript {
     end: "<!-- The savings end. -->\n",
     between: &[],
 };
+
+const COST: Transcript = Transcript {
+    path: "README.md",
+    fleet: "examples/savings.toml",
+    begin: "<!-- The cost begins: `make readme` writes what the command prints. -->\n",
+    end: "<!-- The cost ends. -->\n",
+    between: &[],
+};
+
+#[test]
+fn the_cost_in_the_readme_is_what_is_printed() {
+    run(COST.happens());
+}
 
 #[test]
 fn the_savings_in_the_readme_are_what_is_printed() {

@@ -47,7 +47,7 @@ def test_a_part_is_what_it_takes_besides_its_process_its_ticks_and_its_inventori
 
 def test_a_part_never_takes_less_than_nothing() -> None:
     found = size()
-    found["process"] = part(0, 0, 50.0, 0.0)
+    found["process"] = part(0, 0, 60.0, 0.0)
     assert scaled.tick_ms(found) == 0.0
     assert scaled.besides_ticks(found, "inventory", scaled.cpu) == 0.0
 

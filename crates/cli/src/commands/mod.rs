@@ -3,6 +3,7 @@
 pub mod apply;
 pub mod approve;
 pub mod completions;
+pub mod cost;
 pub mod doctor;
 pub mod export;
 pub mod forget;

@@ -1,7 +1,7 @@
 //! `offhours schema`: the shapes of the configuration and of what commands print as JSON.
 
 use lifecycle::Outcome;
-use report::{hours::Report, savings};
+use report::{cost::Cost, hours::Report, savings};
 use schemars::Schema;
 
 use super::{
@@ -35,6 +35,8 @@ pub enum What {
     Apply,
     /// `offhours approve --format json`
     Approve,
+    /// `offhours cost --format json`
+    Cost,
     /// `offhours doctor --format json`
     Doctor,
     /// `offhours forget --format json`
@@ -86,6 +88,7 @@ pub fn schema(what: What) -> Schema {
         What::Configuration => shape::of::<File>(),
         What::Apply => shape::of::<apply::Plan>(),
         What::Approve => shape::of::<Vec<approve::Approved>>(),
+        What::Cost => shape::of::<Vec<Cost>>(),
         What::Doctor => shape::of::<Vec<Finding>>(),
         What::Forget => shape::of::<Vec<forget::Row>>(),
         What::History => shape::of::<Vec<history::Row<'_>>>(),

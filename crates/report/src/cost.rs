@@ -1,0 +1,227 @@
+//! What the service itself costs at AWS in a month: what `make scale` has counted of fleets of
+//! several sizes, at AWS's prices.
+
+mod counted;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use counted::{Month, Taken};
+
+/// A month has so many days here.
+const DAYS: f64 = 30.0;
+
+const TICKS: f64 = DAYS * 24.0 * 60.0;
+
+/// One in five minutes.
+const INVENTORIES: f64 = TICKS / 5.0;
+
+/// The memory of each function, in MB (`infra/template.yaml`).
+const MEMORY_MB: f64 = 128.0;
+
+/// How much memory comes with a whole processor, in MB: less of it has less of one.
+/// <https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html>
+const MEMORY_OF_A_PROCESSOR_MB: f64 = 1769.0;
+
+/// How long DynamoDB and a cloud are taken to need for an answer, in seconds: on the machine that
+/// counted they are next door. Of the clouds' requests eight are under way at a time.
+const STORE_ANSWER: f64 = 0.005;
+const CLOUD_ANSWER: f64 = 0.2 / 8.0;
+
+/// What AWS writes of each invocation besides the function's own lines, in bytes.
+const PLATFORM_LOG: f64 = 450.0;
+
+/// What a record and a history item take in the tables, in bytes, and for how many days the latter
+/// is kept.
+const RECORD: f64 = 1_100.0;
+const HISTORY_ITEM: f64 = 900.0;
+const HISTORY_DAYS: f64 = 90.0;
+
+/// How often the functions ask for the tables' key: each of five pairs of function and table once in
+/// five minutes at most.
+const KEY_REQUESTS: f64 = 5.0 * INVENTORIES;
+
+/// How the bill of one month comes about.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Cost {
+    /// Resources that follow a schedule.
+    pub resources: u64,
+    /// How often each of them is stopped or started in a day.
+    pub edges: u32,
+    /// What is billed.
+    pub items: Vec<Item>,
+    /// All of it together, in US dollars.
+    pub usd: f64,
+}
+
+/// One line of the bill.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Item {
+    /// The service that bills it.
+    pub service: Service,
+    /// What is billed.
+    pub what: &'static str,
+    /// How much of it.
+    pub quantity: f64,
+    /// What so many cost, in US dollars: a price and its unit.
+    pub price: (f64, f64),
+    /// What it costs, in US dollars.
+    pub usd: f64,
+}
+
+/// What AWS bills separately.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Service {
+    /// The functions.
+    Lambda,
+    /// The tables.
+    DynamoDb,
+    /// The tables' key.
+    Kms,
+    /// Log lines.
+    Logs,
+    /// Events on the bus.
+    EventBridge,
+    /// Alarms, metrics and the dashboard.
+    Watching,
+}
+
+impl Service {
+    /// All, in the order of a bill.
+    pub const ALL: [Self; 6] = [
+        Self::Lambda,
+        Self::DynamoDb,
+        Self::Kms,
+        Self::Logs,
+        Self::EventBridge,
+        Self::Watching,
+    ];
+}
+
+/// Where what was counted comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Source {
+    /// When it was counted.
+    pub date: String,
+    /// The commit that was counted.
+    pub commit: String,
+    /// The sizes of the fleets.
+    pub sizes: Vec<u64>,
+}
+
+/// What was counted, and where.
+#[must_use]
+pub fn source() -> Source {
+    counted::source()
+}
+
+/// What so many resources cost in a month, each with so many edges a day.
+#[must_use]
+pub fn of(resources: u64, edges: u32) -> Cost {
+    let month = Month {
+        ticks: TICKS,
+        inventories: INVENTORIES,
+        edges: DAYS * f64::from(edges),
+    };
+    let taken = counted::month(resources, month);
+    let items = items(resources, edges, &taken);
+    Cost {
+        resources,
+        edges,
+        usd: items.iter().map(|item| item.usd).sum(),
+        items,
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52 resources")]
+fn items(resources: u64, edges: u32, taken: &Taken) -> Vec<Item> {
+    let resources = resources as f64;
+    let seconds = taken.processor * MEMORY_OF_A_PROCESSOR_MB / MEMORY_MB
+        + taken.waited
+        + taken.store_requests * STORE_ANSWER
+        + taken.cloud_requests * CLOUD_ANSWER;
+    let stored = resources * (RECORD + HISTORY_ITEM * f64::from(edges) * HISTORY_DAYS) / 1e9;
+    let log = (taken.log_bytes + taken.invocations * PLATFORM_LOG) / 1e9;
+    // docs/costs.md has the pages.
+    let priced = |service, what, quantity: f64, usd: f64, per: f64| Item {
+        service,
+        what,
+        quantity,
+        price: (usd, per),
+        usd: quantity * usd / per,
+    };
+    vec![
+        priced(Service::Lambda, "invocations", taken.invocations, 0.20, 1e6),
+        priced(
+            Service::Lambda,
+            "GB-s",
+            seconds * MEMORY_MB / 1024.0,
+            0.000_016_666_7,
+            1.0,
+        ),
+        priced(Service::DynamoDb, "read units", taken.reads, 0.125, 1e6),
+        priced(Service::DynamoDb, "write units", taken.writes, 0.625, 1e6),
+        priced(Service::DynamoDb, "GB stored", stored, 0.25, 1.0),
+        priced(Service::DynamoDb, "GB of recovery", stored, 0.20, 1.0),
+        priced(Service::Kms, "requests", KEY_REQUESTS, 0.03, 1e4),
+        priced(Service::Logs, "GB", log, 0.50, 1.0),
+        priced(Service::EventBridge, "own events", taken.events, 1.00, 1e6),
+        priced(Service::Watching, "alarms", 15.0, 0.10, 1.0),
+        priced(Service::Watching, "metrics", 10.0, 0.30, 1.0),
+        priced(Service::Watching, "dashboards", 1.0, 3.00, 1.0),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quantity(cost: &Cost, service: Service, what: &str) -> f64 {
+        let of = |item: &&Item| item.service == service && item.what == what;
+        cost.items.iter().find(of).unwrap().quantity
+    }
+
+    #[test]
+    fn a_sum_is_that_of_its_items() {
+        for resources in [0, 100, 777, 10_000] {
+            let cost = of(resources, 2);
+            let sum: f64 = cost.items.iter().map(|item| item.usd).sum();
+            assert!((cost.usd - sum).abs() < 1e-9);
+            for item in &cost.items {
+                let (usd, per) = item.price;
+                assert!(
+                    (item.usd - item.quantity / per * usd).abs() < 1e-9,
+                    "{item:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn both_timers_fire_every_minute_whatever_the_fleet() {
+        for (resources, edges) in [(0, 0), (0, 2), (1000, 0)] {
+            let invocations = quantity(&of(resources, edges), Service::Lambda, "invocations");
+            assert!((invocations - 86_400.0).abs() < 1.0, "{invocations}");
+        }
+    }
+
+    #[test]
+    fn more_resources_and_more_edges_cost_more() {
+        let usd = |resources, edges| of(resources, edges).usd;
+        assert!(usd(0, 2) < usd(100, 2));
+        assert!(usd(100, 2) < usd(5000, 2));
+        assert!(usd(5000, 2) < usd(20_000, 2));
+        assert!(usd(1000, 1) < usd(1000, 2));
+    }
+
+    #[test]
+    fn between_two_fleets_that_were_counted_a_third_is_in_proportion() {
+        let writes = |resources| quantity(&of(resources, 2), Service::DynamoDb, "write units");
+        let (low, middle, high) = (writes(1000), writes(2081), writes(3162));
+        assert!(
+            (middle - (low + high) / 2.0).abs() < 1.0,
+            "{low} {middle} {high}"
+        );
+    }
+}
