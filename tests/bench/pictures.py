@@ -80,10 +80,14 @@ def of_scale(result: Result, directory: Path) -> list[tuple[str, Path]]:
             js=[],
             no_prefix=True,
         )
-        chart.x_value_formatter = lambda number: f"{number:,.0f}"
-        chart.value_formatter = lambda number: f"{number:,.3g}"
+        chart.x_value_formatter = chart.value_formatter = lambda number: f"{number:,.0f}"
         points = [(size["resources"], value(size)) for size in sizes]
         (most, last) = points[-1]
+        chart.x_labels = [count for count, _ in points]
+        # Those of the library's own overlap.
+        steps = (step * 10**digits for digits in range(1, 6) for step in (1, 2, 5))
+        lowest = last * points[0][0] / most
+        chart.y_labels = [step for step in steps if lowest / 2 <= step <= 2 * last]
         chart.add(label, points)
         in_proportion = [(count, last * count / most) for count, _ in points]
         chart.add("in proportion", in_proportion, stroke_style={"dasharray": "4, 4"})
