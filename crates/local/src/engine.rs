@@ -78,18 +78,13 @@ async fn answer(
     headers: HeaderMap,
     body: String,
 ) -> impl IntoResponse {
-    let operation = operation(&headers).to_owned();
-    let work = move || engine.carry_out(&operation, &body);
-    let (status, body) = match tokio::task::spawn_blocking(work).await {
-        Ok(Ok(answer)) => (StatusCode::OK, answer),
-        Ok(Err(error)) => {
+    // At once, and on no other thread: on a clock that is stepped, a request takes no time.
+    let (status, body) = match engine.carry_out(operation(&headers), &body) {
+        Ok(answer) => (StatusCode::OK, answer),
+        Err(error) => {
             let status = StatusCode::from_u16(error.status_code());
             let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
             (status, error.to_json().into())
-        }
-        Err(panicked) => {
-            let error = DynoxideError::InternalServerError(panicked.to_string());
-            (StatusCode::INTERNAL_SERVER_ERROR, error.to_json().into())
         }
     };
     let json = "application/x-amz-json-1.0";

@@ -52,7 +52,7 @@ pub(crate) struct Engine {
     time: Time,
     faults: Faults,
     observer: Observer,
-    engine: local::engine::Engine,
+    tables: local::engine::Engine,
     /// Earlier answers of the index, which may be given again.
     index: Arc<Mutex<Option<Bytes>>>,
 }
@@ -69,7 +69,7 @@ impl Engine {
             time,
             faults,
             observer,
-            engine: local::engine::Engine::in_memory()?,
+            tables: local::engine::Engine::in_memory()?,
             index: Arc::default(),
         })
     }
@@ -177,7 +177,7 @@ impl Engine {
     }
 
     fn carry_out(&self, operation: &str, body: &str) -> (u16, Bytes) {
-        match self.engine.carry_out(operation, body) {
+        match self.tables.carry_out(operation, body) {
             Ok(answer) => {
                 if operation == "Query" && body.contains("IndexName") {
                     let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
