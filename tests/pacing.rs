@@ -1,8 +1,8 @@
 //! Dispatch hands out within what an account's rate limit leaves, and what must run goes first.
 
-use domain::{record::Record, resource::Power};
+use domain::{pacing::Rate, record::Record, resource::Power};
 use jiff::{SignedDuration, Timestamp};
-use store::{AccountState, Rate};
+use store::AccountState;
 
 use crate::{
     process::Nowhere,

@@ -12,7 +12,7 @@ use domain::{
     decision::{Decision, judge},
     invocation::Invocation,
     membership::Subject,
-    pacing::{Allowance, ListRequests, looking, requests_each},
+    pacing::{Allowance, ListRequests, acting},
     record::{Direction, OBSERVATION_AGE, Part, Record, SKEW},
 };
 use environment::{Invoke, left_alone};
@@ -259,14 +259,7 @@ fn fit(references: &mut Vec<ResourceRef>, lists: Option<&ListRequests>, allowanc
 
 /// How many requests it takes to look at these and to change them.
 fn cost(references: &[ResourceRef], lists: Option<&ListRequests>) -> u64 {
-    let mut of_kind = BTreeMap::<_, u64>::new();
-    for reference in references {
-        *of_kind.entry(reference.kind()).or_default() += 1;
-    }
-    let of_kind = of_kind.into_iter();
-    of_kind
-        .map(|(kind, count)| looking(kind, count, lists) + count * requests_each(kind))
-        .sum()
+    acting(references.iter().map(ResourceRef::kind), lists)
 }
 
 /// How many requests the account's rate limit allows in this tick.

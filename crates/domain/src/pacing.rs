@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ResourceKind,
+    provider::Facts,
     record::{INVENTORY_INTERVAL, SKEW},
 };
 
@@ -133,7 +134,7 @@ impl Allowance {
     /// What is known of an account at a provider.
     #[must_use]
     pub fn of(
-        facts: &crate::provider::Facts,
+        facts: &Facts,
         rate: Option<Rate>,
         lists: Option<&ListRequests>,
         now: Timestamp,
@@ -190,6 +191,19 @@ impl Allowance {
     }
 }
 
+/// How many requests it takes to look at resources of these kinds, and to change each of them.
+#[must_use]
+pub fn acting(kinds: impl IntoIterator<Item = ResourceKind>, lists: Option<&ListRequests>) -> u64 {
+    let mut of_kind = BTreeMap::<_, u64>::new();
+    for kind in kinds {
+        *of_kind.entry(kind).or_default() += 1;
+    }
+    let of_kind = of_kind.into_iter();
+    of_kind
+        .map(|(kind, count)| looking(kind, count, lists) + count * requests_each(kind))
+        .sum()
+}
+
 /// How many requests it takes to look at one of a kind and to change it, apart from lists: of a
 /// machine a list shows enough, what has a size is read by itself.
 #[must_use]
@@ -198,8 +212,7 @@ pub fn requests_each(kind: ResourceKind) -> u64 {
 }
 
 /// How many requests it takes to look at so many machines of a kind: a list where that takes fewer.
-#[must_use]
-pub fn looking(kind: ResourceKind, count: u64, lists: Option<&ListRequests>) -> u64 {
+fn looking(kind: ResourceKind, count: u64, lists: Option<&ListRequests>) -> u64 {
     if kind.is_sized() {
         return 0;
     }

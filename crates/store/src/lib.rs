@@ -25,7 +25,7 @@ use aws_config::SdkConfig;
 use aws_sdk_dynamodb::Client;
 use domain::{
     AccountName,
-    pacing::{ListRequests, Spent},
+    pacing::{ListRequests, Rate, Spent},
     reason::Reason,
     record::{Direction, Record},
 };
@@ -34,7 +34,6 @@ use serde::{Deserialize, Serialize};
 
 pub use condition::{TableCondition, TableTrouble};
 pub use configure::ApplyError;
-pub use domain::pacing::Rate;
 pub use item::{Digested, Head, LogEntry};
 pub use overrides::OverrideError;
 pub use pages::{Finished, HistoryPage, HistoryPages};
@@ -237,9 +236,19 @@ impl AccountState {
     }
 
     /// How many requests stop and start have sent since an instant, as far as they noted it.
-    #[must_use]
-    pub fn spent_since(&self, instant: Timestamp) -> u64 {
+    fn spent_since(&self, instant: Timestamp) -> u64 {
         self.all_spent().map(|spent| spent.since(instant)).sum()
+    }
+
+    /// What others take a minute of the account's allowance, of which so much is left now: by what
+    /// is missing since the rate was noted, apart from what stop and start have sent and so many
+    /// requests besides; where too little time has passed, what was measured last.
+    #[must_use]
+    pub fn others(&self, remaining: u64, now: Timestamp, besides: u64) -> Option<u64> {
+        let before = self.rate?;
+        let ours = self.spent_since(before.at) + besides;
+        let measured = before.others_until(remaining, now, ours);
+        measured.or(before.others)
     }
 
     /// How many of what stop and start have sent its provider still counts in its minute.

@@ -10,12 +10,12 @@ use aws_sdk_dynamodb::{
 use domain::{
     AccountName,
     history::HistoryEntry,
-    pacing::Spent,
+    pacing::{Rate, Spent},
     record::{Direction, Record, Revision},
 };
 
 use crate::{
-    AccountState, Rate, Store, StoreError, failed,
+    AccountState, Store, StoreError, failed,
     item::{self, Item, Stored},
 };
 

@@ -302,9 +302,9 @@ fn inventory(state: Option<&AccountState>, now: Timestamp) -> Finding {
 
 #[cfg(test)]
 mod tests {
+    use domain::pacing::Rate;
     use jiff::SignedDuration;
     use lifecycle::Outcome;
-    use store::Rate;
 
     use serde_json::json;
 

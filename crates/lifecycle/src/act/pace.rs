@@ -8,7 +8,7 @@
 use domain::{
     AccountName,
     configuration::Configuration,
-    pacing::{Allowance, Rate, Spent, looking, requests_each},
+    pacing::{Allowance, Rate, Spent, acting, requests_each},
     provider::Facts,
     record::{Direction, Record},
 };
@@ -77,18 +77,14 @@ impl Pace {
         &self.state
     }
 
-    /// Measures what others take of the allowance, once there is an answer: by what is missing of it
-    /// since the rate was noted, apart from our own requests.
+    /// Measures what others take of the allowance, once there is an answer.
     pub(super) fn measure(&mut self, client: &Client, requests: u64, now: Timestamp) {
         if self.others.is_some() || requests == 0 {
             return;
         }
-        let Some((before, latest)) = self.state.rate.zip(client.rate()) else {
-            return;
-        };
-        let ours = self.state.spent_since(before.at) + requests;
-        let measured = before.others_until(latest.remaining, now, ours);
-        self.others = measured.or(before.others);
+        if let Some(latest) = client.rate() {
+            self.others = self.state.others(latest.remaining, now, requests);
+        }
     }
 
     /// How many of these there is room for, after so many requests of this invocation.
@@ -174,21 +170,18 @@ fn part(most: u64, share: u64, before: u64) -> u64 {
 
 /// How many requests acting on these takes at most.
 fn cost(records: &[Record], state: &AccountState) -> u64 {
-    let mut looks = 0;
-    let kinds: std::collections::BTreeSet<_> = records.iter().map(Record::kind).collect();
-    for kind in kinds {
-        let count = records
-            .iter()
-            .filter(|record| record.kind() == kind)
-            .count();
-        looks += looking(kind, count as u64, state.lists());
-    }
-    looks + records.iter().map(cost_of).sum::<u64>()
+    let logs = records.iter().map(log_of).sum::<u64>();
+    acting(records.iter().map(Record::kind), state.lists()) + logs
 }
 
 /// How many requests acting on one takes, apart from a list.
 fn cost_of(record: &Record) -> u64 {
-    requests_each(record.kind()) + u64::from(log_from(record).is_some())
+    requests_each(record.kind()) + log_of(record)
+}
+
+/// How many requests it takes to read what has happened to a record since its request.
+fn log_of(record: &Record) -> u64 {
+    u64::from(log_from(record).is_some())
 }
 
 /// How many of the first of these there is room for. What is under way already goes on in any

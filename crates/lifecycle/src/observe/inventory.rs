@@ -415,18 +415,12 @@ impl Taking<'_> {
         reconciled
     }
 
-    /// What others took of the account's allowance since the rate was noted, or when that was
-    /// measured last.
+    /// What others take of the account's allowance.
     fn others(&self, client: &Client, listed: &Listed) -> Option<u64> {
-        let before = self.state.rate?;
-        let lists = listed
-            .requests
-            .values()
-            .map(|&requests| u64::from(requests));
-        let ours = self.state.spent_since(before.at) + lists.sum::<u64>();
+        let lists = listed.requests.values();
+        let lists = lists.map(|&requests| u64::from(requests)).sum();
         let remaining = client.rate()?.remaining;
-        let measured = before.others_until(remaining, self.requested_at, ours);
-        measured.or(before.others)
+        self.state.others(remaining, self.requested_at, lists)
     }
 
     /// Keeps why it could not be listed, and counts that.

@@ -1,7 +1,11 @@
 use aws_sdk_dynamodb::types::AttributeValue;
-use domain::{AccountName, pacing::Spent, record::Direction};
+use domain::{
+    AccountName,
+    pacing::{Rate, Spent},
+    record::Direction,
+};
 use jiff::SignedDuration;
-use store::{AccountState, Rate, Store, StoreError, item::Stored as _};
+use store::{AccountState, Store, StoreError, item::Stored as _};
 
 use crate::{fixtures::monday, world::World};
 

@@ -7,12 +7,13 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{
     configuration::{CloudAccount, Generation, Override, Settings, Target},
     history::HistoryEntry,
+    pacing::Rate,
     record::{Direction, EdgeKey, Ending, Last, Phase, Rank, Record, Revision},
     schedule::Desired,
 };
 use serde_json::Value;
 use store::{
-    AccountState, Digested, Head, LogEntry, Rate,
+    AccountState, Digested, Head, LogEntry,
     item::{self, AccountPart, ConfigurationItem, ConfigurationPart, HeadItem, Item, Stored as _},
 };
 

@@ -13,6 +13,7 @@ use domain::{
         Target,
     },
     history::HistoryEntry,
+    pacing::Rate,
     record::{
         Ask, Cause, Direction, EdgeKey, Ending, Forced, Handled, Last, ManualCommand, Opposite,
         Part, Permit, Phase, Rank, Record, Request, Revision, Writer,
@@ -24,7 +25,7 @@ use insta::assert_snapshot;
 use jiff::SignedDuration;
 use serde_json::Value;
 use store::{
-    AccountState, Digested, Head, ListCost, LogEntry, Rate, StoreError,
+    AccountState, Digested, Head, ListCost, LogEntry, StoreError,
     item::{self, AccountPart, ConfigurationItem, ConfigurationPart, HeadItem, Item, Stored as _},
 };
 
