@@ -205,20 +205,18 @@ fn poll_status_with_nothing_due_ends_after_few_requests_and_asks_no_cloud() {
 /// How many requests it takes to inventory so many accounts at one cloud, a server in each.
 async fn requests_of_inventories(accounts: u64) -> usize {
     let numbers = 1..=accounts;
-    let configuration: String = numbers
+    let configured = numbers
         .clone()
-        .map(|n| format!("[accounts.hz-{n}]\nprovider = \"hetzner\"\ntoken = \"env:HZ_{n}\"\n"))
-        .collect();
-    let fleet: String = numbers
-        .clone()
-        .map(|n| {
-            format!(
-                "[[accounts]]\nname = \"hz-{n}\"\nprovider = \"hetzner\"\n\
-                 token = \"secret-{n}\"\n{}account = \"hz-{n}\"\n",
-                unlabelled_server(n)
-            )
-        })
-        .collect();
+        .map(|n| format!("[accounts.hz-{n}]\nprovider = \"hetzner\"\ntoken = \"env:HZ_{n}\"\n"));
+    let held = numbers.clone().map(|n| {
+        let server = unlabelled_server(n);
+        format!(
+            "[[accounts]]\nname = \"hz-{n}\"\nprovider = \"hetzner\"\ntoken = \"secret-{n}\"\n\
+             {server}account = \"hz-{n}\"\n"
+        )
+    });
+    let (configuration, fleet): (Vec<_>, Vec<_>) = configured.zip(held).unzip();
+    let (configuration, fleet) = (configuration.concat(), fleet.concat());
     let world = World::start(&configuration, &fleet, monday("17:30:00")).await;
     world.run_until(monday("17:31:30")).await;
     let (proxy, store) = CountingProxy::before(world.local.engine_address).await;

@@ -105,10 +105,10 @@ impl Counting {
     /// Adds what an answer says that its request has consumed.
     fn count(&self, answer: &str, is_write: bool) {
         let answer: Value = serde_json::from_str(answer).unwrap_or_default();
-        let consumed = match &answer["ConsumedCapacity"] {
-            Value::Array(tables) => tables.clone(),
-            one => vec![one.clone()],
-        };
+        // Of several tables, an array.
+        let consumed = &answer["ConsumedCapacity"];
+        let one = std::slice::from_ref(consumed);
+        let consumed = consumed.as_array().map_or(one, Vec::as_slice);
         let mut counted = lock(&self.counted);
         counted.requests += 1;
         let mut add = |name: String, units: &Value| {
@@ -120,7 +120,7 @@ impl Counting {
                 known.read += units;
             }
         };
-        for of in &consumed {
+        for of in consumed {
             let Some(table) = of["TableName"].as_str() else {
                 continue;
             };

@@ -220,7 +220,7 @@ mod tests {
         let writes = |resources| quantity(&of(resources, 2), Service::DynamoDb, "write units");
         let (low, middle, high) = (writes(1000), writes(2081), writes(3162));
         assert!(
-            (middle - (low + high) / 2.0).abs() < 1.0,
+            (middle - f64::midpoint(low, high)).abs() < 1.0,
             "{low} {middle} {high}"
         );
     }
