@@ -8,9 +8,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from . import containers, native, verdict
@@ -18,7 +18,7 @@ from .command import Offhours
 from .containers import Places
 from .emulator import Emulator, ministack
 from .examples import store_tokens
-from .processes import NotReady, end_on_termination
+from .processes import in_a_directory
 from .simulator import Simulator, simulated
 from .stack import FUNCTIONS, Failed, Stack, deploy, parameters
 
@@ -34,17 +34,8 @@ LOOK = 3.0
 
 
 def main() -> int:
-    arguments = _arguments()
-    end_on_termination()
-    try:
-        with tempfile.TemporaryDirectory(prefix="offhours-stack-") as directory:
-            return _rehearse(arguments, Path(directory))
-    except (Failed, NotReady, verdict.Untraced) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\nstopped; nothing of it is left", file=sys.stderr)
-        return 130
+    rehearse = partial(_rehearse, _arguments())
+    return in_a_directory("stack", rehearse, Failed, verdict.Untraced)
 
 
 def _arguments() -> argparse.Namespace:

@@ -7,6 +7,8 @@ import os
 import signal
 import socket
 import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,6 +24,21 @@ class NotReady(Exception):
 def end_on_termination() -> None:
     """Lets `kill` end us as Ctrl-C does: with what runs beside us."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+def in_a_directory(name: str, work: Callable[[Path], int], *failures: type[Exception]) -> int:
+    """A program's work in a directory of its own, to its exit code: what fails is said in a line,
+    and Ctrl-C, or `kill`, ends it with what runs beside us."""
+    end_on_termination()
+    try:
+        with tempfile.TemporaryDirectory(prefix=f"offhours-{name}-") as directory:
+            return work(Path(directory))
+    except (NotReady, *failures) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nstopped; nothing of it is left", file=sys.stderr)
+        return 130
 
 
 def free_port() -> int:

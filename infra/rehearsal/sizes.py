@@ -10,16 +10,16 @@ import argparse
 import contextlib
 import io
 import sys
-import tempfile
 import time
 import zipfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from .command import Offhours
 from .emulator import Emulator, ministack
 from .examples import standing, store_tokens
-from .processes import NotReady, end_on_termination
+from .processes import in_a_directory
 from .simulator import Simulator, simulated
 from .stack import BUILT, FUNCTIONS, Failed, Stack, deploy, parameters, timer
 
@@ -40,14 +40,12 @@ def main() -> int:
     parser.add_argument("--sam", type=Path, required=True, help="the SAM CLI")
     parser.add_argument("--ministack", type=Path, required=True, help="the emulator")
     arguments = parser.parse_args()
-    end_on_termination()
+    return in_a_directory("sizes", partial(_print, arguments), Failed)
+
+
+def _print(arguments: argparse.Namespace, directory: Path) -> int:
     zipped = {short: _zipped(BUILT / short / "bootstrap") for short in FUNCTIONS}
-    try:
-        with tempfile.TemporaryDirectory(prefix="offhours-sizes-") as directory:
-            memory = _measure(arguments, Path(directory))
-    except (Failed, NotReady) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    memory = _measure(arguments, directory)
     print(f"{'function':12} {'zip, MB':>8} {'peak memory, MiB':>17}")
     for short in FUNCTIONS:
         print(f"{short:12} {zipped[short] / 1e6:8.2f} {memory[short] / MIB:17.1f}")

@@ -10,14 +10,14 @@ import random
 import subprocess
 import sys
 import sysconfig
-import tempfile
 import time
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from rehearsal.processes import NotReady, end_on_termination
+from rehearsal.processes import in_a_directory
 from rehearsal.simulator import simulated
 
 from . import report, services
@@ -67,17 +67,11 @@ class Places:
 
 
 def main() -> int:
-    arguments = _arguments()
-    end_on_termination()
-    try:
-        with tempfile.TemporaryDirectory(prefix="offhours-bench-") as directory:
-            result = _measure(arguments, Path(directory))
-    except (FunctionFailed, NotReady) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\nstopped; nothing of it is left", file=sys.stderr)
-        return 130
+    return in_a_directory("bench", partial(_bench, _arguments()), FunctionFailed)
+
+
+def _bench(arguments: argparse.Namespace, directory: Path) -> int:
+    result = _measure(arguments, directory)
     keep(result, "tls" if arguments.tls else "result")
     parts = [report.functions(result), report.ratios(result)]
     if not arguments.tls:

@@ -31,7 +31,6 @@ class Subject:
     command: tuple[str, ...]
     environment: Mapping[str, str]
     event: bytes
-    directory: Path | None = None
 
 
 @dataclass
@@ -131,14 +130,13 @@ class _Served:
         self._subject = subject
         self._listener = listener
         self._log = log
-        self._connections: dict[socket.socket, _Connection] = {listener: None}  # type: ignore[dict-item]
+        self._connections: dict[socket.socket, _Connection] = {}
         host, port = listener.getsockname()
         with log.open("wb") as output:
             self._spawned = time.perf_counter_ns()
             self._process = subprocess.Popen(
                 subject.command,
                 env=_environment(subject, f"{host}:{port}"),
-                cwd=subject.directory,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -187,7 +185,7 @@ class _Served:
     def _next(self) -> tuple[_Connection, _Request]:
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
-            ready, _, _ = select.select(list(self._connections), [], [], 1.0)
+            ready, _, _ = select.select([self._listener, *self._connections], [], [], 1.0)
             for stream in ready:
                 if stream is self._listener:
                     accepted, _ = stream.accept()
@@ -225,8 +223,7 @@ class _Served:
         _, status, usage = os.wait4(self._process.pid, 0)
         self._process.returncode = os.waitstatus_to_exitcode(status)
         for stream in self._connections:
-            if stream is not self._listener:
-                stream.close()
+            stream.close()
         return (usage.ru_utime + usage.ru_stime) * 1000
 
 

@@ -7,16 +7,16 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rehearsal.processes import NotReady, bare_environment, end_on_termination
+from rehearsal.processes import bare_environment, in_a_directory
 from rehearsal.simulator import Simulator, simulated
 
 from . import services
@@ -58,25 +58,16 @@ class Wrong(Exception):
 
 
 def main() -> int:
-    arguments = _arguments()
-    end_on_termination()
-    found = []
-    try:
-        for size in arguments.sizes:
-            with tempfile.TemporaryDirectory(prefix="offhours-scale-") as directory:
-                found.append(_measure(arguments.programs, size, Path(directory)))
-    except (NotReady, Wrong) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\nstopped; nothing of it is left", file=sys.stderr)
-        return 130
+    return in_a_directory("scale", partial(_scale, _arguments()), Wrong)
+
+
+def _scale(arguments: argparse.Namespace, directory: Path) -> int:
     result = {
         "machine": machine(),
         "commit": commit(),
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "command": arguments.command,
-        "sizes": found,
+        "sizes": [_measure(arguments.programs, size, directory) for size in arguments.sizes],
     }
     keep(result, "scale")
     return 0

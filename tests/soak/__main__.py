@@ -10,15 +10,15 @@ from __future__ import annotations
 import argparse
 import random
 import sys
-import tempfile
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 from rehearsal.command import Offhours
 from rehearsal.emulator import Emulator, ministack
 from rehearsal.examples import store_tokens
-from rehearsal.processes import NotReady, end_on_termination
+from rehearsal.processes import in_a_directory
 from rehearsal.simulator import simulated
 from rehearsal.stack import Failed, Stack, deploy, parameters
 
@@ -39,17 +39,7 @@ SHORTEST = 10
 
 
 def main() -> int:
-    arguments = _arguments()
-    end_on_termination()
-    try:
-        with tempfile.TemporaryDirectory(prefix="offhours-soak-") as directory:
-            return _soak(arguments, Path(directory))
-    except (Failed, NotReady) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\nstopped; nothing of it is left", file=sys.stderr)
-        return 130
+    return in_a_directory("soak", partial(_soak, _arguments()), Failed)
 
 
 def _arguments() -> argparse.Namespace:

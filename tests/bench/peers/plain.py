@@ -7,7 +7,8 @@ import time
 import boto3
 
 PREFIX = os.environ["OFFHOURS_TABLE_PREFIX"]
-BATCH = 100
+# As dispatch.
+BATCH = 1000
 
 dynamodb = boto3.client("dynamodb")
 functions = None
