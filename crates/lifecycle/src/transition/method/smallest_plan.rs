@@ -108,15 +108,14 @@ fn lacks_storage(seen: &Size, saved: &SavedState) -> bool {
     settable && lost.is_some()
 }
 
-/// Whether it runs at its own size, by what is saved; unknown where nothing is.
+/// Whether it runs at its own size, by what is saved; unknown where nothing is, and of a size that
+/// is smaller in one respect and larger in another: a person's, from which a stop may have had
+/// nothing to take.
 pub(super) fn standing(resource: &Resource, record: &Record) -> Option<Power> {
-    record.saved.as_ref().map(|saved| {
-        if seen_against(resource, saved) == Some(Ordering::Less) {
-            Power::Stopped
-        } else {
-            Power::Running
-        }
-    })
+    match seen_against(resource, record.saved.as_ref()?)? {
+        Ordering::Less => Some(Power::Stopped),
+        Ordering::Equal | Ordering::Greater => Some(Power::Running),
+    }
 }
 
 /// What an edge says that finds it there.
