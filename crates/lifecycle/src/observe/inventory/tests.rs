@@ -7,7 +7,7 @@ use aws_config::{BehaviorVersion, Region, SdkConfig};
 use domain::{
     configuration::Adopt,
     record::{EdgeKey, Rank, Writer},
-    resource::Power,
+    resource::{Power, Size},
     schedule::Desired,
 };
 use environment::{Clock, SteppedClock, Tokens};
@@ -123,6 +123,25 @@ fn what_an_apply_let_join_is_reported_and_does_not_join_anew() {
     assert_eq!(one.record.handled, case.record.handled);
     let again = compared(&case, Some(one.record));
     assert!(!again.joined && !again.is_newly_held());
+}
+
+#[test]
+fn a_database_of_a_mixed_size_stands_where_it_was_last_seen() {
+    let mut case = database().at("20:00");
+    let Size::Database(size) = &mut case.resource.size else {
+        unreachable!("it is a database");
+    };
+    // A larger plan, and a node less.
+    (size.plan, size.nodes) = ("db-s-4vcpu-8gb".to_owned(), 1);
+    case.record.saved = Some(database_of("db-s-2vcpu-4gb", 2));
+    for at in [Power::Stopped, Power::Running] {
+        let old = Record {
+            phase: Phase::Settled { at },
+            ..known(&case)
+        };
+        let one = compared(&case, Some(old));
+        assert_eq!(one.record.phase, Phase::Settled { at });
+    }
 }
 
 #[test]
