@@ -187,7 +187,11 @@ impl State {
         };
         let turns = overrides.into_iter().flatten().flat_map(turns).flatten();
         let latest_turn = turns.filter(|at| *at <= now).max();
-        let since = edge.since.max(latest_turn)?;
+        // An edge of the schedule changes nothing while an override stands.
+        let mut standing = overrides.into_iter().flatten();
+        let mut is_masked = |at: Timestamp| standing.any(|one| one.is_active(at));
+        let edge_at = edge.since.filter(|at| !is_masked(*at));
+        let since = edge_at.max(latest_turn)?;
         Some((desired, since))
     }
 }
