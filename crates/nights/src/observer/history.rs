@@ -34,7 +34,10 @@ impl State {
             taken.resource == reference && taken.at <= entry.finished_at + SLACK
         };
         self.unexplained.retain(|taken| !within(taken));
-        self.history.insert(reference, entry);
+        // What is kept as a person left it is a moment of the transition that found it.
+        if entry.ending != Ending::Kept {
+            self.history.insert(reference, entry);
+        }
     }
 
     /// Done means seen: what is said to have ended has ended.
