@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import h11
+
 PATIENCE = 60.0
 """Seconds that a function gets for each step."""
 ACCOUNT = "123456789012"
@@ -68,59 +70,45 @@ class _Connection:
     def __init__(self, stream: socket.socket) -> None:
         stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.stream = stream
-        self._read = b""
+        self._http = h11.Connection(h11.SERVER)
 
     def request(self) -> _Request | None:
         """The next request; none if the other side has closed the connection."""
+        head, body = None, b""
+        at = time.perf_counter_ns()
         while True:
-            head, end, rest = self._read.partition(b"\r\n\r\n")
-            if end and (found := _body(head, rest)) is not None:
-                body, self._read = found
-                method, path, _ = head.split(b"\r\n", 1)[0].decode().split(" ")
-                return _Request(method, path, body, time.perf_counter_ns())
-            try:
-                received = self.stream.recv(65536)
-            except ConnectionResetError:
+            event = self._http.next_event()
+            if event is h11.NEED_DATA:
+                try:
+                    self._http.receive_data(self.stream.recv(65536))
+                except ConnectionResetError:
+                    return None
+                at = time.perf_counter_ns()
+            elif isinstance(event, h11.Request):
+                head = event
+            elif isinstance(event, h11.Data):
+                body += event.data
+            elif isinstance(event, h11.EndOfMessage) and head is not None:
+                return _Request(head.method.decode(), head.target.decode(), body, at)
+            else:
                 return None
-            if not received:
-                return None
-            self._read += received
 
-    def answer(self, status: str, headers: Mapping[str, str], body: bytes) -> int:
+    def answer(self, code: int, headers: Mapping[str, str], body: bytes) -> int:
         """Answers; returns when that began, in nanoseconds of the performance counter."""
-        lines = [f"HTTP/1.1 {status}", *(f"{name}: {value}" for name, value in headers.items())]
-        lines += ["Content-Type: application/json", f"Content-Length: {len(body)}", "", ""]
-        whole = "\r\n".join(lines).encode() + body
+        described = {
+            **headers,
+            "Content-Type": "application/json",
+            "Content-Length": str(len(body)),
+        }
+        answer = h11.Response(status_code=code, headers=list(described.items()))
+        whole = b"".join(
+            self._http.send(event) or b""
+            for event in (answer, h11.Data(data=body), h11.EndOfMessage())
+        )
+        self._http.start_next_cycle()
         at = time.perf_counter_ns()
         self.stream.sendall(whole)
         return at
-
-
-def _body(head: bytes, rest: bytes) -> tuple[bytes, bytes] | None:
-    """A request's body and what follows it; none while it is not here whole."""
-    headers = {}
-    for line in head.split(b"\r\n")[1:]:
-        name, _, value = line.partition(b":")
-        headers[name.strip().lower()] = value.strip()
-    if headers.get(b"transfer-encoding", b"").lower() == b"chunked":
-        return _chunks(rest)
-    length = int(headers.get(b"content-length", b"0"))
-    return (rest[:length], rest[length:]) if len(rest) >= length else None
-
-
-def _chunks(rest: bytes) -> tuple[bytes, bytes] | None:
-    body = b""
-    while True:
-        size, end, after = rest.partition(b"\r\n")
-        if not end:
-            return None
-        length = int(size.split(b";")[0], 16)
-        if len(after) < length + 2:
-            return None
-        body += after[:length]
-        rest = after[length + 2 :]
-        if length == 0:
-            return body, rest
 
 
 class _Served:
@@ -150,7 +138,7 @@ class _Served:
                 connection, call = self._expect("GET", "/next")
                 if index == 0:
                     life.start_up_ms = (call.at - self._spawned) / 1e6
-                began = connection.answer("200 OK", self._headers(index), self._subject.event)
+                began = connection.answer(200, self._headers(index), self._subject.event)
                 connection, answer = self._expect("POST", "/response")
                 took = (answer.at - began) / 1e6
                 if index == 0:
@@ -159,7 +147,7 @@ class _Served:
                 else:
                     life.warm_ms.append(took)
                 life.answer = answer.body
-                connection.answer("202 Accepted", {}, b'{"status":"OK"}')
+                connection.answer(202, {}, b'{"status":"OK"}')
             life.memory_mib = self._peak_memory()
         finally:
             life.cpu_ms = self._end()
