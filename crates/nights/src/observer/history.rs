@@ -107,7 +107,9 @@ fn is_at_end(entry: &HistoryEntry, state: &Value) -> bool {
             let saved = entry.saved.as_ref().and_then(Whole::saved);
             let size = Whole::of(&entry.reference, state);
             return saved.zip(size).is_none_or(|(saved, size)| {
-                entry.direction == Direction::Stop || size.covers(&saved)
+                // Smaller in one respect and larger in another is what only a person makes of it.
+                let is_mixed = !size.covers(&saved) && !saved.covers(&size);
+                entry.direction == Direction::Stop || size.covers(&saved) || is_mixed
             });
         }
     };
