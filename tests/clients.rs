@@ -25,6 +25,7 @@ async fn the_official_clients_work_against_the_simulator() {
         "pydo: Droplet resize",
         "pydo: node pool scale",
         "hcloud: change of type",
+        "hcloud: image, deletion, server from the image",
     ] {
         assert!(printed.contains(&format!("\nok     {check}")), "{printed}");
     }

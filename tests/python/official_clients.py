@@ -4,9 +4,9 @@
 
 The simulator's clock must be held (`cloud-simulator --at INSTANT`): instead of sleeping, the checks
 move it. They need two Droplets, a database cluster that may shrink, a node pool that may be empty
-and two servers, all running, and put back what they change. For the second Droplet and one of the
-servers another plan must be for sale, and their own. Prints a line per check, and at the end
-how many passed; the exit code is 1 if any failed.
+and two servers, all running, and put back what they change; one server gets another id. For the
+second Droplet and one of the servers another plan must be for sale, and their own. Prints a line
+per check, and at the end how many passed; the exit code is 1 if any failed.
 """
 
 import datetime
@@ -18,7 +18,10 @@ import warnings
 import hcloud
 import pydo
 from azure.core.exceptions import HttpResponseError
+from hcloud.images import Image
+from hcloud.locations import Location
 from hcloud.server_types.domain import ServerType
+from hcloud.servers import ServerCreatePublicNetwork
 
 LONGEST_WAIT = datetime.timedelta(minutes=30)
 
@@ -425,6 +428,54 @@ class Hetzner:
             assert (server.primary_disk_size, server.status) == (disk, "running")
         return f"{server.name}: {own.name} to {other.name} and back"
 
+    def copies(self):
+        """Makes an image of a server, deletes the server, and makes it again from the image."""
+        server = next(
+            server
+            for server in self.client.servers.get_all()
+            if fits(server, server.server_type) and server.status == "running"
+        )
+        server.power_off().wait_until_finished()
+        made = server.create_image(description="a copy", labels={"mark": "a1"})
+        assert made.image.status == "creating", made.image.status
+        made.action.wait_until_finished(max_retries=3600)
+        (image,) = self.client.images.get_all(type="snapshot", label_selector="mark==a1")
+        assert (image.id, image.status) == (made.image.id, "available")
+        assert image.created_from.id == server.id and image.image_size > 0
+        image.change_protection(delete=True).wait_until_finished()
+        error = raised(image.delete)
+        assert error.code == "protected", error
+        address = self.client.primary_ips.get_by_id(server.public_net.primary_ipv4.id)
+        assert address.auto_delete and address.assignee_id == server.id
+        assert not address.update(auto_delete=False).auto_delete
+        server.delete().wait_until_finished()
+        assert raised(server.reload).code == "not_found"
+
+        def create(name):
+            return self.client.servers.create(
+                name=name,
+                server_type=ServerType(name=server.server_type.name),
+                # As text: the client sends an id as a number, and the description wants text.
+                image=Image(name=str(image.id)),
+                location=Location(name=server.data_model.location.name),
+                labels=server.labels,
+                public_net=ServerCreatePublicNetwork(ipv4=address, enable_ipv6=False),
+                start_after_create=False,
+            )
+
+        created = create(server.name)
+        error = raised(create, server.name)
+        assert error.code == "uniqueness_error", error
+        error = raised(create, "another")
+        assert error.code == "primary_ip_assigned", error
+        created.action.wait_until_finished()
+        created.server.reload()
+        after = created.server
+        assert (after.status, after.labels) == ("off", server.labels)
+        assert after.public_net.ipv4.ip == server.public_net.ipv4.ip
+        after.power_on().wait_until_finished()
+        return f"{server.name}: {server.id} is {after.id} now"
+
     def catalog(self):
         assert {"fsn1", "nbg1", "hel1"} <= {
             location.name for location in self.client.locations.get_all()
@@ -492,6 +543,7 @@ def main(arguments):
     for server in hz.client.servers.get_all()[:2]:
         checks.run("hcloud: shutdown, power off, power on", hz.power, server)
     checks.run("hcloud: change of type", hz.types)
+    checks.run("hcloud: image, deletion, server from the image", hz.copies)
 
     print(f"{checks.passed} passed, {checks.failed} failed")
     return 1 if checks.failed else 0

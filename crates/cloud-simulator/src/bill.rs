@@ -4,8 +4,11 @@
 //!   cent. Of a calendar month (UTC) at most 672 hours are charged, the dearest ones (DODROPLETS).
 //! - Databases in the same way, which is an assumption, at the price of their plan and number of
 //!   nodes together.
-//! - Servers by the started hour of their life, and so are their IPv4 addresses, up to their
-//!   monthly price (HZPRICES).
+//! - Servers by the started hour of their life, and so are IPv4 addresses, up to their monthly
+//!   price (HZPRICES).
+//! - Snapshots by the size that they take, for as long as they are there. Both clouds name a price
+//!   for a month; that it is charged by the started hour, 730 of which make a month, is an
+//!   assumption.
 //!
 //! Without power all of them cost the same. Not charged are traffic, backups, volumes, and a
 //! database's replicas and extra storage: no stop changes these.
@@ -18,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     amount::Amount,
-    ledger::{History, Life, Stretch},
+    ledger::{Billed, History, Life, Stretch},
     prices::{Price, Prices},
     world::World,
 };
@@ -27,6 +30,8 @@ use crate::{
 const CAP_SECONDS: u64 = 672 * 3600;
 /// It charges something for at least as long as this.
 const LEAST_SECONDS: SignedDuration = SignedDuration::from_secs(60);
+/// How many hours of storage are charged as a month.
+const HOURS_A_MONTH: u64 = 730;
 const HOUR: SignedDuration = SignedDuration::from_secs(3600);
 
 /// What a bill is about.
@@ -60,7 +65,7 @@ pub struct Bill {
 pub struct BillLine {
     /// What is charged; for a pool all of its nodes together.
     pub resource: ResourceRef,
-    /// Its plan: `s-2vcpu-4gb`, `2 x db-s-2vcpu-4gb`, `cpx22`; or `primary-ipv4`.
+    /// Its plan: `s-2vcpu-4gb`, `2 x db-s-2vcpu-4gb`, `cpx22`; or `primary-ipv4`, `snapshot`.
     pub item: String,
     /// How much of it.
     pub quantity: u64,
@@ -68,7 +73,7 @@ pub struct BillLine {
     pub unit: Unit,
     /// The price of `per` units.
     pub unit_price: Amount,
-    /// How many units the price is for: 3600 seconds, or 1 of the others.
+    /// How many units the price is for: 3600 seconds, 730,000 hours of a MB, or 1 of the others.
     pub per: u64,
     /// What it costs.
     pub amount: Amount,
@@ -78,7 +83,7 @@ pub struct BillLine {
 
 /// The unit in which something is charged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Unit {
     /// By time, at an hourly price.
     Second,
@@ -88,12 +93,15 @@ pub enum Unit {
     Month,
     /// The least that is charged at all.
     Minimum,
+    /// Started hours of one MB, at the price of a GB and month.
+    MegabyteHour,
 }
 
 impl Unit {
     fn per(self) -> u64 {
         match self {
             Self::Second => 3600,
+            Self::MegabyteHour => 1000 * HOURS_A_MONTH,
             Self::Hour | Self::Month | Self::Minimum => 1,
         }
     }
@@ -133,6 +141,10 @@ pub(crate) fn bill(world: &World, query: &BillQuery) -> Bill {
                 history,
             };
             match id {
+                _ if life.billed != Billed::Size => {
+                    let is_server = matches!(id, ResourceId::Server(_));
+                    charges.part(life, &period, prices, is_server);
+                }
                 ResourceId::Droplet(_) | ResourceId::NodePool(..) | ResourceId::Database(_) => {
                     charges.by_the_second(life, &period, |size| {
                         let prices = &prices.digitalocean;
@@ -233,7 +245,7 @@ impl Charges {
         }
     }
 
-    /// What Hetzner charges for a server and its address.
+    /// What Hetzner charges for a server.
     fn server(&mut self, life: &Life, period: &Period, prices: &Prices) {
         let prices = &prices.hetzner;
         let location = life.location.as_deref().unwrap_or_default();
@@ -242,8 +254,30 @@ impl Charges {
             let price = price.expect("a price list has a price for every server type");
             (stretch.size.to_owned(), price)
         });
-        let address = ("primary-ipv4".to_owned(), prices.primary_ipv4);
-        self.by_the_hour(life, period, |_| address.clone());
+    }
+
+    /// What a cloud charges for an address, or for an image.
+    fn part(&mut self, life: &Life, period: &Period, prices: &Prices, is_server: bool) {
+        match life.billed {
+            Billed::Size => {}
+            Billed::Address => {
+                let address = ("primary-ipv4".to_owned(), prices.hetzner.primary_ipv4);
+                self.by_the_hour(life, period, |_| address.clone());
+            }
+            Billed::Image { megabytes } => {
+                let price = if is_server {
+                    prices.hetzner.snapshot_per_gb_month
+                } else {
+                    prices.digitalocean.snapshot_per_gb_month
+                };
+                let none = ("snapshot".to_owned(), Price::ZERO);
+                let months = hours_by_month(life, period, |_| none.clone());
+                let hours: u64 = months.iter().flat_map(BTreeMap::values).sum();
+                if hours > 0 {
+                    self.add("snapshot", Unit::MegabyteHour, price, megabytes * hours);
+                }
+            }
+        }
     }
 
     fn by_the_hour(

@@ -33,6 +33,8 @@ pub(crate) static DROPLET: Kept = Kept::new(|| kept(include_str!("../answers/dro
 pub(crate) static DATABASE: Kept = Kept::new(|| kept(include_str!("../answers/database.json")));
 pub(crate) static CLUSTER: Kept = Kept::new(|| kept(include_str!("../answers/cluster.json")));
 pub(crate) static SERVER: Kept = Kept::new(|| kept(include_str!("../answers/server.json")));
+/// An ISO that a server may have attached.
+pub(crate) static ISO: Kept = Kept::new(|| kept(include_str!("../answers/iso.json")));
 
 fn kept(text: &str) -> Value {
     serde_json::from_str(text).expect("the kept answers are JSON")

@@ -142,7 +142,11 @@ fn json_lines(lines: impl Iterator<Item = Value>) -> Response {
 }
 
 async fn resources(Shared(simulator): Simulated) -> Json<Value> {
-    Json(json!({"now": simulator.now(), "resources": simulator.resources()}))
+    Json(json!({
+        "now": simulator.now(),
+        "resources": simulator.resources(),
+        "images": simulator.images(),
+    }))
 }
 
 async fn clock(Shared(simulator): Simulated) -> Json<Value> {

@@ -1,6 +1,10 @@
 //! What a fleet may leave out.
 
+use std::collections::BTreeSet;
+
 use jiff::SignedDuration;
+
+use crate::servers::Family;
 
 pub(crate) fn seconds<const SECONDS: i64>() -> SignedDuration {
     SignedDuration::from_secs(SECONDS)
@@ -28,4 +32,12 @@ pub(crate) fn location() -> String {
 
 pub(crate) fn server_type() -> String {
     "cx22".to_owned()
+}
+
+pub(crate) fn snapshot_gb() -> f64 {
+    4.5
+}
+
+pub(crate) fn addresses() -> BTreeSet<Family> {
+    BTreeSet::from([Family::Ipv4])
 }

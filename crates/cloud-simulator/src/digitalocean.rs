@@ -192,7 +192,10 @@ fn droplet(call: &mut Call<'_>) -> Result<Answer> {
 }
 
 fn droplet_actions(call: &mut Call<'_>) -> Result<Answer> {
-    let actions = call.account.actions_on(call.droplet()?.id).collect();
+    let actions = call
+        .account
+        .actions_on(("droplet", call.droplet()?.id))
+        .collect();
     page(call, "actions", actions, |action: &Action| {
         droplets::action_json(call.account, action)
     })

@@ -385,7 +385,7 @@ pub(crate) fn begin(
             });
         }
     }
-    let action = account.begin_action(timeline, id, json!(order.kind));
+    let action = account.begin_action(timeline, ("droplet", id), json!(order.kind));
     timeline.after(account.index, takes, move |account, timeline| {
         end(account, timeline, action, order);
     });
@@ -454,7 +454,8 @@ fn guest_off(account: &mut Account, id: u64, boot: u64) {
 
 /// An action as the API shows it.
 pub(crate) fn action_json(account: &Account, action: &Action) -> Value {
-    let droplet = account.droplets.get(&action.machine);
+    let (kind, id) = action.on;
+    let droplet = account.droplets.get(&id);
     let region = droplet.map(|droplet| &droplet.region);
     json!({
         "id": action.id,
@@ -466,8 +467,8 @@ pub(crate) fn action_json(account: &Account, action: &Action) -> Value {
         "type": action.kind,
         "started_at": timestamp(action.started),
         "completed_at": action.finished.map(timestamp),
-        "resource_id": action.machine,
-        "resource_type": "droplet",
+        "resource_id": id,
+        "resource_type": kind,
         "region": region.and_then(|slug| account.market.region(slug)),
         "region_slug": region,
     })

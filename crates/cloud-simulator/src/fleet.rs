@@ -15,7 +15,8 @@ use crate::{
     droplets::{self, Droplet},
     kubernetes::{self, Cluster, Pool},
     ledger::Life,
-    servers::{self, Server},
+    project::{Firewall, FloatingIp, LoadBalancer, Network, PlacementGroup, SshKey, Volume},
+    servers::{self, Family, Server},
     world::{Account, Login, World},
 };
 
@@ -28,6 +29,13 @@ pub struct Fleet {
     databases: Vec<Spanned<Database>>,
     clusters: Vec<Spanned<Cluster>>,
     servers: Vec<Spanned<Server>>,
+    networks: Vec<Spanned<Network>>,
+    volumes: Vec<Spanned<Volume>>,
+    firewalls: Vec<Spanned<Firewall>>,
+    placement_groups: Vec<Spanned<PlacementGroup>>,
+    load_balancers: Vec<Spanned<LoadBalancer>>,
+    floating_ips: Vec<Spanned<FloatingIp>>,
+    ssh_keys: Vec<Spanned<SshKey>>,
 }
 
 /// An invalid fleet.
@@ -155,14 +163,49 @@ impl Fleet {
             check_server(&server)?;
             let owner = owner(&mut accounts, Hetzner, server.account.as_ref())?;
             let id = server.id;
-            let server = server.created_at(now);
+            let mut server = server.created_at(now);
             let life = Life::of_size(server.created, &server.server_type);
             let life = life.in_location(&server.location);
-            insert("server", &mut owner.servers, id, server)?;
+            let free = !owner.servers.contains_key(&id);
+            ensure(free, || doubled("server", &id))?;
             owner.ledger.open(servers::meter(id), life);
+            for family in server.addresses.clone() {
+                let is_ipv6 = family == Family::Ipv6;
+                let ip = owner.new_address(&mut world.timeline, &server, is_ipv6);
+                *server.address_mut(family) = Some(ip);
+            }
+            owner.servers.insert(id, server);
             Ok(())
         })?;
+        self.admit_things(&mut accounts, now)?;
         world.accounts = accounts;
+        Ok(())
+    }
+
+    /// Adds what Hetzner projects hold besides their servers.
+    fn admit_things(&self, accounts: &mut [Account], now: Timestamp) -> Result<(), Problem> {
+        macro_rules! admit {
+            ($($table:ident, $kind:literal;)*) => {$(
+                each(stringify!($table), &self.$table, |mut thing| {
+                    let named = thing.account.as_ref();
+                    let owner = owner(accounts, Provider::Hetzner, named)?;
+                    thing.created = now;
+                    insert($kind, &mut owner.project.$table, thing.id, thing)
+                })?;
+            )*};
+        }
+        admit! {
+            networks, "network";
+            volumes, "volume";
+            firewalls, "firewall";
+            placement_groups, "placement-group";
+            load_balancers, "load-balancer";
+            floating_ips, "floating-ip";
+            ssh_keys, "ssh-key";
+        }
+        for account in accounts {
+            account.servers.values_mut().for_each(Server::show_again);
+        }
         Ok(())
     }
 }

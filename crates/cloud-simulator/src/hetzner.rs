@@ -1,5 +1,7 @@
 //! Hetzner Cloud's API: its operations, and what they answer.
 
+mod things;
+
 use domain::configuration::Provider;
 use serde_json::{Value, json};
 
@@ -7,6 +9,10 @@ use crate::{
     answer::{Answer, Refusal, timestamp},
     catalog, labels,
     page::Page,
+    project::{
+        Firewall, FloatingIp, Image, LoadBalancer, Network, PlacementGroup, PrimaryIp, SshKey,
+        Volume,
+    },
     routes::{Call, Route},
     servers::{self, Command, Server, TypeChange},
     world::Action,
@@ -36,6 +42,87 @@ pub(crate) const ROUTES: &[Route] = &[
         act(call, Command::Reboot)
     }),
     ("POST", "servers/#/actions/change_type", change_type),
+    ("POST", "servers", things::create_server),
+    ("PUT", "servers/#", things::update_server),
+    ("DELETE", "servers/#", things::delete_server),
+    (
+        "POST",
+        "servers/#/actions/create_image",
+        things::create_image,
+    ),
+    (
+        "POST",
+        "servers/#/actions/change_protection",
+        things::protect_server,
+    ),
+    (
+        "POST",
+        "servers/#/actions/enable_backup",
+        things::enable_backup,
+    ),
+    (
+        "POST",
+        "servers/#/actions/attach_to_network",
+        things::attach_to_network,
+    ),
+    (
+        "POST",
+        "servers/#/actions/add_to_placement_group",
+        things::add_to_placement_group,
+    ),
+    ("GET", "images", things::list::<Image>),
+    ("GET", "images/#", things::one::<Image>),
+    ("PUT", "images/#", things::update_image),
+    ("DELETE", "images/#", things::delete_image),
+    ("GET", "images/#/actions", things::image_actions),
+    (
+        "POST",
+        "images/#/actions/change_protection",
+        things::protect_image,
+    ),
+    ("GET", "primary_ips", things::list::<PrimaryIp>),
+    ("GET", "primary_ips/#", things::one::<PrimaryIp>),
+    ("PUT", "primary_ips/#", things::update_primary_ip),
+    (
+        "POST",
+        "primary_ips/#/actions/assign",
+        things::assign_primary_ip,
+    ),
+    (
+        "POST",
+        "primary_ips/#/actions/unassign",
+        things::unassign_primary_ip,
+    ),
+    ("GET", "networks", things::list::<Network>),
+    ("GET", "networks/#", things::one::<Network>),
+    ("GET", "volumes", things::list::<Volume>),
+    ("GET", "volumes/#", things::one::<Volume>),
+    ("POST", "volumes/#/actions/attach", things::attach_volume),
+    ("GET", "firewalls", things::list::<Firewall>),
+    ("GET", "firewalls/#", things::one::<Firewall>),
+    (
+        "POST",
+        "firewalls/#/actions/apply_to_resources",
+        things::apply_firewall,
+    ),
+    ("GET", "placement_groups", things::list::<PlacementGroup>),
+    ("GET", "placement_groups/#", things::one::<PlacementGroup>),
+    ("GET", "load_balancers", things::list::<LoadBalancer>),
+    ("GET", "load_balancers/#", things::one::<LoadBalancer>),
+    (
+        "POST",
+        "load_balancers/#/actions/add_target",
+        things::add_target,
+    ),
+    ("GET", "floating_ips", things::list::<FloatingIp>),
+    ("GET", "floating_ips/#", things::one::<FloatingIp>),
+    (
+        "POST",
+        "floating_ips/#/actions/assign",
+        things::assign_floating_ip,
+    ),
+    ("GET", "ssh_keys", things::list::<SshKey>),
+    ("GET", "ssh_keys/#", things::one::<SshKey>),
     ("GET", "actions", actions_by_id),
     ("GET", "actions/#", action),
     ("GET", "locations", |call| {
@@ -125,14 +212,20 @@ fn servers(call: &mut Call<'_>) -> Result<Answer> {
         "created" => json!(timestamp(server.created)),
         _ => Value::Null,
     };
-    let market = &call.account.market;
-    let write = |server: &&Server| server.to_text(market).to_owned();
+    let (market, project) = (&call.account.market, &call.account.project);
+    let write = |server: &&Server| server.to_text(market, project).to_owned();
     Ok(page(call, "servers", chosen.collect(), field, write))
 }
 
+fn server_json(call: &Call<'_>, server: &Server) -> Value {
+    server.to_json(&call.account.market, &call.account.project)
+}
+
 fn server(call: &mut Call<'_>) -> Result<Answer> {
-    let body = json!({"server": call.server()?.to_json(&call.account.market)});
-    Ok(Answer::json(200, &body))
+    Ok(Answer::json(
+        200,
+        &json!({"server": server_json(call, call.server()?)}),
+    ))
 }
 
 fn actions<'a>(call: &Call<'_>, actions: impl Iterator<Item = &'a Action>) -> Answer {
@@ -143,7 +236,10 @@ fn actions<'a>(call: &Call<'_>, actions: impl Iterator<Item = &'a Action>) -> An
 fn server_actions(call: &mut Call<'_>) -> Result<Answer> {
     let id = call.server()?.id;
     let all = call.account.actions.values();
-    Ok(actions(call, all.filter(|action| action.machine == id)))
+    Ok(actions(
+        call,
+        all.filter(|action| action.on == ("server", id)),
+    ))
 }
 
 fn action(call: &mut Call<'_>) -> Result<Answer> {
@@ -154,7 +250,7 @@ fn action(call: &mut Call<'_>) -> Result<Answer> {
 
 fn server_action(call: &mut Call<'_>) -> Result<Answer> {
     let action = find_action(call, call.ids.numbers[1])?;
-    if action.machine != call.ids.numbers[0] {
+    if action.on != ("server", call.ids.numbers[0]) {
         return Err(servers::not_found());
     }
     let body = json!({"action": servers::action_json(action)});

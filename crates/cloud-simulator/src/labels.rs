@@ -2,6 +2,21 @@
 
 use std::collections::BTreeMap;
 
+/// Whether a text may be a label's key: up to 63 characters, after a prefix if there is one
+/// (HZSPEC). Hetzner keeps `hetzner.cloud/` for itself.
+pub(crate) fn is_key(text: &str) -> bool {
+    let name = text.rsplit('/').next().unwrap_or_default();
+    !text.starts_with("hetzner.cloud/") && !name.is_empty() && is_value(name)
+}
+
+/// Whether a text may be a label's value: up to 63 characters, a letter or digit at both ends.
+pub(crate) fn is_value(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let ends = [text.chars().next(), text.chars().last()];
+    let mut ends = ends.into_iter().flatten();
+    text.len() <= 63 && text.chars().all(fits) && ends.all(|c| c.is_ascii_alphanumeric())
+}
+
 /// Conditions that must all hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Selector(Vec<Condition>);

@@ -7,21 +7,34 @@ use jiff::Timestamp;
 
 /// Everything that was ever billed in an account. Only changes are recorded; the bill is computed
 /// from them when it is asked for.
-///
-/// What is billed by size and month (snapshots, idle addresses) is not in here, since nothing in
-/// the simulated clouds makes it yet. It would be another kind of [`Life`].
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ledger {
     /// By resource and, for a node pool, by its nodes' Droplets. An id may have several lives.
     lives: BTreeMap<Meter, Vec<Life>>,
 }
 
-/// A resource, and the number of the part of it that is billed: 0, but for a pool's nodes.
+/// A resource, and the number of the part of it that is billed: a pool's node, an image that was
+/// made of it, its address; 0 for the resource itself.
 pub(crate) type Meter = (ResourceId, u64);
+
+/// What is billed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Billed {
+    /// A resource or a node, by its size.
+    Size,
+    /// A public IPv4 address.
+    Address,
+    /// A complete image, by what it takes of the provider's storage.
+    Image {
+        /// So many MB.
+        megabytes: u64,
+    },
+}
 
 /// What was billed under one id, from its creation to its end.
 #[derive(Debug, Clone)]
 pub(crate) struct Life {
+    pub(crate) billed: Billed,
     /// Each size that it has had, from when on.
     sizes: Vec<(Timestamp, String)>,
     /// Hetzner's location.
@@ -55,11 +68,20 @@ pub(crate) enum History {
 impl Life {
     pub(crate) fn of_size(created: Timestamp, size: &str) -> Self {
         Self {
+            billed: Billed::Size,
             sizes: vec![(created, size.to_owned())],
             location: None,
             is_original: true,
             ended: None,
             deleted: None,
+        }
+    }
+
+    /// That of what is billed otherwise than by its size.
+    pub(crate) fn of(billed: Billed, created: Timestamp) -> Self {
+        Self {
+            billed,
+            ..Self::of_size(created, "")
         }
     }
 
@@ -128,10 +150,20 @@ impl Ledger {
         }
     }
 
-    /// A resource is deleted.
+    /// A resource is deleted, and would have been if nothing had ever been stopped. What was made
+    /// of it is still there.
     pub(crate) fn delete(&mut self, resource: &ResourceId, at: Timestamp) {
         let of_resource = self.lives.iter_mut().filter(|((id, _), _)| id == resource);
-        for life in of_resource.flat_map(|(_, lives)| lives) {
+        let lives = of_resource.flat_map(|(_, lives)| lives);
+        for life in lives.filter(|life| life.billed == Billed::Size) {
+            life.ended.get_or_insert(at);
+            life.deleted.get_or_insert(at);
+        }
+    }
+
+    /// A part of a resource is deleted with it.
+    pub(crate) fn delete_part(&mut self, meter: &Meter, at: Timestamp) {
+        for life in self.lives.get_mut(meter).into_iter().flatten() {
             life.ended.get_or_insert(at);
             life.deleted.get_or_insert(at);
         }

@@ -12,7 +12,8 @@
 //! # Fleet
 //!
 //! What the clouds hold to begin with is read from TOML, with tables `accounts`, `droplets`,
-//! `databases`, `clusters` (with `pools`) and `servers`:
+//! `databases`, `clusters` (with `pools`) and `servers`, and with `networks`, `volumes`, `firewalls`,
+//! `placement_groups`, `load_balancers`, `floating_ips` and `ssh_keys` of Hetzner's:
 //!
 //! ```toml
 //! [[accounts]]
@@ -33,7 +34,7 @@
 //! |---|---|
 //! | `GET /_simulator/log?after=N` | `{"entries": […]}`: the requests after number N, as [`Entry`] |
 //! | `GET /_simulator/exchanges?after=N` | the same as JSON lines, those with an answer only |
-//! | `GET /_simulator/resources` | `{"now": …, "resources": {REFERENCE: state}}` |
+//! | `GET /_simulator/resources` | `{"now": …, "resources": {REFERENCE: state}, "images": [state]}`; `contents` says what a disk or an image holds |
 //! | `GET /_simulator/clock` | `{"now": …, "held": true}` |
 //! | `POST /_simulator/clock` | `{"now": INSTANT}` moves a held clock, never backwards (409) |
 //! | `GET /_simulator/bill?since=INSTANT&until=INSTANT&left_running=true` | a [`Bill`]: JSON lines, each a [`BillLine`], then `{"total": …, "currency": …}` for each currency; all three parameters are optional, as in [`BillQuery`] |
@@ -70,6 +71,7 @@ mod market;
 mod page;
 mod people;
 mod prices;
+mod project;
 mod rate;
 mod request;
 mod routes;

@@ -16,7 +16,7 @@ use crate::{
     databases::{self, Resize},
     droplets::{self, ActionKind, Droplet, Order},
     kubernetes,
-    servers::{self, Command, Server, TypeChange},
+    servers::{self, Command, Server, TypeChange, create},
     world::{Account, Timeline, World},
 };
 
@@ -307,7 +307,14 @@ fn on_server(account: &mut Account, timeline: &mut Timeline, id: u64, act: Act) 
             server.set_status(status(&word)?);
             return Ok(Some(()));
         }
-        Act::Delete => return Ok(account.servers.remove(&id).map(|_| ())),
+        Act::Delete => {
+            // Whoever deletes a copy wants the machine gone.
+            let origin = server.origin;
+            account
+                .ledger
+                .delete(&servers::meter(origin).0, timeline.now());
+            return Ok(create::gone(account, timeline, id));
+        }
         _ => return Ok(None),
     };
     servers::begin(account, timeline, id, command)?;

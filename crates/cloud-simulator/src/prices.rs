@@ -126,6 +126,11 @@ impl Default for Prices {
 }
 
 impl Price {
+    pub(crate) const ZERO: Self = Self {
+        monthly: Amount::ZERO,
+        hourly: Amount::ZERO,
+    };
+
     fn shown(self, tax_percent: Amount) -> Value {
         json!({
             "price_hourly": net_and_gross(self.hourly, tax_percent),
@@ -227,10 +232,6 @@ impl HetznerPrices {
             let at = |place: &Value| catalog::with(&price, json!({"location": place["name"]}));
             places.map(at).collect()
         };
-        let free = Price {
-            monthly: Amount::ZERO,
-            hourly: Amount::ZERO,
-        };
         let monthly = |net| json!({"price_monthly": net_and_gross(net, tax)});
         let (ipv4, ipv6) = (self.floating_ipv4_monthly, self.floating_ipv6_monthly);
         json!({
@@ -238,7 +239,7 @@ impl HetznerPrices {
             "vat_rate": self.vat_percent.in_full(),
             "primary_ips": [
                 {"type": "ipv4", "prices": each(self.primary_ipv4.shown(tax))},
-                {"type": "ipv6", "prices": each(free.shown(tax))},
+                {"type": "ipv6", "prices": each(Price::ZERO.shown(tax))},
             ],
             "floating_ips": [
                 {"type": "ipv4", "prices": each(monthly(ipv4))},

@@ -1,7 +1,10 @@
 //! Hetzner servers: power, actions, and what the API shows of them.
 
+pub(crate) mod create;
+pub(crate) mod images;
+
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, OnceLock},
 };
 
@@ -15,6 +18,7 @@ use crate::{
     catalog, defaults,
     ledger::Meter,
     market::Market,
+    project::Project,
     world::{Account, Action, Timeline},
 };
 
@@ -68,14 +72,59 @@ pub(crate) struct Server {
     /// How long it takes to power on.
     #[serde(default = "defaults::seconds::<10>", skip_serializing)]
     pub(crate) poweron: SignedDuration,
+    /// How long an image of it takes.
+    #[serde(default = "defaults::seconds::<120>", skip_serializing)]
+    pub(crate) snapshot: SignedDuration,
+    /// What an image of it takes of the provider's storage, in GB.
+    #[serde(default = "defaults::snapshot_gb")]
+    pub(crate) snapshot_gb: f64,
+    /// How many of its images are accepted, and fail.
+    #[serde(default)]
+    pub(crate) snapshot_failures: u32,
+    /// How long it takes to create one like it, until it may be powered on.
+    #[serde(default = "defaults::seconds::<20>", skip_serializing)]
+    pub(crate) creation: SignedDuration,
+    /// How many like it are accepted, and fail.
+    #[serde(default)]
+    pub(crate) creation_failures: u32,
+    /// How long it takes to delete it.
+    #[serde(default = "defaults::seconds::<5>", skip_serializing)]
+    pub(crate) deletion: SignedDuration,
+    /// For how long after that its addresses in networks are still taken.
+    #[serde(default = "defaults::seconds::<5>", skip_serializing)]
+    pub(crate) release: SignedDuration,
+    /// What of these it has.
+    #[serde(default)]
+    pub(crate) has: BTreeSet<Extra>,
+    /// Its public addresses to begin with.
+    #[serde(default = "defaults::addresses", skip_serializing)]
+    pub(crate) addresses: BTreeSet<Family>,
 
     /// Counts the times that power came, went or was cycled, so that an old shutdown signal
     /// cannot switch off a later boot.
     #[serde(skip)]
     boot: u64,
+    /// What its disk holds: by which server it was last written, and which of that one's boots
+    /// wrote it. Two disks that say the same hold the same.
+    #[serde(skip_deserializing)]
+    pub(crate) contents: String,
+    /// How often something else was written to its disk.
+    #[serde(skip)]
+    written: u64,
+    /// Its addresses.
+    #[serde(skip)]
+    pub(crate) ipv4: Option<u64>,
+    #[serde(skip)]
+    pub(crate) ipv6: Option<u64>,
+    /// The image that it was made from, if that was one of ours.
+    #[serde(skip)]
+    pub(crate) image: Option<u64>,
+    /// The server that was there before all images, of which it is the latest copy.
+    #[serde(skip)]
+    pub(crate) origin: u64,
     /// The action that runs, during which the server is locked.
     #[serde(skip_deserializing)]
-    action: Option<u64>,
+    pub(crate) action: Option<u64>,
     /// Left out, when it joins the simulation.
     #[serde(default)]
     pub(crate) created: Timestamp,
@@ -98,6 +147,27 @@ pub(crate) enum ServerStatus {
     Migrating,
     Rebuilding,
     Unknown,
+}
+
+/// What a server may have besides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Extra {
+    Backups,
+    /// An ISO is attached.
+    Iso,
+    /// It is protected from deletion and from being rebuilt.
+    Protection,
+    /// It boots into the rescue system next.
+    Rescue,
+}
+
+/// A kind of public address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Family {
+    Ipv4,
+    Ipv6,
 }
 
 /// What an action is to do; the name in the request's path.
@@ -140,11 +210,38 @@ impl Server {
             let server_type = catalog::entry(&catalog::SERVER_TYPES, "name", &self.server_type);
             self.disk = server_type.map_or(0, disk_of);
         }
+        self.origin = self.id;
+        self.write();
         self
     }
 
+    /// What was made from another's image has nothing of its state.
+    fn begin_life(&mut self) {
+        self.status = ServerStatus::Initializing;
+        (self.boot, self.written, self.action) = (0, 0, None);
+        self.show_again();
+    }
+
+    /// Its guest writes to its disk.
+    pub(crate) fn write(&mut self) {
+        self.written += 1;
+        self.contents = format!("{}.{}", self.id, self.written);
+    }
+
+    /// Its address of a kind, by number.
+    pub(crate) fn address_mut(&mut self, family: Family) -> &mut Option<u64> {
+        match family {
+            Family::Ipv4 => &mut self.ipv4,
+            Family::Ipv6 => &mut self.ipv6,
+        }
+    }
+
+    pub(crate) fn is_off(&self) -> bool {
+        self.status == ServerStatus::Off
+    }
+
     /// Refuses every action while another runs, or while the server is in transition.
-    fn check_unlocked(&self) -> Result<(), Refusal> {
+    pub(crate) fn check_unlocked(&self) -> Result<(), Refusal> {
         use ServerStatus::{Deleting, Initializing, Migrating, Rebuilding};
         let is_busy = matches!(
             self.status,
@@ -217,11 +314,14 @@ impl Server {
     pub(crate) fn set_status(&mut self, status: ServerStatus) {
         self.status = status;
         self.boot += 1;
+        if matches!(status, ServerStatus::Running | ServerStatus::Starting) {
+            self.write();
+        }
     }
 
     /// [`Self::to_json`] as text.
-    pub(crate) fn to_text(&self, market: &Market) -> &str {
-        let write = || self.to_json(market).to_string();
+    pub(crate) fn to_text(&self, market: &Market, project: &Project) -> &str {
+        let write = || self.to_json(market, project).to_string();
         let text = self.text.get_or_init(write);
         debug_assert_eq!(*text, write(), "it changed, and is shown as it was");
         text
@@ -233,8 +333,9 @@ impl Server {
     }
 
     /// The server as the API shows it: with a location, and without a datacenter.
-    pub(crate) fn to_json(&self, market: &Market) -> Value {
+    pub(crate) fn to_json(&self, market: &Market, project: &Project) -> Value {
         let server_type = market.server_type(&self.server_type);
+        let has = |extra| self.has.contains(&extra);
         let fields = json!({
             "id": self.id,
             "name": self.name,
@@ -245,7 +346,12 @@ impl Server {
             "locked": self.action.is_some(),
             "labels": self.labels,
             "primary_disk_size": self.disk,
+            "protection": {"delete": has(Extra::Protection), "rebuild": has(Extra::Protection)},
+            "backup_window": has(Extra::Backups).then_some("22-02"),
+            "iso": has(Extra::Iso).then_some(&*catalog::ISO),
+            "rescue_enabled": has(Extra::Rescue),
         });
+        let fields = catalog::with(&fields, project.around(self));
         catalog::with(&catalog::SERVER, fields)
     }
 }
@@ -283,7 +389,7 @@ pub(crate) fn begin(
         }
         (Command::PowerOff | Command::PowerOn | Command::Reboot | Command::Shutdown, _) => {}
     }
-    let action = account.begin_action(timeline, id, json!(command.name()));
+    let action = account.begin_action(timeline, ("server", id), json!(command.name()));
     timeline.after(owner, takes, move |account, timeline| {
         end(account, timeline, action);
     });
@@ -316,7 +422,7 @@ pub(crate) fn change_type(
     let disk = change.upgrade_disk.then(|| disk_of(found));
     server.set_status(ServerStatus::Migrating);
     let takes = server.change_type;
-    let action = account.begin_action(timeline, id, json!("change_server_type"));
+    let action = account.begin_action(timeline, ("server", id), json!("change_server_type"));
     timeline.after(account.index, takes, move |account, timeline| {
         end_change(account, timeline, action, name, disk);
     });
@@ -342,9 +448,7 @@ fn end_change(
     if server.change_type_failures > 0 {
         server.change_type_failures -= 1;
         server.set_status(ServerStatus::Off);
-        if let Some(action) = account.actions.get_mut(&action) {
-            action.error = Some(("action_failed", "Action failed"));
-        }
+        account.fail_action(timeline, action);
         return;
     }
     let now = timeline.now();
@@ -365,7 +469,7 @@ pub(crate) fn meter(id: u64) -> Meter {
 }
 
 /// The disk that comes with a server type, in GB.
-fn disk_of(server_type: &Value) -> u64 {
+pub(crate) fn disk_of(server_type: &Value) -> u64 {
     server_type["disk"].as_u64().unwrap_or_default()
 }
 
@@ -408,7 +512,7 @@ pub(crate) fn action_json(action: &Action) -> Value {
         "progress": if done { 100 } else { 0 },
         "started": timestamp(action.started),
         "finished": action.finished.map(timestamp),
-        "resources": [{"id": action.machine, "type": "server"}],
+        "resources": [{"id": action.on.1, "type": action.on.0}],
         "error": error.map(|(code, message)| json!({"code": code, "message": message})),
     })
 }

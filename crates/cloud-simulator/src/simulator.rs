@@ -143,6 +143,12 @@ impl Simulator {
         self.up_to_date().world.resources()
     }
 
+    /// Every image that there is, with what its disk holds.
+    #[must_use]
+    pub fn images(&self) -> Vec<Value> {
+        self.up_to_date().world.images()
+    }
+
     /// The whole state of one resource.
     #[must_use]
     pub fn resource(&self, reference: &ResourceRef) -> Option<Value> {

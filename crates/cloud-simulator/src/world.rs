@@ -11,12 +11,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
+    catalog,
     databases::Database,
     droplets::Droplet,
     kubernetes::Cluster,
     ledger::Ledger,
     market::Market,
     prices::Prices,
+    project::Project,
     rate::{Rate, RateLimit},
     servers::Server,
 };
@@ -43,7 +45,9 @@ pub(crate) struct Account {
     pub(crate) databases: BTreeMap<String, Database>,
     pub(crate) clusters: BTreeMap<String, Cluster>,
     pub(crate) servers: BTreeMap<u64, Server>,
-    /// On Droplets or servers, oldest first.
+    /// What a Hetzner project holds besides its servers.
+    pub(crate) project: Project,
+    /// Oldest first.
     pub(crate) actions: BTreeMap<u64, Action>,
     /// What is billed of all these.
     pub(crate) ledger: Ledger,
@@ -65,6 +69,8 @@ pub(crate) struct Login {
     pub(crate) read_token: Option<Token>,
     /// Other limits than the cloud's own.
     pub(crate) rate_limit: Option<RateLimit>,
+    /// How many servers or Droplets it may hold.
+    pub(crate) server_limit: Option<usize>,
 }
 
 /// A token. Its `Debug` does not show it.
@@ -105,12 +111,12 @@ impl Login {
     }
 }
 
-/// An action on a Droplet or server.
+/// An action on a Droplet or server, or on what else an account holds.
 #[derive(Debug, Clone)]
 pub(crate) struct Action {
     pub(crate) id: u64,
-    /// The Droplet's or server's number.
-    pub(crate) machine: u64,
+    /// What it changes: the provider's word for its kind, and its number.
+    pub(crate) on: Subject,
     /// The cloud's word for it: `power_off`, `stop_server`.
     pub(crate) kind: Value,
     pub(crate) started: Timestamp,
@@ -118,6 +124,9 @@ pub(crate) struct Action {
     /// Why it failed, if it did: the code and message of Hetzner's; `DigitalOcean` gives no reason.
     pub(crate) error: Option<(&'static str, &'static str)>,
 }
+
+/// The provider's word for a kind of thing (`server`, `image`), and the thing's number.
+pub(crate) type Subject = (&'static str, u64);
 
 /// What happens to an account at an instant.
 type Effect = Box<dyn FnOnce(&mut Account, &mut Timeline) + Send>;
@@ -256,6 +265,17 @@ impl World {
         };
         self.accounts.iter().flat_map(of_account).collect()
     }
+
+    /// The images of all accounts, oldest first, each with its account's name.
+    pub(crate) fn images(&self) -> Vec<Value> {
+        let of_account = |account: &Account| {
+            let name = json!({"account": account.login.name});
+            let images = account.project.images.values();
+            let images = images.map(|image| catalog::with(&json!(image), name.clone()));
+            images.collect::<Vec<_>>()
+        };
+        self.accounts.iter().flat_map(of_account).collect()
+    }
 }
 
 impl Account {
@@ -269,6 +289,7 @@ impl Account {
             databases: BTreeMap::new(),
             clusters: BTreeMap::new(),
             servers: BTreeMap::new(),
+            project: Project::default(),
             actions: BTreeMap::new(),
             ledger: Ledger::default(),
         }
@@ -314,13 +335,13 @@ impl Account {
     pub(crate) fn begin_action(
         &mut self,
         timeline: &mut Timeline,
-        machine: u64,
+        on: Subject,
         kind: Value,
     ) -> u64 {
         let id = timeline.number();
         let action = Action {
             id,
-            machine,
+            on,
             kind,
             started: timeline.now,
             finished: None,
@@ -330,17 +351,33 @@ impl Account {
         id
     }
 
-    /// Marks an action as finished and returns its machine.
+    /// Adds an action that is finished at once, and returns its number.
+    pub(crate) fn act_at_once(&mut self, timeline: &mut Timeline, on: Subject, kind: &str) -> u64 {
+        let id = self.begin_action(timeline, on, json!(kind));
+        self.finish_action(timeline, id);
+        id
+    }
+
+    /// Marks an action as finished and returns the number of what it has changed.
     pub(crate) fn finish_action(&mut self, timeline: &Timeline, id: u64) -> Option<u64> {
         let action = self.actions.get_mut(&id)?;
         action.finished = Some(timeline.now);
-        Some(action.machine)
+        Some(action.on.1)
     }
 
-    /// The actions on one machine, newest first.
-    pub(crate) fn actions_on(&self, machine: u64) -> impl Iterator<Item = &Action> {
+    /// Marks an action as finished in vain.
+    pub(crate) fn fail_action(&mut self, timeline: &Timeline, id: u64) -> Option<u64> {
+        let on = self.finish_action(timeline, id);
+        if let Some(action) = self.actions.get_mut(&id) {
+            action.error = Some(("action_failed", "Action failed"));
+        }
+        on
+    }
+
+    /// The actions on one thing, newest first.
+    pub(crate) fn actions_on(&self, subject: Subject) -> impl Iterator<Item = &Action> {
         let actions = self.actions.values().rev();
-        actions.filter(move |action| action.machine == machine)
+        actions.filter(move |action| action.on == subject)
     }
 }
 

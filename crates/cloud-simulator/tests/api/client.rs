@@ -37,6 +37,18 @@ token = "hz-reader-token"
 read_only = true
 "#;
 
+const OF_DIGITALOCEAN: &[&str] = &["droplets", "databases", "clusters"];
+const OF_HETZNER: &[&str] = &[
+    "servers",
+    "networks",
+    "volumes",
+    "firewalls",
+    "placement_groups",
+    "load_balancers",
+    "floating_ips",
+    "ssh_keys",
+];
+
 /// The clouds under test.
 pub(crate) struct Clouds {
     pub(crate) simulator: Simulator,
@@ -86,11 +98,13 @@ impl Answer {
 impl Clouds {
     /// Serves a fleet; what is left out of each entry's `account` is `do` or `hz`.
     pub(crate) async fn with(fleet: &str) -> Self {
-        let owned = fleet
-            .replace("[[droplets]]", "[[droplets]]\naccount = \"do\"")
-            .replace("[[databases]]", "[[databases]]\naccount = \"do\"")
-            .replace("[[clusters]]", "[[clusters]]\naccount = \"do\"")
-            .replace("[[servers]]", "[[servers]]\naccount = \"hz\"");
+        let mut owned = fleet.to_owned();
+        for (account, tables) in [("do", OF_DIGITALOCEAN), ("hz", OF_HETZNER)] {
+            for table in tables {
+                let header = format!("[[{table}]]");
+                owned = owned.replace(&header, &format!("{header}\naccount = \"{account}\""));
+            }
+        }
         Self::serve(&format!("{ACCOUNTS}{owned}")).await
     }
 

@@ -41,8 +41,9 @@ async fn each_cloud_words_its_errors_in_its_own_form() {
     }
     for (method, path, status, code) in [
         ("GET", "/v1/servers/1", 404, "not_found"),
-        ("GET", "/v1/networks", 404, "not_found"),
-        ("PUT", "/v1/servers/1", 405, "method_not_allowed"),
+        ("GET", "/v1/isos", 404, "not_found"),
+        ("DELETE", "/v1/servers/1", 404, "not_found"),
+        ("PUT", "/v1/locations/1", 405, "method_not_allowed"),
         ("POST", "/v1/servers/1/actions/poweron", 404, "not_found"),
         ("GET", "/v1/datacenters", 410, "deprecated_api_endpoint"),
         ("GET", "/v1/datacenters/4", 410, "deprecated_api_endpoint"),

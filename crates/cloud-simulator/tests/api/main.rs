@@ -12,6 +12,7 @@ mod databases;
 mod droplets;
 mod faults;
 mod general;
+mod images;
 mod kubernetes;
 mod plans;
 mod prices;

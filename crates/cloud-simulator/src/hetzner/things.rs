@@ -1,0 +1,558 @@
+//! The operations on what a project holds besides its servers, and on servers that come and go.
+
+use domain::configuration::Provider;
+use serde_json::{Map, Value, json};
+
+use super::{Result, field, find_action, page, server_json};
+use crate::{
+    answer::{Answer, Refusal},
+    labels,
+    project::{ImageKind, ImageStatus, Labels, Project, Target, Thing},
+    routes::Call,
+    servers::{
+        self, Extra, Family, Server,
+        create::{self, ServerOrder},
+        images::{self, ImageOrder},
+    },
+};
+
+fn invalid(message: &str) -> Refusal {
+    Refusal::new(422, "invalid_input", message)
+}
+
+/// The body of a change, with no other keys than these: Hetzner refuses what it does not know.
+fn body(call: &Call<'_>, keys: &[&str]) -> Result<Map<String, Value>> {
+    let parsed = serde_json::from_str(&call.incoming.request.body);
+    let Ok(Value::Object(body)) = parsed else {
+        return Err(Refusal::of_status(Provider::Hetzner, 400));
+    };
+    if let Some(key) = body.keys().find(|key| !keys.contains(&key.as_str())) {
+        return Err(invalid(&format!("unknown field \"{key}\"")));
+    }
+    Ok(body)
+}
+
+fn number(body: &Map<String, Value>, key: &str) -> Result<u64> {
+    let value = body.get(key).and_then(Value::as_u64);
+    value.ok_or_else(|| missing(key))
+}
+
+fn missing(key: &str) -> Refusal {
+    Refusal {
+        details: json!({"fields": [{"name": key, "messages": ["is required"]}]}),
+        ..Refusal::of_status(Provider::Hetzner, 422)
+    }
+}
+
+/// What may be left out.
+fn numbers(body: &Map<String, Value>, key: &str) -> Vec<u64> {
+    let list = body.get(key).and_then(Value::as_array);
+    list.into_iter()
+        .flatten()
+        .filter_map(Value::as_u64)
+        .collect()
+}
+
+fn text(body: &Map<String, Value>, key: &str) -> Option<String> {
+    match body.get(key)? {
+        Value::String(text) => Some(text.clone()),
+        // Hetzner's own clients send an id as a number, which HZSPEC does not allow.
+        Value::Number(id) => Some(id.to_string()),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+fn flag(body: &Map<String, Value>, key: &str, usual: bool) -> bool {
+    body.get(key).and_then(Value::as_bool).unwrap_or(usual)
+}
+
+/// Labels, all of which replace all of the present ones (HZSPEC).
+fn labels(body: &Map<String, Value>) -> Result<Option<Labels>> {
+    let Some(given) = body.get("labels") else {
+        return Ok(None);
+    };
+    let labels: Labels = serde_json::from_value(given.clone()).map_err(|_| missing("labels"))?;
+    let fits = |(key, value): (&String, &String)| labels::is_key(key) && labels::is_value(value);
+    if !labels.iter().all(fits) {
+        return Err(invalid("invalid label"));
+    }
+    Ok(Some(labels))
+}
+
+/// The answer to a change that has begun.
+fn begun(call: &Call<'_>, action: u64) -> Result<Answer> {
+    let body = json!({"action": servers::action_json(find_action(call, action)?)});
+    Ok(Answer::json(201, &body))
+}
+
+/// A page of a list of things.
+fn listed(call: &Call<'_>, key: &str, items: impl Iterator<Item = Value>) -> Result<Answer> {
+    let selector = call.incoming.request.parameter("label_selector");
+    let selector = labels::Selector::parse(&selector.unwrap_or_default())
+        .ok_or_else(|| invalid("invalid label selector"))?;
+    let kinds = call.incoming.request.parameters("type");
+    let chosen = items.filter(|item| {
+        let own: Labels = serde_json::from_value(item["labels"].clone()).unwrap_or_default();
+        let is_of = |kind: &String| item["type"] == **kind;
+        selector.chooses(&own) && (kinds.is_empty() || kinds.iter().any(is_of))
+    });
+    Ok(page(call, key, chosen.collect(), field, Value::to_string))
+}
+
+/// The list of one kind of thing.
+pub(super) fn list<T: Thing>(call: &mut Call<'_>) -> Result<Answer> {
+    let request = &call.incoming.request;
+    let ip = request.parameter("ip");
+    let things = T::all(&call.account.project).values();
+    let shown = things.map(|thing| thing.shown(&call.account.servers));
+    let shown = shown.filter(|thing| ip.as_ref().is_none_or(|ip| thing["ip"] == **ip));
+    listed(call, &format!("{}s", T::KIND), shown)
+}
+
+/// One thing.
+pub(super) fn one<T: Thing>(call: &mut Call<'_>) -> Result<Answer> {
+    let thing = T::all(&call.account.project).get(&call.id());
+    let thing = thing.ok_or_else(servers::not_found)?;
+    let body = json!({T::KIND: thing.shown(&call.account.servers)});
+    Ok(Answer::json(200, &body))
+}
+
+impl Call<'_> {
+    fn id(&self) -> u64 {
+        self.ids.numbers[0]
+    }
+
+    fn project(&mut self) -> &mut Project {
+        &mut self.account.project
+    }
+
+    /// A server that an attached thing belongs to shows it.
+    fn show_again(&mut self, server: u64) {
+        Server::of(self.account, server);
+    }
+}
+
+pub(super) fn create_server(call: &mut Call<'_>) -> Result<Answer> {
+    let keys = [
+        "name",
+        "server_type",
+        "image",
+        "location",
+        "start_after_create",
+        "placement_group",
+        "ssh_keys",
+        "volumes",
+        "automount",
+        "networks",
+        "firewalls",
+        "labels",
+        "user_data",
+        "public_net",
+    ];
+    let body = body(call, &keys)?;
+    let required = |key: &str| text(&body, key).ok_or_else(|| missing(key));
+    let firewalls = body.get("firewalls").and_then(Value::as_array);
+    let firewalls = firewalls.into_iter().flatten();
+    let keys = body.get("ssh_keys").and_then(Value::as_array);
+    let keys = keys.into_iter().flatten();
+    let keys = keys.map(|key| key.as_str().map_or_else(|| key.to_string(), str::to_owned));
+    let order = ServerOrder {
+        name: required("name")?,
+        server_type: required("server_type")?,
+        image: required("image")?,
+        location: text(&body, "location").unwrap_or_else(crate::defaults::location),
+        labels: labels(&body)?.unwrap_or_default(),
+        starts: flag(&body, "start_after_create", true),
+        addresses: addresses(body.get("public_net").unwrap_or(&Value::Null)),
+        networks: numbers(&body, "networks"),
+        volumes: numbers(&body, "volumes"),
+        firewalls: firewalls
+            .filter_map(|one| one["firewall"].as_u64())
+            .collect(),
+        placement_group: body.get("placement_group").and_then(Value::as_u64),
+        ssh_keys: keys.collect(),
+    };
+    let created = create::create(call.account, call.timeline, &order)?;
+    let server = call.account.servers.get(&created.server);
+    let server = server.ok_or_else(servers::not_found)?;
+    let next = created.next.iter();
+    let next: Result<Vec<_>> = next
+        .map(|id| Ok(servers::action_json(find_action(call, *id)?)))
+        .collect();
+    let body = json!({
+        "server": server_json(call, server),
+        "action": servers::action_json(find_action(call, created.action)?),
+        "next_actions": next?,
+        "root_password": order.ssh_keys.is_empty().then_some("simulated-password"),
+    });
+    Ok(Answer::json(201, &body))
+}
+
+/// Both families unless they are switched off; an existing address by its number.
+fn addresses(public_net: &Value) -> Vec<(Family, Option<u64>)> {
+    [(Family::Ipv4, "ipv4"), (Family::Ipv6, "ipv6")]
+        .into_iter()
+        .filter(|(_, name)| public_net[format!("enable_{name}")].as_bool() != Some(false))
+        .map(|(family, name)| (family, public_net[name].as_u64()))
+        .collect()
+}
+
+pub(super) fn update_server(call: &mut Call<'_>) -> Result<Answer> {
+    let body = body(call, &["name", "labels"])?;
+    let labels = labels(&body)?;
+    let id = call.id();
+    let server = Server::of(call.account, id).ok_or_else(servers::not_found)?;
+    if let Some(name) = text(&body, "name") {
+        server.name = name;
+    }
+    if let Some(labels) = labels {
+        server.labels = labels;
+    }
+    let server = call.server()?;
+    Ok(Answer::json(
+        200,
+        &json!({"server": server_json(call, server)}),
+    ))
+}
+
+pub(super) fn delete_server(call: &mut Call<'_>) -> Result<Answer> {
+    let id = call.id();
+    let action = create::delete(call.account, call.timeline, id)?;
+    let body = json!({"action": servers::action_json(find_action(call, action)?)});
+    Ok(Answer::json(200, &body))
+}
+
+pub(super) fn create_image(call: &mut Call<'_>) -> Result<Answer> {
+    call.server()?;
+    let body = body(call, &["type", "description", "labels"])?;
+    let kind = match text(&body, "type").as_deref() {
+        None | Some("snapshot") => ImageKind::Snapshot,
+        Some("backup") => ImageKind::Backup,
+        Some(_) => return Err(invalid("invalid image type")),
+    };
+    let order = ImageOrder {
+        kind,
+        description: text(&body, "description").unwrap_or_default(),
+        labels: labels(&body)?.unwrap_or_default(),
+    };
+    let id = call.id();
+    let (image, action) = images::begin(call.account, call.timeline, id, order)?;
+    let image = &call.account.project.images[&image];
+    let body = json!({
+        "image": image.to_json(),
+        "action": servers::action_json(find_action(call, action)?),
+    });
+    Ok(Answer::json(201, &body))
+}
+
+pub(super) fn protect_server(call: &mut Call<'_>) -> Result<Answer> {
+    let body = body(call, &["delete", "rebuild"])?;
+    let id = call.id();
+    let server = Server::of(call.account, id).ok_or_else(servers::not_found)?;
+    if flag(&body, "delete", server.has.contains(&Extra::Protection)) {
+        server.has.insert(Extra::Protection);
+    } else {
+        server.has.remove(&Extra::Protection);
+    }
+    let action = call
+        .account
+        .act_at_once(call.timeline, ("server", id), "change_protection");
+    begun(call, action)
+}
+
+pub(super) fn enable_backup(call: &mut Call<'_>) -> Result<Answer> {
+    let id = call.id();
+    let server = Server::of(call.account, id).ok_or_else(servers::not_found)?;
+    server.has.insert(Extra::Backups);
+    let action = call
+        .account
+        .act_at_once(call.timeline, ("server", id), "enable_backup");
+    begun(call, action)
+}
+
+pub(super) fn attach_to_network(call: &mut Call<'_>) -> Result<Answer> {
+    let server = call.server()?;
+    let id = server.id;
+    server.check_unlocked()?;
+    let body = body(call, &["network", "ip", "alias_ips", "ip_range"])?;
+    let wanted = number(&body, "network")?;
+    let aliases = body.get("alias_ips").cloned().unwrap_or(json!([]));
+    let aliases: Vec<String> = serde_json::from_value(aliases).map_err(|_| missing("alias_ips"))?;
+    let network = call.project().networks.get_mut(&wanted);
+    let network = network.ok_or_else(|| invalid("network not found"))?;
+    let refuse = |code, message: &str| Err(Refusal::new(422, code, message));
+    if network.members.iter().any(|member| member.server == id) {
+        return refuse("server_already_attached", "the server is already attached");
+    }
+    let Some(ip) = text(&body, "ip").or_else(|| network.free_ip()) else {
+        return refuse("no_subnet_available", "no IP is available");
+    };
+    if [&ip].into_iter().chain(&aliases).any(|ip| network.has(ip)) {
+        return refuse(
+            "ip_not_available",
+            "the provided network IP is not available",
+        );
+    }
+    network.join(id, ip, aliases);
+    call.show_again(id);
+    let action = call
+        .account
+        .act_at_once(call.timeline, ("server", id), "attach_to_network");
+    begun(call, action)
+}
+
+pub(super) fn add_to_placement_group(call: &mut Call<'_>) -> Result<Answer> {
+    let server = call.server()?;
+    let (id, is_off) = (server.id, server.is_off());
+    let body = body(call, &["placement_group"])?;
+    if !is_off {
+        let message = "the server must be stopped";
+        return Err(Refusal::new(422, "server_not_stopped", message));
+    }
+    let groups = &mut call.project().placement_groups;
+    if groups.values().any(|group| group.servers.contains(&id)) {
+        let message = "the server is already part of a placement group";
+        return Err(Refusal::new(422, "already_in_placement_group", message));
+    }
+    let group = groups.get_mut(&number(&body, "placement_group")?);
+    let group = group.ok_or_else(|| invalid("placement group not found"))?;
+    group.servers.insert(id);
+    call.show_again(id);
+    let action = call
+        .account
+        .act_at_once(call.timeline, ("server", id), "add_to_placement_group");
+    begun(call, action)
+}
+
+/// A backup may become a snapshot, and never the other way round (HZSPEC).
+pub(super) fn update_image(call: &mut Call<'_>) -> Result<Answer> {
+    let body = body(call, &["description", "type", "labels"])?;
+    let labels = labels(&body)?;
+    let id = call.id();
+    let image = call.project().images.get_mut(&id);
+    let image = image.ok_or_else(servers::not_found)?;
+    match text(&body, "type").as_deref() {
+        Some("snapshot") => image.kind = ImageKind::Snapshot,
+        Some(_) => return Err(invalid("invalid image type")),
+        None => {}
+    }
+    if let Some(description) = text(&body, "description") {
+        image.description = description;
+    }
+    if let Some(labels) = labels {
+        image.labels = labels;
+    }
+    let image = image.to_json();
+    Ok(Answer::json(200, &json!({"image": image})))
+}
+
+pub(super) fn delete_image(call: &mut Call<'_>) -> Result<Answer> {
+    images::delete(call.account, call.id(), call.timeline.now())?;
+    Ok(Answer::empty(204))
+}
+
+pub(super) fn protect_image(call: &mut Call<'_>) -> Result<Answer> {
+    let body = body(call, &["delete"])?;
+    let id = call.id();
+    let image = call.project().images.get_mut(&id);
+    let image = image.ok_or_else(servers::not_found)?;
+    if image.kind != ImageKind::Snapshot || image.status == ImageStatus::Unavailable {
+        return Err(invalid("only snapshots can be protected"));
+    }
+    image.protected = flag(&body, "delete", image.protected);
+    let action = call
+        .account
+        .act_at_once(call.timeline, ("image", id), "change_protection");
+    begun(call, action)
+}
+
+pub(super) fn image_actions(call: &mut Call<'_>) -> Result<Answer> {
+    let on = ("image", call.id());
+    let actions = call.account.actions_on(on).map(servers::action_json);
+    listed(call, "actions", actions)
+}
+
+pub(super) fn update_primary_ip(call: &mut Call<'_>) -> Result<Answer> {
+    let body = body(call, &["name", "labels", "auto_delete"])?;
+    let labels = labels(&body)?;
+    let id = call.id();
+    let ip = call.project().primary_ips.get_mut(&id);
+    let ip = ip.ok_or_else(servers::not_found)?;
+    ip.auto_delete = flag(&body, "auto_delete", ip.auto_delete);
+    if let Some(name) = text(&body, "name") {
+        ip.name = name;
+    }
+    if let Some(labels) = labels {
+        ip.labels = labels;
+    }
+    let ip = ip.to_json();
+    Ok(Answer::json(200, &json!({"primary_ip": ip})))
+}
+
+pub(super) fn assign_primary_ip(call: &mut Call<'_>) -> Result<Answer> {
+    let body = body(call, &["assignee_id", "assignee_type"])?;
+    let (id, to) = (call.id(), number(&body, "assignee_id")?);
+    let project = &mut call.account.project;
+    let ip = project.primary_ips.get_mut(&id);
+    let ip = ip.ok_or_else(servers::not_found)?;
+    let server = call.account.servers.get_mut(&to);
+    let server = server.ok_or_else(|| invalid("server not found"))?;
+    let refuse = |code, message: &str| Err(Refusal::new(422, code, message));
+    let family = if ip.is_ipv6 {
+        Family::Ipv6
+    } else {
+        Family::Ipv4
+    };
+    if !server.is_off() {
+        return refuse("server_not_stopped", "the server must be stopped");
+    }
+    if ip.server.is_some() {
+        return refuse(
+            "primary_ip_already_assigned",
+            "the primary IP is already assigned",
+        );
+    }
+    if server.address_mut(family).is_some() {
+        let code = if ip.is_ipv6 {
+            "server_has_ipv6"
+        } else {
+            "server_has_ipv4"
+        };
+        return refuse(code, "the server already has such an address");
+    }
+    ip.server = Some(to);
+    *server.address_mut(family) = Some(id);
+    call.show_again(to);
+    let action = call
+        .account
+        .act_at_once(call.timeline, ("primary_ip", id), "assign_primary_ip");
+    begun(call, action)
+}
+
+pub(super) fn unassign_primary_ip(call: &mut Call<'_>) -> Result<Answer> {
+    let id = call.id();
+    let ip = call.account.project.primary_ips.get_mut(&id);
+    let ip = ip.ok_or_else(servers::not_found)?;
+    let family = if ip.is_ipv6 {
+        Family::Ipv6
+    } else {
+        Family::Ipv4
+    };
+    if let Some(from) = ip.server {
+        let server = call.account.servers.get_mut(&from);
+        let server = server.ok_or_else(servers::not_found)?;
+        if !server.is_off() {
+            let message = "the server must be stopped";
+            return Err(Refusal::new(422, "server_not_stopped", message));
+        }
+        ip.server = None;
+        *server.address_mut(family) = None;
+        call.show_again(from);
+    }
+    let action = call
+        .account
+        .act_at_once(call.timeline, ("primary_ip", id), "unassign_primary_ip");
+    begun(call, action)
+}
+
+pub(super) fn attach_volume(call: &mut Call<'_>) -> Result<Answer> {
+    let body = body(call, &["server", "automount"])?;
+    let (id, to) = (call.id(), number(&body, "server")?);
+    let server = call.account.servers.get(&to);
+    let server = server.ok_or_else(|| invalid("server not found"))?;
+    let location = server.location.clone();
+    let volume = call.project().volumes.get_mut(&id);
+    let volume = volume.ok_or_else(servers::not_found)?;
+    if volume.server.is_some() || volume.location != location {
+        return Err(invalid("volume is attached, or in another location"));
+    }
+    volume.server = Some(to);
+    call.show_again(to);
+    let action = call
+        .account
+        .act_at_once(call.timeline, ("volume", id), "attach_volume");
+    begun(call, action)
+}
+
+pub(super) fn apply_firewall(call: &mut Call<'_>) -> Result<Answer> {
+    let body = body(call, &["apply_to"])?;
+    let id = call.id();
+    let firewalls = &call.account.project.firewalls;
+    let firewall = firewalls.get(&id).ok_or_else(servers::not_found)?;
+    let to = body.get("apply_to").and_then(Value::as_array);
+    let to = to.into_iter().flatten();
+    let to: Vec<u64> = to.filter_map(|one| one["server"]["id"].as_u64()).collect();
+    for server in &to {
+        let server = call.account.servers.get(server).ok_or_else(|| {
+            let message = "the server was not found";
+            Refusal::new(404, "firewall_resource_not_found", message)
+        })?;
+        if firewall.is_of(server) {
+            let message = "the firewall is already applied";
+            return Err(Refusal::new(422, "firewall_already_applied", message));
+        }
+        if call.account.project.firewalls_of(server).count() >= 5 {
+            return Err(invalid("a server has at most 5 firewalls"));
+        }
+    }
+    let mut actions = Vec::new();
+    for server in to {
+        if let Some(firewall) = call.project().firewalls.get_mut(&id) {
+            firewall.servers.insert(server);
+        }
+        create::apply(call.account, call.timeline, id, server);
+        call.show_again(server);
+        let action = call
+            .account
+            .act_at_once(call.timeline, ("firewall", id), "apply_firewall");
+        actions.push(servers::action_json(find_action(call, action)?));
+    }
+    Ok(Answer::json(201, &json!({"actions": actions})))
+}
+
+pub(super) fn add_target(call: &mut Call<'_>) -> Result<Answer> {
+    let keys = ["type", "server", "use_private_ip", "label_selector", "ip"];
+    let body = body(call, &keys)?;
+    let id = call.id();
+    let server = body.get("server").and_then(|server| server["id"].as_u64());
+    let server = server.ok_or_else(|| missing("server"))?;
+    let balancer = call.project().load_balancers.get_mut(&id);
+    let balancer = balancer.ok_or_else(servers::not_found)?;
+    if balancer
+        .targets
+        .iter()
+        .any(|target| target.server == server)
+    {
+        let message = "the target is already defined";
+        return Err(Refusal::new(422, "target_already_defined", message));
+    }
+    balancer.targets.push(Target {
+        server,
+        use_private_ip: flag(&body, "use_private_ip", false),
+    });
+    call.show_again(server);
+    let action = call
+        .account
+        .act_at_once(call.timeline, ("load_balancer", id), "add_target");
+    begun(call, action)
+}
+
+pub(super) fn assign_floating_ip(call: &mut Call<'_>) -> Result<Answer> {
+    let body = body(call, &["server"])?;
+    let (id, to) = (call.id(), number(&body, "server")?);
+    if !call.account.servers.contains_key(&to) {
+        return Err(invalid("server not found"));
+    }
+    let floating = call.project().floating_ips.get_mut(&id);
+    let floating = floating.ok_or_else(servers::not_found)?;
+    if floating.server.is_some_and(|own| own != to) {
+        let message = "the floating IP is already assigned";
+        return Err(Refusal::new(422, "floating_ip_assigned", message));
+    }
+    floating.server = Some(to);
+    call.show_again(to);
+    let action = call
+        .account
+        .act_at_once(call.timeline, ("floating_ip", id), "assign_floating_ip");
+    begun(call, action)
+}

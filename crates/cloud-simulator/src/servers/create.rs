@@ -1,0 +1,424 @@
+//! Servers come and go.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{Extra, Family, Server, ServerStatus, disk_of, meter, not_found};
+use crate::{
+    answer::Refusal,
+    catalog,
+    ledger::{Billed, Life, Meter},
+    market::Market,
+    project::{self, Image, ImageStatus, Labels, PrimaryIp},
+    world::{Account, Timeline},
+};
+
+/// How long it takes until a server that was accepted is found to have no place.
+const PLACEMENT: jiff::SignedDuration = jiff::SignedDuration::from_secs(10);
+
+/// What a new server is to be: the body of its request.
+#[derive(Debug, Clone)]
+pub(crate) struct ServerOrder {
+    pub(crate) name: String,
+    /// The type's name or number.
+    pub(crate) server_type: String,
+    /// The image's number.
+    pub(crate) image: String,
+    pub(crate) location: String,
+    pub(crate) labels: Labels,
+    pub(crate) starts: bool,
+    /// Its public addresses: each an existing one by number, or a new one.
+    pub(crate) addresses: Vec<(Family, Option<u64>)>,
+    pub(crate) networks: Vec<u64>,
+    pub(crate) volumes: Vec<u64>,
+    pub(crate) firewalls: Vec<u64>,
+    pub(crate) placement_group: Option<u64>,
+    /// The keys' names or numbers.
+    pub(crate) ssh_keys: Vec<String>,
+}
+
+/// A server that was accepted: its number, and its actions'.
+pub(crate) struct Created {
+    pub(crate) server: u64,
+    pub(crate) action: u64,
+    pub(crate) next: Vec<u64>,
+}
+
+fn invalid(message: impl Into<String>) -> Refusal {
+    Refusal::new(422, "invalid_input", message)
+}
+
+/// Begins a server, or says why it is refused. The order in which all this is checked is an
+/// assumption, and so are the words where no code is documented.
+pub(crate) fn create(
+    account: &mut Account,
+    timeline: &mut Timeline,
+    order: &ServerOrder,
+) -> Result<Created, Refusal> {
+    let now = timeline.now();
+    let image = image_of(account, &order.image)?.clone();
+    let server_type = type_of(&account.market, order, &image, now)?;
+    let plan = server_type["name"].as_str().unwrap_or_default().to_owned();
+    let disk = disk_of(server_type);
+    check_name(account, &order.name)?;
+    check_around(account, order)?;
+    let limit = account.login.server_limit;
+    if limit.is_some_and(|limit| account.servers.len() >= limit) {
+        return Err(Refusal {
+            details: json!({"limits": [{"name": "server_limit"}]}),
+            ..Refusal::new(403, "resource_limit_exceeded", "server limit reached")
+        });
+    }
+    let id = timeline.number();
+    let mut server = Server {
+        id,
+        name: order.name.clone(),
+        labels: order.labels.clone(),
+        location: order.location.clone(),
+        server_type: plan,
+        disk,
+        created: now,
+        contents: image.contents.clone(),
+        image: Some(image.id),
+        has: BTreeSet::new(),
+        ..image.of.clone()
+    };
+    server.begin_life();
+    attach_addresses(account, timeline, &mut server, order);
+    attach_things(account, timeline, &server, order);
+    let life = Life::of_size(now, &server.server_type).in_location(&server.location);
+    account.ledger.open(meter(id), life.made_later());
+    let fails = server.creation_failures > 0;
+    let takes = if fails { PLACEMENT } else { server.creation };
+    account.servers.insert(id, server);
+    let action = account.begin_action(timeline, ("server", id), json!("create_server"));
+    let next = order
+        .starts
+        .then(|| account.begin_action(timeline, ("server", id), json!("start_server")));
+    if let Some(server) = Server::of(account, id) {
+        server.action = Some(action);
+    }
+    timeline.after(account.index, takes, move |account, timeline| {
+        end_creation(account, timeline, (action, next), fails);
+    });
+    Ok(Created {
+        server: id,
+        action,
+        next: next.into_iter().collect(),
+    })
+}
+
+/// The image that an order names, which must be complete.
+fn image_of<'a>(account: &'a Account, named: &str) -> Result<&'a Image, Refusal> {
+    let number = named.parse().ok();
+    let image = number.and_then(|number: u64| account.project.images.get(&number));
+    let image = image.ok_or_else(|| invalid(format!("image \"{named}\" not found")))?;
+    if image.status != ImageStatus::Available {
+        return Err(invalid("image is not available"));
+    }
+    Ok(image)
+}
+
+/// The type that an order asks for, if it can be had where it is wanted and the image fits it.
+fn type_of<'a>(
+    market: &'a Market,
+    order: &ServerOrder,
+    image: &Image,
+    now: Timestamp,
+) -> Result<&'a Value, Refusal> {
+    let asked = &order.server_type;
+    let number = asked.parse().ok();
+    let is_asked = |entry: &&Value| entry["name"] == **asked || entry["id"].as_u64() == number;
+    let found = market.listed_types(now).find(is_asked);
+    let found = found.ok_or_else(|| invalid(format!("Could not find server type '{asked}'")))?;
+    let mut locations = catalog::entries(&found["locations"]);
+    let here = locations.find(|location| location["name"] == *order.location);
+    let here = here.ok_or_else(|| invalid("unsupported location for server type"))?;
+    let ends = here["deprecation"]["unavailable_after"].as_str();
+    let ends = ends.and_then(|end| end.parse::<Timestamp>().ok());
+    if ends.is_some_and(|end| end <= now) {
+        return Err(invalid("unsupported location for server type"));
+    }
+    if found["architecture"] != *image.architecture() {
+        return Err(invalid(
+            "image has another architecture than the server type",
+        ));
+    }
+    if image.of.disk > disk_of(found) {
+        return Err(invalid("image disk is bigger than server type disk"));
+    }
+    if here["available"] != true {
+        let message = "error during placement";
+        return Err(Refusal::new(412, "resource_unavailable", message));
+    }
+    Ok(found)
+}
+
+/// A name is a host's, and used once in a project (HZSPEC).
+fn check_name(account: &Account, name: &str) -> Result<(), Refusal> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
+    if name.is_empty() || name.len() > 63 || !name.chars().all(fits) {
+        return Err(invalid("invalid server name"));
+    }
+    if account.servers.values().any(|server| server.name == name) {
+        let message = "server name is already used";
+        return Err(Refusal::new(409, "uniqueness_error", message));
+    }
+    Ok(())
+}
+
+/// Whether everything that is to be attached is there and free (HZSPEC).
+fn check_around(account: &Account, order: &ServerOrder) -> Result<(), Refusal> {
+    let project = &account.project;
+    for (family, id) in &order.addresses {
+        let Some(id) = id else { continue };
+        let ip = project.primary_ips.get(id);
+        check_address(
+            ip.ok_or_else(|| invalid("primary IP not found"))?,
+            *family,
+            order,
+        )?;
+    }
+    if order.addresses.is_empty() && order.networks.is_empty() && order.starts {
+        return Err(invalid("a server without any network cannot be started"));
+    }
+    for volume in &order.volumes {
+        let volume = project.volumes.get(volume);
+        let volume = volume.ok_or_else(|| invalid("volume not found"))?;
+        if volume.server.is_some() || volume.location != order.location {
+            return Err(invalid("volume is attached, or in another location"));
+        }
+    }
+    let has_key = |named: &String| {
+        let mut keys = project.ssh_keys.values();
+        keys.any(|key| key.name == *named || key.id.to_string() == *named)
+    };
+    let known = |found: bool, what: &str| {
+        let missing = || Err(invalid(format!("{what} not found")));
+        if found { Ok(()) } else { missing() }
+    };
+    let groups = &project.placement_groups;
+    let of = |ids: &[u64], has: &dyn Fn(&u64) -> bool| ids.iter().all(has);
+    known(
+        of(&order.firewalls, &|id| project.firewalls.contains_key(id)),
+        "firewall",
+    )?;
+    known(
+        of(&order.networks, &|id| project.networks.contains_key(id)),
+        "network",
+    )?;
+    known(order.ssh_keys.iter().all(has_key), "SSH key")?;
+    known(
+        order
+            .placement_group
+            .is_none_or(|id| groups.contains_key(&id)),
+        "placement group",
+    )
+}
+
+fn check_address(ip: &PrimaryIp, family: Family, order: &ServerOrder) -> Result<(), Refusal> {
+    if ip.is_ipv6 != (family == Family::Ipv6) {
+        let message = "the primary IP has the wrong version";
+        return Err(Refusal::new(412, "primary_ip_version_mismatch", message));
+    }
+    if ip.server.is_some() {
+        let message = "the primary IP is already assigned";
+        return Err(Refusal::new(422, "primary_ip_assigned", message));
+    }
+    if ip.location != order.location {
+        let message = "the primary IP is in a different location";
+        return Err(Refusal::new(422, "primary_ip_datacenter_mismatch", message));
+    }
+    Ok(())
+}
+
+/// Gives a server the addresses of its order; an order without any gets neither.
+fn attach_addresses(
+    account: &mut Account,
+    timeline: &mut Timeline,
+    server: &mut Server,
+    order: &ServerOrder,
+) {
+    (server.ipv4, server.ipv6) = (None, None);
+    for (family, id) in &order.addresses {
+        let is_ipv6 = *family == Family::Ipv6;
+        let id = match id {
+            Some(id) => {
+                if let Some(ip) = account.project.primary_ips.get_mut(id) {
+                    ip.server = Some(server.id);
+                }
+                *id
+            }
+            None => account.new_address(timeline, server, is_ipv6),
+        };
+        *server.address_mut(*family) = Some(id);
+    }
+}
+
+/// Attaches what an order names. A firewall is applied a little later, one by labels as well.
+fn attach_things(
+    account: &mut Account,
+    timeline: &mut Timeline,
+    server: &Server,
+    order: &ServerOrder,
+) {
+    let project = &mut account.project;
+    for volume in &order.volumes {
+        if let Some(volume) = project.volumes.get_mut(volume) {
+            volume.server = Some(server.id);
+        }
+    }
+    for network in &order.networks {
+        if let Some(network) = project.networks.get_mut(network)
+            && let Some(ip) = network.free_ip()
+        {
+            network.join(server.id, ip, Vec::new());
+        }
+    }
+    if let Some(group) = order.placement_group
+        && let Some(group) = project.placement_groups.get_mut(&group)
+    {
+        group.servers.insert(server.id);
+    }
+    for firewall in &order.firewalls {
+        if let Some(firewall) = project.firewalls.get_mut(firewall) {
+            firewall.servers.insert(server.id);
+        }
+    }
+    let applied: Vec<_> = project.firewalls_of(server).map(|one| one.id).collect();
+    for firewall in applied {
+        apply(account, timeline, firewall, server.id);
+    }
+}
+
+/// A firewall is about to be applied to a server.
+pub(crate) fn apply(account: &mut Account, timeline: &mut Timeline, firewall: u64, server: u64) {
+    let Some(found) = account.project.firewalls.get_mut(&firewall) else {
+        return;
+    };
+    found.pending.insert(server);
+    let takes = found.applies;
+    timeline.after(account.index, takes, move |account, _| {
+        if let Some(firewall) = account.project.firewalls.get_mut(&firewall) {
+            firewall.pending.remove(&server);
+        }
+        Server::of(account, server);
+    });
+}
+
+/// A server is there, and off; or there was no place for it after all, and it is gone.
+fn end_creation(
+    account: &mut Account,
+    timeline: &mut Timeline,
+    (action, next): (u64, Option<u64>),
+    fails: bool,
+) {
+    let id = if fails {
+        account.fail_action(timeline, action)
+    } else {
+        account.finish_action(timeline, action)
+    };
+    let Some(id) = id else { return };
+    let Some(server) = Server::of(account, id) else {
+        return;
+    };
+    server.action = None;
+    if fails {
+        count_failure(account, id);
+        gone(account, timeline, id);
+        return;
+    }
+    server.status = ServerStatus::Off;
+    if let Some(start) = next {
+        server.set_status(ServerStatus::Starting);
+        server.action = Some(start);
+        let takes = server.poweron;
+        timeline.after(account.index, takes, move |account, timeline| {
+            super::end(account, timeline, start);
+        });
+    }
+}
+
+/// The next one made from the same image has one failure less before it.
+fn count_failure(account: &mut Account, id: u64) {
+    let image = account.servers.get(&id).and_then(|server| server.image);
+    if let Some(image) = image.and_then(|id| account.project.images.get_mut(&id)) {
+        image.of.creation_failures = image.of.creation_failures.saturating_sub(1);
+    }
+}
+
+/// Begins to delete a server; returns its action's number.
+pub(crate) fn delete(
+    account: &mut Account,
+    timeline: &mut Timeline,
+    id: u64,
+) -> Result<u64, Refusal> {
+    let server = Server::of(account, id).ok_or_else(not_found)?;
+    if server.has.contains(&Extra::Protection) {
+        return Err(Refusal::new(
+            423,
+            "protected",
+            "server deletion is protected",
+        ));
+    }
+    server.check_unlocked()?;
+    server.set_status(ServerStatus::Deleting);
+    let takes = server.deletion;
+    let action = account.begin_action(timeline, ("server", id), json!("delete_server"));
+    timeline.after(account.index, takes, move |account, timeline| {
+        account.finish_action(timeline, action);
+        gone(account, timeline, id);
+    });
+    Ok(action)
+}
+
+/// A server is gone, and billed no longer; what was attached to it is free, its addresses in
+/// networks a little later.
+pub(crate) fn gone(account: &mut Account, timeline: &mut Timeline, id: u64) -> Option<()> {
+    let server = account.servers.remove(&id)?;
+    let now = timeline.now();
+    account.ledger.end(&meter(id), now);
+    for ip in account.project.without(id) {
+        account.ledger.delete_part(&address_meter(&ip, id), now);
+    }
+    timeline.after(account.index, server.release, move |account, _| {
+        account.project.free_private_addresses(id);
+    });
+    Some(())
+}
+
+/// What an address is billed as: a part of the server that it was made for.
+pub(crate) fn address_meter(ip: &PrimaryIp, server: u64) -> Meter {
+    (meter(server).0, ip.id)
+}
+
+impl Account {
+    /// Gives a server an address of its own, which is deleted with it.
+    pub(crate) fn new_address(
+        &mut self,
+        timeline: &mut Timeline,
+        server: &Server,
+        is_ipv6: bool,
+    ) -> u64 {
+        let id = timeline.number();
+        let address = PrimaryIp {
+            id,
+            name: format!("primary_ip-{id}"),
+            ip: project::public_address(id, is_ipv6),
+            is_ipv6,
+            location: server.location.clone(),
+            server: Some(server.id),
+            auto_delete: true,
+            labels: Labels::new(),
+            created: timeline.now(),
+        };
+        if !is_ipv6 {
+            let life = Life::of(Billed::Address, server.created);
+            self.ledger.open(address_meter(&address, server.id), life);
+        }
+        self.project.primary_ips.insert(id, address);
+        id
+    }
+}

@@ -1,0 +1,136 @@
+//! Images of servers: snapshots and backups.
+
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::{Extra, Server, not_found};
+use crate::{
+    answer::Refusal,
+    ledger::{Billed, Life, Meter},
+    project::{Image, ImageKind, ImageStatus, Labels},
+    world::{Account, Timeline},
+};
+
+/// What an image is to be: the body of its request.
+#[derive(Debug, Clone)]
+pub(crate) struct ImageOrder {
+    pub(crate) kind: ImageKind,
+    pub(crate) description: String,
+    pub(crate) labels: Labels,
+}
+
+/// Begins an image of a server; returns its number and its action's.
+///
+/// That of a running server is made as well, and may be torn. That the server is locked meanwhile
+/// is an assumption.
+pub(crate) fn begin(
+    account: &mut Account,
+    timeline: &mut Timeline,
+    server: u64,
+    order: ImageOrder,
+) -> Result<(u64, u64), Refusal> {
+    let of = Server::of(account, server).ok_or_else(not_found)?;
+    of.check_unlocked()?;
+    if order.kind == ImageKind::Backup && !of.has.contains(&Extra::Backups) {
+        let message = "backups are not enabled for this server";
+        return Err(Refusal::new(422, "invalid_input", message));
+    }
+    let id = timeline.number();
+    let image = Image {
+        id,
+        kind: order.kind,
+        status: ImageStatus::Creating,
+        description: order.description,
+        labels: order.labels,
+        protected: false,
+        created: timeline.now(),
+        size_gb: of.snapshot_gb,
+        of: of.clone(),
+        contents: of.contents.clone(),
+    };
+    if !of.is_off() {
+        // The guest goes on writing.
+        of.write();
+    }
+    let takes = of.snapshot;
+    account.project.images.insert(id, image);
+    let action = account.begin_action(timeline, ("server", server), json!("create_image"));
+    timeline.after(account.index, takes, move |account, timeline| {
+        end(account, timeline, action, id);
+    });
+    if let Some(server) = Server::of(account, server) {
+        server.action = Some(action);
+    }
+    Ok((id, action))
+}
+
+/// An image is complete, or has failed.
+fn end(account: &mut Account, timeline: &Timeline, action: u64, image: u64) {
+    let server = account.finish_action(timeline, action);
+    let mut fails = false;
+    if let Some(server) = server.and_then(|id| Server::of(account, id)) {
+        server.action = None;
+        fails = server.snapshot_failures > 0;
+        server.snapshot_failures = server.snapshot_failures.saturating_sub(1);
+    }
+    if fails {
+        account.fail_action(timeline, action);
+    }
+    let Some(image) = account.project.images.get_mut(&image) else {
+        return;
+    };
+    if fails {
+        image.status = ImageStatus::Unavailable;
+        return;
+    }
+    image.status = ImageStatus::Available;
+    let (meter, megabytes) = (meter(image), megabytes(image));
+    let life = Life::of(Billed::Image { megabytes }, timeline.now());
+    account.ledger.open(meter, life.made_later());
+}
+
+/// Deletes an image. That one being made is refused is an assumption.
+pub(crate) fn delete(account: &mut Account, id: u64, now: Timestamp) -> Result<(), Refusal> {
+    let image = account.project.images.get(&id).ok_or_else(not_found)?;
+    if image.protected {
+        return Err(Refusal::new(
+            423,
+            "protected",
+            "image deletion is protected",
+        ));
+    }
+    if image.status == ImageStatus::Creating {
+        return Err(Refusal::new(
+            409,
+            "conflict",
+            "image is still being created",
+        ));
+    }
+    forget(account, id, now);
+    Ok(())
+}
+
+/// An image is gone: servers no longer show it, and it is billed no longer.
+pub(crate) fn forget(account: &mut Account, id: u64, now: Timestamp) {
+    let Some(image) = account.project.images.remove(&id) else {
+        return;
+    };
+    account.ledger.end(&meter(&image), now);
+    let made_from_it = account.servers.values_mut();
+    let made_from_it = made_from_it.filter(|server| server.image == Some(id));
+    made_from_it.for_each(Server::show_again);
+}
+
+/// What an image is billed as: a part of the server that it was made from.
+fn meter(image: &Image) -> Meter {
+    (super::meter(image.of.id).0, image.id)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "an image has some gigabytes"
+)]
+fn megabytes(image: &Image) -> u64 {
+    (image.size_gb * 1000.0).round() as u64
+}
