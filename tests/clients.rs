@@ -23,6 +23,7 @@ async fn the_official_clients_work_against_the_simulator() {
     assert!(output.status.success(), "{printed}\n{errors}");
     for check in [
         "pydo: Droplet resize",
+        "pydo: snapshot, deletion, Droplet from the snapshot",
         "pydo: node pool scale",
         "hcloud: change of type",
         "hcloud: image, deletion, server from the image",

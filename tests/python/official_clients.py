@@ -4,9 +4,9 @@
 
 The simulator's clock must be held (`cloud-simulator --at INSTANT`): instead of sleeping, the checks
 move it. They need two Droplets, a database cluster that may shrink, a node pool that may be empty
-and two servers, all running, and put back what they change; one server gets another id. For the
-second Droplet and one of the servers another plan must be for sale, and their own. Prints a line
-per check, and at the end how many passed; the exit code is 1 if any failed.
+and two servers, all running, and put back what they change; a machine of each cloud gets another
+id. For the second Droplet and one of the servers another plan must be for sale, and their own.
+Prints a line per check, and at the end how many passed; the exit code is 1 if any failed.
 """
 
 import datetime
@@ -203,6 +203,43 @@ class DigitalOcean:
             assert after["disk"] == droplet["disk"], after
         self.power(droplet, "power_on", "active")
         return f"{droplet['name']}: {own} to {other} and back"
+
+    def copies(self, droplet):
+        """Makes a snapshot of a Droplet, deletes the Droplet, and makes it again."""
+        number, name = droplet["id"], "a copy"
+        self.power(droplet, "power_off", "off")
+        body = {"type": "snapshot", "name": name}
+        action = self.client.droplet_actions.post(number, body=body, **self.plain)["action"]
+
+        def completed(action):
+            found = self.client.actions.get(action, **self.plain)["action"]
+            return found["status"] == "completed"
+
+        def snapshots():
+            answer = self.client.droplets.list_snapshots(number, **self.plain)
+            return [found for found in answer["snapshots"] if found["name"] == name]
+
+        self.simulator.wait_until(lambda: completed(action["id"]), 10)
+        assert snapshots() == [], "shown as soon as its action was completed"
+        self.simulator.wait_until(snapshots, 5)
+        (snapshot,) = snapshots()
+        assert snapshot["min_disk_size"] == droplet["disk"] and snapshot["size_gigabytes"] > 0
+        found = self.client.snapshots.get(snapshot["id"], **self.plain)["snapshot"]
+        assert (found["id"], found["resource_id"]) == (str(snapshot["id"]), str(number)), found
+        self.client.droplets.destroy(number, **self.plain)
+        self.simulator.pass_time(5)
+        answer = self.client.droplets.get(number, **self.plain)
+        assert answer["id"] == "not_found", answer
+        body = {field: droplet[field] for field in ("name", "tags")}
+        body |= {"region": droplet["region"]["slug"], "size": droplet["size_slug"]}
+        made = self.client.droplets.create({**body, "image": snapshot["id"]}, **self.plain)
+        assert made["droplet"]["status"] == "new", made
+        self.simulator.wait_until(lambda: completed(made["links"]["actions"][0]["id"]), 10)
+        after = self.client.droplets.get(made["droplet"]["id"], **self.plain)["droplet"]
+        assert after["status"] == "active" and after["id"] != number, after
+        for field in ("name", "tags", "size_slug", "disk"):
+            assert after[field] == droplet[field], field
+        return f"{droplet['name']}: {number} is {after['id']} now"
 
     def databases(self):
         options = self.client.databases.list_options(**self.plain)["options"]
@@ -529,6 +566,7 @@ def main(arguments):
     checks.run("pydo: shutdown", do.power, second, "shutdown", "off")
     checks.run("pydo: power on after the shutdown", do.power, second, "power_on", "active")
     checks.run("pydo: Droplet resize", do.sizes, second)
+    checks.run("pydo: snapshot, deletion, Droplet from the snapshot", do.copies, second)
     checks.run("pydo: databases and options", do.databases)
     checks.run("pydo: database resize", do.resize)
     checks.run("pydo: node pool scale", do.scale)

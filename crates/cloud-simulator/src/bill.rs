@@ -4,6 +4,8 @@
 //!   cent. Of a calendar month (UTC) at most 672 hours are charged, the dearest ones (DODROPLETS).
 //! - Databases in the same way, which is an assumption, at the price of their plan and number of
 //!   nodes together.
+//! - Reserved IPv4 addresses by the started hour in which no Droplet has them, up to their monthly
+//!   price. That less than a dollar of it is not charged is left out.
 //! - Servers by the started hour of their life, and so are IPv4 addresses, up to their monthly
 //!   price (HZPRICES).
 //! - Snapshots by the size that they take, for as long as they are there. Both clouds name a price
@@ -65,7 +67,7 @@ pub struct Bill {
 pub struct BillLine {
     /// What is charged; for a pool all of its nodes together.
     pub resource: ResourceRef,
-    /// Its plan: `s-2vcpu-4gb`, `2 x db-s-2vcpu-4gb`, `cpx22`; or `primary-ipv4`, `snapshot`.
+    /// Its plan: `s-2vcpu-4gb`, `2 x db-s-2vcpu-4gb`, `cpx22`; or `primary-ipv4`, `reserved-ipv4`, `snapshot`.
     pub item: String,
     /// How much of it.
     pub quantity: u64,
@@ -260,8 +262,15 @@ impl Charges {
     fn part(&mut self, life: &Life, period: &Period, prices: &Prices, is_server: bool) {
         match life.billed {
             Billed::Size => {}
-            Billed::Address => {
+            Billed::Address if is_server => {
                 let address = ("primary-ipv4".to_owned(), prices.hetzner.primary_ipv4);
+                self.by_the_hour(life, period, |_| address.clone());
+            }
+            Billed::Address => {
+                let address = (
+                    "reserved-ipv4".to_owned(),
+                    prices.digitalocean.reserved_ipv4,
+                );
                 self.by_the_hour(life, period, |_| address.clone());
             }
             Billed::Image { megabytes } => {

@@ -37,6 +37,9 @@ pub(crate) struct Database {
     pub(crate) region: String,
     #[serde(default)]
     pub(crate) tags: Vec<String>,
+    /// The Droplets that it lets in by number.
+    #[serde(default)]
+    pub(crate) lets_in: Vec<u64>,
     #[serde(default)]
     pub(crate) status: DatabaseStatus,
     /// Whether a plan with less memory or fewer vCPUs is refused.

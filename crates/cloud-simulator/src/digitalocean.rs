@@ -1,5 +1,7 @@
 //! `DigitalOcean`'s API: its operations, and what they answer.
 
+mod things;
+
 use std::{collections::BTreeMap, fmt::Display};
 
 use domain::configuration::Provider;
@@ -31,6 +33,53 @@ pub(crate) const ROUTES: &[Route] = &[
     ("GET", "droplets/#/actions", droplet_actions),
     ("POST", "droplets/#/actions", act_on_droplet),
     ("GET", "droplets/#/actions/#", droplet_action),
+    ("POST", "droplets", things::create_droplet),
+    ("DELETE", "droplets/#", things::delete_droplet),
+    ("GET", "droplets/#/snapshots", things::droplet_snapshots),
+    ("GET", "droplets/#/firewalls", things::droplet_firewalls),
+    ("GET", "droplets/#/backups/policy", things::backup_policy),
+    (
+        "GET",
+        "droplets/#/destroy_with_associated_resources",
+        things::associated,
+    ),
+    ("GET", "snapshots", things::snapshots),
+    ("GET", "snapshots/#", things::snapshot),
+    ("DELETE", "snapshots/#", things::delete_snapshot),
+    ("GET", "images", things::images),
+    ("GET", "images/#", things::image),
+    ("PUT", "images/#", things::rename_image),
+    ("GET", "reserved_ips", things::reserved_ips),
+    ("GET", "reserved_ips/*", things::reserved_ip),
+    ("POST", "reserved_ips/*/actions", things::act_on_reserved_ip),
+    ("GET", "reserved_ipv6", things::reserved_ipv6s),
+    ("GET", "reserved_ipv6/*", things::reserved_ip),
+    (
+        "POST",
+        "reserved_ipv6/*/actions",
+        things::act_on_reserved_ip,
+    ),
+    ("GET", "volumes", things::volumes),
+    ("GET", "volumes/*", things::volume),
+    ("POST", "volumes/*/actions", things::act_on_volume),
+    ("GET", "firewalls", things::firewalls),
+    ("GET", "firewalls/*", things::firewall),
+    ("POST", "firewalls/*/droplets", things::add_to_firewall),
+    ("GET", "load_balancers", things::load_balancers),
+    ("GET", "load_balancers/*", things::load_balancer),
+    (
+        "POST",
+        "load_balancers/*/droplets",
+        things::add_to_load_balancer,
+    ),
+    ("GET", "projects", things::projects),
+    ("GET", "projects/default", things::default_project),
+    ("GET", "projects/*", things::project),
+    ("GET", "projects/*/resources", things::project_resources),
+    ("POST", "projects/*/resources", things::add_to_project),
+    ("GET", "monitoring/alerts", things::alerts),
+    ("GET", "account/keys", things::ssh_keys),
+    ("GET", "databases/*/firewall", things::trusted_sources),
     ("GET", "sizes", sizes),
     ("GET", "regions", regions),
     ("GET", "databases", databases),
@@ -125,6 +174,7 @@ fn ok(body: &Value) -> Result<Answer> {
 fn account(call: &mut Call<'_>) -> Result<Answer> {
     let name = &call.account.login.name;
     let fields = json!({"name": name, "email": format!("{name}@example.com")});
+    let fields = catalog::with(&things::limits(call), fields);
     ok(&json!({"account": catalog::with(&catalog::ACCOUNT, fields)}))
 }
 
@@ -156,7 +206,7 @@ fn droplets(call: &mut Call<'_>) -> Result<Answer> {
     };
     let droplets = call.account.droplets.values().filter(fits).collect();
     page(call, "droplets", droplets, |droplet| {
-        droplet.to_text(&call.account.market)
+        droplet.to_text(call.shown())
     })
 }
 
@@ -188,7 +238,7 @@ fn autoscale_members(call: &mut Call<'_>) -> Result<Answer> {
 }
 
 fn droplet(call: &mut Call<'_>) -> Result<Answer> {
-    ok(&json!({"droplet": call.droplet()?.to_json(&call.account.market)}))
+    ok(&json!({"droplet": call.droplet()?.to_json(call.shown())}))
 }
 
 fn droplet_actions(call: &mut Call<'_>) -> Result<Answer> {

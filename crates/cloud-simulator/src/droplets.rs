@@ -1,6 +1,12 @@
 //! Droplets: power, actions, and what the API shows of them.
 
-use std::{collections::BTreeMap, sync::OnceLock};
+pub(crate) mod create;
+pub(crate) mod snapshots;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::OnceLock,
+};
 
 use domain::{AccountName, DropletId, ResourceId};
 use jiff::{SignedDuration, Timestamp};
@@ -12,6 +18,8 @@ use crate::{
     catalog, defaults, kubernetes,
     ledger::Meter,
     market::{Market, is_sold_in},
+    project,
+    team::Shown,
     world::{Account, Action, Timeline},
 };
 
@@ -67,6 +75,30 @@ pub(crate) struct Droplet {
     /// How long the guest needs from the shutdown request until it is off.
     #[serde(default = "defaults::seconds::<20>", skip_serializing)]
     pub(crate) shutdown: SignedDuration,
+    /// How long a snapshot of it takes.
+    #[serde(default = "defaults::seconds::<300>", skip_serializing)]
+    pub(crate) snapshot: SignedDuration,
+    /// How long after that the snapshot is shown.
+    #[serde(default = "defaults::seconds::<30>", skip_serializing)]
+    pub(crate) snapshot_lag: SignedDuration,
+    /// What a snapshot of it takes of the provider's storage, in GB.
+    #[serde(default = "defaults::snapshot_gb")]
+    pub(crate) snapshot_gb: f64,
+    /// How many of its snapshots are accepted, and fail.
+    #[serde(default)]
+    pub(crate) snapshot_failures: u32,
+    /// How long it takes to create one like it.
+    #[serde(default = "defaults::seconds::<60>", skip_serializing)]
+    pub(crate) creation: SignedDuration,
+    /// How many like it are accepted, and are then gone: there was no place for them.
+    #[serde(default)]
+    pub(crate) creation_failures: u32,
+    /// For how long it is still shown after it was deleted.
+    #[serde(default = "defaults::seconds::<2>", skip_serializing)]
+    pub(crate) deletion: SignedDuration,
+    /// What of these it has.
+    #[serde(default)]
+    pub(crate) has: BTreeSet<Extra>,
 
     /// Whether it really has power.
     #[serde(skip_deserializing)]
@@ -75,6 +107,19 @@ pub(crate) struct Droplet {
     /// cannot switch off a later boot.
     #[serde(skip)]
     pub(crate) boot: u64,
+    /// What its disk holds: by which Droplet it was last written, and which of that one's boots
+    /// wrote it. Two disks that say the same hold the same.
+    #[serde(skip_deserializing)]
+    pub(crate) contents: String,
+    /// How often something else was written to its disk.
+    #[serde(skip)]
+    pub(crate) written: u64,
+    /// The snapshot that it was made from.
+    #[serde(skip)]
+    pub(crate) made_from: Option<u64>,
+    /// The Droplet that was there before all snapshots, of which it is the latest copy.
+    #[serde(skip)]
+    pub(crate) origin: u64,
     /// The action that runs, during which the Droplet is locked.
     #[serde(skip_deserializing)]
     pub(crate) action: Option<u64>,
@@ -113,6 +158,29 @@ pub(crate) enum ImageType {
     Admin,
 }
 
+/// What a Droplet may have besides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Extra {
+    Backups,
+    Ipv6,
+    Monitoring,
+    /// A second disk, whose contents no snapshot holds.
+    Scratch,
+}
+
+impl Extra {
+    /// How `features` names it, if it does.
+    fn feature(self) -> Option<&'static str> {
+        match self {
+            Self::Backups => Some("backups"),
+            Self::Ipv6 => Some("ipv6"),
+            Self::Monitoring => Some("monitoring"),
+            Self::Scratch => None,
+        }
+    }
+}
+
 /// A Droplet's GPUs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -136,7 +204,7 @@ pub(crate) struct Order {
     pub(crate) disk: bool,
 }
 
-/// The types of actions (DOSPEC). Those after [`Self::Resize`] have no effect here.
+/// The types of actions (DOSPEC). Those from [`Self::ChangeBackupPolicy`] on have no effect here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ActionKind {
@@ -147,6 +215,7 @@ pub(crate) enum ActionKind {
     PowerCycle,
     Rename,
     Resize,
+    Snapshot,
     EnableBackups,
     DisableBackups,
     ChangeBackupPolicy,
@@ -154,7 +223,6 @@ pub(crate) enum ActionKind {
     PasswordReset,
     Rebuild,
     EnableIpv6,
-    Snapshot,
 }
 
 impl Order {
@@ -182,7 +250,15 @@ impl Droplet {
         if self.disk == 0 {
             self.disk = disk_of(&self.size);
         }
+        self.origin = self.id;
+        self.write();
         self
+    }
+
+    /// Its guest writes to its disk.
+    pub(crate) fn write(&mut self) {
+        self.written += 1;
+        self.contents = format!("{}.{}", self.id, self.written);
     }
 
     /// What it is billed as: a worker is a part of its pool.
@@ -214,6 +290,9 @@ impl Droplet {
         self.status = status;
         self.powered = status == DropletStatus::Active;
         self.boot += 1;
+        if self.powered {
+            self.write();
+        }
     }
 
     /// Why an order is refused. The messages for a Droplet in the wrong power state, other than
@@ -279,8 +358,8 @@ impl Droplet {
     }
 
     /// [`Self::to_json`] as text.
-    pub(crate) fn to_text(&self, market: &Market) -> &str {
-        let write = || self.to_json(market).to_string();
+    pub(crate) fn to_text(&self, shown: Shown<'_>) -> &str {
+        let write = || self.to_json(shown).to_string();
         let text = self.text.get_or_init(write);
         debug_assert_eq!(*text, write(), "it changed, and is shown as it was");
         text
@@ -292,10 +371,18 @@ impl Droplet {
     }
 
     /// The Droplet as the API shows it.
-    pub(crate) fn to_json(&self, market: &Market) -> Value {
+    pub(crate) fn to_json(&self, shown: Shown<'_>) -> Value {
+        let Shown { market, team, now } = shown;
         let size = market.droplet_size(&self.size).unwrap_or(&Value::Null);
+        let made_from = self.made_from.and_then(|id| team.snapshots.get(&id));
         let mut image = catalog::DROPLET["image"].clone();
         image["type"] = json!(self.image_type);
+        if let Some(snapshot) = made_from {
+            image = snapshot.image_json();
+        }
+        let snapshots = team
+            .listed(now)
+            .filter(|snapshot| snapshot.of.id == self.id);
         let mut fields = json!({
             "id": self.id,
             "name": self.name,
@@ -303,10 +390,14 @@ impl Droplet {
             "memory": size["memory"],
             "vcpus": size["vcpus"],
             "disk": self.disk,
-            "disk_info": [{"size": {"amount": self.disk, "unit": "gib"}, "type": "local"}],
+            "disk_info": self.disks(),
             "locked": self.action.is_some(),
             "status": self.status,
             "created_at": timestamp(self.created),
+            "features": self.features(),
+            "networks": self.networks(),
+            "snapshot_ids": snapshots.map(|snapshot| snapshot.id).collect::<Vec<_>>(),
+            "volume_ids": team.volumes_of(self.id).map(|volume| &volume.id).collect::<Vec<_>>(),
             "size": size,
             "size_slug": self.size,
             "region": market.region(&self.region),
@@ -320,6 +411,54 @@ impl Droplet {
             });
         }
         catalog::with(&catalog::DROPLET, fields)
+    }
+
+    fn disks(&self) -> Value {
+        let disk = |kind: &str, gib| json!({"size": {"amount": gib, "unit": "gib"}, "type": kind});
+        if self.has.contains(&Extra::Scratch) {
+            json!([disk("local", self.disk), disk("scratch", 720)])
+        } else {
+            json!([disk("local", self.disk)])
+        }
+    }
+
+    fn features(&self) -> Vec<&'static str> {
+        let own = self.has.iter().filter_map(|extra| extra.feature());
+        own.chain(["private_networking"]).collect()
+    }
+
+    /// Its addresses, which no other Droplet has; none while it is being created.
+    fn networks(&self) -> Value {
+        if self.status == DropletStatus::New {
+            return json!({"v4": [], "v6": []});
+        }
+        let address = |ip: String, gateway: &str, kind: &str| {
+            json!({
+                "ip_address": ip,
+                "netmask": "255.255.0.0",
+                "gateway": gateway,
+                "type": kind,
+            })
+        };
+        let v6 = json!({
+            "ip_address": project::public_address(self.id, true).replace("::/64", "::1"),
+            "netmask": 64,
+            "gateway": "2001:db8::1",
+            "type": "public",
+        });
+        let has_v6 = self.has.contains(&Extra::Ipv6);
+        json!({
+            "v4": [
+                address(project::public_address(self.id, false), "198.18.0.1", "public"),
+                address(self.private_ip(), "10.110.0.1", "private"),
+            ],
+            "v6": if has_v6 { vec![v6] } else { Vec::new() },
+        })
+    }
+
+    /// Its address in its VPC, which cannot be chosen.
+    fn private_ip(&self) -> String {
+        format!("10.110.{}.{}", self.id / 250 % 250, 2 + self.id % 250)
     }
 }
 
@@ -377,6 +516,9 @@ pub(crate) fn begin(
     if order.kind == ActionKind::Resize {
         takes = droplet.resize;
     }
+    if order.kind == ActionKind::Snapshot {
+        takes = droplet.snapshot;
+    }
     if order.kind == ActionKind::Shutdown {
         takes = SIGNAL;
         if !droplet.ignores_shutdown {
@@ -405,6 +547,15 @@ fn end(account: &mut Account, timeline: &mut Timeline, action: u64, order: Order
     droplet.action = None;
     match (order.kind, order.name, order.size) {
         (ActionKind::Rename, Some(name), _) => droplet.name = name,
+        (ActionKind::EnableBackups, ..) => {
+            droplet.has.insert(Extra::Backups);
+        }
+        (ActionKind::DisableBackups, ..) => {
+            droplet.has.remove(&Extra::Backups);
+        }
+        (ActionKind::Snapshot, name, _) => {
+            return snapshots::end(account, timeline, action, name);
+        }
         (ActionKind::Resize, _, Some(_)) if droplet.resize_failures > 0 => {
             droplet.resize_failures -= 1;
             if let Some(action) = account.actions.get_mut(&action) {
@@ -425,6 +576,9 @@ fn end(account: &mut Account, timeline: &mut Timeline, action: u64, order: Order
     if matches!(order.kind, PowerOn | PowerOff | Reboot | PowerCycle) {
         droplet.powered = order.kind != PowerOff;
         droplet.boot += 1;
+        if droplet.powered {
+            droplet.write();
+        }
         let id = droplet.id;
         timeline.after(account.index, LAG, move |account, _| {
             show_power(account, id);
@@ -455,8 +609,6 @@ fn guest_off(account: &mut Account, id: u64, boot: u64) {
 /// An action as the API shows it.
 pub(crate) fn action_json(account: &Account, action: &Action) -> Value {
     let (kind, id) = action.on;
-    let droplet = account.droplets.get(&id);
-    let region = droplet.map(|droplet| &droplet.region);
     json!({
         "id": action.id,
         "status": match (action.finished, action.error) {
@@ -469,7 +621,7 @@ pub(crate) fn action_json(account: &Account, action: &Action) -> Value {
         "completed_at": action.finished.map(timestamp),
         "resource_id": id,
         "resource_type": kind,
-        "region": region.and_then(|slug| account.market.region(slug)),
-        "region_slug": region,
+        "region": account.market.region(&action.region),
+        "region_slug": action.region,
     })
 }

@@ -17,6 +17,7 @@ use crate::{
     ledger::Life,
     project::{Firewall, FloatingIp, LoadBalancer, Network, PlacementGroup, SshKey, Volume},
     servers::{self, Family, Server},
+    team,
     world::{Account, Login, World},
 };
 
@@ -29,6 +30,27 @@ pub struct Fleet {
     databases: Vec<Spanned<Database>>,
     clusters: Vec<Spanned<Cluster>>,
     servers: Vec<Spanned<Server>>,
+    digitalocean: TeamThings,
+    hetzner: ProjectThings,
+}
+
+/// What `DigitalOcean` teams hold besides their resources.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct TeamThings {
+    reserved_ips: Vec<Spanned<team::ReservedIp>>,
+    volumes: Vec<Spanned<team::Volume>>,
+    firewalls: Vec<Spanned<team::Firewall>>,
+    load_balancers: Vec<Spanned<team::LoadBalancer>>,
+    projects: Vec<Spanned<team::Project>>,
+    alerts: Vec<Spanned<team::Alert>>,
+    ssh_keys: Vec<Spanned<team::SshKey>>,
+}
+
+/// What Hetzner projects hold besides their servers.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ProjectThings {
     networks: Vec<Spanned<Network>>,
     volumes: Vec<Spanned<Volume>>,
     firewalls: Vec<Spanned<Firewall>>,
@@ -182,29 +204,38 @@ impl Fleet {
         Ok(())
     }
 
-    /// Adds what Hetzner projects hold besides their servers.
+    /// Adds what accounts hold besides their resources.
     fn admit_things(&self, accounts: &mut [Account], now: Timestamp) -> Result<(), Problem> {
         macro_rules! admit {
-            ($($table:ident, $kind:literal;)*) => {$(
-                each(stringify!($table), &self.$table, |mut thing| {
+            ($($provider:ident, $cloud:ident.$table:ident, $place:ident, $id:ident;)*) => {$(
+                each(stringify!($cloud.$table), &self.$cloud.$table, |mut thing| {
                     let named = thing.account.as_ref();
-                    let owner = owner(accounts, Provider::Hetzner, named)?;
+                    let owner = owner(accounts, Provider::$provider, named)?;
                     thing.created = now;
-                    insert($kind, &mut owner.project.$table, thing.id, thing)
+                    let id = thing.$id.clone();
+                    insert(stringify!($table), &mut owner.$place.$table, id, thing)
                 })?;
             )*};
         }
         admit! {
-            networks, "network";
-            volumes, "volume";
-            firewalls, "firewall";
-            placement_groups, "placement-group";
-            load_balancers, "load-balancer";
-            floating_ips, "floating-ip";
-            ssh_keys, "ssh-key";
+            DigitalOcean, digitalocean.reserved_ips, team, ip;
+            DigitalOcean, digitalocean.volumes, team, id;
+            DigitalOcean, digitalocean.firewalls, team, id;
+            DigitalOcean, digitalocean.load_balancers, team, id;
+            DigitalOcean, digitalocean.projects, team, id;
+            DigitalOcean, digitalocean.alerts, team, id;
+            DigitalOcean, digitalocean.ssh_keys, team, id;
+            Hetzner, hetzner.networks, project, id;
+            Hetzner, hetzner.volumes, project, id;
+            Hetzner, hetzner.firewalls, project, id;
+            Hetzner, hetzner.placement_groups, project, id;
+            Hetzner, hetzner.load_balancers, project, id;
+            Hetzner, hetzner.floating_ips, project, id;
+            Hetzner, hetzner.ssh_keys, project, id;
         }
         for account in accounts {
             account.servers.values_mut().for_each(Server::show_again);
+            account.droplets.values_mut().for_each(Droplet::show_again);
         }
         Ok(())
     }

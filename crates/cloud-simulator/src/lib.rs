@@ -12,8 +12,8 @@
 //! # Fleet
 //!
 //! What the clouds hold to begin with is read from TOML, with tables `accounts`, `droplets`,
-//! `databases`, `clusters` (with `pools`) and `servers`, and with `networks`, `volumes`, `firewalls`,
-//! `placement_groups`, `load_balancers`, `floating_ips` and `ssh_keys` of Hetzner's:
+//! `databases`, `clusters` (with `pools`) and `servers`. What belongs to machines is in tables of
+//! each cloud: `digitalocean.reserved_ips`, `hetzner.networks`.
 //!
 //! ```toml
 //! [[accounts]]
@@ -77,6 +77,7 @@ mod request;
 mod routes;
 mod servers;
 mod simulator;
+mod team;
 mod world;
 
 pub use amount::{Amount, InvalidAmountError};

@@ -195,7 +195,12 @@ fn on_droplet(account: &mut Account, timeline: &mut Timeline, id: u64, act: Act)
         }
         // A worker goes with its node.
         Act::Delete if droplet.worker_of.is_none() => {
-            return Ok(account.droplets.remove(&id).map(|_| ()));
+            // Whoever deletes a copy wants the machine gone.
+            let origin = droplet.origin;
+            account
+                .ledger
+                .delete(&droplets::meter(origin).0, timeline.now());
+            return Ok(droplets::create::gone(account, timeline, id));
         }
         _ => return Ok(None),
     };

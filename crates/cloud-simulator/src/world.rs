@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::{
     catalog,
     databases::Database,
+    defaults,
     droplets::Droplet,
     kubernetes::Cluster,
     ledger::Ledger,
@@ -21,6 +22,7 @@ use crate::{
     project::Project,
     rate::{Rate, RateLimit},
     servers::Server,
+    team::Team,
 };
 
 /// All accounts, and the changes that are under way in them.
@@ -47,6 +49,8 @@ pub(crate) struct Account {
     pub(crate) servers: BTreeMap<u64, Server>,
     /// What a Hetzner project holds besides its servers.
     pub(crate) project: Project,
+    /// What a `DigitalOcean` team holds besides its resources.
+    pub(crate) team: Team,
     /// Oldest first.
     pub(crate) actions: BTreeMap<u64, Action>,
     /// What is billed of all these.
@@ -119,6 +123,8 @@ pub(crate) struct Action {
     pub(crate) on: Subject,
     /// The cloud's word for it: `power_off`, `stop_server`.
     pub(crate) kind: Value,
+    /// The region of its Droplet; `DigitalOcean` still shows it when the Droplet is gone.
+    pub(crate) region: String,
     pub(crate) started: Timestamp,
     pub(crate) finished: Option<Timestamp>,
     /// Why it failed, if it did: the code and message of Hetzner's; `DigitalOcean` gives no reason.
@@ -266,13 +272,15 @@ impl World {
         self.accounts.iter().flat_map(of_account).collect()
     }
 
-    /// The images of all accounts, oldest first, each with its account's name.
+    /// The images and snapshots of all accounts, oldest first, each with its account's name.
     pub(crate) fn images(&self) -> Vec<Value> {
         let of_account = |account: &Account| {
             let name = json!({"account": account.login.name});
-            let images = account.project.images.values();
-            let images = images.map(|image| catalog::with(&json!(image), name.clone()));
-            images.collect::<Vec<_>>()
+            let images = account.project.images.values().map(|image| json!(image));
+            let snapshots = account.team.snapshots.values();
+            let all = images.chain(snapshots.map(|snapshot| json!(snapshot)));
+            let all = all.map(|image| catalog::with(&image, name.clone()));
+            all.collect::<Vec<_>>()
         };
         self.accounts.iter().flat_map(of_account).collect()
     }
@@ -290,6 +298,7 @@ impl Account {
             clusters: BTreeMap::new(),
             servers: BTreeMap::new(),
             project: Project::default(),
+            team: Team::default(),
             actions: BTreeMap::new(),
             ledger: Ledger::default(),
         }
@@ -339,10 +348,13 @@ impl Account {
         kind: Value,
     ) -> u64 {
         let id = timeline.number();
+        let droplet = self.droplets.get(&on.1);
+        let region = droplet.map(|droplet| droplet.region.clone());
         let action = Action {
             id,
             on,
             kind,
+            region: region.unwrap_or_else(defaults::region),
             started: timeline.now,
             finished: None,
             error: None,

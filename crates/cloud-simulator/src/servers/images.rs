@@ -6,6 +6,7 @@ use serde_json::json;
 use super::{Extra, Server, not_found};
 use crate::{
     answer::Refusal,
+    droplets::snapshots::megabytes,
     ledger::{Billed, Life, Meter},
     project::{Image, ImageKind, ImageStatus, Labels},
     world::{Account, Timeline},
@@ -84,7 +85,7 @@ fn end(account: &mut Account, timeline: &Timeline, action: u64, image: u64) {
         return;
     }
     image.status = ImageStatus::Available;
-    let (meter, megabytes) = (meter(image), megabytes(image));
+    let (meter, megabytes) = (meter(image), megabytes(image.size_gb));
     let life = Life::of(Billed::Image { megabytes }, timeline.now());
     account.ledger.open(meter, life.made_later());
 }
@@ -124,13 +125,4 @@ pub(crate) fn forget(account: &mut Account, id: u64, now: Timestamp) {
 /// What an image is billed as: a part of the server that it was made from.
 fn meter(image: &Image) -> Meter {
     (super::meter(image.of.id).0, image.id)
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "an image has some gigabytes"
-)]
-fn megabytes(image: &Image) -> u64 {
-    (image.size_gb * 1000.0).round() as u64
 }

@@ -37,18 +37,6 @@ token = "hz-reader-token"
 read_only = true
 "#;
 
-const OF_DIGITALOCEAN: &[&str] = &["droplets", "databases", "clusters"];
-const OF_HETZNER: &[&str] = &[
-    "servers",
-    "networks",
-    "volumes",
-    "firewalls",
-    "placement_groups",
-    "load_balancers",
-    "floating_ips",
-    "ssh_keys",
-];
-
 /// The clouds under test.
 pub(crate) struct Clouds {
     pub(crate) simulator: Simulator,
@@ -98,13 +86,21 @@ impl Answer {
 impl Clouds {
     /// Serves a fleet; what is left out of each entry's `account` is `do` or `hz`.
     pub(crate) async fn with(fleet: &str) -> Self {
-        let mut owned = fleet.to_owned();
-        for (account, tables) in [("do", OF_DIGITALOCEAN), ("hz", OF_HETZNER)] {
-            for table in tables {
-                let header = format!("[[{table}]]");
-                owned = owned.replace(&header, &format!("{header}\naccount = \"{account}\""));
-            }
-        }
+        // In a table of a cloud's own things the account is that cloud's.
+        let of = |line: &str| match line.trim_matches(['[', ']']) {
+            "droplets" | "databases" | "clusters" => Some("do"),
+            "servers" => Some("hz"),
+            table if table.starts_with("digitalocean.") => Some("do"),
+            table if table.starts_with("hetzner.") => Some("hz"),
+            _ => None,
+        };
+        let owned = fleet.lines().map(|line| {
+            let line = line.trim_start();
+            let account = of(line).filter(|_| line.starts_with("[["));
+            let account = account.map(|name| format!("\naccount = \"{name}\""));
+            format!("{line}{}\n", account.unwrap_or_default())
+        });
+        let owned: String = owned.collect::<Vec<_>>().concat();
         Self::serve(&format!("{ACCOUNTS}{owned}")).await
     }
 

@@ -83,7 +83,7 @@ async fn what_a_droplet_refuses_is_said_in_known_words() {
         .await
         .expect(422);
     assert_eq!(error["message"], "Droplet already has a pending event.");
-    clouds.pass(10);
+    clouds.pass(300);
     act(&clouds, 1, json!({"type": "power_off"}))
         .await
         .expect(201);

@@ -26,8 +26,9 @@ async fn each_cloud_words_its_errors_in_its_own_form() {
     for (method, path, status, id) in [
         ("GET", "/v2/droplets/1", 404, "not_found"),
         ("GET", "/v2/droplets/abc", 404, "not_found"),
-        ("GET", "/v2/volumes", 404, "not_found"),
-        ("DELETE", "/v2/droplets/1", 405, "method_not_allowed"),
+        ("GET", "/v2/domains", 404, "not_found"),
+        ("DELETE", "/v2/droplets/1", 404, "not_found"),
+        ("DELETE", "/v2/sizes", 405, "method_not_allowed"),
         (
             "GET",
             "/v2/databases/9cc10173-e9ea-4176-9dbc-a4cee4c4ff30",

@@ -16,43 +16,43 @@ server_type = "cpx22"
 addresses = ["ipv4", "ipv6"]
 snapshot = "2m"
 
-[[networks]]
+[[hetzner.networks]]
 id = 7
 name = "internal"
 members = [{ server = 42, ip = "10.0.0.9", alias_ips = ["10.0.0.10"] }]
 
-[[volumes]]
+[[hetzner.volumes]]
 id = 8
 name = "data"
 server = 42
 
-[[firewalls]]
+[[hetzner.firewalls]]
 id = 9
 name = "ssh-only"
 servers = [42]
 
-[[firewalls]]
+[[hetzner.firewalls]]
 id = 10
 name = "by-label"
 selector = "env=staging"
 
-[[placement_groups]]
+[[hetzner.placement_groups]]
 id = 11
 name = "apart"
 servers = [42]
 
-[[load_balancers]]
+[[hetzner.load_balancers]]
 id = 12
 name = "front"
 targets = [{ server = 42, use_private_ip = true }]
 
-[[floating_ips]]
+[[hetzner.floating_ips]]
 id = 13
 name = "spare"
 ip = "203.0.113.9"
 server = 42
 
-[[ssh_keys]]
+[[hetzner.ssh_keys]]
 id = 14
 name = "team"
 public_key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI team"

@@ -18,4 +18,5 @@ mod plans;
 mod prices;
 mod resizes;
 mod servers;
+mod snapshots;
 mod types;

@@ -1,0 +1,237 @@
+//! Droplets come and go.
+
+use std::collections::BTreeSet;
+
+use jiff::SignedDuration;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Droplet, DropletStatus, Extra, ImageType, disk_of, meter};
+use crate::{
+    answer::Refusal,
+    ledger::Life,
+    market::is_sold_in,
+    world::{Account, Timeline},
+};
+
+/// How long it takes until a Droplet that was accepted is found to have no place.
+const PLACEMENT: SignedDuration = SignedDuration::from_secs(10);
+
+/// What a new Droplet is to be: the body of its request. Several at once, by `names`, are not
+/// simulated.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct DropletOrder {
+    pub(crate) name: String,
+    #[serde(default = "crate::defaults::region")]
+    region: String,
+    size: String,
+    /// A snapshot's number, or the slug of a public image.
+    image: Value,
+    #[serde(default)]
+    ssh_keys: Vec<Value>,
+    #[serde(default)]
+    backups: bool,
+    #[serde(default)]
+    ipv6: bool,
+    #[serde(default)]
+    monitoring: bool,
+    #[serde(default)]
+    tags: Vec<String>,
+    #[serde(default)]
+    volumes: Vec<String>,
+}
+
+/// Begins a Droplet; returns its number and its action's.
+pub(crate) fn create(
+    account: &mut Account,
+    timeline: &mut Timeline,
+    order: DropletOrder,
+) -> Result<(u64, u64), Refusal> {
+    let now = timeline.now();
+    check(account, &order)?;
+    let template = image_of(account, &order, now)?;
+    let id = timeline.number();
+    let has = [
+        (order.backups, Extra::Backups),
+        (order.ipv6, Extra::Ipv6),
+        (order.monitoring, Extra::Monitoring),
+    ];
+    let has = has.into_iter().filter(|(wanted, _)| *wanted);
+    let mut droplet = Droplet {
+        id,
+        name: order.name,
+        tags: order.tags,
+        disk: disk_of(&order.size),
+        size: order.size,
+        region: order.region,
+        created: now,
+        has: has.map(|(_, extra)| extra).collect::<BTreeSet<_>>(),
+        ..template
+    };
+    droplet.begin_life();
+    for volume in &order.volumes {
+        if let Some(volume) = account.team.volumes.get_mut(volume) {
+            volume.droplet = Some(id);
+        }
+    }
+    let projects = account.team.projects.values_mut();
+    if let Some(project) = projects.into_iter().find(|project| project.is_default) {
+        project.droplets.insert(id);
+    }
+    let life = Life::of_size(now, &droplet.size);
+    account.ledger.open(meter(id), life.made_later());
+    let fails = droplet.creation_failures > 0;
+    let takes = if fails { PLACEMENT } else { droplet.creation };
+    account.droplets.insert(id, droplet);
+    let action = account.begin_action(timeline, ("droplet", id), json!("create"));
+    if let Some(droplet) = account.droplets.get_mut(&id) {
+        droplet.action = Some(action);
+    }
+    timeline.after(account.index, takes, move |account, timeline| {
+        end(account, timeline, action, fails);
+    });
+    Ok((id, action))
+}
+
+/// Why a Droplet is refused. The words for a limit, a size and an image are those that people have
+/// quoted; the others are assumptions.
+fn check(account: &Account, order: &DropletOrder) -> Result<(), Refusal> {
+    let refuse = |message: &str| Err(Refusal::unprocessable(message));
+    let limit = account.login.server_limit;
+    if limit.is_some_and(|limit| account.droplets.len() >= limit) {
+        return refuse("creating this/these droplet(s) will exceed your droplet limit");
+    }
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
+    if order.name.is_empty() || order.name.len() > 255 || !order.name.chars().all(fits) {
+        return refuse("Only valid hostname characters are allowed. (a-z, A-Z, 0-9, . and -)");
+    }
+    let market = &account.market;
+    let Some(size) = market.droplet_size(&order.size) else {
+        return refuse("You specified an invalid size for Droplet creation.");
+    };
+    if market.region(&order.region).is_none() {
+        return refuse("Region is not available");
+    }
+    if !is_sold_in(size, &order.region) {
+        return refuse("Size is not available in this region.");
+    }
+    let team = &account.team;
+    let has_key = |named: &Value| {
+        let mut keys = team.ssh_keys.values();
+        keys.any(|key| named.as_u64() == Some(key.id) || *named == key.to_json()["fingerprint"])
+    };
+    if !order.ssh_keys.iter().all(has_key) {
+        return refuse("You specified an invalid SSH key for Droplet creation.");
+    }
+    for volume in &order.volumes {
+        let volume = team.volumes.get(volume);
+        let is_free = |region: &str| {
+            volume.is_some_and(|volume| volume.droplet.is_none() && volume.region == region)
+        };
+        if !is_free(&order.region) {
+            return refuse("volume is attached, in another region, or not found");
+        }
+    }
+    Ok(())
+}
+
+/// What an order's image makes of a Droplet.
+fn image_of(
+    account: &Account,
+    order: &DropletOrder,
+    now: jiff::Timestamp,
+) -> Result<Droplet, Refusal> {
+    let invalid = || Refusal::unprocessable("You specified an invalid image for Droplet creation.");
+    let Some(number) = order.image.as_u64() else {
+        let is_public = order.image == "debian-12-x64";
+        let blank = is_public.then(|| Droplet::named(0, &order.name).created_at(now));
+        return blank.ok_or_else(invalid);
+    };
+    let mut listed = account.team.listed(now);
+    let snapshot = listed.find(|snapshot| snapshot.id == number);
+    let snapshot = snapshot
+        .filter(|snapshot| snapshot.region == order.region)
+        .ok_or_else(invalid)?;
+    if snapshot.of.disk > disk_of(&order.size) {
+        let message = "The image you specified requires a larger disk than this size has.";
+        return Err(Refusal::unprocessable(message));
+    }
+    Ok(Droplet {
+        contents: snapshot.contents.clone(),
+        made_from: Some(snapshot.id),
+        image_type: ImageType::Snapshot,
+        autoscale_pool: None,
+        ..snapshot.of.clone()
+    })
+}
+
+impl Droplet {
+    /// What was made from another's snapshot has nothing of its state.
+    fn begin_life(&mut self) {
+        self.status = DropletStatus::New;
+        self.powered = false;
+        (self.boot, self.written, self.action) = (0, 0, None);
+        if self.made_from.is_none() {
+            self.origin = self.id;
+        }
+        self.show_again();
+    }
+}
+
+/// A Droplet is there, and on; or there was no place for it after all, and it is gone.
+fn end(account: &mut Account, timeline: &mut Timeline, action: u64, fails: bool) {
+    let id = if fails {
+        account.fail_action(timeline, action)
+    } else {
+        account.finish_action(timeline, action)
+    };
+    let Some(id) = id else { return };
+    let Some(droplet) = Droplet::of(&mut account.droplets, id) else {
+        return;
+    };
+    droplet.action = None;
+    if !fails {
+        droplet.set_status(DropletStatus::Active);
+        return;
+    }
+    let snapshot = droplet.made_from;
+    if let Some(snapshot) = snapshot.and_then(|id| account.team.snapshots.get_mut(&id)) {
+        // The next one made from it has one failure less before it.
+        let left = snapshot.of.creation_failures;
+        snapshot.of.creation_failures = left.saturating_sub(1);
+    }
+    gone(account, timeline, id);
+}
+
+/// Deletes a Droplet, which is shown for a moment more. That one with a pending event is refused
+/// is an assumption.
+pub(crate) fn delete(
+    account: &mut Account,
+    timeline: &mut Timeline,
+    id: u64,
+) -> Result<(), Refusal> {
+    let droplet = Droplet::of(&mut account.droplets, id).ok_or_else(Refusal::not_found)?;
+    if droplet.action.is_some() {
+        let message = "Droplet already has a pending event.";
+        return Err(Refusal::unprocessable(message));
+    }
+    let takes = droplet.deletion;
+    let action = account.begin_action(timeline, ("droplet", id), json!("destroy"));
+    if let Some(droplet) = Droplet::of(&mut account.droplets, id) {
+        droplet.action = Some(action);
+    }
+    timeline.after(account.index, takes, move |account, timeline| {
+        account.finish_action(timeline, action);
+        gone(account, timeline, id);
+    });
+    Ok(())
+}
+
+/// A Droplet is gone, and billed no longer; its snapshots, volumes and reserved addresses stay.
+pub(crate) fn gone(account: &mut Account, timeline: &Timeline, id: u64) -> Option<()> {
+    account.droplets.remove(&id)?;
+    let now = timeline.now();
+    account.ledger.end(&meter(id), now);
+    account.detach_all(id, now);
+    Some(())
+}

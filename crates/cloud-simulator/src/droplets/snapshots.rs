@@ -1,0 +1,73 @@
+//! Snapshots of Droplets.
+
+use jiff::Timestamp;
+
+use super::Droplet;
+use crate::{
+    answer::Refusal,
+    ledger::{Billed, Life},
+    team::Snapshot,
+    world::{Account, Timeline},
+};
+
+/// A snapshot's action is completed: it will be shown a little later. Or it has failed, without a
+/// reason (DOSPEC has none).
+pub(super) fn end(
+    account: &mut Account,
+    timeline: &mut Timeline,
+    action: u64,
+    name: Option<String>,
+) {
+    let droplet = account.actions.get(&action).map(|action| action.on.1);
+    let Some(droplet) = droplet.and_then(|id| Droplet::of(&mut account.droplets, id)) else {
+        return;
+    };
+    if droplet.snapshot_failures > 0 {
+        droplet.snapshot_failures -= 1;
+        account.fail_action(timeline, action);
+        return;
+    }
+    let (now, lag) = (timeline.now(), droplet.snapshot_lag);
+    let id = timeline.number();
+    let snapshot = Snapshot {
+        id,
+        name: name.unwrap_or_else(|| format!("{}-{id}", droplet.name)),
+        created: now,
+        listed: now + lag,
+        size_gb: droplet.snapshot_gb,
+        region: droplet.region.clone(),
+        contents: droplet.contents.clone(),
+        of: droplet.clone(),
+    };
+    if droplet.powered {
+        // The guest goes on writing.
+        droplet.write();
+    }
+    let of = droplet.id;
+    let megabytes = megabytes(snapshot.size_gb);
+    let life = Life::of(Billed::Image { megabytes }, now);
+    account.ledger.open(snapshot.meter(), life.made_later());
+    account.team.snapshots.insert(id, snapshot);
+    timeline.after(account.index, lag, move |account, _| {
+        Droplet::of(&mut account.droplets, of);
+    });
+}
+
+/// Deletes a snapshot, which nothing protects.
+pub(crate) fn delete(account: &mut Account, id: u64, now: Timestamp) -> Result<(), Refusal> {
+    let snapshot = account.team.snapshots.remove(&id);
+    let snapshot = snapshot.ok_or_else(Refusal::not_found)?;
+    account.ledger.end(&snapshot.meter(), now);
+    account.droplets.values_mut().for_each(Droplet::show_again);
+    Ok(())
+}
+
+/// What something of so many GB is billed as.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a snapshot has some gigabytes"
+)]
+pub(crate) fn megabytes(gigabytes: f64) -> u64 {
+    (gigabytes * 1000.0).round() as u64
+}
