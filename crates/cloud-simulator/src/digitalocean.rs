@@ -157,7 +157,7 @@ fn page<T, W: Display>(
     items: Vec<T>,
     write: impl Fn(T) -> W,
 ) -> Result<Answer> {
-    let page = Page::digitalocean(items, &call.incoming.request);
+    let page = Page::digitalocean(items, &call.incoming.request, call.account.login.page_size);
     let (links, meta) = (page.links(call.incoming), page.total());
     let items = page.items.into_iter().map(write);
     let items = items.map(|item| item.to_string()).collect::<Vec<_>>();

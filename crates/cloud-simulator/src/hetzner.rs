@@ -187,7 +187,7 @@ fn page<T>(
             items.sort_by_cached_key(rank);
         }
     }
-    let page = Page::hetzner(items, request);
+    let page = Page::hetzner(items, request, call.account.login.page_size);
     let (meta, links) = (page.meta(), page.link_header(call.incoming));
     let items: Vec<_> = page.items.iter().map(write).collect();
     let body = format!("{{\"{key}\":[{}],\"meta\":{meta}}}", items.join(","));

@@ -33,14 +33,14 @@ impl<T> Page<T> {
         }
     }
 
-    /// `DigitalOcean`: 20 by default, at most 200 (DODESC).
-    pub(crate) fn digitalocean(items: Vec<T>, request: &Request) -> Self {
-        Self::cut(items, request, 20, 200)
+    /// `DigitalOcean`: 20 by default, at most 200 (DODESC), or fewer.
+    pub(crate) fn digitalocean(items: Vec<T>, request: &Request, fewer: Option<usize>) -> Self {
+        Self::cut(items, request, 20, fewer.unwrap_or(200))
     }
 
-    /// Hetzner: 25 by default, at most 50 (HZSPEC).
-    pub(crate) fn hetzner(items: Vec<T>, request: &Request) -> Self {
-        Self::cut(items, request, 25, 50)
+    /// Hetzner: 25 by default, at most 50 (HZSPEC), or fewer.
+    pub(crate) fn hetzner(items: Vec<T>, request: &Request, fewer: Option<usize>) -> Self {
+        Self::cut(items, request, 25, fewer.unwrap_or(50))
     }
 
     fn last(&self) -> usize {

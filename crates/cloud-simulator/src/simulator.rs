@@ -18,7 +18,7 @@ use axum::{
     http::header,
     response::Response,
 };
-use domain::ResourceRef;
+use domain::{AccountName, ResourceRef};
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::net::TcpListener;
@@ -158,6 +158,11 @@ impl Simulator {
     /// A person does something in the provider's console.
     pub fn person(&self, resource: &ResourceRef, act: Act) -> Result<(), PersonError> {
         people::act(&mut self.up_to_date().world, resource, act)
+    }
+
+    /// A person replaces an account's token: from now on the former one is refused.
+    pub fn set_token(&self, account: &AccountName, token: &str) {
+        self.up_to_date().world.set_token(account, token);
     }
 
     /// A person creates what a fleet's TOML describes.

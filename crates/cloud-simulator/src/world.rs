@@ -73,6 +73,8 @@ pub(crate) struct Login {
     pub(crate) read_token: Option<Token>,
     /// Other limits than the cloud's own.
     pub(crate) rate_limit: Option<RateLimit>,
+    /// How many items its pages hold at most, where that is fewer than the cloud's own.
+    pub(crate) page_size: Option<usize>,
     /// How many servers or Droplets it may hold.
     pub(crate) server_limit: Option<usize>,
 }
@@ -220,6 +222,14 @@ impl World {
     /// What all accounts can order.
     pub(crate) fn market(&self) -> Market {
         Market::clone(&self.market)
+    }
+
+    /// From now on an account accepts this token, and its former one no longer.
+    pub(crate) fn set_token(&mut self, name: &AccountName, token: &str) {
+        let mut accounts = self.accounts.iter_mut();
+        if let Some(account) = accounts.find(|account| account.login.name == *name) {
+            account.login.token = Token(token.to_owned());
+        }
     }
 
     /// Replaces what all accounts can order.

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    env,
+    env, fmt,
     sync::{Mutex, PoisonError},
 };
 
@@ -42,15 +42,24 @@ pub enum TokenError {
     },
 }
 
+/// Reads a token from where the caller keeps it.
+type Reader = dyn Fn(&TokenReference) -> Option<SecretString> + Send + Sync;
+
 /// Where tokens come from.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Tokens {
     #[cfg(feature = "aws")]
     ssm: Option<aws_sdk_ssm::Client>,
-    /// Given at the start: they cannot be read again.
-    given: HashMap<TokenReference, SecretString>,
+    /// Asked before all other places.
+    reader: Option<Box<Reader>>,
     /// Read before.
     known: Mutex<HashMap<TokenReference, SecretString>>,
+}
+
+impl fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tokens").finish_non_exhaustive()
+    }
 }
 
 impl Tokens {
@@ -63,8 +72,18 @@ impl Tokens {
     /// Tokens that are known already; others come from the environment's variables.
     #[must_use]
     pub fn known(tokens: impl IntoIterator<Item = (TokenReference, SecretString)>) -> Self {
+        let tokens: HashMap<_, _> = tokens.into_iter().collect();
+        Self::kept(move |reference| tokens.get(reference).cloned())
+    }
+
+    /// Tokens that are kept elsewhere: read where one is not known, and again after it was refused.
+    /// What is not kept there comes from the environment's variables.
+    #[must_use]
+    pub fn kept(
+        reader: impl Fn(&TokenReference) -> Option<SecretString> + Send + Sync + 'static,
+    ) -> Self {
         Self {
-            given: tokens.into_iter().collect(),
+            reader: Some(Box::new(reader)),
             ..Self::default()
         }
     }
@@ -81,15 +100,14 @@ impl Tokens {
 
     /// The token kept under a reference.
     pub async fn token(&self, reference: &TokenReference) -> Result<SecretString, TokenError> {
-        if let Some(token) = self.given.get(reference) {
-            return Ok(token.clone());
-        }
         if let Some(token) = self.lock().get(reference) {
             return Ok(token.clone());
         }
-        let token = match reference {
-            TokenReference::Env(name) => variable(name)?,
-            TokenReference::Ssm(name) => self.parameter(name).await?,
+        let kept = self.reader.as_ref().and_then(|read| read(reference));
+        let token = match (kept, reference) {
+            (Some(token), _) => token,
+            (None, TokenReference::Env(name)) => variable(name)?,
+            (None, TokenReference::Ssm(name)) => self.parameter(name).await?,
         };
         self.lock().insert(reference.clone(), token.clone());
         Ok(token)

@@ -4,8 +4,8 @@ use std::{fmt, future::Future, sync::Arc, task::Context, task::Poll, task::Waker
 
 use axum::Router;
 use bytes::Bytes;
-use cloud_simulator::{Matching, Misbehavior, Simulator};
-use domain::AccountName;
+use cloud_simulator::{Act, Matching, Misbehavior, Simulator};
+use domain::{AccountName, DropletId, ResourceId, ResourceRef, ServerId};
 use futures_util::{FutureExt as _, future::BoxFuture};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::{rt::TokioIo, service::TowerToHyperService};
@@ -67,6 +67,7 @@ impl Wire {
         let asked = Asked::Cloud {
             account: &account,
             changes,
+            later_page: is_later_page(&request),
         };
         let latency = self.time.chance(|chance| chance.u64(15..250));
         let latency = Duration::from_millis(latency);
@@ -134,9 +135,26 @@ impl Wire {
             Fault::DiesAfter => passage.dies_after = true,
             Fault::AnswerLost => passage.lost = true,
             Fault::Slow { seconds } => passage.takes = Duration::from_secs(seconds),
+            Fault::Shifted => self.shift(at_hetzner),
             other => passage.cloud = Some(misbehavior(&other, at_hetzner)),
         }
         passage
+    }
+
+    /// A person creates what comes first in every list of machines, or deletes it.
+    fn shift(&self, at_hetzner: bool) {
+        let (account, id, table) = if at_hetzner {
+            ("hz-eu", ResourceId::Server(ServerId(0)), "servers")
+        } else {
+            ("do-main", ResourceId::Droplet(DropletId(0)), "droplets")
+        };
+        let account = account.parse().expect("an account's name");
+        let first = ResourceRef { account, id };
+        if self.simulator.person(&first, Act::Delete).is_err() {
+            let toml = format!("[[{table}]]\nid = 0\nname = \"first\"\n");
+            self.simulator.create(&toml).ok();
+        }
+        self.observer.changed();
     }
 
     /// Takes a request to the simulator, byte by byte, and its answer back.
@@ -152,6 +170,14 @@ impl Wire {
         self.simulator.clear_faults();
         answer.map_err(|_| Lost::Broken)
     }
+}
+
+fn is_later_page(request: &http::Request<Bytes>) -> bool {
+    let query = request.uri().query().unwrap_or_default();
+    let mut pages = query
+        .split('&')
+        .filter_map(|pair| pair.strip_prefix("page="));
+    pages.next().is_some_and(|page| page != "1")
 }
 
 /// A request over a pipe, with an HTTP client at one end and the simulator's server at the other.
@@ -244,6 +270,7 @@ fn misbehavior(fault: &Fault, at_hetzner: bool) -> Misbehavior {
         | Fault::DiesBefore
         | Fault::DiesAfter
         | Fault::Slow { .. }
+        | Fault::Shifted
         | Fault::Conflict
         | Fault::Unprocessed
         | Fault::IndexLags => Misbehavior::Drop {

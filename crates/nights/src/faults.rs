@@ -48,6 +48,8 @@ pub(crate) enum Asked<'a> {
     Cloud {
         account: &'a AccountName,
         changes: bool,
+        /// Whether it asks for a page of a list after the first.
+        later_page: bool,
     },
 }
 
@@ -55,7 +57,16 @@ impl Asked<'_> {
     fn fits(self, side: Side) -> bool {
         match self {
             Self::Store { writes } => side == Side::Store || side == Side::Write && writes,
-            Self::Cloud { changes, .. } => side == Side::Cloud || side == Side::Change && changes,
+            Self::Cloud {
+                changes,
+                later_page,
+                ..
+            } => match side {
+                Side::Cloud => true,
+                Side::Change => changes,
+                Side::LaterPage => later_page,
+                Side::Store | Side::Write => false,
+            },
         }
     }
 }

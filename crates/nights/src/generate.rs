@@ -54,7 +54,13 @@ pub fn night(seed: u64) -> Night {
         begins,
         ends,
         accounts: luck.fleet.accounts,
-        fleet: luck.fleet.members.into_iter().map(|one| one.toml).collect(),
+        fleet: luck
+            .fleet
+            .members
+            .into_iter()
+            .map(|one| one.toml)
+            .chain(luck.fleet.bystanders)
+            .collect(),
         setup: luck.setup,
         happenings: luck.happenings,
     }
@@ -126,6 +132,10 @@ impl BadLuck {
         if self.chance.u8(..4) == 0 {
             let at = self.near(&hot, from, until);
             self.withdraw(at, until);
+        }
+        if self.chance.u8(..6) == 0 {
+            let at = self.near(&hot, from, until);
+            self.rotate(at, until);
         }
         self.give_room(until);
         for at in hot.clone() {
@@ -310,6 +320,27 @@ impl BadLuck {
         self.add(back.min(until), given_back);
     }
 
+    /// A person replaces a token, and keeps the new one for the functions before or after that.
+    fn rotate(&mut self, at: Timestamp, until: Timestamp) {
+        let account = fleet::Fleet::account(&mut self.chance);
+        let token = format!("secret-of-{account}-{}", at.as_second());
+        let left = until.duration_since(at).as_secs().max(0);
+        let after = self.chance.i64(0..1500).min(left);
+        let stored_after = if self.chance.u8(..3) == 0 {
+            -after
+        } else {
+            after
+        };
+        self.add(
+            at,
+            What::Rotate {
+                account,
+                token,
+                stored_after,
+            },
+        );
+    }
+
     /// By now there is room on each host again, and resizes end well.
     fn give_room(&mut self, at: Timestamp) {
         let taken = |happening: &Happening| {
@@ -377,6 +408,15 @@ impl BadLuck {
                 },
                 after: chance.u32(..8),
                 fault: store_fault(chance),
+            },
+            25..=26 if self.fleet.is_paged => What::Fault {
+                of: Side::LaterPage,
+                after: chance.u32(..2),
+                fault: if chance.u8(..3) == 0 {
+                    cloud_fault(chance)
+                } else {
+                    Fault::Shifted
+                },
             },
             25..=30 => What::Fault {
                 of: Side::Cloud,

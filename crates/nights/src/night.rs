@@ -154,6 +154,13 @@ pub enum What {
     Skew { function: Function, seconds: i64 },
     /// A person does something in the provider's console.
     Person { resource: ResourceRef, act: Act },
+    /// A person replaces an account's token, and keeps the new one for the functions so much
+    /// later; or before that, where it is negative.
+    Rotate {
+        account: AccountName,
+        token: String,
+        stored_after: i64,
+    },
     /// A cloud withdraws a machine plan, or gives it back.
     Offer { plan: String, offer: Offer },
     /// A person creates what a fleet's TOML describes.
@@ -189,6 +196,8 @@ pub enum Side {
     Cloud,
     /// A change at a cloud.
     Change,
+    /// A page of a cloud's list after the first.
+    LaterPage,
 }
 
 /// What goes wrong with one request.
@@ -241,6 +250,9 @@ pub enum Fault {
     },
     /// The token is refused.
     TokenRefused,
+    /// Just before it a person creates or deletes what comes first in the list, so that everything
+    /// moves by one.
+    Shifted,
     /// Another transaction is under way.
     Conflict,
     /// A part of a batch is left unprocessed.
@@ -269,6 +281,7 @@ impl Fault {
             Self::Late { .. } => "request late",
             Self::Sluggish { .. } => "late effect",
             Self::TokenRefused => "token refused",
+            Self::Shifted => "page shifted",
             Self::Conflict => "transaction conflict",
             Self::Unprocessed => "unprocessed items",
             Self::IndexLags => "index lags",

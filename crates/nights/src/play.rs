@@ -9,8 +9,8 @@ use std::{
 use anyhow::Context as _;
 use cloud_simulator::Simulator;
 use domain::{
-    ResourceRef,
-    configuration::{Override, Target},
+    AccountName, ResourceRef,
+    configuration::{Account, Override, Target},
     invocation::{Command, CommandTarget, Invocation},
     record::{Direction, INVENTORY_INTERVAL},
 };
@@ -25,7 +25,7 @@ use crate::{
     faults::Faults,
     night::{Function, Happening, Night, Setup, What},
     observer::Observer,
-    service::{Container, Containers, Event, Invocations},
+    service::{Container, Containers, Event, Invocations, Kept},
     tables::Engine,
     trace::{Actor, Trace},
 };
@@ -64,6 +64,10 @@ enum Cue {
     Minute,
     Invoke(Direction, Invocation, String),
     Happening(usize),
+    /// A person replaces an account's token at the cloud.
+    ReplaceToken(AccountName, String),
+    /// A person keeps it for the functions.
+    KeepToken(AccountName, String),
 }
 
 /// How the next invocation of stop or start is delivered.
@@ -83,6 +87,7 @@ struct Stage<'n> {
     observer: Observer,
     faults: Faults,
     simulator: Simulator,
+    tokens: Kept,
     /// The store as a person's command has it.
     desk: Store,
     cues: BTreeMap<(Timestamp, u64), Cue>,
@@ -105,13 +110,18 @@ impl<'n> Stage<'n> {
         let observer = Observer::new(time.clone(), simulator.clone(), trace.clone());
         let faults = Faults::default();
         let engine = Engine::new(time.clone(), faults.clone(), observer.clone())?;
-        let mut tokens = Vec::new();
+        let tokens = Kept::default();
         let mut accounts = Vec::new();
         for (name, account) in &night.setup.accounts {
             let account = account.cloud().context("only clouds are simulated")?;
             let token = fleet.token_of(name).context("an account without a token")?;
-            tokens.push((account.token.clone(), token.to_owned()));
+            tokens.put(account.token.clone(), token.to_owned());
             accounts.push((token.to_owned(), name.clone()));
+        }
+        for happening in &night.happenings {
+            if let What::Rotate { account, token, .. } = &happening.what {
+                accounts.push((token.clone(), account.clone()));
+            }
         }
         let wire = Wire {
             time: time.clone(),
@@ -127,7 +137,7 @@ impl<'n> Stage<'n> {
         let containers = Containers::new(
             engine,
             clouds::shared(wire),
-            tokens,
+            tokens.clone(),
             format!("night-{play}"),
         )?;
         Ok(Self {
@@ -139,6 +149,7 @@ impl<'n> Stage<'n> {
             observer,
             faults,
             simulator,
+            tokens,
             desk,
             cues: BTreeMap::new(),
             serial: 0,
@@ -265,6 +276,23 @@ impl<'n> Stage<'n> {
             }
             Cue::Invoke(Direction::Start, invocation, request) => {
                 self.invoke(Function::Start, Event::Act(invocation), Some(request));
+            }
+            Cue::ReplaceToken(account, token) => {
+                self.faults.count("token rotated");
+                self.simulator.set_token(&account, &token);
+                self.observer.changed();
+                self.observer
+                    .note(Actor::Person, || format!("replaces the token of {account}"));
+            }
+            Cue::KeepToken(account, token) => {
+                let accounts = &self.night.setup.accounts;
+                if let Some(account) = accounts.get(&account).and_then(Account::cloud) {
+                    self.tokens.put(account.token.clone(), token);
+                }
+                self.observer.changed();
+                self.observer.note(Actor::Person, || {
+                    format!("keeps the new token of {account}")
+                });
             }
             Cue::Happening(place) => self.happen(&self.night.happenings[place].clone()),
         }
@@ -435,6 +463,22 @@ impl<'n> Stage<'n> {
             What::Skew { function, seconds } => {
                 self.faults.count("clock skew");
                 self.skew.insert(function, of_seconds(seconds));
+            }
+            What::Rotate {
+                account,
+                token,
+                stored_after,
+            } => {
+                let later = now + of_seconds(stored_after.abs());
+                let replace = Cue::ReplaceToken(account.clone(), token.clone());
+                let keep = Cue::KeepToken(account, token);
+                let (first, second) = if stored_after < 0 {
+                    (keep, replace)
+                } else {
+                    (replace, keep)
+                };
+                self.take(first);
+                self.cue(later, second);
             }
             What::Offer { plan, offer } => {
                 self.faults.count("a plan is withdrawn or given back");

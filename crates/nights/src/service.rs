@@ -2,6 +2,7 @@
 
 use std::{
     cell::{Cell, RefCell},
+    collections::HashMap,
     rc::Rc,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -56,11 +57,30 @@ pub(crate) struct Container {
     busy: Cell<bool>,
 }
 
+/// Where the functions' tokens are kept, as a person has put them there. Cloning gives the same.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Kept(Arc<Mutex<HashMap<TokenReference, String>>>);
+
+impl Kept {
+    pub(crate) fn put(&self, at: TokenReference, token: String) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.insert(at, token);
+    }
+
+    fn tokens(&self) -> Tokens {
+        let kept = self.0.clone();
+        Tokens::kept(move |at| {
+            let kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.get(at).map(|token| SecretString::from(token.as_str()))
+        })
+    }
+}
+
 /// All containers, and what new ones are made of.
 pub(crate) struct Containers {
     engine: Engine,
     transport: Transport,
-    tokens: Vec<(TokenReference, String)>,
+    tokens: Kept,
     kept: RefCell<Vec<(Function, Rc<Container>)>>,
     made: Cell<u64>,
     /// Distinguishes the processes of two nights.
@@ -71,7 +91,7 @@ impl Containers {
     pub(crate) fn new(
         engine: Engine,
         carrier: Arc<dyn Carry>,
-        tokens: Vec<(TokenReference, String)>,
+        tokens: Kept,
         night: String,
     ) -> anyhow::Result<Self> {
         Ok(Self {
@@ -121,12 +141,10 @@ impl Containers {
     }
 
     fn providers(&self, access: Access) -> anyhow::Result<Providers> {
-        let tokens = self.tokens.iter();
-        let tokens = tokens.map(|(at, token)| (at.clone(), SecretString::from(token.as_str())));
         let base = "http://127.0.0.1:1".parse()?;
         Ok(Providers::new(
             access,
-            Tokens::known(tokens),
+            self.tokens.tokens(),
             Endpoints::all_at(&base),
             self.transport.clone(),
         ))

@@ -16,6 +16,10 @@ use crate::{night::Setup, plans};
 pub(super) struct Fleet {
     pub(super) accounts: String,
     pub(super) members: Vec<Member>,
+    /// Resources that are not opted in.
+    pub(super) bystanders: Vec<String>,
+    /// Whether its lists have several pages.
+    pub(super) is_paged: bool,
     schedules: Vec<ScheduleName>,
     created: u64,
 }
@@ -72,17 +76,30 @@ impl Fleet {
                 String::new()
             }
         };
+        let is_paged = chance.u8(..3) == 0;
+        let pages = if is_paged { "page_size = 2\n" } else { "" };
         let accounts = format!(
             "[[accounts]]\nname = \"do-main\"\nprovider = \"digitalocean\"\n\
-             token = \"secret-of-do\"\n{}\n\
+             token = \"secret-of-do\"\n{pages}{}\n\
              [[accounts]]\nname = \"hz-eu\"\nprovider = \"hetzner\"\n\
-             token = \"secret-of-hz\"\n{}",
+             token = \"secret-of-hz\"\n{pages}{}",
             limit(chance, 1500),
             limit(chance, 600),
         );
+        let mut bystanders = Vec::new();
+        for number in 0..chance.u64(0..5) * u64::from(is_paged) {
+            for table in ["droplets", "servers"] {
+                let id = 900_000 + number;
+                bystanders.push(format!(
+                    "[[{table}]]\nid = {id}\nname = \"bystander-{number}\"\n"
+                ));
+            }
+        }
         let mut fleet = Self {
             accounts,
             members: Vec::new(),
+            bystanders,
+            is_paged,
             schedules: schedules.cloned().collect(),
             created: 0,
         };
