@@ -563,6 +563,8 @@ fn comparable(resources: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     let mut comparable = BTreeMap::new();
     for (reference, view) in resources {
         let mut view = view.clone();
+        // A guest that has run has written.
+        view.as_object_mut().unwrap().remove("contents");
         let mut reference = reference.clone();
         if view["worker_of"].is_array() {
             without(&mut view, &["id", "name", "created"]);

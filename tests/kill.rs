@@ -642,6 +642,8 @@ async fn all_of(
 fn comparable(mut resources: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     resources.retain(|_, state| state.get("worker_of").is_none_or(Value::is_null));
     for state in resources.values_mut() {
+        // A guest that has run has written.
+        state.as_object_mut().unwrap().remove("contents");
         let nodes = state["nodes"].as_array().cloned();
         if let Some(nodes) = nodes {
             state["nodes"] = nodes.iter().map(|node| node["state"].clone()).collect();

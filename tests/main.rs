@@ -33,6 +33,7 @@ mod process;
 mod programs;
 mod read_token;
 mod recovery;
+mod rehearse;
 mod savings;
 mod set_back;
 mod shape;

@@ -35,7 +35,7 @@ pub use exit::Exit;
 use commands::{
     apply as apply_command, approve, completions, cost, doctor as doctor_command, export, forget,
     history, hours as hours_command, import as import_command, list, log, manual, overrides,
-    preview, savings, schema, status, validate, why,
+    preview, rehearse, savings, schema, status, validate, why,
 };
 use domain::record::Direction;
 
@@ -84,6 +84,7 @@ enum Command {
     History(history::Args),
     Hours(hours_command::Args),
     Savings(savings::Args),
+    Rehearse(rehearse::Args),
     Cost(cost::Args),
     #[cfg(feature = "local")]
     Local(Box<commands::local::Args>),
@@ -141,6 +142,7 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::History(args) => wait_for(history::run(args)),
         Command::Hours(args) => wait_for(hours_command::run(args)),
         Command::Savings(args) => wait_for(savings::run(args, clock.now())),
+        Command::Rehearse(args) => wait_for(rehearse::run(args, clock.now())),
         Command::Cost(args) => cost::run(args),
         Command::Export(args) => wait_for(export::run(args)),
         Command::Completions(args) => completions::run(args),

@@ -7,6 +7,7 @@ pub mod configuration;
 pub mod decision;
 pub mod digest;
 pub mod explanation;
+pub mod hibernation;
 pub mod history;
 pub mod invocation;
 pub mod joining;

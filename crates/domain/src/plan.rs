@@ -387,7 +387,9 @@ pub fn smaller<'c>(
     catalog: &'c Catalog,
     wanted: Option<&str>,
 ) -> Result<Smaller<'c>, Unfit> {
-    refuse_machine(machine)?;
+    if let Some(refusal) = refusals(machine).next() {
+        return Err(refusal);
+    }
     if catalog.is_empty() || machine.size.plan.is_empty() {
         return Err(Unfit::NoPlans);
     }
@@ -410,8 +412,22 @@ pub fn smaller<'c>(
     })
 }
 
+/// Everything for which a machine can neither leave its plan nor be put back on it.
+#[must_use]
+pub fn obstacles_to_a_plan(machine: Machine<'_>, catalog: &Catalog) -> Vec<Unfit> {
+    let no_way_back = if catalog.is_empty() || machine.size.plan.is_empty() {
+        Some(Unfit::NoPlans)
+    } else {
+        present(machine, catalog).err()
+    };
+    let mut obstacles: Vec<_> = refusals(machine).chain(no_way_back).collect();
+    // A plan with a GPU says what the machine itself says.
+    obstacles.dedup();
+    obstacles
+}
+
 /// What forbids any other plan, whichever it is.
-fn refuse_machine(machine: Machine<'_>) -> Result<(), Unfit> {
+fn refusals(machine: Machine<'_>) -> impl Iterator<Item = Unfit> {
     let facts = &machine.resource.facts;
     let kept = machine.may_have_kept_price() && !machine.accepts_new_prices;
     let refusals = [
@@ -424,10 +440,8 @@ fn refuse_machine(machine: Machine<'_>) -> Result<(), Unfit> {
         (facts.rescue, Unfit::Rescue),
         (kept, Unfit::KeptPrice),
     ];
-    match refusals.into_iter().find(|(applies, _)| *applies) {
-        Some((_, refusal)) => Err(refusal),
-        None => Ok(()),
-    }
+    let apply = refusals.into_iter().filter(|(applies, _)| *applies);
+    apply.map(|(_, refusal)| refusal)
 }
 
 /// The offer of the present plan: what is not for sale any more cannot be put back.

@@ -5,8 +5,9 @@ use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 use domain::{
     ResourceId, ResourceKind,
     configuration::{AccountKind, Provider},
+    hibernation::Surroundings,
     machine::SshLogin,
-    money::Currency,
+    money::{Currency, Money},
     plan::Catalog,
     resource::{LoggedAction, Resource},
 };
@@ -193,6 +194,25 @@ impl Client {
         match &self.api {
             Api::DigitalOcean(api) => api.autoscaled().await,
             Api::Hetzner(_) | Api::Ssh(_) => Ok(BTreeSet::new()),
+        }
+    }
+
+    /// What is around a machine: what would have to be put back if it were made again, and what
+    /// names it elsewhere. Several requests, at `DigitalOcean` one more for each database.
+    pub async fn surroundings(&self, id: &ResourceId) -> Result<Surroundings, ProviderError> {
+        match &self.api {
+            Api::DigitalOcean(api) => api.surroundings(id).await,
+            Api::Hetzner(api) => api.surroundings(id).await,
+            Api::Ssh(_) => Err(ProviderError::foreign(id)),
+        }
+    }
+
+    /// What a GB of a snapshot costs in a month; none over SSH.
+    pub async fn snapshot_price(&self) -> Result<Option<Money>, ProviderError> {
+        match &self.api {
+            Api::DigitalOcean(_) => Ok(Some(digitalocean::snapshot_price())),
+            Api::Hetzner(api) => api.snapshot_price().await.map(Some),
+            Api::Ssh(_) => Ok(None),
         }
     }
 

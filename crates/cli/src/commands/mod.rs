@@ -17,6 +17,7 @@ pub mod log;
 pub mod manual;
 pub mod overrides;
 pub mod preview;
+pub mod rehearse;
 pub mod savings;
 pub mod schema;
 pub mod status;

@@ -1,7 +1,7 @@
 //! `offhours savings`: what stopping could save of a month, before anything is set up.
 
-mod assumed;
-mod fleet;
+pub(super) mod assumed;
+pub(super) mod fleet;
 mod picture;
 
 use std::{collections::BTreeMap, path::PathBuf};

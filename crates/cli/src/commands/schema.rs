@@ -5,8 +5,8 @@ use report::{cost::Cost, hours::Report, savings};
 use schemars::Schema;
 
 use super::{
-    apply, approve, forget, history, import, list, log, overrides, preview::Preview, status,
-    validate, why,
+    apply, approve, forget, history, import, list, log, overrides, preview::Preview, rehearse,
+    status, validate, why,
 };
 use crate::{Exit, configuration_file::written::File, doctor::Finding, output, shape, view::Line};
 
@@ -61,6 +61,8 @@ pub enum What {
     OverrideList,
     /// `offhours preview --format json`
     Preview,
+    /// `offhours rehearse --format json`
+    Rehearse,
     /// `offhours savings --format json`
     Savings,
     /// `offhours stop` and `start` with `--format json`: of each line
@@ -102,6 +104,7 @@ pub fn schema(what: What) -> Schema {
         What::Override => shape::of::<overrides::ChangeReport>(),
         What::OverrideList => shape::of::<Vec<overrides::Row>>(),
         What::Preview => shape::of::<Preview>(),
+        What::Rehearse => shape::of::<rehearse::Rehearsal>(),
         What::Savings => shape::of::<savings::Report>(),
         What::Status => shape::of::<Vec<status::Row>>(),
         What::StatusAccounts => shape::of::<Vec<status::AccountRow>>(),

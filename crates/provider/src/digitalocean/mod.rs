@@ -1,6 +1,7 @@
 //! `DigitalOcean`: Droplets, managed databases and Kubernetes node pools.
 
 mod schema;
+mod surroundings;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -32,6 +33,7 @@ use crate::{
 };
 
 pub(crate) use schema::read_error;
+pub(crate) use surroundings::snapshot_price;
 
 /// The most that one page holds (DODESC).
 const PER_PAGE: u32 = 200;

@@ -33,6 +33,12 @@ pub(super) struct Page<T> {
         alias = "actions",
         alias = "sizes",
         alias = "autoscale_pools",
+        alias = "reserved_ips",
+        alias = "reserved_ipv6s",
+        alias = "firewalls",
+        alias = "load_balancers",
+        alias = "policies",
+        alias = "ssh_keys",
         deserialize_with = "null_is_empty",
         bound(deserialize = "T: Deserialize<'de>")
     )]

@@ -1,6 +1,7 @@
 //! Hetzner Cloud: servers.
 
 mod schema;
+mod surroundings;
 
 use std::sync::Arc;
 
@@ -114,6 +115,16 @@ impl Api {
         let schema::Priced { pricing } = self.http.read(&request).await?;
         let currency = pricing.currency.parse::<Currency>();
         currency.map_err(|error| request.not_understood(error.to_string()))
+    }
+
+    /// What a GB of an image costs in a month.
+    pub(crate) async fn snapshot_price(&self) -> Result<Money, ProviderError> {
+        let request = Request::get("/v1/pricing");
+        let schema::ImagesPriced { pricing } = self.http.read(&request).await?;
+        let currency = pricing.currency.parse::<Currency>();
+        let currency = currency.map_err(|error| request.not_understood(error.to_string()))?;
+        let price = pricing.image.price_per_gb_month.net;
+        Money::parse(&price, currency).map_err(|error| request.not_understood(error.to_string()))
     }
 
     pub(crate) async fn send(&self, change: &Change) -> Result<Accepted, ProviderError> {

@@ -28,7 +28,12 @@ pub(crate) fn read_error(body: &[u8]) -> Option<ErrorWords> {
 
 #[derive(Deserialize)]
 pub(super) struct Page<T> {
-    #[serde(alias = "servers", alias = "actions", alias = "server_types")]
+    #[serde(
+        alias = "servers",
+        alias = "actions",
+        alias = "server_types",
+        alias = "ssh_keys"
+    )]
     pub(super) items: Vec<T>,
     pub(super) meta: Meta,
 }
@@ -133,6 +138,22 @@ pub(super) struct Priced {
 #[derive(Deserialize)]
 pub(super) struct Pricing {
     pub(super) currency: String,
+}
+
+#[derive(Deserialize)]
+pub(super) struct ImagesPriced {
+    pub(super) pricing: ImagePricing,
+}
+
+#[derive(Deserialize)]
+pub(super) struct ImagePricing {
+    pub(super) currency: String,
+    pub(super) image: ImagePrice,
+}
+
+#[derive(Deserialize)]
+pub(super) struct ImagePrice {
+    pub(super) price_per_gb_month: Price,
 }
 
 /// A number that is whole, whether it is written with a fraction or without one.

@@ -5,6 +5,7 @@
 //! are called unknown.
 
 pub(crate) mod bill;
+mod hibernation;
 mod methods;
 mod month;
 
@@ -19,6 +20,7 @@ use domain::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
+pub use hibernation::{Hibernated, hibernated};
 pub use methods::{Candidate, nodes_while_stopped, saved_on_smaller_plan};
 use methods::{Choice, Judged};
 pub use month::{Division, Month, TimesOff};
@@ -321,13 +323,15 @@ impl From<Choice> for Method {
     }
 }
 
-/// To two digits, as programs read numbers.
-fn amount(money: Money) -> f64 {
+/// An amount to two digits, as programs read numbers.
+#[must_use]
+pub fn amount(money: Money) -> f64 {
     money.to_cents().parse().unwrap_or_default()
 }
 
-/// To two digits.
-fn hours(seconds: u64) -> f64 {
+/// Seconds in hours, to two digits.
+#[must_use]
+pub fn hours(seconds: u64) -> f64 {
     let hundredths = (seconds.saturating_mul(100) + 1800) / 3600;
     format!("{}.{:02}", hundredths / 100, hundredths % 100)
         .parse()

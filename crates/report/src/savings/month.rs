@@ -88,6 +88,28 @@ impl TimesOff {
     }
 }
 
+impl TimesOff {
+    /// The same where something goes on for so long into each of them, and is there again so long
+    /// before its end.
+    #[must_use]
+    pub fn shortened(&self, after: SignedDuration, before: SignedDuration) -> Self {
+        let shorter = |stretch: &Period| Period {
+            // What stands still since before the month has long ended.
+            from: if stretch.from > self.counted.from {
+                stretch.from + after
+            } else {
+                stretch.from
+            },
+            until: stretch.until - before,
+        };
+        let stretches = self.stretches.iter().map(shorter);
+        Self {
+            stretches: stretches.filter(|one| one.from < one.until).collect(),
+            ..*self
+        }
+    }
+}
+
 /// A month, divided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Division {

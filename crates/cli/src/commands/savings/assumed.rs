@@ -17,7 +17,7 @@ const VARIABLES: [(Provider, &str, &str); 2] = [
 ];
 
 /// A configuration with an account for each variable that has a token, and no schedule.
-pub(super) fn accounts_of_variables() -> Result<Configuration, UsageError> {
+pub(in crate::commands) fn accounts_of_variables() -> Result<Configuration, UsageError> {
     let is_set = |name: &str| env::var(name).is_ok_and(|value| !value.trim().is_empty());
     let set = VARIABLES.into_iter().filter(|(_, name, _)| is_set(name));
     let accounts: BTreeMap<_, _> = set
@@ -52,16 +52,16 @@ pub(super) fn accounts_of_variables() -> Result<Configuration, UsageError> {
 
 /// Hours in which things are taken to run.
 #[derive(Debug, Clone)]
-pub(super) struct Hours {
+pub(in crate::commands) struct Hours {
     text: String,
     /// The same as a schedule, in UTC.
-    pub(super) schedule: Schedule,
+    pub(in crate::commands) schedule: Schedule,
 }
 
 /// Not hours.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}: write weekdays and times, such as \"mon-fri 08:00-19:00\"")]
-pub(super) struct NotHours(String);
+pub(in crate::commands) struct NotHours(String);
 
 impl Default for Hours {
     fn default() -> Self {

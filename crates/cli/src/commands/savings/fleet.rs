@@ -26,15 +26,18 @@ const SCOPES: &str = "give the account a valid token with the scopes droplet:rea
                       kubernetes:read, tag:read, sizes:read and regions:read";
 
 /// The clouds, and the instant.
-pub(super) struct Clouds {
+pub(in crate::commands) struct Clouds {
     providers: Providers,
     /// By this machine's clock, or the simulator's.
-    pub(super) now: Timestamp,
+    pub(in crate::commands) now: Timestamp,
 }
 
 impl Clouds {
     /// The real ones, or a simulator at an address.
-    pub(super) async fn open(simulator: Option<&str>, now: Timestamp) -> anyhow::Result<Self> {
+    pub(in crate::commands) async fn open(
+        simulator: Option<&str>,
+        now: Timestamp,
+    ) -> anyhow::Result<Self> {
         let (endpoints, now) = match simulator {
             None => (Providers::endpoints_from_settings()?, now),
             #[cfg(feature = "local")]
@@ -50,6 +53,21 @@ impl Clouds {
         Ok(Self {
             providers: Providers::new(Access::Read, tokens, endpoints, transport),
             now,
+        })
+    }
+}
+
+impl Clouds {
+    /// The client of an account, to read with.
+    pub(in crate::commands) async fn client(
+        &self,
+        account: &AccountName,
+        configuration: &Configuration,
+    ) -> anyhow::Result<Client> {
+        let client = self.providers.client(account, configuration).await;
+        client.map_err(|error| {
+            let remedy = remedies::of_client(&error);
+            anyhow::anyhow!("account {account}: {}\n  {remedy}", in_words(&error))
         })
     }
 }

@@ -1,0 +1,422 @@
+//! `offhours rehearse`: whether a machine could be hibernated, and what that would save.
+
+use std::{collections::BTreeSet, path::PathBuf};
+
+use domain::{
+    ResourceKind, ResourceRef,
+    configuration::{Account, Configuration},
+    hibernation::{self, Risk, Surroundings, Terms},
+    money::Money,
+    plan::{Catalog, Machine},
+    resource::{MachineSize, Resource, Size},
+};
+use environment::in_words;
+use jiff::{SignedDuration, Timestamp};
+use provider::{Client, ProviderError};
+use report::savings::{self, Hibernated, Month, TimesOff, amount, hibernated};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Format;
+use super::savings::{
+    assumed::{Hours, accounts_of_variables},
+    fleet::Clouds,
+};
+use crate::{
+    Exit,
+    configuration_file::{self, Listed as Names},
+    exit::UsageError,
+    output::{self, Style},
+    remedies,
+};
+
+/// What its token must be allowed, at `DigitalOcean`.
+const SCOPES: &str = "give the account a valid token with the scopes account:read, actions:read, \
+                      block_storage:read, database:read, droplet:read, firewall:read, \
+                      load_balancer:read, monitoring:read, regions:read, reserved_ip:read, \
+                      sizes:read, ssh_key:read and tag:read";
+
+/// Shows whether a machine could be hibernated, and what that would save (a preview).
+///
+/// A machine that is hibernated is shut down, kept as a snapshot and deleted, and made again from the
+/// snapshot at its next start. This version does none of it: it reads what is around one machine, and
+/// says what stands in the way with what to do about it, what would be put back and what would be lost, how
+/// long it would take, and what it would save at worst, with a disk that is full.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  DIGITALOCEAN_TOKEN=... offhours rehearse digitalocean/droplet/3164444 --key team
+  HCLOUD_TOKEN=... offhours rehearse hetzner/server/42 --key team --hours \"mon-fri 07:00-20:00\"
+  offhours rehearse do-main/droplet/3164444 --config offhours.toml --key team
+  offhours rehearse do-main/droplet/3164444 --key team --accept new-ip --accept lost-backups
+  offhours rehearse do-main/droplet/3164444 --key team --format json | jq '.obstacles'
+
+A token that may only read is enough. One of DigitalOcean needs the scopes account:read,
+actions:read, block_storage:read, database:read, droplet:read, firewall:read, load_balancer:read,
+monitoring:read, regions:read, reserved_ip:read, sizes:read, ssh_key:read and tag:read.
+
+The exit code is 3 if something stands in the way.")]
+pub struct Args {
+    /// The machine: ACCOUNT/droplet/ID or ACCOUNT/server/ID.
+    #[arg(value_name = "REF")]
+    resource: ResourceRef,
+    /// The configuration with the account [default: the accounts `digitalocean` and `hetzner`, with
+    /// the tokens in `DIGITALOCEAN_TOKEN` and `HCLOUD_TOKEN`].
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// When to take it as running, in UTC: weekdays and times
+    /// [default: "mon-fri 08:00-19:00"].
+    #[arg(long, value_name = "HOURS")]
+    hours: Option<Hours>,
+    /// The SSH key of the account with which it would be made again, by its name: without one, both
+    /// clouds give it a random root password that has expired.
+    #[arg(long, value_name = "NAME")]
+    key: Option<String>,
+    /// What to accept; may be repeated.
+    #[arg(long, value_enum, value_name = "RISK")]
+    accept: Vec<Accept>,
+    /// The machine needs its private address, which `DigitalOcean` cannot keep.
+    #[arg(long)]
+    needs_private_ip: bool,
+    /// The clouds are a cloud-simulator at this address, whose clock gives the time.
+    #[cfg(feature = "local")]
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "OFFHOURS_SIMULATE",
+        require_equals = true
+    )]
+    simulate: Option<String>,
+    /// How to print the result.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// What can be accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Accept {
+    /// Another public address after each start
+    NewIp,
+    /// The loss of its backups
+    LostBackups,
+    /// That its image is one of its own, which was seen to boot again
+    CustomImage,
+}
+
+impl Accept {
+    fn risk(self) -> Risk {
+        match self {
+            Self::NewIp => Risk::NewIp,
+            Self::LostBackups => Risk::LostBackups,
+            Self::CustomImage => Risk::CustomImage,
+        }
+    }
+}
+
+/// A rehearsal, as programs read it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Rehearsal {
+    /// `ACCOUNT/KIND/ID`.
+    resource: ResourceRef,
+    /// Its name at the provider.
+    name: String,
+    /// Its plan.
+    plan: String,
+    /// Region or location.
+    region: String,
+    /// Whether nothing stands in the way.
+    fits: bool,
+    /// What stands in the way, most serious first.
+    obstacles: Vec<Obstacle>,
+    /// What would be put back.
+    put_back: Vec<String>,
+    /// What would be lost.
+    lost: Vec<String>,
+    /// How long its snapshot takes at most, in minutes.
+    snapshot_minutes: i64,
+    /// How long before its time a start is begun, in minutes.
+    lead_minutes: i64,
+    /// What it would save of a month of 730.5 hours at least; null where the provider lists no price
+    /// of its plan.
+    month: Option<OfMonth>,
+}
+
+/// Something that stands in the way.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Obstacle {
+    /// What.
+    what: String,
+    /// What to do about it.
+    remedy: &'static str,
+}
+
+/// Of a month, at worst: with a disk that is full.
+#[derive(Debug, Serialize, JsonSchema)]
+struct OfMonth {
+    /// When it is taken to run, in UTC.
+    hours: String,
+    /// For how long it would not be there.
+    gone_hours: f64,
+    /// The currency of the amounts.
+    currency: &'static str,
+    /// What its snapshots cost at most.
+    snapshots: f64,
+    /// What its reserved address costs while no Droplet has it.
+    address: f64,
+    /// What is saved at least; less than 0 where hibernating would cost more.
+    saved: f64,
+}
+
+/// Reads what is around the machine, and shows what that means.
+pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
+    let configuration = match &args.config {
+        Some(file) => configuration_file::load(file, Names::NeedAccounts)?.configuration,
+        None => accounts_of_variables()?,
+    };
+    #[cfg(feature = "local")]
+    let simulator = args.simulate.as_deref();
+    #[cfg(not(feature = "local"))]
+    let simulator = None;
+    let clouds = Clouds::open(simulator, now).await?;
+    let account = account(&configuration, &args.resource)?;
+    let client = clouds
+        .client(&args.resource.account, &configuration)
+        .await?;
+    let is_droplet = args.resource.kind() == ResourceKind::Droplet;
+    let found = Found::ask(&client, &args.resource).await.map_err(|error| {
+        let remedy = if is_droplet && matches!(error, ProviderError::TokenRefused(_)) {
+            SCOPES
+        } else {
+            remedies::of_provider(&error, account.kind())
+        };
+        anyhow::anyhow!("{}: {}\n  {remedy}", args.resource, in_words(&error))
+    })?;
+    let Some(found) = found else {
+        return Err(UsageError(format!(
+            "{} is not there: check its account and id with `offhours list`",
+            args.resource
+        ))
+        .into());
+    };
+    let accepts_new_prices = account.cloud().is_some_and(|cloud| cloud.accept_new_prices);
+    let rehearsal = found.rehearsal(args, clouds.now, accepts_new_prices)?;
+    match args.format {
+        Format::Json => output::print_json(&rehearsal)?,
+        Format::Table => output::print(&rehearsal.text(Style::of_stdout()))?,
+    }
+    Ok(if rehearsal.fits {
+        Exit::Done
+    } else {
+        Exit::NeedsPerson
+    })
+}
+
+fn account<'a>(
+    configuration: &'a Configuration,
+    resource: &ResourceRef,
+) -> Result<&'a Account, UsageError> {
+    if !matches!(
+        resource.kind(),
+        ResourceKind::Droplet | ResourceKind::Server
+    ) {
+        return Err(UsageError(format!(
+            "{resource}: only Droplets and servers can be hibernated"
+        )));
+    }
+    let account = configuration.accounts.get(&resource.account);
+    account.ok_or_else(|| {
+        let known: Vec<_> = configuration
+            .accounts
+            .keys()
+            .map(ToString::to_string)
+            .collect();
+        UsageError(format!(
+            "no account `{}`: there is {}",
+            resource.account,
+            known.join(", ")
+        ))
+    })
+}
+
+/// What was read of one machine.
+struct Found {
+    resource: Resource,
+    around: Surroundings,
+    catalog: Catalog,
+    autoscaled: bool,
+    snapshot_price: Option<Money>,
+}
+
+impl Found {
+    /// None if there is no such machine.
+    async fn ask(client: &Client, reference: &ResourceRef) -> Result<Option<Self>, ProviderError> {
+        let Some(resource) = client.status(&reference.id).await? else {
+            return Ok(None);
+        };
+        let mut catalog = client.machine_plans().await?;
+        if let Some(currency) = client.currency().await? {
+            catalog = catalog.in_currency(currency);
+        }
+        Ok(Some(Self {
+            around: client.surroundings(&reference.id).await?,
+            autoscaled: client.autoscaled().await?.contains(&reference.id),
+            snapshot_price: client.snapshot_price().await?,
+            catalog,
+            resource,
+        }))
+    }
+
+    fn rehearsal(
+        &self,
+        args: &Args,
+        now: Timestamp,
+        accepts_new_prices: bool,
+    ) -> anyhow::Result<Rehearsal> {
+        let Size::Machine(size) = &self.resource.size else {
+            anyhow::bail!("{} is no machine", args.resource);
+        };
+        let terms = Terms {
+            accepted: args
+                .accept
+                .iter()
+                .map(|one| one.risk())
+                .collect::<BTreeSet<_>>(),
+            needs_private_ip: args.needs_private_ip,
+            ssh_key: args.key.clone(),
+        };
+        let machine = Machine {
+            resource: &self.resource,
+            size,
+            autoscaled: self.autoscaled,
+            accepts_new_prices,
+        };
+        let obstacles = hibernation::preflight(machine, &self.around, &self.catalog, &terms);
+        let times = hibernation::times(size);
+        let minutes = |duration: SignedDuration| duration.as_mins();
+        let hours = args.hours.clone().unwrap_or_default();
+        let off = Month::Average(now).times_off(&hours.schedule);
+        Ok(Rehearsal {
+            resource: args.resource.clone(),
+            name: self.resource.name.clone(),
+            plan: size.plan.clone(),
+            region: self.resource.region.clone(),
+            fits: obstacles.is_empty(),
+            obstacles: obstacles
+                .iter()
+                .map(|obstacle| Obstacle {
+                    what: obstacle.to_string(),
+                    remedy: obstacle.remedy(),
+                })
+                .collect(),
+            put_back: self.put_back(),
+            lost: self.lost(),
+            snapshot_minutes: minutes(times.snapshot),
+            lead_minutes: minutes(times.lead),
+            month: self
+                .month(size, &off)
+                .map(|found| OfMonth::of(found, &hours)),
+        })
+    }
+
+    fn put_back(&self) -> Vec<String> {
+        let stays = self.around.addresses.iter().filter(|address| address.stays);
+        let private = self.around.private.iter().filter(|private| private.stays);
+        let own = ["its name", "its tags", "its plan and disk"].map(str::to_owned);
+        own.into_iter()
+            .chain(stays.map(|address| format!("address {}", address.ip)))
+            .chain(private.map(|private| format!("private address {}", private.ip)))
+            .chain(self.around.attached.iter().cloned())
+            .collect()
+    }
+
+    fn lost(&self) -> Vec<String> {
+        let lost = self
+            .around
+            .addresses
+            .iter()
+            .filter(|address| !address.stays);
+        let lost = lost.map(|address| format!("address {}", address.ip));
+        let always = hibernation::always_lost(&self.resource).iter();
+        lost.chain(always.map(|&what| what.to_owned())).collect()
+    }
+
+    fn month(&self, size: &MachineSize, off: &TimesOff) -> Option<Hibernated> {
+        let offer = self.catalog.offer(&size.plan, &self.resource.region)?;
+        let kind = self.resource.kind();
+        // Hetzner's primary addresses cost the same whether or not a server has them.
+        let waits = kind == ResourceKind::Droplet;
+        let is_v4 = |address: &hibernation::Address| address.stays && address.ip.contains('.');
+        let has_reserved_ip = waits && self.around.addresses.iter().any(is_v4);
+        hibernated(
+            (kind, size),
+            offer,
+            off,
+            (self.snapshot_price?, has_reserved_ip),
+        )
+    }
+}
+
+impl OfMonth {
+    fn of(found: Hibernated, hours: &Hours) -> Self {
+        Self {
+            hours: hours.to_string(),
+            gone_hours: savings::hours(found.gone),
+            currency: found.saved.currency().code(),
+            snapshots: amount(found.snapshots),
+            address: amount(found.address),
+            saved: amount(found.saved),
+        }
+    }
+}
+
+impl Rehearsal {
+    fn text(&self, style: Style) -> String {
+        let heading = format!(
+            "{}  {}  {} in {}\n",
+            self.resource, self.name, self.plan, self.region
+        );
+        let mut lines = vec![style.wrap(&heading)];
+        if self.fits {
+            lines.push("Nothing stands in the way of hibernating it.\n".to_owned());
+        } else {
+            lines.push("It would not be hibernated:\n".to_owned());
+        }
+        for Obstacle { what, remedy } in &self.obstacles {
+            lines.push(style.wrap(&format!("- {what}\n  {remedy}\n")));
+        }
+        lines.push(style.wrap(&format!("\nPut back: {}.\n", self.put_back.join(", "))));
+        lines.push(style.wrap(&format!("Lost: {}.\n", self.lost.join(", "))));
+        lines.push(style.wrap(&format!("\n{}\n", self.month_in_words())));
+        lines.push(style.wrap(&format!(
+            "A stop would take up to {} min for its snapshot, and a start would begin {} min early.\n",
+            self.snapshot_minutes, self.lead_minutes
+        )));
+        lines.push("This is a preview: Offhours does not hibernate machines yet.\n".to_owned());
+        lines.concat()
+    }
+
+    fn month_in_words(&self) -> String {
+        let Some(month) = &self.month else {
+            return "What that would save is not known: its provider lists no price of its plan."
+                .to_owned();
+        };
+        let money = |amount: f64| format!("{amount:.2} {}", month.currency);
+        let saved = if month.saved < 0.0 {
+            format!("it could cost {} more", money(-month.saved))
+        } else {
+            format!("at least {} would be saved", money(month.saved))
+        };
+        let address = if month.address > 0.0 {
+            format!(", and {} for its reserved address", money(month.address))
+        } else {
+            String::new()
+        };
+        format!(
+            "Running {} UTC, it would not be there for {:.0} h of a month of 730.5 h: {saved}, after at \
+             most {} for two snapshots{address}.",
+            month.hours,
+            month.gone_hours,
+            money(month.snapshots),
+        )
+    }
+}

@@ -1,0 +1,234 @@
+//! What stands in the way of hibernating a machine, and what it accepts.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::{
+    money::Currency,
+    plan::{MachinePlan, Offer},
+    resource::{MachineFacts, Size},
+    tests::fixtures::seen_droplet,
+};
+
+fn offer() -> Offer {
+    let money = |text| Money::parse(text, Currency::Usd).unwrap();
+    Offer {
+        orderable: true,
+        deprecated: false,
+        monthly: money("24"),
+        hourly: money("0.03571"),
+    }
+}
+
+fn catalog(offer: Offer) -> Catalog {
+    let plan = MachinePlan {
+        slug: "s-2vcpu-4gb".to_owned(),
+        vcpus: 2,
+        memory_mib: 4096,
+        disk_gib: 80,
+        architecture: None,
+        network_storage: false,
+        gpu: false,
+        offers: BTreeMap::from([("fra1".to_owned(), offer)]),
+    };
+    [plan].into_iter().collect()
+}
+
+/// A Droplet around which nothing stands in the way.
+struct Case {
+    resource: Resource,
+    disk_gib: u64,
+    around: Surroundings,
+    catalog: Catalog,
+    terms: Terms,
+}
+
+impl Case {
+    fn fit() -> Self {
+        Self {
+            resource: seen_droplet(),
+            disk_gib: 80,
+            around: Surroundings {
+                ssh_keys: vec!["team".to_owned()],
+                ..Surroundings::default()
+            },
+            catalog: catalog(offer()),
+            terms: Terms {
+                ssh_key: Some("team".to_owned()),
+                ..Terms::default()
+            },
+        }
+    }
+
+    fn with(change: impl FnOnce(&mut Self)) -> Self {
+        let mut case = Self::fit();
+        change(&mut case);
+        case
+    }
+
+    fn obstacles(mut self) -> Vec<Obstacle> {
+        let size = MachineSize {
+            plan: "s-2vcpu-4gb".to_owned(),
+            vcpus: 2,
+            memory_mib: 4096,
+            disk_gib: self.disk_gib,
+            ..MachineSize::default()
+        };
+        self.resource.size = Size::Machine(size.clone());
+        self.resource.region = "fra1".to_owned();
+        let machine = Machine {
+            resource: &self.resource,
+            size: &size,
+            autoscaled: false,
+            accepts_new_prices: false,
+        };
+        preflight(machine, &self.around, &self.catalog, &self.terms)
+    }
+
+    fn accepting(mut self, risk: Risk) -> Self {
+        self.terms.accepted.insert(risk);
+        self
+    }
+}
+
+fn address(stays: bool, blocked: bool) -> Address {
+    Address {
+        ip: "192.0.2.1".to_owned(),
+        stays,
+        blocked,
+    }
+}
+
+#[test]
+fn nothing_stands_in_the_way_of_a_plain_machine() {
+    assert_eq!(Case::fit().obstacles(), []);
+    let kept = Case::with(|case| case.around.addresses.push(address(true, false)));
+    assert_eq!(kept.obstacles(), []);
+}
+
+#[test]
+fn an_address_is_lost_unless_it_stays_or_another_is_accepted() {
+    let case = || Case::with(|case| case.around.addresses.push(address(false, false)));
+    let ip = "192.0.2.1".to_owned();
+    assert_eq!(
+        case().obstacles(),
+        [Obstacle::AddressLost { ip: ip.clone() }]
+    );
+    assert_eq!(case().accepting(Risk::NewIp).obstacles(), []);
+    let blocked = Case::with(|case| case.around.addresses.push(address(true, true)));
+    let blocked = blocked.accepting(Risk::NewIp).obstacles();
+    assert_eq!(blocked, [Obstacle::AddressBlocked { ip }]);
+}
+
+#[test]
+fn a_private_address_matters_only_to_a_machine_that_needs_it() {
+    let case = |needs, stays| {
+        Case::with(|case| {
+            let ip = "10.110.0.3".to_owned();
+            case.around.private.push(PrivateAddress { ip, stays });
+            case.terms.needs_private_ip = needs;
+        })
+    };
+    assert_eq!(case(false, false).obstacles(), []);
+    assert_eq!(case(true, true).obstacles(), []);
+    let ip = "10.110.0.3".to_owned();
+    assert_eq!(
+        case(true, false).obstacles(),
+        [Obstacle::PrivateAddressLost { ip }]
+    );
+}
+
+#[test]
+fn backups_and_an_own_image_are_given_up_only_on_request() {
+    let backups = || Case::with(|case| case.around.backups = true);
+    assert_eq!(backups().obstacles(), [Obstacle::Backups]);
+    assert_eq!(
+        backups().accepting(Risk::CustomImage).obstacles(),
+        [Obstacle::Backups]
+    );
+    assert_eq!(backups().accepting(Risk::LostBackups).obstacles(), []);
+    let image = || Case::with(|case| case.around.custom_image = true);
+    assert_eq!(image().obstacles(), [Obstacle::CustomImage]);
+    assert_eq!(image().accepting(Risk::CustomImage).obstacles(), []);
+}
+
+#[test]
+fn a_disk_that_would_grow_is_left_alone() {
+    let small = Case::with(|case| case.disk_gib = 79);
+    let grows = Obstacle::DiskWouldGrow {
+        disk_gib: 79,
+        plan_gib: 80,
+    };
+    assert_eq!(small.obstacles(), [grows]);
+}
+
+#[test]
+fn what_could_not_come_back_is_not_deleted() {
+    let sold_out = Case::with(|case| {
+        case.catalog = catalog(Offer {
+            orderable: false,
+            ..offer()
+        });
+    });
+    let plan = "s-2vcpu-4gb".to_owned();
+    let region = "fra1".to_owned();
+    let expected = Obstacle::Plan(Unfit::PresentNotOrderable { plan, region });
+    assert_eq!(sold_out.obstacles(), [expected]);
+    let unlisted = Case::with(|case| case.catalog = Catalog::default());
+    assert_eq!(unlisted.obstacles(), [Obstacle::Plan(Unfit::NoPlans)]);
+}
+
+#[test]
+fn everything_that_stands_in_the_way_is_said_at_once() {
+    let case = Case::with(|case| {
+        case.resource.facts = MachineFacts {
+            kubernetes_worker: true,
+            gpu: true,
+            scratch_disk: true,
+            ..MachineFacts::default()
+        };
+        case.around.named_by.push("database orders".to_owned());
+        case.around.open_at_first = true;
+        case.around.unreadable.push("its tags");
+        case.around.account_problem = Some("locked".to_owned());
+        case.terms.ssh_key = None;
+    });
+    let obstacles = case.obstacles();
+    let expected = [
+        Obstacle::Plan(Unfit::KubernetesWorker),
+        Obstacle::Plan(Unfit::Gpu),
+        Obstacle::Plan(Unfit::ScratchDisk),
+        Obstacle::Account("locked".to_owned()),
+        Obstacle::Unreadable("its tags"),
+        Obstacle::Named {
+            by: "database orders".to_owned(),
+        },
+        Obstacle::OpenAtFirst,
+        Obstacle::NoKey,
+    ];
+    assert_eq!(obstacles, expected);
+    for obstacle in obstacles {
+        assert!(!obstacle.to_string().is_empty() && !obstacle.remedy().is_empty());
+    }
+}
+
+#[test]
+fn a_key_that_the_account_lacks_is_no_key() {
+    let other = Case::with(|case| case.terms.ssh_key = Some("other".to_owned()));
+    let key = "other".to_owned();
+    assert_eq!(other.obstacles(), [Obstacle::UnknownKey { key }]);
+}
+
+#[test]
+fn a_large_disk_takes_long_and_its_start_begins_at_most_an_hour_early() {
+    let of = |disk_gib| {
+        times(&MachineSize {
+            disk_gib,
+            ..MachineSize::default()
+        })
+    };
+    let minutes = |times: Times| (times.snapshot.as_mins(), times.lead.as_mins());
+    assert_eq!(minutes(of(25)), (50, 26));
+    assert_eq!(minutes(of(80)), (160, 40));
+    assert_eq!(minutes(of(320)), (640, 60));
+}

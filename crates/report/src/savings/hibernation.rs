@@ -1,0 +1,180 @@
+//! What hibernating a machine would save.
+
+use domain::{
+    ResourceKind,
+    hibernation::{snapshots_at_most, times},
+    money::{Currency, Money},
+    plan::Offer,
+    resource::MachineSize,
+};
+use jiff::SignedDuration;
+
+use super::{
+    bill::{self, Span},
+    month::TimesOff,
+};
+
+/// How long a machine takes to shut down before its snapshot begins.
+const SHUTDOWN: SignedDuration = SignedDuration::from_mins(10);
+
+const HOUR: SignedDuration = SignedDuration::from_hours(1);
+
+/// What a reserved IPv4 address costs in an hour in which no Droplet has it, and of a month at most
+/// (DOSNAPSHOTS).
+const RESERVED: (&str, &str) = ("0.01", "5");
+
+/// What hibernating would make of a machine's month, at worst: its snapshots take as long and are as
+/// large as its disk allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hibernated {
+    /// For how long of the month the machine is not there, in seconds.
+    pub gone: u64,
+    /// What its snapshots cost.
+    pub snapshots: Money,
+    /// What its reserved address costs while no Droplet has it.
+    pub address: Money,
+    /// What is saved at least; less than nothing where it costs more.
+    pub saved: Money,
+}
+
+/// What it would make of a machine's month; none of prices in several currencies.
+///
+/// A server's hours are counted anew with each new server, so that each may be billed for an hour
+/// more than it is there.
+#[must_use]
+pub fn hibernated(
+    (kind, size): (ResourceKind, &MachineSize),
+    offer: &Offer,
+    off: &TimesOff,
+    (per_gb_month, has_reserved_ip): (Money, bool),
+) -> Option<Hibernated> {
+    let expected = times(size);
+    let begun = if kind == ResourceKind::Server {
+        HOUR
+    } else {
+        SignedDuration::ZERO
+    };
+    let gone = off.shortened(SHUTDOWN + expected.snapshot + begun, expected.lead);
+    let month = gone.division(None);
+    let span = |seconds| Span { offer, seconds };
+    let now = bill::of_machine(kind, &[span(month.seconds)])?;
+    let then = bill::of_machine(kind, &[span(month.on())])?;
+    let snapshots = snapshots_at_most(size, per_gb_month);
+    let address = reserved(has_reserved_ip, month.off, now.currency());
+    let saved = now.minus(then)?.minus(snapshots)?.minus(address)?;
+    Some(Hibernated {
+        gone: month.off,
+        snapshots,
+        address,
+        saved,
+    })
+}
+
+fn reserved(is_there: bool, seconds: u64, currency: Currency) -> Money {
+    let nothing = Money::zero(currency);
+    let amount = |text| Money::parse(text, Currency::Usd).unwrap_or(nothing);
+    let (hourly, monthly) = (amount(RESERVED.0), amount(RESERVED.1));
+    let by_the_hour = hourly.for_seconds(seconds);
+    match by_the_hour.compare(monthly) {
+        _ if !is_there => nothing,
+        Some(std::cmp::Ordering::Greater) => monthly,
+        Some(_) | None => by_the_hour,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::schedule::{Definition, PeriodDefinition, Schedule};
+
+    use super::*;
+    use crate::savings::Month;
+
+    /// Weekdays 08:00 to 19:00, in a month of 730.5 hours.
+    fn off() -> TimesOff {
+        let period = PeriodDefinition {
+            weekdays: ["mon-fri".to_owned()].into_iter().collect(),
+            begin: Some("08:00".to_owned()),
+            end: Some("19:00".to_owned()),
+            ..PeriodDefinition::default()
+        };
+        let schedule = Schedule::new(&Definition {
+            timezone: "UTC".to_owned(),
+            periods: vec![period],
+            ..Definition::default()
+        });
+        let monday = "2026-11-23T00:00:00Z".parse().unwrap();
+        Month::Average(monday).times_off(&schedule.unwrap())
+    }
+
+    fn size(plan: &str, disk_gib: u64) -> MachineSize {
+        MachineSize {
+            plan: plan.to_owned(),
+            disk_gib,
+            ..MachineSize::default()
+        }
+    }
+
+    fn offer(hourly: &str, monthly: &str, currency: Currency) -> Offer {
+        let money = |text| Money::parse(text, currency).unwrap();
+        Offer {
+            orderable: true,
+            deprecated: false,
+            monthly: money(monthly),
+            hourly: money(hourly),
+        }
+    }
+
+    fn hours(seconds: u64) -> u64 {
+        (seconds + 1800) / 3600
+    }
+
+    #[test]
+    fn a_full_disk_saves_the_least() {
+        let price = Money::parse("0.06", Currency::Usd).unwrap();
+        let droplet = (ResourceKind::Droplet, &size("g-2vcpu-8gb", 25));
+        let offer = offer("0.09375", "63", Currency::Usd);
+        let found = hibernated(droplet, &offer, &off(), (price, false)).unwrap();
+        // Off 491.3 h; each of the 21.7 stops takes 60 min, and each start begins 26 min early.
+        assert_eq!(hours(found.gone), 460);
+        assert_eq!(found.snapshots.to_string(), "3.00 USD");
+        assert_eq!(found.address, Money::zero(Currency::Usd));
+        assert_eq!(found.saved.to_string(), "34.65 USD");
+        let with_address = hibernated(droplet, &offer, &off(), (price, true)).unwrap();
+        assert_eq!(with_address.address.to_string(), "4.60 USD");
+        assert_eq!(
+            found.saved.minus(with_address.address),
+            Some(with_address.saved)
+        );
+    }
+
+    #[test]
+    fn what_is_hardly_ever_gone_costs_more_than_it_saves() {
+        let price = Money::parse("0.06", Currency::Usd).unwrap();
+        let droplet = (ResourceKind::Droplet, &size("s-8vcpu-16gb", 320));
+        let offer = offer("0.14286", "96", Currency::Usd);
+        let found = hibernated(droplet, &offer, &off(), (price, true)).unwrap();
+        // A snapshot of up to 10.7 h leaves of a night almost nothing.
+        assert_eq!(
+            found.saved.compare(Money::zero(Currency::Usd)),
+            Some(std::cmp::Ordering::Less)
+        );
+    }
+
+    #[test]
+    fn a_server_is_billed_an_hour_more_for_each_start() {
+        let price = Money::parse("0.0143", Currency::Eur).unwrap();
+        let of = |kind| {
+            let machine = (kind, &size("ccx13", 80));
+            hibernated(
+                machine,
+                &offer("0.0689", "42.99", Currency::Eur),
+                &off(),
+                (price, false),
+            )
+        };
+        let server = of(ResourceKind::Server).unwrap();
+        let droplet = of(ResourceKind::Droplet).unwrap();
+        assert_eq!(hours(droplet.gone - server.gone), 22);
+        assert_eq!(server.snapshots.to_string(), "2.29 EUR");
+    }
+}
