@@ -10,7 +10,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
-use domain::ResourceRef;
+use domain::{AccountName, ResourceRef};
 use jiff::Timestamp;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -226,17 +226,41 @@ struct Person {
     resource: Option<ResourceRef>,
     act: Option<Act>,
     create: Option<String>,
+    delete_image: Option<ImageOf>,
+}
+
+/// An image or snapshot of an account, by its number.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ImageOf {
+    account: AccountName,
+    id: u64,
 }
 
 async fn people(Shared(simulator): Simulated, Body(person): Body<Person>) -> Result<StatusCode> {
     let refused = |error: &dyn Display| Failure::of(StatusCode::BAD_REQUEST, &error);
-    match (person.resource, person.act, person.create) {
-        (Some(resource), Some(act), None) => simulator.person(&resource, act)?,
-        (None, None, Some(description)) => {
+    let Person {
+        resource,
+        act,
+        create,
+        delete_image,
+    } = person;
+    match (resource, act, create, delete_image) {
+        (Some(resource), Some(act), None, None) => simulator.person(&resource, act)?,
+        (None, None, Some(description), None) => {
             let created = simulator.create(&description);
             created.map_err(|error| refused(&error))?;
         }
-        _ => return Err(refused(&"give `resource` and `act`, or `create`")),
+        (None, None, None, Some(ImageOf { account, id })) => {
+            if !simulator.delete_image(&account, id) {
+                let unknown = format!("{account} has no image {id}");
+                return Err(Failure(StatusCode::NOT_FOUND, unknown));
+            }
+        }
+        _ => {
+            let usage = "give `resource` and `act`, or `create`, or `delete_image`";
+            return Err(refused(&usage));
+        }
     }
     Ok(StatusCode::NO_CONTENT)
 }

@@ -45,7 +45,7 @@
 //! | `GET /_simulator/holds/ID?wait=true` | answers once a request waits in the hold |
 //! | `DELETE /_simulator/holds/ID` | releases the requests in the hold; with `?discard=true` closes their connections instead |
 //! | `POST /_simulator/plans` | an [`Offer`]: `{"plan": "cpx22", "place": "fsn1", "offer": "unavailable"}`, `"available"` or `{"deprecated": {"announced": INSTANT, "unavailable_after": INSTANT}}`; without `place` everywhere |
-//! | `POST /_simulator/people` | an [`Act`]: `{"resource": "do-main/droplet/1", "act": "power_off"}`, `"act": {"scale": {"count": 3}}`, `"act": {"take_room": {"refusals": 2}}`; or `{"create": TOML}` |
+//! | `POST /_simulator/people` | an [`Act`]: `{"resource": "do-main/droplet/1", "act": "power_off"}`, `"act": {"scale": {"count": 3}}`, `"act": {"take_room": {"refusals": 2}}`; or `{"create": TOML}`; or `{"delete_image": {"account": NAME, "id": 1}}` |
 //!
 //! An invalid request is answered with 4xx and `{"error": …}`.
 

@@ -160,6 +160,13 @@ impl Simulator {
         people::act(&mut self.up_to_date().world, resource, act)
     }
 
+    /// A person deletes an image or a snapshot, protected or not, as the console lets them. Returns
+    /// whether there was one.
+    #[must_use]
+    pub fn delete_image(&self, account: &AccountName, id: u64) -> bool {
+        self.up_to_date().world.delete_image(account, id)
+    }
+
     /// A person replaces an account's token: from now on the former one is refused.
     pub fn set_token(&self, account: &AccountName, token: &str) {
         self.up_to_date().world.set_token(account, token);

@@ -14,14 +14,14 @@ use crate::{
     catalog,
     databases::Database,
     defaults,
-    droplets::Droplet,
+    droplets::{Droplet, snapshots},
     kubernetes::Cluster,
     ledger::Ledger,
     market::Market,
     prices::Prices,
     project::Project,
     rate::{Rate, RateLimit},
-    servers::Server,
+    servers::{Server, images},
     team::Team,
 };
 
@@ -222,6 +222,18 @@ impl World {
     /// What all accounts can order.
     pub(crate) fn market(&self) -> Market {
         Market::clone(&self.market)
+    }
+
+    /// Deletes an image or a snapshot; returns whether there was one.
+    pub(crate) fn delete_image(&mut self, name: &AccountName, id: u64) -> bool {
+        let now = self.timeline.now;
+        let mut accounts = self.accounts.iter_mut();
+        let Some(account) = accounts.find(|account| account.login.name == *name) else {
+            return false;
+        };
+        let is_there = account.project.images.contains_key(&id);
+        images::forget(account, id, now);
+        is_there || snapshots::delete(account, id, now).is_ok()
     }
 
     /// From now on an account accepts this token, and its former one no longer.

@@ -287,6 +287,23 @@ async fn an_image_is_found_by_its_label_and_is_protected() {
 }
 
 #[tokio::test]
+async fn a_person_deletes_an_image_that_is_protected() {
+    let clouds = Clouds::with(FLEET).await;
+    let id = image(&clouds).await;
+    let path = format!("/v1/images/{id}");
+    let protect = format!("{path}/actions/change_protection");
+    post(&clouds, &protect, json!({"delete": true})).await;
+    let deleted = |id: u64| {
+        let body = json!({"delete_image": {"account": "hz", "id": id}});
+        clouds.send("POST", "/_simulator/people", Some(body))
+    };
+    deleted(id).await.expect(204);
+    clouds.send("GET", &path, None).await.expect(404);
+    deleted(id).await.expect(404);
+    assert!(clouds.simulator.images().is_empty());
+}
+
+#[tokio::test]
 async fn a_protected_or_locked_server_is_not_deleted() {
     let fleet = FLEET.replace("snapshot = \"2m\"", "has = [\"protection\"]");
     let clouds = Clouds::with(&fleet).await;
