@@ -101,6 +101,13 @@ impl Spent {
         self.since(now - MINUTE)
     }
 
+    /// When it counts fewer of them; none if it counts none.
+    #[must_use]
+    pub fn counts_fewer_at(&self, now: Timestamp) -> Option<Timestamp> {
+        let next = (self.began + MINUTE).max(now + SignedDuration::from_secs(1));
+        (self.counted(now) > 0).then_some(next)
+    }
+
     /// With what was spent before and is still counted.
     #[must_use]
     pub fn after(self, before: Option<Self>) -> Self {
@@ -254,6 +261,15 @@ mod tests {
         // All at one instant.
         let counted = [60, 61].map(|now| self::spent(0, 0, 100).counted(at(now)));
         assert_eq!(counted, [100, 0]);
+    }
+
+    #[test]
+    fn what_was_spent_begins_to_be_forgotten_a_minute_after_its_beginning() {
+        let spent = spent(0, 10, 100);
+        let next = [0, 59, 60, 64, 70].map(|now| spent.counts_fewer_at(at(now)));
+        let expected = [61, 61, 61, 65, 71].map(|seconds| Some(at(seconds)));
+        assert_eq!(next, expected);
+        assert_eq!(spent.counts_fewer_at(at(71)), None);
     }
 
     #[test]

@@ -257,6 +257,13 @@ impl AccountState {
         self.all_spent().map(|spent| spent.counted(now)).sum()
     }
 
+    /// When its provider counts fewer of them; none if it counts none.
+    #[must_use]
+    pub fn counts_fewer_at(&self, now: Timestamp) -> Option<Timestamp> {
+        let spent = self.all_spent();
+        spent.filter_map(|spent| spent.counts_fewer_at(now)).min()
+    }
+
     fn all_spent(&self) -> impl Iterator<Item = Spent> {
         [self.spent_start, self.spent_stop].into_iter().flatten()
     }

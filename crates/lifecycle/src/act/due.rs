@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeSet,
     sync::atomic::{AtomicU64, Ordering},
-    time::Duration,
 };
 
 use domain::{
@@ -80,9 +79,6 @@ pub(crate) async fn act_within(
 
 /// How many are acted on before the looks at the rest are taken anew, should they be too old by then.
 const AT_A_TIME: usize = 100;
-
-/// How long to wait for what was sent a minute ago to be forgotten.
-const A_LITTLE: Duration = Duration::from_secs(1);
 
 /// What is under way needs no room, and comes first; what has failed before does not hold up others.
 fn sort(records: &mut [Record]) {
@@ -167,11 +163,12 @@ impl Batch<'_> {
             pace.measure(client, sent, now);
             let count = match pace.room(&records, client, sent, now) {
                 Room::For(count) => count.min(AT_A_TIME),
-                Room::Soon => {
-                    context.clock.sleep(A_LITTLE).await;
+                Room::From(at) if at < self.budget.until() => {
+                    let wait = at.duration_since(now).unsigned_abs();
+                    context.clock.sleep(wait).await;
                     continue;
                 }
-                Room::None => break,
+                Room::From(_) | Room::None => break,
             };
             if looks.as_ref().is_none_or(|looks| looks.are_old(now)) {
                 self.sent.store(sent, Ordering::Relaxed);

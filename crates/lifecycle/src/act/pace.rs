@@ -27,8 +27,8 @@ const AT_WORK: SignedDuration = SignedDuration::from_mins(2);
 pub(super) enum Room {
     /// So many of them, now.
     For(usize),
-    /// None yet, some soon.
-    Soon,
+    /// None before an instant.
+    From(Timestamp),
     /// None in this invocation.
     None,
 }
@@ -116,7 +116,10 @@ impl Pace {
             fitting(left, room.min(allowance.in_the_hour()))
         };
         match room(self.state.counted(now)) {
-            0 if room(0) > 0 => Room::Soon,
+            0 if room(0) > 0 => {
+                let at = self.state.counts_fewer_at(now);
+                at.map_or(Room::None, Room::From)
+            }
             0 => Room::None,
             count => Room::For(count),
         }
