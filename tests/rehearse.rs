@@ -205,7 +205,7 @@ fn what_is_around_a_droplet_is_found_and_what_is_accepted_stands_in_no_way() {
 }
 
 #[test]
-fn a_server_keeps_its_addresses_and_an_owners_wish_stands() {
+fn a_server_keeps_its_addresses_and_what_its_owner_protects_is_left() {
     run(async {
         let clouds = clouds().await;
         let (code, ci) = report(&clouds, &["hetzner/server/44"]).await;

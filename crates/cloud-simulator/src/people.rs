@@ -195,7 +195,7 @@ fn on_droplet(account: &mut Account, timeline: &mut Timeline, id: u64, act: Act)
         }
         // A worker goes with its node.
         Act::Delete if droplet.worker_of.is_none() => {
-            // Whoever deletes a copy wants the machine gone.
+            // A person who deletes a copy means the machine.
             let origin = droplet.origin;
             account
                 .ledger
@@ -313,7 +313,7 @@ fn on_server(account: &mut Account, timeline: &mut Timeline, id: u64, act: Act) 
             return Ok(Some(()));
         }
         Act::Delete => {
-            // Whoever deletes a copy wants the machine gone.
+            // A person who deletes a copy means the machine.
             let origin = server.origin;
             account
                 .ledger
