@@ -6,6 +6,7 @@ use tokio::process::Command;
 use crate::{
     programs::{SimulatorProgram, python},
     support::{monday, root},
+    traffic,
 };
 
 #[tokio::test]
@@ -34,4 +35,5 @@ async fn the_official_clients_work_against_the_simulator() {
         printed.trim_end().ends_with(" passed, 0 failed"),
         "{printed}"
     );
+    traffic::logged_ones_fit(&simulator.log().await);
 }

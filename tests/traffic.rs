@@ -8,24 +8,36 @@ use std::{
 };
 
 use cloud_simulator::Entry;
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::{programs::python, support::root};
 
 /// Checks a day's requests and their answers against the descriptions.
 pub(crate) fn fits_the_clouds_descriptions(log: &[Entry]) {
-    let Some(specs) = specs() else { return };
     let answered = log.iter().filter(|entry| entry.answer.is_some());
     let lines: Vec<_> = answered
         .map(|entry| serde_json::to_string(entry).unwrap() + "\n")
         .collect();
+    assert!(lines.len() > 100, "a day is more than {}", lines.len());
+    fit(&lines);
+}
+
+/// The same of requests that a simulator's program has logged, all of which it has answered.
+pub(crate) fn logged_ones_fit(log: &[Value]) {
+    assert!(!log.is_empty());
+    let lines: Vec<_> = log.iter().map(|entry| format!("{entry}\n")).collect();
+    fit(&lines);
+}
+
+fn fit(lines: &[String]) {
+    let Some(specs) = specs() else { return };
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("exchanges.jsonl");
     fs::write(&path, lines.concat()).unwrap();
     let printed = validate(&[specs, path]);
     let expected = format!("{} exchanges, 0 violations", lines.len());
     assert_eq!(printed.trim_end(), expected);
-    assert!(lines.len() > 100, "a day is more than {printed}");
 }
 
 #[test]
