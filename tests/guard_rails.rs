@@ -714,6 +714,26 @@ fn a_command_for_a_schedule_or_an_account_reaches_what_follows_and_nothing_else(
 }
 
 #[test]
+fn a_command_for_an_account_says_nothing_of_what_has_opted_out() {
+    run(async {
+        let fleet = [
+            ACCOUNTS,
+            &droplet(1, "web", &["offhours:office"]),
+            &droplet(2, "mail", &["offhours:office"]),
+        ];
+        let configuration = office_hours("", "", "");
+        let world = World::start(&configuration, &fleet.concat(), before_the_edge()).await;
+        world.retag("do-main/droplet/2", &["offhours:off"]);
+        // Two inventories later.
+        world.run_until(monday("17:55:30")).await;
+        let account = json!({ "account": "do-main" });
+        let answer = format!("{:?}", world.stop(&account).await);
+        assert!(answer.contains("DropletId(1)"), "{answer}");
+        assert!(!answer.contains("DropletId(2)"), "{answer}");
+    });
+}
+
+#[test]
 fn a_command_about_what_is_not_configured_fails_and_says_what_is() {
     run(async {
         let configuration = office_hours("", "", "");
