@@ -420,9 +420,10 @@ pub fn obstacles_to_a_plan(machine: Machine<'_>, catalog: &Catalog) -> Vec<Unfit
     } else {
         present(machine, catalog).err()
     };
-    let mut obstacles: Vec<_> = refusals(machine).chain(no_way_back).collect();
-    // A plan with a GPU says what the machine itself says.
-    obstacles.dedup();
+    let mut obstacles: Vec<_> = refusals(machine).collect();
+    // A plan with a GPU says what the machine itself may have said.
+    let new = no_way_back.filter(|one| !obstacles.contains(one));
+    obstacles.extend(new);
     obstacles
 }
 

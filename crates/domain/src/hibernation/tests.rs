@@ -21,7 +21,11 @@ fn offer() -> Offer {
 }
 
 fn catalog(offer: Offer) -> Catalog {
-    let plan = MachinePlan {
+    [plan(offer)].into_iter().collect()
+}
+
+fn plan(offer: Offer) -> MachinePlan {
+    MachinePlan {
         slug: "s-2vcpu-4gb".to_owned(),
         vcpus: 2,
         memory_mib: 4096,
@@ -30,8 +34,7 @@ fn catalog(offer: Offer) -> Catalog {
         network_storage: false,
         gpu: false,
         offers: BTreeMap::from([("fra1".to_owned(), offer)]),
-    };
-    [plan].into_iter().collect()
+    }
 }
 
 /// A Droplet around which nothing stands in the way.
@@ -187,6 +190,11 @@ fn everything_that_stands_in_the_way_is_said_at_once() {
             scratch_disk: true,
             ..MachineFacts::default()
         };
+        let plan = MachinePlan {
+            gpu: true,
+            ..plan(offer())
+        };
+        case.catalog = [plan].into_iter().collect();
         case.around.named_by.push("database orders".to_owned());
         case.around.open_at_first = true;
         case.around.unreadable.push("its tags");
