@@ -1,6 +1,6 @@
 //! A simulator on loopback with a held clock, and a small client for it.
 
-use cloud_simulator::{Fleet, HeldClock, Simulator};
+use cloud_simulator::{BillQuery, Fleet, HeldClock, Simulator};
 use domain::ResourceRef;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -140,6 +140,34 @@ impl Clouds {
     pub(crate) fn state(&self, reference: &str) -> Value {
         let reference: ResourceRef = reference.parse().unwrap();
         self.simulator.resource(&reference).unwrap()
+    }
+
+    /// How much of an item the bill has, of resources whose references begin like this: in the one
+    /// line that there is.
+    #[track_caller]
+    pub(crate) fn charged(&self, resource: &str, item: &str) -> u64 {
+        self.charged_of(resource, item, false)
+    }
+
+    /// The same, had nothing ever been stopped.
+    #[track_caller]
+    pub(crate) fn charged_if_left_running(&self, resource: &str, item: &str) -> u64 {
+        self.charged_of(resource, item, true)
+    }
+
+    #[track_caller]
+    fn charged_of(&self, resource: &str, item: &str, left_running: bool) -> u64 {
+        let bill = self.simulator.bill(&BillQuery {
+            left_running,
+            ..BillQuery::default()
+        });
+        let mut lines = bill
+            .lines
+            .iter()
+            .filter(|line| line.item == item && line.resource.to_string().starts_with(resource));
+        let quantity = lines.next().unwrap().quantity;
+        assert_eq!(lines.next(), None, "two lines");
+        quantity
     }
 
     /// Sends a request with the usual token of the path's cloud.

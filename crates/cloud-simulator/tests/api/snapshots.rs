@@ -340,24 +340,12 @@ async fn a_sleeping_droplet_costs_its_snapshot_and_its_reserved_address() {
     let path = "/v2/reserved_ips/203.0.113.20/actions";
     clouds.send("POST", path, Some(assign)).await.expect(201);
     clouds.pass(3540);
-    let bill = clouds.send("GET", "/_simulator/bill", None).await.text;
-    let lines: Vec<Value> = bill
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    let quantity = |resource: &str, item: &str| {
-        let of = |line: &&Value| {
-            let starts = |own: &str| own.starts_with(resource);
-            line["item"] == item && line["resource"].as_str().is_some_and(starts)
-        };
-        lines.iter().find(of).unwrap()["quantity"].clone()
-    };
     // 352 s cost less than a cent, which is charged as one.
-    assert_eq!(quantity("do/droplet/1", "s-2vcpu-4gb"), 1);
-    assert_eq!(quantity("do/droplet/5", "s-2vcpu-4gb"), 3600);
+    assert_eq!(clouds.charged("do/droplet/1", "s-2vcpu-4gb"), 1);
+    assert_eq!(clouds.charged("do/droplet/5", "s-2vcpu-4gb"), 3600);
     // From the deletion until it is assigned again: ten started hours.
-    assert_eq!(quantity("do/droplet/1", "reserved-ipv4"), 10);
-    assert_eq!(quantity("do/droplet/1", "snapshot"), 4500 * 11);
+    assert_eq!(clouds.charged("do/droplet/1", "reserved-ipv4"), 10);
+    assert_eq!(clouds.charged("do/droplet/1", "snapshot"), 4500 * 11);
 }
 
 #[tokio::test]
@@ -373,14 +361,6 @@ async fn a_copy_that_a_person_deletes_is_the_end_of_the_droplet() {
         .person(&copy.parse().unwrap(), Act::Delete)
         .unwrap();
     clouds.pass(7200);
-    let bill = clouds
-        .send("GET", "/_simulator/bill?left_running=true", None)
-        .await
-        .text;
-    let line = bill
-        .lines()
-        .find(|line| line.contains("s-2vcpu-4gb"))
-        .unwrap();
-    let line: Value = serde_json::from_str(line).unwrap();
-    assert_eq!(line["quantity"], 3600 + 352);
+    let left_running = clouds.charged_if_left_running("do/", "s-2vcpu-4gb");
+    assert_eq!(left_running, 3600 + 352);
 }
