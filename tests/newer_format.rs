@@ -23,7 +23,7 @@ const ACCOUNT_STATES: &str = "offhours-accounts";
 /// Has a newer program write an item, and returns it as it is then.
 async fn rewrite(world: &World, table: &str, key: Item) -> Item {
     let mut item = stored(world, table, key).await;
-    item.insert("format".to_owned(), AttributeValue::N("2".to_owned()));
+    item.insert("format".to_owned(), AttributeValue::N("3".to_owned()));
     let put = world.engine().put_item().table_name(table);
     put.set_item(Some(item.clone())).send().await.unwrap();
     item
@@ -68,7 +68,7 @@ fn a_record_is_neither_taken_for_new_nor_for_gone_and_the_others_are_stopped() {
             panic!("{report:?}");
         };
         assert!(
-            matches!(&declined.event, Event::Declined { reason } if reason.contains("format 2")),
+            matches!(&declined.event, Event::Declined { reason } if reason.contains("format 3")),
             "{declined:?}"
         );
         let [left] = &report.left_alone[..] else {
@@ -111,7 +111,7 @@ fn an_older_command_replaces_a_configuration_that_it_cannot_read() {
         let first = AttributeValue::S(generation_key(Generation(1)));
         let of_the_first = |item: &Item| item["generation_key"] == first;
         for mut item in items.items.unwrap().into_iter().filter(of_the_first) {
-            item.insert("format".to_owned(), AttributeValue::N("2".to_owned()));
+            item.insert("format".to_owned(), AttributeValue::N("3".to_owned()));
             let put = client.put_item().table_name(SCHEDULES);
             put.set_item(Some(item)).send().await.unwrap();
         }

@@ -190,6 +190,7 @@ fn the_same_invocation_delivered_once_more_undoes_no_later_command() {
             by: "ada".to_owned(),
             request_id: "second".to_owned(),
             earlier: vec!["first".to_owned()],
+            rehearsal: false,
         };
         assert!(first.knows("first") && first.knows("second") && !first.knows("third"));
         assert_eq!(first.invocations(), ["second", "first"]);

@@ -31,6 +31,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// How long to wait for the end at most: longer than any deadline, after which it is stuck.
 const WAIT_AT_MOST: SignedDuration = SignedDuration::from_mins(45);
 
+/// The same for a rehearsal: its snapshot takes hours where the disk is large.
+const REHEARSAL_AT_MOST: SignedDuration = SignedDuration::from_hours(13);
+
 /// How long dispatch may take to pick up what an invocation left behind.
 const PICKED_UP_WITHIN: SignedDuration = SignedDuration::from_mins(3);
 
@@ -54,6 +57,8 @@ pub struct Command {
     pub dry_run: bool,
     /// Until when to follow it.
     pub until: Until,
+    /// Whether it is part of a rehearsal: a stop hibernates what has not been rehearsed.
+    pub rehearsal: bool,
 }
 
 /// Gives the command, shows what happens (nothing without a format), and says how it ended.
@@ -66,6 +71,11 @@ pub async fn carry_out(
         session,
         functions: session.functions()?,
         direction: command.direction,
+        at_most: if command.rehearsal {
+            REHEARSAL_AT_MOST
+        } else {
+            WAIT_AT_MOST
+        },
         view: format.map_or(View::None, |format| view(format, command.dry_run)),
         asked: BTreeSet::new(),
         needs_person: false,
@@ -76,6 +86,7 @@ pub async fn carry_out(
         dry_run: command.dry_run,
         by: Some(author()),
         given_at: Some(session.now),
+        rehearsal: command.rehearsal && command.direction == Direction::Stop,
     });
     let report = waiting.functions.command(command.direction, invocation);
     let report = report.await?;
@@ -117,6 +128,7 @@ struct Waiting<'a> {
     session: &'a Session,
     functions: Functions,
     direction: Direction,
+    at_most: SignedDuration,
     view: View,
     asked: BTreeSet<ResourceRef>,
     needs_person: bool,
@@ -149,7 +161,7 @@ impl Waiting<'_> {
     async fn until_seen(&mut self) -> anyhow::Result<()> {
         // The function that handled the command may have had another clock than the store.
         let began = self.session.now - SKEW;
-        while !self.asked.is_empty() && self.waited() < WAIT_AT_MOST {
+        while !self.asked.is_empty() && self.waited() < self.at_most {
             self.session.wait(LOOK_EVERY).await?;
             self.view.passed(self.session.present());
             for outcome in self.functions.look().await? {

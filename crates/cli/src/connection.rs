@@ -63,6 +63,25 @@ pub struct Connection {
     simulate: Option<String>,
 }
 
+impl Connection {
+    /// One whose parts were given otherwise.
+    #[must_use]
+    pub fn of(
+        #[cfg(feature = "local")] (data, simulate): (Option<PathBuf>, Option<String>),
+        profile: Option<String>,
+        region: Option<String>,
+    ) -> Self {
+        Self {
+            #[cfg(feature = "local")]
+            data,
+            profile,
+            region,
+            #[cfg(feature = "local")]
+            simulate,
+        }
+    }
+}
+
 /// The store, the time, and the way to the functions.
 #[derive(Debug)]
 pub struct Session {

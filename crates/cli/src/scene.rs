@@ -167,6 +167,8 @@ pub(crate) fn request(at: Timestamp, ask: domain::record::Ask) -> Request {
         target: None,
         late: None,
         first_accepted_at: None,
+        what: None,
+        made: None,
         problem: None,
     }
 }

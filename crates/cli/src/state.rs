@@ -46,6 +46,10 @@ pub(crate) struct State {
 impl State {
     pub(crate) fn of(record: &Record) -> Self {
         let (phase, words, since) = match &record.phase {
+            Phase::Settled { .. } if record.is_asleep() => {
+                let since = record.last.as_ref().map(|last| last.finished_at);
+                (PhaseName::Settled, "hibernated".to_owned(), since)
+            }
             Phase::Settled { at } => {
                 let words = at.in_a_word(record.kind());
                 (PhaseName::Settled, words, seen_since(record, *at))
@@ -119,6 +123,12 @@ fn seen_since(record: &Record, at: Power) -> Option<Timestamp> {
     is_that.then_some(observed.at)
 }
 
+/// Why a hibernated machine could not be woken now.
+fn asleep_and_missing(record: &Record) -> Option<&str> {
+    let observed = record.observed.as_ref().filter(|_| record.is_asleep())?;
+    observed.busy.as_deref()
+}
+
 /// What a person has to mend while a start goes on being asked for.
 pub(crate) fn problem(record: &Record) -> Option<&Reason> {
     record.in_flight()?;
@@ -144,6 +154,9 @@ pub(crate) fn needs_person(
             return Some(reason.clone());
         }
         Phase::Settled { .. } | Phase::InFlight { .. } | Phase::Gone { .. } => {}
+    }
+    if let Some(missing) = asleep_and_missing(record) {
+        return Some(missing.to_owned());
     }
     if let Some(problem) = problem(record) {
         return Some(format!("asked again every 15 minutes: {problem}"));

@@ -111,6 +111,9 @@ pub(crate) struct Droplet {
     /// wrote it. Two disks that say the same hold the same.
     #[serde(skip_deserializing)]
     pub(crate) contents: String,
+    /// What it held when the Droplet was made.
+    #[serde(skip_deserializing)]
+    pub(crate) first_contents: String,
     /// How often something else was written to its disk.
     #[serde(skip)]
     pub(crate) written: u64,

@@ -108,6 +108,9 @@ pub(crate) struct Server {
     /// wrote it. Two disks that say the same hold the same.
     #[serde(skip_deserializing)]
     pub(crate) contents: String,
+    /// What it held when the server was made.
+    #[serde(skip_deserializing)]
+    pub(crate) first_contents: String,
     /// How often something else was written to its disk.
     #[serde(skip)]
     written: u64,

@@ -17,6 +17,7 @@ use wildmatch::WildMatch;
 #[cfg(feature = "schema")]
 use crate::schema::{self, OneOrMore, OneOrSeveral};
 use crate::{
+    hibernation::Risk,
     machine::{Machine, SshLogin},
     record::Direction,
     reference::{AccountName, MachineName, ResourceId, ResourceKind, ResourceRef, ScheduleName},
@@ -437,6 +438,10 @@ pub struct CloudAccount {
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     pub accept_new_prices: bool,
+    /// The SSH key with which hibernated machines are made again, by its name in the account.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "String", extend("examples" = ["team"])))]
+    pub ssh_key: Option<String>,
     /// "observe" sends nothing for this account.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "act")))]
@@ -655,6 +660,16 @@ pub struct Policy {
     #[serde(skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     pub rescaled_runs: bool,
+    /// Machines that are hibernated: what is accepted of it. Without it, what would be lost stands in
+    /// the way.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(with = "OneOrMore<Risk>", extend("examples" = ["lost-backups"])))]
+    pub accept: BTreeSet<Risk>,
+    /// Machines that are to be hibernated, where something stands in the way: "refuse" leaves them
+    /// running, "power-off" only powers them off.
+    #[serde(skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "refuse")))]
+    pub otherwise: Otherwise,
     /// Databases: the plan to shrink to, by its slug, instead of the smallest.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "schema::Plan", extend("examples" = ["db-s-1vcpu-1gb"])))]
@@ -679,6 +694,8 @@ impl Default for Policy {
             rescale_to: None,
             start_small: false,
             rescaled_runs: false,
+            accept: BTreeSet::new(),
+            otherwise: Otherwise::Refuse,
             stop_size: None,
             stop_nodes: None,
         }
@@ -726,6 +743,20 @@ pub enum ServerMethod {
     PowerOff,
     /// Powered off, and changed to a cheaper type until the start.
     Rescale,
+    /// Powered off, kept as a snapshot and deleted, and made again for the start. A preview.
+    Hibernate,
+}
+
+/// What to do with a machine that is to be hibernated and cannot be.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Otherwise {
+    /// Nothing: its stop is refused, and reported.
+    #[default]
+    Refuse,
+    /// It is powered off, and billed as before.
+    PowerOff,
 }
 
 /// How managed databases are stopped.

@@ -13,8 +13,11 @@ use crate::{
         Transition,
     },
     reference::ScheduleName,
-    schedule::{Desired, Schedule},
+    schedule::{Desired, Early},
 };
+
+/// Among how many coming edges the next start is sought.
+const EDGES_AHEAD: usize = 64;
 
 /// The resolution of instants.
 const INSTANT_BEFORE: SignedDuration = SignedDuration::from_nanos(1);
@@ -415,7 +418,11 @@ pub fn coming_edges<'a>(
     after: Timestamp,
 ) -> impl Iterator<Item = DesiredEdge> + 'a {
     let membership = Membership::of(Subject::recorded(record), rules.configuration);
-    let desired_states = DesiredStates::of(record, &membership, rules);
+    let mut desired_states = DesiredStates::of(record, &membership, rules);
+    if let Some(schedule) = &mut desired_states.schedule {
+        // People see their own times.
+        schedule.lead = SignedDuration::ZERO;
+    }
     let mut last = EdgeKey {
         instant: after,
         rank: Rank::Manual,
@@ -424,6 +431,19 @@ pub fn coming_edges<'a>(
         let edge = desired_states.next(last)?;
         last = edge.key;
         Some(edge)
+    })
+}
+
+/// When a record's next start begins, as far as its schedule, its overrides and commands say now.
+#[must_use]
+pub fn next_start(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Timestamp> {
+    let kept = record.hibernation.as_deref();
+    let lead = kept.and_then(|kept| kept.lead).unwrap_or_default();
+    let mut edges = coming_edges(record, rules, now).take(EDGES_AHEAD);
+    let start = edges.find(|edge| edge.desired == Some(Desired::Running));
+    start.map(|edge| match edge.key.rank {
+        Rank::Schedule => edge.key.instant - lead,
+        Rank::OverrideEnded | Rank::OverrideSet | Rank::Manual => edge.key.instant,
     })
 }
 
@@ -445,7 +465,7 @@ pub fn override_of<'a>(record: &Record, rules: Rules<'a>, now: Timestamp) -> Opt
 
 /// The effective desired state of one record over time: schedule, overrides and commands.
 struct DesiredStates<'a> {
-    schedule: Option<&'a Schedule>,
+    schedule: Option<Early<'a>>,
     resource_override: Option<&'a Override>,
     schedule_override: Option<&'a Override>,
     manual: Option<DesiredEdge>,
@@ -453,9 +473,12 @@ struct DesiredStates<'a> {
 
 impl<'a> DesiredStates<'a> {
     fn of(record: &'a Record, membership: &Membership, rules: Rules<'a>) -> Self {
-        let schedule = membership
-            .rule(rules.configuration)
-            .map(|rule| &rule.schedule);
+        let kept = record.hibernation.as_ref();
+        let lead = kept.and_then(|kept| kept.lead).unwrap_or_default();
+        let schedule = membership.rule(rules.configuration).map(|rule| Early {
+            schedule: &rule.schedule,
+            lead,
+        });
         let (name, overrides) = (membership.schedule(), rules.overrides);
         let lasting = |o: &&Override| o.set_at < o.ends_at;
         let resource_override = overrides

@@ -4,12 +4,21 @@
 use std::collections::BTreeSet;
 
 use jiff::SignedDuration;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     money::Money,
     plan::{Catalog, Machine, Unfit, obstacles_to_a_plan},
     resource::{MachineSize, Resource},
 };
+
+mod kept;
+mod sight;
+
+pub use kept::*;
+pub use sight::*;
+
+use kept::LONGEST_LEAD;
 
 /// How many snapshots of a machine are kept.
 pub const KEPT: u64 = 2;
@@ -21,7 +30,6 @@ const SNAPSHOT_PER_GB: SignedDuration = SignedDuration::from_mins(2);
 /// How long before its instant a start is begun at least, and how much longer for each GB.
 const LEAD: SignedDuration = SignedDuration::from_mins(20);
 const LEAD_PER_GB: SignedDuration = SignedDuration::from_secs(15);
-const LONGEST_LEAD: SignedDuration = SignedDuration::from_mins(60);
 
 /// What is around a machine at its cloud: what would have to be put back, and what names it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -80,7 +88,9 @@ pub struct Terms {
 }
 
 /// What the owner of a machine can accept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
 pub enum Risk {
     /// Another public address after each start.
     NewIp,
@@ -152,6 +162,9 @@ pub enum Obstacle {
     /// The account may not create machines.
     #[error("its account may create no machines: {0}")]
     Account(String),
+    /// No machine made from one of its snapshots has been seen to run.
+    #[error("no snapshot of it has been seen to boot")]
+    NotRehearsed,
     /// What is not known would not be put back.
     #[error("the token may not read {0}, which would not be put back")]
     Unreadable(&'static str),
@@ -188,6 +201,7 @@ impl Obstacle {
             Self::NoKey => "name one of the account's keys (--key)",
             Self::UnknownKey { .. } => "name one that it has (--key)",
             Self::Account(_) => "settle that with the cloud first",
+            Self::NotRehearsed => "rehearse it while you look on: `offhours rehearse REF --cycle`",
             Self::Unreadable(_) => "give the token the scope for it",
         }
     }

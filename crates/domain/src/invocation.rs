@@ -52,6 +52,9 @@ pub struct Command {
     pub by: Option<String>,
     /// When it was given, where that is known.
     pub given_at: Option<Timestamp>,
+    /// A stop that begins a rehearsal: machines are hibernated though no snapshot of them has proved
+    /// itself.
+    pub rehearsal: bool,
 }
 
 /// What a command applies to.
@@ -97,6 +100,8 @@ struct Form {
     by: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     time: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    rehearsal: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -129,6 +134,7 @@ impl TryFrom<Form> for Invocation {
                 dry_run: form.dry_run,
                 by: form.by,
                 given_at: form.time,
+                rehearsal: form.rehearsal,
             })),
         }
     }
@@ -144,6 +150,7 @@ impl From<Invocation> for Form {
             dry_run: false,
             by: None,
             time: None,
+            rehearsal: false,
         };
         match invocation {
             Invocation::Due(resources) => {
@@ -157,6 +164,7 @@ impl From<Invocation> for Form {
                     CommandTarget::Account(account) => form.account = Some(account),
                 }
                 form.dry_run = command.dry_run;
+                form.rehearsal = command.rehearsal;
                 form.by = command.by;
                 form.time = command.given_at;
             }

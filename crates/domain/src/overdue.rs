@@ -24,7 +24,17 @@ pub fn usual_time(
     configuration: &Configuration,
 ) -> SignedDuration {
     let configured = configuration.late(&record.reference, direction);
-    configured.unwrap_or_else(|| late(record.kind())) + SLACK
+    let kept = record.hibernation.as_deref();
+    // A hibernated machine's start begins early, and a stop goes on for as long as its copy takes.
+    let more = match direction {
+        Direction::Start => kept.and_then(|kept| kept.lead),
+        Direction::Stop => {
+            let request = record.request.as_ref();
+            let copies = request.filter(|request| request.part.hibernates());
+            copies.and_then(|request| request.late)
+        }
+    };
+    configured.unwrap_or_else(|| late(record.kind())) + SLACK + more.unwrap_or_default()
 }
 
 /// Not as desired, for longer than the kind's usual time.

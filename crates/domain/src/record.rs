@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     configuration::Generation,
+    hibernation::Hibernation,
     reason::Reason,
-    reference::{ResourceKind, ResourceRef, ScheduleName},
+    reference::{ResourceId, ResourceKind, ResourceRef, ScheduleName},
     resource::{ActionId, Cluster, LostStorage, Power, Resource, SavedState},
     schedule::Desired,
     stop_method::StopMethod,
@@ -74,7 +75,8 @@ pub struct Writer(pub String);
 pub struct Record {
     /// Which resource: the record's key.
     pub reference: ResourceRef,
-    /// The provider's present id: a later stop method may recreate a machine under a new one.
+    /// The provider's id, as the reference has it: a machine that was hibernated has another one
+    /// since.
     pub provider_id: String,
     /// Its name at the provider.
     pub name: String,
@@ -149,6 +151,9 @@ pub struct Record {
     /// of the stop.
     #[serde(default, skip_serializing_if = "is_false")]
     pub small_runs: bool,
+    /// What a machine that is hibernated, or was, is made again from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hibernation: Option<Box<Hibernation>>,
     /// How the latest edge that was acted on, or acknowledged, ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Last>,
@@ -532,6 +537,10 @@ pub struct ManualCommand {
     /// its event is redelivered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<String>,
+    /// It begins a rehearsal: the machine is hibernated though none of its snapshots has proved
+    /// itself.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub rehearsal: bool,
 }
 
 /// How many earlier commands are remembered.
@@ -586,6 +595,12 @@ pub struct Request {
     /// asked again, and the deadline counts from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_accepted_at: Option<Timestamp>,
+    /// The request in words, where its effect is seen by its not being needed any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub what: Option<String>,
+    /// The machine that a cloud said it had begun to make.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made: Option<ResourceId>,
     /// What a person has to mend, while a start goes on being asked for: the provider's refusal, or
     /// an action that ends in an error each time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -629,8 +644,25 @@ impl Request {
         match self.part {
             Part::Whole => kind.is_sized() && self.direction == Direction::Stop,
             Part::Shrink => true,
-            Part::Off | Part::Grow | Part::On | Part::OnSmall => false,
+            Part::Off
+            | Part::Grow
+            | Part::On
+            | Part::OnSmall
+            | Part::Keep
+            | Part::Snapshot
+            | Part::Protect
+            | Part::Delete
+            | Part::Create
+            | Part::Attach
+            | Part::Remove => false,
         }
+    }
+
+    /// Whether it belongs to hibernation, and what became of it is not known yet.
+    #[must_use]
+    pub fn is_unresolved(&self) -> bool {
+        let known = matches!(self.ask, Ask::Failed { .. } | Ask::Done { .. });
+        self.part.hibernates() && !known
     }
 
     /// The state towards which it moves the machine: a start that has to grow it switches it off
@@ -638,7 +670,16 @@ impl Request {
     #[must_use]
     pub fn towards(&self) -> Direction {
         match self.part {
-            Part::Whole | Part::Shrink | Part::Grow => self.direction,
+            Part::Whole
+            | Part::Shrink
+            | Part::Grow
+            | Part::Keep
+            | Part::Snapshot
+            | Part::Protect
+            | Part::Delete
+            | Part::Create
+            | Part::Attach
+            | Part::Remove => self.direction,
             Part::Off => Direction::Stop,
             Part::On | Part::OnSmall => Direction::Start,
         }
@@ -663,6 +704,38 @@ pub enum Part {
     On,
     /// Switches it on on the small plan, the saved one not being to be had.
     OnSmall,
+    /// Has a public address of the machine stay when it is deleted.
+    Keep,
+    /// Makes a snapshot of it.
+    Snapshot,
+    /// Protects the snapshot from deletion.
+    Protect,
+    /// Deletes the machine.
+    Delete,
+    /// Makes it again from the snapshot.
+    Create,
+    /// Gives one thing back to it that it had before.
+    Attach,
+    /// Deletes a snapshot that is not needed any more.
+    Remove,
+}
+
+impl Part {
+    /// Whether it belongs to hibernation alone. Such a request is resolved before any other leaves:
+    /// its effect was seen, or it can have none any more.
+    #[must_use]
+    pub fn hibernates(self) -> bool {
+        match self {
+            Self::Keep
+            | Self::Snapshot
+            | Self::Protect
+            | Self::Delete
+            | Self::Create
+            | Self::Attach
+            | Self::Remove => true,
+            Self::Whole | Self::Off | Self::Shrink | Self::Grow | Self::On | Self::OnSmall => false,
+        }
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
@@ -749,6 +822,7 @@ impl Record {
             used: false,
             small_plans: BTreeSet::new(),
             small_runs: false,
+            hibernation: None,
             last: None,
             retained: false,
             first_seen_at: None,
@@ -787,6 +861,40 @@ impl Record {
     #[must_use]
     pub fn kind(&self) -> ResourceKind {
         self.reference.kind()
+    }
+
+    /// The resource as its provider knows it now; none for a machine that was deleted to be
+    /// hibernated.
+    #[must_use]
+    pub fn present(&self) -> Option<&ResourceId> {
+        match &self.hibernation {
+            Some(hibernation) => hibernation.present.as_ref(),
+            None => Some(&self.reference.id),
+        }
+    }
+
+    /// Whether the machine alone does not show how it is: it is being hibernated or woken, or may be
+    /// asleep.
+    #[must_use]
+    pub fn needs_sight(&self) -> bool {
+        let asleep = self
+            .hibernation
+            .as_ref()
+            .is_some_and(|kept| kept.may_be_asleep());
+        asleep || self.is_hibernating()
+    }
+
+    /// Whether the transition under way, or stuck, hibernates the machine or wakes it.
+    #[must_use]
+    pub fn is_hibernating(&self) -> bool {
+        let transition = self.transition();
+        transition.is_some_and(|now| now.method == Some(StopMethod::Hibernate))
+    }
+
+    /// Whether it was seen hibernated, and nothing is under way.
+    #[must_use]
+    pub fn is_asleep(&self) -> bool {
+        self.in_flight().is_none() && self.present().is_none()
     }
 
     /// Whether a writer holds a permit at this instant.

@@ -199,7 +199,8 @@ impl fmt::Display for ResourceKind {
 }
 
 /// A resource within its account: the kind, and the provider's id for it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub enum ResourceId {
     /// `droplet/3164444`
     Droplet(DropletId),
@@ -242,6 +243,20 @@ impl ResourceId {
 impl fmt::Display for ResourceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&format!("{}/{}", self.kind(), self.provider_id()))
+    }
+}
+
+impl TryFrom<String> for ResourceId {
+    type Error = ReferenceError;
+
+    fn try_from(text: String) -> Result<Self, ReferenceError> {
+        text.parse()
+    }
+}
+
+impl From<ResourceId> for String {
+    fn from(id: ResourceId) -> Self {
+        id.to_string()
     }
 }
 

@@ -5,7 +5,10 @@ use std::{cmp::Ordering, collections::BTreeSet, fmt};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::reference::{ResourceId, ResourceKind};
+use crate::{
+    hibernation::Sight,
+    reference::{ResourceId, ResourceKind},
+};
 
 /// One resource as a provider's answer showed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +42,9 @@ pub struct Look {
     pub requested_at: Timestamp,
     /// What the answer showed.
     pub resource: Resource,
+    /// What was seen besides of a machine that may be hibernated; `resource` then stands for it
+    /// while there is none.
+    pub sight: Option<Box<Sight>>,
 }
 
 /// The Kubernetes cluster around a node pool.
@@ -266,6 +272,8 @@ pub enum ActionEffect {
     Reboot,
     /// None, but another plan afterwards.
     Resize,
+    /// None, but another disk afterwards.
+    Rebuild,
     /// Anything else: a snapshot, a rename, a word that we do not know.
     Other,
 }

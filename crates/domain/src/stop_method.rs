@@ -24,6 +24,8 @@ pub enum StopMethod {
     Resize,
     /// Powers a server off, and changes it to a cheaper type.
     Rescale,
+    /// Powers a machine off, keeps it as a snapshot, and deletes it.
+    Hibernate,
     /// Moves a database to its smallest plan.
     SmallestPlan,
     /// Drops a database's standby nodes.
@@ -40,6 +42,7 @@ impl StopMethod {
         match kind {
             ResourceKind::Droplet if methods.droplet == DropletMethod::Resize => Self::Resize,
             ResourceKind::Server if methods.server == ServerMethod::Rescale => Self::Rescale,
+            ResourceKind::Server if methods.server == ServerMethod::Hibernate => Self::Hibernate,
             ResourceKind::Droplet | ResourceKind::Server | ResourceKind::Machine => {
                 Self::to_switch_off(kind, policy)
             }
@@ -77,10 +80,16 @@ impl StopMethod {
         matches!(self, Self::Resize | Self::Rescale)
     }
 
+    /// Whether it leaves a plan, or a standby.
+    #[must_use]
+    pub fn leaves_something(self) -> bool {
+        self.changes_plan() || self == Self::Standbys
+    }
+
     /// Whether it is one that a schedule has to ask for.
     #[must_use]
     pub fn is_chosen(self) -> bool {
-        self.changes_plan() || self == Self::Standbys
+        self.leaves_something() || self == Self::Hibernate
     }
 
     /// The name that configurations and programs use.
@@ -91,6 +100,7 @@ impl StopMethod {
             Self::Graceful => "graceful",
             Self::Resize => "resize",
             Self::Rescale => "rescale",
+            Self::Hibernate => "hibernate",
             Self::SmallestPlan => "smallest-plan",
             Self::Standbys => "standbys",
             Self::ZeroNodes => "zero-nodes",

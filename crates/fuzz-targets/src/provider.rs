@@ -173,7 +173,7 @@ impl Conversation {
         let given = self.script.given();
         let answer = given.last();
         match sent {
-            Ok(Accepted { action }) => {
+            Ok(Accepted { action, .. }) => {
                 let answer = answer.expect("nothing is accepted without an answer");
                 assert!(answer.is_success(), "{answer:?}");
                 assert_eq!(

@@ -555,6 +555,7 @@ impl<'n> Stage<'n> {
             dry_run: false,
             by: Some("ada".to_owned()),
             given_at: Some(now),
+            rehearsal: false,
         });
         self.serial += 1;
         let request = format!("command-{}", self.serial);

@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, fmt};
 
 use domain::{
     ClusterId, DatabaseId, PoolId, ResourceId,
+    hibernation::{Attachment, Manifest, Mark},
     resource::{ActionId, AutoscaleBounds, MachineSize},
 };
 
@@ -25,6 +26,13 @@ pub enum Change {
         id: ResourceId,
         /// What it is to have.
         to: MachineSize,
+    },
+    /// Hibernates a machine or wakes it, by one request of several.
+    Hibernate {
+        /// The machine as its cloud knows it; to make one, the resource that it is.
+        id: ResourceId,
+        /// What to do.
+        what: Hibernate,
     },
     /// Moves a database cluster to another plan or number of nodes.
     ResizeDatabase {
@@ -59,17 +67,67 @@ pub enum Change {
     },
 }
 
+/// One request of those that hibernate a machine, or wake it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hibernate {
+    /// Has a public address stay when the machine is deleted.
+    Keep {
+        /// The cloud's id for the address.
+        address: String,
+    },
+    /// Makes a snapshot of the machine.
+    Snapshot(Label),
+    /// Protects a snapshot from deletion, or no longer.
+    Protect {
+        /// The snapshot.
+        snapshot: u64,
+        /// Whether it is to be protected.
+        on: bool,
+    },
+    /// Deletes the machine.
+    Delete,
+    /// Makes a machine from a snapshot, switched off.
+    Create {
+        /// What the machine is labelled with.
+        label: Label,
+        /// The snapshot.
+        snapshot: u64,
+        /// What the machine is to be.
+        manifest: Box<Manifest>,
+    },
+    /// Gives one thing back to a machine that was made again.
+    Attach(Attachment),
+    /// Deletes a snapshot.
+    Remove {
+        /// The snapshot.
+        snapshot: u64,
+    },
+}
+
+/// By what something that we make is found again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Label {
+    /// The resource that it is, or is a copy of, by its first id.
+    pub of: ResourceId,
+    /// The mark of the request.
+    pub mark: Mark,
+}
+
 /// A provider's word that it took a change: no proof of any effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Accepted {
     /// The provider's id for what it began, where it gives one (Droplets and servers).
     pub action: Option<ActionId>,
+    /// The provider's id for what it began to make, where it makes something: a machine's or a
+    /// snapshot's.
+    pub made: Option<u64>,
 }
 
 impl Accepted {
     pub(crate) fn action(id: u64) -> Self {
         Self {
             action: Some(ActionId(id)),
+            made: None,
         }
     }
 }
@@ -82,7 +140,8 @@ impl Change {
             Self::PowerOn(id)
             | Self::Shutdown(id)
             | Self::PowerOff(id)
-            | Self::ResizeMachine { id, .. } => id.clone(),
+            | Self::ResizeMachine { id, .. }
+            | Self::Hibernate { id, .. } => id.clone(),
             Self::ResizeDatabase { id, .. } => ResourceId::Database(id.clone()),
             Self::ScaleNodePool { cluster, pool, .. } => {
                 ResourceId::NodePool(cluster.clone(), pool.clone())
@@ -105,6 +164,7 @@ impl fmt::Display for Change {
                     write!(f, " size={} disk=false", to.plan)
                 }
             }
+            Self::Hibernate { id, what } => hibernate(f, id, what),
             Self::ResizeDatabase {
                 id,
                 plan,
@@ -154,6 +214,86 @@ fn power(
         ResourceId::Server(id) => write!(f, "POST /v1/servers/{id}/actions/{server_word}"),
         ResourceId::Machine(name) => write!(f, "ssh {machine_word} {name}"),
         ResourceId::Database(_) | ResourceId::NodePool(..) => write!(f, "{droplet_word} {id}"),
+    }
+}
+
+/// Where a machine is at its provider.
+fn path(id: &ResourceId) -> String {
+    match id {
+        ResourceId::Droplet(id) => format!("/v2/droplets/{id}"),
+        ResourceId::Server(id) => format!("/v1/servers/{id}"),
+        ResourceId::Machine(_) | ResourceId::Database(_) | ResourceId::NodePool(..) => {
+            id.to_string()
+        }
+    }
+}
+
+fn hibernate(f: &mut fmt::Formatter<'_>, id: &ResourceId, what: &Hibernate) -> fmt::Result {
+    let is_server = matches!(id, ResourceId::Server(_));
+    match what {
+        Hibernate::Keep { address } => {
+            write!(f, "PUT /v1/primary_ips/{address} auto_delete=false")
+        }
+        Hibernate::Snapshot(_) => {
+            power(f, id, ["snapshot", "create_image", "snapshot"])?;
+            f.write_str(if is_server { " type=snapshot" } else { "" })
+        }
+        Hibernate::Protect { snapshot, on } => {
+            let path = format!("/v1/images/{snapshot}/actions/change_protection");
+            write!(f, "POST {path} delete={on}")
+        }
+        Hibernate::Delete => write!(f, "DELETE {}", path(id)),
+        Hibernate::Create {
+            snapshot, manifest, ..
+        } => {
+            let all = path(id);
+            let all = all.rsplit_once('/').map_or("", |(all, _)| all);
+            let (name, plan) = (&manifest.name, &manifest.size.plan);
+            write!(f, "POST {all} name={name} image={snapshot} plan={plan}")
+        }
+        Hibernate::Attach(what) => attach(f, id, what),
+        Hibernate::Remove { snapshot } => {
+            let all = if is_server {
+                "/v1/images"
+            } else {
+                "/v2/snapshots"
+            };
+            write!(f, "DELETE {all}/{snapshot}")
+        }
+    }
+}
+
+fn attach(f: &mut fmt::Formatter<'_>, id: &ResourceId, what: &Attachment) -> fmt::Result {
+    let machine = id.provider_id();
+    match what {
+        Attachment::Network(one) => write!(
+            f,
+            "POST {}/actions/attach_to_network network={} ip={}",
+            path(id),
+            one.network,
+            one.ip
+        ),
+        Attachment::Volume(volume) => {
+            write!(
+                f,
+                "POST /v1/volumes/{volume}/actions/attach server={machine}"
+            )
+        }
+        Attachment::Firewall(firewall) => {
+            let path = format!("/v1/firewalls/{firewall}/actions/apply_to_resources");
+            write!(f, "POST {path} server={machine}")
+        }
+        Attachment::LoadBalancer(one) => {
+            let path = format!("/v1/load_balancers/{}/actions/add_target", one.id);
+            write!(f, "POST {path} server={machine}")
+        }
+        Attachment::FloatingIp(ip) => {
+            write!(
+                f,
+                "POST /v1/floating_ips/{ip}/actions/assign server={machine}"
+            )
+        }
+        Attachment::Backups => write!(f, "POST {}/actions/enable_backup", path(id)),
     }
 }
 

@@ -5,7 +5,7 @@ use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 use domain::{
     ResourceId, ResourceKind,
     configuration::{AccountKind, Provider},
-    hibernation::Surroundings,
+    hibernation::{Sight, Surroundings},
     machine::SshLogin,
     money::{Currency, Money},
     plan::Catalog,
@@ -23,6 +23,7 @@ use crate::{
     http::Http,
     pacing::RateLimit,
     pages::{Listed, Reading},
+    sighting::Sighting,
     ssh,
     transport::Transport,
 };
@@ -204,6 +205,14 @@ impl Client {
             Api::DigitalOcean(api) => api.surroundings(id).await,
             Api::Hetzner(api) => api.surroundings(id).await,
             Api::Ssh(_) => Err(ProviderError::foreign(id)),
+        }
+    }
+
+    /// One look at a machine that is hibernated, or is about to be: several requests.
+    pub async fn sight(&self, of: Sighting<'_>) -> Result<Sight, ProviderError> {
+        match &self.api {
+            Api::Hetzner(api) => api.sight(of).await,
+            Api::DigitalOcean(_) | Api::Ssh(_) => Err(ProviderError::foreign(of.of)),
         }
     }
 

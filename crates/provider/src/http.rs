@@ -34,6 +34,11 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// What a machine that is made again is told at its first start: it keeps the host keys and the name
+/// that its disk has (CLOUDINIT).
+pub(crate) const USER_DATA: &str =
+    "#cloud-config\nssh_deletekeys: false\npreserve_hostname: true\n";
+
 /// The longest message of a provider that is kept, in characters.
 const LONGEST_MESSAGE: usize = 500;
 
@@ -97,6 +102,10 @@ impl Request {
 
     pub(crate) fn post_json(path: impl Into<String>, body: &impl Serialize) -> Self {
         Self::new(Method::POST, path, Some(json(body)))
+    }
+
+    pub(crate) fn delete(path: impl Into<String>) -> Self {
+        Self::new(Method::DELETE, path, None)
     }
 
     pub(crate) fn put(path: impl Into<String>, body: &impl Serialize) -> Self {
@@ -347,6 +356,10 @@ const TABLE: &[(Sign, Disposition)] = &[
     (Sign::Status(404), Disposition::NotFound),
     (Sign::Code("protected"), Disposition::Refused),
     (Sign::Code("uniqueness_error"), Disposition::Refused),
+    // Addresses are released some seconds after their server is gone (HTF).
+    (Sign::Code("ip_not_available"), Disposition::Busy),
+    (Sign::Code("no_subnet_available"), Disposition::Busy),
+    (Sign::Code("primary_ip_assigned"), Disposition::Busy),
     (Sign::Status(423), Disposition::Busy),
     (Sign::Code("locked"), Disposition::Busy),
     (Sign::Status(409), Disposition::Busy),

@@ -16,13 +16,14 @@ mod http;
 mod pacing;
 mod pages;
 mod service;
+mod sighting;
 pub mod ssh;
 mod transport;
 
 #[cfg(test)]
 mod tests;
 
-pub use change::{Accepted, Change};
+pub use change::{Accepted, Change, Hibernate, Label};
 pub use client::Client;
 pub use digitalocean::DatabasePlans;
 pub use domain::reason::Refusal;
@@ -32,4 +33,5 @@ pub use http::{HttpClientError, http_client};
 pub use pacing::RateLimit;
 pub use pages::{AT_ONCE, Listed, Progress, Reading};
 pub use service::{UNSUPPORTED_SERVICES, UnsupportedService, unsupported_service};
+pub use sighting::Sighting;
 pub use transport::{Carried, Carry, Lost, Transport};

@@ -67,6 +67,7 @@ impl Listed {
         let looks = read.items.into_iter().map(|(requested_at, item)| Look {
             requested_at,
             resource: resource(item),
+            sight: None,
         });
         self.looks.extend(looks);
     }
@@ -350,6 +351,7 @@ mod tests {
         let look = |seconds, power| Look {
             requested_at: Timestamp::from_second(seconds).unwrap(),
             resource: machine(&"server/1".parse().unwrap(), power),
+            sight: None,
         };
         let listed = Listed {
             looks: vec![look(1, Power::Running), look(2, Power::Stopped)],

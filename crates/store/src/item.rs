@@ -18,8 +18,15 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{AccountState, StoreError};
 
-/// The version of the format that this code writes, and the latest that it reads.
-pub const FORMAT: u32 = 1;
+/// The latest version of the format that this code reads and writes.
+pub const FORMAT: u32 = 2;
+
+/// The version that most items are written in.
+const USUAL: u32 = 1;
+
+/// The version of records of machines that are hibernated, or were. An older program knows neither
+/// that such a machine has another id, nor that it may be away.
+const HIBERNATION: u32 = 2;
 
 /// The index of what is due: one partition, ordered by `due_ms`; only records with a due instant.
 pub const DUE_INDEX: &str = "due";
@@ -51,12 +58,17 @@ pub trait Stored: Serialize + DeserializeOwned {
         Item::new()
     }
 
+    /// The version of the format that it needs of its readers.
+    fn needs(&self) -> u32 {
+        USUAL
+    }
+
     /// The item as it is stored.
     fn to_item(&self) -> Result<Item, StoreError> {
         let mut item: Item = serde_dynamo::to_item(self)?;
         item.extend(self.key());
         item.extend(self.index());
-        item.insert("format".to_owned(), format());
+        item.insert("format".to_owned(), format(self.needs()));
         Ok(item)
     }
 
@@ -70,6 +82,14 @@ pub trait Stored: Serialize + DeserializeOwned {
 impl Stored for Record {
     fn key(&self) -> Item {
         record_key(&self.reference)
+    }
+
+    fn needs(&self) -> u32 {
+        if self.hibernation.is_some() {
+            HIBERNATION
+        } else {
+            USUAL
+        }
     }
 
     fn index(&self) -> Item {
@@ -283,10 +303,14 @@ pub fn expires_at(finished_at: Timestamp) -> AttributeValue {
     AttributeValue::N(seconds.to_string())
 }
 
-/// The format's version, as every item carries it.
-#[must_use]
-pub fn format() -> AttributeValue {
-    AttributeValue::N(FORMAT.to_string())
+/// The version that an account's state is written in.
+pub(crate) fn usual_format() -> AttributeValue {
+    format(USUAL)
+}
+
+/// A version of the format, as every item carries it.
+fn format(version: u32) -> AttributeValue {
+    AttributeValue::N(version.to_string())
 }
 
 /// A string attribute.

@@ -321,7 +321,7 @@ impl Store {
             )
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
         let (mut set, mut remove) = (Vec::new(), Vec::new());
-        let format = [("format", Some(item::format()))];
+        let format = [("format", Some(item::usual_format()))];
         for (name, value) in attributes.into_iter().chain(format) {
             update = update.expression_attribute_names(format!("#{name}"), name);
             match value {

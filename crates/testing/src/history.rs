@@ -211,6 +211,8 @@ pub fn request(direction: Direction, asked: &str) -> Request {
         target: None,
         late: None,
         first_accepted_at: None,
+        what: None,
+        made: None,
         problem: None,
     }
 }

@@ -89,7 +89,7 @@ fn leaves_a_plan(configuration: &Configuration) -> bool {
     let mut kinds = kinds.flat_map(AccountKind::kinds);
     kinds.any(|kind| {
         let mut rules = configuration.schedules.values();
-        rules.any(|rule| StopMethod::of(*kind, &rule.policy).is_chosen())
+        rules.any(|rule| StopMethod::of(*kind, &rule.policy).leaves_something())
     })
 }
 

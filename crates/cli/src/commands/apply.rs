@@ -577,6 +577,7 @@ impl Plan {
             target: CommandTarget::Resources(references),
             dry_run: false,
             until: Until::Seen,
+            rehearsal: false,
         };
         // The document that programs read comes at the end.
         let quiet = match format {

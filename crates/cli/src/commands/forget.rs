@@ -231,6 +231,14 @@ fn obstacle(
     if record.permit_is_open(now) {
         return Some("a request is just being sent: try again in two minutes".to_owned());
     }
+    // Its record alone says what to make it again from.
+    if record.is_asleep() && !anyway {
+        return Some(format!(
+            "it is hibernated, and only its record says how it is made again: `offhours start {}` \
+             does that. --anyway forgets it; its snapshots stay, and go on being billed",
+            record.reference
+        ));
+    }
     // Nothing follows what is under way in an account that is not configured.
     if !is_configured(record, configuration) {
         return None;

@@ -80,6 +80,7 @@ pub async fn run(args: &Args, direction: Direction) -> anyhow::Result<Exit> {
         } else {
             Until::Seen
         },
+        rehearsal: false,
     };
     carry_out(&session, &command, Some(args.format)).await
 }

@@ -17,6 +17,8 @@ use report::savings::{self, Hibernated, Month, TimesOff, amount, hibernated};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+mod cycle;
+
 use super::Format;
 use super::savings::{
     assumed::{Hours, accounts_of_variables},
@@ -25,6 +27,7 @@ use super::savings::{
 use crate::{
     Exit,
     configuration_file::{self, Listed as Names},
+    connection::Connection,
     exit::UsageError,
     output::{self, Style},
     remedies,
@@ -36,12 +39,14 @@ const SCOPES: &str = "give the account a valid token with the scopes account:rea
                       load_balancer:read, monitoring:read, regions:read, reserved_ip:read, \
                       sizes:read, ssh_key:read and tag:read";
 
-/// Shows whether a machine could be hibernated, and what that would save (a preview).
+/// Shows what hibernating a machine would save, and does it once on trial (a preview).
 ///
 /// A machine that is hibernated is shut down, kept as a snapshot and deleted, and made again from the
-/// snapshot at its next start. This version does none of it: it reads what is around one machine, and
-/// says what stands in the way with what to do about it, what would be put back and what would be lost, how
-/// long it would take, and what it would save at worst, with a disk that is full.
+/// snapshot at its next start. Without --cycle, nothing is changed: it reads what is around one machine,
+/// and says what stands in the way with what to do about it, what would be put back and what would be
+/// lost, how long it would take, and what it would save at worst, with a disk that is full. With --cycle,
+/// it hibernates a server and wakes it again. Until that was done, and the new machine has run for ten
+/// minutes, no schedule hibernates it. Droplets are only read so far.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -50,6 +55,7 @@ Examples:
   offhours rehearse do-main/droplet/3164444 --config offhours.toml --key team
   offhours rehearse do-main/droplet/3164444 --key team --accept new-ip --accept lost-backups
   offhours rehearse do-main/droplet/3164444 --key team --format json | jq '.obstacles'
+  offhours rehearse hz-eu/server/42 --cycle
 
 A token that may only read is enough. One of DigitalOcean needs the scopes account:read,
 actions:read, block_storage:read, database:read, droplet:read, firewall:read, load_balancer:read,
@@ -78,6 +84,23 @@ pub struct Args {
     /// The machine needs its private address, which `DigitalOcean` cannot keep.
     #[arg(long)]
     needs_private_ip: bool,
+    /// Hibernate it now and wake it again, by the stack that looks after it, and follow both: the
+    /// first time, a person looks on.
+    #[arg(long, conflicts_with_all = ["config", "hours", "key", "accept", "needs_private_ip"])]
+    cycle: bool,
+    /// With --cycle: the file of a local store, as given to `offhours local --data`.
+    #[cfg(feature = "local")]
+    #[arg(long, value_name = "FILE", env = "OFFHOURS_DATA")]
+    data: Option<PathBuf>,
+    /// With --cycle: the profile of the AWS tools' configuration to use.
+    #[arg(long, value_name = "NAME", requires = "cycle")]
+    profile: Option<String>,
+    /// With --cycle: the AWS region of the stack.
+    #[arg(long, value_name = "NAME", requires = "cycle")]
+    region: Option<String>,
+    /// With --cycle: do not ask before it begins.
+    #[arg(short, long, requires = "cycle")]
+    yes: bool,
     /// The clouds are a cloud-simulator at this address, whose clock gives the time.
     #[cfg(feature = "local")]
     #[arg(
@@ -90,6 +113,18 @@ pub struct Args {
     /// How to print the result.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+}
+
+impl Args {
+    /// The stack that looks after the machine.
+    fn connection(&self) -> Connection {
+        Connection::of(
+            #[cfg(feature = "local")]
+            (self.data.clone(), self.simulate.clone()),
+            self.profile.clone(),
+            self.region.clone(),
+        )
+    }
 }
 
 /// What can be accepted.
@@ -169,6 +204,10 @@ struct OfMonth {
 
 /// Reads what is around the machine, and shows what that means.
 pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
+    if args.cycle {
+        can_be_hibernated(&args.resource)?;
+        return cycle::run(args).await;
+    }
     let configuration = match &args.config {
         Some(file) => configuration_file::load(file, Names::NeedAccounts)?.configuration,
         None => accounts_of_variables()?,
@@ -211,18 +250,20 @@ pub async fn run(args: &Args, now: Timestamp) -> anyhow::Result<Exit> {
     })
 }
 
+fn can_be_hibernated(resource: &ResourceRef) -> Result<(), UsageError> {
+    match resource.kind() {
+        ResourceKind::Droplet | ResourceKind::Server => Ok(()),
+        ResourceKind::Database | ResourceKind::NodePool | ResourceKind::Machine => Err(UsageError(
+            format!("{resource}: only Droplets and servers can be hibernated"),
+        )),
+    }
+}
+
 fn account<'a>(
     configuration: &'a Configuration,
     resource: &ResourceRef,
 ) -> Result<&'a Account, UsageError> {
-    if !matches!(
-        resource.kind(),
-        ResourceKind::Droplet | ResourceKind::Server
-    ) {
-        return Err(UsageError(format!(
-            "{resource}: only Droplets and servers can be hibernated"
-        )));
-    }
+    can_be_hibernated(resource)?;
     let account = configuration.accounts.get(&resource.account);
     account.ok_or_else(|| {
         let known: Vec<_> = configuration
@@ -391,7 +432,18 @@ impl Rehearsal {
             "A stop would take up to {} min for its snapshot, and a start would begin {} min early.\n",
             self.snapshot_minutes, self.lead_minutes
         )));
-        lines.push("This is a preview: Offhours does not hibernate machines yet.\n".to_owned());
+        lines.push(style.wrap(match self.resource.kind() {
+            ResourceKind::Server => {
+                "This is a preview. With methods = { server = \"hibernate\" } in its schedule, `offhours \
+                 rehearse REF --cycle` does it once, and the schedule from then on.\n"
+            }
+            ResourceKind::Droplet
+            | ResourceKind::Database
+            | ResourceKind::NodePool
+            | ResourceKind::Machine => {
+                "This is a preview: Offhours does not hibernate Droplets yet.\n"
+            }
+        }));
         lines.concat()
     }
 

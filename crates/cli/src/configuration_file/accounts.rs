@@ -218,6 +218,7 @@ fn at_cloud(
         .and_then(|field| kept(field, "ssm:/offhours/NAME-read", problems));
     let datacenters = datacenters(table, provider, problems);
     let accept_new_prices = accept_new_prices(table, provider, problems);
+    let ssh_key = ssh_key(table, provider, problems);
     let url = table.field("url").and_then(|field| url(&field, problems));
     let mode = mode(table, problems);
     let (token, place) = token?;
@@ -228,6 +229,7 @@ fn at_cloud(
         read_token: read_token.as_ref().map(|(token, _)| token.clone()),
         datacenters,
         accept_new_prices,
+        ssh_key,
         mode,
         url,
     };
@@ -284,6 +286,23 @@ fn accept_new_prices(table: &Table, provider: Option<Provider>, problems: &mut P
         problems.error(&field.place, message);
     }
     accepted.unwrap_or_default()
+}
+
+fn ssh_key(table: &Table, provider: Option<Provider>, problems: &mut Problems) -> Option<String> {
+    let field = table.field("ssh_key")?;
+    let key = field.text("team", problems)?;
+    if provider.is_some_and(|provider| provider != Provider::Hetzner) {
+        let message = "only Hetzner servers are hibernated, and made again with a key; remove it";
+        problems.error(&field.place, message);
+    }
+    if key.is_empty() {
+        problems.error(
+            &field.place,
+            "is empty; write the name of a key in the account",
+        );
+        return None;
+    }
+    Some(key.to_owned())
 }
 
 /// A base address to which a token may be sent, as the parser writes it: whatever was misread shows

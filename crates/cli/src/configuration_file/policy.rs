@@ -1,13 +1,18 @@
 //! How a schedule is followed: what its table says besides when and for which resources.
 
+use std::collections::BTreeSet;
+
 use domain::{
-    configuration::{Adopt, DatabaseMethod, DropletMethod, Methods, Policy, ServerMethod},
+    configuration::{
+        Adopt, DatabaseMethod, DropletMethod, Methods, Otherwise, Policy, ServerMethod,
+    },
+    hibernation::Risk,
     stop_method::is_plan_name,
 };
 
 use super::{
     TABLES,
-    document::{Problems, Table},
+    document::{Field, Problems, Table},
     mode,
 };
 
@@ -39,6 +44,8 @@ pub(super) fn policy(table: &Table, problems: &mut Problems) -> Policy {
         rescale_to: plan(table, &RESCALE_TO, problems),
         start_small,
         rescaled_runs,
+        accept: accept(table, problems),
+        otherwise: otherwise(table, problems),
         stop_size: plan(table, &STOP_SIZE, problems),
         stop_nodes: table
             .field("stop_nodes")
@@ -65,6 +72,29 @@ fn adopt(table: &Table, problems: &mut Problems) -> Adopt {
     let field = table.field("adopt");
     let adopt = field.and_then(|field| field.choice(&choices, problems));
     adopt.unwrap_or_default()
+}
+
+/// What is accepted of hibernation.
+fn accept(table: &Table, problems: &mut Problems) -> BTreeSet<Risk> {
+    let choices = [
+        ("new-ip", Risk::NewIp),
+        ("lost-backups", Risk::LostBackups),
+        ("custom-image", Risk::CustomImage),
+    ];
+    let field = table.field("accept");
+    let elements = field.iter().flat_map(Field::elements);
+    let accepted = elements.filter_map(|element| element.choice(&choices, problems));
+    accepted.collect()
+}
+
+fn otherwise(table: &Table, problems: &mut Problems) -> Otherwise {
+    let choices = [
+        ("refuse", Otherwise::Refuse),
+        ("power-off", Otherwise::PowerOff),
+    ];
+    let field = table.field("otherwise");
+    let otherwise = field.and_then(|field| field.choice(&choices, problems));
+    otherwise.unwrap_or_default()
 }
 
 /// The method of each kind; none where it could not be read, so that nothing that depends on it is
@@ -121,6 +151,7 @@ impl Chosen {
         let server = [
             ("power-off", ServerMethod::PowerOff),
             ("rescale", ServerMethod::Rescale),
+            ("hibernate", ServerMethod::Hibernate),
         ];
         let database = [
             ("smallest-plan", DatabaseMethod::SmallestPlan),
@@ -144,7 +175,9 @@ impl Chosen {
     /// Reports keys that the chosen methods leave without effect, or contradict.
     fn refuse_what_does_not_fit(&self, table: &Table, policy: &Policy, problems: &mut Problems) {
         let powers_off_droplets = self.droplet == Some(DropletMethod::PowerOff);
-        let powers_off_servers = self.server == Some(ServerMethod::PowerOff);
+        let keeps_types =
+            |method| matches!(method, ServerMethod::PowerOff | ServerMethod::Hibernate);
+        let powers_off_servers = self.server.is_some_and(keeps_types);
         if powers_off_droplets {
             let message = "has no effect, because Droplets are not resized; write methods = { \
                            droplet = \"resize\" }, or remove the key";
@@ -162,6 +195,15 @@ impl Chosen {
             let message = "has no effect, because no machine's plan is changed; write methods = { \
                            droplet = \"resize\" } or { server = \"rescale\" }, or remove the key";
             refuse(table, "start_small", message, problems);
+        }
+        let is_other = |method| method != ServerMethod::Hibernate;
+        if self.server.is_some_and(is_other) {
+            let message = "has no effect, because no machine is hibernated; write methods = { \
+                           server = \"hibernate\" }, or remove the key";
+            refuse(table, "accept", message, problems);
+            if policy.otherwise != Otherwise::default() {
+                refuse(table, "otherwise", message, problems);
+            }
         }
         if self.database == Some(DatabaseMethod::Standbys) {
             let message = "cannot be combined with methods.database = \"standbys\", which leaves \

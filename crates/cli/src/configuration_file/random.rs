@@ -225,11 +225,11 @@ fn cloud_account() -> impl Strategy<Value = CloudAccount> {
         "http://[::1]:8080/v2",
     ]));
     let tokens = (token, option::of(read_token));
-    let of_hetzner = (datacenters, any::<bool>());
+    let of_hetzner = (datacenters, any::<bool>(), option::of("[a-z]{1,8}"));
     (provider, tokens, of_hetzner, mode(), url).prop_map(
         |(provider, (token, read_token), of_hetzner, mode, url)| {
-            let (datacenters, accept_new_prices) = match provider {
-                Provider::DigitalOcean => (Vec::new(), false),
+            let (datacenters, accept_new_prices, ssh_key) = match provider {
+                Provider::DigitalOcean => (Vec::new(), false, None),
                 Provider::Hetzner => of_hetzner,
             };
             CloudAccount {
@@ -239,6 +239,7 @@ fn cloud_account() -> impl Strategy<Value = CloudAccount> {
                 read_token,
                 datacenters,
                 accept_new_prices,
+                ssh_key,
                 mode,
                 url: url.map(str::to_owned),
             }

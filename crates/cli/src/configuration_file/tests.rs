@@ -348,7 +348,7 @@ rescale_to = []
     x.toml:27: schedules.s.rescaled_runs: is a number; write true or false, without quotes
     x.toml:28: schedules.t: the schedule has no times; give it periods, or start and stop
     x.toml:30: schedules.t.methods.droplet: `rescale` is not known; the choices are power-off, resize
-    x.toml:30: schedules.t.methods.server: `shrink` is not known; the choices are power-off, rescale
+    x.toml:30: schedules.t.methods.server: `shrink` is not known; the choices are power-off, rescale, hibernate
     x.toml:30: schedules.t.methods.database: is a number; write a string, such as "smallest-plan"
     x.toml:31: schedules.t.resize_to: invalid size `Large`; write a Droplet size's slug, such as "s-1vcpu-1gb"
     x.toml:32: schedules.t.rescale_to: invalid type ``; write the name of a server type, such as "cpx12"
@@ -519,7 +519,7 @@ rescaled_runs = true
 stop_nodes = 1
 methods = { droplet = "resise", server = "resize", database = "standby" }"#), @"
     x.toml:9: schedules.s.methods.droplet: `resise` is not known; did you mean `resize`?
-    x.toml:9: schedules.s.methods.server: `resize` is not known; the choices are power-off, rescale
+    x.toml:9: schedules.s.methods.server: `resize` is not known; the choices are power-off, rescale, hibernate
     x.toml:9: schedules.s.methods.database: `standby` is not known; did you mean `standbys`?
     ");
 }

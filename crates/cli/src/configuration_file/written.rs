@@ -91,11 +91,17 @@ fn keys_that_need_methods() -> Value {
     let on = |key: &str| json!({ "required": [key], "properties": { key: { "const": true } } });
     let resized = stopped_by("droplet", "resize");
     let rescaled = stopped_by("server", "rescale");
+    let hibernated = stopped_by("server", "hibernate");
     json!([
         { "if": there("resize_to"), "then": resized },
         { "if": there("rescale_to"), "then": rescaled },
         { "if": on("rescaled_runs"), "then": rescaled },
         { "if": on("start_small"), "then": { "anyOf": [resized, rescaled] } },
+        { "if": there("accept"), "then": hibernated },
+        {
+            "if": { "required": ["otherwise"], "properties": { "otherwise": { "const": "power-off" } } },
+            "then": hibernated,
+        },
         { "if": there("stop_nodes"), "then": { "not": stopped_by("database", "standbys") } },
     ])
 }

@@ -57,6 +57,7 @@ pub(crate) async fn at_aws(functions: &LambdaFunctions) -> Vec<Finding> {
         dry_run: true,
         by: None,
         given_at: None,
+        rehearsal: false,
     });
     let poll_status = functions
         .ask::<Report>(&Question::Resources(Vec::new()))

@@ -138,6 +138,7 @@ pub(crate) fn stopping_database() -> Record {
             by: "ada".to_owned(),
             request_id: "request-1".to_owned(),
             earlier: Vec::new(),
+            rehearsal: false,
         }),
         saved: Some(SavedState::Database {
             plan: "db-s-2vcpu-4gb".to_owned(),
@@ -160,6 +161,8 @@ pub(crate) fn stopping_database() -> Record {
             target: None,
             late: None,
             first_accepted_at: None,
+            what: None,
+            made: None,
             problem: None,
         }),
         due_at: Some(at("2026-11-20T17:55:20Z")),

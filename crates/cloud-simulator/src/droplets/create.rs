@@ -158,6 +158,7 @@ fn image_of(
     }
     Ok(Droplet {
         contents: snapshot.contents.clone(),
+        first_contents: snapshot.contents.clone(),
         made_from: Some(snapshot.id),
         image_type: ImageType::Snapshot,
         autoscale_pool: None,

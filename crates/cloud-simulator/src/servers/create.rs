@@ -81,6 +81,7 @@ pub(crate) fn create(
         disk,
         created: now,
         contents: image.contents.clone(),
+        first_contents: image.contents.clone(),
         image: Some(image.id),
         has: BTreeSet::new(),
         ..image.of.clone()

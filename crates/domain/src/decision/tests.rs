@@ -315,6 +315,8 @@ fn request(ask: Ask) -> Request {
         target: None,
         late: None,
         first_accepted_at: None,
+        what: None,
+        made: None,
         problem: None,
     }
 }

@@ -78,6 +78,8 @@ fn under_way(record: Record) -> Record {
             target: None,
             late: None,
             first_accepted_at: None,
+            what: None,
+            made: None,
             problem: None,
         }),
         ..record.in_flight_towards(stop, "mon 19:00:05")

@@ -46,6 +46,8 @@ fn in_flight(direction: Direction, edge: &str, ask: Ask) -> Record {
         target: None,
         late: None,
         first_accepted_at: None,
+        what: None,
+        made: None,
         problem: None,
     });
     record

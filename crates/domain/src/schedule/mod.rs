@@ -11,6 +11,7 @@ mod clock;
 mod cron;
 mod days;
 mod definition;
+mod early;
 mod edges;
 mod explain;
 mod holidays;
@@ -31,6 +32,7 @@ use serde::{Deserialize, Serialize};
 pub use clock::Moved;
 pub use days::Miss;
 pub use definition::{Definition, PeriodDefinition, PeriodField, Place, Problem};
+pub use early::Early;
 pub use explain::{
     ClockChange, Evaluation, FiringExplanation, PeriodExplanation, PeriodSays, Turn,
 };

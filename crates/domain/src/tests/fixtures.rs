@@ -58,6 +58,7 @@ pub(crate) fn world() -> World {
     let account = |name: &str, provider| {
         let account = Account::Cloud(CloudAccount {
             accept_new_prices: false,
+            ssh_key: None,
             provider,
             was: None,
             token: "env:TOKEN".parse().unwrap(),
@@ -294,6 +295,7 @@ impl Record {
             by: "ada".to_owned(),
             request_id: "request-1".to_owned(),
             earlier: Vec::new(),
+            rehearsal: false,
         });
         self
     }

@@ -22,8 +22,8 @@ use crate::{
     event::{Event, Outcome},
     failure::NoLook,
     observe::{
-        look::Looks,
-        stop_target::{Plans, StopTarget},
+        look::{self, Looks},
+        stop_target::{Plans, StopTarget, is_to_hibernate},
     },
     transition::{
         log::log_from,
@@ -64,7 +64,8 @@ impl Batch<'_> {
         client: &'c Client,
         records: &[Record],
     ) -> Looks<'c> {
-        let ids: BTreeSet<_> = records.iter().map(|r| r.reference.id.clone()).collect();
+        let listed = records.iter().filter(|record| !record.needs_sight());
+        let ids: BTreeSet<_> = listed.filter_map(Record::present).cloned().collect();
         Looks::to_act(client, self.budget, &ids, lists).await
     }
 
@@ -81,36 +82,49 @@ impl Batch<'_> {
         look: &Look,
     ) -> Result<Step, NoLook> {
         let rules = self.in_force.rules();
-        let resource = &look.resource;
-        let log = match log_from(record) {
+        let now = self.context.clock.now();
+        let verdict = judge(record, Subject::seen(record, &look.resource), rules, now);
+        let target = match self.direction {
+            Direction::Stop => {
+                let policy = verdict.membership.policy(rules.configuration);
+                if is_to_hibernate(record, &policy) {
+                    let target = self
+                        .plans
+                        .to_hibernate(client, (record, look), &verdict, rules);
+                    target.await?
+                } else {
+                    let rules = (&policy, rules.configuration);
+                    let target = self
+                        .plans
+                        .stop_target(client, record, &look.resource, rules);
+                    target.await?
+                }
+            }
+            Direction::Start => StopTarget::default(),
+        };
+        // What is to be deleted is looked at last.
+        let looked_again = if target.ssh_key.is_some() {
+            look::sight(client, self.budget, record).await?
+        } else {
+            None
+        };
+        let look = looked_again.as_ref().unwrap_or(look);
+        let log_from = log_from(record).filter(|_| is_there(look));
+        let log = match log_from {
             Some(since) => {
                 self.count();
-                let log = client.actions(&record.reference.id, since).await;
+                let log = client.actions(&look.resource.id, since).await;
                 log.map_err(|error| NoLook::from(&error))?
             }
             None => Vec::new(),
         };
-        let verdict = judge(
-            record,
-            Subject::seen(record, resource),
-            rules,
-            self.context.clock.now(),
-        );
-        let target = match self.direction {
-            Direction::Stop => {
-                let policy = verdict.membership.policy(rules.configuration);
-                let rules = (&policy, rules.configuration);
-                let target = self.plans.stop_target(client, record, resource, rules);
-                target.await?
-            }
-            Direction::Start => StopTarget::default(),
-        };
         let seen = Observation {
             unfit: target.unfit.as_deref(),
-            resource,
-            requested_at: look.requested_at,
             log: &log,
+            log_from,
             target: target.size.as_ref(),
+            ssh_key: target.ssh_key.as_deref(),
+            ..Observation::of(look)
         };
         let plan_context = PlanContext {
             rules,
@@ -123,6 +137,12 @@ impl Batch<'_> {
             None => Ok(plan(self.direction, record, seen, plan_context)),
         }
     }
+}
+
+/// Whether there is a machine of which a log can be read.
+fn is_there(look: &Look) -> bool {
+    let sight = look.sight.as_ref();
+    sight.is_none_or(|sight| sight.machine.is_some())
 }
 
 pub(super) fn outcomes(record: &Record, now: Timestamp, events: Vec<Event>) -> Vec<Outcome> {

@@ -347,6 +347,7 @@ fn asked(
         earlier: before
             .map(|before| before.invocations())
             .unwrap_or_default(),
+        rehearsal: command.rehearsal && direction == Direction::Stop,
     });
     record.due_at = Some(now);
     record.retry_at = None;
@@ -369,6 +370,7 @@ mod tests {
             by: None,
             given_at: None,
             dry_run: false,
+            rehearsal: false,
         };
         let writer = Writer("us".to_owned());
         let record = asked(

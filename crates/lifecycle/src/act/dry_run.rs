@@ -68,7 +68,7 @@ impl Batch<'_> {
         record: Record,
         looks: &Looks<'_>,
     ) -> Vec<Outcome> {
-        let events = match looks.of(&record.reference.id).await {
+        let events = match looks.of(&record).await {
             Ok(Some(look)) => match self.step(client, &record, &look).await {
                 Ok(step) => would(self.direction, step),
                 Err(no_look) => vec![Event::postponed(no_look.reason)],

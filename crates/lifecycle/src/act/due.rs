@@ -239,7 +239,7 @@ impl Batch<'_> {
             let configuration = &self.in_force.configuration;
             self.plans.ask(client, record.kind(), configuration).await;
         }
-        let acted = match looks.of(&record.reference.id).await {
+        let acted = match looks.of(&record).await {
             Ok(Some(look)) => match self.step(client, &record, &look).await {
                 Ok(step) => self.carry_out(client, record, step).await,
                 Err(no_look) => self.postpone(record, &no_look).await,

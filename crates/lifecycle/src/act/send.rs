@@ -5,8 +5,8 @@ use domain::{
     membership::Subject,
     record::{Record, SEND_WINDOW, Writer},
 };
-use jiff::Timestamp;
-use provider::{Accepted, ChangeError, Client};
+use jiff::{SignedDuration, Timestamp};
+use provider::{Accepted, Change, ChangeError, Client, Hibernate};
 use store::{Store, StoreError};
 
 use crate::{
@@ -19,6 +19,7 @@ use crate::{
     transition::{
         Purpose,
         answer::{Noted, apply, meaning},
+        method::hibernate::DELETION_AGE,
         step::{Send, Write},
     },
 };
@@ -47,7 +48,7 @@ impl Batch<'_> {
             .permit
             .as_ref()
             .map_or(now, |permit| permit.until - domain::record::PERMIT);
-        if now.duration_since(permitted_at) > SEND_WINDOW {
+        if now.duration_since(permitted_at) > window(&send.change) {
             return Ok(Vec::new());
         }
         let mut shown = self.context.reported(outcomes(&record, now, send.events));
@@ -86,13 +87,7 @@ impl Batch<'_> {
         Ok(shown)
     }
 
-    fn asked(
-        &self,
-        record: &Record,
-        change: &provider::Change,
-        purpose: Purpose,
-        answer: Answer,
-    ) -> Event {
+    fn asked(&self, record: &Record, change: &Change, purpose: Purpose, answer: Answer) -> Event {
         let request = change.to_string();
         match (purpose, record.in_flight()) {
             (Purpose::Transition, Some(transition)) => Event::Asked {
@@ -207,6 +202,12 @@ pub(crate) async fn write(
     }
     tracing::warn!(%reference, "did not record an answer: the record changed at every try");
     Ok(())
+}
+
+/// How long after the write that permits it a change may leave.
+fn window(change: &Change) -> SignedDuration {
+    let deletes = matches!(change, Change::Hibernate { what, .. } if *what == Hibernate::Delete);
+    if deletes { DELETION_AGE } else { SEND_WINDOW }
 }
 
 fn permits(record: &Record, writer: &Writer) -> bool {

@@ -67,6 +67,9 @@ impl Complaints {
     }
 }
 
+/// A machine's log, and from when on it was read.
+type ReadLog = (Vec<LoggedAction>, Option<Timestamp>);
+
 /// What one look at an account's transitions came to.
 #[derive(Debug, Default)]
 pub(crate) struct Round {
@@ -95,7 +98,8 @@ impl Follower<'_> {
         is_busy: bool,
         invoke: &impl Invoke,
     ) -> Round {
-        let ids: BTreeSet<_> = records.iter().map(|r| r.reference.id.clone()).collect();
+        let listed = records.iter().filter(|record| !record.needs_sight());
+        let ids: BTreeSet<_> = listed.filter_map(Record::present).cloned().collect();
         let looks = Looks::to_follow(self.client, self.budget, &ids, requests, is_busy);
         let looks = looks.await;
         let first = turn(self.budget.now(), records.len());
@@ -123,7 +127,7 @@ impl Follower<'_> {
     }
 
     async fn follow_one(&self, record: Record, looks: &Looks<'_>) -> One {
-        let looked = looks.of(&record.reference.id).await;
+        let looked = looks.of(&record).await;
         if let Err(no_look) = &looked {
             self.complaints.complain(&record, no_look);
         }
@@ -152,13 +156,11 @@ impl Follower<'_> {
             }
         };
         match self.log(record, look).await {
-            Ok(log) => {
+            Ok((log, log_from)) => {
                 let seen = Observation {
-                    unfit: None,
-                    resource: &look.resource,
-                    requested_at: look.requested_at,
                     log: &log,
-                    target: None,
+                    log_from,
+                    ..Observation::of(look)
                 };
                 follow::follow(record, seen, self.plan_context())
             }
@@ -172,22 +174,21 @@ impl Follower<'_> {
 
     /// The machine's log, if it can show something that the observation does not. A look that has
     /// become too old meanwhile supports nothing.
-    async fn log(&self, record: &Record, look: &Look) -> Result<Vec<LoggedAction>, NoLook> {
+    async fn log(&self, record: &Record, look: &Look) -> Result<ReadLog, NoLook> {
         let too_old = |now| NoLook::too_old(look, now).map_or(Ok(()), Err);
         let now = self.context.clock.now();
         too_old(now)?;
-        let Some(since) =
-            log_from(record).filter(|_| follow::needs_log(record, &look.resource, now))
-        else {
-            return Ok(Vec::new());
+        let needed = follow::needs_log(record, Observation::of(look), now);
+        let Some(since) = log_from(record).filter(|_| needed) else {
+            return Ok(ReadLog::default());
         };
         if self.budget.is_over() {
             return Err(NoLook::of("there was no time left to read its log"));
         }
-        let log = self.client.actions(&record.reference.id, since).await;
+        let log = self.client.actions(&look.resource.id, since).await;
         let log = log.map_err(|error| NoLook::from(&error))?;
         too_old(self.context.clock.now())?;
-        Ok(log)
+        Ok((log, Some(since)))
     }
 
     /// Writes what following led to.

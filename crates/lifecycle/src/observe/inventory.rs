@@ -11,13 +11,14 @@ use domain::{
     AccountName, ResourceId, ResourceKind, ResourceRef,
     configuration::{Account, Configuration},
     decision::{Verdict, due_at, judge},
+    hibernation::{MARK_LABEL, Mark, Scene},
     joining::{self, follows},
     left_behind::{LeftBehind, left_behind},
     membership::{Exclusion, Membership, Subject},
     pacing::{Allowance, ListRequests},
     reason::Reason,
-    record::{INVENTORY_INTERVAL, Phase, Record, SKEW},
-    resource::{Look, Resource},
+    record::{Direction, INVENTORY_INTERVAL, Phase, Record, Request, SKEW},
+    resource::{Look, Power, Resource},
 };
 use environment::{Invoke, Metric};
 use futures_util::{StreamExt as _, stream};
@@ -36,7 +37,10 @@ use crate::{
         restored_table,
     },
     report::{Report, health::Health, reread},
-    transition::{method, step::Observation},
+    transition::{
+        method::{self, hibernate},
+        step::Observation,
+    },
 };
 
 /// Why a listing is not believed.
@@ -544,7 +548,9 @@ impl Covered {
         // A record that cannot be read says by its key what is reached.
         let all = unreadable.iter().chain(covered);
         let all = all.map(|reference| (reference.id.clone(), reference.clone()));
-        self.0.insert(account.clone(), all.collect());
+        let present = records.iter().filter(|record| covers(of, record));
+        let present = present.map(|record| (present_id(record), record.reference.clone()));
+        self.0.insert(account.clone(), all.chain(present).collect());
     }
 
     /// Forgets what an account covers: it was written since.
@@ -614,6 +620,50 @@ fn covers(account: &Account, record: &Record) -> bool {
     is_there && is_within && record.unsupported.is_none()
 }
 
+/// By which id a list shows a record's resource.
+fn present_id(record: &Record) -> ResourceId {
+    record.present().unwrap_or(&record.reference.id).clone()
+}
+
+/// The marks of all machines that were asked for.
+fn marks(records: &[Record]) -> HashSet<Mark> {
+    let kept = records
+        .iter()
+        .filter_map(|record| record.hibernation.as_deref());
+    kept.flat_map(|kept| kept.wakes.iter().cloned()).collect()
+}
+
+fn has_mark(resource: &Resource, marks: &HashSet<Mark>) -> bool {
+    let mut pairs = resource
+        .tags
+        .iter()
+        .filter_map(|tag| tag.split_once(['=', ':']));
+    pairs.any(|(key, mark)| key == MARK_LABEL && marks.contains(&Mark(mark.to_owned())))
+}
+
+/// What a look means for what is kept of a machine that was hibernated.
+fn note_hibernation(record: &mut Record, look: &Look) {
+    let runs = look.resource.power == Power::Running;
+    let resolved = !record.request.as_ref().is_some_and(Request::is_unresolved);
+    let settled = matches!(record.phase, Phase::Settled { .. });
+    let Some(kept) = record.hibernation.as_deref_mut() else {
+        return;
+    };
+    if let Some(sight) = &look.sight {
+        hibernate::learn(kept, sight);
+        if settled && let Scene::Made(body) = sight.scene(kept) {
+            kept.adopt(body.resource.id.clone());
+        }
+    }
+    if runs && resolved {
+        // It was used since: what we asked for before did not delete it.
+        kept.delete_asked = false;
+        if settled {
+            kept.note_running(look.requested_at);
+        }
+    }
+}
+
 /// The resources of records that cannot be read, by their keys.
 fn references(unreadable: &[Unreadable]) -> Vec<ResourceRef> {
     let parsed = unreadable.iter().map(|one| one.reference.parse());
@@ -677,9 +727,10 @@ impl Inventory<'_> {
         invoke: &impl Invoke,
         report: &mut Report,
     ) -> Option<Health> {
+        let made = marks(&records);
         let mut recorded: BTreeMap<ResourceId, Record> = records
             .into_iter()
-            .map(|record| (record.reference.id.clone(), record))
+            .map(|record| (present_id(&record), record))
             .collect();
         let mut compared = Vec::new();
         for look in looks {
@@ -689,7 +740,9 @@ impl Inventory<'_> {
             let is_worker =
                 resource.kind() == ResourceKind::Droplet && resource.unsupported.is_some();
             let is_newer = self.newer.iter().any(|newer| newer.id == resource.id);
-            if old.is_none() && (is_worker || is_newer) {
+            // A machine that we have just made is its record's, and not taken for it yet.
+            let is_made = has_mark(resource, &made);
+            if old.is_none() && (is_worker || is_newer || is_made) {
                 continue;
             }
             compared.push(self.compare(old, look));
@@ -816,6 +869,7 @@ impl Inventory<'_> {
             *at = standing;
         }
         record.observe(observed);
+        note_hibernation(record, look);
     }
 
     fn verdict(&self, record: &Record, resource: &Resource) -> Verdict {
@@ -874,7 +928,7 @@ impl Inventory<'_> {
         if matches!(record.phase, Phase::Stuck { .. }) {
             let looked = if look::is_old(&one.look, now) {
                 // Of a long list, or of a slow one.
-                look::by_status(self.client, self.budget, &record.reference.id).await
+                look::of_record(self.client, self.budget, &record).await
             } else {
                 Ok(Some(one.look))
             };
@@ -922,7 +976,7 @@ impl Inventory<'_> {
             return Ok(());
         }
         self.wrote.set(true);
-        match look::by_status(self.client, self.budget, &record.reference.id).await {
+        match look::of_record(self.client, self.budget, &record).await {
             Ok(None) => {
                 self.follow(record, Ok(None), invoke, tally).await;
                 Ok(())
@@ -1069,6 +1123,19 @@ impl Compared {
             | Membership::Unknown { .. }
             | Membership::Member { .. }
             | Membership::Unnamed => {}
+        }
+        let problem = |record: &Record| {
+            let observed = record.observed.as_ref().filter(|_| record.is_asleep());
+            observed.and_then(|observed| observed.busy.clone())
+        };
+        if let Some(reason) = problem(&self.record)
+            && was.and_then(problem).as_ref() != Some(&reason)
+        {
+            events.push(Event::Stuck {
+                direction: Direction::Start,
+                cause: None,
+                reason,
+            });
         }
         if self.record.orphaned && !was.is_some_and(|was| was.orphaned) {
             events.push(Event::Orphaned);

@@ -11,9 +11,9 @@ use std::{
 
 use domain::{ResourceId, ResourceKind, pacing::ListRequests, record::Record, resource::Look};
 use jiff::{SignedDuration, Timestamp};
-use provider::{Client, Listed, ProviderError, Reading};
+use provider::{Client, Listed, ProviderError, Reading, Sighting};
 
-use crate::{budget::Budget, failure::NoLook};
+use crate::{budget::Budget, failure::NoLook, transition::method::hibernate};
 
 /// Up to this many resources in flight are read by their Status operation.
 const STATUS_UP_TO: usize = 10;
@@ -21,6 +21,9 @@ const STATUS_UP_TO: usize = 10;
 /// How old a list's look may be when its resource's turn comes: the log, and the write, need time
 /// as well.
 const YOUNG: SignedDuration = SignedDuration::from_secs(20);
+
+/// How many requests it takes to look for a machine that is hibernated.
+const REQUESTS_OF_SIGHT: u64 = 6;
 
 /// What the Status operation or a list showed; `None` is a 404 of the Status operation.
 pub(crate) type Looked = Result<Option<Look>, NoLook>;
@@ -112,7 +115,7 @@ impl<'a> Looks<'a> {
     /// first, before it is too old.
     pub(crate) fn in_order(&self, mut records: Vec<Record>) -> Vec<Record> {
         records.sort_by_key(|record| {
-            let look = self.listed.get(&record.reference.id);
+            let look = record.present().and_then(|id| self.listed.get(id));
             let requested_at = look.map(|look| look.requested_at);
             (requested_at.is_none(), requested_at)
         });
@@ -131,7 +134,12 @@ impl<'a> Looks<'a> {
 
     /// What one resource shows: as the list saw it just now, or by its Status operation. What a
     /// list does not show may still be there, for pages shift.
-    pub(crate) async fn of(&self, id: &ResourceId) -> Looked {
+    pub(crate) async fn of(&self, record: &Record) -> Looked {
+        let Some(id) = record.present().filter(|_| !record.needs_sight()) else {
+            self.requests
+                .fetch_add(REQUESTS_OF_SIGHT, Ordering::Relaxed);
+            return sight(self.client, self.budget, record).await;
+        };
         if let Some(look) = self.listed.get(id)
             && !is_old(look, self.budget.now())
         {
@@ -201,7 +209,40 @@ pub(crate) async fn by_status(client: &Client, budget: Budget<'_>, id: &Resource
         Ok(found) => Ok(found.map(|resource| Look {
             requested_at,
             resource,
+            sight: None,
         })),
         Err(error) => Err(NoLook::from(&error)),
     }
+}
+
+/// A record's resource by whatever shows it.
+pub(crate) async fn of_record(client: &Client, budget: Budget<'_>, record: &Record) -> Looked {
+    match record.present().filter(|_| !record.needs_sight()) {
+        Some(id) => by_status(client, budget, id).await,
+        None => sight(client, budget, record).await,
+    }
+}
+
+/// A machine that is hibernated, or is about to be, with its snapshots and with what might be it.
+pub(crate) async fn sight(client: &Client, budget: Budget<'_>, record: &Record) -> Looked {
+    if budget.is_over() {
+        return Err(NoLook::of("there was no time left to look at it"));
+    }
+    let kept = record.hibernation.as_deref();
+    let manifest = kept.and_then(|kept| kept.manifest.as_ref());
+    let request = record.request.as_ref();
+    let requested_at = budget.now();
+    let seen = client.sight(Sighting {
+        of: &record.reference.id,
+        present: record.present(),
+        made: request.and_then(|request| request.made.as_ref()),
+        name: manifest.map_or(&record.name, |manifest| &manifest.name),
+    });
+    let sight = seen.await.map_err(|error| NoLook::from(&error))?;
+    let shown = hibernate::shown(record, &sight);
+    Ok(shown.map(|resource| Look {
+        requested_at,
+        resource,
+        sight: Some(Box::new(sight)),
+    }))
 }

@@ -65,7 +65,7 @@ pub async fn moves(
 fn moved_kinds(account: &Account, configuration: &Configuration) -> Vec<ResourceKind> {
     let is_moved = |kind: &ResourceKind| {
         let mut rules = configuration.schedules.values();
-        rules.any(|rule| StopMethod::of(*kind, &rule.policy).is_chosen())
+        rules.any(|rule| StopMethod::of(*kind, &rule.policy).leaves_something())
     };
     let kinds = account.kind().kinds().iter().copied();
     kinds.filter(is_moved).collect()
@@ -170,7 +170,7 @@ fn follower<'c>(
     let schedule = membership.schedule()?.clone();
     let policy = &configuration.schedules.get(&schedule)?.policy;
     let method = StopMethod::of(resource.kind(), policy);
-    method.is_chosen().then_some(Follower {
+    method.leaves_something().then_some(Follower {
         reference,
         resource,
         schedule,

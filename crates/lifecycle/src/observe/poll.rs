@@ -142,6 +142,10 @@ async fn status_of(
     reference: &ResourceRef,
 ) -> Result<Outcome, Error> {
     let known = reread(context.store, reference).await?;
+    let look = async |client: &Client| match &known {
+        Some(record) => look::of_record(client, budget, record).await,
+        None => look::by_status(client, budget, &reference.id).await,
+    };
     let client = context
         .providers
         .client(&reference.account, &in_force.configuration)
@@ -150,7 +154,7 @@ async fn status_of(
         Err(error) => Event::Declined {
             reason: in_words(&error),
         },
-        Ok(client) => match look::by_status(&client, budget, &reference.id).await {
+        Ok(client) => match look(&client).await {
             Ok(Some(look)) => Event::Status {
                 state: in_a_line(&look.resource),
             },

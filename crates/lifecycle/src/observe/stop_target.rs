@@ -4,16 +4,19 @@ use std::collections::BTreeSet;
 
 use domain::{
     AccountName, ResourceId, ResourceKind,
-    configuration::{Account, Configuration, DatabaseMethod, Policy},
+    configuration::{Account, Configuration, DatabaseMethod, Otherwise, Policy},
+    decision::{Rules, Verdict, next_start},
+    hibernation::{self, Hibernation, Terms},
     plan::{self, Catalog, Machine, Smaller, Unfit},
-    record::{Direction, Part, Record},
-    resource::{DatabaseSize, MachineSize, Resource, SavedState, Size},
+    record::{Direction, Part, Rank, Record},
+    resource::{DatabaseSize, Look, MachineSize, Power, Resource, SavedState, Size},
     stop_method::StopMethod,
 };
+use jiff::Timestamp;
 use provider::{Client, DatabasePlans};
 use tokio::sync::OnceCell;
 
-use crate::{failure::NoLook, report::Obstacle};
+use crate::{failure::NoLook, report::Obstacle, transition::method::hibernate::WORTH_IT};
 
 /// The size to which a stop leads.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -22,13 +25,15 @@ pub(crate) struct StopTarget {
     pub size: Option<SavedState>,
     /// Why the stop must not be made that its schedule asks for.
     pub unfit: Option<String>,
+    /// The SSH key with which the machine is made again, where it is to be hibernated.
+    pub ssh_key: Option<String>,
 }
 
 impl StopTarget {
     fn refused(refusal: impl Into<Obstacle>) -> Self {
         Self {
-            size: None,
             unfit: Some(refusal.into().to_string()),
+            ..Self::default()
         }
     }
 }
@@ -115,7 +120,81 @@ impl Plans {
             nodes: wanted.nodes,
             storage_mib: None,
         });
-        Ok(StopTarget { size, unfit: None })
+        Ok(StopTarget {
+            size,
+            ..StopTarget::default()
+        })
+    }
+
+    /// Whether a machine may be hibernated. What is begun goes on only while nothing stands in the
+    /// way.
+    pub(crate) async fn to_hibernate(
+        &self,
+        client: &Client,
+        (record, look): (&Record, &Look),
+        verdict: &Verdict,
+        rules: Rules<'_>,
+    ) -> Result<StopTarget, NoLook> {
+        let policy = verdict.membership.policy(rules.configuration);
+        let Size::Machine(size) = &look.resource.size else {
+            return Ok(StopTarget::default());
+        };
+        let begun = record.under_way_towards(Direction::Stop).is_some();
+        let account = rules.configuration.accounts.get(&record.reference.account);
+        let key = account
+            .and_then(Account::cloud)
+            .and_then(|cloud| cloud.ssh_key.clone());
+        let fits = StopTarget {
+            ssh_key: Some(key.clone().unwrap_or_default()),
+            ..StopTarget::default()
+        };
+        let asleep = look
+            .sight
+            .as_ref()
+            .is_some_and(|sight| sight.machine.is_none());
+        let switches_off = begun && look.resource.power != Power::Stopped;
+        if asleep || switches_off {
+            return Ok(fits);
+        }
+        let start = next_start(record, rules, look.requested_at);
+        let near = |start: Timestamp| start.duration_since(look.requested_at) < WORTH_IT;
+        if !begun && start.is_some_and(near) {
+            return Ok(StopTarget::default());
+        }
+        let machine = Machine {
+            resource: &look.resource,
+            size,
+            autoscaled: self.is_autoscaled(client, &look.resource).await?,
+            accepts_new_prices: accepts_new_prices(&record.reference.account, rules.configuration),
+        };
+        let around = client.surroundings(&look.resource.id).await;
+        let around = around.map_err(|error| NoLook::from(&error))?;
+        let catalog = self.machines(client).await.as_ref().map_err(Clone::clone)?;
+        let terms = Terms {
+            accepted: policy.accept.clone(),
+            needs_private_ip: false,
+            ssh_key: key,
+        };
+        let mut obstacles = hibernation::preflight(machine, &around, catalog, &terms);
+        let kept = record.hibernation.as_deref();
+        let rehearsed = kept.is_some_and(Hibernation::is_rehearsed);
+        if !begun && !rehearsed && !is_rehearsal(record, verdict) {
+            obstacles.push(hibernation::Obstacle::NotRehearsed);
+        }
+        match (obstacles.first(), policy.otherwise) {
+            (None, _) => Ok(fits),
+            (Some(_), Otherwise::PowerOff) if !begun => Ok(StopTarget::default()),
+            (Some(obstacle), _) => Ok(StopTarget::refused(Obstacle {
+                reason: obstacle.to_string(),
+                remedy: obstacle.remedy().to_owned(),
+            })),
+        }
+    }
+
+    async fn is_autoscaled(&self, client: &Client, resource: &Resource) -> Result<bool, NoLook> {
+        let autoscaled = self.autoscaled(client).await;
+        let autoscaled = autoscaled.as_ref().map_err(Clone::clone)?;
+        Ok(autoscaled.contains(&resource.id))
     }
 
     /// Asks for the plans of a kind, unless they were asked for already.
@@ -131,7 +210,10 @@ impl Plans {
                 self.databases(client).await;
             }
             ResourceKind::Droplet | ResourceKind::Server
-                if rules.any(|rule| StopMethod::of(kind, &rule.policy).changes_plan()) =>
+                if rules.any(|rule| {
+                    let method = StopMethod::of(kind, &rule.policy);
+                    method.changes_plan() || method == StopMethod::Hibernate
+                }) =>
             {
                 self.machines(client).await;
                 self.autoscaled(client).await;
@@ -166,6 +248,26 @@ impl Plans {
         };
         self.autoscaled.get_or_init(ask).await
     }
+}
+
+/// Whether a stop is to hibernate the machine, as its claim found it to be configured.
+pub(crate) fn is_to_hibernate(record: &Record, policy: &Policy) -> bool {
+    let under_way = record.under_way_towards(Direction::Stop);
+    let method = under_way.and_then(|now| now.method);
+    let method = method.unwrap_or_else(|| StopMethod::of(record.kind(), policy));
+    method == StopMethod::Hibernate
+}
+
+/// Whether what is due is the command that begins a rehearsal.
+fn is_rehearsal(record: &Record, verdict: &Verdict) -> bool {
+    let manual = record
+        .manual_command
+        .as_ref()
+        .filter(|manual| manual.rehearsal);
+    let edge = verdict.edge.as_ref();
+    manual.zip(edge).is_some_and(|(manual, edge)| {
+        edge.key.rank == Rank::Manual && edge.key.instant == manual.instant
+    })
 }
 
 /// Whether what comes next of a stop depends on the plans: not while the machine is still being
@@ -236,7 +338,7 @@ fn of_machine(machine: Machine<'_>, catalog: &Catalog, wanted: Option<&str>) -> 
                 disk_gib: machine.size.disk_gib,
                 ..smaller.plan.size()
             })),
-            unfit: None,
+            ..StopTarget::default()
         },
         SmallStop::Off(_) => StopTarget::default(),
         SmallStop::Refused(unfit) => StopTarget::refused(&unfit),

@@ -471,7 +471,8 @@ fn there_is_nothing_to_follow_at_rest() {
 fn the_log_is_read_only_where_it_can_show_something() {
     #[track_caller]
     fn check(case: &Case, expected: bool) {
-        assert_eq!(needs_log(&case.record, &case.resource, case.now), expected);
+        let needed = case.with(|seen, context| needs_log(&case.record, seen, context.now));
+        assert_eq!(needed, expected);
     }
     let waited = || stopping(server()).at("19:00:30");
     check(&waited(), true);

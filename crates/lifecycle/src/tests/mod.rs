@@ -6,6 +6,7 @@ mod asking;
 mod claiming;
 mod following;
 mod forcing;
+mod hibernating;
 mod lasting;
 mod machines;
 mod moving;
@@ -23,6 +24,7 @@ use domain::{
         Provider, Rule, Schedules, Settings, Target,
     },
     decision::Rules,
+    hibernation::Sight,
     record::{
         Ask, Cause, Direction, EdgeKey, Ending, Forced, Handled, LOOK_AGE, ManualCommand, Observed,
         Opposite, Part, Permit, Phase, Rank, Record, Request, Transition, Writer,
@@ -90,6 +92,9 @@ pub(crate) struct Case {
     log: Vec<LoggedAction>,
     target: Option<SavedState>,
     unfit: Option<&'static str>,
+    pub(crate) sight: Option<Sight>,
+    pub(crate) log_from: Option<Timestamp>,
+    pub(crate) ssh_key: Option<&'static str>,
     pub(crate) configuration: Configuration,
     pub(crate) overrides: Overrides,
     looked_at: Option<Timestamp>,
@@ -135,6 +140,9 @@ fn case(reference: &str, size: Size) -> Case {
         log: Vec::new(),
         target,
         unfit: None,
+        sight: None,
+        log_from: None,
+        ssh_key: None,
         configuration: configuration(),
         overrides: Overrides::default(),
         looked_at: None,
@@ -189,6 +197,7 @@ fn configuration() -> Configuration {
     let account = |name: &str, provider| {
         let account = Account::Cloud(CloudAccount {
             accept_new_prices: false,
+            ssh_key: None,
             provider,
             was: None,
             token: "env:TOKEN".parse().unwrap(),
@@ -277,6 +286,8 @@ impl Case {
             target,
             late: None,
             first_accepted_at: None,
+            what: None,
+            made: None,
             problem: None,
         };
         self.in_flight(direction, since)
@@ -357,6 +368,7 @@ impl Case {
             by: "ada".to_owned(),
             request_id: "request-1".to_owned(),
             earlier: Vec::new(),
+            rehearsal: false,
         };
         self.record(|record| record.manual_command = Some(manual))
     }
@@ -508,13 +520,16 @@ impl Case {
         }
     }
 
-    fn with<T>(&self, todo: impl FnOnce(Observation<'_>, PlanContext<'_>) -> T) -> T {
+    pub(crate) fn with<T>(&self, todo: impl FnOnce(Observation<'_>, PlanContext<'_>) -> T) -> T {
         let seen = Observation {
             unfit: self.unfit,
             resource: &self.resource,
             requested_at: self.looked_at.unwrap_or(self.now),
             log: &self.log,
+            log_from: self.log_from,
             target: self.target.as_ref(),
+            sight: self.sight.as_ref(),
+            ssh_key: self.ssh_key,
         };
         let context = PlanContext {
             rules: self.rules(),

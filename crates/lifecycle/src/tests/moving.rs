@@ -203,7 +203,7 @@ fn a_person_who_starts_a_droplet_that_was_just_moved_was_faster() {
         .seen(Power::Running)
         .logged(ActionEffect::Start, "19:00:50")
         .at("19:00:58");
-    let wants_log = needs_log(&started.record, &started.resource, started.now);
+    let wants_log = started.with(|seen, context| needs_log(&started.record, seen, context.now));
     assert!(wants_log, "only the log says who started it");
     let write = started.records();
     assert_eq!(ending(&write), Some(&Ending::Overtaken));

@@ -38,6 +38,7 @@ fn limited(seconds: Option<u64>) -> Answered {
 
 const TAKEN: Answered = Ok(Accepted {
     action: Some(ActionId(9)),
+    made: None,
 });
 
 /// A request that has just left; its answer is noted at 19:00:10.

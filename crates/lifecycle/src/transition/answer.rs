@@ -7,9 +7,13 @@ use domain::{
 };
 use environment::in_words;
 use jiff::Timestamp;
-use provider::{Accepted, ChangeError};
+use provider::{Accepted, ChangeError, ProviderError};
 
-use crate::{backoff, event::Answer, transition::Purpose};
+use crate::{
+    backoff,
+    event::Answer,
+    transition::{Purpose, method::hibernate},
+};
 
 /// What an answer means, for the report.
 #[derive(Debug)]
@@ -51,7 +55,16 @@ pub(crate) fn apply(
     answer: &Result<Accepted, ChangeError>,
     now: Timestamp,
 ) -> Option<HistoryEntry> {
+    note_hibernation(record, answer);
     match (purpose, answer) {
+        // What could not be removed holds nothing up.
+        (_, Err(ChangeError::Refused(refusal))) if removes(record) => {
+            if let Some(request) = &mut record.request {
+                request.ask = Ask::Failed { retry_at: now };
+            }
+            record.last_error = Some(Reason::of(refusal));
+            None
+        }
         (_, Err(ChangeError::Refused(refusal))) => {
             if record.under_way_towards(Direction::Start).is_some() {
                 note_refused_start(record, refusal, now);
@@ -68,6 +81,44 @@ pub(crate) fn apply(
             note_answer(record, answer, now);
             None
         }
+    }
+}
+
+fn removes(record: &Record) -> bool {
+    let request = record.request.as_ref();
+    request.is_some_and(|request| request.part == Part::Remove)
+}
+
+/// What an answer says of what a request of hibernation was to make. What was certainly not
+/// accepted has deleted nothing and made nothing; a 404 of the machine may be our own deletion.
+fn note_hibernation(record: &mut Record, answer: &Result<Accepted, ChangeError>) {
+    let Some(request) = &mut record.request else {
+        return;
+    };
+    let number = answer.as_ref().ok().and_then(|accepted| accepted.made);
+    let of = &record.reference.id;
+    if request.part == Part::Create {
+        request.made = number.and_then(|number| hibernate::made(of, number));
+    }
+    let Some(kept) = record.hibernation.as_deref_mut() else {
+        return;
+    };
+    let newest = kept.snapshots.first_mut();
+    match (request.part, answer) {
+        (Part::Snapshot, Ok(_)) => {
+            if let (Some(newest), Some(_)) = (newest, number) {
+                newest.id = number;
+            }
+        }
+        (
+            Part::Snapshot | Part::Delete,
+            Err(ChangeError::NotAccepted(ProviderError::NotFound(_)) | ChangeError::Unknown(_)),
+        ) => {}
+        (Part::Snapshot, Err(_)) => {
+            kept.snapshots.remove(0);
+        }
+        (Part::Delete, Err(_)) => kept.delete_asked = false,
+        (_, _) => {}
     }
 }
 
@@ -114,7 +165,7 @@ fn note_answer(record: &mut Record, answer: &Result<Accepted, ChangeError>, now:
 fn note_refused_start(record: &mut Record, refusal: &Refusal, now: Timestamp) {
     let reason = Reason::of(refusal);
     let request = record.request.as_ref();
-    let grows = request.is_some_and(|request| request.part == Part::Grow);
+    let grows = request.is_some_and(|request| matches!(request.part, Part::Grow | Part::Create));
     let retry_at = if grows || refusal.code == "resource_unavailable" {
         // There may be room again at any minute.
         backoff::retry_at(now, record.attempts + 1, None)

@@ -3,14 +3,16 @@
 use domain::{
     ResourceKind,
     configuration::Mode,
-    decision::{Decision, LeaveReason, due_at, judge, mode},
+    decision::{Decision, LeaveReason, due_at, judge, mode, next_start},
+    hibernation::Mark,
     history::HistoryEntry,
-    membership::Subject,
+    membership::{Membership, Subject},
     record::{
         Ask, Cause, Direction, Ending, Forced, LOOK_AGE, PERMIT, Part, Phase, Record, Request,
         Transition,
     },
-    resource::{ActionState, Power, Resource},
+    resource::{ActionState, Power},
+    stop_method::StopMethod,
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -20,7 +22,12 @@ use crate::{
     transition::{
         answer::note_accepted,
         log::{is_opposed, our_action},
-        method::{self, graceful::may_be_forced},
+        method::{
+            self,
+            graceful::may_be_forced,
+            hibernate::{self, Means, Next, Outcome},
+        },
+        plan::adopted,
         step::{Observation, PlanContext, Write},
     },
 };
@@ -44,29 +51,34 @@ pub(crate) enum Follow {
 }
 
 /// Whether the machine's log can show something that its status does not.
-pub(crate) fn needs_log(record: &Record, resource: &Resource, now: Timestamp) -> bool {
+pub(crate) fn needs_log(record: &Record, seen: Observation<'_>, now: Timestamp) -> bool {
     let Some(transition) = record.in_flight() else {
         return false;
     };
+    let resource = seen.resource;
+    if let Some(sight) = seen.sight {
+        // What was done to the machine since its snapshot was begun shows nowhere else.
+        return sight.machine.is_some();
+    }
     let request = record.request.as_ref();
     let is_there = match request {
-        Some(request) if request.part != Part::Whole => method::is_done(request, resource, record),
+        Some(request) if request.part != Part::Whole => method::is_done(request, seen, record),
         Some(_) | None => resource.power == transition.direction.end(),
     };
     let patient =
         request.is_none_or(|request| now.duration_since(request.asked_at) >= LOG_PATIENCE);
-    let wanted = !is_there && patient || is_started_small(record, resource);
+    let wanted = !is_there && patient || is_started_small(record, seen);
     !record.kind().is_sized() && resource.busy.is_none() && wanted
 }
 
 /// Whether a Droplet runs that a stop has just moved. It stays off while it is moved, so that a
 /// person may have started it; a server is started by the change of its type itself.
-fn is_started_small(record: &Record, resource: &Resource) -> bool {
+fn is_started_small(record: &Record, seen: Observation<'_>) -> bool {
     let request = record.request.as_ref();
     let moved = request.is_some_and(|request| {
-        request.part == Part::Shrink && method::is_done(request, resource, record)
+        request.part == Part::Shrink && method::is_done(request, seen, record)
     });
-    moved && record.kind() == ResourceKind::Droplet && resource.power == Power::Running
+    moved && record.kind() == ResourceKind::Droplet && seen.resource.power == Power::Running
 }
 
 /// The first that fits, for a record that is in flight or stuck.
@@ -90,11 +102,16 @@ pub(crate) fn follow(record: &Record, seen: Observation<'_>, context: PlanContex
     let request = record.request.as_ref();
     let asked = request.and_then(|request| request.target.as_ref());
     let target = transition.target.as_ref().or(asked);
-    let done = request
-        .filter(|request| resource.busy.is_none() && method::is_done(request, resource, record));
+    if let Some(adopted) = adopted(record, seen) {
+        return follower.write(adopted, None, Vec::new());
+    }
+    let done =
+        request.filter(|request| resource.busy.is_none() && method::is_done(request, seen, record));
     let is_small = done.is_some_and(|request| request.part == Part::OnSmall);
     let is_idle = resource.busy.is_none();
-    if is_idle && method::reached(transition.direction, resource, record, target) || is_small {
+    let how = transition.method.unwrap_or(StopMethod::Graceful);
+    let reached = method::reached(how, transition.direction, seen, record, target);
+    if is_idle && reached || is_small {
         let early = record
             .not_before()
             .is_some_and(|until| seen.requested_at < until);
@@ -103,6 +120,9 @@ pub(crate) fn follow(record: &Record, seen: Observation<'_>, context: PlanContex
         } else {
             follower.settle()
         };
+    }
+    if let Some(follow) = follower.hibernating() {
+        return follow;
     }
     if let Some(request) = done
         && request.part != Part::Whole
@@ -325,6 +345,123 @@ impl Follower<'_> {
         }
     }
 
+    /// What is only so of a machine that is hibernated, or woken: the last request is resolved
+    /// before anything else is concluded.
+    fn hibernating(&self) -> Option<Follow> {
+        let means = self.means().filter(|_| self.record.is_hibernating())?;
+        let request = self.record.request.as_ref();
+        if let Some(request) = request.filter(|request| request.is_unresolved()) {
+            return Some(
+                match hibernate::outcome(self.record, request, self.seen.requested_at, means) {
+                    Outcome::Open => self.observed(),
+                    Outcome::Done => self.part_done(),
+                    Outcome::Void => self.void(request),
+                },
+            );
+        }
+        let opposed = is_opposed(self.record, self.seen.log);
+        let stops = self.transition.direction == Direction::Stop;
+        let idle = self.seen.resource.busy.is_none() && !opposed;
+        match hibernate::next(self.record, self.transition.direction, means) {
+            Next::StayOff(reason) if idle => Some(self.settle_as(Some(reason))),
+            Next::Person(reason) if stops => {
+                let known = matches!(&self.record.phase,
+                    Phase::Stuck { reason: known, .. } if *known == reason);
+                Some(if known {
+                    self.observed()
+                } else {
+                    self.stuck(self.with_observation(), reason)
+                })
+            }
+            Next::Person(reason) => Some(self.needs_person(&reason)),
+            Next::Ask(_) | Next::Power(_) | Next::Wait(_) | Next::StayOff(_) => None,
+        }
+    }
+
+    fn means(&self) -> Option<Means<'_>> {
+        let (rules, now) = (self.context.rules, self.context.now);
+        let subject = Subject::seen(self.record, self.seen.resource);
+        let membership = Membership::of(subject, rules.configuration);
+        let policy = membership.policy(rules.configuration);
+        Some(Means {
+            sight: self.seen.sight?,
+            log: self.seen.whole_log(),
+            switch_off: StopMethod::to_switch_off(self.record.kind(), &policy),
+            next_start: next_start(self.record, rules, now),
+            now,
+        })
+    }
+
+    /// A request of hibernation that had no effect, and can have none any more: what comes next is
+    /// derived anew.
+    fn void(&self, request: &Request) -> Follow {
+        let now = self.context.now;
+        let mut record = self.with_observation();
+        record.attempts += 1;
+        let retry_at = backoff::retry_at(now, record.attempts, None);
+        let reason = "it had no effect, and is asked for again".to_owned();
+        record.last_error = Some(reason.as_str().into());
+        if let Some(kept) = record.hibernation.as_deref_mut()
+            && request.part == Part::Snapshot
+        {
+            let listed = |mark: &Mark| {
+                self.seen
+                    .sight
+                    .is_some_and(|sight| sight.snapshot(mark).is_some())
+            };
+            kept.failed += 1;
+            if kept.snapshots.first().is_some_and(|one| !listed(&one.mark)) {
+                kept.snapshots.remove(0);
+            }
+        }
+        if let Some(request) = &mut record.request {
+            request.ask = Ask::Failed { retry_at };
+            request.made = None;
+        }
+        self.write(record, None, Vec::new())
+    }
+
+    /// A start that a person has to help goes on meanwhile; it is reported once.
+    fn needs_person(&self, reason: &str) -> Follow {
+        let now = self.context.now;
+        let mut record = self.with_observation();
+        let Some(request) = &mut record.request else {
+            return self.observed();
+        };
+        let known = request.problem.replace(reason.into());
+        let retry_at = backoff::retry_at(now, 1, None);
+        request.ask = match request.ask {
+            Ask::Failed { retry_at } if retry_at > now => return self.observed(),
+            Ask::Failed { .. } | Ask::Open | Ask::Accepted { .. } | Ask::Done { .. } => {
+                Ask::Failed { retry_at }
+            }
+        };
+        record.last_error = Some(reason.into());
+        let stuck = Event::Stuck {
+            direction: self.transition.direction,
+            cause: Some(self.cause()),
+            reason: reason.to_owned(),
+        };
+        let is_new = !known.is_some_and(|known| known.says_the_same(&reason.into()));
+        self.write(record, None, is_new.then_some(stuck).into_iter().collect())
+    }
+
+    /// What an end of the transition means for what is kept of the machine.
+    fn settle_hibernation(&self, record: &mut Record) {
+        let woken = self.transition.direction == Direction::Start && self.record.is_hibernating();
+        let took = self.context.now.duration_since(self.transition.claimed_at);
+        let asleep = self.seen.sight.is_some_and(|sight| sight.machine.is_none());
+        let Some(kept) = record.hibernation.as_deref_mut() else {
+            return;
+        };
+        if asleep {
+            kept.fall_asleep();
+        } else if woken {
+            kept.note_wake(took);
+            kept.note_running(self.seen.requested_at);
+        }
+    }
+
     /// A part of the transition is done: what comes next is read off the next look.
     fn part_done(&self) -> Follow {
         let mut record = self.with_observation();
@@ -345,9 +482,14 @@ impl Follower<'_> {
     }
 
     fn settle(&self) -> Follow {
+        self.settle_as(None)
+    }
+
+    fn settle_as(&self, reason: Option<String>) -> Follow {
         let now = self.context.now;
         let direction = self.transition.direction;
         let mut ended = self.ended(Ending::Seen);
+        ended.reason = reason;
         let put_back = (!self.is_small()).then_some(&self.record.saved);
         if let (None, Some(saved)) = (put_back, &self.record.saved) {
             ended.reason = Some(format!("on its small plan: {saved} was not to be had"));
@@ -372,6 +514,7 @@ impl Follower<'_> {
         record.phase = Phase::Settled {
             at: direction.end(),
         };
+        self.settle_hibernation(&mut record);
         record.drop_request();
         record.retry_at = None;
         record.attempts = 0;
@@ -466,6 +609,9 @@ impl Follower<'_> {
         let mut record = self.record.clone();
         record.observe(self.seen.recorded(&record));
         record.missing_since = None;
+        if let (Some(kept), Some(sight)) = (record.hibernation.as_deref_mut(), self.seen.sight) {
+            hibernate::learn(kept, sight);
+        }
         record
     }
 

@@ -23,9 +23,17 @@ pub(crate) fn log_since(record: &Record) -> Option<Timestamp> {
 }
 
 /// From when on the log is read, by the provider's clock: our own entry may bear an earlier instant
-/// than our request.
+/// than our request. Of a machine of which there is a snapshot, since that was begun.
 pub(crate) fn log_from(record: &Record) -> Option<Timestamp> {
-    log_since(record).map(|since| since - SKEW)
+    let kept = record.hibernation.as_deref();
+    let newest = kept.and_then(|kept| kept.snapshots.first());
+    let copied_at = newest.filter(|one| Some(&one.from) == record.present());
+    let copied_at = copied_at.map(|one| one.asked_at);
+    let since = match (log_since(record), copied_at) {
+        (Some(since), Some(copied_at)) => since.min(copied_at),
+        (since, copied_at) => since.or(copied_at)?,
+    };
+    Some(since - SKEW)
 }
 
 /// Whether the latest action about power since a look is a person's, against the transition under
@@ -50,7 +58,13 @@ fn last_power_action(log: &[LoggedAction], since: Timestamp) -> Option<&LoggedAc
 }
 
 fn is_about_power(effect: ActionEffect) -> bool {
-    !matches!(effect, ActionEffect::Other | ActionEffect::Resize)
+    match effect {
+        ActionEffect::Start
+        | ActionEffect::Shutdown
+        | ActionEffect::PowerOff
+        | ActionEffect::Reboot => true,
+        ActionEffect::Resize | ActionEffect::Rebuild | ActionEffect::Other => false,
+    }
 }
 
 /// Our own request's entry in the log, when its answer was lost.
@@ -60,6 +74,14 @@ pub(crate) fn our_action<'a>(
 ) -> Option<&'a LoggedAction> {
     let is_ours = |effect| match request.part {
         Part::Shrink | Part::Grow => effect == ActionEffect::Resize,
+        // What became of these is seen by what they make.
+        Part::Keep
+        | Part::Snapshot
+        | Part::Protect
+        | Part::Delete
+        | Part::Create
+        | Part::Attach
+        | Part::Remove => false,
         Part::Whole | Part::Off | Part::On | Part::OnSmall => {
             is_about_power(effect)
                 && effect != ActionEffect::Reboot
@@ -77,6 +99,6 @@ pub(crate) fn opposes(effect: ActionEffect, direction: Direction) -> bool {
         | (ActionEffect::Shutdown | ActionEffect::PowerOff, Direction::Start) => true,
         (ActionEffect::Start | ActionEffect::Reboot, Direction::Start)
         | (ActionEffect::Shutdown | ActionEffect::PowerOff, Direction::Stop)
-        | (ActionEffect::Resize | ActionEffect::Other, _) => false,
+        | (ActionEffect::Resize | ActionEffect::Rebuild | ActionEffect::Other, _) => false,
     }
 }

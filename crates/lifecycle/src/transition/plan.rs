@@ -4,19 +4,20 @@ use std::cmp::Ordering;
 
 use domain::{
     configuration::{Mode, Policy},
-    decision::{Decision, Due, LeaveReason, due_at, judge, mode},
+    decision::{Decision, Due, LeaveReason, due_at, judge, mode, next_start},
+    hibernation::{Hibernation, Mark, Scene},
     history::HistoryEntry,
     membership::Subject,
     record::{
         Ask, Cause, Direction, Ending, Forced, LOOK_AGE, Opposite, PERMIT, Part, Permit, Phase,
         Record, Request, Transition, late,
     },
-    resource::{Power, SavedState},
+    resource::{Power, SavedState, Size},
     schedule::Desired,
     stop_method::StopMethod,
 };
 use jiff::Timestamp;
-use provider::Change;
+use provider::{Change, Hibernate};
 
 use crate::{
     event::Event,
@@ -26,6 +27,7 @@ use crate::{
         method::{
             self,
             graceful::may_be_forced,
+            hibernate::{self, DELETION_AGE, Means, Next, WORTH_IT},
             smaller_plan::{self, Move},
         },
         step::{Observation, PlanContext, Purpose, Send, Step, Write},
@@ -56,6 +58,9 @@ pub(crate) fn plan(
         context,
         policy: verdict.membership.policy(context.rules.configuration),
     };
+    if let Some(adopted) = adopted(record, seen) {
+        return planner.write(adopted, None, Vec::new());
+    }
     match verdict.decision {
         Decision::Act(due) if due.direction == direction => planner.act(&due),
         Decision::AskAgain(towards) if towards == direction => planner.ask_again(),
@@ -90,7 +95,12 @@ impl Planner<'_> {
     /// From settled, refused or stuck.
     fn begin(&self, due: &Due) -> Step {
         if let Some(busy) = self.busy() {
-            return Step::Postpone(format!("busy: {busy}"));
+            let label = if self.record.is_asleep() {
+                ""
+            } else {
+                "busy: "
+            };
+            return Step::Postpone(format!("{label}{busy}"));
         }
         let retained = self.direction == Direction::Stop
             && due.cause == Cause::Schedule
@@ -121,7 +131,8 @@ impl Planner<'_> {
         let lost = request.is_none_or(|request| matches!(request.ask, Ask::Failed { .. }));
         let overtaken = is_opposed(self.record, self.seen.log);
         let acts = due.mode == Mode::Act;
-        if acts && (lost || overtaken) && !self.at_end() && self.busy().is_none() {
+        let free = self.busy().is_none() && !self.is_unresolved();
+        if acts && (lost || overtaken) && !self.at_end() && free {
             return self.claim(due, self.record.not_before(), None);
         }
         let mut record = self.record.clone();
@@ -131,7 +142,7 @@ impl Planner<'_> {
 
     /// A newer edge in the opposite direction, in one write: never two transitions at once.
     fn turn(&self, due: &Due, old: &Transition) -> Step {
-        if self.busy().is_some() || due.mode == Mode::Observe {
+        if self.busy().is_some() || due.mode == Mode::Observe || self.is_unresolved() {
             return Step::Leave;
         }
         let ended = self.ended(old, Ending::Turned);
@@ -156,7 +167,7 @@ impl Planner<'_> {
         };
         let accepted = matches!(request.ask, Ask::Accepted { .. });
         let certain = !request.unknown && request.forced != Forced::Intended;
-        accepted && certain && method::is_done(request, self.seen.resource, self.record)
+        accepted && certain && method::is_done(request, self.seen, self.record)
     }
 
     /// The transition under way has no request that could still succeed.
@@ -165,12 +176,14 @@ impl Planner<'_> {
         let open = request.filter(|request| matches!(request.ask, Ask::Open));
         let moving = open
             .is_some_and(|request| method::is_moving(self.seen.resource, request.target.as_ref()));
-        if self.at_end() || self.busy().is_some() || moving {
+        if self.at_end() || self.busy().is_some() || moving || self.is_unresolved() {
             // poll-status follows it.
             return Step::Leave;
         }
         let part_done = self.record.wants_next_part();
-        if request.is_none_or(|request| open.is_some() || request.unknown || part_done)
+        let hibernates = self.method() == StopMethod::Hibernate;
+        if request
+            .is_none_or(|request| open.is_some() || request.unknown || part_done || hibernates)
             && (is_opposed(self.record, self.seen.log)
                 || method::is_resized(self.seen.resource, self.record))
         {
@@ -187,7 +200,7 @@ impl Planner<'_> {
         let Some(change) = self.change() else {
             return Step::Leave;
         };
-        if self.shrinks(&change)
+        if self.needs_way_back(&change)
             && let Some(reason) = self.unfit()
             && let Some(transition) = self.record.in_flight()
         {
@@ -281,6 +294,11 @@ impl Planner<'_> {
         }
         record.phase = Phase::Settled { at };
         record.drop_request();
+        if self.is_asleep()
+            && let Some(kept) = record.hibernation.as_deref_mut()
+        {
+            kept.fall_asleep();
+        }
         record.used &= record.saved.is_some();
         record.last = self
             .unasked(due, &record, Ending::AlreadyThere)
@@ -321,7 +339,7 @@ impl Planner<'_> {
             return Step::Postpone(reason.to_owned());
         }
         let Some(change) = self.change() else {
-            return Step::Postpone(method::no_change(self.seen.target));
+            return Step::Postpone(self.no_change());
         };
         let mut record = self.record.clone();
         let mut handled = due.handled.clone();
@@ -347,7 +365,7 @@ impl Planner<'_> {
     /// Claims the record and permits exactly one request.
     fn claim(&self, due: &Due, quiet_at: Option<Timestamp>, ended: Option<HistoryEntry>) -> Step {
         let Some(change) = self.change() else {
-            return Step::Postpone(method::no_change(self.seen.target));
+            return Step::Postpone(self.no_change());
         };
         let mut record = self.record.clone();
         let turned = ended.as_ref().and_then(|ended| ended.last(&record));
@@ -388,7 +406,7 @@ impl Planner<'_> {
             record: self.dated(record),
             history: None,
             events: Vec::new(),
-            change: Change::PowerOff(self.record.reference.id.clone()),
+            change: Change::PowerOff(self.seen.resource.id.clone()),
             purpose: Purpose::ForcedPowerOff,
         }))
     }
@@ -423,8 +441,21 @@ impl Planner<'_> {
     }
 
     fn at_end(&self) -> bool {
-        let (resource, target) = (self.seen.resource, self.target());
-        method::reached(self.direction, resource, self.record, target)
+        let (method, target) = (self.method(), self.target());
+        method::reached(method, self.direction, self.seen, self.record, target)
+    }
+
+    /// Whether a request of hibernation is still to be resolved: until then no other leaves.
+    fn is_unresolved(&self) -> bool {
+        let request = self.record.request.as_ref();
+        request.is_some_and(Request::is_unresolved)
+    }
+
+    /// Whether there is no machine, because we have deleted it.
+    fn is_asleep(&self) -> bool {
+        let kept = self.record.hibernation.as_deref();
+        let scene = kept.zip(self.seen.sight);
+        scene.is_some_and(|(kept, sight)| matches!(sight.scene(kept), Scene::Asleep(_)))
     }
 
     /// What a stop leads to: fixed by its claim where that changes a machine's plan.
@@ -521,11 +552,18 @@ impl Planner<'_> {
                 left.unwrap_or_else(|| StopMethod::of(kind, &self.policy))
             }
         };
-        let moves = match self.direction {
-            Direction::Stop => self.seen.target.is_some(),
-            Direction::Start => self.record.saved.is_some(),
+        if self.is_asleep() {
+            return StopMethod::Hibernate;
+        }
+        let moves = match (self.direction, method) {
+            (Direction::Stop, StopMethod::Hibernate) => self.seen.ssh_key.is_some(),
+            // There is a machine.
+            (Direction::Start, StopMethod::Hibernate) => false,
+            (Direction::Stop, _) => self.seen.target.is_some(),
+            (Direction::Start, _) => self.record.saved.is_some(),
         };
-        if method.changes_plan() && !moves {
+        let is_chosen = method.changes_plan() || method == StopMethod::Hibernate;
+        if is_chosen && !moves {
             StopMethod::to_switch_off(kind, &self.policy)
         } else {
             method
@@ -534,7 +572,10 @@ impl Planner<'_> {
 
     fn request(&self, change: &Change) -> Request {
         let target = match change {
-            Change::PowerOn(_) | Change::Shutdown(_) | Change::PowerOff(_) => None,
+            Change::PowerOn(_)
+            | Change::Shutdown(_)
+            | Change::PowerOff(_)
+            | Change::Hibernate { .. } => None,
             Change::ResizeMachine { to, .. } => Some(SavedState::Machine(to.clone())),
             Change::ResizeDatabase { plan, nodes, .. } => Some(SavedState::Database {
                 plan: plan.clone(),
@@ -551,7 +592,8 @@ impl Planner<'_> {
         let configuration = self.context.rules.configuration;
         let (record, resource) = (self.record, self.seen.resource);
         let reference = &record.reference;
-        let part = if self.method().changes_plan() {
+        let method = self.method();
+        let part = if method.changes_plan() || method == StopMethod::Hibernate {
             smaller_plan::part(change, record, resource, self.direction)
         } else {
             Part::Whole
@@ -569,6 +611,8 @@ impl Planner<'_> {
             late: smaller_plan::late(change, resource)
                 .or_else(|| configuration.late(reference, self.direction)),
             target,
+            what: part.hibernates().then(|| change.to_string()),
+            made: None,
             first_accepted_at: None,
             problem: None,
         }
@@ -583,12 +627,40 @@ impl Planner<'_> {
 
     /// The one request of this direction; none without a plan to shrink to, or a size to put back.
     fn change(&self) -> Option<Change> {
+        if self.method() == StopMethod::Hibernate {
+            return match self.next()? {
+                Next::Ask(what) => Some(hibernate::change(self.record, self.seen.sight?, what)),
+                Next::Power(change) => Some(change),
+                Next::Wait(_) | Next::StayOff(_) | Next::Person(_) => None,
+            };
+        }
         let how = Move {
             switch_off: StopMethod::to_switch_off(self.record.kind(), &self.policy),
             target: self.target(),
             gives_up: self.policy.start_small && self.has_waited(),
         };
         method::change(self.method(), self.direction, self.record, self.seen, how)
+    }
+
+    /// What comes next of a machine that is hibernated, or woken.
+    fn next(&self) -> Option<Next> {
+        let means = Means {
+            sight: self.seen.sight?,
+            log: self.seen.whole_log(),
+            switch_off: StopMethod::to_switch_off(self.record.kind(), &self.policy),
+            next_start: next_start(self.record, self.context.rules, self.context.now),
+            now: self.context.now,
+        };
+        Some(hibernate::next(self.record, self.direction, means))
+    }
+
+    /// Why there is nothing to send.
+    fn no_change(&self) -> String {
+        let hibernates = self.method() == StopMethod::Hibernate;
+        match self.next().filter(|_| hibernates) {
+            Some(Next::Wait(why) | Next::StayOff(why) | Next::Person(why)) => why,
+            Some(Next::Ask(_) | Next::Power(_)) | None => method::no_change(self.seen.target),
+        }
     }
 
     /// Whether the saved plan was refused, and the machine should run by now.
@@ -602,10 +674,19 @@ impl Planner<'_> {
         refused && since.is_some_and(|since| self.context.now >= since + patience)
     }
 
+    /// Whether a request must not leave where its effect could not be undone.
+    fn needs_way_back(&self, change: &Change) -> bool {
+        let hibernates = matches!(change, Change::Hibernate { .. });
+        self.shrinks(change) || hibernates && self.direction == Direction::Stop
+    }
+
     /// Whether a request makes the resource smaller.
     fn shrinks(&self, change: &Change) -> bool {
         let sizes = match change {
-            Change::PowerOn(_) | Change::Shutdown(_) | Change::PowerOff(_) => false,
+            Change::PowerOn(_)
+            | Change::Shutdown(_)
+            | Change::PowerOff(_)
+            | Change::Hibernate { .. } => false,
             Change::ResizeMachine { .. }
             | Change::ResizeDatabase { .. }
             | Change::ScaleNodePool { .. } => true,
@@ -703,10 +784,13 @@ impl Planner<'_> {
     fn send(
         &self,
         mut record: Record,
-        change: Change,
+        mut change: Change,
         events: Vec<Event>,
         history: Option<HistoryEntry>,
     ) -> Step {
+        if !self.permit_hibernation(&mut record, &mut change) {
+            return Step::Leave;
+        }
         record.permit = Some(self.permit());
         record.retry_at = None;
         Step::Send(Box::new(Send {
@@ -717,4 +801,92 @@ impl Planner<'_> {
             purpose: Purpose::Transition,
         }))
     }
+
+    /// Writes into a record what a request that leaves may make of it; false where the look is too
+    /// old for the request to rest on it.
+    fn permit_hibernation(&self, record: &mut Record, change: &mut Change) -> bool {
+        let now = self.context.now;
+        let begins = record
+            .request
+            .as_ref()
+            .is_some_and(|request| request.asked_at == now);
+        let claimed = record.in_flight().filter(|_| begins).cloned();
+        if let Some(transition) = claimed.filter(|transition| transition.claimed_at == now) {
+            self.begin_hibernation(record, &transition);
+        }
+        if matches!(change, Change::PowerOn(_))
+            && let Some(kept) = record.hibernation.as_deref_mut()
+        {
+            kept.delete_asked = false;
+        }
+        let (Change::Hibernate { what, .. }, Some(sight)) = (change, self.seen.sight) else {
+            return true;
+        };
+        let too_old = now.duration_since(self.seen.requested_at) > DELETION_AGE;
+        if *what == Hibernate::Delete && too_old {
+            return false;
+        }
+        let mark = Mark::of(&record.reference, record.revision, self.context.writer, now);
+        let ssh_key = self.seen.ssh_key.unwrap_or_default();
+        hibernate::permit(
+            record,
+            sight,
+            self.seen.whole_log(),
+            what,
+            (mark, ssh_key, now),
+        );
+        true
+    }
+
+    /// What the claim of a stop fixes: with how long a lead the machine is woken. No start is near
+    /// then, so that no edge that was handled counts at another instant afterwards.
+    fn begin_hibernation(&self, record: &mut Record, transition: &Transition) {
+        if transition.direction == Direction::Start {
+            return;
+        }
+        let hibernates = transition.method == Some(StopMethod::Hibernate);
+        if hibernates && record.hibernation.is_none() {
+            let machine = Hibernation::of(record.reference.id.clone());
+            record.hibernation = Some(Box::new(machine));
+        }
+        let start = next_start(record, self.context.rules, self.context.now);
+        let near = |start: Timestamp| start.duration_since(self.context.now) < WORTH_IT;
+        let size = match &self.seen.resource.size {
+            Size::Machine(size) => size,
+            Size::Database(_) | Size::NodePool(_) => return,
+        };
+        if let Some(kept) = record.hibernation.as_deref_mut()
+            && !start.is_some_and(near)
+        {
+            kept.lead = hibernates.then(|| kept.next_lead(size));
+            kept.failed = 0;
+        }
+    }
+}
+
+/// The record of a machine that we asked for and that is there: before anything else is decided, it
+/// is taken for the resource.
+pub(crate) fn adopted(record: &Record, seen: Observation<'_>) -> Option<Record> {
+    let kept = record.hibernation.as_deref()?;
+    let Scene::Made(body) = seen.sight?.scene(kept) else {
+        return None;
+    };
+    let mut record = record.clone();
+    record
+        .hibernation
+        .as_deref_mut()?
+        .adopt(body.resource.id.clone());
+    if let Some(request) = record
+        .request
+        .as_mut()
+        .filter(|request| request.part == Part::Create)
+    {
+        request.ask = Ask::Done {
+            at: seen.requested_at,
+        };
+        request.problem = None;
+    }
+    record.missing_since = None;
+    record.last_error = None;
+    Some(record)
 }

@@ -2,6 +2,7 @@
 
 use domain::{
     decision::Rules,
+    hibernation::{Log, Sight},
     history::HistoryEntry,
     record::{Observed, Record, Writer},
     resource::{LoggedAction, Look, Resource, SavedState},
@@ -22,8 +23,15 @@ pub(crate) struct Observation<'a> {
     pub log: &'a [LoggedAction],
     /// For a stop that makes it smaller: the size to which that leads.
     pub target: Option<&'a SavedState>,
-    /// For a stop that would change a machine's plan: why that could not be undone.
+    /// For a stop that would change a machine's plan, or hibernate it: why that could not be undone.
     pub unfit: Option<&'a str>,
+    /// From when on that log was read; none where it was not.
+    pub log_from: Option<Timestamp>,
+    /// What was seen besides of a machine that may be hibernated.
+    pub sight: Option<&'a Sight>,
+    /// For a stop that is to hibernate: with which key the machine is made again; none where it must
+    /// not be hibernated now.
+    pub ssh_key: Option<&'a str>,
 }
 
 /// Who plans, under what, and when.
@@ -46,6 +54,17 @@ impl<'a> Observation<'a> {
             log: &[],
             target: None,
             unfit: None,
+            log_from: None,
+            sight: look.sight.as_deref(),
+            ssh_key: None,
+        }
+    }
+
+    /// The machine's log, as far back as it was read.
+    pub(crate) fn whole_log(self) -> Log<'a> {
+        Log {
+            actions: self.log,
+            from: self.log_from,
         }
     }
 

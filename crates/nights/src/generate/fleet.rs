@@ -130,6 +130,7 @@ impl Fleet {
                 read_token: None,
                 datacenters: Vec::new(),
                 accept_new_prices: provider == Provider::Hetzner && accepts,
+                ssh_key: None,
                 mode: Mode::Act,
                 url: None,
             })

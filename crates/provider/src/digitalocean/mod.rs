@@ -261,6 +261,7 @@ impl Api {
                 };
                 self.begin(id, &resize).await
             }
+            Change::Hibernate { .. } => Err(ProviderError::foreign(&change.resource())),
             Change::ResizeDatabase {
                 id,
                 plan,
@@ -278,7 +279,7 @@ impl Api {
                 if !answer.is_empty() {
                     parse::<Value>(&request, &answer)?;
                 }
-                Ok(Accepted { action: None })
+                Ok(Accepted::default())
             }
             Change::ScaleNodePool { cluster, pool, .. } => {
                 let path = format!("/v2/kubernetes/clusters/{cluster}/node_pools/{pool}");
@@ -287,7 +288,7 @@ impl Api {
                 let request = Request::put(path, &body);
                 let answer = self.0.send(&request).await?;
                 parse::<schema::UpdatedPool>(&request, &answer)?;
-                Ok(Accepted { action: None })
+                Ok(Accepted::default())
             }
         }
     }
@@ -526,6 +527,7 @@ fn logged(action: &schema::Action) -> LoggedAction {
             "power_off" => ActionEffect::PowerOff,
             "reboot" | "power_cycle" => ActionEffect::Reboot,
             "resize" => ActionEffect::Resize,
+            "rebuild" | "restore" => ActionEffect::Rebuild,
             _ => ActionEffect::Other,
         },
         state: match action.status {

@@ -1,5 +1,6 @@
 //! Hetzner Cloud: servers.
 
+mod hibernation;
 mod schema;
 mod surroundings;
 
@@ -139,6 +140,7 @@ impl Api {
                 };
                 (id, "change_type", Some(to))
             }
+            Change::Hibernate { id, what } => return self.hibernate(id, what).await,
             Change::ResizeDatabase { .. } | Change::ScaleNodePool { .. } => {
                 return Err(ProviderError::foreign(&change.resource()));
             }
@@ -280,6 +282,7 @@ fn logged(action: &schema::Action) -> LoggedAction {
             "stop_server" => ActionEffect::PowerOff,
             "reboot_server" | "reset_server" => ActionEffect::Reboot,
             "change_server_type" => ActionEffect::Resize,
+            "rebuild_server" => ActionEffect::Rebuild,
             _ => ActionEffect::Other,
         },
         state: match action.status {

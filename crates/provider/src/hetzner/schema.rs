@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use domain::hibernation::Balanced;
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
 use serde_json::Number;
@@ -32,7 +33,10 @@ pub(super) struct Page<T> {
         alias = "servers",
         alias = "actions",
         alias = "server_types",
-        alias = "ssh_keys"
+        alias = "ssh_keys",
+        alias = "images",
+        alias = "primary_ips",
+        alias = "load_balancers"
     )]
     pub(super) items: Vec<T>,
     pub(super) meta: Meta,
@@ -72,6 +76,130 @@ pub(super) struct Server {
     #[serde(default)]
     pub(super) rescue_enabled: bool,
     pub(super) protection: Option<Protection>,
+}
+
+/// A server with what is around it.
+#[derive(Deserialize)]
+pub(super) struct Whole {
+    #[serde(flatten)]
+    pub(super) server: Server,
+    pub(super) public_net: PublicNet,
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub(super) private_net: Vec<PrivateNet>,
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub(super) volumes: Vec<u64>,
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub(super) load_balancers: Vec<u64>,
+    pub(super) placement_group: Option<Group>,
+    pub(super) backup_window: Option<IgnoredAny>,
+    pub(super) image: Option<Numbered>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct FoundWhole {
+    pub(super) server: Whole,
+}
+
+#[derive(Deserialize)]
+pub(super) struct PublicNet {
+    pub(super) ipv4: Option<PublicAddress>,
+    pub(super) ipv6: Option<PublicAddress>,
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub(super) floating_ips: Vec<u64>,
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub(super) firewalls: Vec<AppliedFirewall>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct PublicAddress {
+    pub(super) id: Option<u64>,
+    pub(super) ip: String,
+    pub(super) blocked: bool,
+}
+
+#[derive(Deserialize)]
+pub(super) struct AppliedFirewall {
+    pub(super) id: u64,
+    /// "applied" or "pending".
+    pub(super) status: String,
+}
+
+#[derive(Deserialize)]
+pub(super) struct PrivateNet {
+    pub(super) network: u64,
+    pub(super) ip: String,
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub(super) alias_ips: Vec<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Group {
+    pub(super) id: u64,
+    pub(super) name: String,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Numbered {
+    pub(super) id: u64,
+}
+
+#[derive(Deserialize)]
+pub(super) struct PrimaryIp {
+    pub(super) id: u64,
+    pub(super) auto_delete: bool,
+}
+
+#[derive(Deserialize)]
+pub(super) struct LoadBalancer {
+    pub(super) id: u64,
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub(super) targets: Vec<BalancerTarget>,
+}
+
+/// Of those that are chosen by a label or an address, no server is named.
+#[derive(Deserialize)]
+pub(super) struct BalancerTarget {
+    pub(super) server: Option<Numbered>,
+    #[serde(default)]
+    pub(super) use_private_ip: bool,
+}
+
+impl LoadBalancer {
+    /// How it names a server, if it does.
+    pub(super) fn target(&self, server: u64) -> Option<Balanced> {
+        let names =
+            |target: &&BalancerTarget| target.server.as_ref().is_some_and(|one| one.id == server);
+        let target = self.targets.iter().find(names)?;
+        Some(Balanced {
+            id: self.id.to_string(),
+            privately: target.use_private_ip,
+        })
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct Image {
+    pub(super) id: u64,
+    pub(super) status: String,
+    /// In GB, once it is complete.
+    #[serde(rename = "image_size")]
+    pub(super) size: Option<Number>,
+    #[serde(deserialize_with = "whole")]
+    pub(super) disk_size: u64,
+    pub(super) created: Timestamp,
+    pub(super) created_from: Option<Numbered>,
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub(super) labels: BTreeMap<String, String>,
+    pub(super) architecture: Option<String>,
+    pub(super) protection: Protection,
+}
+
+/// An answer that may name what it begins to make.
+#[derive(Deserialize)]
+pub(super) struct Made {
+    pub(super) action: Option<BegunAction>,
+    pub(super) image: Option<Numbered>,
+    pub(super) server: Option<Numbered>,
 }
 
 #[derive(Deserialize)]

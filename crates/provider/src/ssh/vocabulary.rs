@@ -52,13 +52,14 @@ impl Api {
             Change::Shutdown(id) => (id, Asked::Stop),
             Change::PowerOff(id) => (id, Asked::Force),
             Change::ResizeMachine { .. }
+            | Change::Hibernate { .. }
             | Change::ResizeDatabase { .. }
             | Change::ScaleNodePool { .. } => {
                 return Err(ProviderError::foreign(&change.resource()).into());
             }
         };
         self.send(machine_name(id)?, asked).await?;
-        Ok(Accepted { action: None })
+        Ok(Accepted::default())
     }
 
     fn resource(&self, seen: Observed) -> Resource {

@@ -725,7 +725,8 @@ async fn power_actions_name_their_type() {
         assert_eq!(
             accepted,
             Accepted {
-                action: Some(ActionId(36))
+                action: Some(ActionId(36)),
+                made: None,
             },
             "{change}"
         );
@@ -752,7 +753,7 @@ async fn sent(request: String, answer: Answer, change: &Change) -> Result<Accept
 
 #[tokio::test]
 async fn a_resize_names_storage_only_when_it_must_change() {
-    let accepted = Accepted { action: None };
+    let accepted = Accepted::default();
     let path = format!("PUT /v2/databases/{DATABASE}/resize application/json");
     let request = format!(r#"{path} {{"size":"db-s-1vcpu-1gb","num_nodes":1}}"#);
     let taken = sent(request, answer(202, ""), &resize(None)).await;
@@ -800,12 +801,12 @@ async fn a_pools_update_sends_everything_again_and_writes_zero_and_false() {
     let scaled = r#""name":"backend-pool","count":0,"auto_scale":false"#;
     let request = format!("{path} {{{scaled},{kept}}}");
     let taken = sent(request, updated(0), &scale(0, None)).await;
-    assert_eq!(taken.unwrap(), Accepted { action: None });
+    assert_eq!(taken.unwrap(), Accepted::default());
     let bounds = AutoscaleBounds { min: 2, max: 5 };
     let scaled = r#""name":"backend-pool","count":3,"auto_scale":true,"min_nodes":2,"max_nodes":5"#;
     let request = format!("{path} {{{scaled},{kept}}}");
     let taken = sent(request.clone(), updated(3), &scale(3, Some(bounds))).await;
-    assert_eq!(taken.unwrap(), Accepted { action: None });
+    assert_eq!(taken.unwrap(), Accepted::default());
     let error = sent(request, answer(202, "{}"), &scale(3, Some(bounds))).await;
     assert_eq!(change_kind(&error.unwrap_err()), "unknown");
 }

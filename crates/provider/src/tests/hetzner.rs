@@ -290,7 +290,8 @@ async fn power_actions_are_sent_without_a_body() {
         assert_eq!(
             accepted,
             Accepted {
-                action: Some(ActionId(13))
+                action: Some(ActionId(13)),
+                made: None,
             },
             "{change}"
         );

@@ -127,6 +127,8 @@ pub(crate) fn pool_in_flight() -> Record {
             }),
             late: None,
             first_accepted_at: None,
+            what: None,
+            made: None,
             problem: None,
         }),
         permit: Some(Permit {
@@ -188,6 +190,7 @@ pub(crate) fn office_hours() -> Rule {
 pub(crate) fn hetzner() -> CloudAccount {
     CloudAccount {
         accept_new_prices: false,
+        ssh_key: None,
         provider: Provider::Hetzner,
         was: None,
         token: "ssm:/offhours/hz-eu".parse().unwrap(),

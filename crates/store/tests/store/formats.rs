@@ -1,16 +1,24 @@
 //! Items of every format so far are read: each folder `format-N` holds one item of each kind as a
 //! release of that format wrote it, in DynamoDB's own JSON. They are never written anew.
 
-use std::{collections::HashMap, fs, path::PathBuf};
+use std::{
+    collections::{BTreeSet, HashMap},
+    fs,
+    path::PathBuf,
+};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{
     configuration::{CloudAccount, Generation, Override, Settings, Target},
+    hibernation::{
+        Balanced, Hibernation, KeptAddress, KeptSnapshot, Manifest, Mark, NetworkAddress,
+    },
     history::HistoryEntry,
     pacing::Rate,
     record::{Direction, EdgeKey, Ending, Last, Phase, Rank, Record, Revision},
     schedule::Desired,
 };
+use jiff::SignedDuration;
 use serde_json::Value;
 use store::{
     AccountState, Digested, Head, LogEntry,
@@ -25,7 +33,14 @@ use crate::fixtures::{
 /// A kind of item, and the comparison with what was written.
 type Kind = (&'static str, fn(Item));
 
-const KINDS: [Kind; 13] = [
+/// What has needed each format; all else is still written in the one before.
+const FORMATS: [&[Kind]; item::FORMAT as usize] = [&FIRST, &HIBERNATION];
+
+const HIBERNATION: [Kind; 1] = [("record-hibernated", |item| {
+    assert_eq!(Record::of_item(item).unwrap(), hibernated());
+})];
+
+const FIRST: [Kind; 13] = [
     ("record-settled", |item| {
         assert_eq!(Record::of_item(item).unwrap(), settled());
     }),
@@ -112,6 +127,58 @@ fn refused() -> Record {
             method: None,
         }),
         ..server(1)
+    }
+}
+
+fn hibernated() -> Record {
+    let mark = |text: &str| Mark(text.to_owned());
+    let mut kept = Hibernation::of("server/1".parse().unwrap());
+    kept.fall_asleep();
+    kept.delete_asked = true;
+    kept.wake_from = Some(mark("k3jd8s0a7q1zx5cv"));
+    kept.manifest = Some(Manifest {
+        name: "build".to_owned(),
+        region: "fsn1".to_owned(),
+        tags: BTreeSet::from(["offhours=office-hours".to_owned()]),
+        ssh_key: "team".to_owned(),
+        addresses: vec![KeptAddress {
+            id: "7".to_owned(),
+            ip: "192.0.2.7".to_owned(),
+            is_ipv6: false,
+        }],
+        networks: vec![NetworkAddress {
+            network: "3".to_owned(),
+            ip: "10.0.0.9".to_owned(),
+            alias_ips: vec!["10.0.0.10".to_owned()],
+        }],
+        volumes: BTreeSet::from(["8".to_owned()]),
+        firewalls: BTreeSet::from(["9".to_owned()]),
+        load_balancers: vec![Balanced {
+            id: "10".to_owned(),
+            privately: true,
+        }],
+        floating_ips: BTreeSet::from(["11".to_owned()]),
+        placement_group: Some("12".to_owned()),
+        backups: true,
+        ..Manifest::default()
+    });
+    kept.snapshots = vec![KeptSnapshot {
+        mark: mark("k3jd8s0a7q1zx5cv"),
+        id: Some(u64::MAX),
+        from: "server/1".parse().unwrap(),
+        asked_at: monday(),
+        centi_gb: Some(1_234),
+        proven_at: Some(monday()),
+        remove_asked_at: Some(monday()),
+    }];
+    kept.wakes = vec![mark("0123456789abcdef")];
+    kept.lead = Some(SignedDuration::from_mins(40));
+    kept.took = vec![SignedDuration::from_secs(95)];
+    kept.failed = 1;
+    kept.running_since = Some(monday());
+    Record {
+        hibernation: Some(Box::new(kept)),
+        ..settled()
     }
 }
 
@@ -221,9 +288,9 @@ fn attribute(typed: Value) -> AttributeValue {
 
 #[test]
 fn items_of_every_format_are_read() {
-    for format in 1..=item::FORMAT {
+    for (format, kinds) in (1..).zip(FORMATS) {
         let folder = folder(format);
-        for (kind, check) in KINDS {
+        for (kind, check) in kinds {
             let file = folder.join(format!("{kind}.json"));
             let text = fs::read_to_string(&file);
             let text = text.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
@@ -231,8 +298,17 @@ fn items_of_every_format_are_read() {
             assert_eq!(stored["format"], AttributeValue::N(format.to_string()));
             check(stored);
         }
-        assert_eq!(fs::read_dir(&folder).unwrap().count(), KINDS.len());
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), kinds.len());
     }
+}
+
+/// An older program would take such a machine for gone.
+#[test]
+fn a_machine_that_was_hibernated_needs_the_second_format() {
+    let two = AttributeValue::N("2".to_owned());
+    assert_eq!(hibernated().to_item().unwrap()["format"], two);
+    let one = AttributeValue::N("1".to_owned());
+    assert_eq!(settled().to_item().unwrap()["format"], one);
 }
 
 #[test]

@@ -72,6 +72,7 @@ fn the_form_of_a_settled_record() {
             by: "ada".to_owned(),
             request_id: "r-1".to_owned(),
             earlier: Vec::new(),
+            rehearsal: false,
         }),
         held: true,
         duplicate_of: Some(reference("hz-us/server/1")),
@@ -263,6 +264,8 @@ fn the_form_of_a_refused_record() {
             target: None,
             late: None,
             first_accepted_at: None,
+            what: None,
+            made: None,
             problem: None,
         }),
         ..server(1)
@@ -334,6 +337,8 @@ fn the_form_of_a_stuck_record() {
             target: None,
             late: None,
             first_accepted_at: None,
+            what: None,
+            made: None,
             problem: None,
         }),
         opposite: Some(Opposite {
@@ -880,9 +885,9 @@ async fn read_after(change: impl FnOnce(&mut Item)) -> Result<Option<Record>, St
 #[tokio::test]
 async fn a_record_in_a_newer_format_is_refused_and_left_alone() {
     let read = read_after(|item| {
-        item.insert("format".to_owned(), AttributeValue::N("2".to_owned()));
+        item.insert("format".to_owned(), AttributeValue::N("3".to_owned()));
     });
-    assert!(matches!(read.await, Err(StoreError::Format(Some(2)))));
+    assert!(matches!(read.await, Err(StoreError::Format(Some(3)))));
 }
 
 #[tokio::test]
@@ -930,7 +935,7 @@ async fn a_record_in_a_newer_format_keeps_no_other_from_being_read() {
         saved.push(store.save(due_server(number, monday())).await.unwrap());
     }
     let mut newer = world.stored(&saved[1]).await;
-    newer.insert("format".to_owned(), AttributeValue::N("2".to_owned()));
+    newer.insert("format".to_owned(), AttributeValue::N("3".to_owned()));
     world.put(&World::tables().resources, newer).await;
     let references: Vec<_> = saved.iter().map(|r| r.reference.clone()).collect();
     let account = "hz-eu".parse().unwrap();
@@ -973,14 +978,14 @@ async fn a_configuration_in_a_newer_format_is_refused_whole() {
         let holding = items.filter(|item| item["generation_key"] != item::text(item::LOG));
         for mut item in holding {
             let known = item.clone();
-            item.insert("format".to_owned(), AttributeValue::N("2".to_owned()));
+            item.insert("format".to_owned(), AttributeValue::N("3".to_owned()));
             world.put(&table, item).await;
             let read = world.store().in_force().await;
             let Err(StoreError::Configuration { item, source }) = read else {
                 panic!("{known:?} was not needed");
             };
             assert_eq!(item, item::name(&known));
-            assert!(matches!(*source, StoreError::Format(Some(2))));
+            assert!(matches!(*source, StoreError::Format(Some(3))));
             world.put(&table, known).await;
         }
     }

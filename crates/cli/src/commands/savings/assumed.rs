@@ -31,6 +31,7 @@ pub(in crate::commands) fn accounts_of_variables() -> Result<Configuration, Usag
                 mode: Mode::Observe,
                 url: None,
                 accept_new_prices: false,
+                ssh_key: None,
             };
             Some((name.parse().ok()?, Account::from(account)))
         })

@@ -247,6 +247,7 @@ fn programs_read_the_whole_chain() {
             by: "ada".to_owned(),
             request_id: "request-1".to_owned(),
             earlier: Vec::new(),
+            rehearsal: false,
         }),
         ..office("do-main/droplet/1", "web-1")
     };

@@ -29,6 +29,7 @@ fn look(case: &Case) -> Look {
     Look {
         requested_at: case.now,
         resource: case.resource.clone(),
+        sight: None,
     }
 }
 
@@ -380,6 +381,7 @@ fn tags_that_vanish_all_at_once_are_not_believed() {
         let looks = shown.iter().map(|&resource| Look {
             requested_at: case.now,
             resource: resource.clone(),
+            sight: None,
         });
         tags_vanished(records, &looks.collect::<Vec<_>>())
     };

@@ -2,6 +2,7 @@
 //! each. The guards around them are the plan's and do not know which method it is.
 
 pub(crate) mod graceful;
+pub(crate) mod hibernate;
 mod power_off;
 pub(crate) mod smaller_plan;
 mod smallest_plan;
@@ -26,7 +27,7 @@ pub(crate) fn change(
     seen: Observation<'_>,
     how: Move<'_>,
 ) -> Option<Change> {
-    let id = &record.reference.id;
+    let id = &seen.resource.id;
     match (method, &seen.resource.size) {
         (StopMethod::PowerOff, _) => Some(power_off::change(id, direction)),
         (StopMethod::Graceful, _) => Some(graceful::change(id, direction)),
@@ -39,7 +40,7 @@ pub(crate) fn change(
         (StopMethod::ZeroNodes, Size::NodePool(pool)) => {
             zero_nodes::change(record, seen.resource, pool, direction)
         }
-        (StopMethod::ZeroNodes, Size::Machine(_) | Size::Database(_)) => None,
+        (StopMethod::Hibernate | StopMethod::ZeroNodes, _) => None,
     }
 }
 
@@ -53,11 +54,18 @@ pub(crate) fn no_change(target: Option<&SavedState>) -> String {
 /// `target` is the size that a stop of a database leads to, where it is known. A start leads to
 /// the saved state; where none is saved there is nothing to put back.
 pub(crate) fn reached(
+    method: StopMethod,
     direction: Direction,
-    resource: &Resource,
+    seen: Observation<'_>,
     record: &Record,
     target: Option<&SavedState>,
 ) -> bool {
+    let resource = seen.resource;
+    if method == StopMethod::Hibernate {
+        return seen
+            .sight
+            .is_some_and(|sight| hibernate::reached(direction, record, sight));
+    }
     match &resource.size {
         Size::Machine(_) => smaller_plan::reached(resource, record, direction, target),
         Size::NodePool(pool) => zero_nodes::reached(resource, pool, record, direction),
@@ -66,12 +74,19 @@ pub(crate) fn reached(
 }
 
 /// Whether a request has had its own effect, be it all of its transition or a part.
-pub(crate) fn is_done(request: &Request, resource: &Resource, record: &Record) -> bool {
+pub(crate) fn is_done(request: &Request, seen: Observation<'_>, record: &Record) -> bool {
     let target = request.target.as_ref();
     if request.part == Part::Whole {
-        reached(request.direction, resource, record, target)
+        // No request of hibernation is all of its transition.
+        reached(
+            StopMethod::Graceful,
+            request.direction,
+            seen,
+            record,
+            target,
+        )
     } else {
-        smaller_plan::is_done(request.part, resource, target)
+        smaller_plan::is_done(request.part, seen.resource, target)
     }
 }
 

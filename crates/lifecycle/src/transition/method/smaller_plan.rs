@@ -35,7 +35,7 @@ pub(super) fn change(
     direction: Direction,
     how: Move<'_>,
 ) -> Option<Change> {
-    let id = &record.reference.id;
+    let id = &resource.id;
     let to = match direction {
         Direction::Stop => machine(how.target?)?,
         Direction::Start => match record.saved.as_ref().and_then(machine) {
@@ -53,7 +53,7 @@ pub(super) fn change(
     })
 }
 
-fn switch_off(id: &ResourceId, method: StopMethod) -> Change {
+pub(super) fn switch_off(id: &ResourceId, method: StopMethod) -> Change {
     if method == StopMethod::PowerOff {
         power_off::change(id, Direction::Stop)
     } else {
@@ -74,6 +74,7 @@ pub(crate) fn part(
         (Change::PowerOn(_), _) if is_small(resource, record) => Part::OnSmall,
         (Change::PowerOn(_), _) => Part::On,
         (Change::Shutdown(_) | Change::PowerOff(_), _) => Part::Off,
+        (Change::Hibernate { what, .. }, _) => super::hibernate::part(what),
         (Change::ResizeDatabase { .. } | Change::ScaleNodePool { .. }, _) => Part::Whole,
     }
 }
@@ -81,9 +82,15 @@ pub(crate) fn part(
 /// How long a change of plan may take to show its effect; none for other requests. A minute for each
 /// GB of disk is the provider's own word, for the machine may move to another host (DODROPLETS).
 pub(crate) fn late(change: &Change, resource: &Resource) -> Option<SignedDuration> {
-    let (Change::ResizeMachine { .. }, Size::Machine(machine)) = (change, &resource.size) else {
+    let Size::Machine(machine) = &resource.size else {
         return None;
     };
+    if let Change::Hibernate { what, .. } = change {
+        return Some(super::hibernate::late(what, machine));
+    }
+    if !matches!(change, Change::ResizeMachine { .. }) {
+        return None;
+    }
     let for_disk = i64::try_from(machine.disk_gib.min(LARGEST_DISK)).unwrap_or_default();
     Some(SignedDuration::from_mins(30 + for_disk))
 }
@@ -115,7 +122,15 @@ pub(super) fn is_done(part: Part, resource: &Resource, target: Option<&SavedStat
         target.is_some_and(|target| resource.size.plan() == target.plan)
     };
     match part {
-        Part::Whole => false,
+        // What became of a request of hibernation is known by what it makes.
+        Part::Whole
+        | Part::Keep
+        | Part::Snapshot
+        | Part::Protect
+        | Part::Delete
+        | Part::Create
+        | Part::Attach
+        | Part::Remove => false,
         Part::Off => resource.power == Power::Stopped,
         Part::On | Part::OnSmall => resource.power == Power::Running,
         Part::Shrink | Part::Grow => has_plan(),

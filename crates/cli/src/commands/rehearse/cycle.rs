@@ -1,0 +1,88 @@
+//! `offhours rehearse --cycle`: a machine is hibernated and woken while a person looks on.
+
+use domain::{
+    decision::judge, invocation::CommandTarget, membership::Subject, record::Direction,
+    record::Record, stop_method::StopMethod,
+};
+
+use super::Args;
+use crate::{
+    Exit,
+    ask::confirm,
+    carry_out::{Command, Until, carry_out},
+    connection::Session,
+    exit::UsageError,
+    output, resolve,
+};
+
+/// Hibernates the machine, wakes it, and follows both until they are seen.
+pub(super) async fn run(args: &Args) -> anyhow::Result<Exit> {
+    let session = args.connection().open_to_change().await?;
+    let record = record(args, &session).await?;
+    let in_force = session.store.in_force().await?;
+    let verdict = judge(
+        &record,
+        Subject::recorded(&record),
+        in_force.rules(),
+        session.now,
+    );
+    let policy = verdict.membership.policy(in_force.rules().configuration);
+    if StopMethod::of(record.kind(), &policy) != StopMethod::Hibernate {
+        return Err(UsageError(format!(
+            "{} follows no schedule that hibernates it: give its schedule methods = {{ server = \
+             \"hibernate\" }}, and apply that first",
+            args.resource
+        ))
+        .into());
+    }
+    let question = format!(
+        "Shut {} ({}) down now, keep it as a snapshot, delete it, and make it again?",
+        record.name, args.resource
+    );
+    if !args.yes && !confirm(&question, args.format)? {
+        output::remark("Nothing was done.\n");
+        return Ok(Exit::Done);
+    }
+    let stopped = follow(args, &session, Direction::Stop).await?;
+    if stopped != Exit::Done {
+        output::remark("It was not hibernated; `offhours why` says how it is.\n");
+        return Ok(stopped);
+    }
+    if !self::record(args, &session).await?.is_asleep() {
+        output::remark(
+            "It was only powered off, because it is to run again within four hours: rehearse it \
+             at another time, or start it with `offhours start`.\n",
+        );
+        return Ok(Exit::NeedsPerson);
+    }
+    let session = args.connection().open_to_change().await?;
+    let started = follow(args, &session, Direction::Start).await?;
+    if started == Exit::Done {
+        output::remark(
+            "Look whether all of it works. Once two inventories have seen it run, ten minutes \
+             apart, its schedule may hibernate it: `offhours status --format json` then says \
+             \"rehearsed\": true.\n",
+        );
+    } else {
+        output::remark("It goes on being made again: `offhours why` says what is missing.\n");
+    }
+    Ok(started)
+}
+
+async fn record(args: &Args, session: &Session) -> anyhow::Result<Record> {
+    let named = [args.resource.to_string()];
+    let mut found = resolve::find(&session.store, &named).await?;
+    let missing = || UsageError(format!("{} is not recorded", args.resource));
+    Ok(found.pop().ok_or_else(missing)?)
+}
+
+async fn follow(args: &Args, session: &Session, direction: Direction) -> anyhow::Result<Exit> {
+    let command = Command {
+        direction,
+        target: CommandTarget::Resources(vec![args.resource.clone()]),
+        dry_run: false,
+        until: Until::Seen,
+        rehearsal: true,
+    };
+    carry_out(session, &command, Some(args.format)).await
+}

@@ -1,0 +1,205 @@
+//! What one look shows of a machine that is hibernated or is about to be, and what may be concluded
+//! from it.
+
+use jiff::Timestamp;
+
+use super::{Hibernation, KeptSnapshot, Manifest, Mark};
+use crate::{
+    reference::ResourceId,
+    resource::{ActionEffect, ActionState, LoggedAction, Power, Resource, Size},
+};
+
+/// What one look showed: the machine, the snapshots of it, and what might be it or pass for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sight {
+    /// The machine by its present id; none where that is a 404, or where none is known.
+    pub machine: Option<Body>,
+    /// All snapshots that carry its label.
+    pub snapshots: Vec<SeenSnapshot>,
+    /// All other machines that carry its label; where there is no machine, also those of its name.
+    pub others: Vec<Body>,
+}
+
+/// A machine, and what is attached to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Body {
+    /// The machine.
+    pub resource: Resource,
+    /// The mark of the request that made it, if it was one of ours.
+    pub mark: Option<Mark>,
+    /// The image that it was made from.
+    pub made_from: Option<u64>,
+    /// What would make it the same again.
+    pub manifest: Manifest,
+    /// Public addresses that would be deleted with it.
+    pub unkept: Vec<String>,
+    /// Whether something of it is still being attached.
+    pub settling: bool,
+}
+
+/// A snapshot as its cloud shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeenSnapshot {
+    /// Its cloud's id for it.
+    pub id: u64,
+    /// The mark of the request that made it.
+    pub mark: Option<Mark>,
+    /// The machine that it is a copy of.
+    pub from: Option<ResourceId>,
+    /// How far it has come.
+    pub state: SnapshotState,
+    /// When its cloud began it.
+    pub created_at: Timestamp,
+    /// Its size, in hundredths of a GB; 0 until it is complete.
+    pub centi_gb: u64,
+    /// The disk that a machine made from it needs, in GB.
+    pub disk_gib: u64,
+    /// The processor that it runs on, where its cloud has several.
+    pub architecture: Option<String>,
+    /// Whether it is protected from deletion; none where its cloud cannot do that.
+    pub protected: Option<bool>,
+    /// Whether it carries the label that opts out.
+    pub opted_out: bool,
+}
+
+/// A machine's own action log, as far back as it was read.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Log<'a> {
+    /// What it shows.
+    pub actions: &'a [LoggedAction],
+    /// From when on; none where it was not read.
+    pub from: Option<Timestamp>,
+}
+
+/// How far a snapshot has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SnapshotState {
+    /// It is being made.
+    Creating,
+    /// It is complete.
+    Available,
+    /// It is of no use.
+    Failed,
+}
+
+/// What a look comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scene<'a> {
+    /// The machine is there.
+    Here(&'a Body),
+    /// We deleted it, and the snapshot that it is made again from is there.
+    Asleep(&'a SeenSnapshot),
+    /// The machine that we asked for is there.
+    Made(&'a Body),
+    /// There is no machine, and the snapshot is gone too, or this token shows neither.
+    Lost,
+    /// Two machines were made.
+    Twice,
+    /// A machine of others has its name, or its label.
+    Taken(&'a Body),
+    /// There is no machine, and we have not deleted it.
+    Gone,
+}
+
+impl Sight {
+    /// What the look comes to, by what the record keeps.
+    #[must_use]
+    pub fn scene<'a>(&'a self, kept: &Hibernation) -> Scene<'a> {
+        let is_ours = |body: &&Body| {
+            body.mark
+                .as_ref()
+                .is_some_and(|mark| kept.wakes.contains(mark))
+        };
+        let mut ours = self.others.iter().filter(is_ours);
+        let (made, second) = (ours.next(), ours.next());
+        if let Some(machine) = &self.machine {
+            return match made {
+                Some(_) => Scene::Twice,
+                None => Scene::Here(machine),
+            };
+        }
+        if !kept.may_be_asleep() {
+            return Scene::Gone;
+        }
+        let snapshot = kept.wake_from.as_ref().and_then(|mark| self.snapshot(mark));
+        let image = snapshot.map(|one| one.id);
+        let image = image.or_else(|| kept.waking_snapshot()?.id);
+        match (made, second) {
+            (Some(_), Some(_)) => return Scene::Twice,
+            (Some(made), None) if made.made_from == image && image.is_some() => {
+                return Scene::Made(made);
+            }
+            (Some(_), None) | (None, _) => {}
+        }
+        match (self.others.first(), snapshot) {
+            (Some(other), _) => Scene::Taken(other),
+            (None, Some(snapshot)) if snapshot.state == SnapshotState::Available => {
+                Scene::Asleep(snapshot)
+            }
+            (None, _) => Scene::Lost,
+        }
+    }
+
+    /// The snapshot of a mark.
+    #[must_use]
+    pub fn snapshot(&self, mark: &Mark) -> Option<&SeenSnapshot> {
+        let mut all = self.snapshots.iter();
+        all.find(|one| one.mark.as_ref() == Some(mark))
+    }
+
+    /// The newest snapshot that holds all that the machine holds now, so that the machine may be
+    /// deleted; none that was asked for before its log begins.
+    #[must_use]
+    pub fn whole_copy<'k>(
+        &self,
+        kept: &'k Hibernation,
+        log: Log<'_>,
+    ) -> Option<(&'k KeptSnapshot, &SeenSnapshot)> {
+        let body = self.machine.as_ref()?;
+        let Size::Machine(size) = &body.resource.size else {
+            return None;
+        };
+        let is_off = body.resource.power == Power::Stopped && body.resource.busy.is_none();
+        let idle = log
+            .actions
+            .iter()
+            .all(|one| one.state != ActionState::Running);
+        if !is_off || !idle {
+            return None;
+        }
+        let mut copies = kept.snapshots.iter().enumerate();
+        copies.find_map(|(place, one)| {
+            let seen = self.snapshot(&one.mark)?;
+            let older = &kept.snapshots[place + 1..];
+            let before = older.iter().find_map(|one| one.centi_gb);
+            let fits = one.remove_asked_at.is_none()
+                && log.from.is_some_and(|from| from < one.asked_at)
+                && Some(&one.from) == kept.present.as_ref()
+                && seen.from.as_ref().is_none_or(|from| *from == one.from)
+                && seen.state == SnapshotState::Available
+                && seen.centi_gb > 0
+                && before.is_none_or(|before| seen.centi_gb * 2 >= before)
+                && seen.disk_gib <= size.disk_gib
+                && seen.architecture == size.architecture;
+            // Instants are whole seconds.
+            let since = seen.created_at.as_second();
+            let untouched = !log.actions.iter().any(|action| {
+                action.started_at.as_second() >= since && changes_disk(action.effect)
+            });
+            (fits && untouched).then_some((one, seen))
+        })
+    }
+}
+
+/// Whether an action may let a machine's disk change.
+fn changes_disk(effect: ActionEffect) -> bool {
+    match effect {
+        ActionEffect::Start
+        | ActionEffect::Shutdown
+        | ActionEffect::PowerOff
+        | ActionEffect::Reboot
+        | ActionEffect::Rebuild
+        | ActionEffect::Resize => true,
+        ActionEffect::Other => false,
+    }
+}

@@ -1,0 +1,100 @@
+//! A schedule whose starts count before their instants, because starting takes long.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Desired, Edge, LatestEdge, Schedule};
+
+/// How many edges are searched for one that is not swallowed by a start soon after it.
+const SEARCHED: usize = 512;
+
+/// The resolution of instants.
+const INSTANT: SignedDuration = SignedDuration::from_nanos(1);
+
+/// A schedule that says "running" as soon as it will say so within `lead`. Its edges are those of
+/// this reading, so that none of them lies in the future when it is acted upon.
+#[derive(Debug, Clone, Copy)]
+pub struct Early<'a> {
+    /// As people wrote it.
+    pub schedule: &'a Schedule,
+    /// How long before its instant a start counts.
+    pub lead: SignedDuration,
+}
+
+impl Early<'_> {
+    /// What is desired at an instant.
+    #[must_use]
+    pub fn desired_at(self, at: Timestamp) -> Option<Desired> {
+        let desired = self.schedule.desired_at(at);
+        if desired == Some(Desired::Running) || self.lead.is_zero() {
+            return desired;
+        }
+        let mut soon = self.schedule.edges(at);
+        let soon = soon.by_ref().take_while(|edge| edge.at <= at + self.lead);
+        if soon.take(SEARCHED).any(is_start) {
+            Some(Desired::Running)
+        } else {
+            desired
+        }
+    }
+
+    /// The latest edge not after an instant.
+    #[must_use]
+    pub fn latest_edge(self, at: Timestamp) -> LatestEdge {
+        if self.lead.is_zero() {
+            return self.schedule.latest_edge(at);
+        }
+        let desired = self.desired_at(at);
+        let mut until = at + self.lead;
+        for _ in 0..SEARCHED {
+            let found = self.schedule.latest_edge(until);
+            let Some(at_most) = found.since else { break };
+            let edge = self.instant(Edge {
+                at: at_most,
+                desired: found.desired,
+            });
+            if edge <= at && self.changes_at(edge) {
+                return LatestEdge {
+                    since: Some(edge),
+                    desired,
+                };
+            }
+            until = at_most - INSTANT;
+        }
+        LatestEdge {
+            since: None,
+            desired,
+        }
+    }
+
+    /// The first edge after an instant.
+    #[must_use]
+    pub fn next_edge(self, after: Timestamp) -> Option<Edge> {
+        if self.lead.is_zero() {
+            return self.schedule.next_edge(after);
+        }
+        let edges = self.schedule.edges(after).take(SEARCHED);
+        let mut instants = edges.map(|edge| self.instant(edge));
+        let at = instants.find(|&at| at > after && self.changes_at(at))?;
+        Some(Edge {
+            at,
+            desired: self.desired_at(at),
+        })
+    }
+
+    /// When an edge counts.
+    fn instant(self, edge: Edge) -> Timestamp {
+        if is_start(edge) {
+            edge.at - self.lead
+        } else {
+            edge.at
+        }
+    }
+
+    fn changes_at(self, at: Timestamp) -> bool {
+        self.desired_at(at) != self.desired_at(at - INSTANT)
+    }
+}
+
+fn is_start(edge: Edge) -> bool {
+    edge.desired == Some(Desired::Running)
+}

@@ -1,0 +1,704 @@
+//! Machines that are kept as snapshots while they are stopped: each rule of the protocol, by what
+//! would be lost without it.
+
+use domain::{
+    configuration::ServerMethod,
+    hibernation::{
+        Body, Hibernation, KeptSnapshot, Manifest, Mark, NetworkAddress, SeenSnapshot, Sight,
+        SnapshotState,
+    },
+    stop_method::StopMethod,
+};
+use provider::{ChangeError, Hibernate, ProviderError, Refusal};
+
+use super::*;
+use crate::transition::answer::apply;
+
+/// The machine, and the one that is made of it.
+const FIRST: &str = "server/1";
+const SECOND: &str = "server/2";
+
+const SNAPSHOT: u64 = 77;
+
+fn size() -> MachineSize {
+    MachineSize {
+        plan: "cpx22".to_owned(),
+        vcpus: 2,
+        memory_mib: 4096,
+        disk_gib: 80,
+        architecture: Some("x86".to_owned()),
+        ..MachineSize::default()
+    }
+}
+
+fn manifest() -> Manifest {
+    Manifest {
+        name: "web".to_owned(),
+        region: "fra1".to_owned(),
+        tags: BTreeSet::from(["offhours=office".to_owned()]),
+        size: size(),
+        networks: vec![NetworkAddress {
+            network: "3".to_owned(),
+            ip: "10.0.0.9".to_owned(),
+            alias_ips: Vec::new(),
+        }],
+        ..Manifest::default()
+    }
+}
+
+fn mark(text: &str) -> Mark {
+    Mark(text.to_owned())
+}
+
+fn body(case: &Case, id: &str, power: Power) -> Body {
+    let resource = Resource {
+        id: id.parse().unwrap(),
+        power,
+        ..case.resource.clone()
+    };
+    Body {
+        resource,
+        mark: None,
+        made_from: None,
+        manifest: manifest(),
+        unkept: Vec::new(),
+        settling: false,
+    }
+}
+
+fn complete(mark: &Mark, from: &str, created_at: &str) -> SeenSnapshot {
+    SeenSnapshot {
+        id: SNAPSHOT,
+        mark: Some(mark.clone()),
+        from: Some(from.parse().unwrap()),
+        state: SnapshotState::Available,
+        created_at: at(created_at),
+        centi_gb: 450,
+        disk_gib: 80,
+        architecture: Some("x86".to_owned()),
+        protected: Some(true),
+        opted_out: false,
+    }
+}
+
+/// A server that is hibernated, at its end edge.
+fn hibernated() -> Case {
+    let case = case("hz-eu/server/1", Size::Machine(size()));
+    let mut case = case.following(|policy| policy.methods.server = ServerMethod::Hibernate);
+    case.ssh_key = Some("team");
+    case.seeing(FIRST, Power::Running)
+}
+
+/// What is seen.
+impl Case {
+    fn sight(&mut self) -> &mut Sight {
+        self.sight.get_or_insert(Sight {
+            machine: None,
+            snapshots: Vec::new(),
+            others: Vec::new(),
+        })
+    }
+
+    /// The machine is there, and is seen with its log since yesterday.
+    fn seeing(mut self, id: &str, power: Power) -> Self {
+        let body = body(&self, id, power);
+        self.resource = body.resource.clone();
+        self.sight().machine = Some(body);
+        self.log_from = Some(at("00:00"));
+        self
+    }
+
+    fn body(mut self, change: impl FnOnce(&mut Body)) -> Self {
+        change(self.sight().machine.as_mut().unwrap());
+        self
+    }
+
+    /// There is no machine by its id.
+    fn away(mut self) -> Self {
+        self.sight().machine = None;
+        self.log_from = None;
+        if let Some(sight) = &self.sight
+            && let Some(shown) = crate::transition::method::hibernate::shown(&self.record, sight)
+        {
+            self.resource = shown;
+        }
+        self
+    }
+
+    /// A snapshot of the record's is listed, complete.
+    fn listing(self, created_at: &str) -> Self {
+        let one = self.kept().snapshots[0].clone();
+        let listed = complete(&one.mark, &one.from.to_string(), created_at);
+        self.listed(listed)
+    }
+
+    fn listed(mut self, snapshot: SeenSnapshot) -> Self {
+        self.sight().snapshots.push(snapshot);
+        self
+    }
+
+    fn snapshot(mut self, change: impl FnOnce(&mut SeenSnapshot)) -> Self {
+        change(self.sight().snapshots.last_mut().unwrap());
+        self
+    }
+
+    /// Another machine is listed.
+    fn beside(mut self, id: &str, mark: Option<Mark>, made_from: Option<u64>) -> Self {
+        let other = Body {
+            mark,
+            made_from,
+            ..body(&self, id, Power::Stopped)
+        };
+        self.sight().others.push(other);
+        self.away_again()
+    }
+
+    /// What stands for the machine, by what is seen now.
+    fn away_again(self) -> Self {
+        if self
+            .sight
+            .as_ref()
+            .is_some_and(|sight| sight.machine.is_none())
+        {
+            self.away()
+        } else {
+            self
+        }
+    }
+
+    fn kept(&self) -> &Hibernation {
+        self.record.hibernation.as_ref().unwrap()
+    }
+
+    fn keeping(self, change: impl FnOnce(&mut Hibernation)) -> Self {
+        self.record(|record| {
+            let machine = record.reference.id.clone();
+            let kept = record
+                .hibernation
+                .get_or_insert_with(|| Box::new(Hibernation::of(machine)));
+            change(kept);
+        })
+    }
+}
+
+/// What is done.
+impl Case {
+    /// A step has left, and the cloud took it.
+    #[track_caller]
+    fn taken(mut self, direction: Direction) -> Self {
+        let now = self.now;
+        let send = self.sends(direction);
+        self.record = send.record;
+        self.record.permit = None;
+        self.request(|request| {
+            request.ask = Ask::Accepted {
+                at: now,
+                action: None,
+            };
+            request.first_accepted_at = Some(now);
+        })
+    }
+
+    #[track_caller]
+    fn then(mut self) -> Self {
+        self.record = self.records().record;
+        self
+    }
+
+    #[track_caller]
+    fn asks(&self, direction: Direction) -> Hibernate {
+        let send = self.sends(direction);
+        let Change::Hibernate { what, .. } = send.change else {
+            panic!("{}", send.change);
+        };
+        what
+    }
+
+    fn ask(&self) -> &Ask {
+        &self.record.request.as_ref().unwrap().ask
+    }
+
+    /// Switched off, and seen so.
+    #[track_caller]
+    fn powered_off(self) -> Self {
+        let case = self
+            .taken(STOP)
+            .seeing(FIRST, Power::Stopped)
+            .at("19:00:40");
+        case.then()
+    }
+
+    /// Its snapshot asked for at 19:00:50, complete at 19:05, and protected.
+    #[track_caller]
+    fn copied(self) -> Self {
+        let case = self.powered_off().at("19:00:50").taken(STOP);
+        case.at("19:05").listing("19:00:51").then()
+    }
+
+    /// Its deletion accepted at 19:05:10.
+    #[track_caller]
+    fn deleting(self) -> Self {
+        self.copied().at("19:05:10").taken(STOP)
+    }
+
+    /// Seen asleep at 19:06, and settled.
+    #[track_caller]
+    fn asleep(self) -> Self {
+        self.deleting().at("19:06").away().then()
+    }
+
+    /// At Tuesday's start, its machine asked for.
+    #[track_caller]
+    fn waking(self) -> Self {
+        self.asleep().at("tue 08:00").taken(START)
+    }
+
+    fn made_now(&self) -> Option<Mark> {
+        self.kept().wakes.last().cloned()
+    }
+}
+
+#[test]
+fn a_stop_switches_off_copies_protects_deletes_and_ends_when_that_is_seen() {
+    let case = hibernated();
+    let send = case.sends(STOP);
+    assert_eq!(send.change, Change::Shutdown(case.id()));
+    let transition = send.record.in_flight().unwrap();
+    assert_eq!(transition.method, Some(StopMethod::Hibernate));
+    let off = case.powered_off();
+    let Hibernate::Snapshot(label) = off.at("19:00:50").asks(STOP) else {
+        panic!("a snapshot");
+    };
+    assert_eq!(label.of, FIRST.parse().unwrap());
+    let copied = hibernated().copied();
+    assert_eq!(copied.kept().snapshots[0].id, Some(SNAPSHOT));
+    assert_eq!(copied.kept().snapshots[0].centi_gb, Some(450));
+    let open = copied.clone().snapshot(|seen| seen.protected = Some(false));
+    let protects = Hibernate::Protect {
+        snapshot: SNAPSHOT,
+        on: true,
+    };
+    assert_eq!(open.at("19:05:10").asks(STOP), protects);
+    let deleting = copied.at("19:05:10");
+    assert_eq!(deleting.asks(STOP), Hibernate::Delete);
+    let deleting = deleting.taken(STOP);
+    let kept = deleting.kept();
+    assert!(kept.delete_asked);
+    assert_eq!(kept.wake_from, Some(kept.snapshots[0].mark.clone()));
+    assert_eq!(kept.manifest.as_ref().unwrap().ssh_key, "team");
+    let asleep = deleting.at("19:06").away().then();
+    assert!(asleep.record.is_asleep() && is_settled(&asleep.record, Power::Stopped));
+}
+
+#[test]
+fn an_address_that_would_be_deleted_is_kept_before_anything_is_copied() {
+    let case = hibernated().powered_off().at("19:00:50");
+    let case = case.body(|body| body.unkept = vec!["5".to_owned()]);
+    let address = "5".to_owned();
+    assert_eq!(case.asks(STOP), Hibernate::Keep { address });
+}
+
+#[test]
+fn a_start_makes_attaches_switches_on_and_ends_when_all_is_back() {
+    let asleep = hibernated().asleep().at("tue 08:00");
+    let Hibernate::Create {
+        label,
+        snapshot,
+        manifest: made,
+    } = asleep.asks(START)
+    else {
+        panic!("a machine");
+    };
+    assert_eq!((snapshot, made.name.as_str()), (SNAPSHOT, "web"));
+    let waking = asleep.taken(START);
+    assert_eq!(waking.made_now(), Some(label.mark.clone()));
+    let made = waking
+        .at("tue 08:01")
+        .beside(SECOND, Some(label.mark), Some(SNAPSHOT));
+    let adopted = made.then();
+    assert_eq!(adopted.record.present(), Some(&SECOND.parse().unwrap()));
+    assert!(matches!(adopted.ask(), Ask::Done { .. }));
+    let mut there = adopted.seeing(SECOND, Power::Stopped);
+    there.sight().others.clear();
+    let bare = there.clone().body(|body| body.manifest.networks.clear());
+    assert!(matches!(bare.asks(START), Hibernate::Attach(_)));
+    let on = there.at("tue 08:02").sends(START);
+    assert_eq!(on.change, Change::PowerOn(SECOND.parse().unwrap()));
+    let case = hibernated().waking();
+    let mark = case.made_now();
+    let mut case = case
+        .at("tue 08:01")
+        .beside(SECOND, mark, Some(SNAPSHOT))
+        .then();
+    case.sight().others.clear();
+    let on = case
+        .seeing(SECOND, Power::Stopped)
+        .at("tue 08:02")
+        .taken(START);
+    let up = on.seeing(SECOND, Power::Running).at("tue 08:03").then();
+    assert!(is_settled(&up.record, Power::Running));
+    assert_eq!(up.kept().took, [SignedDuration::from_secs(180)]);
+}
+
+#[test]
+fn a_firewall_that_is_not_applied_yet_is_waited_for_before_power_on() {
+    let case = hibernated().waking();
+    let mark = case.made_now();
+    let mut case = case
+        .at("tue 08:01")
+        .beside(SECOND, mark, Some(SNAPSHOT))
+        .then();
+    case.sight().others.clear();
+    let case = case.seeing(SECOND, Power::Stopped).at("tue 08:02");
+    case.body(|body| body.settling = true).leaves(START);
+}
+
+#[test]
+fn what_was_written_since_the_snapshot_is_not_deleted() {
+    let copied = hibernated().copied().at("19:05:10");
+    for effect in [
+        ActionEffect::Start,
+        ActionEffect::PowerOff,
+        ActionEffect::Reboot,
+        ActionEffect::Rebuild,
+        ActionEffect::Resize,
+    ] {
+        // On and off again before the snapshot was seen complete.
+        let used = copied.clone().logged(effect, "19:01:30");
+        match used.plan(STOP) {
+            Step::Send(send) => {
+                let again = matches!(&send.change, Change::Hibernate { what, .. }
+                    if matches!(what, Hibernate::Snapshot(_)));
+                assert!(again, "{effect:?}: {}", send.change);
+            }
+            // A person's start ends the stop.
+            Step::Leave | Step::Write(_) => {}
+            Step::Postpone(why) => panic!("{effect:?}: {why}"),
+        }
+    }
+    // What ended before it was begun does not matter.
+    let case = copied.logged(ActionEffect::PowerOff, "19:00:20");
+    assert_eq!(case.asks(STOP), Hibernate::Delete);
+}
+
+#[test]
+fn an_action_that_is_not_over_keeps_the_machine() {
+    let mut case = hibernated().copied().at("19:05:10");
+    case = case.logged(ActionEffect::Other, "19:05:05");
+    case.log[0].state = ActionState::Running;
+    assert!(!matches!(case.plan(STOP), Step::Send(send) if deletes(&send)));
+}
+
+fn deletes(send: &Send) -> bool {
+    matches!(&send.change, Change::Hibernate { what, .. } if *what == Hibernate::Delete)
+}
+
+#[test]
+fn a_snapshot_that_holds_less_than_the_machine_does_not_let_it_be_deleted() {
+    let copied = hibernated().copied().at("19:05:10");
+    let wrong: [fn(&mut SeenSnapshot); 6] = [
+        |seen| seen.state = SnapshotState::Failed,
+        |seen| seen.state = SnapshotState::Creating,
+        |seen| seen.centi_gb = 0,
+        |seen| seen.disk_gib = 160,
+        |seen| seen.architecture = Some("arm".to_owned()),
+        |seen| seen.from = Some(SECOND.parse().unwrap()),
+    ];
+    for (place, change) in wrong.into_iter().enumerate() {
+        let case = copied.clone().snapshot(change);
+        let step = case.plan(STOP);
+        assert!(
+            !matches!(step, Step::Send(send) if deletes(&send)),
+            "{place}"
+        );
+    }
+    let smaller = copied.clone().keeping(|kept| {
+        kept.snapshots.push(KeptSnapshot {
+            mark: mark("before"),
+            centi_gb: Some(901),
+            ..kept.snapshots[0].clone()
+        });
+    });
+    assert!(!matches!(smaller.plan(STOP), Step::Send(send) if deletes(&send)));
+    assert_eq!(copied.asks(STOP), Hibernate::Delete);
+}
+
+#[test]
+fn yesterdays_snapshot_of_another_machine_is_none_of_todays() {
+    let case = hibernated().copied().at("19:05:10");
+    let case = case.keeping(|kept| kept.snapshots[0].from = SECOND.parse().unwrap());
+    assert!(matches!(case.asks(STOP), Hibernate::Snapshot(_)));
+}
+
+#[test]
+fn a_log_that_was_not_read_back_to_the_snapshot_proves_nothing() {
+    let copied = hibernated().copied().at("19:05:10");
+    for from in [None, Some(at("19:01"))] {
+        let mut case = copied.clone();
+        case.log_from = from;
+        assert!(
+            matches!(case.asks(STOP), Hibernate::Snapshot(_)),
+            "{from:?}"
+        );
+    }
+}
+
+#[test]
+fn a_deletion_rests_on_a_look_of_ten_seconds() {
+    let case = hibernated().copied().at("19:05:21").looked_at("19:05:10");
+    case.leaves(STOP);
+    let case = hibernated().copied().at("19:05:20").looked_at("19:05:10");
+    assert_eq!(case.asks(STOP), Hibernate::Delete);
+}
+
+#[test]
+fn nothing_is_deleted_that_is_opted_out_or_wanted_or_runs_soon() {
+    let copied = || hibernated().copied().at("19:05:10");
+    copied().untagged().leaves(STOP);
+    copied().overridden(RUNNING, "19:05", "22:00").leaves(STOP);
+    copied().observing().leaves(STOP);
+    let soon = copied().at("tue 07:05");
+    soon.leaves(STOP);
+    let write = soon.records();
+    assert!(is_settled(&write.record, Power::Stopped));
+    let reason = write.history.unwrap().reason.unwrap();
+    assert!(reason.contains("only powered off"), "{reason}");
+    assert!(!write.record.is_asleep());
+}
+
+#[test]
+fn without_a_key_a_stop_only_powers_off() {
+    let mut case = hibernated();
+    case.ssh_key = None;
+    let send = case.sends(STOP);
+    let transition = send.record.in_flight().unwrap();
+    assert_eq!(transition.method, Some(StopMethod::Graceful));
+    case.off().writes(STOP);
+}
+
+#[test]
+fn an_obstacle_that_appears_leaves_the_machine_off_and_whole() {
+    let mut case = hibernated().copied().at("19:05:10");
+    case.unfit = Some("its protection is on");
+    let write = case.writes(STOP);
+    assert!(matches!(write.record.phase, Phase::Refused { .. }));
+}
+
+#[test]
+fn a_deletion_is_resolved_before_anything_else_is_asked() {
+    let deleting = hibernated().deleting();
+    // The machine may still go: neither the stop nor a start asks for anything.
+    let still = deleting.clone().at("19:20:14");
+    still.goes_on();
+    still.leaves(STOP);
+    still
+        .clone()
+        .overridden(RUNNING, "19:10", "22:00")
+        .leaves(START);
+    // It took effect.
+    assert!(
+        deleting
+            .clone()
+            .at("19:06")
+            .away()
+            .then()
+            .record
+            .is_asleep()
+    );
+    // It can have none any more: the whole check is made again.
+    let lost = deleting.at("19:20:15").then();
+    assert!(matches!(lost.ask(), Ask::Failed { .. }));
+    let used = lost.at("19:25").logged(ActionEffect::PowerOff, "19:10");
+    assert!(!matches!(used.plan(STOP), Step::Send(send) if deletes(&send)));
+}
+
+#[test]
+fn a_machine_that_is_being_deleted_is_waited_for() {
+    let mut case = hibernated().deleting().at("19:40");
+    case.resource.busy = Some("status is deleting".to_owned());
+    let resource = case.resource.clone();
+    case.body(|body| body.resource = resource).goes_on();
+}
+
+#[test]
+fn an_absence_counts_only_where_the_snapshot_is_seen() {
+    let mut blind = hibernated().deleting().at("19:06");
+    blind.sight().snapshots.clear();
+    blind.away().goes_on();
+}
+
+#[test]
+fn what_we_have_not_deleted_is_gone() {
+    let case = hibernated().copied();
+    assert!(case.kept().snapshots.len() == 1 && !case.kept().delete_asked);
+    let mut case = case.at("19:06");
+    case.sight().machine = None;
+    let sight = case.sight.clone().unwrap();
+    assert_eq!(
+        crate::transition::method::hibernate::shown(&case.record, &sight),
+        None
+    );
+}
+
+#[test]
+fn a_refused_deletion_is_forgotten_and_a_404_is_not() {
+    let case = hibernated().copied().at("19:05:10");
+    let asked = case.sends(STOP).record;
+    let noted = |error: ChangeError| {
+        let mut record = asked.clone();
+        apply(&mut record, Purpose::Transition, &Err(error), case.now);
+        record.hibernation.unwrap().delete_asked
+    };
+    let refusal = || Refusal {
+        status: Some(423),
+        code: "protected".to_owned(),
+        message: String::new(),
+        request_id: None,
+    };
+    assert!(!noted(ChangeError::Refused(refusal())));
+    assert!(!noted(ChangeError::Busy(refusal())));
+    let missing = ProviderError::NotFound(refusal());
+    assert!(noted(ChangeError::NotAccepted(missing)));
+}
+
+#[test]
+fn a_start_waits_for_the_snapshot_under_way_and_then_switches_on() {
+    let copying = hibernated().powered_off().at("19:00:50").taken(STOP);
+    let wanted = copying.at("19:02").overridden(RUNNING, "19:01", "22:00");
+    wanted.leaves(START);
+    let done = wanted.listing("19:00:51").at("19:05").then();
+    let send = done.sends(START);
+    assert_eq!(send.change, Change::PowerOn(FIRST.parse().unwrap()));
+    assert!(!send.record.hibernation.unwrap().delete_asked);
+}
+
+#[test]
+fn a_snapshot_that_fails_is_made_anew_under_another_mark_and_three_need_a_person() {
+    let mut case = hibernated().powered_off().at("19:00:50");
+    let mut marks = BTreeSet::new();
+    for minute in 1..=3 {
+        case = case.taken(STOP);
+        marks.insert(case.kept().snapshots[0].mark.clone());
+        // Never listed; nothing of it can come any more.
+        let quiet = case
+            .record
+            .request
+            .as_ref()
+            .unwrap()
+            .quiet_at(ResourceKind::Server);
+        assert!(quiet < at("tue 02:00"));
+        case.now = at(&format!("19:{:02}", minute * 10));
+        case.record.request.as_mut().unwrap().ask = Ask::Open;
+        case = case.then();
+        assert_eq!(case.kept().failed, minute);
+        assert!(case.kept().snapshots.is_empty());
+        let Ask::Failed { retry_at } = *case.ask() else {
+            panic!("it has failed");
+        };
+        case.now = retry_at;
+    }
+    assert_eq!(marks.len(), 3);
+    case.leaves(STOP);
+    assert!(matches!(case.records().record.phase, Phase::Stuck { .. }));
+}
+
+#[test]
+fn a_machine_is_asked_for_again_only_when_none_can_come_any_more() {
+    let waking = hibernated().waking();
+    let first = waking.made_now();
+    waking.clone().at("tue 08:15:04").goes_on();
+    waking.clone().at("tue 08:15:04").leaves(START);
+    let lost = waking.at("tue 08:15:05").then();
+    let Ask::Failed { retry_at } = *lost.ask() else {
+        panic!("it had no effect");
+    };
+    let mut again = lost;
+    again.now = retry_at;
+    let again = again.taken(START);
+    assert_ne!(again.made_now(), first);
+    assert_eq!(again.kept().wakes.len(), 2);
+    // The first appears all the same: two would be one too many.
+    let two = again.clone().beside(SECOND, first.clone(), Some(SNAPSHOT));
+    let two = two.beside("server/3", again.made_now(), Some(SNAPSHOT));
+    assert!(two.resource.busy.is_some());
+    two.leaves(START);
+}
+
+#[test]
+fn a_stop_adopts_the_new_machine_before_it_decides_anything() {
+    let waking = hibernated().waking();
+    let mark = waking.made_now();
+    let stopped = waking.overridden(STOPPED, "tue 08:00:30", "tue 12:00");
+    stopped.clone().at("tue 08:01").leaves(STOP);
+    let made = stopped.at("tue 08:02").beside(SECOND, mark, Some(SNAPSHOT));
+    let write = made.writes(STOP);
+    assert_eq!(write.record.present(), Some(&SECOND.parse().unwrap()));
+    assert!(write.record.in_flight().is_some());
+}
+
+#[test]
+fn a_machine_of_others_is_never_taken_for_ours() {
+    let asleep = || hibernated().asleep().at("tue 08:00");
+    for (marked, from) in [
+        (None, Some(SNAPSHOT)),
+        (Some(mark("of-a-copy")), Some(SNAPSHOT)),
+    ] {
+        let case = asleep().beside(SECOND, marked, from);
+        case.postpones(START, "did not make it");
+    }
+    // Our mark on a machine that was not made from our snapshot is a person's.
+    let waking = hibernated().waking();
+    let mark = waking.made_now();
+    let case = waking
+        .at("tue 08:01")
+        .beside(SECOND, mark, Some(SNAPSHOT + 1));
+    assert!(case.resource.busy.is_some());
+    case.leaves(START);
+}
+
+#[test]
+fn a_missing_snapshot_is_never_gone_and_nothing_is_sent() {
+    let mut case = hibernated().asleep().at("tue 08:00");
+    case.sight().snapshots.clear();
+    let case = case.away();
+    case.postpones(START, "snapshot that it is made again from is missing");
+}
+
+#[test]
+fn a_removal_needs_a_newer_one_that_is_proven_and_seen_and_enough_that_are_left() {
+    let old = |text: &str, days: i64, proven: bool| KeptSnapshot {
+        mark: mark(text),
+        id: None,
+        from: SECOND.parse().unwrap(),
+        asked_at: at("19:00") - SignedDuration::from_hours(24 * days),
+        centi_gb: Some(450),
+        proven_at: proven.then(|| at("08:30")),
+        remove_asked_at: None,
+    };
+    let removes = |kept: [KeptSnapshot; 3], seen: &[&str]| {
+        let mut case = hibernated().powered_off().at("19:00:50");
+        case = case.keeping(|of| of.snapshots = kept.to_vec());
+        for (text, id) in [("a", 1), ("b", 2), ("c", 3)] {
+            if seen.contains(&text) {
+                let mut listed = complete(&mark(text), SECOND, "19:00");
+                (listed.id, listed.protected) = (id, Some(false));
+                case = case.listed(listed);
+            }
+        }
+        matches!(case.asks(STOP), Hibernate::Remove { snapshot: 3 })
+    };
+    let all = ["a", "b", "c"];
+    let kept = || [old("a", 1, false), old("b", 2, true), old("c", 4, true)];
+    assert!(removes(kept(), &all));
+    assert!(!removes(kept(), &["b", "c"]), "two are kept");
+    assert!(!removes(kept(), &["a", "c"]), "the proven one is not seen");
+    let [a, mut b, c] = kept();
+    b.proven_at = None;
+    assert!(
+        !removes([a, b, c], &all),
+        "only the oldest is known to boot"
+    );
+    let [a, b, mut c] = kept();
+    c.asked_at = at("19:00") - SignedDuration::from_hours(71);
+    assert!(!removes([a, b, c], &all), "it is not old");
+}

@@ -1,0 +1,480 @@
+//! A machine that is kept as a snapshot while it is stopped: shut down, copied, deleted, and made
+//! again. Which request comes next is read off what is there, not remembered; only what became of
+//! the last one is, for no other leaves before that is known.
+
+use domain::{
+    ResourceId,
+    hibernation::{
+        Attachment, Body, Hibernation, KEPT, KEPT_FOR, KeptSnapshot, Log, MOST_SNAPSHOTS, Mark,
+        OF_LABEL, Scene, SeenSnapshot, Sight, SnapshotState,
+    },
+    record::{Ask, Direction, PERMIT, Part, Record, Request, SKEW},
+    resource::{MachineSize, Power, Resource, Size},
+    stop_method::StopMethod,
+};
+use jiff::{SignedDuration, Timestamp};
+use provider::{Change, Hibernate, Label};
+
+use super::smaller_plan::switch_off;
+
+/// Nothing is deleted that is to run again as soon as this.
+pub(crate) const CLEAR_OF_START: SignedDuration = SignedDuration::from_hours(1);
+
+/// Nothing is hibernated that is to run again as soon as this.
+pub(crate) const WORTH_IT: SignedDuration = SignedDuration::from_hours(4);
+
+/// How old the look may be on which a deletion rests, and for how long it may leave.
+pub(crate) const DELETION_AGE: SignedDuration = SignedDuration::from_secs(10);
+
+/// So many failed snapshots in one stop need a person.
+const TRIES: usize = 3;
+
+/// A snapshot that was complete may stay unlisted for so long.
+const UNLISTED: SignedDuration = SignedDuration::from_mins(45);
+
+/// Disks beyond this, in GB, are copied no more slowly: what takes 12 hours has failed.
+const LARGEST_DISK: u64 = 172;
+
+/// With what a transition goes on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Means<'a> {
+    /// What was seen.
+    pub sight: &'a Sight,
+    /// The machine's action log since the latest snapshot was begun.
+    pub log: Log<'a>,
+    /// How the machine is switched off.
+    pub switch_off: StopMethod,
+    /// When it is to run next.
+    pub next_start: Option<Timestamp>,
+    /// The instant.
+    pub now: Timestamp,
+}
+
+/// What comes next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// This request.
+    Ask(Hibernate),
+    /// A request that hibernation shares with other methods.
+    Power(Change),
+    /// Nothing: this has to pass first.
+    Wait(String),
+    /// Nothing more: the machine stays off, and whole.
+    StayOff(String),
+    /// Nothing: a person is needed.
+    Person(String),
+}
+
+/// The next request of a transition.
+pub(crate) fn next(record: &Record, direction: Direction, means: Means<'_>) -> Next {
+    let Some(kept) = record.hibernation.as_deref() else {
+        return Next::Power(switch_off(&record.reference.id, means.switch_off));
+    };
+    match (direction, means.sight.scene(kept)) {
+        (_, scene @ (Scene::Lost | Scene::Twice | Scene::Taken(_))) => Next::Person(problem(scene)),
+        (_, Scene::Made(_)) => Next::Wait("it was just made".to_owned()),
+        (_, Scene::Gone) => Next::Wait("the provider answers 404".to_owned()),
+        (Direction::Stop, Scene::Asleep(_)) => Next::Wait("it is hibernated".to_owned()),
+        (Direction::Start, Scene::Asleep(snapshot)) => create(record, kept, snapshot),
+        (Direction::Stop, Scene::Here(body)) => fall_asleep(record, kept, body, means),
+        (Direction::Start, Scene::Here(body)) => wake(kept, body),
+    }
+}
+
+fn fall_asleep(record: &Record, kept: &Hibernation, body: &Body, means: Means<'_>) -> Next {
+    let id = &body.resource.id;
+    if body.resource.power != Power::Stopped {
+        return Next::Power(switch_off(id, means.switch_off));
+    }
+    let too_near = |start: Timestamp| start.duration_since(means.now) < CLEAR_OF_START;
+    if means.next_start.is_some_and(too_near) {
+        let reason = "it is to run again within the hour, and was only powered off";
+        return Next::StayOff(reason.to_owned());
+    }
+    if record.not_before().is_some_and(|until| means.now < until) {
+        return Next::Wait("an earlier start may still act".to_owned());
+    }
+    if let Some(removal) = removal(record, kept, means) {
+        return Next::Ask(removal);
+    }
+    if let Some(address) = body.unkept.first() {
+        let address = address.clone();
+        return Next::Ask(Hibernate::Keep { address });
+    }
+    match means.sight.whole_copy(kept, means.log) {
+        Some((_, seen)) if seen.protected == Some(false) => Next::Ask(Hibernate::Protect {
+            snapshot: seen.id,
+            on: true,
+        }),
+        Some(_) => Next::Ask(Hibernate::Delete),
+        None => snapshot(record, kept),
+    }
+}
+
+fn snapshot(record: &Record, kept: &Hibernation) -> Next {
+    let claimed_at = record.in_flight().map(|now| now.claimed_at);
+    let is_of_this = |one: &&KeptSnapshot| {
+        one.centi_gb.is_some() && claimed_at.is_some_and(|at| one.asked_at >= at)
+    };
+    let of_this = kept.snapshots.iter().filter(is_of_this).count();
+    if of_this + kept.failed >= TRIES {
+        let reason = format!("{TRIES} snapshots of it failed, or hold less than the one before");
+        return Next::Person(reason);
+    }
+    if kept.snapshots.len() >= MOST_SNAPSHOTS {
+        let reason = format!("{MOST_SNAPSHOTS} snapshots of it are kept, and none may be removed");
+        return Next::Person(reason);
+    }
+    Next::Ask(Hibernate::Snapshot(Label {
+        of: record.reference.id.clone(),
+        // The mark of the write that permits it.
+        mark: Mark::default(),
+    }))
+}
+
+/// What a stop removes before it adds another snapshot: one that failed, or one that is old and not
+/// needed, because a newer one has proved itself and is seen now, and more than are kept are left.
+/// What could not be removed once in this stop is left to the next.
+fn removal(record: &Record, kept: &Hibernation, means: Means<'_>) -> Option<Hibernate> {
+    let request = record.request.as_ref();
+    let failed = |request: &Request| {
+        request.part == Part::Remove && matches!(request.ask, Ask::Failed { .. })
+    };
+    if request.is_some_and(failed) {
+        return None;
+    }
+    let seen: Vec<_> = kept
+        .snapshots
+        .iter()
+        .filter_map(|one| Some((one, means.sight.snapshot(&one.mark)?)))
+        .collect();
+    let useless = seen
+        .iter()
+        .find(|(_, seen)| seen.state == SnapshotState::Failed);
+    let (_, removed) = useless.or_else(|| unneeded(kept, &seen, means.now))?;
+    let snapshot = removed.id;
+    Some(match removed.protected {
+        Some(true) => Hibernate::Protect {
+            snapshot,
+            on: false,
+        },
+        Some(false) | None => Hibernate::Remove { snapshot },
+    })
+}
+
+/// A snapshot that is kept, and as it is seen.
+type Found<'a> = (&'a KeptSnapshot, &'a SeenSnapshot);
+
+fn unneeded<'a, 'f>(
+    kept: &Hibernation,
+    seen: &'f [Found<'a>],
+    now: Timestamp,
+) -> Option<&'f Found<'a>> {
+    let is_complete = |found: &&Found<'_>| found.1.state == SnapshotState::Available;
+    let complete: Vec<_> = seen.iter().filter(is_complete).collect();
+    let (oldest, newer) = complete.split_last()?;
+    let (one, _) = oldest;
+    let proven = newer.iter().any(|(one, _)| one.proven_at.is_some());
+    let enough = newer.len() >= usize::try_from(KEPT).unwrap_or(usize::MAX);
+    let is_old = now.duration_since(one.asked_at) > KEPT_FOR;
+    let wakes = kept.wake_from.as_ref() == Some(&one.mark);
+    (proven && enough && is_old && !wakes).then_some(*oldest)
+}
+
+fn create(record: &Record, kept: &Hibernation, snapshot: &SeenSnapshot) -> Next {
+    match &kept.manifest {
+        Some(manifest) => Next::Ask(Hibernate::Create {
+            label: Label {
+                of: record.reference.id.clone(),
+                mark: Mark::default(),
+            },
+            snapshot: snapshot.id,
+            manifest: Box::new(manifest.clone()),
+        }),
+        None => Next::Person("what it was like is not recorded".to_owned()),
+    }
+}
+
+fn wake(kept: &Hibernation, body: &Body) -> Next {
+    match missing(kept, body) {
+        Some(what) => Next::Ask(Hibernate::Attach(what)),
+        None if body.settling => Next::Wait("its firewalls are not applied yet".to_owned()),
+        None => Next::Power(Change::PowerOn(body.resource.id.clone())),
+    }
+}
+
+/// What a machine that we made lacks; nothing of one that was never deleted.
+fn missing(kept: &Hibernation, body: &Body) -> Option<Attachment> {
+    let woken = !kept.wakes.is_empty();
+    let manifest = kept.manifest.as_ref().filter(|_| woken)?;
+    manifest.missing_in(&body.manifest)
+}
+
+/// Why a person is needed.
+fn problem(scene: Scene<'_>) -> String {
+    match scene {
+        Scene::Twice => {
+            "two machines were made of it: delete the one that is not needed".to_owned()
+        }
+        Scene::Taken(other) => format!(
+            "{} has its name or its label `{OF_LABEL}`, and Offhours did not make it: rename it, or \
+             remove the label",
+            other.resource.id
+        ),
+        Scene::Here(_) | Scene::Asleep(_) | Scene::Made(_) | Scene::Lost | Scene::Gone => {
+            "the snapshot that it is made again from is missing, or the token is another project's"
+                .to_owned()
+        }
+    }
+}
+
+/// Whether the machine is where `direction` leads: deleted with its snapshot there, or running with
+/// all that it had.
+pub(crate) fn reached(direction: Direction, record: &Record, sight: &Sight) -> bool {
+    let Some(kept) = record.hibernation.as_deref() else {
+        return false;
+    };
+    match (direction, sight.scene(kept)) {
+        (Direction::Stop, Scene::Asleep(_)) => true,
+        (Direction::Start, Scene::Here(body)) => {
+            body.resource.power == Power::Running && missing(kept, body).is_none()
+        }
+        (Direction::Stop | Direction::Start, _) => false,
+    }
+}
+
+/// What a look shows of a resource: the machine, or what stands for it while there is none.
+///
+/// None where it is gone, and was not deleted by us.
+pub(crate) fn shown(record: &Record, sight: &Sight) -> Option<Resource> {
+    let never = Hibernation::of(record.reference.id.clone());
+    let kept = record.hibernation.as_deref().unwrap_or(&never);
+    let scene = sight.scene(kept);
+    let busy = match scene {
+        Scene::Here(body) | Scene::Made(body) => return Some(body.resource.clone()),
+        Scene::Gone => return None,
+        Scene::Asleep(_) => None,
+        Scene::Lost | Scene::Twice | Scene::Taken(_) => Some(problem(scene)),
+    };
+    let manifest = kept.manifest.clone().unwrap_or_default();
+    let mut tags = manifest.tags;
+    if matches!(scene, Scene::Asleep(snapshot) if snapshot.opted_out) {
+        tags.insert("offhours=off".to_owned());
+    }
+    Some(Resource {
+        id: record.reference.id.clone(),
+        name: manifest.name,
+        cluster: None,
+        tags,
+        region: manifest.region,
+        power: Power::Stopped,
+        busy,
+        size: Size::Machine(manifest.size),
+        facts: domain::resource::MachineFacts::default(),
+        unsupported: None,
+    })
+}
+
+/// What became of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Not known yet.
+    Open,
+    /// It had its effect.
+    Done,
+    /// It had none, and can have none any more.
+    Void,
+}
+
+/// What became of the last request, by what is seen; only of those that belong to hibernation.
+pub(crate) fn outcome(
+    record: &Record,
+    request: &Request,
+    seen_at: Timestamp,
+    means: Means<'_>,
+) -> Outcome {
+    let Some(kept) = record.hibernation.as_deref() else {
+        return Outcome::Void;
+    };
+    let quiet = seen_at >= request.quiet_at(record.kind());
+    let unheard = request.ask == Ask::Open && seen_at >= request.asked_at + PERMIT + SKEW;
+    let void_if = |void| if void { Outcome::Void } else { Outcome::Open };
+    match request.part {
+        Part::Snapshot => {
+            let newest = kept.snapshots.first();
+            let seen = newest.and_then(|one| means.sight.snapshot(&one.mark));
+            match seen.map(|seen| seen.state) {
+                Some(SnapshotState::Available) => Outcome::Done,
+                Some(SnapshotState::Creating) => Outcome::Open,
+                Some(SnapshotState::Failed) => Outcome::Void,
+                None => void_if(quiet || unheard),
+            }
+        }
+        Part::Delete => match means.sight.scene(kept) {
+            Scene::Asleep(_) => Outcome::Done,
+            Scene::Here(body) if !is_deleting(&body.resource) => void_if(quiet),
+            Scene::Here(_)
+            | Scene::Made(_)
+            | Scene::Lost
+            | Scene::Twice
+            | Scene::Taken(_)
+            | Scene::Gone => Outcome::Open,
+        },
+        Part::Create => match means.sight.scene(kept) {
+            Scene::Here(_) => Outcome::Done,
+            // That nothing is listed counts only where the snapshot is.
+            Scene::Asleep(_) | Scene::Taken(_) => void_if(quiet),
+            Scene::Made(_) | Scene::Lost | Scene::Twice | Scene::Gone => Outcome::Open,
+        },
+        Part::Keep | Part::Protect | Part::Attach | Part::Remove => {
+            let again = match next(record, request.direction, means) {
+                Next::Ask(what) => Some(what_for(record, means.sight, what)),
+                Next::Power(_) | Next::Wait(_) | Next::StayOff(_) | Next::Person(_) => None,
+            };
+            if again.is_some() && again == request.what {
+                void_if(quiet || unheard)
+            } else {
+                Outcome::Done
+            }
+        }
+        Part::Whole | Part::Off | Part::Shrink | Part::Grow | Part::On | Part::OnSmall => {
+            Outcome::Open
+        }
+    }
+}
+
+fn is_deleting(resource: &Resource) -> bool {
+    let busy = resource.busy.as_deref();
+    busy.is_some_and(|why| why.ends_with("deleting"))
+}
+
+fn what_for(record: &Record, sight: &Sight, what: Hibernate) -> String {
+    change(record, sight, what).to_string()
+}
+
+/// A request as a change of the machine that is there, or that is to be made.
+pub(crate) fn change(record: &Record, sight: &Sight, what: Hibernate) -> Change {
+    let there = sight.machine.as_ref().map(|body| body.resource.id.clone());
+    Change::Hibernate {
+        id: there.unwrap_or_else(|| record.reference.id.clone()),
+        what,
+    }
+}
+
+/// Which part of a transition a request does.
+pub(crate) fn part(what: &Hibernate) -> Part {
+    match what {
+        Hibernate::Keep { .. } => Part::Keep,
+        Hibernate::Snapshot(_) => Part::Snapshot,
+        Hibernate::Protect { on: true, .. } => Part::Protect,
+        Hibernate::Delete => Part::Delete,
+        Hibernate::Create { .. } => Part::Create,
+        Hibernate::Attach(_) => Part::Attach,
+        Hibernate::Protect { on: false, .. } | Hibernate::Remove { .. } => Part::Remove,
+    }
+}
+
+/// How long a request may take to show its effect. No cloud promises a time: these are long enough
+/// for what was reported of either.
+pub(crate) fn late(what: &Hibernate, size: &MachineSize) -> SignedDuration {
+    match what {
+        Hibernate::Snapshot(_) => {
+            let for_disk = i64::try_from(size.disk_gib.min(LARGEST_DISK)).unwrap_or_default();
+            SignedDuration::from_mins(30 + 4 * for_disk).max(UNLISTED)
+        }
+        Hibernate::Create { .. } | Hibernate::Delete => SignedDuration::from_mins(15),
+        Hibernate::Keep { .. }
+        | Hibernate::Protect { .. }
+        | Hibernate::Attach(_)
+        | Hibernate::Remove { .. } => SignedDuration::from_mins(5),
+    }
+}
+
+/// Writes into a record what a request that is about to leave may make of it, and gives the request
+/// its mark.
+pub(crate) fn permit(
+    record: &mut Record,
+    sight: &Sight,
+    log: Log<'_>,
+    what: &mut Hibernate,
+    (mark, ssh_key, now): (Mark, &str, Timestamp),
+) {
+    let Some(kept) = record.hibernation.as_deref_mut() else {
+        return;
+    };
+    match what {
+        Hibernate::Snapshot(label) => {
+            label.mark = mark.clone();
+            let from = kept.present.clone();
+            kept.snapshots.insert(
+                0,
+                KeptSnapshot {
+                    mark,
+                    id: None,
+                    from: from.unwrap_or_else(|| label.of.clone()),
+                    asked_at: now,
+                    centi_gb: None,
+                    proven_at: None,
+                    remove_asked_at: None,
+                },
+            );
+        }
+        Hibernate::Delete => {
+            let copy = sight
+                .whole_copy(kept, log)
+                .map(|(copy, _)| copy.mark.clone());
+            kept.delete_asked = true;
+            kept.wake_from = copy;
+            kept.wakes.clear();
+            kept.running_since = None;
+            kept.manifest = sight.machine.as_ref().map(|body| {
+                let mut manifest = body.manifest.clone();
+                ssh_key.clone_into(&mut manifest.ssh_key);
+                manifest
+            });
+        }
+        Hibernate::Create { label, .. } => {
+            label.mark = mark.clone();
+            kept.wakes.push(mark);
+        }
+        Hibernate::Protect {
+            snapshot,
+            on: false,
+        }
+        | Hibernate::Remove { snapshot } => {
+            let mut all = kept.snapshots.iter_mut();
+            if let Some(removed) = all.find(|one| one.id == Some(*snapshot)) {
+                removed.remove_asked_at.get_or_insert(now);
+            }
+        }
+        Hibernate::Keep { .. } | Hibernate::Protect { on: true, .. } | Hibernate::Attach(_) => {}
+    }
+}
+
+/// Learns what a look shows of the snapshots: their ids and sizes, and which are gone.
+pub(crate) fn learn(kept: &mut Hibernation, sight: &Sight) {
+    for one in &mut kept.snapshots {
+        if let Some(seen) = sight.snapshot(&one.mark) {
+            one.id = Some(seen.id);
+            if seen.state == SnapshotState::Available && seen.centi_gb > 0 {
+                one.centi_gb = Some(seen.centi_gb);
+            }
+        }
+    }
+    // That one is not listed counts only where something else of ours is.
+    let sighted = sight.machine.is_some() || !sight.snapshots.is_empty();
+    kept.snapshots.retain(|one| {
+        let removed = one.remove_asked_at.is_some() && sight.snapshot(&one.mark).is_none();
+        !(removed && sighted)
+    });
+}
+
+/// The machine that an answer said it had begun to make.
+pub(crate) fn made(of: &ResourceId, number: u64) -> Option<ResourceId> {
+    use domain::{DropletId, ServerId};
+    match of {
+        ResourceId::Server(_) => Some(ResourceId::Server(ServerId(number))),
+        ResourceId::Droplet(_) => Some(ResourceId::Droplet(DropletId(number))),
+        ResourceId::Database(_) | ResourceId::NodePool(..) | ResourceId::Machine(_) => None,
+    }
+}

@@ -1,0 +1,374 @@
+//! Servers that are kept as snapshots: what is seen of them, and what hibernates and wakes them
+//! (HZSPEC).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use domain::{
+    ResourceId, ServerId,
+    hibernation::{
+        Attachment, Body, KeptAddress, MARK_LABEL, Manifest, Mark, NetworkAddress, OF_LABEL,
+        SeenSnapshot, Sight, SnapshotState, of_label,
+    },
+    resource::{ActionId, MachineSize, Size},
+};
+use serde::Serialize;
+use serde_json::json;
+
+use super::{Api, schema, server_id};
+use crate::{
+    change::{Accepted, Hibernate, Label},
+    error::ProviderError,
+    http::{Request, USER_DATA, parse},
+    pages::{self, Reading},
+    sighting::Sighting,
+};
+
+/// What may reach servers from elsewhere, as it is now.
+struct Around {
+    /// The public addresses that are deleted with their server.
+    deleted_with: BTreeSet<u64>,
+    balancers: Vec<schema::LoadBalancer>,
+}
+
+impl Api {
+    /// The machine itself is read last: what is concluded of it rests on the latest answer.
+    pub(crate) async fn sight(&self, of: Sighting<'_>) -> Result<Sight, ProviderError> {
+        let label = of_label(of.of);
+        let selector = format!("label_selector={OF_LABEL}%3D%3D{label}");
+        let images = format!("/v1/images?type=snapshot&{selector}");
+        let snapshots = self.all::<schema::Image>(&images).await?;
+        let around = self.around().await?;
+        let mut others = self
+            .all::<schema::Whole>(&format!("/v1/servers?{selector}"))
+            .await?;
+        let machine = match of.present {
+            Some(id) => self.whole(id).await?,
+            None => None,
+        };
+        if machine.is_none() && !of.name.is_empty() {
+            let named = format!("/v1/servers?name={}", of.name);
+            others.extend(self.all::<schema::Whole>(&named).await?);
+        }
+        if let Some(made) = of.made {
+            others.extend(self.whole(made).await?);
+        }
+        let mut known: BTreeSet<u64> = machine.iter().map(|one| one.server.id).collect();
+        others.retain(|one| known.insert(one.server.id));
+        let body = |whole| self.body(whole, &around);
+        Ok(Sight {
+            machine: machine.map(body),
+            snapshots: snapshots.into_iter().map(snapshot).collect(),
+            others: others.into_iter().map(body).collect(),
+        })
+    }
+
+    async fn around(&self) -> Result<Around, ProviderError> {
+        let addresses = self.all::<schema::PrimaryIp>("/v1/primary_ips").await?;
+        let deleted = addresses.into_iter().filter(|one| one.auto_delete);
+        Ok(Around {
+            deleted_with: deleted.map(|one| one.id).collect(),
+            balancers: self.all("/v1/load_balancers").await?,
+        })
+    }
+
+    async fn all<T: serde::de::DeserializeOwned>(
+        &self,
+        path: &str,
+    ) -> Result<Vec<T>, ProviderError> {
+        let page = async |number| self.page::<T>(path, number).await;
+        let all = pages::all(Reading::UNTIMED, page).await?;
+        Ok(all.items.into_iter().map(|(_, item)| item).collect())
+    }
+
+    /// One server with all around it; none if it is not known.
+    async fn whole(&self, id: &ResourceId) -> Result<Option<schema::Whole>, ProviderError> {
+        let number = server_id(id)?;
+        let request = Request::get(format!("/v1/servers/{number}"));
+        match self.http.read::<schema::FoundWhole>(&request).await {
+            Ok(schema::FoundWhole { server }) => {
+                request.about(&number.0, &server.server.id)?;
+                Ok(Some(server))
+            }
+            Err(ProviderError::NotFound(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn body(&self, whole: schema::Whole, around: &Around) -> Body {
+        let id = whole.server.id;
+        let public = whole.public_net;
+        let mut addresses = Vec::new();
+        for (is_ipv6, address) in [(false, public.ipv4), (true, public.ipv6)] {
+            let address = address.and_then(|address| Some((address.id?, address.ip)));
+            addresses.extend(address.map(|(id, ip)| KeptAddress {
+                id: id.to_string(),
+                ip,
+                is_ipv6,
+            }));
+        }
+        let unkept = addresses.iter().filter(|address| {
+            let number = address.id.parse();
+            number.is_ok_and(|number: u64| around.deleted_with.contains(&number))
+        });
+        let unkept = unkept.map(|address| address.id.clone()).collect();
+        let settling = public.firewalls.iter().any(|one| one.status == "pending");
+        let numbers = |ids: Vec<u64>| ids.into_iter().map(|id| id.to_string()).collect();
+        let balancers = around.balancers.iter().filter_map(|one| one.target(id));
+        let load_balancers = balancers.collect();
+        let resource = self.server(whole.server);
+        let own = |tag: &&String| !is_ours(tag);
+        let size = match &resource.size {
+            Size::Machine(size) => size.clone(),
+            Size::Database(_) | Size::NodePool(_) => MachineSize::default(),
+        };
+        let manifest = Manifest {
+            name: resource.name.clone(),
+            region: resource.region.clone(),
+            tags: resource.tags.iter().filter(own).cloned().collect(),
+            size,
+            // Nothing shows with which key a server was made.
+            ssh_key: String::new(),
+            addresses,
+            networks: whole.private_net.into_iter().map(network).collect(),
+            volumes: numbers(whole.volumes),
+            firewalls: numbers(public.firewalls.into_iter().map(|one| one.id).collect()),
+            load_balancers,
+            floating_ips: numbers(public.floating_ips),
+            placement_group: whole.placement_group.map(|group| group.id.to_string()),
+            backups: whole.backup_window.is_some(),
+        };
+        Body {
+            mark: mark_in(&resource.tags),
+            made_from: whole.image.map(|image| image.id),
+            resource,
+            manifest,
+            unkept,
+            settling,
+        }
+    }
+
+    /// Sends one request of those that hibernate a server, or wake it.
+    pub(super) async fn hibernate(
+        &self,
+        id: &ResourceId,
+        what: &Hibernate,
+    ) -> Result<Accepted, ProviderError> {
+        let request = request(server_id(id)?.0, what);
+        let answer = self.http.send(&request).await?;
+        let begun: schema::Made = parse(&request, &answer)?;
+        Ok(Accepted {
+            action: begun.action.map(|action| ActionId(action.id)),
+            made: begun.image.or(begun.server).map(|made| made.id),
+        })
+    }
+}
+
+fn request(server: u64, what: &Hibernate) -> Request {
+    match what {
+        Hibernate::Keep { address } => {
+            let path = format!("/v1/primary_ips/{address}");
+            Request::put(path, &json!({"auto_delete": false}))
+        }
+        Hibernate::Snapshot(label) => {
+            let path = format!("/v1/servers/{server}/actions/create_image");
+            let description = format!("offhours {} {}", of_label(&label.of), label.mark);
+            let labels: BTreeMap<_, _> = labels_of(label).into();
+            let body = json!({"type": "snapshot", "description": description, "labels": labels});
+            Request::post_json(path, &body)
+        }
+        Hibernate::Protect { snapshot, on } => {
+            let path = format!("/v1/images/{snapshot}/actions/change_protection");
+            Request::post_json(path, &json!({"delete": on}))
+        }
+        Hibernate::Delete => Request::delete(format!("/v1/servers/{server}")),
+        Hibernate::Create {
+            label,
+            snapshot,
+            manifest,
+        } => Request::post_json("/v1/servers", &Order::of(label, *snapshot, manifest)),
+        Hibernate::Attach(what) => attach(server, what),
+        Hibernate::Remove { snapshot } => Request::delete(format!("/v1/images/{snapshot}")),
+    }
+}
+
+/// The body of a request for a server.
+#[derive(Serialize)]
+struct Order<'a> {
+    name: &'a str,
+    server_type: &'a str,
+    /// A number as text (HZSPEC).
+    image: String,
+    location: &'a str,
+    start_after_create: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    placement_group: Option<u64>,
+    ssh_keys: [&'a str; 1],
+    volumes: Vec<u64>,
+    automount: bool,
+    firewalls: Vec<OrderedFirewall>,
+    labels: BTreeMap<&'a str, String>,
+    user_data: &'static str,
+    public_net: OrderedNet,
+}
+
+#[derive(Serialize)]
+struct OrderedFirewall {
+    firewall: u64,
+}
+
+#[derive(Serialize)]
+struct OrderedNet {
+    enable_ipv4: bool,
+    enable_ipv6: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ipv4: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ipv6: Option<u64>,
+}
+
+impl<'a> Order<'a> {
+    fn of(label: &Label, snapshot: u64, made: &'a Manifest) -> Self {
+        let address = |is_ipv6| {
+            let mut all = made.addresses.iter();
+            let one = all.find(|address| address.is_ipv6 == is_ipv6)?;
+            one.id.parse().ok()
+        };
+        let (ipv4, ipv6) = (address(false), address(true));
+        let labels = made.tags.iter().filter_map(|tag| tag.split_once('='));
+        let mut labels: BTreeMap<_, _> = labels.map(|(key, of)| (key, of.to_owned())).collect();
+        labels.extend(labels_of(label));
+        let group = made.placement_group.as_ref();
+        Self {
+            name: &made.name,
+            server_type: &made.size.plan,
+            image: snapshot.to_string(),
+            location: &made.region,
+            start_after_create: false,
+            placement_group: group.and_then(|group| group.parse().ok()),
+            ssh_keys: [&made.ssh_key],
+            volumes: numbers(&made.volumes).collect(),
+            automount: false,
+            firewalls: numbers(&made.firewalls)
+                .map(|firewall| OrderedFirewall { firewall })
+                .collect(),
+            labels,
+            user_data: USER_DATA,
+            public_net: OrderedNet {
+                enable_ipv4: ipv4.is_some(),
+                enable_ipv6: ipv6.is_some(),
+                ipv4,
+                ipv6,
+            },
+        }
+    }
+}
+
+fn numbers(ids: &BTreeSet<String>) -> impl Iterator<Item = u64> {
+    ids.iter().filter_map(|id| id.parse().ok())
+}
+
+fn attach(server: u64, what: &Attachment) -> Request {
+    let (path, body) = match what {
+        Attachment::Network(one) => (
+            format!("/v1/servers/{server}/actions/attach_to_network"),
+            json!({
+                "network": one.network.parse::<u64>().unwrap_or_default(),
+                "ip": one.ip,
+                "alias_ips": one.alias_ips,
+            }),
+        ),
+        Attachment::Volume(volume) => (
+            format!("/v1/volumes/{volume}/actions/attach"),
+            json!({"server": server, "automount": false}),
+        ),
+        Attachment::Firewall(firewall) => (
+            format!("/v1/firewalls/{firewall}/actions/apply_to_resources"),
+            json!({"apply_to": [{"type": "server", "server": {"id": server}}]}),
+        ),
+        Attachment::LoadBalancer(one) => (
+            format!("/v1/load_balancers/{}/actions/add_target", one.id),
+            json!({"type": "server", "server": {"id": server}, "use_private_ip": one.privately}),
+        ),
+        Attachment::FloatingIp(ip) => (
+            format!("/v1/floating_ips/{ip}/actions/assign"),
+            json!({"server": server}),
+        ),
+        Attachment::Backups => {
+            return Request::post(format!("/v1/servers/{server}/actions/enable_backup"));
+        }
+    };
+    Request::post_json(path, &body)
+}
+
+fn labels_of(label: &Label) -> [(&'static str, String); 2] {
+    [
+        (OF_LABEL, of_label(&label.of)),
+        (MARK_LABEL, label.mark.to_string()),
+    ]
+}
+
+/// Whether a label is one that we give to what we make.
+fn is_ours(tag: &str) -> bool {
+    let key = tag.split_once('=').map_or(tag, |(key, _)| key);
+    key == OF_LABEL || key == MARK_LABEL
+}
+
+fn mark_in(tags: &BTreeSet<String>) -> Option<Mark> {
+    let mut pairs = tags.iter().filter_map(|tag| tag.split_once('='));
+    let mark = pairs.find(|(key, _)| *key == MARK_LABEL);
+    mark.map(|(_, mark)| Mark(mark.to_owned()))
+}
+
+fn network(net: schema::PrivateNet) -> NetworkAddress {
+    NetworkAddress {
+        network: net.network.to_string(),
+        ip: net.ip,
+        alias_ips: net.alias_ips,
+    }
+}
+
+fn snapshot(image: schema::Image) -> SeenSnapshot {
+    let label = |key: &str| image.labels.get(key);
+    let opted_out = label("offhours").is_some_and(|word| word.eq_ignore_ascii_case("off"));
+    let from = image
+        .created_from
+        .map(|from| ResourceId::Server(ServerId(from.id)));
+    SeenSnapshot {
+        id: image.id,
+        mark: label(MARK_LABEL).cloned().map(Mark),
+        from,
+        state: match image.status.as_str() {
+            "creating" => SnapshotState::Creating,
+            "available" => SnapshotState::Available,
+            _ => SnapshotState::Failed,
+        },
+        created_at: image.created,
+        centi_gb: image.size.map_or(0, |size| hundredths(&size)),
+        disk_gib: image.disk_size,
+        architecture: image.architecture.clone(),
+        protected: Some(image.protection.delete),
+        opted_out,
+    }
+}
+
+/// A decimal number in hundredths, what is smaller cut off.
+fn hundredths(number: &serde_json::Number) -> u64 {
+    let text = number.to_string();
+    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    let digits = fraction.chars().chain("00".chars()).take(2);
+    let digits: String = whole.chars().chain(digits).collect();
+    digits.parse().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_in_hundredths() {
+        for (text, expected) in [("2.3", 230), ("40", 4_000), ("0.049", 4), ("12.345", 1_234)] {
+            let number: serde_json::Number = serde_json::from_str(text).unwrap();
+            assert_eq!(hundredths(&number), expected, "{text}");
+        }
+    }
+}
