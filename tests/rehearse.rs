@@ -241,8 +241,8 @@ fn people_see_each_obstacle_with_its_remedy_and_the_sum() {
         for expected in [
             "digitalocean/droplet/2  plain  g-2vcpu-8gb in fra1",
             "It would not be hibernated:",
-            "accept another one each time (--accept new-ip)",
-            "name one of the account's keys (--key)",
+            "accept another one each time (accept = [\"new-ip\"], --accept new-ip)",
+            "name one of the account's keys (ssh_key in its account, --key)",
             "Lost: address 198.18.0.2, its id and creation date,",
             "of a month of 730.5 h: at least 34.",
             "Offhours does not hibernate Droplets yet.",

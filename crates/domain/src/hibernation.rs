@@ -181,7 +181,7 @@ impl Obstacle {
             }
             Self::AddressLost { .. } => {
                 "reserve an address and assign it to the Droplet, or accept another one each time \
-                 (--accept new-ip)"
+                 (accept = [\"new-ip\"], --accept new-ip)"
             }
             Self::AddressBlocked { .. } => "settle the block with the cloud first",
             Self::PrivateAddressLost { .. } => {
@@ -191,15 +191,15 @@ impl Obstacle {
             Self::Named { .. } => "name it there by a tag, which the new machine has as well",
             Self::Backups => {
                 "convert the backups that you need to snapshots, and accept the loss of the others \
-                 (--accept lost-backups)"
+                 (accept = [\"lost-backups\"], --accept lost-backups)"
             }
             Self::CustomImage => {
                 "make a machine from a snapshot of it by hand, look whether it boots, and accept \
-                 the image (--accept custom-image)"
+                 the image (accept = [\"custom-image\"], --accept custom-image)"
             }
             Self::OpenAtFirst => "let one of its firewalls apply to it by a tag",
-            Self::NoKey => "name one of the account's keys (--key)",
-            Self::UnknownKey { .. } => "name one that it has (--key)",
+            Self::NoKey => "name one of the account's keys (ssh_key in its account, --key)",
+            Self::UnknownKey { .. } => "name one that it has (ssh_key in its account, --key)",
             Self::Account(_) => "settle that with the cloud first",
             Self::NotRehearsed => "rehearse it while you look on: `offhours rehearse REF --cycle`",
             Self::Unreadable(_) => "give the token the scope for it",
