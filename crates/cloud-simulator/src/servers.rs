@@ -115,9 +115,9 @@ pub(crate) struct Server {
     #[serde(skip)]
     written: u64,
     /// Its addresses.
-    #[serde(skip)]
+    #[serde(skip_deserializing)]
     pub(crate) ipv4: Option<u64>,
-    #[serde(skip)]
+    #[serde(skip_deserializing)]
     pub(crate) ipv6: Option<u64>,
     /// The image that it was made from, if that was one of ours.
     #[serde(skip)]

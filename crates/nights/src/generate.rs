@@ -112,6 +112,7 @@ impl BadLuck {
         if until <= from {
             return;
         }
+        self.rehearse(from, until);
         let mut hot = self.edges(from, until);
         for _ in 0..self.chance.u32(0..4) {
             let at = self.instant(from, until);
@@ -268,6 +269,9 @@ impl BadLuck {
                     self.add(back.min(until), set(idle));
                 }
             }
+            2 if resource.kind() == ResourceKind::Server && self.chance.u8(..4) == 0 => {
+                self.add(at, What::LoseSnapshots { resource });
+            }
             4 => {
                 let fleet = self.fleet.newcomer(&mut self.chance);
                 self.add(at, What::Create { fleet });
@@ -290,6 +294,28 @@ impl BadLuck {
             let resource = member.reference.clone();
             self.add(at, What::Person { resource, act });
             at += SignedDuration::from_secs(self.chance.i64(45..450));
+        }
+    }
+
+    /// A person hibernates servers for the first time, and starts them again.
+    fn rehearse(&mut self, from: Timestamp, until: Timestamp) {
+        for member in self.fleet.members.clone() {
+            let resource = member.reference;
+            if resource.kind() != ResourceKind::Server || self.chance.u8(..4) == 0 {
+                continue;
+            }
+            let at = if from == self.begins + HOUR / 2 {
+                self.begins + SignedDuration::from_mins(self.chance.i64(6..20))
+            } else {
+                self.instant(from, until)
+            };
+            let back = at + SignedDuration::from_mins(self.chance.i64(20..80));
+            let started = What::Command {
+                direction: Direction::Start,
+                resource: resource.clone(),
+            };
+            self.add(at, What::Rehearse { resource });
+            self.add(back, started);
         }
     }
 

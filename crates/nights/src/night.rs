@@ -178,6 +178,10 @@ pub enum What {
         direction: Direction,
         resource: ResourceRef,
     },
+    /// A person has a machine hibernated for the first time; they start it again themselves.
+    Rehearse { resource: ResourceRef },
+    /// A person deletes all snapshots of a machine.
+    LoseSnapshots { resource: ResourceRef },
     /// A person applies another configuration.
     Apply { setup: Setup },
     /// By now everything has settled: nothing else has happened for a while.

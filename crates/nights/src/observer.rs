@@ -1,6 +1,7 @@
 //! Watches every write and every request of a night, and holds them to what Offhours promises. It
 //! shares no code with the handlers: it knows the tables' items, the clouds' log and their state.
 
+mod disks;
 mod history;
 mod requests;
 mod rules;
@@ -31,6 +32,7 @@ use crate::{
     night::Setup,
     trace::{Actor, Trace},
 };
+use disks::Disk;
 use whole::Whole;
 
 /// By how much two clocks may differ, and how long an answer may take besides.
@@ -67,6 +69,9 @@ pub(crate) struct State {
     seen_in_log: u64,
     /// Changes that the clouds took and no history item covers yet.
     unexplained: VecDeque<Taken>,
+    /// Machines that were made again, and which ones they are.
+    made: BTreeMap<ResourceRef, ResourceRef>,
+    disks: BTreeMap<ResourceRef, Disk>,
     /// The latest history items of each resource.
     history: BTreeMap<ResourceRef, HistoryEntry>,
 }
@@ -133,6 +138,8 @@ impl Observer {
             resources: BTreeMap::new(),
             seen_in_log: 0,
             unexplained: VecDeque::new(),
+            made: BTreeMap::new(),
+            disks: BTreeMap::new(),
             history: BTreeMap::new(),
         })))
     }
@@ -154,6 +161,7 @@ impl Observer {
         let mut state = self.lock();
         state.last_change = state.time.now();
         state.look_at_all();
+        state.look_at_disks();
     }
 
     /// A person is about to apply this.
@@ -174,6 +182,25 @@ impl Observer {
             watched.owed = None;
             watched.size = None;
         }
+        if *act == Act::Delete {
+            state.person_deleted(resource);
+        }
+    }
+
+    /// A person is about to delete a snapshot of a machine.
+    pub(crate) fn snapshot_deleted(&self, resource: &ResourceRef) {
+        let mut state = self.lock();
+        if state.state_of(resource).is_none() {
+            state.person_deleted(resource);
+        }
+        let now = state.time.now();
+        state.watched(resource).person_at = Some(now);
+    }
+
+    /// The resource as its cloud knows it now, and the labels by which we find it again.
+    pub(crate) fn present(&self, resource: &ResourceRef) -> (ResourceRef, Vec<String>) {
+        let state = self.lock();
+        (state.present(resource), state.marks(resource))
     }
 
     /// A cloud took a person's act.
@@ -242,6 +269,7 @@ impl Observer {
         if changes {
             state.note(Actor::Cloud, || format!("{path}: {status:?}"));
             state.take_in_log();
+            state.look_at_disks();
         }
         if status == Some(429) && !faulty {
             state.violated(format!("the account's own limit was exceeded by {path}"));
@@ -259,6 +287,7 @@ impl Observer {
             let body: Value = serde_json::from_str(body).unwrap_or_default();
             state.take_in_log();
             state.take_in_write(operation, &body, by);
+            state.look_at_disks();
         }
     }
 
@@ -306,6 +335,7 @@ impl State {
                 continue;
             };
             let now = self.time.now();
+            let reference = self.original(reference);
             let is_new = !self.resources.contains_key(&reference);
             let barred = rules::barred(&reference, &state, &self.setup);
             let size = Whole::of(&reference, &state);

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use cloud_simulator::Simulator;
+use cloud_simulator::{Act, Simulator};
 use domain::{
     AccountName, ResourceRef,
     configuration::{Account, Override, Target},
@@ -494,6 +494,8 @@ impl<'n> Stage<'n> {
             | What::Override { .. }
             | What::Clear { .. }
             | What::Command { .. }
+            | What::Rehearse { .. }
+            | What::LoseSnapshots { .. }
             | What::Apply { .. }) => self.by_person(what),
         }
     }
@@ -510,7 +512,8 @@ impl<'n> Stage<'n> {
                 self.faults.count("a person acts at the cloud");
                 let described = format!("{act:?} {resource}");
                 self.observer.person_acts(&resource, &act);
-                let done = self.simulator.person(&resource, act.clone());
+                let (present, marks) = self.observer.present(&resource);
+                let done = self.simulator.person(&present, keeping(&act, marks));
                 if done.is_ok() {
                     self.observer.person_acted(&resource, &act);
                 }
@@ -541,13 +544,15 @@ impl<'n> Stage<'n> {
             What::Command {
                 direction,
                 resource,
-            } => self.command(direction, resource),
+            } => self.command(direction, resource, false),
+            What::Rehearse { resource } => self.command(Direction::Stop, resource, true),
+            What::LoseSnapshots { resource } => self.lose_snapshots(&resource),
             What::Apply { setup } => self.apply(&setup),
             _ => {}
         }
     }
 
-    fn command(&mut self, direction: Direction, resource: ResourceRef) {
+    fn command(&mut self, direction: Direction, resource: ResourceRef, rehearsal: bool) {
         let now = self.time.now();
         self.faults.count("a person's command");
         let command = Invocation::Command(Command {
@@ -555,12 +560,28 @@ impl<'n> Stage<'n> {
             dry_run: false,
             by: Some("ada".to_owned()),
             given_at: Some(now),
-            rehearsal: false,
+            rehearsal,
         });
         self.serial += 1;
         let request = format!("command-{}", self.serial);
         self.observer.commanded(&command);
         self.cue(now, Cue::Invoke(direction, command, request));
+    }
+
+    /// A person deletes every snapshot of a machine.
+    fn lose_snapshots(&mut self, resource: &ResourceRef) {
+        self.faults.count("a person deletes snapshots");
+        let of = resource.id.to_string().replace('/', ".");
+        let images = self.simulator.images().into_iter();
+        let ours = images.filter(|image| image["labels"]["offhours-of"] == of.as_str());
+        for id in ours.filter_map(|image| image["id"].as_u64()) {
+            let deleted = self.simulator.delete_image(&resource.account, id);
+            self.observer.snapshot_deleted(resource);
+            self.observer.note(Actor::Person, || {
+                format!("deletes snapshot {id}: {deleted}")
+            });
+        }
+        self.observer.changed();
     }
 
     fn set_override(&mut self, one: Override) {
@@ -600,6 +621,15 @@ impl<'n> Stage<'n> {
             done.map_err(|error| error.to_string())
         });
     }
+}
+
+/// A person who gives a machine other labels leaves those that are not theirs.
+fn keeping(act: &Act, marks: Vec<String>) -> Act {
+    let Act::Retag { tags } = act else {
+        return act.clone();
+    };
+    let tags = tags.iter().cloned().chain(marks).collect();
+    Act::Retag { tags }
 }
 
 fn of_seconds(seconds: i64) -> SignedDuration {

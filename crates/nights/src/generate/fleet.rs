@@ -63,6 +63,9 @@ const TYPES: [(&str, u64); 8] = [
     ("cx22", 40),
 ];
 
+/// Servers' types that are sold, with the disks that come with them: these can be hibernated.
+const WHOLE_DISKS: [(&str, u64); 4] = [("ccx13", 80), ("cpx22", 80), ("cpx12", 40), ("ccx23", 160)];
+
 impl Fleet {
     pub(super) fn some<'a>(
         chance: &mut Rng,
@@ -82,7 +85,9 @@ impl Fleet {
             "[[accounts]]\nname = \"do-main\"\nprovider = \"digitalocean\"\n\
              token = \"secret-of-do\"\n{pages}{}\n\
              [[accounts]]\nname = \"hz-eu\"\nprovider = \"hetzner\"\n\
-             token = \"secret-of-hz\"\n{pages}{}",
+             token = \"secret-of-hz\"\n{pages}{}\n\
+             [[hetzner.ssh_keys]]\nid = 990001\nname = \"team\"\n\
+             public_key = \"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI team\"\n",
             limit(chance, 1500),
             limit(chance, 600),
         );
@@ -130,7 +135,7 @@ impl Fleet {
                 read_token: None,
                 datacenters: Vec::new(),
                 accept_new_prices: provider == Provider::Hetzner && accepts,
-                ssh_key: None,
+                ssh_key: (provider == Provider::Hetzner).then(|| "team".to_owned()),
                 mode: Mode::Act,
                 url: None,
             })
@@ -310,17 +315,30 @@ fn server(chance: &mut Rng, number: u64, name: &str, word: Option<&str>) -> Memb
         0 => "offhours-to = \"cpx22\", ",
         _ => "",
     };
-    let (server_type, disk) = TYPES[chance.usize(..TYPES.len())];
+    let (server_type, disk) = if chance.bool() {
+        WHOLE_DISKS[chance.usize(..WHOLE_DISKS.len())]
+    } else {
+        TYPES[chance.usize(..TYPES.len())]
+    };
     let created = ["2026-04-01", "2026-06-14", "2026-07-01", "2026-07-01"][chance.usize(..4)];
     let stays_off = chance.u8(..8) == 0;
+    let addresses = ["[]", "[\"ipv4\"]", "[\"ipv4\", \"ipv6\"]"][chance.usize(..3)];
     Member {
         reference: reference(&format!("hz-eu/server/{number}")),
         toml: format!(
             "[[servers]]\nid = {number}\nname = \"{name}\"\nlabels = {{ {label}{small}team = \"a\" }}\n\
              server_type = \"{server_type}\"\ndisk = {disk}\ncreated = \"{created}T08:00:00Z\"\n\
              stays_off_after_change = {stays_off}\nchange_type = \"{}s\"\n\
+             snapshot = \"{}s\"\ncreation = \"{}s\"\ndeletion = \"{}s\"\nrelease = \"{}s\"\n\
+             snapshot_failures = {}\ncreation_failures = {}\naddresses = {addresses}\n\
              ignores_shutdown = {deaf}\nshutdown = \"{}s\"\npoweroff = \"{}s\"\npoweron = \"{}s\"\n",
             chance.u16(20..400),
+            chance.u16(20..900),
+            chance.u16(5..200),
+            chance.u8(1..90),
+            chance.u8(1..90),
+            [0, 0, 0, 1, 3][chance.usize(..5)],
+            [0, 0, 0, 1, 2][chance.usize(..5)],
             chance.u8(3..90),
             chance.u8(1..20),
             chance.u8(3..40),

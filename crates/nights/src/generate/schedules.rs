@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::{
     ScheduleName,
     configuration::{
-        Adopt, DatabaseMethod, DropletMethod, Methods, Mode, Policy, Rule, ServerMethod,
+        Adopt, DatabaseMethod, DropletMethod, Methods, Mode, Otherwise, Policy, Rule, ServerMethod,
     },
     schedule::{Definition, PeriodDefinition, Schedule},
 };
@@ -164,6 +164,11 @@ fn policy(chance: &mut Rng) -> Policy {
         rescale_to: named(chance, &["cpx12", "cpx22", "cpx32"]).filter(|_| rescales),
         start_small: chance.u8(..3) == 0,
         rescaled_runs: rescales && chance.u8(..4) == 0,
+        otherwise: if chance.bool() {
+            Otherwise::PowerOff
+        } else {
+            Otherwise::Refuse
+        },
         ..Policy::default()
     }
 }
@@ -175,10 +180,10 @@ fn methods(chance: &mut Rng) -> Methods {
         } else {
             DropletMethod::PowerOff
         },
-        server: if chance.u8(..3) > 0 {
-            ServerMethod::Rescale
-        } else {
-            ServerMethod::PowerOff
+        server: match chance.u8(..6) {
+            0..=2 => ServerMethod::Hibernate,
+            3..=4 => ServerMethod::Rescale,
+            _ => ServerMethod::PowerOff,
         },
         database: if chance.u8(..4) == 0 {
             DatabaseMethod::Standbys

@@ -49,7 +49,7 @@ impl State {
             .get(reference)
             .and_then(|watched| watched.person_at);
         let crossed = person_at.is_some_and(|at| now.duration_since(at) < CROSSES);
-        let Some(state) = self.simulator.resource(reference).filter(|_| !crossed) else {
+        let Some(state) = self.state_of(reference).filter(|_| !crossed) else {
             return;
         };
         if !is_at_end(entry, &state) || !self.has_its_plan(entry, &state) {

@@ -70,7 +70,8 @@ impl State {
         body: &str,
         by: TaskId,
     ) {
-        let Some(resource) = resource_of(account, path) else {
+        let named = resource_of(account, path).map(|named| self.original(named));
+        let Some(resource) = named.or_else(|| self.of_request(path, by)) else {
             return self.violated(format!("a change of something unknown: {path}"));
         };
         if !matches!(self.actor(by), Actor::Function(_)) {
@@ -83,6 +84,7 @@ impl State {
         self.check_grace(&resource, path, body);
         self.check_move(&resource, path, body);
         self.check_overtaken(&resource, path, body);
+        self.check_deletion(&resource, path);
     }
 
     /// A stop does not switch off again what a person has switched on since it began.
@@ -145,7 +147,8 @@ impl State {
     /// Nothing is sent for what is not opted in.
     fn check_membership(&mut self, resource: &ResourceRef, path: &str) {
         let now = self.time.now();
-        let Some(state) = self.simulator.resource(resource) else {
+        let last = || Some(self.disks.get(resource)?.last.clone());
+        let Some(state) = self.state_of(resource).or_else(last) else {
             return;
         };
         let Some(watched) = self.resources.get(resource) else {
@@ -201,6 +204,7 @@ impl State {
             let Some(resource) = entry.resource.clone().filter(|_| entry.changed) else {
                 continue;
             };
+            let resource = self.original(resource);
             let path = format!("{} {}", entry.request.method, entry.request.path);
             if shuts_down(&path, &entry.request.body) {
                 self.watched(&resource).shutdown_at = Some(entry.at);
@@ -219,7 +223,7 @@ impl State {
 
     /// A machine's own plan is stored before the cloud is asked for a cheaper one.
     fn check_move_down(&mut self, resource: &ResourceRef, path: &str, plan: &str) {
-        let state = self.simulator.resource(resource).unwrap_or(Value::Null);
+        let state = self.state_of(resource).unwrap_or(Value::Null);
         let Some(before) = Whole::of(resource, &state) else {
             return;
         };
@@ -254,7 +258,7 @@ impl State {
     /// An original size is stored before the cloud is asked for a smaller one.
     fn check_shrink(&mut self, resource: &ResourceRef, path: &str) {
         let now = self.time.now();
-        let state = self.simulator.resource(resource).unwrap_or(Value::Null);
+        let state = self.state_of(resource).unwrap_or(Value::Null);
         let after = Whole::of(resource, &state);
         let watched = self.watched(resource);
         let before = std::mem::replace(&mut watched.size, after.clone());

@@ -27,7 +27,8 @@ impl State {
         let now = self.time.now();
         let records: Vec<_> = self.records.values().cloned().collect();
         for record in &records {
-            let Some(state) = self.simulator.resource(&record.reference) else {
+            let last = || self.last_of_deleted(record);
+            let Some(state) = self.state_of(&record.reference).or_else(last) else {
                 continue;
             };
             if let Some(problem) = self.not_settled(record, &state, now) {
@@ -49,6 +50,7 @@ impl State {
             .simulator
             .resource(&reference)
             .is_some_and(|state| !state["worker_of"].is_null());
+        let reference = self.original(reference);
         let watched = self.resources.get(&reference);
         let is_new = watched
             .and_then(|watched| watched.person_at)
@@ -114,19 +116,21 @@ impl State {
         if needs_a_person {
             return None;
         }
-        let is_there = match desired {
+        let is_there = self.state_of(reference).is_some();
+        let is_settled = match desired {
             // A pool that a person has emptied has no size to go back to.
             Desired::Running if watched.owed.is_none() && record.saved.is_none() => {
                 let whole = self.is_whole(reference, state);
-                runs(reference, state) && whole || reference.kind() == ResourceKind::NodePool
+                is_there && runs(reference, state) && whole
+                    || reference.kind() == ResourceKind::NodePool
             }
             Desired::Running => {
                 let whole = self.is_whole(reference, state);
-                runs(reference, state) && (whole || self.is_said_to_be_small(record))
+                is_there && runs(reference, state) && (whole || self.is_said_to_be_small(record))
             }
             Desired::Stopped => {
                 let small = plan_of(state).is_some_and(|plan| watched.small.contains(plan));
-                let off = !runs(reference, state) || small && record.small_runs;
+                let off = !is_there || !runs(reference, state) || small && record.small_runs;
                 // What was for sale at the edge, and what was configured then, is known if neither
                 // has changed since.
                 let before = edge - TICKS;
@@ -137,7 +141,7 @@ impl State {
                     && (small || !must_shrink)
             }
         };
-        (!is_there).then(|| {
+        (!is_settled).then(|| {
             let phase = crate::trace::record_in_a_line(record);
             format!("should be {desired:?} since {since}; {phase}; {state}")
         })

@@ -191,7 +191,7 @@ impl State {
             self.watched(reference).is_whole_again();
             return;
         }
-        let state = self.simulator.resource(reference).unwrap_or(Value::Null);
+        let state = self.state_of(reference).unwrap_or(Value::Null);
         let is_back = Whole::of(reference, &state).is_none_or(|now| watched.will_do(&now, owed));
         let saved = record.saved.as_ref().and_then(Whole::saved);
         let is_saved = saved

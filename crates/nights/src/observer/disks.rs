@@ -1,0 +1,221 @@
+//! Machines that are deleted and made again: what their disks hold, and which machine is which.
+
+use std::collections::BTreeMap;
+
+use domain::{
+    AccountName, ResourceId, ResourceRef,
+    record::{Direction, Record},
+};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{SLACK, State};
+use crate::clockwork::TaskId;
+
+/// The label with which a machine that was made again says which one it is.
+const OF: &str = "offhours-of";
+
+/// A machine, whatever its number is by now.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Disk {
+    /// What the disk held when it was last written to; none where only a person knows.
+    latest: Option<String>,
+    /// The machine as it was when it was last there.
+    pub(super) last: Value,
+    /// The look on which the latest deletion rested.
+    looked_at: Option<Timestamp>,
+}
+
+fn labels_of_ours(state: &Value) -> impl Iterator<Item = String> {
+    let labels = state["labels"].as_object().into_iter().flatten();
+    let ours = labels.filter(|(name, _)| name.starts_with("offhours-") && *name != "offhours-to");
+    ours.filter_map(|(name, value)| Some(format!("{name}={}", value.as_str()?)))
+}
+
+/// What a machine keeps when it is made again.
+fn lasting(state: &Value) -> Value {
+    let mut labels = state["labels"].clone();
+    if let Some(labels) = labels.as_object_mut() {
+        labels.retain(|name, _| !name.starts_with("offhours-") || name == "offhours-to");
+    }
+    let kept = ["name", "server_type", "location", "disk", "ipv4", "ipv6"];
+    let kept = kept.map(|key| state[key].clone());
+    json!({"labels": labels, "kept": kept})
+}
+
+impl State {
+    /// The resource that a machine is, whatever its number is by now.
+    pub(super) fn original(&self, resource: ResourceRef) -> ResourceRef {
+        self.made.get(&resource).cloned().unwrap_or(resource)
+    }
+
+    /// The resource as its cloud knows it now.
+    pub(super) fn present(&self, resource: &ResourceRef) -> ResourceRef {
+        let mut made = self.made.iter();
+        let there =
+            made.find(|(new, of)| *of == resource && self.simulator.resource(new).is_some());
+        there.map_or_else(|| resource.clone(), |(new, _)| new.clone())
+    }
+
+    /// The whole state of a resource at its cloud.
+    pub(super) fn state_of(&self, resource: &ResourceRef) -> Option<Value> {
+        self.simulator.resource(&self.present(resource))
+    }
+
+    /// A machine that was deleted, as it was before, unless a person deleted it or its snapshot.
+    pub(super) fn last_of_deleted(&self, record: &Record) -> Option<Value> {
+        let disk = self.disks.get(&record.reference)?;
+        let deleted = record.hibernation.is_some() && disk.latest.is_some();
+        deleted.then(|| disk.last.clone())
+    }
+
+    /// The labels with which we find a machine again: nobody takes them away.
+    pub(super) fn marks(&self, resource: &ResourceRef) -> Vec<String> {
+        let state = self.state_of(resource).unwrap_or_default();
+        labels_of_ours(&state).collect()
+    }
+
+    /// The resource for which a change of something else leaves: an image, an address, a network.
+    pub(super) fn of_request(&self, path: &str, by: TaskId) -> Option<ResourceRef> {
+        let (_, sender) = self.tasks.get(&by)?;
+        let mut records = self.records.values();
+        let asked = records.find(|record| {
+            let permit = record.permit.as_ref();
+            let request = record.request.as_ref();
+            let what = request.and_then(|request| request.what.as_deref());
+            permit.is_some_and(|permit| permit.writer.0 == *sender)
+                && what.is_some_and(|what| what.split(' ').take(2).eq(path.split(' ')))
+        });
+        asked.map(|record| record.reference.clone())
+    }
+
+    /// A person has deleted the machine, or its snapshot: what the disk held is theirs to lose.
+    pub(super) fn person_deleted(&mut self, resource: &ResourceRef) {
+        if let Some(disk) = self.disks.get_mut(resource) {
+            disk.latest = None;
+        }
+    }
+
+    /// A machine is deleted only where a whole snapshot holds what its disk holds.
+    pub(super) fn check_deletion(&mut self, resource: &ResourceRef, path: &str) {
+        let Some(number) = path.strip_prefix("DELETE /v1/servers/") else {
+            return;
+        };
+        let Some(record) = self.records.get(resource) else {
+            return;
+        };
+        let stops = record
+            .in_flight()
+            .is_some_and(|transition| transition.direction == Direction::Stop);
+        if !stops {
+            self.violated(format!("{path} is sent, and it is not being stopped"));
+            return;
+        }
+        let looked_at = record.request.as_ref().map(|request| request.looked_at);
+        let new = format!("{}/server/{number}", resource.account).parse();
+        let state = new.ok().and_then(|new| self.simulator.resource(&new));
+        self.disks.entry(resource.clone()).or_default().looked_at = looked_at;
+        let Some(state) = state.filter(|_| !self.person_crossed(resource)) else {
+            return;
+        };
+        let kept = self.whole_copy(&resource.account, &state["contents"]);
+        let is_protected = kept.is_some_and(|image| image["protected"] == true);
+        if state["status"] != "off" || !is_protected {
+            self.violated(format!("{path} deletes what no snapshot holds: {state}"));
+        }
+    }
+
+    /// A snapshot that is complete, and holds this.
+    fn whole_copy(&self, account: &AccountName, contents: &Value) -> Option<Value> {
+        let mut images = self.simulator.images().into_iter();
+        images.find(|image| {
+            image["account"] == account.as_str()
+                && image["status"] == "available"
+                && image["contents"] == *contents
+        })
+    }
+
+    /// Whether a person did something to the machine since the look on which its deletion rested.
+    fn person_crossed(&self, resource: &ResourceRef) -> bool {
+        let looked_at = self.disks.get(resource).and_then(|disk| disk.looked_at);
+        let watched = self.resources.get(resource);
+        let person_at = watched.and_then(|watched| watched.person_at);
+        person_at
+            .zip(looked_at)
+            .is_some_and(|(person, look)| person + SLACK > look)
+    }
+
+    /// What each machine's disk holds is there, and there is one machine at most.
+    pub(super) fn look_at_disks(&mut self) {
+        let mut records = self.records.values();
+        if !records.any(|record| record.hibernation.is_some()) {
+            return;
+        }
+        let mut there = BTreeMap::<_, Vec<_>>::new();
+        for (reference, state) in self.simulator.resources() {
+            let Ok(reference) = reference.parse::<ResourceRef>() else {
+                continue;
+            };
+            if !matches!(reference.id, ResourceId::Server(_)) {
+                continue;
+            }
+            let of = state["labels"][OF].as_str().map(|of| of.replace('.', "/"));
+            let of = of.and_then(|of| format!("{}/{of}", reference.account).parse().ok());
+            if let Some(of) = of {
+                self.made.entry(reference.clone()).or_insert(of);
+            }
+            let original = self.original(reference.clone());
+            there.entry(original).or_default().push(state);
+        }
+        for (resource, machines) in &there {
+            if let [first, second, ..] = &machines[..] {
+                self.violated(format!("two machines are {resource}: {first} {second}"));
+            }
+            if let [state, ..] = &machines[..] {
+                self.look_at_disk(resource, state);
+            }
+        }
+        let away: Vec<_> = self.disks.keys().cloned().collect();
+        for resource in away {
+            if !there.contains_key(&resource) {
+                self.look_for_copy(&resource);
+            }
+        }
+    }
+
+    fn look_at_disk(&mut self, resource: &ResourceRef, state: &Value) {
+        let disk = self.disks.entry(resource.clone()).or_default();
+        let before = std::mem::replace(&mut disk.last, state.clone());
+        let latest = disk.latest.take();
+        disk.latest = state["contents"].as_str().map(str::to_owned);
+        if before.is_null() || before["id"] == state["id"] {
+            return;
+        }
+        let first = state["first_contents"].as_str();
+        if latest.is_some() && first != latest.as_deref() {
+            self.violated(format!(
+                "{resource} is made from {first:?}, not from {latest:?}"
+            ));
+        }
+        if lasting(&before) != lasting(state) {
+            self.violated(format!(
+                "{resource} was {before}, and is made again as {state}"
+            ));
+        }
+    }
+
+    fn look_for_copy(&mut self, resource: &ResourceRef) {
+        let latest = self.disks[resource].latest.clone();
+        let Some(latest) = latest else { return };
+        if self.whole_copy(&resource.account, &json!(latest)).is_some() {
+            return;
+        }
+        if self.person_crossed(resource) {
+            self.person_deleted(resource);
+            return;
+        }
+        self.violated(format!(
+            "what the disk of {resource} held is lost: {latest}"
+        ));
+    }
+}
