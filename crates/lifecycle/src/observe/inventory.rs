@@ -11,7 +11,7 @@ use domain::{
     AccountName, ResourceId, ResourceKind, ResourceRef,
     configuration::{Account, Configuration},
     decision::{Verdict, due_at, judge},
-    hibernation::{MARK_LABEL, Mark, Scene},
+    hibernation::{OF_LABEL, Scene, of_label},
     joining::{self, follows},
     left_behind::{LeftBehind, left_behind},
     membership::{Exclusion, Membership, Subject},
@@ -594,6 +594,12 @@ impl Elsewhere<'_> {
     fn get(&self, id: &ResourceId) -> Option<&ResourceRef> {
         self.0.iter().rev().find_map(|other| other.get(id))
     }
+
+    /// Whether one of the others covers the resource of this label.
+    fn has(&self, of: &str) -> bool {
+        let mut all = self.0.iter().flat_map(|other| other.values());
+        all.any(|reference| of_label(&reference.id) == of)
+    }
 }
 
 /// The other accounts at the same cloud.
@@ -625,20 +631,19 @@ fn present_id(record: &Record) -> ResourceId {
     record.present().unwrap_or(&record.reference.id).clone()
 }
 
-/// The marks of all machines that were asked for.
-fn marks(records: &[Record]) -> HashSet<Mark> {
-    let kept = records
-        .iter()
-        .filter_map(|record| record.hibernation.as_deref());
-    kept.flat_map(|kept| kept.wakes.iter().cloned()).collect()
+/// What machines are labelled with that were made again of these.
+fn labels_of_made(records: &[Record]) -> HashSet<String> {
+    let hibernated = records.iter().filter(|one| one.hibernation.is_some());
+    hibernated.map(|one| of_label(&one.reference.id)).collect()
 }
 
-fn has_mark(resource: &Resource, marks: &HashSet<Mark>) -> bool {
+/// Of which resource a machine says that it was made again.
+fn made_of(resource: &Resource) -> Option<&str> {
     let mut pairs = resource
         .tags
         .iter()
         .filter_map(|tag| tag.split_once(['=', ':']));
-    pairs.any(|(key, mark)| key == MARK_LABEL && marks.contains(&Mark(mark.to_owned())))
+    pairs.find_map(|(key, of)| (key == OF_LABEL).then_some(of))
 }
 
 /// What a look means for what is kept of a machine that was hibernated.
@@ -727,7 +732,7 @@ impl Inventory<'_> {
         invoke: &impl Invoke,
         report: &mut Report,
     ) -> Option<Health> {
-        let made = marks(&records);
+        let made = labels_of_made(&records);
         let mut recorded: BTreeMap<ResourceId, Record> = records
             .into_iter()
             .map(|record| (present_id(&record), record))
@@ -740,8 +745,9 @@ impl Inventory<'_> {
             let is_worker =
                 resource.kind() == ResourceKind::Droplet && resource.unsupported.is_some();
             let is_newer = self.newer.iter().any(|newer| newer.id == resource.id);
-            // A machine that we have just made is its record's, and not taken for it yet.
-            let is_made = has_mark(resource, &made);
+            // A machine that we have made is its record's, though that was read before it was asked
+            // for, or does not know it yet.
+            let is_made = made_of(resource).is_some_and(|of| self.has_made(&made, of));
             if old.is_none() && (is_worker || is_newer || is_made) {
                 continue;
             }
@@ -760,6 +766,12 @@ impl Inventory<'_> {
             );
         }
         whole.then_some(tally.health)
+    }
+
+    /// Whether a machine with this label was made again of a resource of this account, or of another
+    /// that reaches the same project.
+    fn has_made(&self, made: &HashSet<String>, of: &str) -> bool {
+        made.contains(of) || self.elsewhere.has(of)
     }
 
     /// Writes several at a time; false if there was no time for all.

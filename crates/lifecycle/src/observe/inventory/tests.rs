@@ -6,6 +6,7 @@ use std::sync::Arc;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use domain::{
     configuration::Adopt,
+    hibernation::Hibernation,
     record::{EdgeKey, Rank, Writer},
     resource::{Power, Size},
     schedule::Desired,
@@ -395,4 +396,33 @@ fn tags_that_vanish_all_at_once_are_not_believed() {
     assert!(!tags_vanished(&records, &[&other]));
     let never = case.clone().record(|record| record.tags.clear()).record;
     assert!(!tags_vanished(&[never], &[&bare]));
+}
+
+/// A start may have made it after the records were read, and before the list was.
+#[test]
+fn a_machine_that_was_just_made_is_its_records_whatever_is_known_of_it() {
+    let mut case = droplet();
+    let (id, reference) = (case.resource.id.clone(), case.record.reference.clone());
+    case.resource
+        .tags
+        .insert(format!("offhours-of:{}", of_label(&id)));
+    let of = made_of(&case.resource).unwrap();
+    let has_made = |records: &[Record], elsewhere: Elsewhere<'_>| {
+        inventory(&case, false, |inventory| {
+            let inventory = Inventory {
+                elsewhere,
+                ..inventory
+            };
+            inventory.has_made(&labels_of_made(records), of)
+        })
+    };
+    let never = case.record.clone();
+    assert!(!has_made(&[never], Elsewhere::default()));
+    let asleep = Record {
+        hibernation: Some(Box::new(Hibernation::of(id.clone()))),
+        ..case.record.clone()
+    };
+    assert!(has_made(&[asleep], Elsewhere::default()));
+    let other = HashMap::from([(id, reference)]);
+    assert!(has_made(&[], Elsewhere(vec![&other])));
 }
