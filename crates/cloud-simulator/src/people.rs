@@ -305,7 +305,10 @@ fn on_server(account: &mut Account, timeline: &mut Timeline, id: u64, act: Act) 
             return Ok(Some(()));
         }
         Act::Rename { name } => {
-            server.name = name;
+            create::check_name(account, &name)?;
+            if let Some(server) = Server::of(account, id) {
+                server.name = name;
+            }
             return Ok(Some(()));
         }
         Act::SetStatus { status: word } => {

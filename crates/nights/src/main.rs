@@ -42,6 +42,9 @@ enum Command {
     Replay {
         /// Its seed, or the file of a night that was kept.
         night: String,
+        /// Print what is read from the clouds, too.
+        #[arg(long)]
+        reads: bool,
     },
 }
 
@@ -54,11 +57,11 @@ fn main() -> anyhow::Result<ExitCode> {
             shorten,
             keep,
         } => run::many(from, count, jobs, (shorten, &keep)),
-        Command::Replay { night } => replay(&night),
+        Command::Replay { night, reads } => replay(&night, reads),
     }
 }
 
-fn replay(night: &str) -> anyhow::Result<ExitCode> {
+fn replay(night: &str, reads: bool) -> anyhow::Result<ExitCode> {
     let night: Night = if let Ok(seed) = night.parse::<u64>() {
         nights::of_seed(seed)
     } else {
@@ -66,7 +69,11 @@ fn replay(night: &str) -> anyhow::Result<ExitCode> {
             .with_context(|| format!("`{night}` is neither a seed nor a night's file"))?;
         serde_json::from_str(&text).with_context(|| format!("{night} is not a night"))?
     };
-    let trace = Trace::kept();
+    let trace = if reads {
+        Trace::with_reads()
+    } else {
+        Trace::kept()
+    };
     let played = nights::play(&night, &trace)?;
     run::print(&format!("{}\n{trace}", night.in_words()));
     Ok(match played.violation {

@@ -266,8 +266,10 @@ impl Observer {
         let mut state = self.lock();
         state.cloud_requests += 1;
         let status = answer.map(|answer| answer.status().as_u16());
-        if changes {
+        if changes || state.trace.has_reads() {
             state.note(Actor::Cloud, || format!("{path}: {status:?}"));
+        }
+        if changes {
             state.take_in_log();
             state.look_at_disks();
         }

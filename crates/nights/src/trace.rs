@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use domain::record::{Ask, Forced, Phase, Record};
+use domain::record::{Ask, Forced, Part, Phase, Record};
 use jiff::Timestamp;
 
 use crate::night::Function;
@@ -39,7 +39,10 @@ const WIDTH: usize = 12;
 
 /// What happened so far, if it is kept. Cloning gives the same trace.
 #[derive(Debug, Clone, Default)]
-pub struct Trace(Option<Arc<Mutex<Vec<Line>>>>);
+pub struct Trace {
+    lines: Option<Arc<Mutex<Vec<Line>>>>,
+    has_reads: bool,
+}
 
 #[derive(Debug)]
 struct Line {
@@ -52,12 +55,28 @@ impl Trace {
     /// One that keeps what happens.
     #[must_use]
     pub fn kept() -> Self {
-        Self(Some(Arc::default()))
+        Self {
+            lines: Some(Arc::default()),
+            has_reads: false,
+        }
+    }
+
+    /// One that keeps what is read from the clouds, too.
+    #[must_use]
+    pub fn with_reads() -> Self {
+        Self {
+            has_reads: true,
+            ..Self::kept()
+        }
+    }
+
+    pub(crate) fn has_reads(&self) -> bool {
+        self.has_reads
     }
 
     /// Adds a line; its text is only made where it is kept.
     pub(crate) fn add(&self, at: Timestamp, actor: Actor, text: impl FnOnce() -> String) {
-        if let Some(lines) = &self.0 {
+        if let Some(lines) = &self.lines {
             let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
             lines.push(Line {
                 at,
@@ -85,7 +104,9 @@ impl Trace {
 
 impl fmt::Display for Trace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(lines) = &self.0 else { return Ok(()) };
+        let Some(lines) = &self.lines else {
+            return Ok(());
+        };
         write!(f, "{:24}", "")?;
         for (name, _) in COLUMNS {
             write!(f, "{name:WIDTH$}")?;
@@ -124,7 +145,11 @@ pub(crate) fn record_in_a_line(record: &Record) -> String {
             Forced::Accepted => ", cut accepted",
         };
         let unknown = if request.unknown { ", one unknown" } else { "" };
-        format!("; {} {ask}{forced}{unknown}", request.direction)
+        let part = match request.part {
+            Part::Whole => format!("{} ", request.direction),
+            part => format!("{part:?} ").to_lowercase(),
+        };
+        format!("; {part}{ask}{forced}{unknown}")
     });
     let saved = record.saved.as_ref().map(|saved| {
         let used = if record.used { ", used" } else { "" };

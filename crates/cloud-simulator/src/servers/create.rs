@@ -158,7 +158,7 @@ fn type_of<'a>(
 }
 
 /// A name is a host's, and used once in a project (HZSPEC).
-fn check_name(account: &Account, name: &str) -> Result<(), Refusal> {
+pub(crate) fn check_name(account: &Account, name: &str) -> Result<(), Refusal> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
     if name.is_empty() || name.len() > 63 || !name.chars().all(fits) {
         return Err(invalid("invalid server name"));

@@ -231,6 +231,13 @@ async fn people_rename_and_set_a_status() {
         person("hz/server/42", status("asleep")),
         Err(PersonError::Refused { .. })
     ));
+    // A server's name is used once in a project.
+    let own = clouds.get("/v1/servers/42").await["server"]["name"].clone();
+    let name = own.as_str().unwrap().to_owned();
+    assert!(matches!(
+        person("hz/server/42", Act::Rename { name }),
+        Err(PersonError::Refused { status: 409, .. })
+    ));
     let scale = Act::Scale {
         count: 1,
         autoscale: None,

@@ -121,7 +121,7 @@ impl Sight {
         if !kept.may_be_asleep() {
             return Scene::Gone;
         }
-        let snapshot = kept.wake_from.as_ref().and_then(|mark| self.snapshot(mark));
+        let snapshot = self.waking_snapshot(kept);
         let image = snapshot.map(|one| one.id);
         let image = image.or_else(|| kept.waking_snapshot()?.id);
         match (made, second) {
@@ -138,6 +138,21 @@ impl Sight {
             }
             (None, _) => Scene::Lost,
         }
+    }
+
+    /// Whether our deletion is seen: the machine is not there, and its snapshot is, so that this
+    /// is no other project.
+    #[must_use]
+    pub fn is_deleted(&self, kept: &Hibernation) -> bool {
+        let snapshot = self.waking_snapshot(kept);
+        self.machine.is_none()
+            && kept.may_be_asleep()
+            && snapshot.is_some_and(|one| one.state == SnapshotState::Available)
+    }
+
+    /// The snapshot that the machine is made again from.
+    fn waking_snapshot(&self, kept: &Hibernation) -> Option<&SeenSnapshot> {
+        self.snapshot(kept.wake_from.as_ref()?)
     }
 
     /// The snapshot of a mark.

@@ -702,3 +702,38 @@ fn a_removal_needs_a_newer_one_that_is_proven_and_seen_and_enough_that_are_left(
     c.asked_at = at("19:00") - SignedDuration::from_hours(71);
     assert!(!removes([a, b, c], &all), "it is not old");
 }
+
+#[test]
+fn a_deletion_is_seen_though_a_person_has_given_its_name_away() {
+    let case = hibernated().deleting().at("19:06").away();
+    let taken = case.beside("server/9", None, None).then();
+    assert!(
+        matches!(taken.ask(), Ask::Done { .. }),
+        "{:?}",
+        taken.record
+    );
+    let stuck = taken.at("19:07").then();
+    let Phase::Stuck { reason, .. } = &stuck.record.phase else {
+        panic!("{:?}", stuck.record.phase);
+    };
+    assert!(reason.contains("server/9"), "{reason}");
+}
+
+#[test]
+fn what_is_lost_while_a_request_is_open_needs_a_person_once_it_can_have_no_effect_any_more() {
+    let lost = |mut case: Case| {
+        case.sight().snapshots.clear();
+        case.away()
+    };
+    let deleting = lost(hibernated().deleting());
+    let waits = deleting.clone().at("19:10").follow();
+    assert!(matches!(waits, Follow::Wait), "{waits:?}");
+    let stuck = deleting.at("20:00").then().at("20:01").then();
+    let phase = &stuck.record.phase;
+    assert!(matches!(phase, Phase::Stuck { .. }), "{phase:?}");
+
+    let waking = lost(hibernated().waking());
+    let late = waking.at("tue 09:00").then().at("tue 09:20").then();
+    let request = late.record.request.as_ref().unwrap();
+    assert!(request.problem.is_some(), "{request:?}");
+}

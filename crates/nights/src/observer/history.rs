@@ -34,8 +34,9 @@ impl State {
             taken.resource == reference && taken.at <= entry.finished_at + SLACK
         };
         self.unexplained.retain(|taken| !within(taken));
-        // What is kept as a person left it is a moment of the transition that found it.
-        if entry.ending != Ending::Kept {
+        // What is kept as a person left it, or was only observed, is a moment of the transition that
+        // found it.
+        if !matches!(entry.ending, Ending::Kept | Ending::WouldHave) {
             self.history.insert(reference, entry);
         }
     }

@@ -89,6 +89,9 @@ impl State {
             return None;
         }
         let (desired, since) = self.desired(reference, &schedule, rule, now)?;
+        if desired == Desired::Stopped && is_early(record, rule, now) {
+            return None;
+        }
         let ticks = ticks(state);
         let joined_at = record.joined_at.unwrap_or(now);
         if rule.policy.adopt == Adopt::NextEdge && record.handled.is_none() && since <= joined_at {
@@ -198,6 +201,16 @@ impl State {
         let since = edge_at.max(latest_turn)?;
         Some((desired, since))
     }
+}
+
+/// Whether a machine is made again in time for a start that is to come.
+fn is_early(record: &Record, rule: &Rule, now: Timestamp) -> bool {
+    let kept = record.hibernation.as_deref();
+    let lead = kept.and_then(|kept| kept.lead);
+    lead.is_some_and(|lead| {
+        let soon = rule.schedule.latest_edge(now + lead);
+        soon.desired == Some(Desired::Running)
+    })
 }
 
 fn runs(reference: &ResourceRef, state: &Value) -> bool {

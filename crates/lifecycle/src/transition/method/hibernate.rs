@@ -310,21 +310,25 @@ pub(crate) fn outcome(
                 None => void_if(quiet || unheard),
             }
         }
+        Part::Delete if means.sight.is_deleted(kept) => Outcome::Done,
         Part::Delete => match means.sight.scene(kept) {
-            Scene::Asleep(_) => Outcome::Done,
-            Scene::Here(body) if !is_deleting(&body.resource) => void_if(quiet),
+            Scene::Here(body) if is_deleting(&body.resource) => Outcome::Open,
+            // Where neither the machine nor its snapshot is seen, a person is needed, once nothing
+            // can change that any more.
             Scene::Here(_)
             | Scene::Made(_)
+            | Scene::Asleep(_)
             | Scene::Lost
             | Scene::Twice
             | Scene::Taken(_)
-            | Scene::Gone => Outcome::Open,
+            | Scene::Gone => void_if(quiet),
         },
         Part::Create => match means.sight.scene(kept) {
-            Scene::Here(_) => Outcome::Done,
-            // That nothing is listed counts only where the snapshot is.
-            Scene::Asleep(_) | Scene::Taken(_) => void_if(quiet),
-            Scene::Made(_) | Scene::Lost | Scene::Twice | Scene::Gone => Outcome::Open,
+            Scene::Here(_) | Scene::Twice => Outcome::Done,
+            Scene::Made(_) => Outcome::Open,
+            // That nothing is listed counts only where the snapshot is: without it, a person is
+            // needed, and nothing is asked for.
+            Scene::Asleep(_) | Scene::Taken(_) | Scene::Lost | Scene::Gone => void_if(quiet),
         },
         Part::Keep | Part::Protect | Part::Attach | Part::Remove => {
             let again = match next(record, request.direction, means) {
