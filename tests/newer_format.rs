@@ -12,7 +12,8 @@ use testing::{client_of, store_on};
 use crate::{
     programs::Terminal,
     support::{
-        World, any_port, monday, office_hours, one_of_each_kind, parse, reference, run, tables,
+        World, any_port, monday, office_hours, one_of_each_kind, parse, reference, run, server,
+        tables,
     },
 };
 
@@ -76,6 +77,21 @@ fn a_record_is_neither_taken_for_new_nor_for_gone_and_the_others_are_stopped() {
         };
         assert_eq!(left.reference, SERVER);
         assert_eq!(stored(&world, RESOURCES, record_key(&server)).await, newer);
+    });
+}
+
+#[test]
+fn a_record_is_no_newcomer_that_has_others_held() {
+    run(async {
+        let configuration = office_hours("max_new = 1", "", "");
+        let mut world = World::start(&configuration, &one_of_each_kind(), monday("12:00:00")).await;
+        world.run_until(monday("12:02:00")).await;
+        rewrite(&world, RESOURCES, record_key(&reference(SERVER))).await;
+        let one_more = server(12, "").replace("[[servers]]", "[[servers]]\naccount = \"hz-eu\"");
+        world.simulator().create(&one_more).unwrap();
+        world.run_until(monday("12:08:00")).await;
+        let record = world.record("hz-eu/server/12").await;
+        assert!(record.opted_in && !record.held, "{record:#?}");
     });
 }
 
