@@ -84,7 +84,7 @@ fn a_record_is_neither_taken_for_new_nor_for_gone_and_the_others_are_stopped() {
 fn a_record_is_no_newcomer_that_has_others_held() {
     run(async {
         let configuration = office_hours("max_new = 1", "", "");
-        let mut world = World::start(&configuration, &one_of_each_kind(), monday("12:00:00")).await;
+        let world = World::start(&configuration, &one_of_each_kind(), monday("12:00:00")).await;
         world.run_until(monday("12:02:00")).await;
         rewrite(&world, RESOURCES, record_key(&reference(SERVER))).await;
         let one_more = server(12, "").replace("[[servers]]", "[[servers]]\naccount = \"hz-eu\"");

@@ -297,6 +297,40 @@ fn chooses(selector: Option<&str>, labels: &Labels) -> bool {
 }
 
 impl Project {
+    /// What is attached to a server, each in words.
+    pub(crate) fn attached_to(&self, server: u64) -> BTreeSet<String> {
+        let mut attached = BTreeSet::new();
+        for network in self.networks.values() {
+            let members = network.members.iter().filter(|one| one.server == server);
+            let addresses = members.map(|one| format!("{} {:?}", one.ip, one.alias_ips));
+            attached.extend(addresses.map(|at| format!("network {} {at}", network.id)));
+        }
+        let mut add = |kind: &str, id: u64, is_attached: bool| {
+            attached.extend(is_attached.then(|| format!("{kind} {id}")));
+        };
+        for one in self.volumes.values() {
+            add("volume", one.id, one.server == Some(server));
+        }
+        for one in self.floating_ips.values() {
+            add("floating IP", one.id, one.server == Some(server));
+        }
+        for one in self.firewalls.values() {
+            add("firewall", one.id, one.servers.contains(&server));
+        }
+        for one in self.placement_groups.values() {
+            add("placement group", one.id, one.servers.contains(&server));
+        }
+        for one in self.load_balancers.values() {
+            let privately = |wanted| {
+                let mut targets = one.targets.iter();
+                targets.any(|one| one.server == server && one.use_private_ip == wanted)
+            };
+            add("load balancer", one.id, privately(false));
+            add("load balancer, privately,", one.id, privately(true));
+        }
+        attached
+    }
+
     /// Detaches everything from a server that is no longer there. What was deleted with it is
     /// gone, and returned; an address in a network is not free yet.
     pub(crate) fn without(&mut self, server: u64) -> Vec<PrimaryIp> {

@@ -357,7 +357,9 @@ impl Account {
             }
         }
         for (id, server) in &self.servers {
-            states.push((ResourceId::Server(ServerId(*id)), json!(server)));
+            let mut state = json!(server);
+            state["attached"] = json!(self.project.attached_to(*id));
+            states.push((ResourceId::Server(ServerId(*id)), state));
         }
         states
     }

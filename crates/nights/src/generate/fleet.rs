@@ -331,7 +331,8 @@ fn server(chance: &mut Rng, number: u64, name: &str, word: Option<&str>) -> Memb
              stays_off_after_change = {stays_off}\nchange_type = \"{}s\"\n\
              snapshot = \"{}s\"\ncreation = \"{}s\"\ndeletion = \"{}s\"\nrelease = \"{}s\"\n\
              snapshot_failures = {}\ncreation_failures = {}\naddresses = {addresses}\n\
-             ignores_shutdown = {deaf}\nshutdown = \"{}s\"\npoweroff = \"{}s\"\npoweron = \"{}s\"\n",
+             ignores_shutdown = {deaf}\nshutdown = \"{}s\"\npoweroff = \"{}s\"\npoweron = \"{}s\"\n\
+             {}",
             chance.u16(20..400),
             chance.u16(20..900),
             chance.u16(5..200),
@@ -342,8 +343,41 @@ fn server(chance: &mut Rng, number: u64, name: &str, word: Option<&str>) -> Memb
             chance.u8(3..90),
             chance.u8(1..20),
             chance.u8(3..40),
+            attached(chance, number),
         ),
     }
+}
+
+/// What a server may have besides: each is its own.
+fn attached(chance: &mut Rng, number: u64) -> String {
+    let id = 900_000 + number;
+    let things = [
+        format!(
+            "[[hetzner.networks]]\nid = {id}\nname = \"net-{number}\"\n\
+             members = [{{ server = {number}, ip = \"10.0.0.{}\" }}]\n",
+            chance.u8(2..250)
+        ),
+        format!("[[hetzner.volumes]]\nid = {id}\nname = \"data-{number}\"\nserver = {number}\n"),
+        format!(
+            "[[hetzner.firewalls]]\nid = {id}\nname = \"web-{number}\"\n\
+             servers = [{number}]\napplies = \"{}s\"\n",
+            chance.u8(1..120)
+        ),
+        format!(
+            "[[hetzner.placement_groups]]\nid = {id}\nname = \"apart-{number}\"\n\
+             servers = [{number}]\n"
+        ),
+        format!(
+            "[[hetzner.floating_ips]]\nid = {id}\nname = \"moves-{number}\"\n\
+             ip = \"203.0.113.{}\"\nserver = {number}\n",
+            number % 250
+        ),
+        format!(
+            "[[hetzner.load_balancers]]\nid = {id}\nname = \"front-{number}\"\n\
+             targets = [{{ server = {number}, use_private_ip = false }}]\n"
+        ),
+    ];
+    things.into_iter().filter(|_| chance.u8(..4) == 0).collect()
 }
 
 impl Member {

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use domain::{
     AccountName, ResourceId, ResourceRef,
+    history::HistoryEntry,
     record::{Direction, Record},
+    stop_method::StopMethod,
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -22,6 +24,8 @@ pub(super) struct Disk {
     latest: Option<String>,
     /// The machine as it was when it was last there.
     pub(super) last: Value,
+    /// What was attached to the machine at first, which nobody changes.
+    attached: Value,
     /// The look on which the latest deletion rested.
     looked_at: Option<Timestamp>,
 }
@@ -93,6 +97,19 @@ impl State {
     pub(super) fn person_deleted(&mut self, resource: &ResourceRef) {
         if let Some(disk) = self.disks.get_mut(resource) {
             disk.latest = None;
+        }
+    }
+
+    /// A machine that was made again is not said to run before it has all that it had.
+    pub(super) fn check_attached(&mut self, entry: &HistoryEntry, state: &Value) {
+        let disk = self.disks.get(&entry.reference);
+        let had = disk.map(|disk| &disk.attached);
+        let wakes = entry.direction == Direction::Start
+            && entry.method == Some(StopMethod::Hibernate)
+            && state["id"].to_string() != entry.reference.id.provider_id();
+        if let Some(had) = had.filter(|had| wakes && !had.is_null() && **had != state["attached"]) {
+            let (resource, has) = (&entry.reference, &state["attached"]);
+            self.violated(format!("{resource} had {had}, and runs again with {has}"));
         }
     }
 
@@ -185,6 +202,9 @@ impl State {
 
     fn look_at_disk(&mut self, resource: &ResourceRef, state: &Value) {
         let disk = self.disks.entry(resource.clone()).or_default();
+        if disk.last.is_null() {
+            disk.attached = state["attached"].clone();
+        }
         let before = std::mem::replace(&mut disk.last, state.clone());
         let latest = disk.latest.take();
         disk.latest = state["contents"].as_str().map(str::to_owned);

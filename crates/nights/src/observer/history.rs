@@ -53,6 +53,7 @@ impl State {
         let Some(state) = self.state_of(reference).filter(|_| !crossed) else {
             return;
         };
+        self.check_attached(entry, &state);
         if !is_at_end(entry, &state) || !self.has_its_plan(entry, &state) {
             let direction = entry.direction;
             self.violated(format!(
