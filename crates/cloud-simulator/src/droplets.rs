@@ -99,6 +99,10 @@ pub(crate) struct Droplet {
     /// What of these it has.
     #[serde(default)]
     pub(crate) has: BTreeSet<Extra>,
+    /// Its VPC; left out, the region's default one.
+    pub(crate) vpc: Option<String>,
+    /// When its backups are made; left out, weekly.
+    pub(crate) backup_policy: Option<Value>,
 
     /// Whether it really has power.
     #[serde(skip_deserializing)]
@@ -205,6 +209,8 @@ pub(crate) struct Order {
     /// Whether a resize grows the disk as well, for good.
     #[serde(default)]
     pub(crate) disk: bool,
+    /// When backups are made, once they are enabled.
+    pub(crate) backup_policy: Option<Value>,
 }
 
 /// The types of actions (DOSPEC). Those from [`Self::ChangeBackupPolicy`] on have no effect here.
@@ -235,6 +241,7 @@ impl Order {
             name: None,
             size: None,
             disk: false,
+            backup_policy: None,
         }
     }
 }
@@ -406,6 +413,9 @@ impl Droplet {
             "region": market.region(&self.region),
             "tags": self.tags,
         });
+        if let Some(vpc) = &self.vpc {
+            fields["vpc_uuid"] = json!(vpc);
+        }
         if let Some(gpu) = &self.gpu {
             fields["gpu_info"] = json!({
                 "count": gpu.count,
@@ -552,6 +562,7 @@ fn end(account: &mut Account, timeline: &mut Timeline, action: u64, order: Order
         (ActionKind::Rename, Some(name), _) => droplet.name = name,
         (ActionKind::EnableBackups, ..) => {
             droplet.has.insert(Extra::Backups);
+            droplet.backup_policy = order.backup_policy;
         }
         (ActionKind::DisableBackups, ..) => {
             droplet.has.remove(&Extra::Backups);

@@ -88,13 +88,10 @@ pub(super) fn droplet_firewalls(call: &mut Call<'_>) -> Result<Answer> {
 pub(super) fn backup_policy(call: &mut Call<'_>) -> Result<Answer> {
     let droplet = call.droplet()?;
     let enabled = droplet.has.contains(&Extra::Backups);
-    let policy = json!({
-        "plan": "weekly",
-        "weekday": "SUN",
-        "hour": 20,
-        "window_length_hours": 4,
-        "retention_period_days": 28,
-    });
+    let policy = json!({"plan": "weekly", "weekday": "SUN", "hour": 20});
+    let policy = droplet.backup_policy.as_ref().unwrap_or(&policy);
+    let length = json!({"window_length_hours": 4, "retention_period_days": 28});
+    let policy = catalog::with(policy, length);
     ok(&json!({"policy": {
         "droplet_id": droplet.id,
         "backup_enabled": enabled,

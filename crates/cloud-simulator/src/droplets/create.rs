@@ -39,6 +39,8 @@ pub(crate) struct DropletOrder {
     tags: Vec<String>,
     #[serde(default)]
     volumes: Vec<String>,
+    vpc_uuid: Option<String>,
+    backup_policy: Option<Value>,
 }
 
 /// Begins a Droplet; returns its number and its action's.
@@ -61,6 +63,8 @@ pub(crate) fn create(
         id,
         name: order.name,
         tags: order.tags,
+        vpc: order.vpc_uuid,
+        backup_policy: order.backup_policy,
         disk: disk_of(&order.size),
         size: order.size,
         region: order.region,
@@ -104,6 +108,12 @@ fn check(account: &Account, order: &DropletOrder) -> Result<(), Refusal> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
     if order.name.is_empty() || order.name.len() > 255 || !order.name.chars().all(fits) {
         return refuse("Only valid hostname characters are allowed. (a-z, A-Z, 0-9, . and -)");
+    }
+    // That a tag which is none is refused here as it is where tags are made, is an assumption.
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ':');
+    let is_tag = |tag: &String| (1..=255).contains(&tag.len()) && tag.chars().all(fits);
+    if !order.tags.iter().all(is_tag) {
+        return refuse("tag name is invalid");
     }
     let market = &account.market;
     let Some(size) = market.droplet_size(&order.size) else {
