@@ -245,7 +245,7 @@ fn people_see_each_obstacle_with_its_remedy_and_the_sum() {
             "name one of the account's keys (ssh_key in its account, --key)",
             "Lost: address 198.18.0.2, its id and creation date,",
             "of a month of 730.5 h: at least 34.",
-            "Offhours does not hibernate Droplets yet.",
+            "With methods = { droplet = \"hibernate\" } in its schedule,",
         ] {
             let words: Vec<_> = shown.split_whitespace().collect();
             assert!(

@@ -665,6 +665,11 @@ pub struct Policy {
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     #[cfg_attr(feature = "schema", schemars(with = "OneOrMore<Risk>", extend("examples" = ["lost-backups"])))]
     pub accept: BTreeSet<Risk>,
+    /// Droplets that are hibernated: true refuses one with a private address, which its cloud chooses
+    /// anew each time.
+    #[serde(skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
+    pub needs_private_ip: bool,
     /// Machines that are to be hibernated, where something stands in the way: "refuse" leaves them
     /// running, "power-off" only powers them off.
     #[serde(skip_serializing_if = "is_default")]
@@ -695,6 +700,7 @@ impl Default for Policy {
             start_small: false,
             rescaled_runs: false,
             accept: BTreeSet::new(),
+            needs_private_ip: false,
             otherwise: Otherwise::Refuse,
             stop_size: None,
             stop_nodes: None,
@@ -707,11 +713,11 @@ impl Default for Policy {
 #[cfg_attr(feature = "schema", derive(JsonSchema), schemars(rename = "methods"))]
 #[serde(default, deny_unknown_fields)]
 pub struct Methods {
-    /// Droplets: "power-off", or "resize" to a cheaper plan while it is off.
+    /// Droplets: "power-off", "resize" to a cheaper plan while it is off, or "hibernate".
     #[serde(skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "power-off")))]
     pub droplet: DropletMethod,
-    /// Servers: "power-off", or "rescale" to a cheaper type while it is off.
+    /// Servers: "power-off", "rescale" to a cheaper type while it is off, or "hibernate".
     #[serde(skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "power-off")))]
     pub server: ServerMethod,
@@ -731,6 +737,8 @@ pub enum DropletMethod {
     PowerOff,
     /// Powered off, and moved to a cheaper plan until the start.
     Resize,
+    /// Powered off, kept as a snapshot and deleted, and made again for the start. A preview.
+    Hibernate,
 }
 
 /// How Hetzner servers are stopped.

@@ -48,12 +48,42 @@ pub struct Surroundings {
     pub custom_image: bool,
     /// Whether a firewall would be applied only after it runs again, and none before.
     pub open_at_first: bool,
-    /// The names of the account's SSH keys.
-    pub ssh_keys: Vec<String>,
+    /// The account's SSH keys.
+    pub ssh_keys: Vec<SshKey>,
+    /// Other machines of its name, where a cloud lets several have one.
+    pub namesakes: Vec<String>,
+    /// How many machines the account may have, where its cloud says so.
+    pub room: Option<Room>,
     /// What the token may not read of the machine: `its tags`.
     pub unreadable: Vec<&'static str>,
     /// Why the account may create no machines, in its cloud's words.
     pub account_problem: Option<String>,
+}
+
+/// A public SSH key of an account.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SshKey {
+    /// What it is called.
+    pub name: String,
+    /// How a request for a machine names it.
+    pub sent_as: String,
+}
+
+/// How many machines an account may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// At most.
+    pub most: u64,
+    /// How many there are now.
+    pub present: u64,
+}
+
+impl Surroundings {
+    /// A key of the account, by its name.
+    #[must_use]
+    pub fn ssh_key(&self, name: &str) -> Option<&SshKey> {
+        self.ssh_keys.iter().find(|key| key.name == name)
+    }
 }
 
 /// A public address.
@@ -85,6 +115,8 @@ pub struct Terms {
     pub needs_private_ip: bool,
     /// The key that a new machine is made with, by its name in the account.
     pub ssh_key: Option<String>,
+    /// How many machines of the account are hibernated, each of which needs its place again.
+    pub hibernated: u64,
 }
 
 /// What the owner of a machine can accept.
@@ -162,6 +194,23 @@ pub enum Obstacle {
     /// The account may not create machines.
     #[error("its account may create no machines: {0}")]
     Account(String),
+    /// There would be no place in the account to make it again.
+    #[error(
+        "its account may have {most} machines, and has {needed} with those that are hibernated: there \
+         may be no place to make it again"
+    )]
+    NoRoom {
+        /// How many it may have.
+        most: u64,
+        /// How many it has, with those that are hibernated.
+        needed: u64,
+    },
+    /// Another machine has its name, and could be taken for the one that is made again.
+    #[error("{machine} has the same name, and might be taken for it")]
+    Namesake {
+        /// The other one.
+        machine: String,
+    },
     /// No machine made from one of its snapshots has been seen to run.
     #[error("no snapshot of it has been seen to boot")]
     NotRehearsed,
@@ -186,7 +235,7 @@ impl Obstacle {
             Self::AddressBlocked { .. } => "settle the block with the cloud first",
             Self::PrivateAddressLost { .. } => {
                 "let others reach it by a name or a reserved address, so that it needs none of its \
-                 own (without --needs-private-ip)"
+                 own (without needs_private_ip, --needs-private-ip)"
             }
             Self::Named { .. } => "name it there by a tag, which the new machine has as well",
             Self::Backups => {
@@ -201,6 +250,8 @@ impl Obstacle {
             Self::NoKey => "name one of the account's keys (ssh_key in its account, --key)",
             Self::UnknownKey { .. } => "name one that it has (ssh_key in its account, --key)",
             Self::Account(_) => "settle that with the cloud first",
+            Self::NoRoom { .. } => "have the cloud raise the account's limit, or delete a machine",
+            Self::Namesake { .. } => "rename one of the two",
             Self::NotRehearsed => "rehearse it while you look on: `offhours rehearse REF --cycle`",
             Self::Unreadable(_) => "give the token the scope for it",
         }
@@ -222,6 +273,7 @@ pub fn preflight(
         .collect();
     obstacles.extend(disk(machine.size, catalog));
     obstacles.extend(around.account_problem.clone().map(Obstacle::Account));
+    obstacles.extend(around.room.and_then(|room| no_room(room, terms.hibernated)));
     obstacles.extend(
         around
             .unreadable
@@ -242,6 +294,8 @@ pub fn preflight(
     }
     let named = around.named_by.iter();
     obstacles.extend(named.map(|by| Obstacle::Named { by: by.clone() }));
+    let namesakes = around.namesakes.iter().cloned();
+    obstacles.extend(namesakes.map(|machine| Obstacle::Namesake { machine }));
     let flags = [
         (
             around.backups && !accepts(Risk::LostBackups),
@@ -267,10 +321,16 @@ fn disk(size: &MachineSize, catalog: &Catalog) -> Option<Obstacle> {
     (disk_gib < plan_gib).then_some(Obstacle::DiskWouldGrow { disk_gib, plan_gib })
 }
 
+fn no_room(room: Room, hibernated: u64) -> Option<Obstacle> {
+    let Room { most, present } = room;
+    let needed = present + hibernated;
+    (needed > most).then_some(Obstacle::NoRoom { most, needed })
+}
+
 fn key(around: &Surroundings, terms: &Terms) -> Option<Obstacle> {
     match &terms.ssh_key {
         None => Some(Obstacle::NoKey),
-        Some(key) if around.ssh_keys.contains(key) => None,
+        Some(key) if around.ssh_key(key).is_some() => None,
         Some(key) => Some(Obstacle::UnknownKey { key: key.clone() }),
     }
 }

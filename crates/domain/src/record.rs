@@ -873,15 +873,13 @@ impl Record {
         }
     }
 
-    /// Whether the machine alone does not show how it is: it is being hibernated or woken, or may be
-    /// asleep.
+    /// Whether the machine alone does not show how it is: it is being hibernated or woken, may be
+    /// asleep, or lacks something that it had.
     #[must_use]
     pub fn needs_sight(&self) -> bool {
-        let asleep = self
-            .hibernation
-            .as_ref()
-            .is_some_and(|kept| kept.may_be_asleep());
-        asleep || self.is_hibernating()
+        let kept = self.hibernation.as_ref();
+        let needed = kept.is_some_and(|kept| kept.may_be_asleep() || kept.incomplete);
+        needed || self.is_hibernating()
     }
 
     /// Whether the transition under way, or stuck, hibernates the machine or wakes it.

@@ -253,6 +253,8 @@ pub struct LoggedAction {
     pub state: ActionState,
     /// When the provider began it, by the provider's clock.
     pub started_at: Timestamp,
+    /// When it ended, by that clock; none while it is under way.
+    pub ended_at: Option<Timestamp>,
 }
 
 /// A provider's id for an action, unique within the provider.
@@ -274,7 +276,9 @@ pub enum ActionEffect {
     Resize,
     /// None, but another disk afterwards.
     Rebuild,
-    /// Anything else: a snapshot, a rename, a word that we do not know.
+    /// None: a snapshot of the disk.
+    Snapshot,
+    /// Anything else: a rename, a word that we do not know.
     Other,
 }
 

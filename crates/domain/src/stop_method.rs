@@ -41,6 +41,7 @@ impl StopMethod {
         let methods = policy.methods;
         match kind {
             ResourceKind::Droplet if methods.droplet == DropletMethod::Resize => Self::Resize,
+            ResourceKind::Droplet if methods.droplet == DropletMethod::Hibernate => Self::Hibernate,
             ResourceKind::Server if methods.server == ServerMethod::Rescale => Self::Rescale,
             ResourceKind::Server if methods.server == ServerMethod::Hibernate => Self::Hibernate,
             ResourceKind::Droplet | ResourceKind::Server | ResourceKind::Machine => {

@@ -86,7 +86,7 @@ pub enum Hibernate {
     },
     /// Deletes the machine.
     Delete,
-    /// Makes a machine from a snapshot, switched off.
+    /// Makes a machine from a snapshot: switched off, where its cloud can do that.
     Create {
         /// What the machine is labelled with.
         label: Label,
@@ -265,36 +265,60 @@ fn hibernate(f: &mut fmt::Formatter<'_>, id: &ResourceId, what: &Hibernate) -> f
 
 fn attach(f: &mut fmt::Formatter<'_>, id: &ResourceId, what: &Attachment) -> fmt::Result {
     let machine = id.provider_id();
-    match what {
-        Attachment::Network(one) => write!(
-            f,
-            "POST {}/actions/attach_to_network network={} ip={}",
-            path(id),
-            one.network,
-            one.ip
+    let is_server = matches!(id, ResourceId::Server(_));
+    let (path, with) = match what {
+        Attachment::Network(one) => (
+            format!("{}/actions/attach_to_network", path(id)),
+            format!(" network={} ip={}", one.network, one.ip),
         ),
-        Attachment::Volume(volume) => {
-            write!(
-                f,
-                "POST /v1/volumes/{volume}/actions/attach server={machine}"
-            )
+        Attachment::Backups(_) if is_server => {
+            (format!("{}/actions/enable_backup", path(id)), String::new())
         }
-        Attachment::Firewall(firewall) => {
-            let path = format!("/v1/firewalls/{firewall}/actions/apply_to_resources");
-            write!(f, "POST {path} server={machine}")
-        }
-        Attachment::LoadBalancer(one) => {
-            let path = format!("/v1/load_balancers/{}/actions/add_target", one.id);
-            write!(f, "POST {path} server={machine}")
-        }
+        Attachment::Backups(_) => (
+            format!("{}/actions", path(id)),
+            " enable_backups".to_owned(),
+        ),
+        Attachment::Volume(volume) if is_server => (
+            format!("/v1/volumes/{volume}/actions/attach"),
+            format!(" server={machine}"),
+        ),
+        Attachment::Volume(volume) => (
+            format!("/v2/volumes/{volume}/actions"),
+            format!(" attach droplet_id={machine}"),
+        ),
+        Attachment::Firewall(firewall) if is_server => (
+            format!("/v1/firewalls/{firewall}/actions/apply_to_resources"),
+            format!(" server={machine}"),
+        ),
+        Attachment::Firewall(firewall) => (
+            format!("/v2/firewalls/{firewall}/droplets"),
+            format!(" droplet_id={machine}"),
+        ),
+        Attachment::LoadBalancer(one) if is_server => (
+            format!("/v1/load_balancers/{}/actions/add_target", one.id),
+            format!(" server={machine}"),
+        ),
+        Attachment::LoadBalancer(one) => (
+            format!("/v2/load_balancers/{}/droplets", one.id),
+            format!(" droplet_id={machine}"),
+        ),
+        Attachment::FloatingIp(ip) if is_server => (
+            format!("/v1/floating_ips/{ip}/actions/assign"),
+            format!(" server={machine}"),
+        ),
         Attachment::FloatingIp(ip) => {
-            write!(
-                f,
-                "POST /v1/floating_ips/{ip}/actions/assign server={machine}"
+            let version = if ip.contains(':') { "ipv6" } else { "ips" };
+            (
+                format!("/v2/reserved_{version}/{ip}/actions"),
+                format!(" assign droplet_id={machine}"),
             )
         }
-        Attachment::Backups => write!(f, "POST {}/actions/enable_backup", path(id)),
-    }
+        Attachment::Project(project) => (
+            format!("/v2/projects/{project}/resources"),
+            format!(" do:droplet:{machine}"),
+        ),
+    };
+    write!(f, "POST {path}{with}")
 }
 
 #[cfg(test)]

@@ -211,8 +211,9 @@ impl Client {
     /// One look at a machine that is hibernated, or is about to be: several requests.
     pub async fn sight(&self, of: Sighting<'_>) -> Result<Sight, ProviderError> {
         match &self.api {
+            Api::DigitalOcean(api) => api.sight(of).await,
             Api::Hetzner(api) => api.sight(of).await,
-            Api::DigitalOcean(_) | Api::Ssh(_) => Err(ProviderError::foreign(of.of)),
+            Api::Ssh(_) => Err(ProviderError::foreign(of.of)),
         }
     }
 

@@ -36,8 +36,8 @@ use crate::{
 /// What its token must be allowed, at `DigitalOcean`.
 const SCOPES: &str = "give the account a valid token with the scopes account:read, actions:read, \
                       block_storage:read, database:read, droplet:read, firewall:read, \
-                      load_balancer:read, monitoring:read, regions:read, reserved_ip:read, \
-                      sizes:read, ssh_key:read and tag:read";
+                      load_balancer:read, monitoring:read, project:read, regions:read, \
+                      reserved_ip:read, sizes:read, ssh_key:read, tag:read and vpc:read";
 
 /// Shows what hibernating a machine would save, and does it once on trial (a preview).
 ///
@@ -45,8 +45,8 @@ const SCOPES: &str = "give the account a valid token with the scopes account:rea
 /// snapshot at its next start. Without --cycle, nothing is changed: it reads what is around one machine,
 /// and says what stands in the way with what to do about it, what would be put back and what would be
 /// lost, how long it would take, and what it would save at worst, with a disk that is full. With --cycle,
-/// it hibernates a server and wakes it again. Until that was done, and the new machine has run for ten
-/// minutes, no schedule hibernates it. Droplets are only read so far.
+/// it hibernates the machine and wakes it again. Until that was done, and the new machine has run for ten
+/// minutes, no schedule hibernates it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -59,7 +59,8 @@ Examples:
 
 A token that may only read is enough. One of DigitalOcean needs the scopes account:read,
 actions:read, block_storage:read, database:read, droplet:read, firewall:read, load_balancer:read,
-monitoring:read, regions:read, reserved_ip:read, sizes:read, ssh_key:read and tag:read.
+monitoring:read, project:read, regions:read, reserved_ip:read, sizes:read, ssh_key:read, tag:read
+and vpc:read.
 
 The exit code is 3 if something stands in the way.")]
 pub struct Args {
@@ -324,6 +325,8 @@ impl Found {
                 .collect::<BTreeSet<_>>(),
             needs_private_ip: args.needs_private_ip,
             ssh_key: args.key.clone(),
+            // Without a stack, none of the account is known to be.
+            hibernated: 0,
         };
         let machine = Machine {
             resource: &self.resource,
@@ -432,18 +435,11 @@ impl Rehearsal {
             "A stop would take up to {} min for its snapshot, and a start would begin {} min early.\n",
             self.snapshot_minutes, self.lead_minutes
         )));
-        lines.push(style.wrap(match self.resource.kind() {
-            ResourceKind::Server => {
-                "This is a preview. With methods = { server = \"hibernate\" } in its schedule, `offhours \
-                 rehearse REF --cycle` does it once, and the schedule from then on.\n"
-            }
-            ResourceKind::Droplet
-            | ResourceKind::Database
-            | ResourceKind::NodePool
-            | ResourceKind::Machine => {
-                "This is a preview: Offhours does not hibernate Droplets yet.\n"
-            }
-        }));
+        lines.push(style.wrap(&format!(
+            "This is a preview. With methods = {{ {} = \"hibernate\" }} in its schedule, `offhours \
+             rehearse REF --cycle` does it once, and the schedule from then on.\n",
+            self.resource.kind()
+        )));
         lines.concat()
     }
 

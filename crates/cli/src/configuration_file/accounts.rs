@@ -218,7 +218,7 @@ fn at_cloud(
         .and_then(|field| kept(field, "ssm:/offhours/NAME-read", problems));
     let datacenters = datacenters(table, provider, problems);
     let accept_new_prices = accept_new_prices(table, provider, problems);
-    let ssh_key = ssh_key(table, provider, problems);
+    let ssh_key = ssh_key(table, problems);
     let url = table.field("url").and_then(|field| url(&field, problems));
     let mode = mode(table, problems);
     let (token, place) = token?;
@@ -288,13 +288,9 @@ fn accept_new_prices(table: &Table, provider: Option<Provider>, problems: &mut P
     accepted.unwrap_or_default()
 }
 
-fn ssh_key(table: &Table, provider: Option<Provider>, problems: &mut Problems) -> Option<String> {
+fn ssh_key(table: &Table, problems: &mut Problems) -> Option<String> {
     let field = table.field("ssh_key")?;
     let key = field.text("team", problems)?;
-    if provider.is_some_and(|provider| provider != Provider::Hetzner) {
-        let message = "only Hetzner servers are hibernated, and made again with a key; remove it";
-        problems.error(&field.place, message);
-    }
     if key.is_empty() {
         problems.error(
             &field.place,

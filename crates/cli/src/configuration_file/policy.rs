@@ -31,6 +31,7 @@ pub(super) fn policy(table: &Table, problems: &mut Problems) -> Policy {
     let retain_running = flag("retain_running", default.retain_running);
     let start_small = flag("start_small", default.start_small);
     let rescaled_runs = flag("rescaled_runs", default.rescaled_runs);
+    let needs_private_ip = flag("needs_private_ip", default.needs_private_ip);
     let chosen = Chosen::read(table, problems);
     let policy = Policy {
         graceful,
@@ -45,6 +46,7 @@ pub(super) fn policy(table: &Table, problems: &mut Problems) -> Policy {
         start_small,
         rescaled_runs,
         accept: accept(table, problems),
+        needs_private_ip,
         otherwise: otherwise(table, problems),
         stop_size: plan(table, &STOP_SIZE, problems),
         stop_nodes: table
@@ -147,6 +149,7 @@ impl Chosen {
         let droplet = [
             ("power-off", DropletMethod::PowerOff),
             ("resize", DropletMethod::Resize),
+            ("hibernate", DropletMethod::Hibernate),
         ];
         let server = [
             ("power-off", ServerMethod::PowerOff),
@@ -174,16 +177,16 @@ impl Chosen {
 
     /// Reports keys that the chosen methods leave without effect, or contradict.
     fn refuse_what_does_not_fit(&self, table: &Table, policy: &Policy, problems: &mut Problems) {
-        let powers_off_droplets = self.droplet == Some(DropletMethod::PowerOff);
-        let keeps_types =
-            |method| matches!(method, ServerMethod::PowerOff | ServerMethod::Hibernate);
-        let powers_off_servers = self.server.is_some_and(keeps_types);
-        if powers_off_droplets {
+        let keeps_sizes = |method| method != DropletMethod::Resize;
+        let keeps_sizes = self.droplet.is_some_and(keeps_sizes);
+        let keeps_types = |method| method != ServerMethod::Rescale;
+        let keeps_types = self.server.is_some_and(keeps_types);
+        if keeps_sizes {
             let message = "has no effect, because Droplets are not resized; write methods = { \
                            droplet = \"resize\" }, or remove the key";
             refuse(table, "resize_to", message, problems);
         }
-        if powers_off_servers {
+        if keeps_types {
             let message = "has no effect, because servers are not rescaled; write methods = { \
                            server = \"rescale\" }, or remove the key";
             refuse(table, "rescale_to", message, problems);
@@ -191,15 +194,22 @@ impl Chosen {
                 refuse(table, "rescaled_runs", message, problems);
             }
         }
-        if policy.start_small && powers_off_droplets && powers_off_servers {
+        if policy.start_small && keeps_sizes && keeps_types {
             let message = "has no effect, because no machine's plan is changed; write methods = { \
                            droplet = \"resize\" } or { server = \"rescale\" }, or remove the key";
             refuse(table, "start_small", message, problems);
         }
-        let is_other = |method| method != ServerMethod::Hibernate;
-        if self.server.is_some_and(is_other) {
+        let keeps_droplets = |method| method != DropletMethod::Hibernate;
+        let keeps_droplets = self.droplet.is_some_and(keeps_droplets);
+        let keeps_servers = |method| method != ServerMethod::Hibernate;
+        if policy.needs_private_ip && keeps_droplets {
+            let message = "has no effect, because Droplets are not hibernated; write methods = { \
+                           droplet = \"hibernate\" }, or remove the key";
+            refuse(table, "needs_private_ip", message, problems);
+        }
+        if keeps_droplets && self.server.is_some_and(keeps_servers) {
             let message = "has no effect, because no machine is hibernated; write methods = { \
-                           server = \"hibernate\" }, or remove the key";
+                           droplet = \"hibernate\" } or { server = \"hibernate\" }, or remove the key";
             refuse(table, "accept", message, problems);
             if policy.otherwise != Otherwise::default() {
                 refuse(table, "otherwise", message, problems);

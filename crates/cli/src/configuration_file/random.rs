@@ -6,9 +6,10 @@ use domain::{
     AccountName, MachineName, ResourceRef, ScheduleName,
     configuration::{
         Account, AccountKind, Adopt, CloudAccount, Configuration, DatabaseMethod, Datacenter,
-        DropletMethod, Generation, Methods, Mode, Pattern, Policy, Provider, Rule, ServerMethod,
-        Settings, Ssh, SshAccount, TokenReference,
+        DropletMethod, Generation, Methods, Mode, Otherwise, Pattern, Policy, Provider, Rule,
+        ServerMethod, Settings, Ssh, SshAccount, TokenReference,
     },
+    hibernation::Risk,
     machine::Machine,
     schedule::{Definition, PeriodDefinition, Schedule},
 };
@@ -225,11 +226,12 @@ fn cloud_account() -> impl Strategy<Value = CloudAccount> {
         "http://[::1]:8080/v2",
     ]));
     let tokens = (token, option::of(read_token));
-    let of_hetzner = (datacenters, any::<bool>(), option::of("[a-z]{1,8}"));
-    (provider, tokens, of_hetzner, mode(), url).prop_map(
-        |(provider, (token, read_token), of_hetzner, mode, url)| {
-            let (datacenters, accept_new_prices, ssh_key) = match provider {
-                Provider::DigitalOcean => (Vec::new(), false, None),
+    let of_hetzner = (datacenters, any::<bool>());
+    let ssh_key = option::of("[a-z]{1,8}");
+    (provider, tokens, of_hetzner, ssh_key, mode(), url).prop_map(
+        |(provider, (token, read_token), of_hetzner, ssh_key, mode, url)| {
+            let (datacenters, accept_new_prices) = match provider {
+                Provider::DigitalOcean => (Vec::new(), false),
                 Provider::Hetzner => of_hetzner,
             };
             CloudAccount {
@@ -276,13 +278,29 @@ fn policy() -> impl Strategy<Value = Policy> {
 
 /// The methods, and the keys that have an effect with them alone.
 fn methods() -> impl Strategy<Value = Policy> {
-    let droplet = select(vec![DropletMethod::PowerOff, DropletMethod::Resize]);
-    let server = select(vec![ServerMethod::PowerOff, ServerMethod::Rescale]);
+    let droplet = select(vec![
+        DropletMethod::PowerOff,
+        DropletMethod::Resize,
+        DropletMethod::Hibernate,
+    ]);
+    let server = select(vec![
+        ServerMethod::PowerOff,
+        ServerMethod::Rescale,
+        ServerMethod::Hibernate,
+    ]);
     let database = select(vec![DatabaseMethod::SmallestPlan, DatabaseMethod::Standbys]);
     let plan = || option::of(string_regex("[a-z0-9_-]{1,12}").expect("a regex"));
     let flags = (any::<bool>(), any::<bool>());
-    (droplet, server, database, (plan(), plan()), flags).prop_map(
-        |(droplet, server, database, (resize_to, rescale_to), (start_small, rescaled_runs))| {
+    let risks = vec![Risk::NewIp, Risk::LostBackups, Risk::CustomImage];
+    let accept = collection::btree_set(select(risks), 0..3);
+    let of_hibernation = (accept, any::<bool>(), any::<bool>());
+    let methods = (droplet, server, database);
+    (methods, (plan(), plan()), flags, of_hibernation).prop_map(
+        |(methods, (resize_to, rescale_to), (start_small, rescaled_runs), of_hibernation)| {
+            let (droplet, server, database) = methods;
+            let (accept, needs_private_ip, powers_off) = of_hibernation;
+            let droplets = droplet == DropletMethod::Hibernate;
+            let hibernates = droplets || server == ServerMethod::Hibernate;
             let resizes = droplet == DropletMethod::Resize;
             let rescales = server == ServerMethod::Rescale;
             Policy {
@@ -295,6 +313,13 @@ fn methods() -> impl Strategy<Value = Policy> {
                 rescale_to: rescale_to.filter(|_| rescales),
                 start_small: start_small && (resizes || rescales),
                 rescaled_runs: rescaled_runs && rescales,
+                accept: accept.into_iter().filter(|_| hibernates).collect(),
+                needs_private_ip: needs_private_ip && droplets,
+                otherwise: if powers_off && hibernates {
+                    Otherwise::PowerOff
+                } else {
+                    Otherwise::Refuse
+                },
                 ..Policy::default()
             }
         },

@@ -124,7 +124,7 @@ fn what_is_in_order_fits() {
 timezone = "America/Argentina/Buenos_Aires"
 protect = "name:*"
 accounts.a = { provider = "hetzner", token = "env:T", datacenters = "fsn1-dc14", accept_new_prices = true }
-accounts.b = { provider = "digitalocean", token = "ssm:/x", read_token = "env:R", url = "http://[::1]:8080/v2" }
+accounts.b = { provider = "digitalocean", token = "ssm:/x", read_token = "env:R", ssh_key = "team", url = "http://[::1]:8080/v2" }
 [schedules.s]
 periods = [
   { weekdays = "mon-wed, friL", monthdays = 15, months = [1, "feb / 2", "11-2"], begin = 08:00 },
@@ -148,6 +148,12 @@ rescale_to = "cpx12"
 rescaled_runs = true
 stop_nodes = 1
 start_small = false
+[schedules.u]
+periods = [{ begin = "08:00" }]
+methods = { droplet = "hibernate" }
+accept = ["new-ip", "custom-image"]
+needs_private_ip = true
+otherwise = "power-off"
 "#,
     );
 }
@@ -276,6 +282,11 @@ fn methods_that_do_not_exist_or_do_not_fit_are_refused_by_both() {
         "start_small = true",
         "methods.droplet = \"resize\"\nrescaled_runs = true",
         "methods.database = \"standbys\"\nstop_nodes = 1",
+        "accept = \"new-ip\"",
+        "otherwise = \"power-off\"",
+        "methods.server = \"hibernate\"\nneeds_private_ip = true",
+        "methods.droplet = \"hibernate\"\naccept = \"risk\"",
+        "methods.droplet = \"hibernate\"\nresize_to = \"s-1vcpu-1gb\"",
     ] {
         let schedule = "[schedules.s]\ntimezone = \"UTC\"\nperiods = [{ begin = \"08:00\" }]\n";
         check_refused(&format!("{schedule}{keys}"));

@@ -347,7 +347,7 @@ rescale_to = []
     x.toml:26: schedules.s.start_small: is a string; write true or false, without quotes
     x.toml:27: schedules.s.rescaled_runs: is a number; write true or false, without quotes
     x.toml:28: schedules.t: the schedule has no times; give it periods, or start and stop
-    x.toml:30: schedules.t.methods.droplet: `rescale` is not known; the choices are power-off, resize
+    x.toml:30: schedules.t.methods.droplet: `rescale` is not known; the choices are power-off, resize, hibernate
     x.toml:30: schedules.t.methods.server: `shrink` is not known; the choices are power-off, rescale, hibernate
     x.toml:30: schedules.t.methods.database: is a number; write a string, such as "smallest-plan"
     x.toml:31: schedules.t.resize_to: invalid size `Large`; write a Droplet size's slug, such as "s-1vcpu-1gb"
@@ -525,6 +525,36 @@ methods = { droplet = "resise", server = "resize", database = "standby" }"#), @"
 }
 
 #[test]
+fn a_key_of_hibernation_needs_a_kind_that_is_hibernated() {
+    insta::assert_snapshot!(schedule_problems(r#"timezone = "UTC"
+periods = [{}]
+accept = "new-ip"
+needs_private_ip = true
+otherwise = "power-off"
+[schedules.t]
+timezone = "UTC"
+periods = [{}]
+methods.server = "hibernate"
+accept = ["lost-backups", "everything"]
+needs_private_ip = true
+[schedules.u]
+timezone = "UTC"
+periods = [{}]
+methods = { droplet = "hibernate" }
+accept = ["new-ip", "custom-image"]
+needs_private_ip = true
+otherwise = "power-off"
+resize_to = "s-1vcpu-1gb""#), @r#"
+    x.toml:4: schedules.s.accept: has no effect, because no machine is hibernated; write methods = { droplet = "hibernate" } or { server = "hibernate" }, or remove the key
+    x.toml:5: schedules.s.needs_private_ip: has no effect, because Droplets are not hibernated; write methods = { droplet = "hibernate" }, or remove the key
+    x.toml:6: schedules.s.otherwise: has no effect, because no machine is hibernated; write methods = { droplet = "hibernate" } or { server = "hibernate" }, or remove the key
+    x.toml:11: schedules.t.accept[1]: `everything` is not known; the choices are new-ip, lost-backups, custom-image
+    x.toml:12: schedules.t.needs_private_ip: has no effect, because Droplets are not hibernated; write methods = { droplet = "hibernate" }, or remove the key
+    x.toml:20: schedules.u.resize_to: has no effect, because Droplets are not resized; write methods = { droplet = "resize" }, or remove the key
+    "#);
+}
+
+#[test]
 fn a_kind_without_a_choice_has_no_method() {
     insta::assert_snapshot!(schedule_problems(r#"timezone = "UTC"
 periods = [{}]
@@ -533,7 +563,7 @@ methods.machine = "graceful"
 methods.droplet = "graceful""#), @"
     x.toml:4: schedules.s.methods.node-pool: there is no choice: a node pool is always scaled to zero nodes; remove the key
     x.toml:5: schedules.s.methods.machine: there is no choice: a machine over SSH is always stopped by its own commands; remove the key
-    x.toml:6: schedules.s.methods.droplet: `graceful` is not known; the choices are power-off, resize
+    x.toml:6: schedules.s.methods.droplet: `graceful` is not known; the choices are power-off, resize, hibernate
     ");
 }
 

@@ -91,12 +91,15 @@ fn keys_that_need_methods() -> Value {
     let on = |key: &str| json!({ "required": [key], "properties": { key: { "const": true } } });
     let resized = stopped_by("droplet", "resize");
     let rescaled = stopped_by("server", "rescale");
-    let hibernated = stopped_by("server", "hibernate");
+    let hibernated_droplet = stopped_by("droplet", "hibernate");
+    let hibernated_server = stopped_by("server", "hibernate");
+    let hibernated = json!({ "anyOf": [hibernated_droplet, hibernated_server] });
     json!([
         { "if": there("resize_to"), "then": resized },
         { "if": there("rescale_to"), "then": rescaled },
         { "if": on("rescaled_runs"), "then": rescaled },
         { "if": on("start_small"), "then": { "anyOf": [resized, rescaled] } },
+        { "if": on("needs_private_ip"), "then": hibernated_droplet },
         { "if": there("accept"), "then": hibernated },
         {
             "if": { "required": ["otherwise"], "properties": { "otherwise": { "const": "power-off" } } },

@@ -115,6 +115,9 @@ pub struct Hibernation {
     /// When the machine that was made last was first seen to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running_since: Option<Timestamp>,
+    /// The machine that was made last has not been seen with all that it had.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub incomplete: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
@@ -182,6 +185,34 @@ pub struct Manifest {
     /// Whether it has backups.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub backups: bool,
+    /// When these are made, where its cloud lets that be chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backup_policy: Option<BackupPolicy>,
+    /// The private network in which its cloud chooses its address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vpc: Option<String>,
+    /// The project that it is in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// What its cloud has switched on for it: `ipv6`, `monitoring`.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub features: BTreeSet<String>,
+    /// Whether it has no public address at all, where that is chosen when it is made.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub private_only: bool,
+}
+
+/// When a machine's backups are made, in its cloud's words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackupPolicy {
+    /// How often.
+    pub plan: String,
+    /// On which day, if not on all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weekday: Option<String>,
+    /// From which hour on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hour: Option<u8>,
 }
 
 /// A public address that stays while there is no machine.
@@ -231,8 +262,10 @@ pub enum Attachment {
     LoadBalancer(Balanced),
     /// An address that moves between machines.
     FloatingIp(String),
+    /// Its place in a project.
+    Project(String),
     /// Backups.
-    Backups,
+    Backups(Option<BackupPolicy>),
 }
 
 impl KeptSnapshot {
@@ -247,8 +280,8 @@ impl KeptSnapshot {
 }
 
 impl Manifest {
-    /// What a machine lacks of this, in the order in which it is given back: networks before what
-    /// reaches the machine through them.
+    /// What a machine lacks of this, in the order in which it is given back: firewalls first, for it
+    /// may run already, and networks before what reaches the machine through them.
     #[must_use]
     pub fn missing_in(&self, seen: &Self) -> Option<Attachment> {
         let network = self
@@ -262,14 +295,47 @@ impl Manifest {
         let floating_ip = lacks(&self.floating_ips, &seen.floating_ips);
         let balanced = &mut self.load_balancers.iter();
         let balanced = balanced.find(|one| !seen.load_balancers.contains(one));
-        network
-            .cloned()
-            .map(Attachment::Network)
+        let project = self.project.clone();
+        let project = project.filter(|_| self.project != seen.project);
+        firewall
+            .or_else(|| network.cloned().map(Attachment::Network))
             .or(volume)
-            .or(firewall)
             .or_else(|| balanced.cloned().map(Attachment::LoadBalancer))
             .or(floating_ip.map(Attachment::FloatingIp))
-            .or_else(|| (self.backups && !seen.backups).then_some(Attachment::Backups))
+            .or(project.map(Attachment::Project))
+            .or_else(|| {
+                let backups = Attachment::Backups(self.backup_policy.clone());
+                (self.backups && !seen.backups).then_some(backups)
+            })
+    }
+
+    /// This, with all that an older one has besides: of a machine to which not all was given back,
+    /// that is what it had.
+    #[must_use]
+    pub fn with_all_of(mut self, older: &Self) -> Self {
+        let add = |own: &mut BTreeSet<String>, older: &BTreeSet<String>| {
+            own.extend(older.iter().cloned());
+        };
+        add(&mut self.volumes, &older.volumes);
+        add(&mut self.firewalls, &older.firewalls);
+        add(&mut self.floating_ips, &older.floating_ips);
+        let networks = older.networks.iter();
+        let is_new = |one: &&NetworkAddress| {
+            let mut own = self.networks.iter();
+            !own.any(|own| own.network == one.network)
+        };
+        let networks: Vec<_> = networks.filter(is_new).cloned().collect();
+        self.networks.extend(networks);
+        let balancers = older.load_balancers.iter();
+        let is_new = |one: &&Balanced| self.load_balancers.iter().all(|own| own.id != one.id);
+        let balancers: Vec<_> = balancers.filter(is_new).cloned().collect();
+        self.load_balancers.extend(balancers);
+        if older.project.is_some() {
+            self.project.clone_from(&older.project);
+        }
+        self.backups |= older.backups;
+        self.backup_policy = self.backup_policy.or_else(|| older.backup_policy.clone());
+        self
     }
 }
 
@@ -288,6 +354,7 @@ impl Hibernation {
             took: Vec::new(),
             failed: 0,
             running_since: None,
+            incomplete: false,
         }
     }
 
@@ -320,6 +387,7 @@ impl Hibernation {
         self.present = Some(machine);
         self.delete_asked = false;
         self.running_since = None;
+        self.incomplete = true;
     }
 
     /// The deletion was seen.

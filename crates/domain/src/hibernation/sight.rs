@@ -1,16 +1,19 @@
 //! What one look shows of a machine that is hibernated or is about to be, and what may be concluded
 //! from it.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 
 use super::{Hibernation, KeptSnapshot, Manifest, Mark};
 use crate::{
+    record::SKEW,
     reference::ResourceId,
     resource::{ActionEffect, ActionState, LoggedAction, Power, Resource, Size},
 };
 
 /// What one look showed: the machine, the snapshots of it, and what might be it or pass for it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sight {
     /// The machine by its present id; none where that is a 404, or where none is known.
     pub machine: Option<Body>,
@@ -18,6 +21,8 @@ pub struct Sight {
     pub snapshots: Vec<SeenSnapshot>,
     /// All other machines that carry its label; where there is no machine, also those of its name.
     pub others: Vec<Body>,
+    /// What was asked for last will not come: its cloud says that making it has failed.
+    pub create_failed: bool,
 }
 
 /// A machine, and what is attached to it.
@@ -29,12 +34,14 @@ pub struct Body {
     pub mark: Option<Mark>,
     /// The image that it was made from.
     pub made_from: Option<u64>,
-    /// What would make it the same again.
-    pub manifest: Manifest,
+    /// What would make it the same again; none where that was not read.
+    pub manifest: Option<Manifest>,
     /// Public addresses that would be deleted with it.
     pub unkept: Vec<String>,
     /// Whether something of it is still being attached.
     pub settling: bool,
+    /// Whether its cloud is still making it, and may find no place for it: it is gone then (DOLISTS).
+    pub unborn: bool,
 }
 
 /// A snapshot as its cloud shows it.
@@ -48,14 +55,16 @@ pub struct SeenSnapshot {
     pub from: Option<ResourceId>,
     /// How far it has come.
     pub state: SnapshotState,
-    /// When its cloud began it.
-    pub created_at: Timestamp,
+    /// When its cloud began it; none where only the machine's log says that.
+    pub created_at: Option<Timestamp>,
     /// Its size, in hundredths of a GB; 0 until it is complete.
     pub centi_gb: u64,
     /// The disk that a machine made from it needs, in GB.
     pub disk_gib: u64,
     /// The processor that it runs on, where its cloud has several.
     pub architecture: Option<String>,
+    /// Where machines can be made from it; none where its cloud has it everywhere.
+    pub regions: Option<BTreeSet<String>>,
     /// Whether it is protected from deletion; none where its cloud cannot do that.
     pub protected: Option<bool>,
     /// Whether it carries the label that opts out.
@@ -89,6 +98,8 @@ pub enum Scene<'a> {
     Here(&'a Body),
     /// We deleted it, and the snapshot that it is made again from is there.
     Asleep(&'a SeenSnapshot),
+    /// The machine that we asked for is being made.
+    Making(&'a Body),
     /// The machine that we asked for is there.
     Made(&'a Body),
     /// There is no machine, and the snapshot is gone too, or this token shows neither.
@@ -127,7 +138,11 @@ impl Sight {
         match (made, second) {
             (Some(_), Some(_)) => return Scene::Twice,
             (Some(made), None) if made.made_from == image && image.is_some() => {
-                return Scene::Made(made);
+                return if made.unborn {
+                    Scene::Making(made)
+                } else {
+                    Scene::Made(made)
+                };
             }
             (Some(_), None) | (None, _) => {}
         }
@@ -195,9 +210,11 @@ impl Sight {
                 && seen.centi_gb > 0
                 && before.is_none_or(|before| seen.centi_gb * 2 >= before)
                 && seen.disk_gib <= size.disk_gib
-                && seen.architecture == size.architecture;
+                && seen.architecture == size.architecture
+                && seen.is_in(&body.resource.region);
             // Instants are whole seconds.
-            let since = seen.created_at.as_second();
+            let begun = seen.created_at.or_else(|| log.snapshot_begun(one.asked_at));
+            let since = begun?.as_second();
             let untouched = !log.actions.iter().any(|action| {
                 action.started_at.as_second() >= since && changes_disk(action.effect)
             });
@@ -215,6 +232,32 @@ fn changes_disk(effect: ActionEffect) -> bool {
         | ActionEffect::Reboot
         | ActionEffect::Rebuild
         | ActionEffect::Resize => true,
-        ActionEffect::Other => false,
+        ActionEffect::Snapshot | ActionEffect::Other => false,
+    }
+}
+
+impl SeenSnapshot {
+    /// Whether a machine can be made from it there.
+    #[must_use]
+    pub fn is_in(&self, region: &str) -> bool {
+        let regions = self.regions.as_ref();
+        regions.is_none_or(|regions| regions.contains(region))
+    }
+}
+
+impl<'a> Log<'a> {
+    /// The first snapshot that was begun once one was asked for: no later than ours.
+    #[must_use]
+    pub fn snapshot_since(&self, asked_at: Timestamp) -> Option<&'a LoggedAction> {
+        let is_ours = |action: &&LoggedAction| {
+            action.effect == ActionEffect::Snapshot && action.started_at >= asked_at - SKEW
+        };
+        let snapshots = self.actions.iter().filter(is_ours);
+        snapshots.min_by_key(|action| (action.started_at, action.id))
+    }
+
+    fn snapshot_begun(&self, asked_at: Timestamp) -> Option<Timestamp> {
+        let action = self.snapshot_since(asked_at)?;
+        Some(action.started_at)
     }
 }

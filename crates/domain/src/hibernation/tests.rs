@@ -52,7 +52,10 @@ impl Case {
             resource: seen_droplet(),
             disk_gib: 80,
             around: Surroundings {
-                ssh_keys: vec!["team".to_owned()],
+                ssh_keys: vec![SshKey {
+                    name: "team".to_owned(),
+                    sent_as: "3b:16".to_owned(),
+                }],
                 ..Surroundings::default()
             },
             catalog: catalog(offer()),
@@ -239,4 +242,89 @@ fn a_large_disk_takes_long_and_its_start_begins_at_most_an_hour_early() {
     assert_eq!(minutes(of(25)), (50, 26));
     assert_eq!(minutes(of(80)), (160, 40));
     assert_eq!(minutes(of(320)), (640, 60));
+}
+
+#[test]
+fn each_machine_that_is_hibernated_needs_its_place_again() {
+    let with = |present, hibernated| {
+        let case = Case::with(|case| {
+            case.around.room = Some(Room { most: 10, present });
+            case.terms.hibernated = hibernated;
+        });
+        case.obstacles()
+    };
+    assert_eq!(with(7, 3), []);
+    for (present, hibernated) in [(7, 4), (11, 0)] {
+        let full = Obstacle::NoRoom {
+            most: 10,
+            needed: 11,
+        };
+        assert_eq!(with(present, hibernated), [full]);
+    }
+}
+
+#[test]
+fn another_machine_of_the_same_name_could_be_taken_for_it() {
+    let machine = "droplet/77".to_owned();
+    let case = Case::with(|case| case.around.namesakes.push(machine.clone()));
+    assert_eq!(case.obstacles(), [Obstacle::Namesake { machine }]);
+}
+
+/// What is attached, all of it.
+fn full() -> Manifest {
+    let texts = |text: &str| BTreeSet::from([text.to_owned()]);
+    Manifest {
+        networks: vec![NetworkAddress {
+            network: "3".to_owned(),
+            ip: "10.0.0.9".to_owned(),
+            alias_ips: Vec::new(),
+        }],
+        volumes: texts("volume"),
+        firewalls: texts("firewall"),
+        load_balancers: vec![Balanced {
+            id: "balancer".to_owned(),
+            privately: false,
+        }],
+        floating_ips: texts("192.0.2.1"),
+        backups: true,
+        backup_policy: Some(BackupPolicy {
+            plan: "daily".to_owned(),
+            weekday: None,
+            hour: Some(4),
+        }),
+        project: Some("project".to_owned()),
+        ..Manifest::default()
+    }
+}
+
+#[test]
+fn what_is_missing_is_given_back_firewalls_first_and_each_once() {
+    let had = full();
+    let mut has = Manifest::default();
+    let mut given = Vec::new();
+    while let Some(what) = had.missing_in(&has) {
+        match &what {
+            Attachment::Network(one) => has.networks.push(one.clone()),
+            Attachment::Volume(one) => assert!(has.volumes.insert(one.clone())),
+            Attachment::Firewall(one) => assert!(has.firewalls.insert(one.clone())),
+            Attachment::LoadBalancer(one) => has.load_balancers.push(one.clone()),
+            Attachment::FloatingIp(one) => assert!(has.floating_ips.insert(one.clone())),
+            Attachment::Project(one) => has.project = Some(one.clone()),
+            Attachment::Backups(policy) => {
+                assert_eq!(*policy, had.backup_policy);
+                has.backups = true;
+            }
+        }
+        given.push(what);
+    }
+    assert_eq!(given.len(), 7);
+    assert!(matches!(given[0], Attachment::Firewall(_)));
+}
+
+#[test]
+fn what_an_older_one_has_besides_is_owed_and_nothing_twice() {
+    let had = full();
+    assert_eq!(Manifest::default().with_all_of(&had), had);
+    assert_eq!(had.clone().with_all_of(&Manifest::default()), had);
+    assert_eq!(had.clone().with_all_of(&had), had);
 }

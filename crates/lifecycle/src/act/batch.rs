@@ -22,7 +22,7 @@ use crate::{
     event::{Event, Outcome},
     failure::NoLook,
     observe::{
-        look::{self, Looks},
+        look::{self, Attached, Looks},
         stop_target::{Plans, StopTarget, is_to_hibernate},
     },
     transition::{
@@ -88,9 +88,12 @@ impl Batch<'_> {
             Direction::Stop => {
                 let policy = verdict.membership.policy(rules.configuration);
                 if is_to_hibernate(record, &policy) {
-                    let target = self
-                        .plans
-                        .to_hibernate(client, (record, look), &verdict, rules);
+                    let target = self.plans.to_hibernate(
+                        (client, self.context.store),
+                        (record, look),
+                        &verdict,
+                        rules,
+                    );
                     target.await?
                 } else {
                     let rules = (&policy, rules.configuration);
@@ -104,7 +107,7 @@ impl Batch<'_> {
         };
         // What is to be deleted is looked at last.
         let looked_again = if target.ssh_key.is_some() {
-            look::sight(client, self.budget, record).await?
+            look::sight(client, self.budget, record, Attached::Read).await?
         } else {
             None
         };

@@ -9,7 +9,12 @@ use std::{
     },
 };
 
-use domain::{ResourceId, ResourceKind, pacing::ListRequests, record::Record, resource::Look};
+use domain::{
+    ResourceId, ResourceKind,
+    pacing::ListRequests,
+    record::{Ask, Direction, Part, Record},
+    resource::Look,
+};
 use jiff::{SignedDuration, Timestamp};
 use provider::{Client, Listed, ProviderError, Reading, Sighting};
 
@@ -138,7 +143,7 @@ impl<'a> Looks<'a> {
         let Some(id) = record.present().filter(|_| !record.needs_sight()) else {
             self.requests
                 .fetch_add(REQUESTS_OF_SIGHT, Ordering::Relaxed);
-            return sight(self.client, self.budget, record).await;
+            return sight(self.client, self.budget, record, Attached::of(record)).await;
         };
         if let Some(look) = self.listed.get(id)
             && !is_old(look, self.budget.now())
@@ -219,12 +224,35 @@ pub(crate) async fn by_status(client: &Client, budget: Budget<'_>, id: &Resource
 pub(crate) async fn of_record(client: &Client, budget: Budget<'_>, record: &Record) -> Looked {
     match record.present().filter(|_| !record.needs_sight()) {
         Some(id) => by_status(client, budget, id).await,
-        None => sight(client, budget, record).await,
+        None => sight(client, budget, record, Attached::of(record)).await,
+    }
+}
+
+/// Whether a look reads what is attached to a machine that may be hibernated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Attached {
+    /// It may be deleted, or was made again.
+    Read,
+    /// A stop is followed: how far it has come is not seen by that.
+    Left,
+}
+
+impl Attached {
+    fn of(record: &Record) -> Self {
+        match record.under_way_towards(Direction::Stop) {
+            Some(_) => Self::Left,
+            None => Self::Read,
+        }
     }
 }
 
 /// A machine that is hibernated, or is about to be, with its snapshots and with what might be it.
-pub(crate) async fn sight(client: &Client, budget: Budget<'_>, record: &Record) -> Looked {
+pub(crate) async fn sight(
+    client: &Client,
+    budget: Budget<'_>,
+    record: &Record,
+    attached: Attached,
+) -> Looked {
     if budget.is_over() {
         return Err(NoLook::of("there was no time left to look at it"));
     }
@@ -236,6 +264,12 @@ pub(crate) async fn sight(client: &Client, budget: Budget<'_>, record: &Record) 
         of: &record.reference.id,
         present: record.present(),
         made: request.and_then(|request| request.made.as_ref()),
+        making: request.and_then(|request| match (request.part, &request.ask) {
+            (Part::Create, Ask::Accepted { action, .. }) => *action,
+            (_, _) => None,
+        }),
+        kept,
+        attached: attached == Attached::Read,
         name: manifest.map_or(&record.name, |manifest| &manifest.name),
     });
     let sight = seen.await.map_err(|error| NoLook::from(&error))?;

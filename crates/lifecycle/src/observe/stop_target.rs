@@ -12,8 +12,10 @@ use domain::{
     resource::{DatabaseSize, Look, MachineSize, Power, Resource, SavedState, Size},
     stop_method::StopMethod,
 };
+use environment::in_words;
 use jiff::Timestamp;
 use provider::{Client, DatabasePlans};
+use store::Store;
 use tokio::sync::OnceCell;
 
 use crate::{failure::NoLook, report::Obstacle, transition::method::hibernate::WORTH_IT};
@@ -45,6 +47,7 @@ pub(crate) struct Plans {
     databases: OnceCell<Result<DatabasePlans, NoLook>>,
     machines: OnceCell<Result<Catalog, NoLook>>,
     autoscaled: OnceCell<Result<BTreeSet<ResourceId>, NoLook>>,
+    hibernated: OnceCell<Result<u64, NoLook>>,
 }
 
 impl Plans {
@@ -130,7 +133,7 @@ impl Plans {
     /// way.
     pub(crate) async fn to_hibernate(
         &self,
-        client: &Client,
+        (client, store): (&Client, &Store),
         (record, look): (&Record, &Look),
         verdict: &Verdict,
         rules: Rules<'_>,
@@ -170,10 +173,20 @@ impl Plans {
         let around = client.surroundings(&look.resource.id).await;
         let around = around.map_err(|error| NoLook::from(&error))?;
         let catalog = self.machines(client).await.as_ref().map_err(Clone::clone)?;
+        let hibernated = match around.room {
+            Some(_) => self.hibernated(store, &record.reference.account).await?,
+            None => 0,
+        };
+        let sent_as = key.as_ref().and_then(|key| around.ssh_key(key));
+        let fits = StopTarget {
+            ssh_key: sent_as.map(|key| key.sent_as.clone()),
+            ..StopTarget::default()
+        };
         let terms = Terms {
             accepted: policy.accept.clone(),
-            needs_private_ip: false,
+            needs_private_ip: policy.needs_private_ip,
             ssh_key: key,
+            hibernated,
         };
         let mut obstacles = hibernation::preflight(machine, &around, catalog, &terms);
         let kept = record.hibernation.as_deref();
@@ -189,6 +202,18 @@ impl Plans {
                 remedy: obstacle.remedy().to_owned(),
             })),
         }
+    }
+
+    /// How many machines of an account are hibernated.
+    async fn hibernated(&self, store: &Store, account: &AccountName) -> Result<u64, NoLook> {
+        let count = || async {
+            let found = store.records_of(account).await;
+            let found = found.map_err(|error| NoLook::of(in_words(&error)))?;
+            let hibernated = found.read.iter().filter(|record| record.is_asleep());
+            Ok(u64::try_from(hibernated.count()).unwrap_or(u64::MAX))
+        };
+        let counted = self.hibernated.get_or_init(count).await;
+        counted.clone()
     }
 
     async fn is_autoscaled(&self, client: &Client, resource: &Resource) -> Result<bool, NoLook> {

@@ -60,9 +60,10 @@ fn body(case: &Case, id: &str, power: Power) -> Body {
         resource,
         mark: None,
         made_from: None,
-        manifest: manifest(),
+        manifest: Some(manifest()),
         unkept: Vec::new(),
         settling: false,
+        unborn: false,
     }
 }
 
@@ -72,10 +73,11 @@ fn complete(mark: &Mark, from: &str, created_at: &str) -> SeenSnapshot {
         mark: Some(mark.clone()),
         from: Some(from.parse().unwrap()),
         state: SnapshotState::Available,
-        created_at: at(created_at),
+        created_at: Some(at(created_at)),
         centi_gb: 450,
         disk_gib: 80,
         architecture: Some("x86".to_owned()),
+        regions: None,
         protected: Some(true),
         opted_out: false,
     }
@@ -92,11 +94,7 @@ fn hibernated() -> Case {
 /// What is seen.
 impl Case {
     fn sight(&mut self) -> &mut Sight {
-        self.sight.get_or_insert(Sight {
-            machine: None,
-            snapshots: Vec::new(),
-            others: Vec::new(),
-        })
+        self.sight.get_or_insert_default()
     }
 
     /// The machine is there, and is seen with its log since yesterday.
@@ -320,7 +318,10 @@ fn a_start_makes_attaches_switches_on_and_ends_when_all_is_back() {
     assert!(matches!(adopted.ask(), Ask::Done { .. }));
     let mut there = adopted.seeing(SECOND, Power::Stopped);
     there.sight().others.clear();
-    let bare = there.clone().body(|body| body.manifest.networks.clear());
+    let bare = there.clone().body(|body| {
+        let manifest = body.manifest.as_mut().unwrap();
+        manifest.networks.clear();
+    });
     assert!(matches!(bare.asks(START), Hibernate::Attach(_)));
     let on = there.at("tue 08:02").sends(START);
     assert_eq!(on.change, Change::PowerOn(SECOND.parse().unwrap()));
@@ -736,4 +737,214 @@ fn what_is_lost_while_a_request_is_open_needs_a_person_once_it_can_have_no_effec
     let late = waking.at("tue 09:00").then().at("tue 09:20").then();
     let request = late.record.request.as_ref().unwrap();
     assert!(request.problem.is_some(), "{request:?}");
+}
+
+/// What only one of the clouds does, as its sights differ.
+impl Case {
+    /// An entry of the log about a snapshot.
+    fn snapshot_logged(self, begun: &str, state: ActionState, ended: Option<&str>) -> Self {
+        let mut case = self.logged(ActionEffect::Snapshot, begun);
+        let action = case.log.last_mut().unwrap();
+        action.state = state;
+        action.ended_at = ended.map(at);
+        case
+    }
+
+    /// The answer to the latest request never came.
+    fn unanswered(self) -> Self {
+        self.request(|request| {
+            request.ask = Ask::Open;
+            request.first_accepted_at = None;
+        })
+    }
+}
+
+#[test]
+fn a_snapshot_that_is_not_listed_is_waited_for_as_long_as_the_log_says_that_it_comes() {
+    let copying = || hibernated().powered_off().at("19:00:50").taken(STOP);
+    let is_void = |case: &Case| {
+        matches!(
+            case.records().record.request.unwrap().ask,
+            Ask::Failed { .. }
+        )
+    };
+    // It is still made, however long that takes.
+    let slow = copying().snapshot_logged("19:00:52", ActionState::Running, None);
+    slow.at("tue 03:00").goes_on();
+    let done = || copying().snapshot_logged("19:00:52", ActionState::Done, Some("19:30"));
+    done().at("20:14:59").goes_on();
+    done().at("20:14:59").leaves(STOP);
+    assert!(is_void(&done().at("20:15")));
+    // It is not waited for once it is known to have failed.
+    let failed = copying().snapshot_logged("19:00:52", ActionState::Failed, Some("19:05"));
+    assert!(is_void(&failed.at("19:05:10")));
+}
+
+#[test]
+fn a_snapshot_whose_answer_was_lost_is_asked_for_again_only_if_the_log_has_none() {
+    let lost = || {
+        hibernated()
+            .powered_off()
+            .at("19:00:50")
+            .taken(STOP)
+            .unanswered()
+    };
+    let at_the_end = |case: Case| case.at("19:02:55");
+    at_the_end(lost().snapshot_logged("19:00:52", ActionState::Running, None)).goes_on();
+    let done = lost().snapshot_logged("19:00:52", ActionState::Done, Some("19:01"));
+    at_the_end(done).goes_on();
+    // An older one is another, and a log that does not reach back says nothing.
+    let older = lost().snapshot_logged("19:00:44", ActionState::Done, Some("19:00:48"));
+    let again = at_the_end(older).then();
+    assert!(matches!(again.ask(), Ask::Failed { .. }));
+    let mut unread = at_the_end(lost());
+    unread.log_from = Some(at("19:01"));
+    unread.goes_on();
+    unread.log_from = None;
+    unread.goes_on();
+}
+
+#[test]
+fn where_the_log_alone_dates_a_snapshot_nothing_is_deleted_without_it() {
+    let copied = || {
+        let case = hibernated().copied().at("19:05:10");
+        case.snapshot(|seen| seen.created_at = None)
+    };
+    assert!(matches!(copied().asks(STOP), Hibernate::Snapshot(_)));
+    let dated = || copied().snapshot_logged("19:00:52", ActionState::Done, Some("19:05"));
+    assert_eq!(dated().asks(STOP), Hibernate::Delete);
+    // The machine was used after it was begun, or before.
+    let used = dated().logged(ActionEffect::PowerOff, "19:01:30");
+    assert!(!matches!(used.plan(STOP), Step::Send(send) if deletes(&send)));
+    let before = dated().logged(ActionEffect::PowerOff, "19:00:20");
+    assert_eq!(before.asks(STOP), Hibernate::Delete);
+}
+
+#[test]
+fn a_snapshot_that_is_elsewhere_does_not_let_the_machine_be_deleted() {
+    let copied = || hibernated().copied().at("19:05:10");
+    let is_in = |regions: &[&str]| {
+        let regions = regions.iter().map(ToString::to_string).collect();
+        copied().snapshot(|seen| seen.regions = Some(regions))
+    };
+    assert_eq!(is_in(&["nyc3", "fra1"]).asks(STOP), Hibernate::Delete);
+    assert!(matches!(
+        is_in(&["nyc3"]).asks(STOP),
+        Hibernate::Snapshot(_)
+    ));
+}
+
+#[test]
+fn a_machine_is_not_deleted_on_a_look_that_did_not_read_what_it_has() {
+    let case = hibernated().copied().at("19:05:10");
+    case.body(|body| body.manifest = None).leaves(STOP);
+}
+
+#[test]
+fn a_machine_that_is_still_made_is_not_adopted_for_it_may_find_no_place() {
+    let waking = hibernated().waking();
+    let mark = waking.made_now();
+    let mut making = waking
+        .clone()
+        .at("tue 08:01")
+        .beside(SECOND, mark, Some(SNAPSHOT));
+    making.sight().others[0].unborn = true;
+    let making = making.away_again();
+    making.goes_on();
+    making.leaves(START);
+    making
+        .clone()
+        .overridden(STOPPED, "tue 08:00:30", "tue 12:00")
+        .leaves(STOP);
+    // It is gone: that proves nothing yet, and never that the resource is.
+    let mut vanished = making.at("tue 08:02");
+    vanished.sight().others.clear();
+    let vanished = vanished.away();
+    vanished.goes_on();
+    vanished.leaves(START);
+    // Its cloud says that it has failed.
+    let mut failed = vanished;
+    failed.sight().create_failed = true;
+    let again = failed.then();
+    assert!(matches!(again.ask(), Ask::Failed { .. }));
+    assert!(again.record.in_flight().is_some());
+}
+
+#[test]
+fn a_start_that_finds_no_room_for_ten_minutes_is_reported_once() {
+    let failing = |now: &str| {
+        let mut case = hibernated().waking().at(now);
+        case.sight().create_failed = true;
+        case
+    };
+    assert_eq!(failing("tue 08:09:59").records().events, []);
+    let reported = failing("tue 08:10");
+    assert!(matches!(
+        reported.records().events[..],
+        [Event::Stuck { .. }]
+    ));
+    let mut again = reported.then();
+    let Ask::Failed { retry_at } = *again.ask() else {
+        panic!("it had no effect");
+    };
+    again.now = retry_at;
+    let again = again.taken(START).record(|record| {
+        let request = record.request.as_mut().unwrap();
+        request.problem = Some("no room".into());
+    });
+    assert_eq!(again.records().events, []);
+}
+
+/// Made on Tuesday, running, and without what it had in its network.
+fn half_attached() -> Case {
+    let case = hibernated().waking();
+    let mark = case.made_now();
+    let mut case = case
+        .at("tue 08:01")
+        .beside(SECOND, mark, Some(SNAPSHOT))
+        .then();
+    case.sight().others.clear();
+    case.seeing(SECOND, Power::Running).body(|body| {
+        body.manifest.as_mut().unwrap().networks.clear();
+    })
+}
+
+#[test]
+fn a_machine_that_runs_before_all_is_back_has_not_started_yet() {
+    let case = half_attached().at("tue 08:02");
+    case.goes_on();
+    assert!(matches!(case.asks(START), Hibernate::Attach(_)));
+    let whole = case.body(|body| body.manifest = Some(manifest())).then();
+    assert!(is_settled(&whole.record, Power::Running));
+    assert!(!whole.kept().incomplete);
+}
+
+#[test]
+fn what_was_not_given_back_is_owed_at_the_next_start_too() {
+    let bare = || Manifest {
+        networks: Vec::new(),
+        ..manifest()
+    };
+    // Switched off meanwhile, it is switched on only with all that it had.
+    let off = half_attached().record(|record| {
+        record.phase = Phase::Settled { at: Power::Stopped };
+        record.drop_request();
+    });
+    assert!(off.record.needs_sight());
+    let off = off.seeing(SECOND, Power::Stopped);
+    let off = off.body(|body| body.manifest = Some(bare()));
+    let wanted = off
+        .at("tue 08:02")
+        .overridden(RUNNING, "tue 08:01", "tue 12:00");
+    assert!(matches!(wanted.asks(START), Hibernate::Attach(_)));
+    // Deleted again before it had all, it is owed what it had; otherwise a person took it away.
+    for (incomplete, networks) in [(true, manifest().networks), (false, Vec::new())] {
+        let case = hibernated().copied().at("19:05:10").keeping(|kept| {
+            kept.incomplete = incomplete;
+            kept.manifest = Some(manifest());
+        });
+        let case = case.body(|body| body.manifest = Some(bare()));
+        let kept = case.sends(STOP).record.hibernation.unwrap();
+        assert_eq!(kept.manifest.unwrap().networks, networks, "{incomplete}");
+    }
 }

@@ -464,6 +464,7 @@ impl Case {
     fn logged(mut self, effect: ActionEffect, instant: &str) -> Self {
         let id = ActionId(100 + u64::try_from(self.log.len()).unwrap());
         self.log.push(LoggedAction {
+            ended_at: None,
             id,
             effect,
             state: ActionState::Done,

@@ -39,6 +39,9 @@ const LOG_PATIENCE: SignedDuration = SignedDuration::from_secs(30);
 /// this long.
 const MISSING_FOR: SignedDuration = SignedDuration::from_secs(50);
 
+/// A start that has waited for so long for a machine to be made is reported.
+const NO_ROOM_FOR: SignedDuration = SignedDuration::from_mins(10);
+
 /// What following a transition leads to.
 #[derive(Debug)]
 pub(crate) enum Follow {
@@ -414,11 +417,23 @@ impl Follower<'_> {
                 kept.snapshots.remove(0);
             }
         }
+        let waits = now.duration_since(self.transition.claimed_at) >= NO_ROOM_FOR;
+        let mut stuck = None;
         if let Some(request) = &mut record.request {
             request.ask = Ask::Failed { retry_at };
             request.made = None;
+            if request.part == Part::Create && waits {
+                let reason =
+                    "its cloud takes the request, and makes no machine: it may have no room";
+                let known = request.problem.replace(reason.into());
+                stuck = known.is_none().then(|| Event::Stuck {
+                    direction: self.transition.direction,
+                    cause: Some(self.cause()),
+                    reason: reason.to_owned(),
+                });
+            }
         }
-        self.write(record, None, Vec::new())
+        self.write(record, None, stuck.into_iter().collect())
     }
 
     /// A start that a person has to help goes on meanwhile; it is reported once.
@@ -457,6 +472,7 @@ impl Follower<'_> {
         if asleep {
             kept.fall_asleep();
         } else if woken {
+            kept.incomplete = false;
             kept.note_wake(took);
             kept.note_running(self.seen.requested_at);
         }

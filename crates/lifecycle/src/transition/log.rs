@@ -63,7 +63,10 @@ fn is_about_power(effect: ActionEffect) -> bool {
         | ActionEffect::Shutdown
         | ActionEffect::PowerOff
         | ActionEffect::Reboot => true,
-        ActionEffect::Resize | ActionEffect::Rebuild | ActionEffect::Other => false,
+        ActionEffect::Resize
+        | ActionEffect::Rebuild
+        | ActionEffect::Snapshot
+        | ActionEffect::Other => false,
     }
 }
 
@@ -99,6 +102,12 @@ pub(crate) fn opposes(effect: ActionEffect, direction: Direction) -> bool {
         | (ActionEffect::Shutdown | ActionEffect::PowerOff, Direction::Start) => true,
         (ActionEffect::Start | ActionEffect::Reboot, Direction::Start)
         | (ActionEffect::Shutdown | ActionEffect::PowerOff, Direction::Stop)
-        | (ActionEffect::Resize | ActionEffect::Rebuild | ActionEffect::Other, _) => false,
+        | (
+            ActionEffect::Resize
+            | ActionEffect::Rebuild
+            | ActionEffect::Snapshot
+            | ActionEffect::Other,
+            _,
+        ) => false,
     }
 }

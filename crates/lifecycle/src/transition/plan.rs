@@ -552,12 +552,14 @@ impl Planner<'_> {
                 left.unwrap_or_else(|| StopMethod::of(kind, &self.policy))
             }
         };
-        if self.is_asleep() {
+        let kept = self.record.hibernation.as_deref();
+        let incomplete = kept.is_some_and(|kept| kept.incomplete);
+        if self.is_asleep() || incomplete && self.direction == Direction::Start {
             return StopMethod::Hibernate;
         }
         let moves = match (self.direction, method) {
             (Direction::Stop, StopMethod::Hibernate) => self.seen.ssh_key.is_some(),
-            // There is a machine.
+            // There is a machine, with all that it had.
             (Direction::Start, StopMethod::Hibernate) => false,
             (Direction::Stop, _) => self.seen.target.is_some(),
             (Direction::Start, _) => self.record.saved.is_some(),
@@ -823,7 +825,9 @@ impl Planner<'_> {
             return true;
         };
         let too_old = now.duration_since(self.seen.requested_at) > DELETION_AGE;
-        if *what == Hibernate::Delete && too_old {
+        let body = sight.machine.as_ref();
+        let unread = body.is_none_or(|body| body.manifest.is_none());
+        if *what == Hibernate::Delete && (too_old || unread) {
             return false;
         }
         let mark = Mark::of(&record.reference, record.revision, self.context.writer, now);

@@ -1,5 +1,6 @@
 //! `DigitalOcean`: Droplets, managed databases and Kubernetes node pools.
 
+mod hibernation;
 mod schema;
 mod surroundings;
 
@@ -261,7 +262,7 @@ impl Api {
                 };
                 self.begin(id, &resize).await
             }
-            Change::Hibernate { .. } => Err(ProviderError::foreign(&change.resource())),
+            Change::Hibernate { id, what } => self.hibernate(id, what).await,
             Change::ResizeDatabase {
                 id,
                 plan,
@@ -327,7 +328,8 @@ impl Api {
         path: &str,
         number: u32,
     ) -> Result<Page<T>, ProviderError> {
-        let request = Request::get(format!("{path}?per_page={PER_PAGE}&page={number}"));
+        let and = if path.contains('?') { '&' } else { '?' };
+        let request = Request::get(format!("{path}{and}per_page={PER_PAGE}&page={number}"));
         let page: schema::Page<T> = self.0.read(&request).await?;
         let (next, last) = page.next_and_last();
         // The links are whole addresses; only the numbers are taken, for the token goes nowhere
@@ -353,12 +355,13 @@ fn droplet(droplet: schema::Droplet) -> Resource {
         "off" => (Power::Stopped, None),
         other => (Power::Between, Some(format!("status is {other}"))),
     };
-    let is_worker = droplet.tags.iter().any(|tag| tag.starts_with("k8s"));
+    let tags = droplet.tags.unwrap_or_default();
+    let is_worker = tags.iter().any(|tag| tag.starts_with("k8s"));
     Resource {
         id: ResourceId::Droplet(DropletId(droplet.id)),
         name: droplet.name,
         cluster: None,
-        tags: droplet.tags,
+        tags,
         region: droplet.region.slug,
         power,
         busy: busy.or_else(|| droplet.locked.then(|| "locked".to_owned())),
@@ -527,7 +530,9 @@ fn logged(action: &schema::Action) -> LoggedAction {
             "power_off" => ActionEffect::PowerOff,
             "reboot" | "power_cycle" => ActionEffect::Reboot,
             "resize" => ActionEffect::Resize,
-            "rebuild" | "restore" => ActionEffect::Rebuild,
+            // A new root password is written to the disk.
+            "rebuild" | "restore" | "password_reset" => ActionEffect::Rebuild,
+            "snapshot" => ActionEffect::Snapshot,
             _ => ActionEffect::Other,
         },
         state: match action.status {
@@ -538,5 +543,6 @@ fn logged(action: &schema::Action) -> LoggedAction {
             schema::ActionStatus::Errored => ActionState::Failed,
         },
         started_at: action.started_at,
+        ended_at: action.completed_at,
     }
 }

@@ -39,11 +39,21 @@ pub(super) struct Page<T> {
         alias = "load_balancers",
         alias = "policies",
         alias = "ssh_keys",
+        alias = "snapshots",
+        alias = "projects",
+        alias = "resources",
         deserialize_with = "null_is_empty",
         bound(deserialize = "T: Deserialize<'de>")
     )]
     pub(super) items: Vec<T>,
     links: Option<Links>,
+    pub(super) meta: Option<Meta>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Meta {
+    /// On all pages together.
+    pub(super) total: u64,
 }
 
 #[derive(Deserialize)]
@@ -68,7 +78,15 @@ impl<T> Page<T> {
 
 #[derive(Deserialize)]
 pub(super) struct Found<T> {
-    #[serde(alias = "droplet", alias = "database", alias = "kubernetes_cluster")]
+    #[serde(
+        alias = "droplet",
+        alias = "database",
+        alias = "kubernetes_cluster",
+        alias = "snapshot",
+        alias = "image",
+        alias = "action",
+        alias = "policy"
+    )]
     pub(super) item: T,
 }
 
@@ -96,8 +114,7 @@ pub(super) struct Droplet {
     pub(super) status: String,
     pub(super) locked: bool,
     /// Absent without the scope `tag:read`.
-    #[serde(default, deserialize_with = "null_is_empty")]
-    pub(super) tags: BTreeSet<String>,
+    pub(super) tags: Option<BTreeSet<String>>,
     pub(super) size_slug: String,
     pub(super) vcpus: u32,
     /// In MiB.
@@ -109,6 +126,116 @@ pub(super) struct Droplet {
     pub(super) gpu_info: Option<IgnoredAny>,
     #[serde(default, deserialize_with = "null_is_empty")]
     pub(super) disk_info: Vec<DiskInfo>,
+}
+
+/// A Droplet with what is attached to it.
+#[derive(Deserialize)]
+pub(super) struct Whole {
+    #[serde(flatten)]
+    pub(super) droplet: Droplet,
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub(super) features: BTreeSet<String>,
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub(super) volume_ids: BTreeSet<String>,
+    pub(super) image: Option<MadeFrom>,
+    pub(super) networks: Networks,
+    /// Absent without the scope `vpc:read`.
+    pub(super) vpc_uuid: Option<String>,
+}
+
+/// The image that a Droplet was made from.
+#[derive(Deserialize)]
+pub(super) struct MadeFrom {
+    pub(super) id: Option<u64>,
+    #[serde(rename = "type")]
+    pub(super) kind: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Networks {
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub(super) v4: Vec<Network>,
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub(super) v6: Vec<Network>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Network {
+    pub(super) ip_address: String,
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+}
+
+/// The addresses of a kind: `public` or `private`.
+pub(super) fn ips<'a>(networks: &'a [Network], kind: &'a str) -> impl Iterator<Item = &'a str> {
+    let of_kind = networks.iter().filter(move |network| network.kind == kind);
+    of_kind.map(|network| network.ip_address.as_str())
+}
+
+/// A snapshot, of a Droplet or of a volume.
+#[derive(Deserialize)]
+pub(super) struct Snapshot {
+    /// A volume's is no number.
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) resource_id: String,
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub(super) regions: BTreeSet<String>,
+    /// In GB.
+    pub(super) min_disk_size: u64,
+    /// In GB, with a fraction.
+    pub(super) size_gigabytes: serde_json::Number,
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub(super) tags: BTreeSet<String>,
+}
+
+/// A snapshot of a Droplet as an image, which has the same number.
+#[derive(Deserialize)]
+pub(super) struct Image {
+    pub(super) status: String,
+}
+
+/// When a Droplet's backups are made.
+#[derive(Deserialize)]
+pub(super) struct BackupPolicy {
+    pub(super) backup_policy: Option<WhenBackedUp>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct WhenBackedUp {
+    pub(super) plan: String,
+    pub(super) weekday: Option<String>,
+    pub(super) hour: Option<u8>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Project {
+    pub(super) id: Uuid,
+    pub(super) name: String,
+}
+
+/// Something that is in a project.
+#[derive(Deserialize)]
+pub(super) struct Resource {
+    pub(super) urn: String,
+}
+
+/// A Droplet that is being made.
+#[derive(Deserialize)]
+pub(super) struct Made {
+    pub(super) droplet: Numbered,
+    pub(super) links: Option<MadeLinks>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct MadeLinks {
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub(super) actions: Vec<Numbered>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Numbered {
+    pub(super) id: u64,
 }
 
 #[derive(Deserialize)]
@@ -319,6 +446,7 @@ pub(super) struct Action {
     pub(super) kind: String,
     pub(super) status: ActionStatus,
     pub(super) started_at: Timestamp,
+    pub(super) completed_at: Option<Timestamp>,
 }
 
 #[derive(Deserialize)]

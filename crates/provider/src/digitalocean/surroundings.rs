@@ -5,12 +5,18 @@ use std::collections::BTreeSet;
 
 use domain::{
     DropletId, ResourceId,
-    hibernation::{Address, PrivateAddress, Surroundings},
+    hibernation::{Address, PrivateAddress, Room, SshKey, Surroundings},
     money::{Currency, Money},
 };
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{
+    Deserialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 
-use super::{Api, schema::Uuid};
+use super::{
+    Api,
+    schema::{self, Numbered, Uuid, Whole, ips},
+};
 use crate::{
     error::ProviderError,
     http::{Request, null_is_empty},
@@ -23,60 +29,17 @@ pub(crate) fn snapshot_price() -> Money {
 }
 
 #[derive(Deserialize)]
-struct FoundDroplet {
-    droplet: Droplet,
-}
-
-#[derive(Deserialize)]
-struct Droplet {
-    id: u64,
-    /// Absent without the scope `tag:read`.
-    tags: Option<BTreeSet<String>>,
-    #[serde(default, deserialize_with = "null_is_empty")]
-    features: Vec<String>,
-    #[serde(default, deserialize_with = "null_is_empty")]
-    volume_ids: Vec<String>,
-    image: Option<Image>,
-    networks: Networks,
-}
-
-#[derive(Deserialize)]
-struct Image {
-    #[serde(rename = "type")]
-    kind: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Networks {
-    #[serde(default, deserialize_with = "null_is_empty")]
-    v4: Vec<Network>,
-    #[serde(default, deserialize_with = "null_is_empty")]
-    v6: Vec<Network>,
-}
-
-#[derive(Deserialize)]
-struct Network {
-    ip_address: String,
-    #[serde(rename = "type")]
-    kind: String,
-}
-
-#[derive(Deserialize)]
 struct ReservedIp {
     ip: String,
     droplet: Option<Numbered>,
 }
 
 #[derive(Deserialize)]
-struct Numbered {
-    id: u64,
-}
-
-#[derive(Deserialize)]
-struct Firewall {
+pub(super) struct Firewall {
+    pub(super) id: Uuid,
     name: String,
     #[serde(default, deserialize_with = "null_is_empty")]
-    droplet_ids: Vec<u64>,
+    pub(super) droplet_ids: Vec<u64>,
     #[serde(default, deserialize_with = "null_is_empty")]
     tags: BTreeSet<String>,
     #[serde(default, deserialize_with = "null_is_empty")]
@@ -105,11 +68,30 @@ struct Others {
 }
 
 #[derive(Deserialize)]
-struct LoadBalancer {
+pub(super) struct LoadBalancer {
+    pub(super) id: Uuid,
     name: String,
     #[serde(default, deserialize_with = "null_is_empty")]
     droplet_ids: Vec<u64>,
     tag: Option<String>,
+}
+
+/// In which project a Droplet is.
+pub(super) enum InProject {
+    /// This one.
+    Of(schema::Project),
+    /// There are several, and none shows it.
+    Unknown,
+    /// There are none.
+    None,
+}
+
+impl LoadBalancer {
+    /// Whether it names a Droplet by its number: with a tag, it lists those that have the tag.
+    pub(super) fn names(&self, droplet: u64) -> bool {
+        let by_tag = self.tag.as_ref().is_some_and(|tag| !tag.is_empty());
+        !by_tag && self.droplet_ids.contains(&droplet)
+    }
 }
 
 #[derive(Deserialize)]
@@ -122,6 +104,7 @@ struct Policy {
 #[derive(Deserialize)]
 struct Key {
     name: String,
+    fingerprint: String,
 }
 
 #[derive(Deserialize)]
@@ -159,6 +142,8 @@ struct AccountStatus {
     status: String,
     #[serde(default)]
     status_message: String,
+    /// Absent without the scope `droplet:read`.
+    droplet_limit: Option<u64>,
 }
 
 impl Others {
@@ -172,26 +157,21 @@ impl Others {
     }
 }
 
-impl Droplet {
-    fn ips<'a>(networks: &'a [Network], kind: &'a str) -> impl Iterator<Item = &'a str> {
-        let of_kind = networks.iter().filter(move |network| network.kind == kind);
-        of_kind.map(|network| network.ip_address.as_str())
-    }
-
+impl Whole {
     /// The public addresses: a reserved one stands before the Droplet's own, which it always loses.
     fn addresses(&self, reserved: &[String], reserved_v6: &[String]) -> Vec<Address> {
         let families = [
             (reserved, &self.networks.v4),
             (reserved_v6, &self.networks.v6),
         ];
-        let of_family = |(reserved, own): (&[String], &Vec<Network>)| {
+        let of_family = |(reserved, own): (&[String], &Vec<schema::Network>)| {
             let stays = !reserved.is_empty();
-            let ips: Vec<_> = if stays {
+            let addresses: Vec<_> = if stays {
                 reserved.to_vec()
             } else {
-                Self::ips(own, "public").map(str::to_owned).collect()
+                ips(own, "public").map(str::to_owned).collect()
             };
-            ips.into_iter().map(move |ip| Address {
+            addresses.into_iter().map(move |ip| Address {
                 ip,
                 stays,
                 blocked: false,
@@ -210,41 +190,41 @@ impl Api {
             return Err(ProviderError::foreign(id));
         };
         let request = Request::get(format!("/v2/droplets/{id}"));
-        let FoundDroplet { droplet } = self.0.read(&request).await?;
+        let whole: Whole = self.one(&request).await?;
+        let droplet = &whole.droplet;
         request.about(id, &droplet.id)?;
         let reserved = self.reserved("/v2/reserved_ips", *id).await?;
         let reserved_v6 = self.reserved("/v2/reserved_ipv6", *id).await?;
-        let addresses = droplet.addresses(&reserved, &reserved_v6);
+        let addresses = whole.addresses(&reserved, &reserved_v6);
+        let unreadable = [
+            (droplet.tags.is_none(), "its tags"),
+            (whole.vpc_uuid.is_none(), "its VPC"),
+        ];
+        let unreadable = unreadable.into_iter().filter(|(is_so, _)| *is_so);
         let mut around = Surroundings {
-            private: Droplet::ips(&droplet.networks.v4, "private")
+            private: ips(&whole.networks.v4, "private")
                 .map(|ip| PrivateAddress {
                     ip: ip.to_owned(),
                     stays: false,
                 })
                 .collect(),
-            attached: droplet
+            attached: whole
                 .volume_ids
                 .iter()
                 .map(|volume| format!("volume {volume}"))
                 .collect(),
-            backups: droplet.features.iter().any(|feature| feature == "backups"),
-            custom_image: droplet
+            backups: whole.features.contains("backups"),
+            custom_image: whole
                 .image
                 .as_ref()
                 .is_some_and(|image| image.kind.as_deref() == Some("custom")),
-            unreadable: droplet
-                .tags
-                .is_none()
-                .then_some("its tags")
-                .into_iter()
-                .collect(),
+            unreadable: unreadable.map(|(_, what)| what).collect(),
             addresses,
             ..Surroundings::default()
         };
-        self.firewalls(&droplet, &mut around).await?;
+        self.firewalls(&whole, &mut around).await?;
         let balancers: Vec<LoadBalancer> = self.things("/v2/load_balancers").await?;
-        let by_number = |one: &&LoadBalancer| one.tag.is_none() && one.droplet_ids.contains(id);
-        let balancers = balancers.iter().filter(by_number);
+        let balancers = balancers.iter().filter(|one| one.names(*id));
         around
             .attached
             .extend(balancers.map(|one| format!("load balancer {}", one.name)));
@@ -257,22 +237,74 @@ impl Api {
             .named_by
             .extend(watching.map(|policy| format!("alert policy {}", policy.description)));
         let keys: Vec<Key> = self.things("/v2/account/keys").await?;
-        around.ssh_keys = keys.into_iter().map(|key| key.name).collect();
+        let keys = keys.into_iter().map(|key| SshKey {
+            name: key.name,
+            sent_as: key.fingerprint,
+        });
+        around.ssh_keys = keys.collect();
+        match self.project_of(*id).await? {
+            InProject::Of(project) => around.attached.push(format!("project {}", project.name)),
+            InProject::Unknown => around.unreadable.push("its project"),
+            InProject::None => {}
+        }
+        around.namesakes = self.namesakes(droplet).await?;
         let FoundAccount { account } = self.0.read(&Request::get("/v2/account")).await?;
         if account.status != "active" {
             let words = format!("{} {}", account.status, account.status_message);
             around.account_problem = Some(words.trim().to_owned());
         }
+        if let Some(most) = account.droplet_limit {
+            let present = self.count("/v2/droplets").await?;
+            around.room = Some(Room { most, present });
+        }
         Ok(around)
     }
 
-    async fn things<T: DeserializeOwned>(&self, path: &str) -> Result<Vec<T>, ProviderError> {
+    /// How many entries a list has: one request.
+    async fn count(&self, path: &str) -> Result<u64, ProviderError> {
+        let request = Request::get(format!("{path}?per_page=1"));
+        let page: schema::Page<IgnoredAny> = self.0.read(&request).await?;
+        let total = page.meta.map(|meta| meta.total);
+        total.ok_or_else(|| request.not_understood("a list without its total"))
+    }
+
+    /// Other Droplets of the same name: names are not unique, and compared without regard to case
+    /// (DOSPEC).
+    async fn namesakes(&self, droplet: &schema::Droplet) -> Result<Vec<String>, ProviderError> {
+        let path = format!("/v2/droplets?name={}", droplet.name);
+        let named: Vec<schema::Numbered> = self.things(&path).await?;
+        let others = named.into_iter().filter(|one| one.id != droplet.id);
+        Ok(others.map(|one| format!("droplet/{}", one.id)).collect())
+    }
+
+    /// The project that a Droplet is in: only the projects' own lists say it. Where there is one
+    /// project, that is it.
+    pub(super) async fn project_of(&self, droplet: u64) -> Result<InProject, ProviderError> {
+        let mut projects: Vec<schema::Project> = self.things("/v2/projects").await?;
+        if projects.len() <= 1 {
+            return Ok(projects.pop().map_or(InProject::None, InProject::Of));
+        }
+        let urn = format!("do:droplet:{droplet}");
+        for project in projects {
+            let path = format!("/v2/projects/{}/resources", project.id.0);
+            let has: Vec<schema::Resource> = self.things(&path).await?;
+            if has.iter().any(|one| one.urn == urn) {
+                return Ok(InProject::Of(project));
+            }
+        }
+        Ok(InProject::Unknown)
+    }
+
+    pub(super) async fn things<T: DeserializeOwned>(
+        &self,
+        path: &str,
+    ) -> Result<Vec<T>, ProviderError> {
         let things = self.all::<T>(path, Reading::UNTIMED).await?;
         Ok(things.items.into_iter().map(|(_, thing)| thing).collect())
     }
 
     /// The addresses of a list that are assigned to a Droplet.
-    async fn reserved(&self, path: &str, id: u64) -> Result<Vec<String>, ProviderError> {
+    pub(super) async fn reserved(&self, path: &str, id: u64) -> Result<Vec<String>, ProviderError> {
         let ips: Vec<ReservedIp> = self.things(path).await?;
         let own = |ip: &ReservedIp| ip.droplet.as_ref().is_some_and(|own| own.id == id);
         let ips = ips.into_iter().filter(own);
@@ -281,11 +313,12 @@ impl Api {
 
     async fn firewalls(
         &self,
-        droplet: &Droplet,
+        whole: &Whole,
         around: &mut Surroundings,
     ) -> Result<(), ProviderError> {
         let firewalls: Vec<Firewall> = self.things("/v2/firewalls").await?;
-        let ips = droplet.networks.v4.iter().chain(&droplet.networks.v6);
+        let (droplet, networks) = (&whole.droplet, &whole.networks);
+        let ips = networks.v4.iter().chain(&networks.v6);
         let ips: Vec<_> = ips.map(|network| network.ip_address.as_str()).collect();
         let none = BTreeSet::new();
         let tags = droplet.tags.as_ref().unwrap_or(&none);

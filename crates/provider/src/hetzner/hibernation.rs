@@ -20,7 +20,7 @@ use crate::{
     error::ProviderError,
     http::{Request, USER_DATA, parse},
     pages::{self, Reading},
-    sighting::Sighting,
+    sighting::{Sighting, hundredths},
 };
 
 /// What may reach servers from elsewhere, as it is now.
@@ -59,6 +59,7 @@ impl Api {
             machine: machine.map(body),
             snapshots: snapshots.into_iter().map(snapshot).collect(),
             others: others.into_iter().map(body).collect(),
+            create_failed: false,
         })
     }
 
@@ -136,14 +137,16 @@ impl Api {
             floating_ips: numbers(public.floating_ips),
             placement_group: whole.placement_group.map(|group| group.id.to_string()),
             backups: whole.backup_window.is_some(),
+            ..Manifest::default()
         };
         Body {
             mark: mark_in(&resource.tags),
             made_from: whole.image.map(|image| image.id),
             resource,
-            manifest,
+            manifest: Some(manifest),
             unkept,
             settling,
+            unborn: false,
         }
     }
 
@@ -293,7 +296,8 @@ fn attach(server: u64, what: &Attachment) -> Request {
             format!("/v1/floating_ips/{ip}/actions/assign"),
             json!({"server": server}),
         ),
-        Attachment::Backups => {
+        // Neither is there at this cloud.
+        Attachment::Project(_) | Attachment::Backups(_) => {
             return Request::post(format!("/v1/servers/{server}/actions/enable_backup"));
         }
     };
@@ -342,33 +346,12 @@ fn snapshot(image: schema::Image) -> SeenSnapshot {
             "available" => SnapshotState::Available,
             _ => SnapshotState::Failed,
         },
-        created_at: image.created,
+        created_at: Some(image.created),
         centi_gb: image.size.map_or(0, |size| hundredths(&size)),
         disk_gib: image.disk_size,
         architecture: image.architecture.clone(),
+        regions: None,
         protected: Some(image.protection.delete),
         opted_out,
-    }
-}
-
-/// A decimal number in hundredths, what is smaller cut off.
-fn hundredths(number: &serde_json::Number) -> u64 {
-    let text = number.to_string();
-    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
-    let digits = fraction.chars().chain("00".chars()).take(2);
-    let digits: String = whole.chars().chain(digits).collect();
-    digits.parse().unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_are_read_in_hundredths() {
-        for (text, expected) in [("2.3", 230), ("40", 4_000), ("0.049", 4), ("12.345", 1_234)] {
-            let number: serde_json::Number = serde_json::from_str(text).unwrap();
-            assert_eq!(hundredths(&number), expected, "{text}");
-        }
     }
 }

@@ -283,6 +283,7 @@ fn logged(action: &schema::Action) -> LoggedAction {
             "reboot_server" | "reset_server" => ActionEffect::Reboot,
             "change_server_type" => ActionEffect::Resize,
             "rebuild_server" => ActionEffect::Rebuild,
+            "create_image" => ActionEffect::Snapshot,
             _ => ActionEffect::Other,
         },
         state: match action.status {
@@ -291,5 +292,6 @@ fn logged(action: &schema::Action) -> LoggedAction {
             schema::ActionStatus::Error => ActionState::Failed,
         },
         started_at: action.started,
+        ended_at: action.finished,
     }
 }

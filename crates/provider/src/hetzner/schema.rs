@@ -319,6 +319,7 @@ pub(super) struct Action {
     pub(super) command: String,
     pub(super) status: ActionStatus,
     pub(super) started: Timestamp,
+    pub(super) finished: Option<Timestamp>,
 }
 
 #[derive(Deserialize)]

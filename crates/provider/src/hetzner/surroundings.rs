@@ -2,7 +2,7 @@
 
 use domain::{
     ResourceId,
-    hibernation::{Address, PrivateAddress, Surroundings},
+    hibernation::{Address, PrivateAddress, SshKey, Surroundings},
 };
 
 use super::{Api, schema, server_id};
@@ -11,6 +11,14 @@ use crate::{
     http::Request,
     pages::{self, Reading},
 };
+
+/// A request names a key by its name or its number (HZSPEC).
+fn ssh_key(key: schema::Named) -> SshKey {
+    SshKey {
+        sent_as: key.name.clone(),
+        name: key.name,
+    }
+}
 
 impl Api {
     /// Both kinds of public address can be kept, and any address in a network can be asked for.
@@ -53,7 +61,11 @@ impl Api {
                 .chain(group.map(|group| format!("placement group {}", group.name)))
                 .collect(),
             backups: server.backup_window.is_some(),
-            ssh_keys: keys.items.into_iter().map(|(_, key)| key.name).collect(),
+            ssh_keys: keys
+                .items
+                .into_iter()
+                .map(|(_, key)| ssh_key(key))
+                .collect(),
             ..Surroundings::default()
         })
     }

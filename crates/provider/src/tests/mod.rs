@@ -8,6 +8,7 @@
 mod asking;
 mod digitalocean;
 mod hetzner;
+mod hibernation;
 mod pipeline;
 mod plans;
 mod script;

@@ -29,9 +29,10 @@ pub(super) async fn run(args: &Args) -> anyhow::Result<Exit> {
     let policy = verdict.membership.policy(in_force.rules().configuration);
     if StopMethod::of(record.kind(), &policy) != StopMethod::Hibernate {
         return Err(UsageError(format!(
-            "{} follows no schedule that hibernates it: give its schedule methods = {{ server = \
+            "{} follows no schedule that hibernates it: give its schedule methods = {{ {} = \
              \"hibernate\" }}, and apply that first",
-            args.resource
+            args.resource,
+            args.resource.kind()
         ))
         .into());
     }

@@ -9,7 +9,7 @@ use domain::{
         OF_LABEL, Scene, SeenSnapshot, Sight, SnapshotState,
     },
     record::{Ask, Direction, PERMIT, Part, Record, Request, SKEW},
-    resource::{MachineSize, Power, Resource, Size},
+    resource::{ActionState, MachineSize, Power, Resource, Size},
     stop_method::StopMethod,
 };
 use jiff::{SignedDuration, Timestamp};
@@ -72,6 +72,7 @@ pub(crate) fn next(record: &Record, direction: Direction, means: Means<'_>) -> N
     };
     match (direction, means.sight.scene(kept)) {
         (_, scene @ (Scene::Lost | Scene::Twice | Scene::Taken(_))) => Next::Person(problem(scene)),
+        (_, Scene::Making(_)) => Next::Wait("it is being made".to_owned()),
         (_, Scene::Made(_)) => Next::Wait("it was just made".to_owned()),
         (_, Scene::Gone) => Next::Wait("the provider answers 404".to_owned()),
         (Direction::Stop, Scene::Asleep(_)) => Next::Wait("it is hibernated".to_owned()),
@@ -196,18 +197,36 @@ fn create(record: &Record, kept: &Hibernation, snapshot: &SeenSnapshot) -> Next 
 }
 
 fn wake(kept: &Hibernation, body: &Body) -> Next {
-    match missing(kept, body) {
-        Some(what) => Next::Ask(Hibernate::Attach(what)),
-        None if body.settling => Next::Wait("its firewalls are not applied yet".to_owned()),
-        None => Next::Power(Change::PowerOn(body.resource.id.clone())),
+    match lacks(kept, body) {
+        Lacks::Unknown => Next::Wait("what is attached to it was not read".to_owned()),
+        Lacks::One(what) => Next::Ask(Hibernate::Attach(what)),
+        Lacks::Nothing if body.settling => {
+            Next::Wait("its firewalls are not applied yet".to_owned())
+        }
+        Lacks::Nothing => Next::Power(Change::PowerOn(body.resource.id.clone())),
     }
 }
 
-/// What a machine that we made lacks; nothing of one that was never deleted.
-fn missing(kept: &Hibernation, body: &Body) -> Option<Attachment> {
+/// What a machine that we made lacks of what it had.
+#[derive(Debug, PartialEq, Eq)]
+enum Lacks {
+    /// Nothing; and so one that was never deleted.
+    Nothing,
+    /// This, and perhaps more.
+    One(Attachment),
+    /// That was not read.
+    Unknown,
+}
+
+fn lacks(kept: &Hibernation, body: &Body) -> Lacks {
     let woken = !kept.wakes.is_empty();
-    let manifest = kept.manifest.as_ref().filter(|_| woken)?;
-    manifest.missing_in(&body.manifest)
+    let Some(had) = kept.manifest.as_ref().filter(|_| woken) else {
+        return Lacks::Nothing;
+    };
+    match &body.manifest {
+        None => Lacks::Unknown,
+        Some(has) => had.missing_in(has).map_or(Lacks::Nothing, Lacks::One),
+    }
 }
 
 /// Why a person is needed.
@@ -217,11 +236,16 @@ fn problem(scene: Scene<'_>) -> String {
             "two machines were made of it: delete the one that is not needed".to_owned()
         }
         Scene::Taken(other) => format!(
-            "{} has its name or its label `{OF_LABEL}`, and Offhours did not make it: rename it, or \
-             remove the label",
+            "{} has its name, or its tag or label `{OF_LABEL}`, and Offhours did not make it: rename \
+             it, or remove the tag or label",
             other.resource.id
         ),
-        Scene::Here(_) | Scene::Asleep(_) | Scene::Made(_) | Scene::Lost | Scene::Gone => {
+        Scene::Here(_)
+        | Scene::Asleep(_)
+        | Scene::Making(_)
+        | Scene::Made(_)
+        | Scene::Lost
+        | Scene::Gone => {
             "the snapshot that it is made again from is missing, or the token is another project's"
                 .to_owned()
         }
@@ -237,7 +261,7 @@ pub(crate) fn reached(direction: Direction, record: &Record, sight: &Sight) -> b
     match (direction, sight.scene(kept)) {
         (Direction::Stop, Scene::Asleep(_)) => true,
         (Direction::Start, Scene::Here(body)) => {
-            body.resource.power == Power::Running && missing(kept, body).is_none()
+            body.resource.power == Power::Running && lacks(kept, body) == Lacks::Nothing
         }
         (Direction::Stop | Direction::Start, _) => false,
     }
@@ -251,7 +275,9 @@ pub(crate) fn shown(record: &Record, sight: &Sight) -> Option<Resource> {
     let kept = record.hibernation.as_deref().unwrap_or(&never);
     let scene = sight.scene(kept);
     let busy = match scene {
-        Scene::Here(body) | Scene::Made(body) => return Some(body.resource.clone()),
+        Scene::Here(body) | Scene::Making(body) | Scene::Made(body) => {
+            return Some(body.resource.clone());
+        }
         Scene::Gone => return None,
         Scene::Asleep(_) => None,
         Scene::Lost | Scene::Twice | Scene::Taken(_) => Some(problem(scene)),
@@ -307,7 +333,7 @@ pub(crate) fn outcome(
                 Some(SnapshotState::Available) => Outcome::Done,
                 Some(SnapshotState::Creating) => Outcome::Open,
                 Some(SnapshotState::Failed) => Outcome::Void,
-                None => void_if(quiet || unheard),
+                None => unlisted(request, seen_at, means.log, quiet || unheard),
             }
         }
         Part::Delete if means.sight.is_deleted(kept) => Outcome::Done,
@@ -316,6 +342,7 @@ pub(crate) fn outcome(
             // Where neither the machine nor its snapshot is seen, a person is needed, once nothing
             // can change that any more.
             Scene::Here(_)
+            | Scene::Making(_)
             | Scene::Made(_)
             | Scene::Asleep(_)
             | Scene::Lost
@@ -325,10 +352,11 @@ pub(crate) fn outcome(
         },
         Part::Create => match means.sight.scene(kept) {
             Scene::Here(_) | Scene::Twice => Outcome::Done,
-            Scene::Made(_) => Outcome::Open,
+            Scene::Making(_) | Scene::Made(_) => Outcome::Open,
             // That nothing is listed counts only where the snapshot is: without it, a person is
             // needed, and nothing is asked for.
-            Scene::Asleep(_) | Scene::Taken(_) | Scene::Lost | Scene::Gone => void_if(quiet),
+            Scene::Asleep(_) => void_if(quiet || means.sight.create_failed),
+            Scene::Taken(_) | Scene::Lost | Scene::Gone => void_if(quiet),
         },
         Part::Keep | Part::Protect | Part::Attach | Part::Remove => {
             let again = match next(record, request.direction, means) {
@@ -345,6 +373,28 @@ pub(crate) fn outcome(
             Outcome::Open
         }
     }
+}
+
+/// What became of a snapshot that is not listed. A cloud may list it only some time after it was
+/// made: until then the machine's log alone shows that it comes (DOLISTS).
+fn unlisted(request: &Request, seen_at: Timestamp, log: Log<'_>, passed: bool) -> Outcome {
+    let read = log.from.is_some_and(|from| from <= request.asked_at);
+    let answered = match &request.ask {
+        Ask::Accepted { action, .. } => *action,
+        Ask::Open | Ask::Failed { .. } | Ask::Done { .. } => None,
+    };
+    let ours = match answered {
+        Some(id) => log.actions.iter().find(|action| action.id == id),
+        None => log.snapshot_since(request.asked_at),
+    };
+    let void = match ours.map(|action| (action.state, action.ended_at)) {
+        Some((ActionState::Running, _)) => false,
+        Some((ActionState::Failed, _)) => true,
+        Some((ActionState::Done, Some(ended_at))) => seen_at >= ended_at + UNLISTED,
+        Some((ActionState::Done, None)) => passed,
+        None => read && passed,
+    };
+    if void { Outcome::Void } else { Outcome::Open }
 }
 
 fn is_deleting(resource: &Resource) -> bool {
@@ -427,15 +477,24 @@ pub(crate) fn permit(
             let copy = sight
                 .whole_copy(kept, log)
                 .map(|(copy, _)| copy.mark.clone());
+            // By its number it is found when the machine is gone.
+            learn(kept, sight);
+            let seen = sight.machine.as_ref();
+            let manifest = seen.and_then(|body| body.manifest.clone());
+            // To what was made, and never seen complete, more is owed than it has.
+            let owed = kept.manifest.take().filter(|_| kept.incomplete);
+            kept.manifest = manifest.map(|manifest| {
+                let mut manifest = match &owed {
+                    Some(owed) => manifest.with_all_of(owed),
+                    None => manifest,
+                };
+                ssh_key.clone_into(&mut manifest.ssh_key);
+                manifest
+            });
             kept.delete_asked = true;
             kept.wake_from = copy;
             kept.wakes.clear();
             kept.running_since = None;
-            kept.manifest = sight.machine.as_ref().map(|body| {
-                let mut manifest = body.manifest.clone();
-                ssh_key.clone_into(&mut manifest.ssh_key);
-                manifest
-            });
         }
         Hibernate::Create { label, .. } => {
             label.mark = mark.clone();

@@ -1,0 +1,439 @@
+//! Droplets that are kept as snapshots: what is seen of them, and what hibernates and wakes them
+//! (DOSPEC).
+
+use std::collections::BTreeSet;
+
+use domain::{
+    DropletId, ResourceId,
+    hibernation::{
+        Attachment, BackupPolicy, Balanced, Body, Hibernation, KeptSnapshot, MARK_LABEL, Manifest,
+        Mark, OF_LABEL, SeenSnapshot, Sight, SnapshotState, of_label,
+    },
+    resource::{ActionId, MachineSize, Size},
+};
+use serde::Serialize;
+use serde_json::json;
+
+use super::{
+    Api, droplet, schema,
+    schema::{Whole, ips},
+    surroundings::{Firewall, InProject, LoadBalancer},
+};
+use crate::{
+    change::{Accepted, Hibernate, Label},
+    error::ProviderError,
+    http::{Request, USER_DATA, parse},
+    sighting::{Sighting, hundredths},
+};
+
+/// What is switched on for a Droplet when it is made, of what `features` names.
+const FEATURES: [&str; 3] = ["ipv6", "monitoring", "droplet_agent"];
+
+impl Api {
+    /// The machine itself is read last: what is concluded of it rests on the latest answer.
+    pub(crate) async fn sight(&self, of: Sighting<'_>) -> Result<Sight, ProviderError> {
+        let snapshots = self.snapshots(of).await?;
+        let create_failed = self.has_failed(of.making).await?;
+        let path = format!("/v2/droplets?tag_name={}", of_tag(of.of));
+        let mut others: Vec<Whole> = self.things(&path).await?;
+        let around = match of.present.filter(|_| of.attached) {
+            Some(id) => Some(self.around(droplet_id(id)?).await?),
+            None => None,
+        };
+        let machine = match of.present {
+            Some(id) => self.whole(id).await?,
+            None => None,
+        };
+        if machine.is_none() && !of.name.is_empty() {
+            let path = format!("/v2/droplets?name={}", of.name);
+            others.extend(self.things::<Whole>(&path).await?);
+        }
+        if let Some(made) = of.made {
+            others.extend(self.whole(made).await?);
+        }
+        let mut known: BTreeSet<u64> = machine.iter().map(|one| one.droplet.id).collect();
+        others.retain(|one| known.insert(one.droplet.id));
+        let others = others.into_iter().map(|whole| body(whole, None));
+        Ok(Sight {
+            machine: machine.map(|whole| body(whole, around)),
+            snapshots,
+            others: others.collect(),
+            create_failed,
+        })
+    }
+
+    /// The snapshots of a machine: those that are known by their number, others by their name. Those
+    /// that matter are looked at as images as well, for only these have a status.
+    async fn snapshots(&self, of: Sighting<'_>) -> Result<Vec<SeenSnapshot>, ProviderError> {
+        let path = "/v2/snapshots?resource_type=droplet";
+        let mut listed: Vec<schema::Snapshot> = self.things(path).await?;
+        let nothing = Hibernation::of(of.of.clone());
+        let kept = of.kept.unwrap_or(&nothing);
+        for number in kept.snapshots.iter().filter_map(|one| one.id) {
+            let id = number.to_string();
+            if listed.iter().all(|one| one.id != id) {
+                let request = Request::get(format!("/v2/snapshots/{id}"));
+                match self.one::<schema::Snapshot>(&request).await {
+                    Ok(found) => {
+                        request.about(&id, &found.id)?;
+                        listed.push(found);
+                    }
+                    Err(ProviderError::NotFound(_)) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        let mut seen = Vec::new();
+        for one in listed {
+            let Some((id, mark)) = mark_of(&one, of.of, &kept.snapshots) else {
+                continue;
+            };
+            let known = kept.snapshot(&mark);
+            let matters = kept.wake_from.as_ref() == Some(&mark)
+                || known.is_some_and(|known| Some(&known.from) == of.present);
+            let state = if matters {
+                self.state(id).await?
+            } else {
+                SnapshotState::Available
+            };
+            seen.push(snapshot(&one, (id, mark), state));
+        }
+        Ok(seen)
+    }
+
+    /// How far a snapshot has come, by what it is as an image.
+    async fn state(&self, id: u64) -> Result<SnapshotState, ProviderError> {
+        let request = Request::get(format!("/v2/images/{id}"));
+        match self.one::<schema::Image>(&request).await {
+            Ok(image) => Ok(match image.status.as_str() {
+                "available" => SnapshotState::Available,
+                "NEW" | "pending" => SnapshotState::Creating,
+                _ => SnapshotState::Failed,
+            }),
+            // Listed, and not shown yet.
+            Err(ProviderError::NotFound(_)) => Ok(SnapshotState::Creating),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether an action has ended in an error. One that is not shown proves nothing.
+    async fn has_failed(&self, action: Option<ActionId>) -> Result<bool, ProviderError> {
+        let Some(ActionId(id)) = action else {
+            return Ok(false);
+        };
+        let request = Request::get(format!("/v2/actions/{id}"));
+        match self.one::<schema::Action>(&request).await {
+            Ok(action) => {
+                request.about(&id, &action.id)?;
+                Ok(matches!(action.status, schema::ActionStatus::Errored))
+            }
+            Err(ProviderError::NotFound(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// One Droplet with what is on it; none if it is not known.
+    async fn whole(&self, id: &ResourceId) -> Result<Option<Whole>, ProviderError> {
+        let number = droplet_id(id)?;
+        let request = Request::get(format!("/v2/droplets/{number}"));
+        match self.one::<Whole>(&request).await {
+            Ok(whole) => {
+                request.about(&number, &whole.droplet.id)?;
+                Ok(Some(whole))
+            }
+            Err(ProviderError::NotFound(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What is attached to a Droplet and is not on it.
+    async fn around(&self, droplet: u64) -> Result<Manifest, ProviderError> {
+        let mut reserved = self.reserved("/v2/reserved_ips", droplet).await?;
+        reserved.extend(self.reserved("/v2/reserved_ipv6", droplet).await?);
+        let firewalls: Vec<Firewall> = self.things("/v2/firewalls").await?;
+        let firewalls = firewalls.into_iter();
+        let firewalls = firewalls.filter(|one| one.droplet_ids.contains(&droplet));
+        let balancers: Vec<LoadBalancer> = self.things("/v2/load_balancers").await?;
+        let balancers = balancers.into_iter().filter(|one| one.names(droplet));
+        let project = match self.project_of(droplet).await? {
+            InProject::Of(project) => Some(project.id.0),
+            InProject::Unknown | InProject::None => None,
+        };
+        Ok(Manifest {
+            floating_ips: reserved.into_iter().collect(),
+            firewalls: firewalls.map(|one| one.id.0).collect(),
+            load_balancers: balancers
+                .map(|one| Balanced {
+                    id: one.id.0,
+                    privately: false,
+                })
+                .collect(),
+            project,
+            backup_policy: self.backup_policy(droplet).await?,
+            ..Manifest::default()
+        })
+    }
+
+    /// When a Droplet's backups would be made; none where there are none.
+    async fn backup_policy(&self, droplet: u64) -> Result<Option<BackupPolicy>, ProviderError> {
+        let request = Request::get(format!("/v2/droplets/{droplet}/backups/policy"));
+        match self.one::<schema::BackupPolicy>(&request).await {
+            Ok(policy) => Ok(policy.backup_policy.map(|policy| BackupPolicy {
+                plan: policy.plan,
+                weekday: policy.weekday,
+                hour: policy.hour,
+            })),
+            Err(ProviderError::NotFound(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sends one request of those that hibernate a Droplet, or wake it.
+    pub(super) async fn hibernate(
+        &self,
+        id: &ResourceId,
+        what: &Hibernate,
+    ) -> Result<Accepted, ProviderError> {
+        let number = droplet_id(id)?;
+        match what {
+            Hibernate::Snapshot(label) => {
+                let name = format!("{}{}", prefix(&label.of), label.mark);
+                self.begin(id, &json!({"type": "snapshot", "name": name}))
+                    .await
+            }
+            Hibernate::Create {
+                label,
+                snapshot,
+                manifest,
+            } => {
+                let order = Order::of(label, *snapshot, manifest);
+                let request = Request::post_json("/v2/droplets", &order);
+                let made: schema::Made = parse(&request, &self.0.send(&request).await?)?;
+                let actions = made.links.map(|links| links.actions).unwrap_or_default();
+                Ok(Accepted {
+                    action: actions.first().map(|action| ActionId(action.id)),
+                    made: Some(made.droplet.id),
+                })
+            }
+            Hibernate::Delete => {
+                self.done(Request::delete(format!("/v2/droplets/{number}")))
+                    .await
+            }
+            Hibernate::Remove { snapshot } => {
+                let request = Request::delete(format!("/v2/snapshots/{snapshot}"));
+                self.done(request).await
+            }
+            Hibernate::Attach(what) => {
+                let request = attach(id, number, what)?;
+                self.done(request).await
+            }
+            // There is neither at this cloud.
+            Hibernate::Keep { .. } | Hibernate::Protect { .. } => Err(ProviderError::foreign(id)),
+        }
+    }
+
+    /// Sends a change whose answer names nothing that is needed.
+    async fn done(&self, request: Request) -> Result<Accepted, ProviderError> {
+        let answer = self.0.send(&request).await?;
+        // 204 without a body, or what was begun (DOSPEC); a page of HTML would be a gateway's answer.
+        if !answer.is_empty() {
+            parse::<serde_json::Value>(&request, &answer)?;
+        }
+        Ok(Accepted::default())
+    }
+}
+
+fn attach(id: &ResourceId, number: u64, what: &Attachment) -> Result<Request, ProviderError> {
+    let droplets = json!({"droplet_ids": [number]});
+    let (path, body) = match what {
+        Attachment::Firewall(firewall) => (format!("/v2/firewalls/{firewall}/droplets"), droplets),
+        Attachment::LoadBalancer(one) => {
+            (format!("/v2/load_balancers/{}/droplets", one.id), droplets)
+        }
+        Attachment::FloatingIp(ip) => {
+            let all = if ip.contains(':') {
+                "/v2/reserved_ipv6"
+            } else {
+                "/v2/reserved_ips"
+            };
+            let body = json!({"type": "assign", "droplet_id": number});
+            (format!("{all}/{ip}/actions"), body)
+        }
+        Attachment::Volume(volume) => (
+            format!("/v2/volumes/{volume}/actions"),
+            json!({"type": "attach", "droplet_id": number}),
+        ),
+        Attachment::Project(project) => (
+            format!("/v2/projects/{project}/resources"),
+            json!({"resources": [format!("do:droplet:{number}")]}),
+        ),
+        Attachment::Backups(policy) => {
+            let mut body = json!({"type": "enable_backups"});
+            if let Some(policy) = policy {
+                body["backup_policy"] = json!(policy);
+            }
+            (format!("/v2/droplets/{number}/actions"), body)
+        }
+        // Its cloud chooses the address.
+        Attachment::Network(_) => return Err(ProviderError::foreign(id)),
+    };
+    Ok(Request::post_json(path, &body))
+}
+
+/// The body of a request for a Droplet.
+#[derive(Serialize)]
+struct Order<'a> {
+    name: &'a str,
+    region: &'a str,
+    size: &'a str,
+    /// A number: text would be the slug of a public image (DOSPEC).
+    image: u64,
+    ssh_keys: [&'a str; 1],
+    backups: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    backup_policy: Option<&'a BackupPolicy>,
+    ipv6: bool,
+    monitoring: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    with_droplet_agent: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    public_networking: Option<bool>,
+    tags: BTreeSet<String>,
+    volumes: &'a BTreeSet<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vpc_uuid: Option<&'a str>,
+    user_data: &'static str,
+}
+
+impl<'a> Order<'a> {
+    fn of(label: &Label, snapshot: u64, made: &'a Manifest) -> Self {
+        let has = |feature: &str| made.features.contains(feature);
+        let mut tags = made.tags.clone();
+        tags.insert(of_tag(&label.of));
+        tags.insert(format!("{MARK_LABEL}:{}", label.mark));
+        Self {
+            name: &made.name,
+            region: &made.region,
+            size: &made.size.plan,
+            image: snapshot,
+            ssh_keys: [&made.ssh_key],
+            backups: made.backups,
+            backup_policy: made.backup_policy.as_ref(),
+            ipv6: has("ipv6"),
+            monitoring: has("monitoring"),
+            with_droplet_agent: has("droplet_agent").then_some(true),
+            public_networking: made.private_only.then_some(false),
+            tags,
+            volumes: &made.volumes,
+            vpc_uuid: made.vpc.as_deref(),
+            user_data: USER_DATA,
+        }
+    }
+}
+
+/// A Droplet, with what is around it where that was read.
+fn body(whole: Whole, around: Option<Manifest>) -> Body {
+    let unborn = whole.droplet.status == "new";
+    let made_from = whole.image.as_ref().and_then(|image| image.id);
+    let resource = droplet(whole.droplet);
+    let own = |tag: &&String| !is_ours(tag);
+    let size = match &resource.size {
+        Size::Machine(size) => size.clone(),
+        Size::Database(_) | Size::NodePool(_) => MachineSize::default(),
+    };
+    let backups = whole.features.contains("backups");
+    let mut features = whole.features;
+    features.retain(|feature| FEATURES.contains(&feature.as_str()));
+    let manifest = around.map(|around| Manifest {
+        name: resource.name.clone(),
+        region: resource.region.clone(),
+        tags: resource.tags.iter().filter(own).cloned().collect(),
+        size,
+        volumes: whole.volume_ids,
+        vpc: whole.vpc_uuid,
+        features,
+        backups,
+        backup_policy: around.backup_policy.filter(|_| backups),
+        private_only: ips(&whole.networks.v4, "public").next().is_none(),
+        ..around
+    });
+    Body {
+        mark: mark_in(&resource.tags),
+        made_from,
+        resource,
+        manifest,
+        // A reserved address stays; another cannot be kept.
+        unkept: Vec::new(),
+        settling: false,
+        unborn,
+    }
+}
+
+/// The mark of a snapshot of a machine, and its number: of one whose number is known, by that, for
+/// a person may have renamed it; of another, by its name.
+fn mark_of(one: &schema::Snapshot, of: &ResourceId, kept: &[KeptSnapshot]) -> Option<(u64, Mark)> {
+    let id = one.id.parse().ok()?;
+    if let Some(known) = kept.iter().find(|known| known.id == Some(id)) {
+        return Some((id, known.mark.clone()));
+    }
+    let mark = Mark(one.name.strip_prefix(&prefix(of))?.to_owned());
+    let mut others = kept.iter().filter(|known| known.mark == mark);
+    // Another with the name of one that is known is a person's.
+    let is_free = others.all(|known| known.id.is_none());
+    is_free.then_some((id, mark))
+}
+
+fn snapshot(one: &schema::Snapshot, (id, mark): (u64, Mark), state: SnapshotState) -> SeenSnapshot {
+    let from = one.resource_id.parse().ok();
+    let opts_out = |tag: &String| tag.eq_ignore_ascii_case("offhours:off");
+    SeenSnapshot {
+        id,
+        mark: Some(mark),
+        from: from.map(|id| ResourceId::Droplet(DropletId(id))),
+        // It may be shown before it is anywhere.
+        state: if one.regions.is_empty() && state == SnapshotState::Available {
+            SnapshotState::Creating
+        } else {
+            state
+        },
+        created_at: None,
+        centi_gb: hundredths(&one.size_gigabytes),
+        disk_gib: one.min_disk_size,
+        architecture: None,
+        regions: Some(one.regions.clone()),
+        protected: None,
+        opted_out: one.tags.iter().any(opts_out),
+    }
+}
+
+/// How the names of a machine's snapshots begin; the mark follows.
+fn prefix(of: &ResourceId) -> String {
+    format!("offhours.{}.", of_label(of))
+}
+
+/// The tag of whatever machine we make of a resource: a tag may hold neither `/` nor `.` (DOSPEC).
+fn of_tag(of: &ResourceId) -> String {
+    format!("{OF_LABEL}:{}", of_label(of).replace('.', "-"))
+}
+
+/// Whether a tag is one that we give to what we make.
+fn is_ours(tag: &str) -> bool {
+    let key = tag.split_once(':').map_or(tag, |(key, _)| key);
+    key == OF_LABEL || key == MARK_LABEL
+}
+
+fn mark_in(tags: &BTreeSet<String>) -> Option<Mark> {
+    let mut pairs = tags.iter().filter_map(|tag| tag.split_once(':'));
+    let mark = pairs.find(|(key, _)| *key == MARK_LABEL);
+    mark.map(|(_, mark)| Mark(mark.to_owned()))
+}
+
+fn droplet_id(id: &ResourceId) -> Result<u64, ProviderError> {
+    match id {
+        ResourceId::Droplet(DropletId(number)) => Ok(*number),
+        ResourceId::Server(_)
+        | ResourceId::Database(_)
+        | ResourceId::NodePool(..)
+        | ResourceId::Machine(_) => Err(ProviderError::foreign(id)),
+    }
+}

@@ -1,0 +1,522 @@
+//! Droplets that are hibernated, request by request.
+
+use domain::{
+    ResourceId,
+    hibernation::{
+        Attachment, BackupPolicy, Balanced, Hibernation, KeptSnapshot, Manifest, Mark, Sight,
+        SnapshotState,
+    },
+    resource::{ActionId, MachineSize},
+};
+use serde_json::{Value, json};
+
+use super::{
+    do_error,
+    script::{Answer, Script, answer, ok},
+};
+use crate::{Accepted, Change, Hibernate, Label, Sighting};
+
+const MARK: &str = "k3v9q0z1m4x7c2b8";
+
+const VOLUME: &str = "506f78a4-e098-11e5-ad9f-000f53306ae1";
+
+const SNAPSHOTS: &str = "GET /v2/snapshots?resource_type=droplet&per_page=200&page=1";
+
+const TAGGED: &str = "GET /v2/droplets?tag_name=offhours-of:droplet-42&per_page=200&page=1";
+
+fn id(number: u64) -> ResourceId {
+    format!("droplet/{number}").parse().unwrap()
+}
+
+fn mark() -> Mark {
+    Mark(MARK.to_owned())
+}
+
+fn droplet(number: u64, status: &str) -> Value {
+    json!({
+        "id": number, "name": "web", "status": status, "locked": false,
+        "tags": ["env:staging", "offhours:office", "offhours-of:droplet-42", format!("offhours-mark:{MARK}")],
+        "size_slug": "s-2vcpu-4gb", "vcpus": 2, "memory": 4096, "disk": 80,
+        "region": {"slug": "fra1"}, "features": ["backups", "ipv6", "private_networking"],
+        "volume_ids": [VOLUME], "vpc_uuid": "760e09ef-dc84-11e8-981e-3cfdfeaae000",
+        "image": {"id": 7, "type": "snapshot"},
+        "networks": {"v4": [{"ip_address": "198.51.100.1", "type": "public"}], "v6": []},
+    })
+}
+
+fn snapshot(number: &str, name: &str) -> Value {
+    json!({
+        "id": number, "name": name, "created_at": "2026-11-23T19:05:00Z", "regions": ["fra1"],
+        "min_disk_size": 80, "size_gigabytes": 4.51, "resource_id": "42",
+        "resource_type": "droplet", "tags": null,
+    })
+}
+
+fn list(of: &str, items: &[Value]) -> Answer {
+    ok(json!({of: items, "links": {}, "meta": {"total": items.len()}}))
+}
+
+fn kept(number: Option<u64>) -> Hibernation {
+    let mut kept = Hibernation::of(id(42));
+    kept.snapshots.push(KeptSnapshot {
+        mark: mark(),
+        id: number,
+        from: id(42),
+        asked_at: "2026-11-23T19:00:00Z".parse().unwrap(),
+        centi_gb: None,
+        proven_at: None,
+        remove_asked_at: None,
+    });
+    kept
+}
+
+/// What a look reads besides.
+#[derive(Default)]
+struct Besides {
+    attached: bool,
+    made: Option<ResourceId>,
+    making: Option<ActionId>,
+}
+
+async fn sight(conversation: Vec<(String, Answer)>, kept: &Hibernation, besides: Besides) -> Sight {
+    let cloud = Script::play(conversation).await;
+    let (client, of) = (cloud.digitalocean(), id(42));
+    let seen = client.sight(Sighting {
+        of: &of,
+        present: kept.present.as_ref(),
+        made: besides.made.as_ref(),
+        making: besides.making,
+        kept: Some(kept),
+        attached: besides.attached,
+        name: "web",
+    });
+    let seen = seen.await.unwrap();
+    cloud.finish();
+    seen
+}
+
+fn missing() -> Answer {
+    answer(
+        404,
+        do_error(
+            "not_found",
+            "The resource you requested could not be found.",
+        ),
+    )
+}
+
+/// What the Droplet of the look before a deletion is made again with.
+fn all_of_it() -> Manifest {
+    let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
+    Manifest {
+        name: "web".to_owned(),
+        region: "fra1".to_owned(),
+        tags: texts(&["env:staging", "offhours:office"]),
+        size: MachineSize {
+            plan: "s-2vcpu-4gb".to_owned(),
+            vcpus: 2,
+            memory_mib: 4096,
+            disk_gib: 80,
+            ..MachineSize::default()
+        },
+        volumes: texts(&[VOLUME]),
+        firewalls: texts(&["f1"]),
+        load_balancers: vec![Balanced {
+            id: "b1".to_owned(),
+            privately: false,
+        }],
+        floating_ips: texts(&["203.0.113.4", "2001:db8::4"]),
+        backups: true,
+        backup_policy: Some(BackupPolicy {
+            plan: "weekly".to_owned(),
+            weekday: Some("SUN".to_owned()),
+            hour: Some(4),
+        }),
+        vpc: Some("760e09ef-dc84-11e8-981e-3cfdfeaae000".to_owned()),
+        project: Some("p2".to_owned()),
+        features: texts(&["ipv6"]),
+        ..Manifest::default()
+    }
+}
+
+#[tokio::test]
+async fn a_look_before_a_deletion_reads_all_that_is_attached_and_the_droplet_last() {
+    let reserved = |ip: &str, number| json!({"ip": ip, "droplet": {"id": number}});
+    let all = |path: &str| format!("GET /v2/{path}?per_page=200&page=1");
+    let projects = [
+        json!({"id": "p1", "name": "first"}),
+        json!({"id": "p2", "name": "ci"}),
+    ];
+    let in_project = |urn: &str| list("resources", &[json!({"urn": urn})]);
+    let firewall =
+        |name: &str, number: u64| json!({"id": name, "name": name, "droplet_ids": [number]});
+    let balancer =
+        |name: &str, tag: &str| json!({"id": name, "name": name, "droplet_ids": [42], "tag": tag});
+    let name = format!("offhours.droplet.42.{MARK}");
+    let conversation = vec![
+        (
+            SNAPSHOTS.to_owned(),
+            list("snapshots", &[snapshot("7", &name)]),
+        ),
+        (
+            "GET /v2/images/7".to_owned(),
+            ok(json!({"image": {"status": "available"}})),
+        ),
+        (TAGGED.to_owned(), list("droplets", &[])),
+        (
+            all("reserved_ips"),
+            list(
+                "reserved_ips",
+                &[reserved("203.0.113.4", 42), reserved("203.0.113.5", 1)],
+            ),
+        ),
+        (
+            all("reserved_ipv6"),
+            list("reserved_ipv6s", &[reserved("2001:db8::4", 42)]),
+        ),
+        (
+            all("firewalls"),
+            list("firewalls", &[firewall("f1", 42), firewall("f2", 1)]),
+        ),
+        (
+            all("load_balancers"),
+            // With a tag, it lists those that have the tag.
+            list(
+                "load_balancers",
+                &[balancer("b1", ""), balancer("b2", "env:staging")],
+            ),
+        ),
+        (all("projects"), list("projects", &projects)),
+        (all("projects/p1/resources"), in_project("do:droplet:1")),
+        (all("projects/p2/resources"), in_project("do:droplet:42")),
+        (
+            "GET /v2/droplets/42/backups/policy".to_owned(),
+            ok(
+                json!({"policy": {"backup_policy": {"plan": "weekly", "weekday": "SUN", "hour": 4}}}),
+            ),
+        ),
+        (
+            "GET /v2/droplets/42".to_owned(),
+            ok(json!({"droplet": droplet(42, "off")})),
+        ),
+    ];
+    let seen = sight(
+        conversation,
+        &kept(None),
+        Besides {
+            attached: true,
+            ..Besides::default()
+        },
+    )
+    .await;
+    let body = seen.machine.unwrap();
+    assert_eq!(body.manifest, Some(all_of_it()));
+    assert_eq!((body.mark, body.made_from), (Some(mark()), Some(7)));
+    let copy = seen.snapshots.first().unwrap();
+    assert_eq!(
+        (copy.id, copy.mark.clone(), copy.from.clone()),
+        (7, Some(mark()), Some(id(42)))
+    );
+    assert_eq!(
+        (copy.centi_gb, copy.disk_gib, copy.state),
+        (451, 80, SnapshotState::Available)
+    );
+    assert!(copy.is_in("fra1") && !copy.is_in("nyc3"));
+    assert_eq!((copy.created_at, copy.protected), (None, None));
+}
+
+#[tokio::test]
+async fn a_stop_that_is_followed_reads_no_more_than_it_needs() {
+    let conversation = vec![
+        (SNAPSHOTS.to_owned(), list("snapshots", &[])),
+        (TAGGED.to_owned(), list("droplets", &[])),
+        (
+            "GET /v2/droplets/42".to_owned(),
+            ok(json!({"droplet": droplet(42, "off")})),
+        ),
+    ];
+    let seen = sight(conversation, &kept(None), Besides::default()).await;
+    assert_eq!(seen.machine.unwrap().manifest, None);
+    assert_eq!(seen.snapshots, []);
+}
+
+#[tokio::test]
+async fn a_snapshot_is_found_by_its_name_and_from_then_on_by_its_number() {
+    let name = format!("offhours.droplet.42.{MARK}");
+    // Of another Droplet whose number begins alike, and of a person.
+    let others = [
+        snapshot("3", "offhours.droplet.421.abc"),
+        snapshot("4", "web-1"),
+    ];
+    let by_name = [&others[..], &[snapshot("7", &name)]].concat();
+    let renamed = [
+        &others[..],
+        &[snapshot("7", "keep me"), snapshot("8", &name)],
+    ]
+    .concat();
+    for (listed, number) in [(by_name, None), (renamed, Some(7))] {
+        let conversation = vec![
+            (SNAPSHOTS.to_owned(), list("snapshots", &listed)),
+            (
+                "GET /v2/images/7".to_owned(),
+                ok(json!({"image": {"status": "available"}})),
+            ),
+            (TAGGED.to_owned(), list("droplets", &[])),
+            (
+                "GET /v2/droplets/42".to_owned(),
+                ok(json!({"droplet": droplet(42, "off")})),
+            ),
+        ];
+        let seen = sight(conversation, &kept(number), Besides::default()).await;
+        let found: Vec<_> = seen.snapshots.iter().map(|one| one.id).collect();
+        assert_eq!(found, [7], "{number:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_snapshot_that_no_list_shows_is_asked_for_by_its_number() {
+    let mut asleep = kept(Some(7));
+    asleep.fall_asleep();
+    asleep.wake_from = Some(mark());
+    let named = "GET /v2/droplets?name=web&per_page=200&page=1".to_owned();
+    let found = ok(json!({"snapshot": snapshot("7", "renamed")}));
+    for (answer, is_there) in [(found, true), (missing(), false)] {
+        let mut conversation = vec![
+            (SNAPSHOTS.to_owned(), list("snapshots", &[])),
+            ("GET /v2/snapshots/7".to_owned(), answer),
+        ];
+        if is_there {
+            let image = ok(json!({"image": {"status": "available"}}));
+            conversation.push(("GET /v2/images/7".to_owned(), image));
+        }
+        conversation.push((TAGGED.to_owned(), list("droplets", &[])));
+        conversation.push((named.clone(), list("droplets", &[droplet(77, "active")])));
+        let seen = sight(conversation, &asleep, Besides::default()).await;
+        assert_eq!(seen.snapshot(&mark()).is_some(), is_there);
+        assert_eq!(seen.others[0].resource.id, id(77));
+    }
+}
+
+#[tokio::test]
+async fn a_snapshot_is_complete_only_as_an_image_that_is_available_somewhere() {
+    let available = || ok(json!({"image": {"status": "available"}}));
+    let is = |status: &str| ok(json!({"image": {"status": status}}));
+    for (regions, image, expected) in [
+        (json!(["fra1"]), available(), SnapshotState::Available),
+        (json!([]), available(), SnapshotState::Creating),
+        (json!(["fra1"]), is("pending"), SnapshotState::Creating),
+        (json!(["fra1"]), is("NEW"), SnapshotState::Creating),
+        (json!(["fra1"]), missing(), SnapshotState::Creating),
+        (json!(["fra1"]), is("deleted"), SnapshotState::Failed),
+        (json!(["fra1"]), is("retired"), SnapshotState::Failed),
+    ] {
+        let mut listed = snapshot("7", "any");
+        listed["regions"] = regions;
+        let conversation = vec![
+            (SNAPSHOTS.to_owned(), list("snapshots", &[listed])),
+            ("GET /v2/images/7".to_owned(), image),
+            (TAGGED.to_owned(), list("droplets", &[])),
+            (
+                "GET /v2/droplets/42".to_owned(),
+                ok(json!({"droplet": droplet(42, "off")})),
+            ),
+        ];
+        let seen = sight(conversation, &kept(Some(7)), Besides::default()).await;
+        assert_eq!(seen.snapshots[0].state, expected);
+    }
+}
+
+#[tokio::test]
+async fn what_becomes_of_a_droplet_that_is_being_made_is_known_by_its_action() {
+    let mut asleep = kept(None);
+    asleep.fall_asleep();
+    for (status, failed) in [("in-progress", false), ("errored", true), ("", false)] {
+        let action = json!({"action": {"id": 5, "type": "create", "status": status,
+            "started_at": "2026-11-24T05:40:00Z", "completed_at": null}});
+        let action = if status.is_empty() {
+            missing()
+        } else {
+            ok(action)
+        };
+        let conversation = vec![
+            (SNAPSHOTS.to_owned(), list("snapshots", &[])),
+            ("GET /v2/actions/5".to_owned(), action),
+            (TAGGED.to_owned(), list("droplets", &[])),
+            (
+                "GET /v2/droplets?name=web&per_page=200&page=1".to_owned(),
+                list("droplets", &[]),
+            ),
+            (
+                "GET /v2/droplets/99".to_owned(),
+                ok(json!({"droplet": droplet(99, "new")})),
+            ),
+        ];
+        let besides = Besides {
+            making: Some(ActionId(5)),
+            made: Some(id(99)),
+            ..Besides::default()
+        };
+        let seen = sight(conversation, &asleep, besides).await;
+        assert_eq!(seen.create_failed, failed, "{status}");
+        assert!(seen.others[0].unborn);
+    }
+}
+
+async fn sent(request: String, answer: Answer, what: Hibernate) -> (String, Accepted) {
+    let cloud = Script::play([(request, answer)]).await;
+    let change = Change::Hibernate { id: id(42), what };
+    let accepted = cloud.digitalocean().send(&change).await.unwrap();
+    cloud.finish();
+    (change.to_string(), accepted)
+}
+
+fn with_body(request: &str, body: &Value) -> String {
+    format!("{request} application/json {body}")
+}
+
+fn label() -> Label {
+    Label {
+        of: id(42),
+        mark: mark(),
+    }
+}
+
+#[tokio::test]
+async fn a_snapshot_is_named_after_the_resource_and_its_mark() {
+    let path = "POST /v2/droplets/42/actions";
+    let name = format!("offhours.droplet.42.{MARK}");
+    let request = with_body(path, &json!({"name": name, "type": "snapshot"}));
+    let begun = answer(201, json!({"action": {"id": 36}}));
+    let (shown, accepted) = sent(request, begun, Hibernate::Snapshot(label())).await;
+    assert_eq!(shown, "POST /v2/droplets/42/actions snapshot");
+    assert_eq!(accepted, Accepted::action(36));
+}
+
+#[tokio::test]
+async fn a_droplet_is_made_again_as_it_was() {
+    let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
+    let manifest = Manifest {
+        name: "web".to_owned(),
+        region: "fra1".to_owned(),
+        tags: texts(&["env:staging", "offhours:office"]),
+        size: MachineSize {
+            plan: "s-2vcpu-4gb".to_owned(),
+            ..MachineSize::default()
+        },
+        ssh_key: "3b:16".to_owned(),
+        volumes: texts(&[VOLUME]),
+        backups: true,
+        backup_policy: Some(BackupPolicy {
+            plan: "daily".to_owned(),
+            weekday: None,
+            hour: Some(8),
+        }),
+        vpc: Some("760e09ef".to_owned()),
+        features: texts(&["monitoring", "droplet_agent"]),
+        private_only: true,
+        ..Manifest::default()
+    };
+    // In the order in which it is written, which the Script compares.
+    let body = format!(
+        concat!(
+            r#"{{"name":"web","region":"fra1","size":"s-2vcpu-4gb","image":7,"ssh_keys":["3b:16"],"#,
+            r#""backups":true,"backup_policy":{{"plan":"daily","hour":8}},"ipv6":false,"#,
+            r#""monitoring":true,"with_droplet_agent":true,"public_networking":false,"#,
+            r#""tags":["env:staging","offhours-mark:{mark}","offhours-of:droplet-42","offhours:office"],"#,
+            r#""volumes":["{volume}"],"vpc_uuid":"760e09ef","#,
+            r##""user_data":"#cloud-config\nssh_deletekeys: false\npreserve_hostname: true\n"}}"##,
+        ),
+        mark = MARK,
+        volume = VOLUME,
+    );
+    let request = format!("POST /v2/droplets application/json {body}");
+    let made = json!({"droplet": {"id": 99}, "links": {"actions": [{"id": 5, "rel": "create"}]}});
+    let what = Hibernate::Create {
+        label: label(),
+        snapshot: 7,
+        manifest: Box::new(manifest),
+    };
+    let (shown, accepted) = sent(request, answer(202, made), what).await;
+    assert_eq!(shown, "POST /v2/droplets name=web image=7 plan=s-2vcpu-4gb");
+    let expected = Accepted {
+        action: Some(ActionId(5)),
+        made: Some(99),
+    };
+    assert_eq!(accepted, expected);
+}
+
+#[tokio::test]
+async fn each_thing_is_given_back_by_a_request_of_its_own_kind() {
+    let droplets = json!({"droplet_ids": [42]});
+    let assign = json!({"droplet_id": 42, "type": "assign"});
+    let policy = BackupPolicy {
+        plan: "daily".to_owned(),
+        weekday: None,
+        hour: None,
+    };
+    let balancer = Balanced {
+        id: "b1".to_owned(),
+        privately: false,
+    };
+    for (what, path, body, shown) in [
+        (
+            Attachment::Firewall("f1".to_owned()),
+            "/v2/firewalls/f1/droplets",
+            droplets.clone(),
+            " droplet_id=42",
+        ),
+        (
+            Attachment::LoadBalancer(balancer),
+            "/v2/load_balancers/b1/droplets",
+            droplets,
+            " droplet_id=42",
+        ),
+        (
+            Attachment::FloatingIp("203.0.113.4".to_owned()),
+            "/v2/reserved_ips/203.0.113.4/actions",
+            assign.clone(),
+            " assign droplet_id=42",
+        ),
+        (
+            Attachment::FloatingIp("2001:db8::4".to_owned()),
+            "/v2/reserved_ipv6/2001:db8::4/actions",
+            assign,
+            " assign droplet_id=42",
+        ),
+        (
+            Attachment::Volume(VOLUME.to_owned()),
+            "/v2/volumes/506f78a4-e098-11e5-ad9f-000f53306ae1/actions",
+            json!({"droplet_id": 42, "type": "attach"}),
+            " attach droplet_id=42",
+        ),
+        (
+            Attachment::Project("p2".to_owned()),
+            "/v2/projects/p2/resources",
+            json!({"resources": ["do:droplet:42"]}),
+            " do:droplet:42",
+        ),
+        (
+            Attachment::Backups(Some(policy)),
+            "/v2/droplets/42/actions",
+            json!({"backup_policy": {"plan": "daily"}, "type": "enable_backups"}),
+            " enable_backups",
+        ),
+    ] {
+        let request = with_body(&format!("POST {path}"), &body);
+        let (printed, accepted) = sent(request, answer(204, ""), Hibernate::Attach(what)).await;
+        assert_eq!(printed, format!("POST {path}{shown}"));
+        assert_eq!(accepted, Accepted::default());
+    }
+}
+
+#[tokio::test]
+async fn only_what_is_known_by_its_number_is_deleted() {
+    for (what, path) in [
+        (Hibernate::Delete, "DELETE /v2/droplets/42"),
+        (Hibernate::Remove { snapshot: 7 }, "DELETE /v2/snapshots/7"),
+    ] {
+        let (shown, accepted) = sent(path.to_owned(), answer(204, ""), what).await;
+        assert_eq!(shown, path);
+        assert_eq!(accepted, Accepted::default());
+    }
+}
