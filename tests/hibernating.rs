@@ -18,9 +18,26 @@ use crate::{
     traffic::fits_the_clouds_descriptions,
 };
 
-const SERVER: &str = "hz-eu/server/42";
+/// What differs between the clouds.
+struct Cloud {
+    account: &'static str,
+    machine: &'static str,
+    configuration: &'static str,
+    /// A machine with all that its cloud attaches to one.
+    fleet: &'static str,
+    /// Where machines are.
+    machines: &'static str,
+    running: &'static str,
+    /// Whether the clouds describe a machine, as its state shows it, as one of ours.
+    is_ours: fn(&Value) -> bool,
+    /// Each kind of request of a night: its method, its path, and what its body contains.
+    requests: &'static [(&'static str, &'static str, &'static str)],
+}
 
-const CONFIGURATION: &str = r#"
+const HETZNER: Cloud = Cloud {
+    account: "hz-eu",
+    machine: "hz-eu/server/42",
+    configuration: r#"
 [accounts.hz-eu]
 provider = "hetzner"
 token = "env:HZ_TOKEN"
@@ -30,10 +47,8 @@ ssh_key = "team"
 timezone = "UTC"
 periods = [{ begin = "06:00", end = "19:00" }]
 methods = { server = "hibernate" }
-"#;
-
-/// A server with all that its cloud attaches to one.
-const FLEET: &str = r#"
+"#,
+    fleet: r#"
 [[servers]]
 id = 42
 name = "build"
@@ -66,15 +81,117 @@ targets = [{ server = 42, use_private_ip = true }]
 id = 14
 name = "team"
 public_key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI team"
-"#;
+"#,
+    machines: "/v1/servers",
+    running: "running",
+    is_ours: |server| server["id"] == 42 || server["labels"]["offhours-of"] == "server.42",
+    requests: &[
+        ("POST", "create_image", ""),
+        ("POST", "change_protection", ""),
+        ("DELETE", "/v1/servers/", ""),
+        ("POST", "/v1/servers", ""),
+        ("POST", "attach_to_network", ""),
+        ("POST", "add_target", ""),
+        ("POST", "poweron", ""),
+    ],
+};
+
+const DIGITALOCEAN: Cloud = Cloud {
+    account: "do-main",
+    machine: "do-main/droplet/42",
+    configuration: r#"
+[accounts.do-main]
+provider = "digitalocean"
+token = "env:DO_TOKEN"
+ssh_key = "team"
+
+[schedules.office]
+timezone = "UTC"
+periods = [{ begin = "06:00", end = "19:00" }]
+methods = { droplet = "hibernate" }
+graceful = true
+accept = "lost-backups"
+"#,
+    fleet: r#"
+[[droplets]]
+id = 42
+name = "build"
+tags = ["offhours:office", "team:ci"]
+size = "s-2vcpu-4gb"
+has = ["monitoring", "ipv6", "backups"]
+vpc = "760e09ef-dc84-41e8-981e-3cfdfeaae001"
+backup_policy = { plan = "daily", hour = 4 }
+
+[[digitalocean.reserved_ips]]
+ip = "192.0.2.9"
+droplet = 42
+
+[[digitalocean.reserved_ips]]
+ip = "2001:db8:9::1"
+droplet = 42
+
+[[digitalocean.volumes]]
+id = "506f78a4-e098-11e5-ad9f-000f53306ae1"
+name = "data"
+droplet = 42
+
+[[digitalocean.firewalls]]
+id = "bb4b2611-3d72-467b-8602-280330ecd65c"
+name = "web"
+droplets = [42]
+
+[[digitalocean.firewalls]]
+id = "cc4b2611-3d72-467b-8602-280330ecd65c"
+name = "ci"
+tags = ["team:ci"]
+
+[[digitalocean.load_balancers]]
+id = "4de7ac8b-495b-4884-9a69-1050c6793cd6"
+name = "front"
+droplets = [42]
+
+[[digitalocean.projects]]
+id = "4e1bfbc3-dc3e-41f2-a18f-1b4d7ba71679"
+name = "first"
+is_default = true
+
+[[digitalocean.projects]]
+id = "5e1bfbc3-dc3e-41f2-a18f-1b4d7ba71679"
+name = "ci"
+droplets = [42]
+
+[[digitalocean.ssh_keys]]
+id = 289794
+name = "team"
+public_key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI team"
+"#,
+    machines: "/v2/droplets",
+    running: "active",
+    is_ours: |droplet| {
+        let tags = droplet["tags"].as_array().unwrap();
+        droplet["id"] == 42 || tags.contains(&json!("offhours-of:droplet-42"))
+    },
+    requests: &[
+        ("POST", "/actions", "shutdown"),
+        ("POST", "/actions", "snapshot"),
+        ("DELETE", "/v2/droplets/", ""),
+        ("POST", "/v2/droplets", ""),
+        ("POST", "/v2/firewalls/", ""),
+        ("POST", "/v2/load_balancers/", ""),
+        ("POST", "/v2/reserved_ips/", ""),
+        ("POST", "/v2/reserved_ipv6/", ""),
+        ("POST", "/v2/projects/", ""),
+    ],
+};
 
 /// An instant in the night after Monday, or on Tuesday.
 fn tuesday(time: &str) -> Timestamp {
     monday(time) + SignedDuration::from_hours(24)
 }
 
-/// The service with one server, in the afternoon. What a disk held last is watched from here on.
+/// The service with one machine, in the afternoon. What a disk held last is watched from here on.
 struct Night {
+    cloud: &'static Cloud,
     world: World,
     latest: String,
     /// The machines of ours that were seen.
@@ -85,31 +202,38 @@ struct Night {
 
 impl Night {
     /// Before a rehearsal.
-    async fn unrehearsed(configuration: &str) -> Self {
-        let fleet = format!("{ACCOUNTS}{FLEET}");
+    async fn unrehearsed(cloud: &'static Cloud, configuration: &str) -> Self {
+        Self::of(cloud, configuration, cloud.fleet).await
+    }
+
+    async fn of(cloud: &'static Cloud, configuration: &str, fleet: &str) -> Self {
+        let fleet = format!("{ACCOUNTS}{fleet}");
         let world = World::start(configuration, &fleet, monday("16:50:00")).await;
         world.run_until(monday("17:00:30")).await;
-        Self {
-            latest: text(&only(&world)["contents"]),
+        let mut night = Self {
+            cloud,
+            latest: String::new(),
             known: BTreeSet::from([42]),
-            had: had(&world, &json!(42)).await,
+            had: Value::Null,
             world,
-        }
+        };
+        night.latest = text(&night.only()["contents"]);
+        night.had = night.has(&json!(42)).await;
+        night
     }
 
     /// After a rehearsal.
-    async fn begin() -> Self {
-        Self::begin_under(CONFIGURATION).await
+    async fn begin(cloud: &'static Cloud) -> Self {
+        Self::begin_with(cloud, cloud.fleet).await
     }
 
-    async fn begin_under(configuration: &str) -> Self {
-        let mut night = Self::unrehearsed(configuration).await;
-        let event = json!({"resources": [SERVER], "by": "ada", "rehearsal": true});
+    async fn begin_with(cloud: &'static Cloud, fleet: &str) -> Self {
+        let mut night = Self::of(cloud, cloud.configuration, fleet).await;
+        let event = json!({"resources": [cloud.machine], "by": "ada", "rehearsal": true});
         night.world.stop(&event).await;
         night.run_until(monday("17:30:30")).await;
-        assert_eq!(night.world.servers(), Vec::<Value>::new());
-        let event = json!({"resources": [SERVER], "by": "ada"});
-        night.world.start_now(&event).await;
+        assert_eq!(night.machines(), Vec::<Value>::new());
+        night.start().await;
         night.run_until(monday("18:00:30")).await;
         let record = night.record().await;
         assert_eq!(record.phase, Phase::Settled { at: Power::Running });
@@ -117,8 +241,28 @@ impl Night {
         night
     }
 
+    /// A person's start.
+    async fn start(&self) {
+        let event = json!({"resources": [self.cloud.machine], "by": "ada"});
+        self.world.start_now(&event).await;
+    }
+
     async fn record(&self) -> Record {
-        self.world.record(SERVER).await
+        self.world.record(self.cloud.machine).await
+    }
+
+    /// The machines that there are.
+    fn machines(&self) -> Vec<Value> {
+        let all = self.world.simulator().resources();
+        let is_machine = |of: &str| of.contains("/server/") || of.contains("/droplet/");
+        let machines = all.into_iter().filter(|(of, _)| is_machine(of));
+        machines.map(|(_, shown)| shown).collect()
+    }
+
+    fn only(&self) -> Value {
+        let mut machines = self.machines();
+        assert_eq!(machines.len(), 1, "{machines:#?}");
+        machines.remove(0)
     }
 
     /// Runs, and looks every minute at whether the latest data are there.
@@ -132,19 +276,21 @@ impl Night {
 
     fn look(&mut self) {
         let now = self.world.local.now();
-        let mut ours = self.world.servers();
-        ours.retain(is_ours);
+        let mut ours = self.machines();
+        ours.retain(self.cloud.is_ours);
         assert!(ours.len() <= 1, "{now}: two machines: {ours:#?}");
-        if let Some(server) = ours.first() {
-            if self.known.insert(server["id"].as_u64().unwrap()) {
-                let first = text(&server["first_contents"]);
+        if let Some(machine) = ours.first() {
+            if self.known.insert(machine["id"].as_u64().unwrap()) {
+                let first = text(&machine["first_contents"]);
                 assert_eq!(first, self.latest, "{now}: made from an older snapshot");
             }
-            self.latest = text(&server["contents"]);
+            self.latest = text(&machine["contents"]);
             return;
         }
         let images = self.world.simulator().images();
-        let mut whole = images.iter().filter(|image| image["status"] == "available");
+        // A snapshot of a Droplet is there only once it is whole.
+        let whole = |image: &&Value| image.get("status").is_none_or(|is| is == "available");
+        let mut whole = images.iter().filter(whole);
         let copied = whole.any(|image| text(&image["contents"]) == self.latest);
         assert!(copied, "{now}: the data of {} are lost", self.latest);
     }
@@ -153,7 +299,7 @@ impl Night {
         let record = self.record().await;
         let asleep = record.is_asleep() && record.phase == Phase::Settled { at: Power::Stopped };
         assert!(asleep, "{record:#?}");
-        assert_eq!(self.world.servers(), Vec::<Value>::new());
+        assert_eq!(self.machines(), Vec::<Value>::new());
     }
 
     /// One machine runs, and has all that the first one had.
@@ -161,93 +307,155 @@ impl Night {
         let record = self.record().await;
         let running = Phase::Settled { at: Power::Running };
         assert_eq!(record.phase, running, "{record:#?}");
-        let server = only(&self.world);
-        assert_eq!(server["status"], "running");
-        assert_eq!(had(&self.world, &server["id"]).await, self.had);
+        let machine = self.only();
+        assert_eq!(machine["status"], self.cloud.running);
+        assert_eq!(self.has(&machine["id"]).await, self.had);
     }
 
     fn stuck(&mut self, with: &str) {
-        let events = self.world.events(SERVER);
+        let events = self.world.events(self.cloud.machine);
         let stuck = events
             .iter()
             .any(|event| matches!(event, Event::Stuck { reason, .. } if reason.contains(with)));
         assert!(stuck, "{events:#?}");
     }
 
-    fn fails(&self, method: &str, path: &str, does: &Value) {
-        let matching = match path {
-            "" => json!({"method": method, "account": "hz-eu"}),
-            path if path.starts_with('/') => json!({"method": method, "path_prefix": path}),
-            suffix => json!({"method": method, "path_suffix": suffix}),
-        };
+    fn fails(&self, (method, path, body): (&str, &str, &str), does: &Value) {
+        let mut matching = json!({"method": method, "account": self.cloud.account});
+        let begins = path.starts_with('/') && path.ends_with('/');
+        let place = if begins { "path_prefix" } else { "path_suffix" };
+        matching[place] = json!(path);
+        if !body.is_empty() {
+            matching["body_contains"] = json!(body);
+        }
         let one = fault(&json!({"match": matching, "does": does}));
         self.world.simulator().add_fault(one);
     }
 
+    /// How often a deletion of a machine was sent.
     fn deletions(&self) -> usize {
+        let below = format!("{}/", self.cloud.machines);
         let changes = self.world.changes();
-        let mut of_servers = changes.iter().map(|entry| &entry.request);
-        of_servers
-            .by_ref()
-            .filter(|request| {
-                request.method == "DELETE" && request.path.starts_with("/v1/servers/")
-            })
+        let requests = changes.iter().map(|entry| &entry.request);
+        requests
+            .filter(|request| request.method == "DELETE" && request.path.starts_with(&below))
             .count()
     }
-}
 
-impl World {
-    /// The servers that there are.
-    fn servers(&self) -> Vec<Value> {
-        let all = self.simulator().resources();
-        let servers = all.into_iter().filter(|(of, _)| of.contains("/server/"));
-        servers.map(|(_, shown)| shown).collect()
+    /// How often a machine was asked for.
+    fn creations(&self) -> usize {
+        let changes = self.world.changes();
+        let requests = changes.iter().map(|entry| &entry.request);
+        requests
+            .filter(|request| request.method == "POST" && request.path == self.cloud.machines)
+            .count()
     }
-}
 
-fn only(world: &World) -> Value {
-    let mut servers = world.servers();
-    assert_eq!(servers.len(), 1, "{servers:#?}");
-    servers.remove(0)
-}
-
-/// What a server has at its cloud, apart from what its own is: its id, its image, its age.
-async fn had(world: &World, id: &Value) -> Value {
-    let address = serve(world.simulator().router()).await;
-    let http = provider::http_client().unwrap();
-    let ask = async |path: String| -> Value {
-        let request = http.get(format!("http://{address}/v1/{path}"));
-        let answer = request.bearer_auth("secret-hz-token").send().await.unwrap();
+    /// What its cloud answers to a question.
+    async fn asks(&self, path: String) -> Value {
+        let address = serve(self.world.simulator().router()).await;
+        let http = provider::http_client().unwrap();
+        let (version, token) = if self.cloud.account == "hz-eu" {
+            ("v1", "secret-hz-token")
+        } else {
+            ("v2", "secret-do-token")
+        };
+        let request = http.get(format!("http://{address}/{version}/{path}"));
+        let answer = request.bearer_auth(token).send().await.unwrap();
         answer.json().await.unwrap()
-    };
-    let server = &ask(format!("servers/{id}")).await["server"];
-    let balancer = &ask("load_balancers/10".to_owned()).await["load_balancer"];
-    let (public, private) = (&server["public_net"], &server["private_net"][0]);
-    json!({
-        "name": server["name"],
-        "team": server["labels"]["team"],
-        "plan": server["server_type"]["name"],
-        "location": server["location"]["name"],
-        "addresses": [public["ipv4"]["ip"], public["ipv6"]["ip"]],
-        "firewalls": public["firewalls"],
-        "private": [private["network"], private["ip"]],
-        "volumes": server["volumes"],
-        "balanced": balancer["targets"][0]["server"]["id"] == *id,
-    })
-}
+    }
 
-fn is_ours(server: &Value) -> bool {
-    server["id"] == 42 || server["labels"]["offhours-of"] == "server.42"
+    /// What a machine has at its cloud, apart from what its own is: its id, its image, its age.
+    async fn has(&self, id: &Value) -> Value {
+        if self.cloud.account == "hz-eu" {
+            self.server_has(id).await
+        } else {
+            self.droplet_has(id).await
+        }
+    }
+
+    async fn server_has(&self, id: &Value) -> Value {
+        let server = &self.asks(format!("servers/{id}")).await["server"];
+        let balancer = &self.asks("load_balancers/10".to_owned()).await["load_balancer"];
+        let (public, private) = (&server["public_net"], &server["private_net"][0]);
+        json!({
+            "name": server["name"],
+            "team": server["labels"]["team"],
+            "plan": server["server_type"]["name"],
+            "location": server["location"]["name"],
+            "addresses": [public["ipv4"]["ip"], public["ipv6"]["ip"]],
+            "firewalls": public["firewalls"],
+            "private": [private["network"], private["ip"]],
+            "volumes": server["volumes"],
+            "balanced": balancer["targets"][0]["server"]["id"] == *id,
+        })
+    }
+
+    async fn droplet_has(&self, id: &Value) -> Value {
+        let droplet = &self.asks(format!("droplets/{id}")).await["droplet"];
+        let firewalls = &self.asks(format!("droplets/{id}/firewalls")).await["firewalls"];
+        let firewalls = firewalls.as_array().unwrap().iter();
+        let policy = &self.asks(format!("droplets/{id}/backups/policy")).await["policy"];
+        let balancers = &self.asks("load_balancers".to_owned()).await["load_balancers"];
+        let mut reserved = Vec::new();
+        for (path, key) in [
+            ("reserved_ips", "reserved_ips"),
+            ("reserved_ipv6", "reserved_ipv6s"),
+        ] {
+            let all = self.asks(path.to_owned()).await;
+            let own = all[key].as_array().unwrap().iter();
+            let own = own.filter(|ip| ip["droplet"]["id"] == *id);
+            reserved.extend(own.map(|ip| ip["ip"].clone()));
+        }
+        let mut projects = Vec::new();
+        for project in self.asks("projects".to_owned()).await["projects"]
+            .as_array()
+            .unwrap()
+        {
+            let path = format!("projects/{}/resources", project["id"].as_str().unwrap());
+            let resources = &self.asks(path).await["resources"];
+            let resources = resources.as_array().unwrap();
+            if resources
+                .iter()
+                .any(|one| one["urn"] == format!("do:droplet:{id}"))
+            {
+                projects.push(project["name"].clone());
+            }
+        }
+        let tags = droplet["tags"].as_array().unwrap().iter();
+        let tags = tags.filter(|tag| !tag.as_str().unwrap().starts_with("offhours-"));
+        json!({
+            "name": droplet["name"],
+            "tags": tags.collect::<Vec<_>>(),
+            "plan": droplet["size_slug"],
+            "region": droplet["region"]["slug"],
+            "features": droplet["features"],
+            "backups": policy["backup_policy"],
+            "vpc": droplet["vpc_uuid"],
+            "volumes": droplet["volume_ids"],
+            "firewalls": firewalls.map(|one| &one["name"]).collect::<Vec<_>>(),
+            "balanced": balancers[0]["droplet_ids"] == json!([id]),
+            "reserved": reserved,
+            "projects": projects,
+        })
+    }
 }
 
 fn text(value: &Value) -> String {
     value.as_str().unwrap().to_owned()
 }
 
+/// Once for each cloud.
+fn at_each_cloud(test: impl AsyncFn(&'static Cloud)) {
+    for cloud in [&HETZNER, &DIGITALOCEAN] {
+        run(test(cloud));
+    }
+}
+
 #[test]
 fn a_rehearsed_machine_is_a_snapshot_by_night_and_itself_by_day() {
-    run(async {
-        let mut night = Night::begin().await;
+    at_each_cloud(async |cloud| {
+        let mut night = Night::begin(cloud).await;
         night.run_until(monday("19:30:30")).await;
         night.sleeps().await;
         night.run_until(tuesday("06:00:30")).await;
@@ -258,34 +466,25 @@ fn a_rehearsed_machine_is_a_snapshot_by_night_and_itself_by_day() {
 
 #[test]
 fn what_has_not_been_rehearsed_is_not_hibernated() {
-    run(async {
-        let mut night = Night::unrehearsed(CONFIGURATION).await;
+    at_each_cloud(async |cloud| {
+        let mut night = Night::unrehearsed(cloud, cloud.configuration).await;
         night.run_until(monday("20:00:30")).await;
         let phase = night.record().await.phase;
         assert!(matches!(phase, Phase::Refused { .. }), "{phase:?}");
-        assert_eq!(only(&night.world)["status"], "running");
+        assert_eq!(night.only()["status"], cloud.running);
 
-        let or_off = CONFIGURATION.to_owned() + "otherwise = \"power-off\"\n";
-        let mut night = Night::unrehearsed(&or_off).await;
+        let or_off = cloud.configuration.to_owned() + "otherwise = \"power-off\"\n";
+        let mut night = Night::unrehearsed(cloud, &or_off).await;
         night.run_until(monday("20:00:30")).await;
         let phase = night.record().await.phase;
         assert_eq!(phase, Phase::Settled { at: Power::Stopped });
-        assert_eq!(only(&night.world)["status"], "off");
+        assert_eq!(night.only()["status"], "off");
     });
 }
 
 /// Every request of a night, lost on its way there or back, late or slow.
 #[test]
 fn whatever_becomes_of_a_request_the_machine_is_back_in_the_morning() {
-    let requests = [
-        ("POST", "create_image"),
-        ("POST", "change_protection"),
-        ("DELETE", "/v1/servers/"),
-        ("POST", "/v1/servers"),
-        ("POST", "attach_to_network"),
-        ("POST", "add_target"),
-        ("POST", "poweron"),
-    ];
     let all = [
         json!({"drop": {"after_effect": true}}),
         json!({"drop": {"after_effect": false}}),
@@ -295,10 +494,10 @@ fn whatever_becomes_of_a_request_the_machine_is_back_in_the_morning() {
         json!({"answer": {"status": 500, "after_effect": true}}),
     ];
     for does in &all {
-        run(async {
-            let mut night = Night::begin().await;
-            for (method, path) in requests {
-                night.fails(method, path, does);
+        at_each_cloud(async |cloud| {
+            let mut night = Night::begin(cloud).await;
+            for request in cloud.requests {
+                night.fails(*request, does);
             }
             night.run_until(tuesday("06:45:30")).await;
             let left = night.world.simulator().faults();
@@ -310,35 +509,31 @@ fn whatever_becomes_of_a_request_the_machine_is_back_in_the_morning() {
 
 #[test]
 fn a_machine_that_a_person_switches_on_after_its_snapshot_stays() {
-    run(async {
-        let mut night = Night::begin().await;
-        night.fails(
-            "DELETE",
-            "/v1/servers/",
-            &json!({"answer": {"status": 503}}),
-        );
+    at_each_cloud(async |cloud| {
+        let mut night = Night::begin(cloud).await;
+        let below = format!("{}/", cloud.machines);
+        night.fails(("DELETE", &below, ""), &json!({"answer": {"status": 503}}));
         let before = night.deletions();
         while night.deletions() == before {
             let next = night.world.local.now() + SignedDuration::from_mins(1);
             night.run_until(next).await;
         }
-        let server = only(&night.world)["id"].to_string();
-        night
-            .world
-            .person(&format!("hz-eu/server/{server}"), Act::PowerOn);
+        let kind = cloud.machine.rsplit_once('/').unwrap().0;
+        let id = night.only()["id"].to_string();
+        night.world.person(&format!("{kind}/{id}"), Act::PowerOn);
         night.run_until(monday("22:00:30")).await;
-        assert_eq!(only(&night.world)["status"], "running");
+        assert_eq!(night.only()["status"], cloud.running);
         assert_eq!(night.deletions(), before + 1);
     });
 }
 
 #[test]
 fn a_snapshot_that_is_deleted_at_its_cloud_is_an_alarm_and_nothing_is_made() {
-    run(async {
-        let mut night = Night::begin().await;
+    at_each_cloud(async |cloud| {
+        let mut night = Night::begin(cloud).await;
         night.run_until(monday("20:00:30")).await;
         night.sleeps().await;
-        let account = "hz-eu".parse().unwrap();
+        let account = cloud.account.parse().unwrap();
         for image in night.world.simulator().images() {
             let id = image["id"].as_u64().unwrap();
             assert!(night.world.simulator().delete_image(&account, id));
@@ -346,25 +541,30 @@ fn a_snapshot_that_is_deleted_at_its_cloud_is_an_alarm_and_nothing_is_made() {
         night.world.run_until(monday("20:30:30")).await;
         night.stuck("snapshot");
         night.world.run_until(tuesday("06:30:30")).await;
-        assert_eq!(night.world.servers(), Vec::<Value>::new());
-        assert_eq!(
-            night.record().await.phase,
-            Phase::Settled { at: Power::Stopped }
-        );
+        assert_eq!(night.machines(), Vec::<Value>::new());
+        let phase = night.record().await.phase;
+        assert_eq!(phase, Phase::Settled { at: Power::Stopped });
     });
 }
 
 #[test]
 fn a_name_that_another_machine_has_taken_is_reported_and_waited_for() {
-    run(async {
-        let mut night = Night::begin().await;
+    at_each_cloud(async |cloud| {
+        let mut night = Night::begin(cloud).await;
         night.run_until(monday("20:00:30")).await;
-        let copy = "[[servers]]\nid = 77\nname = \"build\"\naccount = \"hz-eu\"\n";
-        night.world.simulator().create(copy).unwrap();
+        let table = if cloud.account == "hz-eu" {
+            "servers"
+        } else {
+            "droplets"
+        };
+        let account = cloud.account;
+        let copy = format!("[[{table}]]\nid = 77\nname = \"build\"\naccount = \"{account}\"\n");
+        night.world.simulator().create(&copy).unwrap();
         night.run_until(tuesday("06:30:30")).await;
-        night.stuck("server/77");
-        assert_eq!(only(&night.world)["id"], 77);
-        night.world.person("hz-eu/server/77", Act::Delete);
+        night.stuck("/77 has its name");
+        assert_eq!(night.only()["id"], 77);
+        let other = cloud.machine.replace("/42", "/77");
+        night.world.person(&other, Act::Delete);
         night.run_until(tuesday("07:00:30")).await;
         night.runs().await;
     });
@@ -372,14 +572,14 @@ fn a_name_that_another_machine_has_taken_is_reported_and_waited_for() {
 
 #[test]
 fn an_override_in_the_night_wakes_it() {
-    run(async {
-        let mut night = Night::begin().await;
+    at_each_cloud(async |cloud| {
+        let mut night = Night::begin(cloud).await;
         night.run_until(monday("21:00:30")).await;
         night.sleeps().await;
         let hours = SignedDuration::from_hours(3);
         night
             .world
-            .override_with(SERVER, Desired::Running, hours)
+            .override_with(cloud.machine, Desired::Running, hours)
             .await;
         night.run_until(monday("21:30:30")).await;
         night.runs().await;
@@ -392,16 +592,104 @@ fn an_override_in_the_night_wakes_it() {
 
 #[test]
 fn a_machine_that_has_left_while_it_sleeps_is_woken_by_hand() {
-    run(async {
-        let mut night = Night::begin().await;
+    at_each_cloud(async |cloud| {
+        let mut night = Night::begin(cloud).await;
         night.run_until(monday("20:00:30")).await;
-        let without = CONFIGURATION.replace("[schedules.office]", "[schedules.other]");
+        let without = cloud
+            .configuration
+            .replace("[schedules.office]", "[schedules.other]");
         night.world.apply(&without).await;
         night.run_until(tuesday("06:30:30")).await;
         night.sleeps().await;
-        let event = json!({"resources": [SERVER], "by": "ada"});
-        night.world.start_now(&event).await;
+        night.start().await;
         night.run_until(tuesday("07:00:30")).await;
         night.runs().await;
     });
+}
+
+/// A Droplet that behaves as these lines say.
+fn droplet_with(lines: &str) -> String {
+    let name = "name = \"build\"\n";
+    DIGITALOCEAN
+        .fleet
+        .replacen(name, &format!("{name}{lines}"), 1)
+}
+
+#[test]
+fn a_snapshot_that_is_listed_late_is_waited_for_and_never_made_twice() {
+    run(async {
+        let fleet = droplet_with("snapshot_lag = \"PT17M\"\n");
+        let mut night = Night::of(&DIGITALOCEAN, DIGITALOCEAN.configuration, &fleet).await;
+        let event = json!({"resources": [DIGITALOCEAN.machine], "by": "ada", "rehearsal": true});
+        night.world.stop(&event).await;
+        // The answer is lost as well: the action log alone says that it is made.
+        let lost = json!({"drop": {"after_effect": true}});
+        night.fails(("POST", "/actions", "snapshot"), &lost);
+        night.run_until(monday("17:15:30")).await;
+        assert_eq!(night.only()["status"], "off");
+        night.run_until(monday("17:40:30")).await;
+        night.sleeps().await;
+        assert_eq!(night.world.simulator().images().len(), 1);
+    });
+}
+
+#[test]
+fn a_snapshot_whose_action_fails_is_made_again_at_once() {
+    run(async {
+        let mut night =
+            Night::begin_with(&DIGITALOCEAN, &droplet_with("snapshot_failures = 1\n")).await;
+        assert_eq!(night.world.simulator().images().len(), 1);
+        night.run_until(monday("20:00:30")).await;
+        night.sleeps().await;
+    });
+}
+
+#[test]
+fn a_droplet_for_which_there_was_no_place_is_asked_for_again_and_never_gone() {
+    run(async {
+        let mut night =
+            Night::begin_with(&DIGITALOCEAN, &droplet_with("creation_failures = 3\n")).await;
+        assert_eq!(night.creations(), 4);
+        night.run_until(tuesday("06:00:30")).await;
+        night.runs().await;
+        let events = night.world.events(DIGITALOCEAN.machine);
+        let gone = |event: &Event| matches!(event, Event::Gone { .. });
+        assert!(!events.iter().any(gone), "{events:#?}");
+    });
+}
+
+/// A firewall keeps all that comes after it from being attached, so that the Droplet may not be
+/// deleted; its project comes last.
+#[test]
+fn a_droplet_that_came_up_without_all_it_had_has_it_again_the_next_morning() {
+    for (path, is_deleted) in [("/v2/firewalls/", false), ("/v2/projects/", true)] {
+        run(async {
+            let mut night = Night::begin(&DIGITALOCEAN).await;
+            night.run_until(monday("20:00:30")).await;
+            night.sleeps().await;
+            let refused = json!({
+                "match": {"method": "POST", "path_prefix": path},
+                "does": {"answer": {"status": 503}},
+                "times": 100,
+            });
+            night.world.simulator().add_fault(fault(&refused));
+            let machine = DIGITALOCEAN.machine;
+            let hour = SignedDuration::from_hours(1);
+            night
+                .world
+                .override_with(machine, Desired::Running, hour)
+                .await;
+            night.run_until(monday("20:30:30")).await;
+            assert_eq!(night.only()["status"], "active");
+            assert_ne!(night.has(&night.only()["id"]).await, night.had);
+            night.run_until(monday("23:00:30")).await;
+            let phase = night.record().await.phase;
+            assert_eq!(phase, Phase::Settled { at: Power::Stopped });
+            assert_eq!(night.machines().is_empty(), is_deleted, "{path}");
+            night.world.simulator().clear_faults();
+            // One request after the other, and more than one a minute.
+            night.run_until(tuesday("06:10:30")).await;
+            night.runs().await;
+        });
+    }
 }
