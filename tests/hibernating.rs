@@ -19,12 +19,12 @@ use crate::{
 };
 
 /// What differs between the clouds.
-struct Cloud {
+pub(crate) struct Cloud {
     account: &'static str,
-    machine: &'static str,
-    configuration: &'static str,
+    pub(crate) machine: &'static str,
+    pub(crate) configuration: &'static str,
     /// A machine with all that its cloud attaches to one.
-    fleet: &'static str,
+    pub(crate) fleet: &'static str,
     /// Where machines are.
     machines: &'static str,
     running: &'static str,
@@ -34,7 +34,7 @@ struct Cloud {
     requests: &'static [(&'static str, &'static str, &'static str)],
 }
 
-const HETZNER: Cloud = Cloud {
+pub(crate) const HETZNER: Cloud = Cloud {
     account: "hz-eu",
     machine: "hz-eu/server/42",
     configuration: r#"
@@ -353,42 +353,26 @@ impl Night {
 
     /// What its cloud answers to a question.
     async fn asks(&self, path: String) -> Value {
-        let address = serve(self.world.simulator().router()).await;
-        let http = provider::http_client().unwrap();
         let (version, token) = if self.cloud.account == "hz-eu" {
             ("v1", "secret-hz-token")
         } else {
             ("v2", "secret-do-token")
         };
-        let request = http.get(format!("http://{address}/{version}/{path}"));
-        let answer = request.bearer_auth(token).send().await.unwrap();
-        answer.json().await.unwrap()
+        ask(&self.url().await, &format!("{version}/{path}"), token).await
+    }
+
+    async fn url(&self) -> String {
+        let address = serve(self.world.simulator().router()).await;
+        format!("http://{address}")
     }
 
     /// What a machine has at its cloud, apart from what its own is: its id, its image, its age.
     async fn has(&self, id: &Value) -> Value {
         if self.cloud.account == "hz-eu" {
-            self.server_has(id).await
+            server_has(&self.url().await, id).await
         } else {
             self.droplet_has(id).await
         }
-    }
-
-    async fn server_has(&self, id: &Value) -> Value {
-        let server = &self.asks(format!("servers/{id}")).await["server"];
-        let balancer = &self.asks("load_balancers/10".to_owned()).await["load_balancer"];
-        let (public, private) = (&server["public_net"], &server["private_net"][0]);
-        json!({
-            "name": server["name"],
-            "team": server["labels"]["team"],
-            "plan": server["server_type"]["name"],
-            "location": server["location"]["name"],
-            "addresses": [public["ipv4"]["ip"], public["ipv6"]["ip"]],
-            "firewalls": public["firewalls"],
-            "private": [private["network"], private["ip"]],
-            "volumes": server["volumes"],
-            "balanced": balancer["targets"][0]["server"]["id"] == *id,
-        })
     }
 
     async fn droplet_has(&self, id: &Value) -> Value {
@@ -439,6 +423,31 @@ impl Night {
             "projects": projects,
         })
     }
+}
+
+async fn ask(url: &str, path: &str, token: &str) -> Value {
+    let http = provider::http_client().unwrap();
+    let request = http.get(format!("{url}/{path}")).bearer_auth(token);
+    request.send().await.unwrap().json().await.unwrap()
+}
+
+/// The same of a server at a simulator's address.
+pub(crate) async fn server_has(url: &str, id: &Value) -> Value {
+    let ask = async |path: String| ask(url, &format!("v1/{path}"), "secret-hz-token").await;
+    let server = &ask(format!("servers/{id}")).await["server"];
+    let balancer = &ask("load_balancers/10".to_owned()).await["load_balancer"];
+    let (public, private) = (&server["public_net"], &server["private_net"][0]);
+    json!({
+        "name": server["name"],
+        "team": server["labels"]["team"],
+        "plan": server["server_type"]["name"],
+        "location": server["location"]["name"],
+        "addresses": [public["ipv4"]["ip"], public["ipv6"]["ip"]],
+        "firewalls": public["firewalls"],
+        "private": [private["network"], private["ip"]],
+        "volumes": server["volumes"],
+        "balanced": balancer["targets"][0]["server"]["id"] == *id,
+    })
 }
 
 fn text(value: &Value) -> String {

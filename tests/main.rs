@@ -16,6 +16,7 @@ mod day;
 mod digests;
 mod evening;
 mod guard_rails;
+mod hibernated;
 mod hibernating;
 mod inventory;
 mod joining;

@@ -11,6 +11,7 @@ mod doctor;
 pub mod exit;
 #[cfg(test)]
 mod fixtures;
+mod hibernated;
 pub mod import;
 mod listing;
 pub mod output;

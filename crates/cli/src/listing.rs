@@ -8,8 +8,10 @@ use std::{
 use domain::{
     AccountName, ResourceId, ResourceRef,
     configuration::Configuration,
+    hibernation::{Mark, Scene},
+    money::Money,
     record::{Phase, Record},
-    resource::Look,
+    resource::{Look, Resource},
 };
 use environment::{Clock, in_words};
 use futures_util::future::join_all;
@@ -19,9 +21,9 @@ use lifecycle::{
     event::{Event, Subject},
     observe::poll,
 };
-use provider::Reading;
+use provider::{ProviderError, Reading};
 
-use crate::{progress::bars, remedies};
+use crate::{hibernated::SnapshotPrices, progress::bars, remedies};
 
 /// How often the spinners turn.
 const TURN: Duration = Duration::from_millis(100);
@@ -33,6 +35,8 @@ pub(crate) struct Listing {
     pub records: Vec<Record>,
     /// The accounts that could not be listed.
     pub failures: Vec<Failure>,
+    /// What snapshots cost where something is hibernated.
+    pub prices: SnapshotPrices,
 }
 
 /// An account that could not be listed.
@@ -56,30 +60,32 @@ pub(crate) async fn at_providers(
     accounts: &[AccountName],
     read: &(dyn Fn(&AccountName, usize) + Sync),
 ) -> Listing {
+    let known: HashMap<ResourceRef, Record> = known
+        .into_iter()
+        .map(|record| (record.reference.clone(), record))
+        .collect();
+    let recorded = &known;
     let asked = accounts.iter().map(|account| async move {
         let reading = Reading {
             now: &|| clock.now(),
             until: None,
             read: &|more| read(account, more),
         };
-        let listed = list(providers, configuration, account, reading).await;
+        let listed = list((providers, configuration), account, recorded, reading).await;
         (account, listed)
     });
-    let mut known: HashMap<ResourceRef, Record> = known
-        .into_iter()
-        .map(|record| (record.reference.clone(), record))
-        .collect();
+    let answers = join_all(asked).await;
+    let mut known = known;
     let mut listing = Listing::default();
     let mut listed = Vec::new();
-    for (account, answer) in join_all(asked).await {
+    for (account, answer) in answers {
         match answer {
-            Ok(looks) => {
+            Ok(Held { found, price }) => {
                 listed.push(account);
-                for look in looks {
-                    let reference = ResourceRef {
-                        account: account.clone(),
-                        id: look.resource.id.clone(),
-                    };
+                if let Some(price) = price {
+                    listing.prices.note(account, price);
+                }
+                for (reference, look) in found {
                     let known = known.remove(&reference);
                     listing.records.push(described(known, reference, &look));
                 }
@@ -94,12 +100,21 @@ pub(crate) async fn at_providers(
     listing
 }
 
+/// What an account holds.
+struct Held {
+    found: Vec<(ResourceRef, Look)>,
+    /// What a GB of a snapshot costs in a month, where something was hibernated.
+    price: Option<Money>,
+}
+
+/// What an account holds, each resource under its reference: a machine that was hibernated has
+/// another number at its cloud, and one that is hibernated is in no list.
 async fn list(
-    providers: &Providers,
-    configuration: &Configuration,
+    (providers, configuration): (&Providers, &Configuration),
     account: &AccountName,
+    known: &HashMap<ResourceRef, Record>,
     reading: Reading<'_>,
-) -> Result<Vec<Look>, Failure> {
+) -> Result<Held, Failure> {
     let failure = |error: &dyn std::error::Error, remedy| Failure {
         account: account.clone(),
         error: in_words(error),
@@ -107,14 +122,53 @@ async fn list(
     };
     let client = providers.client(account, configuration).await;
     let client = client.map_err(|error| failure(&error, remedies::of_client(&error)))?;
-    match client.list(client.kinds(), reading).await {
-        Ok(listed) => Ok(listed.looks),
-        Err(error) => {
-            let kind = configuration.accounts[account].kind();
-            let remedy = remedies::of_provider(&error, kind).to_owned();
-            Err(failure(&error, remedy))
-        }
+    let failed = |error: ProviderError| {
+        let kind = configuration.accounts[account].kind();
+        let remedy = remedies::of_provider(&error, kind).to_owned();
+        failure(&error, remedy)
+    };
+    let listed = client.list(client.kinds(), reading).await.map_err(failed)?;
+    let of_account = known
+        .values()
+        .filter(|one| one.reference.account == *account);
+    let hibernated = of_account.filter(|one| one.hibernation.is_some());
+    let mut hibernated: Vec<_> = hibernated.collect();
+    // Without it, only what snapshots cost is not shown.
+    let price = if hibernated.is_empty() {
+        None
+    } else {
+        client.snapshot_price().await.ok().flatten()
+    };
+    let mut found = Vec::new();
+    for look in listed.looks {
+        let resource = &look.resource;
+        let own = hibernated.iter().position(|one| is_now(one, resource));
+        let reference = match own {
+            Some(place) => hibernated.swap_remove(place).reference.clone(),
+            None => ResourceRef {
+                account: account.clone(),
+                id: resource.id.clone(),
+            },
+        };
+        found.push((reference, look));
     }
+    // Where there is none in the list, its snapshot stands for it.
+    for record in hibernated.into_iter().filter(|one| one.needs_sight()) {
+        let look = lifecycle::observe::sighted(&client, record, (reading.now)());
+        let look = look.await.map_err(failed)?;
+        found.extend(look.map(|look| (record.reference.clone(), look)));
+    }
+    Ok(Held { found, price })
+}
+
+/// Whether this is the machine of a record that was hibernated.
+fn is_now(record: &Record, resource: &Resource) -> bool {
+    let made = || {
+        let kept = record.hibernation.as_deref()?;
+        let mark = Mark::in_tags(&resource.tags)?;
+        Some(kept.wakes.contains(&mark))
+    };
+    record.present() == Some(&resource.id) || made() == Some(true)
 }
 
 /// The accounts of which an inventory was asked in vain.
@@ -147,6 +201,15 @@ fn described(known: Option<Record>, reference: ResourceRef, look: &Look) -> Reco
     let mut record = known.unwrap_or_else(|| Record::first_seen(reference, resource));
     record.describe(resource);
     record.observed = Some(poll::observed(&record, look));
+    if let Some(kept) = record.hibernation.as_deref_mut() {
+        let has_machine = look
+            .sight
+            .as_ref()
+            .is_none_or(|sight| matches!(sight.scene(kept), Scene::Here(_) | Scene::Made(_)));
+        if has_machine {
+            kept.adopt(resource.id.clone());
+        }
+    }
     record
 }
 

@@ -11,6 +11,7 @@ use cloud_simulator::Simulator;
 use domain::{
     ResourceRef, ScheduleName,
     configuration::{Configuration, Generation, Override, Overrides},
+    hibernation::{Hibernation, KeptAddress, KeptSnapshot, Manifest, Mark, NetworkAddress},
     record::{Cause, Direction, Observed, Part, Phase, Record, Request, Transition},
     resource::{
         AutoscaleBounds, Cluster, DatabaseSize, MachineSize, NodePoolSize, Power, Resource,
@@ -19,7 +20,7 @@ use domain::{
     schedule::Desired,
 };
 use environment::{Clock, SteppedClock};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use lifecycle::{Access, Providers};
 use local::clouds::Clouds;
 use store::{Head, InForce};
@@ -238,4 +239,60 @@ pub(crate) fn known(in_force: InForce, records: impl IntoIterator<Item = Record>
         records: records.into_iter().collect(),
         unreadable: Vec::new(),
     }
+}
+
+/// A server that follows `office` and is kept as the second of two snapshots, of which the first has
+/// proved itself.
+pub(crate) fn asleep() -> Record {
+    let mut record = machine("hz-eu/server/42", "build", &["offhours=office"]);
+    let snapshot = |id: u64, mark: &str, proven_at| KeptSnapshot {
+        mark: Mark(mark.to_owned()),
+        id: Some(id),
+        from: record.reference.id.clone(),
+        asked_at: monday("06:00:00"),
+        centi_gb: Some(450),
+        proven_at,
+        remove_asked_at: None,
+    };
+    let snapshots = vec![
+        snapshot(8, "two", None),
+        snapshot(7, "one", Some(monday("05:00:00"))),
+    ];
+    let address = |id: &str, ip: &str| KeptAddress {
+        id: id.to_owned(),
+        ip: ip.to_owned(),
+        is_ipv6: ip.contains(':'),
+    };
+    record.hibernation = Some(Box::new(Hibernation {
+        present: None,
+        wake_from: Some(Mark("two".to_owned())),
+        manifest: Some(Manifest {
+            name: "build".to_owned(),
+            region: "fsn1".to_owned(),
+            tags: texts(&["offhours=office", "owner=the team"]),
+            size: MachineSize {
+                plan: "cpx22".to_owned(),
+                ..MachineSize::default()
+            },
+            ssh_key: "team".to_owned(),
+            addresses: vec![address("5", "203.0.113.7")],
+            networks: vec![NetworkAddress {
+                network: "7".to_owned(),
+                ip: "10.0.0.9".to_owned(),
+                alias_ips: vec!["10.0.0.10".to_owned()],
+            }],
+            volumes: texts(&["8"]),
+            floating_ips: texts(&["6"]),
+            placement_group: Some("3".to_owned()),
+            backups: true,
+            ..Manifest::default()
+        }),
+        snapshots,
+        lead: Some(SignedDuration::from_mins(25)),
+        ..Hibernation::of(record.reference.id.clone())
+    }));
+    record.phase = Phase::Settled { at: Power::Stopped };
+    record.handled = Some(handled(monday("06:00:00"), Desired::Stopped, "office"));
+    (record.opted_in, record.schedule) = (true, Some(office()));
+    record
 }

@@ -124,7 +124,7 @@ fn seen_since(record: &Record, at: Power) -> Option<Timestamp> {
 }
 
 /// Why a hibernated machine could not be woken now.
-fn asleep_and_missing(record: &Record) -> Option<&str> {
+pub(crate) fn asleep_and_missing(record: &Record) -> Option<&str> {
     let observed = record.observed.as_ref().filter(|_| record.is_asleep())?;
     observed.busy.as_deref()
 }

@@ -7,6 +7,7 @@ use domain::{
     AccountName, ResourceKind, ResourceRef, ScheduleName,
     configuration::Configuration,
     decision::judge,
+    hibernation::{MARK_LABEL, OF_LABEL},
     invocation::Question,
     membership::{Exclusion, Membership, Subject, Via},
     record::{Phase, Record},
@@ -26,6 +27,7 @@ use crate::{
     Exit, candidates,
     connection::{Connection, Session, all_records, readable},
     exit::UsageError,
+    hibernated::{Hibernated, SnapshotPrices},
     listing::{Failure, Listing, Spinners, at_providers, not_listed},
     output::{self, Style},
     resolve::{
@@ -108,7 +110,7 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
     let rows: Vec<Row> = listing
         .records
         .iter()
-        .map(|record| Row::of(record, &in_force, session.now))
+        .map(|record| Row::of(record, &in_force, &listing.prices, session.now))
         .collect();
     if listing.failures.is_empty() {
         check_filters(args, &rows)?;
@@ -174,7 +176,11 @@ async fn listing(
     }
     tell_ages(session, accounts).await?;
     records.retain(|record| !matches!(record.phase, Phase::Gone { .. }));
-    Ok(Listing { records, failures })
+    Ok(Listing {
+        records,
+        failures,
+        prices: SnapshotPrices::known(&in_force.configuration, None),
+    })
 }
 
 /// Has an inventory of the accounts taken into the store.
@@ -274,6 +280,9 @@ pub(super) struct Row {
     held: bool,
     /// Why it follows no schedule.
     uncovered: Option<Uncovered>,
+    /// For a machine that is hibernated, or was: what it is made again from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hibernation: Option<Hibernated>,
 }
 
 /// Why a resource follows no schedule.
@@ -308,7 +317,7 @@ enum Gap {
 }
 
 impl Row {
-    fn of(record: &Record, in_force: &InForce, now: Timestamp) -> Self {
+    fn of(record: &Record, in_force: &InForce, prices: &SnapshotPrices, now: Timestamp) -> Self {
         let verdict = judge(record, Subject::recorded(record), in_force.rules(), now);
         let observed = record.observed.as_ref();
         let (nodes, autoscale) = match observed.and_then(|observed| observed.size.as_ref()) {
@@ -348,6 +357,7 @@ impl Row {
             method: StopMethod::of(record.kind(), &policy),
             held: record.held,
             uncovered,
+            hibernation: Hibernated::of(record, prices),
         }
     }
 
@@ -410,9 +420,12 @@ impl Row {
     }
 
     fn status(&self) -> String {
-        let power = self
-            .status
-            .map_or("?".to_owned(), |power| power.in_a_word(self.kind));
+        let asleep = self.hibernation.as_ref().is_some_and(Hibernated::is_asleep);
+        let power = match self.status {
+            _ if asleep => "hibernated".to_owned(),
+            Some(power) => power.in_a_word(self.kind),
+            None => "?".to_owned(),
+        };
         match &self.busy {
             Some(busy) => format!("{power}, {busy}"),
             None => power,
@@ -534,7 +547,13 @@ fn table(rows: &[Row], style: Style) -> String {
         } else {
             row.resource.to_string()
         };
-        let tags: Vec<_> = row.tags.iter().map(String::as_str).collect();
+        // Those that Offhours gives to what it makes are nobody's own.
+        let is_mark = |tag: &&str| {
+            let key = tag.split(['=', ':']).next();
+            key == Some(MARK_LABEL) || key == Some(OF_LABEL)
+        };
+        let tags = row.tags.iter().map(String::as_str);
+        let tags: Vec<_> = tags.filter(|tag| !is_mark(tag)).collect();
         let schedule = row.schedule.as_ref().map_or("-", ScheduleName::as_str);
         vec![
             Cell::new(resource),

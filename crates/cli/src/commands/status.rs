@@ -15,12 +15,14 @@ use domain::{
     AccountName, ScheduleName, configuration::Configuration, left_behind::is_ghost, record::Record,
 };
 use jiff::{Timestamp, tz::TimeZone};
+use report::hours::Prices;
 use store::{AccountState, InForce, Store};
 
 use super::{Format, hours};
 use crate::{
     Exit, candidates,
     connection::{Connection, Functions, Session, readable},
+    hibernated::SnapshotPrices,
     output::{self, Style},
     resolve::{find, nearest::exists},
     state::PhaseName,
@@ -88,8 +90,8 @@ pub struct Args {
     )]
     watch: Option<u64>,
     /// What things cost, in TOML as for `offhours hours`: adds what stopping
-    /// has saved this month.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["account", "accounts", "format", "watch"])]
+    /// has saved this month, and what the snapshots of hibernated machines cost.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["account", "accounts", "watch"])]
     prices: Option<PathBuf>,
     /// References in full length.
     #[arg(long)]
@@ -124,8 +126,9 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         let every = Duration::from_secs(seconds);
         return watch(args, &session, functions, every).await;
     }
-    let exit = show(args, &session.store, functions, session.now).await?;
-    if let Some(prices) = &prices {
+    let known = (functions, prices.as_ref());
+    let exit = show(args, &session.store, known, session.now).await?;
+    if let Some(prices) = prices.as_ref().filter(|_| args.format == Format::Table) {
         let of = (args.resources.as_slice(), args.schedule.as_ref());
         let saved = hours::this_month(&session.store, of, prices, session.now).await?;
         output::remark(&format!("{saved}\n"));
@@ -137,10 +140,10 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
 async fn show(
     args: &Args,
     store: &Store,
-    functions: Option<&Functions>,
+    (functions, prices): (Option<&Functions>, Option<&Prices>),
     now: Timestamp,
 ) -> anyhow::Result<Exit> {
-    let view = View::of(args, store, functions, now).await?;
+    let view = View::of(args, store, (functions, prices), now).await?;
     let rows = &view.rows;
     let style = Style::of_stdout();
     match (args.format, args.accounts) {
@@ -177,7 +180,7 @@ async fn watch(
     let mut now = session.now;
     loop {
         let redraw = async {
-            let view = View::of(args, &session.store, functions, now).await?;
+            let view = View::of(args, &session.store, (functions, None), now).await?;
             let style = Style::of_stdout();
             screen.draw(&view.frame(Screen::height(), style, every))?;
             session.pause(every).await;
@@ -218,7 +221,7 @@ impl<'a> View<'a> {
     async fn of(
         args: &'a Args,
         store: &Store,
-        functions: Option<&Functions>,
+        (functions, prices): (Option<&Functions>, Option<&Prices>),
         now: Timestamp,
     ) -> anyhow::Result<Self> {
         let in_force = store.in_force().await?;
@@ -243,7 +246,9 @@ impl<'a> View<'a> {
             in_force,
             now,
         };
-        let rows = (records.iter()).map(|one| Row::of(one, &view.in_force, &view.zone, now));
+        let snapshots = SnapshotPrices::known(&view.in_force.configuration, prices);
+        let row = |one| Row::of(one, &view.in_force, &snapshots, &view.zone, now);
+        let rows = records.iter().map(row);
         view.rows = rows.filter(|row| view.is_wanted(row)).collect();
         if let Some(functions) = functions {
             live::ask(functions, &mut view.rows).await?;
@@ -394,7 +399,7 @@ impl Summary {
             all.all += 1;
             match (row.phase, row.state.as_str()) {
                 (PhaseName::Settled, "running") => all.running += 1,
-                (PhaseName::Settled, "stopped") => all.stopped += 1,
+                (PhaseName::Settled, "stopped" | "hibernated") => all.stopped += 1,
                 (PhaseName::InFlight, _) => all.under_way += 1,
                 (
                     PhaseName::Settled | PhaseName::Refused | PhaseName::Stuck | PhaseName::Gone,

@@ -25,10 +25,11 @@ use crate::{
     Exit, candidates,
     connection::{Connection, readable},
     exit::UsageError,
+    hibernated::{Hibernated, SnapshotPrices, rehearsal_missing, steps},
     output,
     resolve::find,
     state::{PhaseName, State, is_overdue, needs_person, sentence},
-    time::When,
+    time::{When, short},
 };
 
 /// Says why a resource is what it is, and what happens next.
@@ -151,6 +152,15 @@ pub struct Why {
     pub last_error: Option<String>,
     /// What only a person can settle, and how.
     pub needs_person: Option<String>,
+    /// For a machine that is hibernated, or was: what it is made again from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hibernation: Option<Hibernated>,
+    /// While it is being hibernated or woken: what became of the latest request, and what follows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<[String; 2]>,
+    /// What its schedule lacks to hibernate it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rehearsal: Option<String>,
     /// The chain.
     #[serde(flatten)]
     pub explanation: Explanation,
@@ -181,6 +191,10 @@ impl Why {
         let policy = present.membership.policy(rules.configuration);
         let overdue = overdue(record, rules, in_force.since, now);
         let is_late = || overdue.map(|overdue| is_overdue(record, overdue, &zone, now));
+        let method = StopMethod::of(record.kind(), &policy);
+        let prices = SnapshotPrices::known(rules.configuration, None);
+        let hibernation = Hibernated::of(record, &prices);
+        let hibernates = method == StopMethod::Hibernate;
         Self {
             resource: record.reference.clone(),
             name: record.name.clone(),
@@ -189,12 +203,15 @@ impl Why {
             phase,
             state: words,
             since,
-            method: StopMethod::of(record.kind(), &policy),
+            method,
             saved: record.saved.clone(),
             lost_storage: record.lost_storage,
             attempts: record.attempts,
             last_error: record.last_error.as_ref().map(Reason::to_string),
             needs_person: needs_person(record, &present, rules, now).or_else(is_late),
+            hibernation,
+            steps: steps(record, |at| short(at, &zone, now)),
+            rehearsal: rehearsal_missing(record).filter(|_| hibernates),
             explanation: explain(record, rules, at),
             zone,
             sentence: sentence(record),

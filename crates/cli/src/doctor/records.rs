@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use domain::{
     AccountName, ScheduleName,
-    configuration::Configuration,
-    decision::Rules,
+    configuration::{Configuration, Otherwise},
+    decision::{Rules, judge},
+    hibernation::{Hibernation, MOST_SNAPSHOTS, OF_LABEL, of_label},
     left_behind::{LeftBehind, is_held_stopped, left_behind},
     membership::{Exclusion, Membership, Subject},
     overdue::{Overdue, overdue, usual_time},
     reason::Reason,
     record::{self, Ask, Direction, Phase, Record},
+    stop_method::StopMethod,
 };
 use environment::in_words;
 use jiff::Timestamp;
@@ -19,7 +21,7 @@ use super::{Check, Finding, or_ok, store::Known};
 use crate::{
     configuration_file::count,
     resolve::nearest::advice,
-    state::problem,
+    state::{asleep_and_missing, problem},
     time::{ago, length},
 };
 
@@ -48,6 +50,9 @@ pub(crate) fn check(known: &Known, now: Timestamp) -> Vec<Finding> {
             orphaned(record, rules, now),
             attached(record, configuration),
             permit(record, now),
+            asleep_without_snapshot(record),
+            too_many_snapshots(record),
+            unrehearsed(record, rules, now),
         ];
         // What is overdue says what is under way, and what fails, in one finding.
         let found = found.into_iter().chain(match overdue {
@@ -280,6 +285,70 @@ fn failing(record: &Record, now: Timestamp) -> Option<Finding> {
     })
 }
 
+/// Hibernated, and what it is made again from was not seen.
+fn asleep_without_snapshot(record: &Record) -> Option<Finding> {
+    let reference = &record.reference;
+    let of = of_label(&reference.id);
+    let missing = asleep_and_missing(record)?;
+    Some(Finding::problem(
+        Check::Records,
+        format!("hibernated, and {missing}"),
+        format!(
+            "look at the provider for snapshots labelled {OF_LABEL}={of}, and whether the account's token              is that of their project; nothing is made, and nothing removed, until one is seen. If they              are gone, make the machine from a backup, and `offhours forget {reference} --anyway`"
+        ),
+    ))
+}
+
+/// More snapshots than are needed.
+fn too_many_snapshots(record: &Record) -> Option<Finding> {
+    let kept = record.hibernation.as_deref()?;
+    let number = kept.snapshots.len();
+    let found = format!("{number} snapshots of it are kept");
+    if number < MOST_SNAPSHOTS {
+        return None;
+    }
+    let newer = kept.snapshots.iter().take(number - 1);
+    let proven = newer.filter(|one| one.proven_at.is_some()).count();
+    if proven > 0 {
+        // The next stop removes the oldest one, if that is three days old by then.
+        return None;
+    }
+    Some(Finding::problem(
+        Check::Records,
+        format!(
+            "{found}, and of the newer ones none was seen to boot: it is not hibernated any more"
+        ),
+        format!(
+            "see with `offhours why {}` which there are; let it run for ten minutes, or delete at the              provider those that nobody needs",
+            record.reference
+        ),
+    ))
+}
+
+/// Its schedule hibernates it, and nobody has seen it come back.
+fn unrehearsed(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Finding> {
+    let verdict = judge(record, Subject::recorded(record), rules, now);
+    let schedule = verdict.membership.schedule()?;
+    let policy = verdict.membership.policy(rules.configuration);
+    let hibernates = StopMethod::of(record.kind(), &policy) == StopMethod::Hibernate;
+    let kept = record.hibernation.as_deref();
+    if !hibernates || kept.is_some_and(Hibernation::is_rehearsed) {
+        return None;
+    }
+    let instead = match policy.otherwise {
+        Otherwise::Refuse => "it is left running",
+        Otherwise::PowerOff => "it is only powered off",
+    };
+    Some(Finding::warning(
+        Check::Records,
+        format!("its schedule {schedule} hibernates, and it was never rehearsed: {instead}"),
+        format!(
+            "`offhours rehearse {} --cycle` hibernates it and wakes it while you look on",
+            record.reference
+        ),
+    ))
+}
+
 /// Records of accounts that are not configured.
 fn of_removed_accounts(records: &[&Record]) -> Vec<Finding> {
     let mut by_account = BTreeMap::<&AccountName, Vec<&Record>>::new();
@@ -330,8 +399,8 @@ mod tests {
     use crate::{
         doctor::Verdict,
         scene::{
-            OFFICE, database, in_force, known, machine, monday, orphan, request, saved, transition,
-            web,
+            OFFICE, asleep, database, in_force, known, machine, monday, orphan, request, saved,
+            transition, web,
         },
     };
 
@@ -550,6 +619,71 @@ mod tests {
                 "failed 5 times in a row; tried again in 8m: 503"
             )
         );
+    }
+
+    #[test]
+    fn a_hibernated_machine_without_its_snapshot_is_a_problem() {
+        let found = |record| check(&known(in_force(OFFICE), [record]), monday("07:00:00"));
+        assert_eq!(found(asleep())[0].verdict, Verdict::Ok);
+        let mut lost = asleep();
+        if let Some(observed) = &mut lost.observed {
+            observed.busy = Some("the snapshot is missing".to_owned());
+        }
+        let all = found(lost);
+        assert_eq!(all[0].verdict, Verdict::Problem);
+        assert_eq!(all[0].found, "hibernated, and the snapshot is missing");
+        let remedy = all[0].remedy.as_deref().unwrap();
+        assert!(remedy.contains("offhours-of=server.42"), "{remedy}");
+    }
+
+    #[test]
+    fn as_many_snapshots_as_are_kept_at_most_are_a_problem_where_none_may_go() {
+        let snapshots = |proven: bool| {
+            let mut record = asleep();
+            let kept = record.hibernation.as_mut().unwrap();
+            let all = &mut kept.snapshots;
+            all.extend(all.clone());
+            for one in all.iter_mut() {
+                one.proven_at = proven.then(|| monday("05:00:00"));
+            }
+            found(record)
+        };
+        let has = |all: &[Finding]| {
+            let mut of = all.iter().filter(|one| one.verdict == Verdict::Problem);
+            of.any(|one| one.found.starts_with("4 snapshots of it are kept"))
+        };
+        assert!(has(&snapshots(false)));
+        assert!(!has(&snapshots(true)));
+    }
+
+    #[test]
+    fn what_its_schedule_hibernates_is_reported_until_it_was_rehearsed() {
+        let hibernating = format!("{OFFICE}methods = {{ server = \"hibernate\" }}\n");
+        let check_one = |record, configuration: &str| {
+            check(
+                &known(in_force(configuration), [record]),
+                monday("19:00:00"),
+            )
+        };
+        let never = || {
+            let mut record = asleep();
+            record.hibernation = None;
+            record
+        };
+        let said = |all: &[Finding], words: &str| {
+            let mut said = all
+                .iter()
+                .filter(|one| one.found.contains("never rehearsed"));
+            said.any(|one| one.found.ends_with(words))
+        };
+        assert!(said(
+            &check_one(never(), &hibernating),
+            "it is left running"
+        ));
+        let or_off = format!("{hibernating}otherwise = \"power-off\"\n");
+        assert!(said(&check_one(never(), &or_off), "it is only powered off"));
+        assert!(!said(&check_one(asleep(), &hibernating), ""));
+        assert!(!said(&check_one(never(), OFFICE), ""));
     }
 
     #[test]

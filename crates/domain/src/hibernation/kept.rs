@@ -70,6 +70,16 @@ impl Mark {
     }
 }
 
+impl Mark {
+    /// The mark that tags, or labels as `key=value`, carry.
+    #[must_use]
+    pub fn in_tags(tags: &BTreeSet<String>) -> Option<Self> {
+        let mut pairs = tags.iter().filter_map(|tag| tag.split_once(['=', ':']));
+        let mark = pairs.find(|(key, _)| *key == MARK_LABEL);
+        mark.map(|(_, mark)| Self(mark.to_owned()))
+    }
+}
+
 impl fmt::Display for Mark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0)

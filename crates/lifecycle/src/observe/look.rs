@@ -256,10 +256,29 @@ pub(crate) async fn sight(
     if budget.is_over() {
         return Err(NoLook::of("there was no time left to look at it"));
     }
+    let looked = seen(client, record, attached, budget.now()).await;
+    looked.map_err(|error| NoLook::from(&error))
+}
+
+/// A machine that may be hibernated, as its record knows it, with all that is attached to it, however
+/// long it takes to read that.
+pub async fn sighted(
+    client: &Client,
+    record: &Record,
+    requested_at: Timestamp,
+) -> Result<Option<Look>, ProviderError> {
+    seen(client, record, Attached::Read, requested_at).await
+}
+
+async fn seen(
+    client: &Client,
+    record: &Record,
+    attached: Attached,
+    requested_at: Timestamp,
+) -> Result<Option<Look>, ProviderError> {
     let kept = record.hibernation.as_deref();
     let manifest = kept.and_then(|kept| kept.manifest.as_ref());
     let request = record.request.as_ref();
-    let requested_at = budget.now();
     let seen = client.sight(Sighting {
         of: &record.reference.id,
         present: record.present(),
@@ -272,7 +291,7 @@ pub(crate) async fn sight(
         attached: attached == Attached::Read,
         name: manifest.map_or(&record.name, |manifest| &manifest.name),
     });
-    let sight = seen.await.map_err(|error| NoLook::from(&error))?;
+    let sight = seen.await?;
     let shown = hibernate::shown(record, &sight);
     Ok(shown.map(|resource| Look {
         requested_at,

@@ -6,6 +6,8 @@ mod inventory;
 pub(crate) mod look;
 pub mod moves;
 pub mod poll;
+pub use look::sighted;
+
 mod restored_table;
 pub(crate) mod stop_target;
 pub mod token_check;

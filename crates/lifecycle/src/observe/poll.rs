@@ -7,6 +7,7 @@ use std::{
 
 use domain::{
     AccountName, ResourceKind, ResourceRef, ScheduleName,
+    hibernation::Scene,
     record::{Observed, Record},
     resource::{Look, Resource},
 };
@@ -28,7 +29,7 @@ use crate::{
         look,
     },
     report::{Report, reread},
-    transition::step::Observation,
+    transition::{method::hibernate, step::Observation},
 };
 
 /// When an invocation looks again at what is in flight, counted from its beginning: the last time
@@ -156,7 +157,10 @@ async fn status_of(
         },
         Ok(client) => match look(&client).await {
             Ok(Some(look)) => Event::Status {
-                state: in_a_line(&look.resource),
+                state: match asleep(&look, known.as_ref()) {
+                    Some(scene) => asleep_in_a_line(&client, scene).await,
+                    None => in_a_line(&look.resource),
+                },
             },
             Ok(None) => Event::Status {
                 state: "not found (404)".to_owned(),
@@ -173,6 +177,37 @@ async fn status_of(
         },
         event,
     })
+}
+
+/// What stands for a machine that is not there.
+fn asleep<'a>(look: &'a Look, known: Option<&Record>) -> Option<Scene<'a>> {
+    let sight = look.sight.as_ref()?;
+    let kept = known?.hibernation.as_deref()?;
+    match sight.scene(kept) {
+        Scene::Here(_) | Scene::Making(_) | Scene::Made(_) | Scene::Gone => None,
+        scene @ (Scene::Asleep(_) | Scene::Lost | Scene::Twice | Scene::Taken(_)) => Some(scene),
+    }
+}
+
+/// For people: the snapshot that a machine is made again from, and what that costs by its provider's
+/// price.
+async fn asleep_in_a_line(client: &Client, scene: Scene<'_>) -> String {
+    let Scene::Asleep(snapshot) = scene else {
+        return format!("hibernated, and {}", hibernate::problem(scene));
+    };
+    let per_gb = client.snapshot_price().await.ok().flatten();
+    let month = per_gb.map(|per_gb| per_gb.share(snapshot.centi_gb, 100));
+    let month = month.map_or_else(String::new, |month| format!(", {month} a month"));
+    let protected = match snapshot.protected {
+        Some(true) => ", protected",
+        Some(false) => ", not protected",
+        None => "",
+    };
+    let [whole, part] = [snapshot.centi_gb / 100, snapshot.centi_gb % 100 / 10];
+    format!(
+        "hibernated: snapshot {} of {whole}.{part} GB is there{protected}{month}",
+        snapshot.id
+    )
 }
 
 /// What a look shows, in the words of the resource's record: a database at the size of its stop

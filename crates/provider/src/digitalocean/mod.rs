@@ -34,7 +34,7 @@ use crate::{
 };
 
 pub(crate) use schema::read_error;
-pub(crate) use surroundings::snapshot_price;
+pub use surroundings::snapshot_price;
 
 /// The most that one page holds (DODESC).
 const PER_PAGE: u32 = 200;

@@ -24,7 +24,9 @@ use crate::{
 };
 
 /// What a GB of a snapshot costs in a month: 0.06 USD (DOSNAPSHOTS). No answer has it.
-pub(crate) fn snapshot_price() -> Money {
+#[must_use]
+#[expect(clippy::missing_panics_doc, reason = "the text is an amount")]
+pub fn snapshot_price() -> Money {
     Money::parse("0.06", Currency::Usd).expect("an amount")
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use domain::{
+    configuration::Provider,
     money::{Currency, Money},
     resource::SavedState,
 };
@@ -24,6 +25,9 @@ pub struct Prices {
     /// What a server costs for a month at most, by its type.
     #[serde(default)]
     machine_month: BTreeMap<String, Price>,
+    /// What a GB of a snapshot costs for a month, by the provider.
+    #[serde(default)]
+    snapshot_gb_month: BTreeMap<Provider, Price>,
     /// What a database costs for a month, by its plan and number of nodes.
     #[serde(default)]
     database_month: BTreeMap<String, Price>,
@@ -86,6 +90,17 @@ impl Prices {
         let currency = currency.map_err(|error| error.to_string())?;
         let amount = self.database_month(size)?;
         Money::parse(&format!("{amount:.9}"), currency).map_err(|error| error.to_string())
+    }
+}
+
+impl Prices {
+    /// What a GB of a snapshot costs for a month; none where no price is given, or none in a currency
+    /// in which a provider has prices.
+    #[must_use]
+    pub fn snapshot_gb_month(&self, provider: Provider) -> Option<Money> {
+        let price = self.snapshot_gb_month.get(&provider)?;
+        let currency = self.currency.parse::<Currency>().ok()?;
+        Money::parse(&format!("{:.9}", price.0), currency).ok()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use domain::{
     ResourceKind,
-    hibernation::{snapshots_at_most, times},
+    hibernation::{Hibernation, snapshots_at_most, times},
     money::{Currency, Money},
     plan::Offer,
     resource::MachineSize,
@@ -68,6 +68,14 @@ pub fn hibernated(
         address,
         saved,
     })
+}
+
+/// What the snapshots that are kept cost in a month; none while no size of them is known.
+#[must_use]
+pub fn snapshots_month(kept: &Hibernation, per_gb_month: Money) -> Option<Money> {
+    let mut sizes = kept.snapshots.iter().filter_map(|one| one.centi_gb);
+    let first = sizes.next()?;
+    Some(per_gb_month.share(first + sizes.sum::<u64>(), 100))
 }
 
 fn reserved(is_there: bool, seconds: u64, currency: Currency) -> Money {

@@ -20,7 +20,7 @@ use domain::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub use hibernation::{Hibernated, hibernated};
+pub use hibernation::{Hibernated, hibernated, snapshots_month};
 pub use methods::{Candidate, nodes_while_stopped, saved_on_smaller_plan};
 use methods::{Choice, Judged};
 pub use month::{Division, Month, TimesOff};

@@ -57,7 +57,14 @@ fn configured() -> InForce {
 
 fn rows() -> Vec<Row> {
     let in_force = configured();
-    let row = |record| Row::of(record, &in_force, monday("10:00:00"));
+    let row = |record| {
+        Row::of(
+            record,
+            &in_force,
+            &SnapshotPrices::default(),
+            monday("10:00:00"),
+        )
+    };
     records().iter().map(row).collect()
 }
 

@@ -40,15 +40,24 @@ mod tests {
     use lifecycle::{Event, Outcome};
 
     use super::*;
-    use crate::state::fixtures::{in_force, now, office};
+    use crate::{
+        hibernated::SnapshotPrices,
+        state::fixtures::{in_force, now, office},
+    };
 
     #[test]
     fn answers_are_noted_at_their_resources_and_a_missing_one_is_shown() {
         let in_force = in_force();
         let records = [1, 2].map(|number| office(&format!("do-main/droplet/{number}"), "web"));
-        let mut rows = records
-            .clone()
-            .map(|record| Row::of(&record, &in_force, &jiff::tz::TimeZone::UTC, now()));
+        let mut rows = records.clone().map(|record| {
+            Row::of(
+                &record,
+                &in_force,
+                &SnapshotPrices::default(),
+                &jiff::tz::TimeZone::UTC,
+                now(),
+            )
+        });
         let state = "running, s-1vcpu-1gb".to_owned();
         let report = Report {
             outcomes: vec![Outcome::of(&records[1], now(), Event::Status { state })],

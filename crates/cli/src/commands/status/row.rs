@@ -18,10 +18,10 @@ use jiff::{Timestamp, tz::TimeZone};
 use lifecycle::event::watching;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 use store::{AccountState, InForce};
 
 use crate::{
+    hibernated::{Hibernated, SnapshotPrices},
     output::shortened,
     state::{AccountFailure, PhaseName, State, is_overdue, needs_person},
     table::{Cell, Column},
@@ -102,7 +102,14 @@ impl From<&Override> for Overriding {
 
 impl Row {
     /// With words for people in the zone of the screen.
-    pub(super) fn of(record: &Record, in_force: &InForce, zone: &TimeZone, now: Timestamp) -> Self {
+    pub(super) fn of(
+        record: &Record,
+        in_force: &InForce,
+        prices: &SnapshotPrices,
+        zone: &TimeZone,
+        now: Timestamp,
+    ) -> Self {
+        let hibernation = Hibernated::of(record, prices);
         let rules = in_force.rules();
         let verdict = judge(record, Subject::recorded(record), rules, now);
         let next = coming_edges(record, rules, now)
@@ -128,11 +135,11 @@ impl Row {
             method: StopMethod::of(record.kind(), &policy),
             overridden: override_of(record, rules, now).map(Overriding::from),
             saved: record.saved.clone(),
-            hibernation: Hibernated::of(record),
             overdue_since: overdue.map(|overdue| overdue.since),
             needs_person: needs_person(record, &verdict, rules, now).or_else(is_late),
             last_error: record.last_error.as_ref().map(Reason::to_string),
-            remark: remark(record, &verdict, rules, now),
+            remark: remark(record, hibernation.as_ref(), &verdict, rules, now),
+            hibernation,
             live: None,
         }
     }
@@ -176,7 +183,10 @@ impl Row {
         }));
         let next = self.next.as_ref();
         let next = next.map(|next| format!("{} {}", desired_or_any(next.to), time(next.at)));
+        let made = || self.hibernation.as_ref().filter(|one| one.is_asleep());
+        let made = || made().and_then(Hibernated::as_it_was);
         let saved = self.saved.as_ref().map(ToString::to_string);
+        let saved = saved.or_else(|| made().map(ToOwned::to_owned));
         let remarks = [&self.needs_person, &self.last_error, &self.remark];
         let remark = remarks.into_iter().flatten().next();
         let remark = remark.map(|remark| shortened(remark));
@@ -187,7 +197,13 @@ impl Row {
 }
 
 /// What is worth knowing and needs no action.
-fn remark(record: &Record, verdict: &Verdict, rules: Rules<'_>, now: Timestamp) -> Option<String> {
+fn remark(
+    record: &Record,
+    hibernation: Option<&Hibernated>,
+    verdict: &Verdict,
+    rules: Rules<'_>,
+    now: Timestamp,
+) -> Option<String> {
     let mut remarks = Vec::new();
     if let Decision::Leave(reason @ (LeaveReason::Barred(_) | LeaveReason::Gone)) =
         &verdict.decision
@@ -203,83 +219,12 @@ fn remark(record: &Record, verdict: &Verdict, rules: Rules<'_>, now: Timestamp) 
     if let (Some(until), Some(transition)) = (record.watched_until(), record.in_flight()) {
         remarks.push(watching(transition.direction, until));
     }
-    if record.is_asleep()
-        && let Some(hibernated) = Hibernated::of(record)
-    {
-        remarks.push(hibernated.in_words());
-    }
+    let asleep = hibernation.filter(|hibernated| hibernated.is_asleep());
+    remarks.extend(asleep.map(|hibernated| hibernated.in_words(now)));
     if let Some(at) = record.retry_at.filter(|&at| at > now) {
         remarks.push(format!("will retry at {}", at.strftime("%H:%M UTC")));
     }
     (!remarks.is_empty()).then(|| remarks.join("; "))
-}
-
-/// What a machine is made again from: all that a person needs to do it by hand.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct Hibernated {
-    /// Whether there is no machine now.
-    asleep: bool,
-    /// The machine as its cloud knows it now.
-    present: Option<String>,
-    /// Whether a machine made from one of its snapshots was seen to run for ten minutes.
-    rehearsed: bool,
-    /// How long before its time a start is begun, in minutes.
-    lead_minutes: i64,
-    /// Its snapshots, newest first.
-    snapshots: Vec<Snapshot>,
-    /// What it was like when it was deleted last, and is to be again.
-    manifest: Option<Value>,
-}
-
-/// A snapshot that is kept.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-struct Snapshot {
-    /// Its cloud's id for it.
-    id: Option<u64>,
-    /// When it was asked for.
-    asked_at: Timestamp,
-    /// Its size, in GB.
-    gb: Option<f64>,
-    /// Whether the machine is made again from this one.
-    wakes: bool,
-    /// Whether a machine made from it was seen to run.
-    proven: bool,
-}
-
-impl Hibernated {
-    fn of(record: &Record) -> Option<Self> {
-        let kept = record.hibernation.as_deref()?;
-        let manifest = kept.manifest.as_ref();
-        let snapshots = kept.snapshots.iter().map(|one| Snapshot {
-            id: one.id,
-            asked_at: one.asked_at,
-            gb: one.gb(),
-            wakes: kept.wake_from.as_ref() == Some(&one.mark),
-            proven: one.proven_at.is_some(),
-        });
-        Some(Self {
-            asleep: record.is_asleep(),
-            present: kept.present.as_ref().map(ToString::to_string),
-            rehearsed: kept.is_rehearsed(),
-            lead_minutes: kept.lead.unwrap_or_default().as_mins(),
-            snapshots: snapshots.collect(),
-            manifest: manifest.and_then(|manifest| serde_json::to_value(manifest).ok()),
-        })
-    }
-
-    fn in_words(&self) -> String {
-        let wakes = self.snapshots.iter().find(|one| one.wakes);
-        let from = match wakes {
-            Some(Snapshot {
-                id: Some(id),
-                gb: Some(gb),
-                ..
-            }) => format!("made again from snapshot {id} of {gb:.1} GB"),
-            Some(_) | None => "made again from its snapshot".to_owned(),
-        };
-        let count = self.snapshots.len();
-        format!("{from}, {} min early; {count} kept", self.lead_minutes)
-    }
 }
 
 /// Which columns a table has.

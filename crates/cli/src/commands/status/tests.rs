@@ -22,7 +22,7 @@ fn args(arguments: &[&str]) -> Args {
 /// The rows that these arguments ask for.
 async fn rows(store: &Store, arguments: &[&str]) -> anyhow::Result<Vec<Row>> {
     let args = args(arguments);
-    Ok(View::of(&args, store, None, now()).await?.rows)
+    Ok(View::of(&args, store, (None, None), now()).await?.rows)
 }
 
 async fn names(store: &Store, arguments: &[&str]) -> Vec<String> {
@@ -39,7 +39,7 @@ async fn refusal(store: &Store, arguments: &[&str]) -> String {
 /// The tables that people read, without blanks at the ends of lines.
 async fn tables(store: &Store, arguments: &[&str], width: Option<u16>) -> String {
     let args = args(arguments);
-    let view = View::of(&args, store, None, now()).await.unwrap();
+    let view = View::of(&args, store, (None, None), now()).await.unwrap();
     let style = Style {
         colours: false,
         width,
@@ -106,7 +106,7 @@ async fn a_token_that_fails_needs_a_person_though_no_resource_does() {
     let store = full_store().await;
     let exit = async |arguments: &[&str]| {
         let args = args(arguments);
-        let view = View::of(&args, &store, None, now()).await.unwrap();
+        let view = View::of(&args, &store, (None, None), now()).await.unwrap();
         (view.exit(), view.in_a_line())
     };
     let (code, answer) = exit(&["--account", "hz-eu"]).await;
@@ -122,7 +122,7 @@ async fn a_token_that_fails_needs_a_person_though_no_resource_does() {
     assert_eq!(exit(&["--account", "old"]).await.0, Exit::Done);
     assert_eq!(exit(&["--accounts"]).await.0, Exit::NeedsPerson);
     let args = args(&["--accounts", "--needs-person"]);
-    let view = View::of(&args, &store, None, now()).await.unwrap();
+    let view = View::of(&args, &store, (None, None), now()).await.unwrap();
     let named = view.account_rows().into_iter().map(|row| row.account);
     assert!(named.eq(["hz-eu".parse().unwrap()]));
 }
@@ -132,7 +132,9 @@ async fn what_needs_a_person_is_red_where_there_are_colours() {
     const RED: &str = "\u{1b}[38;5;9m";
     let store = overdue_store().await;
     let arguments = args(&[]);
-    let view = View::of(&arguments, &store, None, now()).await.unwrap();
+    let view = View::of(&arguments, &store, (None, None), now())
+        .await
+        .unwrap();
     let rows = rows(&store, &[]).await.unwrap();
     let is_red = |cells: Vec<Cell>, style: Style| {
         let columns = vec![Column::of("A column"); cells.len()];
@@ -183,7 +185,7 @@ async fn programs_read_a_row_of_json_with_these_fields() {
     fits(&rows);
     insta::assert_snapshot!(serde_json::to_string_pretty(&rows).unwrap());
     let args = args(&["--accounts"]);
-    let view = View::of(&args, &store, None, now()).await.unwrap();
+    let view = View::of(&args, &store, (None, None), now()).await.unwrap();
     fits(&view.account_rows());
     insta::assert_snapshot!(serde_json::to_string_pretty(&view.account_rows()).unwrap());
 }
@@ -299,7 +301,7 @@ async fn many_records_are_shown_in_one_table_and_all_of_them() {
 async fn a_picture_has_as_many_lines_as_the_terminal() {
     let store = full_store().await;
     let args = args(&["--watch"]);
-    let view = View::of(&args, &store, None, now()).await.unwrap();
+    let view = View::of(&args, &store, (None, None), now()).await.unwrap();
     let every = Duration::from_secs(5);
     let frame = view.frame(12, Style::PLAIN, every);
     assert_eq!(view.rows.len(), 7);

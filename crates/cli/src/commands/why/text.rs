@@ -12,10 +12,11 @@ use domain::{
         PeriodSays, Schedule, Turn, desired_or_any,
     },
 };
-use jiff::{Timestamp, civil::Date};
+use jiff::{SignedDuration, Timestamp, civil::Date};
 
 use super::Why;
 use crate::{
+    hibernated::Hibernated,
     state::PhaseName,
     time::{length, local, short},
 };
@@ -40,6 +41,10 @@ pub(super) fn render(why: &Why, schedule: Option<&Schedule>) -> String {
         ));
     }
     lines.extend(section("What is known and decided", text.decided()));
+    let hibernated = text.hibernated();
+    if !hibernated.is_empty() {
+        lines.extend(section("How it is hibernated", hibernated));
+    }
     lines.extend(section("What comes next", text.next()));
     lines.extend(text.caveat());
     lines.push(String::new());
@@ -88,7 +93,13 @@ impl Text<'_> {
         {
             let ahead = length(at.duration_since(self.explanation.at));
             let to = desired_or_any(*to);
-            lines.push(format!("Next: {to} at {}, in {ahead}.", self.time(*at)));
+            let early = self
+                .early()
+                .map_or_else(String::new, |words| format!("; {words}"));
+            lines.push(format!(
+                "Next: {to} at {}, in {ahead}{early}.",
+                self.time(*at)
+            ));
         }
         lines
     }
@@ -138,13 +149,64 @@ impl Text<'_> {
     }
 
     fn is_as_desired(&self) -> bool {
-        desired_or_any(self.explanation.desired) == self.why.state
+        let desired = self.explanation.desired;
+        let asleep = self
+            .why
+            .hibernation
+            .as_ref()
+            .is_some_and(Hibernated::is_asleep);
+        desired_or_any(desired) == self.why.state || asleep && desired == Some(Desired::Stopped)
     }
 
     /// Whether the latest edge was recorded in observe mode, in which nothing was done about it.
     fn was_observed(&self) -> bool {
         let handled = self.explanation.handled.as_ref();
         handled.is_some_and(|handled| handled.desired.is_none())
+    }
+
+    /// That its next start begins before the time that its schedule names.
+    fn early(&self) -> Option<String> {
+        let edge = self.explanation.next.edge.as_ref()?;
+        let lead = self.why.hibernation.as_ref()?.lead()?;
+        let starts = edge.to == Some(Desired::Running) && edge.cause == Cause::Schedule;
+        let begun = edge.at? - SignedDuration::from_mins(lead);
+        let begun = begun.to_zoned(self.why.zone.clone());
+        starts.then(|| format!("begun {lead} min early, at {}", begun.strftime("%H:%M")))
+    }
+
+    /// How it is hibernated: its snapshots, what is made of them, and how far that is.
+    fn hibernated(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let mut tell = |label: &str, words: Option<String>| {
+            lines.extend(words.map(|words| labelled(label, &words)));
+        };
+        tell("rehearsal", self.why.rehearsal.clone());
+        if let Some([became, next]) = &self.why.steps {
+            tell("now", Some(became.clone()));
+            tell("then", Some(next.clone()));
+        }
+        let Some(kept) = &self.why.hibernation else {
+            return lines;
+        };
+        let reference = self.why.resource.id.to_string();
+        let machine = match kept.present() {
+            None => Some("none: its snapshot stands for it".to_owned()),
+            Some(present) if present != reference => {
+                Some(format!("{present} at its cloud, since it was made again"))
+            }
+            Some(_) => None,
+        };
+        tell("machine", machine);
+        if kept.present().is_none() {
+            tell("made again from", Some(kept.waking(self.why.now)));
+            tell("made again as", kept.as_it_was().map(str::to_owned));
+        }
+        tell("snapshots", Some(kept.kept()));
+        let lead = kept
+            .lead()
+            .map(|lead| format!("{lead} min early, for being made again takes long"));
+        tell("starts begin", lead);
+        lines
     }
 
     fn levels(&self) -> Vec<String> {

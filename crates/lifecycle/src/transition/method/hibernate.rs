@@ -230,7 +230,7 @@ fn lacks(kept: &Hibernation, body: &Body) -> Lacks {
 }
 
 /// Why a person is needed.
-fn problem(scene: Scene<'_>) -> String {
+pub(crate) fn problem(scene: Scene<'_>) -> String {
     match scene {
         Scene::Twice => {
             "two machines were made of it: delete the one that is not needed".to_owned()

@@ -1,0 +1,301 @@
+//! What is shown of a machine that is hibernated, or was: its snapshots, what they cost, and what it is
+//! made again from, so that a person can do that by hand.
+
+use std::collections::BTreeMap;
+
+use domain::{
+    AccountName, ResourceKind,
+    configuration::{Account, Configuration, Provider},
+    hibernation::{Hibernation, Manifest},
+    money::Money,
+    record::{Ask, Part, Record},
+};
+use jiff::Timestamp;
+use report::{
+    hours::Prices,
+    savings::{amount, snapshots_month},
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{configuration_file::count, time::length};
+
+mod by_hand;
+
+/// What a GB of a snapshot costs in a month in each account, as far as that is known without asking a
+/// provider, or after it was asked.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SnapshotPrices(BTreeMap<AccountName, Money>);
+
+impl SnapshotPrices {
+    /// What the operator's prices say, and of `DigitalOcean`, whose API has no such price, what its
+    /// documentation says.
+    pub(crate) fn known(configuration: &Configuration, prices: Option<&Prices>) -> Self {
+        let accounts = configuration.accounts.iter();
+        let price = |account: &Account| {
+            let provider = account.cloud()?.provider;
+            let given = prices.and_then(|prices| prices.snapshot_gb_month(provider));
+            given.or_else(|| match provider {
+                Provider::DigitalOcean => Some(provider::digitalocean_snapshot_price()),
+                Provider::Hetzner => None,
+            })
+        };
+        Self(
+            accounts
+                .filter_map(|(name, account)| Some((name.clone(), price(account)?)))
+                .collect(),
+        )
+    }
+
+    /// Notes what a provider has answered.
+    pub(crate) fn note(&mut self, account: &AccountName, price: Money) {
+        self.0.insert(account.clone(), price);
+    }
+
+    fn of(&self, account: &AccountName) -> Option<Money> {
+        self.0.get(account).copied()
+    }
+}
+
+/// What a machine is made again from: all that a person needs to do it by hand.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Hibernated {
+    /// Whether there is no machine now.
+    asleep: bool,
+    /// The machine as its cloud knows it now.
+    present: Option<String>,
+    /// Whether a machine made from one of its snapshots was seen to run for ten minutes.
+    rehearsed: bool,
+    /// How long before its time a start is begun, in minutes.
+    lead_minutes: i64,
+    /// Its snapshots, newest first.
+    snapshots: Vec<Snapshot>,
+    /// What its snapshots cost in a month; null where their price is not known.
+    month: Option<f64>,
+    /// The currency of what they cost.
+    currency: Option<&'static str>,
+    /// What it was like when it was deleted last, and is to be again.
+    manifest: Option<Value>,
+    /// While there is no machine: the commands that make it again by hand, with the provider's own
+    /// program.
+    by_hand: Vec<String>,
+    /// The same as a line for people.
+    #[serde(skip)]
+    as_it_was: Option<String>,
+}
+
+/// A snapshot that is kept.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+struct Snapshot {
+    /// Its cloud's id for it.
+    id: Option<u64>,
+    /// The machine that it is a copy of, by the number that it had then.
+    from: String,
+    /// When it was asked for.
+    asked_at: Timestamp,
+    /// Its size, in GB.
+    gb: Option<f64>,
+    /// Whether the machine is made again from this one.
+    wakes: bool,
+    /// Whether a machine made from it was seen to run.
+    proven: bool,
+    /// Whether its removal was asked for.
+    removing: bool,
+}
+
+impl Hibernated {
+    /// None for a machine that was never hibernated.
+    pub(crate) fn of(record: &Record, prices: &SnapshotPrices) -> Option<Self> {
+        let kept = record.hibernation.as_deref()?;
+        let manifest = kept.manifest.as_ref();
+        let snapshots = kept.snapshots.iter().map(|one| Snapshot {
+            id: one.id,
+            from: one.from.to_string(),
+            asked_at: one.asked_at,
+            gb: one.gb(),
+            wakes: kept.wake_from.as_ref() == Some(&one.mark),
+            proven: one.proven_at.is_some(),
+            removing: one.remove_asked_at.is_some(),
+        });
+        let price = prices.of(&record.reference.account);
+        let month = price.and_then(|price| snapshots_month(kept, price));
+        Some(Self {
+            asleep: record.is_asleep(),
+            present: kept.present.as_ref().map(ToString::to_string),
+            rehearsed: kept.is_rehearsed(),
+            lead_minutes: kept.lead.unwrap_or_default().as_mins(),
+            snapshots: snapshots.collect(),
+            month: month.map(amount),
+            currency: month.map(|month| month.currency().code()),
+            manifest: manifest.and_then(|manifest| serde_json::to_value(manifest).ok()),
+            by_hand: by_hand(record, kept).unwrap_or_default(),
+            as_it_was: manifest.map(as_it_was),
+        })
+    }
+
+    /// Whether there is no machine now.
+    pub(crate) fn is_asleep(&self) -> bool {
+        self.asleep
+    }
+
+    /// What is made again, and from what, in a line.
+    pub(crate) fn in_words(&self, now: Timestamp) -> String {
+        format!(
+            "made again from {}, {} min early; {}",
+            self.waking(now),
+            self.lead_minutes,
+            self.kept()
+        )
+    }
+
+    /// The snapshot that the machine is made again from.
+    pub(crate) fn waking(&self, now: Timestamp) -> String {
+        match self.snapshots.iter().find(|one| one.wakes) {
+            Some(one) => one.in_words(now),
+            None => "its snapshot".to_owned(),
+        }
+    }
+
+    /// How many snapshots are kept, how many have proved themselves, and what all of them cost.
+    pub(crate) fn kept(&self) -> String {
+        let proven = self.snapshots.iter().filter(|one| one.proven).count();
+        let cost = self.month.zip(self.currency);
+        let cost = cost.map_or_else(String::new, |(month, currency)| {
+            format!(", {month:.2} {currency} a month")
+        });
+        let kept = count(self.snapshots.len(), "snapshot");
+        format!("{kept} kept, {proven} proven{cost}")
+    }
+
+    /// What it is to be like again.
+    pub(crate) fn as_it_was(&self) -> Option<&str> {
+        self.as_it_was.as_deref()
+    }
+
+    /// How long before its time a start is begun, in minutes; none where it is not.
+    pub(crate) fn lead(&self) -> Option<i64> {
+        Some(self.lead_minutes).filter(|&lead| lead > 0)
+    }
+
+    /// The machine as its cloud knows it now.
+    pub(crate) fn present(&self) -> Option<&str> {
+        self.present.as_deref()
+    }
+}
+
+impl Snapshot {
+    fn in_words(&self, now: Timestamp) -> String {
+        let id = self.id.map_or("?".to_owned(), |id| id.to_string());
+        let size = self
+            .gb
+            .map_or_else(String::new, |gb| format!(" of {gb:.1} GB"));
+        let age = length(now.duration_since(self.asked_at));
+        let proven = if self.proven { ", proven" } else { "" };
+        format!("snapshot {id}{size}, {age} old{proven}")
+    }
+}
+
+/// A machine in a line: its name, its plan, where, and what it comes with.
+fn as_it_was(manifest: &Manifest) -> String {
+    let mut parts = vec![format!(
+        "{}, {} in {}",
+        manifest.name, manifest.size.plan, manifest.region
+    )];
+    let addresses = manifest.addresses.iter().map(|one| one.ip.as_str());
+    let private = manifest.networks.iter().map(|one| one.ip.as_str());
+    let addresses: Vec<_> = addresses.chain(private).collect();
+    if !addresses.is_empty() {
+        parts.push(format!("with {}", addresses.join(" and ")));
+    }
+    let attached = [
+        (manifest.volumes.len(), "volume"),
+        (manifest.firewalls.len(), "firewall"),
+        (manifest.load_balancers.len(), "load balancer"),
+        (manifest.floating_ips.len(), "floating address"),
+    ];
+    let attached = attached.into_iter().filter(|(number, _)| *number > 0);
+    let attached: Vec<_> = attached.map(|(number, what)| count(number, what)).collect();
+    parts.extend((!attached.is_empty()).then(|| attached.join(" and ")));
+    parts.join(", ")
+}
+
+/// The commands that make a machine again that is not there.
+fn by_hand(record: &Record, kept: &Hibernation) -> Option<Vec<String>> {
+    if !kept.may_be_asleep() {
+        return None;
+    }
+    let manifest = kept.manifest.as_ref()?;
+    let snapshot = kept.waking_snapshot()?.id?;
+    match record.kind() {
+        ResourceKind::Server => Some(by_hand::with_hcloud(manifest, snapshot)),
+        ResourceKind::Droplet => Some(by_hand::with_doctl(manifest, snapshot)),
+        ResourceKind::Database | ResourceKind::NodePool | ResourceKind::Machine => None,
+    }
+}
+
+/// What became of the latest request of a transition that hibernates a machine or wakes it, and what
+/// is still to be done.
+pub(crate) fn steps(record: &Record, time: impl Fn(Timestamp) -> String) -> Option<[String; 2]> {
+    let transition = record.in_flight()?;
+    let request = record.request.as_ref()?;
+    let direction = transition.direction;
+    if !record.is_hibernating() || request.direction != direction {
+        return None;
+    }
+    let what = part_in_words(request.part)?;
+    let at = time(request.asked_at);
+    let became = match &request.ask {
+        Ask::Open => "not answered: nothing else is sent before it can no longer have an effect",
+        Ask::Accepted { .. } => "accepted: it has to be seen before anything else is sent",
+        Ask::Failed { .. } => "failed: it is asked for again",
+        Ask::Done { .. } => "seen",
+    };
+    let became = format!("{what}: asked for at {at}, and {became}");
+    Some([became, next_in_words(request.part).to_owned()])
+}
+
+fn part_in_words(part: Part) -> Option<&'static str> {
+    Some(match part {
+        Part::Off => "switching it off",
+        Part::Keep => "letting a public address outlive it",
+        Part::Snapshot => "making its snapshot",
+        Part::Protect => "protecting its snapshot",
+        Part::Delete => "deleting it",
+        Part::Create => "making it again",
+        Part::Attach => "giving back what it had",
+        Part::On => "switching it on",
+        Part::Remove => "removing a snapshot that is not needed",
+        Part::Whole | Part::Shrink | Part::Grow | Part::OnSmall => return None,
+    })
+}
+
+/// What follows, as far as nothing that is seen meanwhile changes it.
+fn next_in_words(part: Part) -> &'static str {
+    match part {
+        Part::Off | Part::Keep | Part::Remove => "a snapshot, then its deletion once that is seen",
+        Part::Snapshot | Part::Protect => "its deletion, once all that it needs is seen",
+        Part::Create => "what it had, then on",
+        Part::Attach => "the rest of what it had, then on",
+        Part::Delete | Part::On => "nothing more, once that is seen",
+        Part::Whole | Part::Shrink | Part::Grow | Part::OnSmall => "",
+    }
+}
+
+/// What is missing before a schedule may hibernate a machine; none where it may.
+pub(crate) fn rehearsal_missing(record: &Record) -> Option<String> {
+    let kept = record.hibernation.as_deref();
+    if kept.is_some_and(Hibernation::is_rehearsed) {
+        return None;
+    }
+    let begun = kept.is_some_and(|kept| !kept.wakes.is_empty());
+    Some(if begun {
+        "not over yet: it has to be seen to run for ten minutes".to_owned()
+    } else {
+        let reference = &record.reference;
+        format!("missing: `offhours rehearse {reference} --cycle`, while you look on")
+    })
+}
+
+#[cfg(test)]
+mod tests;

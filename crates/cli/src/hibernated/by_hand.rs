@@ -1,0 +1,151 @@
+//! The commands with which a person makes a machine again without Offhours.
+
+use domain::hibernation::Manifest;
+
+/// A command line under construction.
+struct Line(String);
+
+impl Line {
+    fn of(words: &str) -> Self {
+        Self(words.to_owned())
+    }
+
+    /// A word that the shell takes as it is.
+    fn word(mut self, word: &str) -> Self {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+".contains(c);
+        self.0.push(' ');
+        if !word.is_empty() && word.chars().all(is_plain) {
+            self.0.push_str(word);
+        } else {
+            self.0 += "'";
+            self.0 += &word.replace('\'', r"'\''");
+            self.0 += "'";
+        }
+        self
+    }
+
+    fn option(self, name: &str, value: &str) -> Self {
+        self.word(name).word(value)
+    }
+
+    fn options<'v>(self, name: &str, values: impl IntoIterator<Item = &'v String>) -> Self {
+        let values = values.into_iter();
+        values.fold(self, |line, value| line.option(name, value))
+    }
+}
+
+/// With Hetzner's program, as [`provider`] would ask for it.
+pub(super) fn with_hcloud(manifest: &Manifest, snapshot: u64) -> Vec<String> {
+    let snapshot = snapshot.to_string();
+    let name = manifest.name.as_str();
+    let mut create = Line::of("hcloud server create")
+        .option("--name", name)
+        .option("--type", &manifest.size.plan)
+        .option("--location", &manifest.region)
+        .option("--image", &snapshot)
+        .option("--ssh-key", &manifest.ssh_key);
+    for (is_ipv6, option, without) in [
+        (false, "--primary-ipv4", "--without-ipv4"),
+        (true, "--primary-ipv6", "--without-ipv6"),
+    ] {
+        let mut all = manifest.addresses.iter();
+        create = match all.find(|one| one.is_ipv6 == is_ipv6) {
+            Some(address) => create.option(option, &address.id),
+            // Otherwise it would get a new one, which costs.
+            None => create.word(without),
+        };
+    }
+    let create = create
+        .options("--volume", &manifest.volumes)
+        .options("--firewall", &manifest.firewalls)
+        .options("--placement-group", &manifest.placement_group)
+        .options("--label", &manifest.tags)
+        .word("--start-after-create=false");
+    let mut lines = vec![Line::of("hcloud image describe").word(&snapshot), create];
+    lines.extend(manifest.networks.iter().map(|one| {
+        Line::of("hcloud server attach-to-network")
+            .word(name)
+            .option("--network", &one.network)
+            .option("--ip", &one.ip)
+            .options("--alias-ips", &one.alias_ips)
+    }));
+    lines.extend(manifest.load_balancers.iter().map(|one| {
+        let line = Line::of("hcloud load-balancer add-target")
+            .word(&one.id)
+            .option("--server", name);
+        if one.privately {
+            line.word("--use-private-ip")
+        } else {
+            line
+        }
+    }));
+    lines.extend(
+        manifest
+            .floating_ips
+            .iter()
+            .map(|id| Line::of("hcloud floating-ip assign").word(id).word(name)),
+    );
+    if manifest.backups {
+        lines.push(Line::of("hcloud server enable-backup").word(name));
+    }
+    lines.push(Line::of("hcloud server poweron").word(name));
+    lines.into_iter().map(|line| line.0).collect()
+}
+
+/// With `DigitalOcean`'s program. A Droplet that is made is switched on.
+pub(super) fn with_doctl(manifest: &Manifest, snapshot: u64) -> Vec<String> {
+    let snapshot = snapshot.to_string();
+    let join = |values: &mut dyn Iterator<Item = &String>| {
+        values.map(String::as_str).collect::<Vec<_>>().join(",")
+    };
+    // It takes numbers and fingerprints of keys, and no names.
+    let key = serde_json::Value::from(manifest.ssh_key.as_str());
+    let key = Line::of("doctl compute ssh-key list --output json | jq")
+        .word(&format!(".[] | select(.name == {key}) | .id"));
+    let mut create = Line::of("DROPLET=$(doctl compute droplet create")
+        .word(&manifest.name)
+        .option("--size", &manifest.size.plan)
+        .option("--region", &manifest.region)
+        .option("--image", &snapshot);
+    create.0 = format!("{} --ssh-keys \"$({})\"", create.0, key.0);
+    for (option, values) in [
+        ("--tag-names", join(&mut manifest.tags.iter())),
+        ("--volumes", join(&mut manifest.volumes.iter())),
+    ] {
+        if !values.is_empty() {
+            create = create.option(option, &values);
+        }
+    }
+    if let Some(network) = manifest.networks.first() {
+        create = create.option("--vpc-uuid", &network.network);
+    }
+    if manifest.backups {
+        create = create.word("--enable-backups");
+    }
+    create.0.push_str(" --wait --format ID --no-header)");
+    let mut lines = vec![
+        Line::of("doctl compute snapshot get").word(&snapshot),
+        create,
+    ];
+    let on_droplet = |words: &str, id: &str, rest: &str| {
+        let line = Line::of(words).word(id);
+        Line(format!("{} {rest}\"$DROPLET\"", line.0))
+    };
+    lines.extend(
+        manifest
+            .firewalls
+            .iter()
+            .map(|id| on_droplet("doctl compute firewall add-droplets", id, "--droplet-ids ")),
+    );
+    lines.extend(manifest.load_balancers.iter().map(|one| {
+        let words = "doctl compute load-balancer add-droplets";
+        on_droplet(words, &one.id, "--droplet-ids ")
+    }));
+    let reserved = manifest.addresses.iter().map(|one| &one.ip);
+    lines.extend(
+        reserved
+            .chain(&manifest.floating_ips)
+            .map(|ip| on_droplet("doctl compute reserved-ip-action assign", ip, "")),
+    );
+    lines.into_iter().map(|line| line.0).collect()
+}

@@ -1,0 +1,120 @@
+use domain::record::{Direction, Request, Transition};
+use jiff::SignedDuration;
+
+use super::*;
+use crate::scene::{OFFICE, asleep, configuration, monday, request, transition};
+
+fn shown(prices: Option<&str>) -> Hibernated {
+    let prices = prices.map(|text| Prices::parse(text).unwrap());
+    let configuration = configuration(OFFICE);
+    let prices = SnapshotPrices::known(&configuration, prices.as_ref());
+    Hibernated::of(&asleep(), &prices).unwrap()
+}
+
+#[test]
+fn it_is_made_again_by_hand_with_all_that_it_had() {
+    insta::assert_snapshot!(shown(None).by_hand.join("\n"), @"
+    hcloud image describe 8
+    hcloud server create --name build --type cpx22 --location fsn1 --image 8 --ssh-key team --primary-ipv4 5 --without-ipv6 --volume 8 --placement-group 3 --label offhours=office --label 'owner=the team' --start-after-create=false
+    hcloud server attach-to-network build --network 7 --ip 10.0.0.9 --alias-ips 10.0.0.10
+    hcloud floating-ip assign 6 build
+    hcloud server enable-backup build
+    hcloud server poweron build
+    ");
+}
+
+#[test]
+fn a_droplet_is_made_again_with_its_clouds_own_program() {
+    let mut record = asleep();
+    record.reference = "do-main/droplet/1".parse().unwrap();
+    let of_droplet = Hibernated::of(&record, &SnapshotPrices::default()).unwrap();
+    insta::assert_snapshot!(of_droplet.by_hand.join("\n"), @r#"
+    doctl compute snapshot get 8
+    DROPLET=$(doctl compute droplet create build --size cpx22 --region fsn1 --image 8 --ssh-keys "$(doctl compute ssh-key list --output json | jq '.[] | select(.name == "team") | .id')" --tag-names 'offhours=office,owner=the team' --volumes 8 --vpc-uuid 7 --enable-backups --wait --format ID --no-header)
+    doctl compute reserved-ip-action assign 203.0.113.7 "$DROPLET"
+    doctl compute reserved-ip-action assign 6 "$DROPLET"
+    "#);
+}
+
+#[test]
+fn a_machine_that_is_there_is_not_made_again() {
+    let mut record = asleep();
+    let kept = record.hibernation.as_mut().unwrap();
+    kept.present = Some(record.reference.id.clone());
+    let there = Hibernated::of(&record, &SnapshotPrices::default()).unwrap();
+    assert_eq!(there.by_hand, Vec::<String>::new());
+    record.hibernation = None;
+    assert!(Hibernated::of(&record, &SnapshotPrices::default()).is_none());
+}
+
+#[test]
+fn what_its_snapshots_cost_is_said_only_where_a_price_is_known() {
+    let now = monday("09:00:00");
+    assert_eq!(
+        shown(None).in_words(now),
+        "made again from snapshot 8 of 4.5 GB, 3h old, 25 min early; 2 snapshots kept, 1 proven"
+    );
+    let by_file = shown(Some(
+        "currency = \"EUR\"\n[snapshot-gb-month]\nhetzner = 0.0143",
+    ));
+    assert_eq!(
+        by_file.kept(),
+        "2 snapshots kept, 1 proven, 0.13 EUR a month"
+    );
+    // DigitalOcean's documentation has a price, and its API none.
+    let mut record = asleep();
+    record.reference = "do-main/droplet/1".parse().unwrap();
+    let prices = SnapshotPrices::known(&configuration(OFFICE), None);
+    let of_droplet = Hibernated::of(&record, &prices).unwrap();
+    assert_eq!(
+        (of_droplet.month, of_droplet.currency),
+        (Some(0.54), Some("USD"))
+    );
+}
+
+#[test]
+fn what_is_under_way_is_said_with_what_follows() {
+    let said = |direction, part, ask| {
+        let mut record = asleep();
+        record.phase = domain::record::Phase::InFlight {
+            transition: Transition {
+                method: Some(domain::stop_method::StopMethod::Hibernate),
+                ..transition(direction, monday("18:00:00"))
+            },
+        };
+        record.request = Some(Request {
+            direction,
+            part,
+            ..request(monday("18:05:00"), ask)
+        });
+        steps(&record, |at| at.strftime("%H:%M").to_string())
+            .unwrap()
+            .join(" | ")
+    };
+    let at = monday("18:05:00");
+    let accepted = Ask::Accepted { at, action: None };
+    let lines = [
+        said(Direction::Stop, Part::Off, accepted.clone()),
+        said(Direction::Stop, Part::Keep, Ask::Open),
+        said(Direction::Stop, Part::Protect, Ask::Done { at }),
+        said(Direction::Stop, Part::Delete, accepted.clone()),
+        said(
+            Direction::Start,
+            Part::Create,
+            Ask::Failed {
+                retry_at: at + SignedDuration::from_mins(10),
+            },
+        ),
+        said(Direction::Start, Part::Attach, accepted.clone()),
+        said(Direction::Start, Part::On, accepted),
+    ];
+    insta::assert_snapshot!(lines.join("\n"), @"
+    switching it off: asked for at 18:05, and accepted: it has to be seen before anything else is sent | a snapshot, then its deletion once that is seen
+    letting a public address outlive it: asked for at 18:05, and not answered: nothing else is sent before it can no longer have an effect | a snapshot, then its deletion once that is seen
+    protecting its snapshot: asked for at 18:05, and seen | its deletion, once all that it needs is seen
+    deleting it: asked for at 18:05, and accepted: it has to be seen before anything else is sent | nothing more, once that is seen
+    making it again: asked for at 18:05, and failed: it is asked for again | what it had, then on
+    giving back what it had: asked for at 18:05, and accepted: it has to be seen before anything else is sent | the rest of what it had, then on
+    switching it on: asked for at 18:05, and accepted: it has to be seen before anything else is sent | nothing more, once that is seen
+    ");
+}

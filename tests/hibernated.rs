@@ -1,0 +1,357 @@
+//! What people see of a machine that is hibernated, as the built programs show it, and how they make it
+//! again without them.
+
+use jiff::{SignedDuration, Timestamp};
+use reqwest::Method;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    hibernating::{HETZNER, server_has},
+    programs::Terminal,
+    support::{ACCOUNTS, monday, run},
+};
+
+const SERVER: &str = HETZNER.machine;
+const CONFIGURATION: &str = HETZNER.configuration;
+
+/// An instant of the night after Monday, or on Tuesday.
+fn tuesday(time: &str) -> Timestamp {
+    monday(time) + SignedDuration::from_hours(24)
+}
+
+/// After a rehearsal, in the evening: the server is kept as a snapshot.
+async fn evening() -> (Terminal, Value) {
+    let terminal = Terminal::with_fleet(&format!("{ACCOUNTS}{}", HETZNER.fleet), "13:00:00").await;
+    let first = server_has(&terminal.simulator.url, &json!(42)).await;
+    terminal.local(CONFIGURATION, "13:03:00").await;
+    let ended = terminal.run(&["why", "build"]).await;
+    assert!(
+        ended
+            .stdout
+            .contains("offhours rehearse hz-eu/server/42 --cycle")
+    );
+    let ended = terminal
+        .run(&["rehearse", SERVER, "--cycle", "--yes"])
+        .await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    terminal.local(CONFIGURATION, "19:30:00").await;
+    (terminal, first)
+}
+
+impl Terminal {
+    /// What a command prints for programs of the one machine.
+    async fn shown(&self, arguments: &[&str]) -> Value {
+        let arguments = [arguments, &["--format", "json"]].concat();
+        let ended = self.run(&arguments).await;
+        let printed: Value = serde_json::from_str(&ended.stdout).unwrap_or_else(|_| {
+            panic!("{arguments:?}: {}{}", ended.stdout, ended.stderr);
+        });
+        let Value::Array(mut rows) = printed else {
+            return printed;
+        };
+        assert_eq!(rows.len(), 1, "{rows:#?}");
+        rows.remove(0)
+    }
+
+    /// Asks Hetzner with the project's token.
+    async fn hetzner(&self, method: Method, path: &str, body: Option<Value>) -> Value {
+        let http = provider::http_client().unwrap();
+        let request = http.request(method, format!("{}/v1/{path}", self.simulator.url));
+        let request = request.bearer_auth("secret-hz-token");
+        let request = match body {
+            Some(body) => request.json(&body),
+            None => request,
+        };
+        let answer = request.send().await.unwrap();
+        let status = answer.status();
+        let text = answer.text().await.unwrap();
+        assert!(status.is_success(), "{path}: {status}: {text}");
+        serde_json::from_str(&text).unwrap()
+    }
+}
+
+#[test]
+fn every_command_shows_it_under_its_reference_with_its_snapshot() {
+    run(async {
+        let (terminal, _) = evening().await;
+        let status = terminal.shown(&["status", SERVER]).await;
+        assert_eq!(status["state"], "hibernated");
+        let kept = &status["hibernation"];
+        assert_eq!(
+            (&kept["asleep"], &kept["rehearsed"]),
+            (&json!(true), &json!(true))
+        );
+        let snapshots = kept["snapshots"].as_array().unwrap();
+        assert_eq!(snapshots.len(), 2);
+        assert_eq!(snapshots[0]["wakes"], true);
+        assert_eq!(snapshots[1]["proven"], true);
+        // Its price is not known here: neither the store nor a file has it.
+        assert_eq!(kept["month"], Value::Null);
+        let listed = terminal.shown(&["list"]).await;
+        assert_eq!(
+            (&listed["resource"], &listed["schedule"]),
+            (&json!(SERVER), &json!("office"))
+        );
+        let kept = &listed["hibernation"];
+        // Two snapshots of 4.5 GB at the provider's price of 0.0143 EUR.
+        assert_eq!(
+            (&kept["month"], &kept["currency"]),
+            (&json!(0.13), &json!("EUR"))
+        );
+        let ended = terminal.run(&["list"]).await;
+        assert!(ended.stdout.contains("hibernated"), "{}", ended.stdout);
+        assert!(!ended.stdout.contains("offhours-mark"), "{}", ended.stdout);
+        let live = terminal.shown(&["status", "--live", SERVER]).await;
+        let live = live["live"].as_str().unwrap();
+        assert!(live.starts_with("hibernated: snapshot "), "{live}");
+        assert!(
+            live.ends_with(" of 4.5 GB is there, protected, 0.06 EUR a month"),
+            "{live}"
+        );
+        let why = terminal.run(&["why", SERVER]).await.stdout;
+        for expected in [
+            "It is hibernated, as it should be.",
+            "Next: running at Tue 06:00 UTC, in 10h 30m; begun 10 min early, at 05:50.",
+            "none: its snapshot stands for it",
+            "build, cpx22 in fsn1, with ",
+            "2 snapshots kept, 1 proven",
+        ] {
+            assert!(why.contains(expected), "{expected}: {why}");
+        }
+
+        terminal
+            .local_until(CONFIGURATION, tuesday("06:05:00"))
+            .await;
+        let listed = terminal.shown(&["list"]).await;
+        assert_eq!(
+            (&listed["resource"], &listed["status"]),
+            (&json!(SERVER), &json!("running"))
+        );
+        assert_ne!(listed["hibernation"]["present"], "server/42");
+        let why = terminal.run(&["why", SERVER]).await.stdout;
+        assert!(
+            why.contains(" at its cloud, since it was made again"),
+            "{why}"
+        );
+    });
+}
+
+#[test]
+fn while_it_is_made_again_it_is_said_what_is_waited_for() {
+    run(async {
+        let (terminal, _) = evening().await;
+        let stays = json!({"match": {"method": "POST", "account": "hz-eu"}, "does": {"answer": {"status": 503}}, "times": 3});
+        terminal.simulator.fault(stays).await;
+        terminal
+            .local_until(CONFIGURATION, tuesday("05:50:30"))
+            .await;
+        let why = terminal.run(&["why", SERVER]).await.stdout;
+        for expected in ["making it again: asked for at ", "what it had, then on"] {
+            assert!(why.contains(expected), "{expected}: {why}");
+        }
+        // The machine that is being made is its own, and no other.
+        assert_eq!(terminal.shown(&["list"]).await["resource"], SERVER);
+    });
+}
+
+#[test]
+fn its_snapshot_opts_it_out_and_protect_covers_it_and_every_command_says_so() {
+    run(async {
+        let (terminal, _) = evening().await;
+        let images = terminal
+            .hetzner(Method::GET, "images?type=snapshot", None)
+            .await;
+        for image in images["images"].as_array().unwrap() {
+            let mut labels = image["labels"].clone();
+            labels["offhours"] = json!("off");
+            let path = format!("images/{}", image["id"]);
+            let body = json!({"labels": labels});
+            terminal.hetzner(Method::PUT, &path, Some(body)).await;
+        }
+        assert_eq!(
+            terminal.shown(&["list"]).await["uncovered"]["why"],
+            "opted-out"
+        );
+        terminal.local(CONFIGURATION, "19:40:00").await;
+        let status = terminal.shown(&["status", SERVER]).await;
+        assert_eq!(
+            (&status["schedule"], &status["state"]),
+            (&Value::Null, &json!("hibernated"))
+        );
+        let needed = status["needs_person"].as_str().unwrap();
+        assert!(
+            needed.starts_with("orphaned: opted out by a tag"),
+            "{needed}"
+        );
+        let why = terminal.run(&["why", SERVER]).await.stdout;
+        assert!(why.contains("by its own tag"), "{why}");
+
+        let protecting = format!("protect = [\"name:build\"]\n{CONFIGURATION}");
+        terminal.write(&protecting);
+        let ended = terminal.run(&["apply", "--yes", "--leave"]).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        assert_eq!(
+            terminal.shown(&["list"]).await["uncovered"]["why"],
+            "protected"
+        );
+        let why = terminal.run(&["why", SERVER]).await.stdout;
+        assert!(why.contains("`name:build` covers it"), "{why}");
+        let before = terminal.simulator.log().await.len();
+        terminal.local_until(&protecting, tuesday("07:00:00")).await;
+        let log = terminal.simulator.log().await;
+        let reads = log[before..]
+            .iter()
+            .all(|one| one["request"]["method"] == "GET");
+        assert!(reads, "{log:#?}");
+        let status = terminal.shown(&["status", SERVER]).await;
+        assert_eq!(status["state"], "hibernated");
+    });
+}
+
+#[test]
+fn without_us_it_is_made_again_by_the_commands_that_are_printed() {
+    run(async {
+        let (terminal, first) = evening().await;
+        let status = terminal.shown(&["status", SERVER]).await;
+        let lines = status["hibernation"]["by_hand"].as_array().unwrap();
+        for line in lines {
+            hcloud(&terminal, line.as_str().unwrap()).await;
+        }
+        let servers = terminal.hetzner(Method::GET, "servers", None).await;
+        let server = &servers["servers"][0];
+        assert_eq!(
+            server_has(&terminal.simulator.url, &server["id"]).await,
+            first
+        );
+
+        // To Offhours it is a machine of others, until a person says otherwise.
+        terminal.local(CONFIGURATION, "20:00:00").await;
+        let own = terminal.shown(&["status", SERVER]).await;
+        let needed = own["needs_person"].as_str().unwrap();
+        assert!(needed.contains("Offhours did not make it"), "{needed}");
+        let ended = terminal.run(&["forget", SERVER, "--anyway", "--yes"]).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        terminal.local(CONFIGURATION, "20:10:00").await;
+        let now = terminal.shown(&["status"]).await;
+        assert_eq!(now["resource"], format!("hz-eu/server/{}", server["id"]));
+        assert_eq!(now["schedule"], "office");
+    });
+}
+
+/// Does what Hetzner's program does of a command line, by the requests that it sends, and lets that come
+/// to its end.
+async fn hcloud(terminal: &Terminal, line: &str) {
+    let words: Vec<&str> = line.split(' ').collect();
+    let [_, of, what, rest @ ..] = words.as_slice() else {
+        panic!("{line}");
+    };
+    let (named, options) = parsed(rest);
+    let number = |text: &str| text.parse::<u64>().unwrap();
+    let one = |name: &str| {
+        options
+            .iter()
+            .find(|(key, _)| *key == name)
+            .map(|(_, value)| *value)
+    };
+    let all = |name: &'static str| {
+        let all = options.iter().filter(move |(key, _)| *key == name);
+        all.map(|(_, value)| number(value))
+    };
+    let server = async |name: &str| -> u64 {
+        let found = terminal
+            .hetzner(Method::GET, &format!("servers?name={name}"), None)
+            .await;
+        found["servers"][0]["id"].as_u64().unwrap()
+    };
+    let (path, body) = match (*of, *what) {
+        ("image", "describe") => {
+            let found = terminal
+                .hetzner(Method::GET, &format!("images/{}", named[0]), None)
+                .await;
+            assert_eq!(found["image"]["status"], "available");
+            return;
+        }
+        ("server", "create") => {
+            let labels = options.iter().filter(|(key, _)| *key == "label");
+            let labels = labels.map(|(_, label)| label.split_once('=').unwrap());
+            let labels: Map<_, _> = labels
+                .map(|(key, of)| (key.to_owned(), json!(of)))
+                .collect();
+            let firewalls: Vec<_> = all("firewall").map(|id| json!({"firewall": id})).collect();
+            let mut body = json!({
+                "name": one("name"),
+                "server_type": one("type"),
+                "location": one("location"),
+                "image": number(one("image").unwrap()),
+                "ssh_keys": [one("ssh-key")],
+                "volumes": all("volume").collect::<Vec<_>>(),
+                "automount": false,
+                "firewalls": firewalls,
+                "labels": labels,
+                "start_after_create": one("start-after-create") != Some("false"),
+                "public_net": {
+                    "enable_ipv4": one("without-ipv4").is_none(),
+                    "enable_ipv6": one("without-ipv6").is_none(),
+                },
+            });
+            for (option, key) in [("primary-ipv4", "ipv4"), ("primary-ipv6", "ipv6")] {
+                if let Some(id) = one(option) {
+                    body["public_net"][key] = json!(number(id));
+                }
+            }
+            ("servers".to_owned(), body)
+        }
+        ("server", "attach-to-network") => (
+            format!(
+                "servers/{}/actions/attach_to_network",
+                server(named[0]).await
+            ),
+            json!({"network": number(one("network").unwrap()), "ip": one("ip")}),
+        ),
+        ("load-balancer", "add-target") => {
+            let id = server(one("server").unwrap()).await;
+            let private = one("use-private-ip").is_some();
+            let body = json!({"type": "server", "server": {"id": id}, "use_private_ip": private});
+            (
+                format!("load_balancers/{}/actions/add_target", named[0]),
+                body,
+            )
+        }
+        ("server", "poweron") => {
+            let path = format!("servers/{}/actions/poweron", server(named[0]).await);
+            terminal.hetzner(Method::POST, &path, None).await;
+            wait(terminal).await;
+            return;
+        }
+        _ => panic!("{line}"),
+    };
+    terminal.hetzner(Method::POST, &path, Some(body)).await;
+    wait(terminal).await;
+}
+
+/// The words that are no options, and the options with their values.
+fn parsed<'w>(words: &[&'w str]) -> (Vec<&'w str>, Vec<(&'w str, &'w str)>) {
+    let (mut named, mut options) = (Vec::new(), Vec::new());
+    let mut words = words.iter().copied().peekable();
+    while let Some(word) = words.next() {
+        match word.strip_prefix("--") {
+            None => named.push(word),
+            Some(option) => options.push(match option.split_once('=') {
+                Some(pair) => pair,
+                None => match words.next_if(|next| !next.starts_with("--")) {
+                    Some(value) => (option, value),
+                    None => (option, ""),
+                },
+            }),
+        }
+    }
+    (named, options)
+}
+
+async fn wait(terminal: &Terminal) {
+    let now = terminal.simulator.now().await;
+    terminal
+        .simulator
+        .move_to(now + SignedDuration::from_mins(2))
+        .await;
+}
