@@ -238,6 +238,71 @@ fn without_us_it_is_made_again_by_the_commands_that_are_printed() {
     });
 }
 
+#[test]
+fn an_apply_says_what_it_hibernates_what_that_saves_and_what_stands_in_the_way() {
+    run(async {
+        let more = r#"
+            [[servers]]
+            id = 43
+            name = "kept"
+            server_type = "cpx22"
+            created = "2026-09-01T08:00:00Z"
+            labels = { offhours = "office" }
+            has = ["backups"]
+        "#;
+        let fleet = HETZNER
+            .fleet
+            .replace("id = 42\n", "id = 42\ncreated = \"2026-09-01T08:00:00Z\"\n");
+        let terminal = Terminal::with_fleet(&format!("{ACCOUNTS}{fleet}{more}"), "13:00:00").await;
+        let apply = async |configuration: &str| {
+            terminal.write(configuration);
+            terminal.run(&["apply", "--yes"]).await
+        };
+        let without_key = CONFIGURATION.replace("ssh_key = \"team\"", "");
+        let ended = apply(&without_key).await;
+        assert_eq!(ended.code, Some(2), "{}", ended.stdout);
+        assert!(
+            ended.stderr.contains("no SSH key is named"),
+            "{}",
+            ended.stderr
+        );
+        let ended = apply(CONFIGURATION).await;
+        assert_eq!(ended.code, Some(2));
+        for expected in [
+            "kept (hz-eu/server/43), schedule office: no hibernate, because its backups would be deleted",
+            "accept = [\"lost-backups\"]",
+            "1 resource could not come back",
+        ] {
+            assert!(
+                ended.stderr.contains(expected),
+                "{expected}: {}",
+                ended.stderr
+            );
+        }
+        let ended = apply(&format!("{CONFIGURATION}otherwise = \"power-off\"\n")).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        for expected in [
+            "Stops that hibernate:",
+            "build (hz-eu/server/42), schedule office: hibernate from cpx22, saves at least ",
+            " EUR a month; not before `offhours rehearse hz-eu/server/42 --cycle`",
+            "kept (hz-eu/server/43), schedule office: only switched off, and stays on cpx22: its backups",
+        ] {
+            assert!(
+                ended.stdout.contains(expected),
+                "{expected}: {}",
+                ended.stdout
+            );
+        }
+        let ended = terminal.run(&["doctor"]).await;
+        let said = "hz-eu/server/43 (kept): it is only powered off: its backups";
+        assert!(ended.stdout.contains(said), "{}", ended.stdout);
+        let ended = apply(&format!("{CONFIGURATION}accept = [\"lost-backups\"]\n")).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        let log = terminal.simulator.log().await;
+        assert!(log.iter().all(|one| one["request"]["method"] == "GET"));
+    });
+}
+
 /// Does what Hetzner's program does of a command line, by the requests that it sends, and lets that come
 /// to its end.
 async fn hcloud(terminal: &Terminal, line: &str) {

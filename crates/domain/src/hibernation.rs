@@ -7,6 +7,7 @@ use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    ResourceKind,
     money::Money,
     plan::{Catalog, Machine, Unfit, obstacles_to_a_plan},
     resource::{MachineSize, Resource},
@@ -83,6 +84,14 @@ impl Surroundings {
     #[must_use]
     pub fn ssh_key(&self, name: &str) -> Option<&SshKey> {
         self.ssh_keys.iter().find(|key| key.name == name)
+    }
+
+    /// Whether it has an address that costs while no machine has it: a reserved IPv4 address does at
+    /// `DigitalOcean` (DOSNAPSHOTS), and Hetzner's primary ones cost the same either way (HZPRICES).
+    #[must_use]
+    pub fn address_costs(&self, kind: ResourceKind) -> bool {
+        let is_v4 = |address: &Address| address.stays && address.ip.contains('.');
+        kind == ResourceKind::Droplet && self.addresses.iter().any(is_v4)
     }
 }
 
@@ -364,8 +373,7 @@ pub fn snapshots_at_most(size: &MachineSize, per_gb_month: Money) -> Money {
 /// What no way of making a machine again keeps.
 #[must_use]
 pub fn always_lost(resource: &Resource) -> &'static [&'static str] {
-    use crate::ResourceKind::Server;
-    if resource.kind() == Server {
+    if resource.kind() == ResourceKind::Server {
         &[
             "its id and creation date",
             "its actions and metrics",

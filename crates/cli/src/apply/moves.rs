@@ -1,4 +1,4 @@
-//! What stops that leave a plan will lead to, before anything is applied.
+//! What stops that leave a plan, or the machine itself, will lead to, before anything is applied.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use domain::{
 };
 use jiff::Timestamp;
 use lifecycle::report::{AccountMoves, MoveTarget, PlanMove};
-use report::savings::{Division, Month, saved_on_smaller_plan};
+use report::savings::{Month, TimesOff, hibernated, saved_on_smaller_plan};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::connection::Session;
 
-/// What stops lead to that leave a plan or a standby.
+/// What stops lead to that leave a plan, a standby, or the machine itself.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Moves {
     /// By resource.
@@ -39,10 +39,11 @@ pub struct MovingStop {
     pub method: StopMethod,
     /// The plan to which it comes back.
     pub from: String,
-    /// The plan on which it stops; null where it is only switched off, or where the stop is refused.
+    /// The plan on which it stops; null where it is only switched off, where it is hibernated, or where
+    /// the stop is refused.
     pub to: Option<String>,
     /// What that saves of a month of 730.5 hours, by the provider's list; null where that is not
-    /// known.
+    /// known. Where it is hibernated, the least: with a disk that is full.
     pub saved: Option<f64>,
     /// In which currency.
     pub currency: Option<&'static str>,
@@ -52,6 +53,8 @@ pub struct MovingStop {
     pub refused: Option<String>,
     /// What to do about that.
     pub remedy: Option<String>,
+    /// Whether a person has to hibernate and wake it once, before its schedule does.
+    pub needs_rehearsal: bool,
     /// What is saved, exactly.
     #[serde(skip)]
     amount: Option<Money>,
@@ -66,10 +69,10 @@ pub struct UnknownMoves {
     pub error: String,
 }
 
-/// Asks what the stops of a configuration lead to, where one of its schedules leaves a plan or a
-/// standby. No failure is passed on: an apply does not depend on it.
+/// Asks what the stops of a configuration lead to, where one of its schedules leaves a plan, a standby,
+/// or the machine itself. No failure is passed on: an apply does not depend on it.
 pub async fn foresee(session: &Session, configuration: &Configuration, now: Timestamp) -> Moves {
-    if !leaves_a_plan(configuration) {
+    if !leaves_something(configuration) {
         return Moves::default();
     }
     match ask(session, configuration).await {
@@ -84,12 +87,12 @@ pub async fn foresee(session: &Session, configuration: &Configuration, now: Time
     }
 }
 
-fn leaves_a_plan(configuration: &Configuration) -> bool {
+fn leaves_something(configuration: &Configuration) -> bool {
     let kinds = configuration.accounts.values().map(Account::kind);
     let mut kinds = kinds.flat_map(AccountKind::kinds);
     kinds.any(|kind| {
         let mut rules = configuration.schedules.values();
-        rules.any(|rule| StopMethod::of(*kind, &rule.policy).leaves_something())
+        rules.any(|rule| StopMethod::of(*kind, &rule.policy).is_chosen())
     })
 }
 
@@ -115,16 +118,16 @@ fn summed(answers: Vec<AccountMoves>, configuration: &Configuration, month: Mont
         let stops = answer.moves.into_iter();
         moves.stops.extend(stops.map(|one| {
             let off = times_off.get(&one.schedule);
-            let month = off.map(|off| off.division(one.created_at));
-            MovingStop::of(one, month)
+            MovingStop::of(one, off)
         }));
     }
     moves
 }
 
 impl MovingStop {
-    fn of(one: PlanMove, month: Option<Division>) -> Self {
+    fn of(one: PlanMove, off: Option<&TimesOff>) -> Self {
         let kind = one.resource.kind();
+        let month = off.map(|off| off.division(one.created_at));
         let mut stop = Self {
             resource: one.resource,
             name: one.name,
@@ -137,6 +140,7 @@ impl MovingStop {
             why: None,
             refused: None,
             remedy: None,
+            needs_rehearsal: false,
             amount: None,
         };
         match one.to {
@@ -155,10 +159,22 @@ impl MovingStop {
                 has_kept_price: false,
             } => {
                 stop.to = Some(plan);
-                stop.amount =
-                    month.and_then(|month| saved_on_smaller_plan(kind, &present, &offer, month));
-                stop.saved = stop.amount.and_then(|one| one.to_cents().parse().ok());
-                stop.currency = stop.amount.map(|one| one.currency().code());
+                let saved = |month| saved_on_smaller_plan(kind, &present, &offer, month);
+                stop.saves(month.and_then(saved));
+            }
+            MoveTarget::Snapshot {
+                size,
+                offer,
+                per_gb_month,
+                address_costs,
+                rehearsed,
+            } => {
+                stop.needs_rehearsal = !rehearsed;
+                let known = offer.as_ref().zip(per_gb_month).zip(off);
+                let saved = known.and_then(|((offer, per_gb_month), off)| {
+                    hibernated((kind, &size), offer, off, (per_gb_month, address_costs))
+                });
+                stop.saves(saved.map(|month| month.saved));
             }
             MoveTarget::Same { reason } => stop.why = Some(reason),
             MoveTarget::Refused(refusal) => {
@@ -169,6 +185,37 @@ impl MovingStop {
         stop
     }
 
+    fn saves(&mut self, amount: Option<Money>) {
+        self.amount = amount;
+        self.saved = amount.and_then(|one| one.to_cents().parse().ok());
+        self.currency = amount.map(|one| one.currency().code());
+    }
+
+    /// Whether the stop makes a snapshot of it and deletes it.
+    #[must_use]
+    pub fn hibernates(&self) -> bool {
+        self.method == StopMethod::Hibernate && self.refused.is_none() && self.why.is_none()
+    }
+
+    /// That it is hibernated, what that saves, and what has to be done before.
+    fn hibernated(&self) -> String {
+        let saves = match self.amount {
+            None => "what that saves is unknown".to_owned(),
+            Some(amount) if amount.is_negative() => {
+                let more = Money::zero(amount.currency()).minus(amount);
+                format!("could cost {} a month more", more.unwrap_or(amount))
+            }
+            Some(amount) => format!("saves at least {amount} a month"),
+        };
+        let first = if self.needs_rehearsal {
+            let resource = &self.resource;
+            format!("; not before `offhours rehearse {resource} --cycle`")
+        } else {
+            String::new()
+        };
+        format!("hibernate from {}, {saves}{first}", self.from)
+    }
+
     /// What it leads to, for people; none where it is refused.
     ///
     /// `web (do-main/droplet/1), schedule office: resize from g-2vcpu-8gb to s-2vcpu-2gb, saves
@@ -177,6 +224,9 @@ impl MovingStop {
     pub fn foretold(&self) -> Option<String> {
         if self.refused.is_some() {
             return None;
+        }
+        if self.hibernates() {
+            return Some(format!("{}: {}", self.subject(), self.hibernated()));
         }
         let (method, from) = (self.method, &self.from);
         let why = self.why.as_deref().unwrap_or("it has no price");

@@ -49,8 +49,8 @@ const RESTORED_WITHIN: SignedDuration = SignedDuration::from_hours(1);
 /// them back, unless --restore or --leave says what to do with them. An account that only has
 /// another name keeps all that is known of its resources: `was = "OLD"` under its new name.
 ///
-/// Where a schedule has machines leave their plan to stop, it shows from which plan to which, and
-/// what that saves; and it is refused where one of them could not come back.
+/// Where a schedule has machines leave their plan to stop, or hibernates them, it shows from which plan
+/// to which, and what that saves; and it is refused where one of them could not come back.
 ///
 /// Exit code 3: applied, and the token of an account that is new or changed does not list it.
 #[derive(Debug, clap::Args)]
@@ -244,7 +244,7 @@ pub(super) struct Plan {
     difference: Difference,
     /// What comes of it.
     consequences: Consequences,
-    /// What its stops lead to that leave a plan or a standby.
+    /// What its stops lead to that leave a plan, a standby, or the machine itself.
     moves: Moves,
     /// What the tokens of new and changed accounts show.
     accounts: Vec<AccountTrial>,
@@ -710,8 +710,15 @@ impl Plan {
             let heading = format!("{heading} within {} minutes", SOON.as_mins());
             text += &list(&heading, &near.collect::<Vec<_>>());
         }
-        let moving = self.moves.stops.iter().filter_map(MovingStop::foretold);
-        text += &list("Stops that change a plan", &moving.collect::<Vec<_>>());
+        let (asleep, smaller): (Vec<_>, Vec<_>) =
+            self.moves.stops.iter().partition(|stop| stop.hibernates());
+        for (heading, stops) in [
+            ("Stops that change a plan", smaller),
+            ("Stops that hibernate", asleep),
+        ] {
+            let stops = stops.into_iter().filter_map(MovingStop::foretold);
+            text += &list(heading, &stops.collect::<Vec<_>>());
+        }
         text
     }
 

@@ -7,7 +7,7 @@ use crate::{
     Exit,
     connection::{Connection, Session},
     doctor::{
-        Check, Finding, Verdict, accounts, clock, functions, records, rules,
+        Check, Finding, Verdict, accounts, clock, functions, hibernation, records, rules,
         store::{self, Known},
     },
     output::{self, Style},
@@ -78,6 +78,7 @@ async fn examine(session: &Session, args: &Args, telling: &mut Telling) -> anyho
             telling.tell(accounts::here(&providers, name, &known, session.clock()).await)?;
         }
     }
+    telling.tell(hibernation::check(&session.functions()?, &known).await)?;
     telling.tell(accounts::inventories(&known, now))?;
     telling.tell(records::check(&known, now))?;
     telling.tell(rules::check(&known, now))

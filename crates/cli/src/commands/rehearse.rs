@@ -387,15 +387,12 @@ impl Found {
     fn month(&self, size: &MachineSize, off: &TimesOff) -> Option<Hibernated> {
         let offer = self.catalog.offer(&size.plan, &self.resource.region)?;
         let kind = self.resource.kind();
-        // Hetzner's primary addresses cost the same whether or not a server has them.
-        let waits = kind == ResourceKind::Droplet;
-        let is_v4 = |address: &hibernation::Address| address.stays && address.ip.contains('.');
-        let has_reserved_ip = waits && self.around.addresses.iter().any(is_v4);
+        let address_costs = self.around.address_costs(kind);
         hibernated(
             (kind, size),
             offer,
             off,
-            (self.snapshot_price?, has_reserved_ip),
+            (self.snapshot_price?, address_costs),
         )
     }
 }

@@ -5,6 +5,7 @@
 pub(crate) mod accounts;
 pub(crate) mod clock;
 pub(crate) mod functions;
+pub(crate) mod hibernation;
 pub(crate) mod records;
 pub(crate) mod rules;
 pub(crate) mod store;
@@ -45,6 +46,8 @@ pub(crate) enum Check {
     Inventory,
     /// The functions that do the work.
     Functions,
+    /// What stands in the way of hibernating machines.
+    Hibernation,
     /// What is stuck, refused, held, owed or overdue.
     Records,
     /// Tags that name schedules, and schedules that nothing follows.

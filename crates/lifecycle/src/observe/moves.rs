@@ -1,5 +1,6 @@
-//! What stops would lead to that leave a plan, or a standby, before the configuration that asks for
-//! them is applied: a machine that could not come back is known by day, and not at its first stop.
+//! What stops would lead to that leave a plan, a standby, or the machine itself, before the configuration
+//! that asks for them is applied: a machine that could not come back is known by day, and not at its
+//! first stop.
 
 use std::{
     cmp::Ordering,
@@ -8,8 +9,10 @@ use std::{
 
 use domain::{
     AccountName, ResourceId, ResourceKind, ResourceRef, ScheduleName,
-    configuration::{Account, CloudAccount, Configuration, Policy},
+    configuration::{Account, CloudAccount, Configuration, Otherwise, Policy},
+    hibernation::{self, Hibernation, Surroundings, Terms},
     membership::{Membership, Subject},
+    money::Money,
     plan::{self, Catalog, Machine, Smaller},
     record::Record,
     resource::{DatabaseSize, MachineSize, Resource, SavedState, Size},
@@ -25,12 +28,12 @@ use crate::{
     failure::NoLook,
     observe::{
         look,
-        stop_target::{SmallStop, accepts_new_prices, keeps_its_nodes},
+        stop_target::{SmallStop, accepts_new_prices, keeps_its_nodes, terms},
     },
-    report::{AccountMoves, MoveTarget, PlanMove},
+    report::{AccountMoves, MoveTarget, Obstacle, PlanMove},
 };
 
-/// Asks about each account of which some schedule leaves a plan or a standby.
+/// Asks about each account of which some schedule leaves a plan, a standby, or machines.
 pub async fn moves(
     context: Context<'_>,
     configuration: &Configuration,
@@ -61,11 +64,11 @@ pub async fn moves(
     Ok(answers)
 }
 
-/// The kinds of an account that some schedule has leave a plan or a standby.
+/// The kinds of an account that some schedule has leave something.
 fn moved_kinds(account: &Account, configuration: &Configuration) -> Vec<ResourceKind> {
     let is_moved = |kind: &ResourceKind| {
         let mut rules = configuration.schedules.values();
-        rules.any(|rule| StopMethod::of(*kind, &rule.policy).leaves_something())
+        rules.any(|rule| StopMethod::of(*kind, &rule.policy).is_chosen())
     };
     let kinds = account.kind().kinds().iter().copied();
     kinds.filter(is_moved).collect()
@@ -83,9 +86,11 @@ fn may_be_asked(account: &Account, in_force: Option<&Account>) -> bool {
     is_in_force || account.may_be_tried()
 }
 
-/// A resource that would follow a schedule which leaves its plan or its standbys.
+/// A resource that would follow a schedule which leaves its plan, its standbys, or itself.
 struct Follower<'c> {
     reference: ResourceRef,
+    /// Whether one of its snapshots has been seen to boot.
+    rehearsed: bool,
     resource: Resource,
     schedule: ScheduleName,
     policy: &'c Policy,
@@ -109,42 +114,57 @@ async fn of_account(
         in_words(&error)
     };
     let listed = look::list(&client, budget, kinds).await.map_err(failed)?;
-    let saved = saved_sizes(context.store, account, configuration).await;
-    let saved = saved.map_err(|error| in_words(&error))?;
+    let known = recorded(context.store, account, configuration).await;
+    let (known, hibernated) = known.map_err(|error| in_words(&error))?;
     let resources = listed.looks.into_iter().map(|look| look.resource);
     let followers: Vec<_> = resources
-        .filter_map(|resource| follower(account, as_it_runs(resource, &saved), configuration))
+        .filter_map(|resource| {
+            let record = known.get(&resource.id);
+            follower(account, as_it_runs(resource, record), record, configuration)
+        })
         .collect();
     let offered = Offered::to(&client, &followers).await.map_err(failed)?;
-    let found = followers.iter();
-    Ok(found
-        .filter_map(|follower| offered.judge(follower, configuration))
-        .collect())
+    let mut found = Vec::new();
+    for follower in &followers {
+        if follower.method != StopMethod::Hibernate {
+            found.extend(offered.judge(follower, configuration));
+            continue;
+        }
+        if budget.is_over() {
+            return Err("there was no time to look at all that it would hibernate".to_owned());
+        }
+        let around = client.surroundings(&follower.resource.id).await;
+        let around = around.map_err(failed)?;
+        found.extend(offered.snapshot(follower, &around, configuration, hibernated));
+    }
+    Ok(found)
 }
 
-/// What is owed to the account's resources, also under the name that it had before.
-async fn saved_sizes(
+/// What is recorded of the account's resources, also under the name that it had before, each by the id
+/// that it has at its cloud now; and how many machines are hibernated.
+async fn recorded(
     store: &Store,
     account: &AccountName,
     configuration: &Configuration,
-) -> Result<HashMap<ResourceId, SavedState>, StoreError> {
+) -> Result<(HashMap<ResourceId, Record>, u64), StoreError> {
     let was = configuration.accounts.get(account).and_then(Account::was);
-    let mut saved = HashMap::new();
+    let (mut known, mut hibernated) = (HashMap::new(), 0);
     for name in was.into_iter().chain([account]) {
         let records = store.records_of(name).await?.read;
-        let owed = |record: Record| Some((record.reference.id, record.saved?));
-        saved.extend(records.into_iter().filter_map(owed));
+        hibernated += records.iter().filter(|record| record.is_asleep()).count();
+        let present = |record: Record| Some((record.present()?.clone(), record));
+        known.extend(records.into_iter().filter_map(present));
     }
-    Ok(saved)
+    Ok((known, u64::try_from(hibernated).unwrap_or(u64::MAX)))
 }
 
 /// A machine that is stopped on a small plan has to come back to the one that it is owed.
-fn as_it_runs(mut resource: Resource, saved: &HashMap<ResourceId, SavedState>) -> Resource {
+fn as_it_runs(mut resource: Resource, record: Option<&Record>) -> Resource {
     let seen = match &resource.size {
         Size::Machine(seen) => SavedState::Machine(seen.clone()),
         Size::Database(_) | Size::NodePool(_) => return resource,
     };
-    if let Some(owed @ SavedState::Machine(own)) = saved.get(&resource.id)
+    if let Some(owed @ SavedState::Machine(own)) = record.and_then(|record| record.saved.as_ref())
         && !matches!(
             seen.compare(owed),
             Some(Ordering::Greater | Ordering::Equal)
@@ -155,22 +175,26 @@ fn as_it_runs(mut resource: Resource, saved: &HashMap<ResourceId, SavedState>) -
     resource
 }
 
-/// What follows a schedule by the configuration, where that has it leave a plan or a standby.
+/// What follows a schedule by the configuration, where that has it leave something.
 fn follower<'c>(
     account: &AccountName,
     resource: Resource,
+    known: Option<&Record>,
     configuration: &'c Configuration,
 ) -> Option<Follower<'c>> {
+    let id = known.map_or(&resource.id, |record| &record.reference.id);
     let reference = ResourceRef {
         account: account.clone(),
-        id: resource.id.clone(),
+        id: id.clone(),
     };
+    let kept = known.and_then(|record| record.hibernation.as_deref());
     let record = Record::first_seen(reference.clone(), &resource);
     let membership = Membership::of(Subject::seen(&record, &resource), configuration);
     let schedule = membership.schedule()?.clone();
     let policy = &configuration.schedules.get(&schedule)?.policy;
     let method = StopMethod::of(resource.kind(), policy);
-    method.leaves_something().then_some(Follower {
+    method.is_chosen().then_some(Follower {
+        rehearsed: kept.is_some_and(Hibernation::is_rehearsed),
         reference,
         resource,
         schedule,
@@ -179,11 +203,27 @@ fn follower<'c>(
     })
 }
 
+impl Follower<'_> {
+    fn leads(&self, from: String, to: MoveTarget) -> PlanMove {
+        PlanMove {
+            resource: self.reference.clone(),
+            name: self.resource.name.clone(),
+            schedule: self.schedule.clone(),
+            method: self.method,
+            created_at: self.resource.facts.created_at,
+            from,
+            to,
+        }
+    }
+}
+
 /// What a provider sells, and which machines make and replace themselves.
 #[derive(Debug, Default)]
 struct Offered {
     catalog: Catalog,
     autoscaled: BTreeSet<ResourceId>,
+    /// What a GB of a snapshot costs in a month, where something is to be hibernated.
+    per_gb_month: Option<Money>,
 }
 
 impl Offered {
@@ -197,11 +237,67 @@ impl Offered {
         if let Some(currency) = client.currency().await? {
             catalog = catalog.in_currency(currency);
         }
-        let autoscaled = client.autoscaled().await?;
+        let hibernates = |one: &Follower<'_>| one.method == StopMethod::Hibernate;
+        let per_gb_month = if followers.iter().any(hibernates) {
+            client.snapshot_price().await?
+        } else {
+            None
+        };
         Ok(Self {
             catalog,
-            autoscaled,
+            autoscaled: client.autoscaled().await?,
+            per_gb_month,
         })
+    }
+
+    /// Whether it could be hibernated, by what is around it.
+    fn snapshot(
+        &self,
+        follower: &Follower<'_>,
+        around: &Surroundings,
+        configuration: &Configuration,
+        hibernated: u64,
+    ) -> Option<PlanMove> {
+        let Size::Machine(size) = &follower.resource.size else {
+            return None;
+        };
+        let machine = self.as_machine(follower, size, configuration);
+        let account = &follower.reference.account;
+        let terms = Terms {
+            hibernated,
+            ..terms(account, follower.policy, configuration)
+        };
+        let obstacles = hibernation::preflight(machine, around, &self.catalog, &terms);
+        let to = match (Obstacle::all(&obstacles), follower.policy.otherwise) {
+            (Some(all), Otherwise::Refuse) => MoveTarget::Refused(all),
+            (Some(all), Otherwise::PowerOff) => MoveTarget::Same { reason: all.reason },
+            (None, _) => {
+                let offer = self.catalog.offer(&size.plan, &follower.resource.region);
+                MoveTarget::Snapshot {
+                    size: size.clone(),
+                    offer: offer.filter(|_| !machine.may_have_kept_price()).cloned(),
+                    per_gb_month: self.per_gb_month,
+                    address_costs: around.address_costs(follower.resource.kind()),
+                    rehearsed: follower.rehearsed,
+                }
+            }
+        };
+        Some(follower.leads(size.plan.clone(), to))
+    }
+
+    fn as_machine<'m>(
+        &self,
+        follower: &'m Follower<'_>,
+        size: &'m MachineSize,
+        configuration: &Configuration,
+    ) -> Machine<'m> {
+        let resource = &follower.resource;
+        Machine {
+            resource,
+            size,
+            autoscaled: self.autoscaled.contains(&resource.id),
+            accepts_new_prices: accepts_new_prices(&follower.reference.account, configuration),
+        }
     }
 
     /// Where a stop of it would lead; none for a database that may drop its standbys.
@@ -214,15 +310,7 @@ impl Offered {
             Size::Database(size) => (size.plan.clone(), database(size)?),
             Size::NodePool(_) => return None,
         };
-        Some(PlanMove {
-            resource: follower.reference.clone(),
-            name: follower.resource.name.clone(),
-            schedule: follower.schedule.clone(),
-            method: follower.method,
-            created_at: follower.resource.facts.created_at,
-            from,
-            to,
-        })
+        Some(follower.leads(from, to))
     }
 
     fn machine(
@@ -236,12 +324,7 @@ impl Offered {
             Ok(wanted) => wanted,
             Err(unfit) => return MoveTarget::Refused((&unfit).into()),
         };
-        let machine = Machine {
-            resource,
-            size,
-            autoscaled: self.autoscaled.contains(&resource.id),
-            accepts_new_prices: accepts_new_prices(&follower.reference.account, configuration),
-        };
+        let machine = self.as_machine(follower, size, configuration);
         match SmallStop::of(machine, &self.catalog, wanted.as_deref()) {
             SmallStop::On(Smaller {
                 plan,

@@ -143,12 +143,9 @@ impl Plans {
             return Ok(StopTarget::default());
         };
         let begun = record.under_way_towards(Direction::Stop).is_some();
-        let account = rules.configuration.accounts.get(&record.reference.account);
-        let key = account
-            .and_then(Account::cloud)
-            .and_then(|cloud| cloud.ssh_key.clone());
+        let terms = terms(&record.reference.account, &policy, rules.configuration);
         let fits = StopTarget {
-            ssh_key: Some(key.clone().unwrap_or_default()),
+            ssh_key: Some(terms.ssh_key.clone().unwrap_or_default()),
             ..StopTarget::default()
         };
         let asleep = look
@@ -177,16 +174,14 @@ impl Plans {
             Some(_) => self.hibernated(store, &record.reference.account).await?,
             None => 0,
         };
-        let sent_as = key.as_ref().and_then(|key| around.ssh_key(key));
+        let sent_as = terms.ssh_key.as_ref().and_then(|key| around.ssh_key(key));
         let fits = StopTarget {
             ssh_key: sent_as.map(|key| key.sent_as.clone()),
             ..StopTarget::default()
         };
         let terms = Terms {
-            accepted: policy.accept.clone(),
-            needs_private_ip: policy.needs_private_ip,
-            ssh_key: key,
             hibernated,
+            ..terms
         };
         let mut obstacles = hibernation::preflight(machine, &around, catalog, &terms);
         let kept = record.hibernation.as_deref();
@@ -272,6 +267,22 @@ impl Plans {
             autoscaled.map_err(|error| NoLook::from(&error))
         };
         self.autoscaled.get_or_init(ask).await
+    }
+}
+
+/// What the owner of a machine has decided about hibernating it, beside whatever else is hibernated.
+pub(crate) fn terms(
+    account: &AccountName,
+    policy: &Policy,
+    configuration: &Configuration,
+) -> Terms {
+    let account = configuration.accounts.get(account);
+    let cloud = account.and_then(Account::cloud);
+    Terms {
+        accepted: policy.accept.clone(),
+        needs_private_ip: policy.needs_private_ip,
+        hibernated: 0,
+        ssh_key: cloud.and_then(|cloud| cloud.ssh_key.clone()),
     }
 }
 

@@ -9,8 +9,11 @@ use std::fmt;
 use domain::{
     AccountName, ResourceRef, ScheduleName,
     digest::Digest,
+    hibernation,
+    money::Money,
     plan::{Offer, Unfit},
     record::Record,
+    resource::MachineSize,
     stop_method::StopMethod,
 };
 use environment::left_alone;
@@ -152,6 +155,20 @@ pub enum MoveTarget {
         /// Whether the machine may be billed at another price than the list's until it is moved.
         has_kept_price: bool,
     },
+    /// To a snapshot, from which the machine is made again.
+    Snapshot {
+        /// Its plan, and what that gives.
+        size: MachineSize,
+        /// What the plan costs where the machine is, by the list; none where no price is listed, or
+        /// the machine may be billed at another one.
+        offer: Option<Offer>,
+        /// What a GB of a snapshot costs in a month.
+        per_gb_month: Option<Money>,
+        /// Whether it has an address that costs while it is not there.
+        address_costs: bool,
+        /// Whether one of its snapshots has been seen to boot: without that, nothing is hibernated.
+        rehearsed: bool,
+    },
     /// Nowhere: there is nothing to save, so that the machine is only switched off.
     Same {
         /// Why.
@@ -176,6 +193,20 @@ impl From<&Unfit> for Obstacle {
             reason: unfit.to_string(),
             remedy: unfit.remedy().to_owned(),
         }
+    }
+}
+
+/// All that stands in the way of hibernating a machine; none where nothing does.
+impl Obstacle {
+    pub(crate) fn all(obstacles: &[hibernation::Obstacle]) -> Option<Self> {
+        let (reasons, remedies): (Vec<_>, Vec<_>) = obstacles
+            .iter()
+            .map(|one| (one.to_string(), one.remedy()))
+            .unzip();
+        (!reasons.is_empty()).then(|| Self {
+            reason: reasons.join("; "),
+            remedy: remedies.join("; "),
+        })
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use domain::{
     configuration::{DatabaseMethod, DropletMethod, Pattern, ServerMethod},
+    hibernation::SshKey,
     money::{Currency, Money},
     plan::{MachinePlan, Offer},
 };
@@ -71,10 +72,11 @@ fn size(plan: &str, memory_mib: u64) -> MachineSize {
 /// What is said of the case's resource where these plans are sold.
 fn said(case: &Case, catalog: Catalog) -> Option<PlanMove> {
     let account = &case.record.reference.account;
-    let follower = follower(account, case.resource.clone(), &case.configuration)?;
+    let follower = follower(account, case.resource.clone(), None, &case.configuration)?;
     let offered = Offered {
         catalog,
         autoscaled: BTreeSet::new(),
+        per_gb_month: None,
     };
     offered.judge(&follower, &case.configuration)
 }
@@ -211,17 +213,17 @@ fn a_database_is_mentioned_only_where_its_engine_keeps_its_nodes() {
 #[test]
 fn a_machine_on_its_small_plan_is_judged_by_the_one_that_it_is_owed() {
     let mut case = on_large(droplet());
-    let owed = |size| {
-        let saved = SavedState::Machine(size);
-        HashMap::from([(case.resource.id.clone(), saved)])
+    let owed = |size| Record {
+        saved: Some(SavedState::Machine(size)),
+        ..case.record.clone()
     };
     let (large, larger) = (owed(size("large", 4096)), owed(size("larger", 8192)));
     let is_on =
-        |case: &Case, saved: &HashMap<_, _>| match as_it_runs(case.resource.clone(), saved).size {
+        |case: &Case, record: &Record| match as_it_runs(case.resource.clone(), Some(record)).size {
             Size::Machine(size) => size.plan,
             other @ (Size::Database(_) | Size::NodePool(_)) => panic!("{other:?}"),
         };
-    assert_eq!(is_on(&case, &HashMap::new()), "large");
+    assert_eq!(is_on(&case, &case.record), "large");
     assert_eq!(is_on(&case, &larger), "larger");
     // It is as large again: nothing is owed to it any more.
     case.resource.size = Size::Machine(size("moved", 8192));
@@ -264,4 +266,92 @@ fn an_address_of_its_own_is_asked_only_while_it_is_in_force() {
         account.accept_new_prices = true;
     }
     assert!(may_be_asked(&accepting, Some(&elsewhere)));
+}
+
+fn key() -> SshKey {
+    SshKey {
+        name: "team".to_owned(),
+        sent_as: "team".to_owned(),
+    }
+}
+
+/// A server on the large plan that its schedule hibernates.
+fn hibernating(otherwise: Otherwise) -> Case {
+    let mut case = server();
+    case.resource.size = Size::Machine(size("large", 4096));
+    case.resource.region = "fra1".to_owned();
+    let mut case = case.following(|policy| {
+        policy.methods.server = ServerMethod::Hibernate;
+        policy.otherwise = otherwise;
+    });
+    let accounts = &mut case.configuration.accounts;
+    let account = accounts.get_mut(&case.record.reference.account);
+    if let Some(Account::Cloud(account)) = account {
+        account.ssh_key = Some("team".to_owned());
+        account.accept_new_prices = true;
+    }
+    case
+}
+
+fn led_to(case: &Case, record: Option<&Record>, around: &Surroundings) -> PlanMove {
+    let account = &case.record.reference.account;
+    let resource = case.resource.clone();
+    let follower = follower(account, resource, record, &case.configuration).unwrap();
+    let offered = Offered {
+        catalog: plans(),
+        autoscaled: BTreeSet::new(),
+        per_gb_month: Money::parse("0.0143", Currency::Usd).ok(),
+    };
+    let found = offered.snapshot(&follower, around, &case.configuration, 0);
+    found.unwrap()
+}
+
+#[test]
+fn what_is_hibernated_leads_to_a_snapshot_or_says_what_stands_in_the_way() {
+    let around = Surroundings {
+        ssh_keys: vec![key()],
+        ..Surroundings::default()
+    };
+    let case = hibernating(Otherwise::Refuse);
+    let MoveTarget::Snapshot {
+        rehearsed,
+        address_costs,
+        offer,
+        ..
+    } = led_to(&case, None, &around).to
+    else {
+        panic!("it fits");
+    };
+    assert!(!rehearsed && !address_costs);
+    // It was made before the list that is in force, so that its own price is not known.
+    assert_eq!(offer, None);
+
+    let without = Surroundings {
+        backups: true,
+        ..Surroundings::default()
+    };
+    let MoveTarget::Refused(refusal) = led_to(&case, None, &without).to else {
+        panic!("it is refused");
+    };
+    assert!(refusal.reason.contains("its backups"), "{refusal}");
+    assert!(refusal.reason.contains("no SSH key `team`"), "{refusal}");
+    let powered_off = led_to(&hibernating(Otherwise::PowerOff), None, &without).to;
+    assert!(
+        matches!(powered_off, MoveTarget::Same { .. }),
+        "{powered_off:?}"
+    );
+}
+
+#[test]
+fn a_machine_that_was_made_again_is_judged_under_its_reference() {
+    let case = hibernating(Otherwise::Refuse);
+    let mut record = case.record.clone();
+    record.reference.id = "server/7".parse().unwrap();
+    record.hibernation = Some(Box::new(Hibernation::of(case.resource.id.clone())));
+    let around = Surroundings {
+        ssh_keys: vec![key()],
+        ..Surroundings::default()
+    };
+    let found = led_to(&case, Some(&record), &around);
+    assert_eq!(found.resource, record.reference);
 }
