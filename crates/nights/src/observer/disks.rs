@@ -135,20 +135,24 @@ impl State {
         let Some(state) = state.filter(|_| !self.person_crossed(resource)) else {
             return;
         };
-        let kept = self.whole_copy(&resource.account, &state["contents"]);
-        let is_protected = kept.is_some_and(|image| image["protected"] == true);
-        if state["status"] != "off" || !is_protected {
+        let mut copies = self.whole_copies(&resource.account, &state["contents"]);
+        let is_kept = copies.any(|image| image["protected"] == true);
+        if state["status"] != "off" || !is_kept {
             self.violated(format!("{path} deletes what no snapshot holds: {state}"));
         }
     }
 
-    /// A snapshot that is complete, and holds this.
-    fn whole_copy(&self, account: &AccountName, contents: &Value) -> Option<Value> {
-        let mut images = self.simulator.images().into_iter();
-        images.find(|image| {
+    /// The snapshots that are complete, and hold this.
+    fn whole_copies(
+        &self,
+        account: &AccountName,
+        contents: &Value,
+    ) -> impl Iterator<Item = Value> + use<> {
+        let (account, contents) = (account.clone(), contents.clone());
+        self.simulator.images().into_iter().filter(move |image| {
             image["account"] == account.as_str()
                 && image["status"] == "available"
-                && image["contents"] == *contents
+                && image["contents"] == contents
         })
     }
 
@@ -227,7 +231,8 @@ impl State {
     fn look_for_copy(&mut self, resource: &ResourceRef) {
         let latest = self.disks[resource].latest.clone();
         let Some(latest) = latest else { return };
-        if self.whole_copy(&resource.account, &json!(latest)).is_some() {
+        let mut copies = self.whole_copies(&resource.account, &json!(latest));
+        if copies.next().is_some() {
             return;
         }
         if self.person_crossed(resource) {
