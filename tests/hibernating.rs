@@ -312,6 +312,31 @@ impl Night {
         assert_eq!(self.has(&machine["id"]).await, self.had);
     }
 
+    /// Nothing is made beside another machine, and all is well once a person has deleted that.
+    async fn is_in_the_way(&mut self, other: &str) {
+        let (_, id) = other.split_once('/').unwrap();
+        self.run_until(tuesday("06:30:30")).await;
+        self.stuck(&format!("{id} has its name"));
+        assert_eq!(
+            self.only()["id"],
+            id.split_once('/').unwrap().1.parse::<u64>().unwrap()
+        );
+        self.world.person(other, Act::Delete);
+        self.run_until(tuesday("07:00:30")).await;
+        self.runs().await;
+    }
+
+    /// A person makes a Droplet by the API; its number.
+    async fn makes(&self, body: &Value) -> u64 {
+        let http = provider::http_client().unwrap();
+        let request = http.post(format!("{}/v2/droplets", self.url().await));
+        let request = request.bearer_auth("secret-do-token").json(body);
+        let made: Value = request.send().await.unwrap().json().await.unwrap();
+        made["droplet"]["id"]
+            .as_u64()
+            .unwrap_or_else(|| panic!("{made}"))
+    }
+
     fn stuck(&mut self, with: &str) {
         let events = self.world.events(self.cloud.machine);
         let stuck = events
@@ -558,24 +583,41 @@ fn a_snapshot_that_is_deleted_at_its_cloud_is_an_alarm_and_nothing_is_made() {
 
 #[test]
 fn a_name_that_another_machine_has_taken_is_reported_and_waited_for() {
-    at_each_cloud(async |cloud| {
-        let mut night = Night::begin(cloud).await;
+    run(async {
+        let mut night = Night::begin(&HETZNER).await;
         night.run_until(monday("20:00:30")).await;
-        let table = if cloud.account == "hz-eu" {
-            "servers"
-        } else {
-            "droplets"
-        };
-        let account = cloud.account;
-        let copy = format!("[[{table}]]\nid = 77\nname = \"build\"\naccount = \"{account}\"\n");
-        night.world.simulator().create(&copy).unwrap();
-        night.run_until(tuesday("06:30:30")).await;
-        night.stuck("/77 has its name");
-        assert_eq!(night.only()["id"], 77);
-        let other = cloud.machine.replace("/42", "/77");
-        night.world.person(&other, Act::Delete);
-        night.run_until(tuesday("07:00:30")).await;
-        night.runs().await;
+        let copy = "[[servers]]\nid = 77\nname = \"build\"\naccount = \"hz-eu\"\n";
+        night.world.simulator().create(copy).unwrap();
+        night.is_in_the_way("hz-eu/server/77").await;
+    });
+}
+
+/// At its cloud several may have one name.
+#[test]
+fn a_droplet_of_the_same_name_is_in_the_way_only_if_it_was_made_from_our_snapshot() {
+    run(async {
+        let mut night = Night::begin(&DIGITALOCEAN).await;
+        night.run_until(monday("20:00:30")).await;
+        let other = "[[droplets]]\nid = 77\nname = \"build\"\naccount = \"do-main\"\n";
+        night.world.simulator().create(other).unwrap();
+        night.run_until(tuesday("06:00:30")).await;
+        let record = night.record().await;
+        assert_eq!(record.phase, Phase::Settled { at: Power::Running });
+    });
+    run(async {
+        let mut night = Night::begin(&DIGITALOCEAN).await;
+        night.run_until(monday("20:00:30")).await;
+        let snapshot = night.record().await.hibernation.unwrap();
+        let body = json!({
+            "name": "build",
+            "region": "fra1",
+            "size": "s-2vcpu-4gb",
+            "image": snapshot.waking_snapshot().unwrap().id,
+        });
+        let made = night.makes(&body).await;
+        night
+            .is_in_the_way(&format!("do-main/droplet/{made}"))
+            .await;
     });
 }
 

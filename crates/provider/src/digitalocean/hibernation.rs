@@ -46,7 +46,10 @@ impl Api {
         };
         if machine.is_none() && !of.name.is_empty() {
             let path = format!("/v2/droplets?name={}", of.name);
-            others.extend(self.things::<Whole>(&path).await?);
+            let mut named: Vec<Whole> = self.things(&path).await?;
+            // Several may have one name there: what counts is one that a person made from our snapshot.
+            named.retain(|one| is_copy(one, of.kept));
+            others.extend(named);
         }
         if let Some(made) = of.made {
             others.extend(self.whole(made).await?);
@@ -241,6 +244,13 @@ impl Api {
         }
         Ok(Accepted::default())
     }
+}
+
+/// Whether a Droplet was made from a snapshot of ours.
+fn is_copy(one: &Whole, kept: Option<&Hibernation>) -> bool {
+    let image = one.image.as_ref().and_then(|image| image.id);
+    let snapshots = kept.into_iter().flat_map(|kept| &kept.snapshots);
+    image.is_some() && snapshots.into_iter().any(|snapshot| snapshot.id == image)
 }
 
 fn attach(id: &ResourceId, number: u64, what: &Attachment) -> Result<Request, ProviderError> {
