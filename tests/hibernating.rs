@@ -696,14 +696,16 @@ fn a_snapshot_whose_action_fails_is_made_again_at_once() {
 }
 
 #[test]
-fn a_droplet_for_which_there_was_no_place_is_asked_for_again_and_never_gone() {
-    run(async {
-        let mut night =
-            Night::begin_with(&DIGITALOCEAN, &droplet_with("creation_failures = 3\n")).await;
+fn a_machine_for_which_there_was_no_place_is_asked_for_again_and_never_gone() {
+    at_each_cloud(async |cloud| {
+        let fleet = cloud
+            .fleet
+            .replacen("id = 42\n", "id = 42\ncreation_failures = 3\n", 1);
+        let mut night = Night::begin_with(cloud, &fleet).await;
         assert_eq!(night.creations(), 4);
         night.run_until(tuesday("06:00:30")).await;
         night.runs().await;
-        let events = night.world.events(DIGITALOCEAN.machine);
+        let events = night.world.events(cloud.machine);
         let gone = |event: &Event| matches!(event, Event::Gone { .. });
         assert!(!events.iter().any(gone), "{events:#?}");
     });

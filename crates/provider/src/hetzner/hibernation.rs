@@ -37,7 +37,11 @@ impl Api {
         let selector = format!("label_selector={OF_LABEL}%3D%3D{label}");
         let images = format!("/v1/images?type=snapshot&{selector}");
         let snapshots = self.all::<schema::Image>(&images).await?;
-        let around = self.around().await?;
+        let around = if of.attached {
+            Some(self.around().await?)
+        } else {
+            None
+        };
         let mut others = self
             .all::<schema::Whole>(&format!("/v1/servers?{selector}"))
             .await?;
@@ -54,13 +58,29 @@ impl Api {
         }
         let mut known: BTreeSet<u64> = machine.iter().map(|one| one.server.id).collect();
         others.retain(|one| known.insert(one.server.id));
-        let body = |whole| self.body(whole, &around);
+        let body = |whole| self.body(whole, around.as_ref());
         Ok(Sight {
             machine: machine.map(body),
             snapshots: snapshots.into_iter().map(snapshot).collect(),
             others: others.into_iter().map(body).collect(),
-            create_failed: false,
+            create_failed: self.has_failed(of.making).await?,
         })
+    }
+
+    /// Whether an action has ended in an error. One that is not shown proves nothing.
+    async fn has_failed(&self, action: Option<ActionId>) -> Result<bool, ProviderError> {
+        let Some(ActionId(id)) = action else {
+            return Ok(false);
+        };
+        let request = Request::get(format!("/v1/actions/{id}"));
+        match self.http.read::<schema::FoundAction>(&request).await {
+            Ok(schema::FoundAction { action }) => {
+                request.about(&id, &action.id)?;
+                Ok(matches!(action.status, schema::ActionStatus::Error))
+            }
+            Err(ProviderError::NotFound(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     async fn around(&self) -> Result<Around, ProviderError> {
@@ -95,7 +115,8 @@ impl Api {
         }
     }
 
-    fn body(&self, whole: schema::Whole, around: &Around) -> Body {
+    /// Without what is around it, what it has is not known.
+    fn body(&self, whole: schema::Whole, around: Option<&Around>) -> Body {
         let id = whole.server.id;
         let public = whole.public_net;
         let mut addresses = Vec::new();
@@ -109,14 +130,19 @@ impl Api {
         }
         let unkept = addresses.iter().filter(|address| {
             let number = address.id.parse();
-            number.is_ok_and(|number: u64| around.deleted_with.contains(&number))
+            let deleted =
+                |number: u64| around.is_some_and(|all| all.deleted_with.contains(&number));
+            number.is_ok_and(deleted)
         });
         let unkept = unkept.map(|address| address.id.clone()).collect();
         let settling = public.firewalls.iter().any(|one| one.status == "pending");
         let numbers = |ids: Vec<u64>| ids.into_iter().map(|id| id.to_string()).collect();
-        let balancers = around.balancers.iter().filter_map(|one| one.target(id));
+        let balancers = around.into_iter().flat_map(|around| &around.balancers);
+        let balancers = balancers.filter_map(|one| one.target(id));
         let load_balancers = balancers.collect();
         let resource = self.server(whole.server);
+        let busy = resource.busy.as_deref();
+        let unborn = busy.is_some_and(|why| why.ends_with("initializing"));
         let own = |tag: &&String| !is_ours(tag);
         let size = match &resource.size {
             Size::Machine(size) => size.clone(),
@@ -143,10 +169,10 @@ impl Api {
             mark: mark_in(&resource.tags),
             made_from: whole.image.map(|image| image.id),
             resource,
-            manifest: Some(manifest),
+            manifest: around.map(|_| manifest),
             unkept,
             settling,
-            unborn: false,
+            unborn,
         }
     }
 

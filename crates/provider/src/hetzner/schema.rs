@@ -314,6 +314,11 @@ pub(super) struct BegunAction {
 }
 
 #[derive(Deserialize)]
+pub(super) struct FoundAction {
+    pub(super) action: Action,
+}
+
+#[derive(Deserialize)]
 pub(super) struct Action {
     pub(super) id: u64,
     pub(super) command: String,
