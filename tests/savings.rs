@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fs, path::Path, process::Output};
 
 use jiff::{SignedDuration, Timestamp};
+use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
@@ -167,7 +168,8 @@ fn read_tokens_and_no_configuration_are_enough_and_nothing_is_changed() {
         assert_eq!(method(&report, "build", "resize")["to"], "s-1vcpu-1gb");
         assert_eq!(method(&report, "build", "power-off")["saved"], 0.0);
         assert_eq!(best("general"), "zero-nodes");
-        assert_eq!(best("ci"), "rescale");
+        assert_eq!(best("ci"), "hibernate");
+        assert_eq!(method(&report, "ci", "rescale")["fits"], true);
         for (name, of, why) in [
             ("web", "resize", "its disk of 80 GB is larger"),
             ("scaled", "resize", "member of a Droplet autoscale pool"),
@@ -424,4 +426,270 @@ fn what_is_said_of_a_month_is_what_the_clouds_then_charge() {
             );
         }
     });
+}
+
+/// A machine of each cloud whose copies take as long, and as much room, as they may.
+const HIBERNATED: &str = r#"
+[[accounts]]
+name = "do-main"
+provider = "digitalocean"
+token = "secret-do-reads"
+
+[[accounts]]
+name = "hz-eu"
+provider = "hetzner"
+token = "secret-hz-reads"
+
+[[droplets]]
+id = 1
+name = "build"
+size = "g-2vcpu-8gb"
+region = "fra1"
+snapshot = "50m"
+snapshot_gb = 25
+
+[[digitalocean.ssh_keys]]
+id = 512189
+name = "team"
+public_key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI team"
+
+[[servers]]
+id = 11
+name = "ci"
+server_type = "ccx13"
+location = "fsn1"
+snapshot = "160m"
+snapshot_gb = 80
+
+[[hetzner.ssh_keys]]
+id = 14
+name = "team"
+public_key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI team"
+"#;
+
+/// What hibernates a machine and wakes it, by the requests of its cloud.
+struct Cloud {
+    account: &'static str,
+    kind: &'static str,
+    token: &'static str,
+    /// The machine's name, and the number that it begins with.
+    name: &'static str,
+    first: u64,
+    /// Where machines are, and their copies.
+    machines: &'static str,
+    copies: &'static str,
+    /// What makes a copy, and where its number is in a list of all.
+    copying: fn() -> Value,
+    action: &'static str,
+    list: &'static str,
+    /// What makes a machine of a copy.
+    order: fn(u64) -> Value,
+    made: &'static str,
+    /// For how long a copy takes after the end, and how early a start begins.
+    copied_after: SignedDuration,
+    lead: SignedDuration,
+}
+
+/// A Droplet of 25 GB, and a server of 80.
+const CLOUDS: [Cloud; 2] = [
+    Cloud {
+        account: "do-main",
+        kind: "droplet",
+        token: "secret-do-reads",
+        name: "build",
+        first: 1,
+        machines: "v2/droplets",
+        copies: "v2/snapshots",
+        copying: || json!({"type": "snapshot", "name": "copy"}),
+        action: "actions",
+        list: "snapshots",
+        order: |copy| {
+            json!({
+                "name": "build", "region": "fra1", "size": "g-2vcpu-8gb", "image": copy,
+                "ssh_keys": [512_189],
+            })
+        },
+        made: "droplet",
+        copied_after: SignedDuration::from_mins(10 + 2 * 25),
+        lead: SignedDuration::from_secs(60 * 20 + 15 * 25),
+    },
+    Cloud {
+        account: "hz-eu",
+        kind: "server",
+        token: "secret-hz-reads",
+        name: "ci",
+        first: 11,
+        machines: "v1/servers",
+        copies: "v1/images",
+        copying: || json!({"type": "snapshot"}),
+        action: "actions/create_image",
+        list: "images",
+        order: |copy| {
+            json!({
+                "name": "ci", "location": "fsn1", "server_type": "ccx13", "image": copy.to_string(),
+                "ssh_keys": ["team"],
+                "public_net": {"enable_ipv4": false, "enable_ipv6": true},
+            })
+        },
+        made: "server",
+        copied_after: SignedDuration::from_mins(10 + 2 * 80),
+        lead: SignedDuration::from_secs(60 * 20 + 15 * 80),
+    },
+];
+
+/// A machine that a person hibernates and wakes, and its copies, oldest first.
+struct Sleeper<'s> {
+    cloud: Cloud,
+    simulator: &'s SimulatorProgram,
+    machine: u64,
+    copies: Vec<u64>,
+}
+
+impl Sleeper<'_> {
+    async fn ask(&self, method: Method, path: &str, body: Option<Value>) -> Value {
+        let http = provider::http_client().unwrap();
+        let url = format!("{}/{path}", self.simulator.url);
+        let request = http.request(method, url).bearer_auth(self.cloud.token);
+        let request = match body {
+            Some(body) => request.json(&body),
+            None => request,
+        };
+        let answer = request.send().await.unwrap();
+        let status = answer.status();
+        let text = answer.text().await.unwrap();
+        assert!(status.is_success(), "{path}: {status}: {text}");
+        serde_json::from_str(&text).unwrap_or(Value::Null)
+    }
+
+    /// The numbers of all copies.
+    async fn all(&self) -> Vec<u64> {
+        let of_kind = match self.cloud.kind {
+            "server" => "?type=snapshot",
+            _ => "",
+        };
+        let found = self
+            .ask(
+                Method::GET,
+                &format!("{}{of_kind}", self.cloud.copies),
+                None,
+            )
+            .await;
+        let found = found[self.cloud.list].as_array().unwrap().iter();
+        let number = |id: &Value| id.as_u64().or_else(|| id.as_str()?.parse().ok());
+        found.map(|one| number(&one["id"]).unwrap()).collect()
+    }
+
+    /// Switches it off and begins to copy it.
+    async fn begin_copy(&self) {
+        let Cloud { account, kind, .. } = self.cloud;
+        let resource = format!("{account}/{kind}/{}", self.machine);
+        self.simulator.person(&resource, json!("power_off")).await;
+    }
+
+    async fn copy(&self) {
+        let Cloud {
+            machines,
+            action,
+            copying,
+            ..
+        } = self.cloud;
+        let path = format!("{machines}/{}/{action}", self.machine);
+        self.ask(Method::POST, &path, Some(copying())).await;
+    }
+
+    /// Deletes the machine, which is copied, and of three copies the oldest one.
+    async fn delete(&mut self) {
+        let Cloud {
+            machines, copies, ..
+        } = self.cloud;
+        let known = self.copies.clone();
+        let mut all = self.all().await;
+        all.retain(|id| !known.contains(id));
+        self.copies.extend(all);
+        self.ask(
+            Method::DELETE,
+            &format!("{machines}/{}", self.machine),
+            None,
+        )
+        .await;
+        if self.copies.len() > 2 {
+            let oldest = self.copies.remove(0);
+            self.ask(Method::DELETE, &format!("{copies}/{oldest}"), None)
+                .await;
+        }
+    }
+
+    async fn make(&mut self) {
+        let Cloud {
+            machines,
+            order,
+            made,
+            ..
+        } = self.cloud;
+        let latest = *self.copies.last().unwrap();
+        let made_of = self.ask(Method::POST, machines, Some(order(latest))).await;
+        self.machine = made_of[made]["id"].as_u64().unwrap();
+    }
+}
+
+/// What is said rests on the longest that each step may take: here each takes as long as that.
+#[test]
+fn a_month_of_hibernated_machines_costs_what_is_said() {
+    for cloud in CLOUDS {
+        run(async {
+            // Two copies are there before the month begins, on a Sunday: the machine is gone by then.
+            let begin = instant("2026-11-01T00:00:00Z");
+            let before = begin - SignedDuration::from_hours(48);
+            let person = Person::new(HIBERNATED, before).await;
+            let said = person.report(&["--month", "2026-11"]).await;
+            let simulator = &person.simulator;
+            let (lead, copied_after) = (cloud.lead, cloud.copied_after);
+            let (name, machine) = (cloud.name, cloud.first);
+            let prefix = format!("{}/{}/", cloud.account, cloud.kind);
+            let mut sleeper = Sleeper {
+                cloud,
+                simulator,
+                machine,
+                copies: Vec::new(),
+            };
+            let hours = |from: Timestamp, hours: i64| from + SignedDuration::from_hours(hours);
+            sleeper.begin_copy().await;
+            for copy in 0..2 {
+                simulator.move_to(hours(before, 10 * copy + 1)).await;
+                sleeper.copy().await;
+                simulator.move_to(hours(before, 10 * copy + 8)).await;
+            }
+            sleeper.delete().await;
+            for day in 2..=30_i64 {
+                if matches!((day - 1) % 7, 0 | 6) {
+                    continue;
+                }
+                let midnight = hours(begin, 24 * (day - 1));
+                simulator.move_to(hours(midnight, 8) - lead).await;
+                sleeper.make().await;
+                simulator.move_to(hours(midnight, 19)).await;
+                sleeper.begin_copy().await;
+                simulator
+                    .move_to(hours(midnight, 19) + SignedDuration::from_mins(5))
+                    .await;
+                sleeper.copy().await;
+                simulator.move_to(hours(midnight, 19) + copied_after).await;
+                sleeper.delete().await;
+            }
+            let end = instant("2026-12-01T00:00:00Z");
+            simulator.move_to(end).await;
+
+            let until = "since=2026-11-01T00:00:00Z&until=2026-12-01T00:00:00Z";
+            let charged = simulator.bill(until).await;
+            let charged = charged.iter().filter(|(of, _)| of.starts_with(&prefix));
+            let charged: f64 = charged.map(|(_, amount)| amount).sum();
+            let full = row(&said, name)["monthly"].as_f64().unwrap();
+            let said = method(&said, name, "hibernate")["saved"].as_f64().unwrap();
+            // Within a hundredth of what is charged.
+            assert!(
+                (full - said - charged).abs() <= 0.01 * charged,
+                "{name}: of {full} said {said}, charged {charged}"
+            );
+        });
+    }
 }

@@ -276,11 +276,7 @@ pub fn preflight(
     terms: &Terms,
 ) -> Vec<Obstacle> {
     let accepts = |risk| terms.accepted.contains(&risk);
-    let mut obstacles: Vec<_> = obstacles_to_a_plan(machine, catalog)
-        .into_iter()
-        .map(Obstacle::from)
-        .collect();
-    obstacles.extend(disk(machine.size, catalog));
+    let mut obstacles = obstacles_of_its_own(machine, catalog);
     obstacles.extend(around.account_problem.clone().map(Obstacle::Account));
     obstacles.extend(around.room.and_then(|room| no_room(room, terms.hibernated)));
     obstacles.extend(
@@ -320,6 +316,14 @@ pub fn preflight(
     obstacles.extend(apply.map(|(_, obstacle)| obstacle));
     obstacles.extend(key(around, terms));
     obstacles
+}
+
+/// What stands in the way of it by what a list shows of the machine, whatever is around it.
+#[must_use]
+pub fn obstacles_of_its_own(machine: Machine<'_>, catalog: &Catalog) -> Vec<Obstacle> {
+    let plan = obstacles_to_a_plan(machine, catalog).into_iter();
+    let plan = plan.map(Obstacle::from);
+    plan.chain(disk(machine.size, catalog)).collect()
 }
 
 /// A new machine has the disk of its plan: a smaller one would grow, and so would what its next

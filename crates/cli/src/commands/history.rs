@@ -8,6 +8,7 @@ use domain::{
     history::HistoryEntry,
     record::{Cause, Direction, Ending},
     resource::SavedState,
+    stop_method::StopMethod,
 };
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use schemars::JsonSchema;
@@ -239,6 +240,8 @@ pub(super) struct Row<'h> {
     ending: &'static str,
     /// The provider's words, if it refused.
     reason: Option<&'h str>,
+    /// By what method it was stopped, or had been; null where that is not known.
+    method: Option<StopMethod>,
     /// Whether the power was cut after an unanswered shutdown.
     forced: bool,
     /// What was saved before a stop, or put back by a start.
@@ -265,6 +268,7 @@ impl<'h> Row<'h> {
             took_seconds: after(entry.finished_at),
             ending: entry.ending.name(),
             reason: entry.reason.as_deref(),
+            method: entry.method,
             forced: entry.forced,
             saved: entry.saved.as_ref(),
             seen: entry.seen.as_ref(),
@@ -292,11 +296,13 @@ fn table(entries: &[HistoryEntry], zone: &TimeZone, style: Style) -> String {
     let cells = |entry: &HistoryEntry| {
         let row = Row::of(entry);
         let forced = if entry.forced { ", forced" } else { "" };
+        let method = entry.method.filter(|method| method.is_chosen());
+        let method = method.map_or_else(String::new, |method| format!(" by {method}"));
         vec![
             Cell::new(local(entry.finished_at, zone)),
             Cell::new(index.short(row.name, row.resource)),
             Cell::new(row.name),
-            Cell::new(format!("{}{forced}", entry.direction)),
+            Cell::new(format!("{}{method}{forced}", entry.direction)),
             Cell::new(cause(entry)),
             Cell::new(row.accepted_after_seconds.map(seconds).unwrap_or_default()),
             Cell::new(seconds(row.took_seconds)),
@@ -558,6 +564,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
             "took_seconds": 120,
             "ending": "seen",
             "reason": null,
+            "method": null,
             "forced": true,
             "saved": null,
             "seen": null
@@ -577,6 +584,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
             "took_seconds": 480,
             "ending": "seen",
             "reason": null,
+            "method": null,
             "forced": false,
             "saved": {
               "kind": "database",
@@ -604,6 +612,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
             "took_seconds": 0,
             "ending": "refused",
             "reason": "no capacity",
+            "method": null,
             "forced": false,
             "saved": null,
             "seen": null

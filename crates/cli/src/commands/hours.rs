@@ -52,7 +52,8 @@ Examples:
   offhours hours --month 2026-10 --prices prices.toml --format json | jq .total
 
 Money: a Droplet and a Hetzner server are billed in full while off: 0 saved, unless they were on a
-smaller plan meanwhile. A Droplet, node or database is billed for at most 672 hours of a calendar
+smaller plan meanwhile, or hibernated: then they are billed only while they are there, each server
+that is made again by the hours that it has begun, and their snapshots always. A Droplet, node or database is billed for at most 672 hours of a calendar
 month (UTC), so that the first 48 stopped hours of 30 days save nothing. A database saves the
 difference of its two plans, if the small one was seen; the cost of its storage is left out. `~`
 marks an estimate. Give the prices yourself, since no API lists them all:
@@ -64,6 +65,8 @@ marks an estimate. Give the prices yourself, since no API lists them all:
   \"g-2vcpu-8gb\" = 0.09375
   [machine-month]                       # a server's most for a month, by its type
   \"cpx22\" = 19.49
+  [snapshot-gb-month]                   # a GB of a snapshot, by the provider
+  hetzner = 0.0143
   [database-month]                      # a cluster, by its plan and number of nodes
   \"db-s-1vcpu-2gb\" = 30.0
   \"2 x db-s-4vcpu-8gb\" = 240.0")]

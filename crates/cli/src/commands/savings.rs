@@ -239,7 +239,7 @@ impl Counted<'_> {
             Candidate {
                 resource,
                 schedule,
-                month: off.map(|off| off.division(resource.facts.created_at)),
+                off,
                 barred: barred.as_deref(),
                 policy: &policy,
                 autoscaled: holdings.autoscaled.contains(&resource.id),
@@ -249,6 +249,7 @@ impl Counted<'_> {
                 catalog: &holdings.catalog,
                 smallest_database_plan: plan.as_deref(),
                 prices: self.prices,
+                snapshot_price: holdings.snapshot_price,
             },
         );
     }

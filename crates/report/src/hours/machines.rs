@@ -1,14 +1,18 @@
-//! What a machine saved that was moved to a smaller plan while it was off, by the operator's prices.
+//! What a machine saved that was moved to a smaller plan while it was off, or did not exist, by the
+//! operator's prices.
 
 use domain::{
     ResourceKind,
+    configuration::Provider,
+    hibernation::{Hibernation, KEPT},
+    money::Money,
     plan::Offer,
     resource::{MachineSize, SavedState},
 };
 
 use super::{
     Period, Prices,
-    money::{Money, Stopped, months},
+    money::{self, Stopped, months},
 };
 use crate::savings::bill::{self, Span};
 
@@ -47,7 +51,7 @@ pub(super) fn saved(
     period: Period,
     prices: &Prices,
     mut assumed: Vec<&str>,
-) -> Result<Money, String> {
+) -> Result<money::Money, String> {
     let moved: Vec<_> = stopped.iter().filter_map(Moved::of).collect();
     let months = months(period);
     let mut amount = 0.0;
@@ -61,7 +65,7 @@ pub(super) fn saved(
     if kind == ResourceKind::Server {
         assumed.push("takes an hour of each time off as running");
     }
-    Ok(Money::assuming(amount, &assumed))
+    Ok(money::Money::assuming(amount, &assumed))
 }
 
 fn in_month(
@@ -107,6 +111,114 @@ fn in_month(
     saved
         .and_then(|saved| saved.to_cents().parse().ok())
         .ok_or_else(|| "these prices cannot be compared".to_owned())
+}
+
+/// What the months' bills lack of a machine that did not exist at times, less what its snapshots cost:
+/// counted as by [`hibernated`](crate::savings::hibernated).
+pub(super) fn saved_by_hibernating(
+    (kind, plan, kept): (ResourceKind, Option<&str>, Option<&Hibernation>),
+    stopped: &[Stopped<'_>],
+    period: Period,
+    prices: &Prices,
+    mut assumed: Vec<&str>,
+) -> Result<money::Money, String> {
+    if were_moved(stopped) {
+        return Err("it was hibernated, and moved to another plan".to_owned());
+    }
+    let plan = plan.ok_or("its plan is not known: the next inventory shows it")?;
+    let own = offer(kind, plan, prices)?;
+    let provider = match kind {
+        ResourceKind::Server => Provider::Hetzner,
+        ResourceKind::Droplet
+        | ResourceKind::Database
+        | ResourceKind::NodePool
+        | ResourceKind::Machine => Provider::DigitalOcean,
+    };
+    let per_gb_month = prices.snapshot(provider)?;
+    let kept = kept.ok_or("what snapshots of it are kept is not known")?;
+    let largest = kept.snapshots.iter().filter_map(|one| one.centi_gb).max();
+    let largest = largest.ok_or("the size of its snapshots is not known")?;
+    let count = (kept.snapshots.len() as u64).max(KEPT);
+    let gone: Vec<_> = stopped
+        .iter()
+        .filter(|one| one.stretch.hibernated)
+        .collect();
+    let first = gone.iter().map(|one| one.period.from).min();
+    let since = kept
+        .snapshots
+        .iter()
+        .map(|one| one.asked_at)
+        .chain(first)
+        .min();
+    let since = since.unwrap_or(period.from);
+    let months = months(period);
+    let mut amount = 0.0;
+    for month in &months {
+        let within = gone.iter().filter_map(|one| one.period.within(*month));
+        let span = |seconds| {
+            [Span {
+                offer: &own,
+                seconds,
+            }]
+        };
+        let now = bill::of_machine(kind, &span(seconds(*month)));
+        let lives = lives(kind, *month, within).into_iter();
+        let bills = lives.map(|life| bill::of_machine(kind, &span(life)));
+        let bills: Option<Vec<_>> = bills.collect();
+        let nothing = Money::zero(own.hourly.currency());
+        let then = bills.and_then(|all| all.into_iter().try_fold(nothing, Money::plus));
+        let counted = Period {
+            from: since,
+            until: period.until,
+        };
+        let counted = counted.within(*month).map_or(0, seconds);
+        let month_of_all = per_gb_month.share(largest * count, 100);
+        let snapshots = month_of_all.share(counted, i128::from(seconds(*month)));
+        let saved = now
+            .zip(then)
+            .and_then(|(now, then)| now.minus(then)?.minus(snapshots));
+        let saved = saved.and_then(|saved| saved.to_cents().parse::<f64>().ok());
+        amount += saved.ok_or("these prices cannot be compared")?;
+    }
+    if months
+        .iter()
+        .any(|month| month.within(period) != Some(*month))
+    {
+        assumed.push("takes the rest of each month as running");
+    }
+    assumed.push("takes as many snapshots as are kept, each as large as the largest");
+    if amount < 0.0 {
+        assumed.push("each machine that was made again has a month's limit of its own");
+    }
+    if kind == ResourceKind::Droplet {
+        assumed.push("leaves out a reserved address");
+    }
+    Ok(money::Money::assuming(amount, &assumed))
+}
+
+/// For how long each of the machines is billed in a month that were made anew after each of these.
+fn lives(kind: ResourceKind, month: Period, gone: impl Iterator<Item = Period>) -> Vec<u64> {
+    let begun = |life: Period| match kind {
+        ResourceKind::Server => seconds(life).div_ceil(HOUR) * HOUR,
+        ResourceKind::Droplet
+        | ResourceKind::Database
+        | ResourceKind::NodePool
+        | ResourceKind::Machine => seconds(life),
+    };
+    let mut from = month.from;
+    let mut lives = Vec::new();
+    for one in gone {
+        lives.push(begun(Period {
+            from,
+            until: one.from,
+        }));
+        from = one.until;
+    }
+    lives.push(begun(Period {
+        from,
+        until: month.until,
+    }));
+    lives
 }
 
 /// Only Hetzner's months are limited by a price of their own.

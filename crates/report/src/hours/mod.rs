@@ -31,6 +31,7 @@ use domain::{
     record::{Direction, Ending, Phase, Record},
     resource::{Power, SavedState},
     schedule::Desired,
+    stop_method::StopMethod,
 };
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
@@ -86,6 +87,8 @@ pub struct Stretch {
     pub before: Option<SavedState>,
     /// The size that was seen at the stop's end, for sized kinds.
     pub after: Option<SavedState>,
+    /// Whether the machine did not exist meanwhile.
+    pub hibernated: bool,
 }
 
 /// What is known of a stretch.
@@ -181,6 +184,7 @@ fn held_without_history(record: &Record, now: Timestamp) -> Option<Stretch> {
         schedule: record.schedule.clone(),
         before: record.saved.clone(),
         after: observed.size.clone(),
+        hibernated: record.is_asleep(),
     })
 }
 
@@ -258,6 +262,8 @@ impl Walk<'_> {
             schedule: entry.schedule.clone(),
             before: entry.saved.clone(),
             after: entry.seen.clone(),
+            // One that was only powered off has a reason for that.
+            hibernated: entry.method == Some(StopMethod::Hibernate) && entry.reason.is_none(),
         });
     }
 

@@ -2,7 +2,7 @@
 
 use std::{cmp::Ordering, collections::BTreeSet};
 
-use domain::{ResourceKind, resource::SavedState};
+use domain::{ResourceKind, hibernation::Hibernation, resource::SavedState};
 use jiff::{Timestamp, ToSpan as _, civil::Date, tz::TimeZone};
 
 use super::{Kind, Period, Prices, Stretch, machines};
@@ -52,11 +52,12 @@ impl Money {
     }
 }
 
-/// What a resource's stretches saved within a period. `plan` is that of a pool's nodes.
+/// What a resource's stretches saved within a period. `plan` is that of a pool's nodes, or of a machine;
+/// `kept` is what is kept of one that is hibernated.
 #[must_use]
 pub fn saved(
     kind: ResourceKind,
-    plan: Option<&str>,
+    (plan, kept): (Option<&str>, Option<&Hibernation>),
     stretches: &[Stretch],
     period: Period,
     prices: Option<&Prices>,
@@ -76,7 +77,15 @@ pub fn saved(
     if unclear {
         assumed.push("leaves out what is unclear");
     }
+    let hibernated = stopped.iter().any(|one| one.stretch.hibernated);
     let figure = match (kind, prices) {
+        (ResourceKind::Droplet | ResourceKind::Server, Some(prices)) if hibernated => {
+            let machine = (kind, plan, kept);
+            machines::saved_by_hibernating(machine, &stopped, period, prices, assumed)
+        }
+        (ResourceKind::Droplet | ResourceKind::Server, None) if hibernated => {
+            return Money::unknown("no prices given: --prices FILE");
+        }
         (ResourceKind::Droplet | ResourceKind::Server, _) if !machines::were_moved(&stopped) => {
             return Money::nothing("billed in full while off");
         }

@@ -94,6 +94,16 @@ impl Prices {
 }
 
 impl Prices {
+    /// [`Self::snapshot_gb_month`] beside other prices of the same file, or which key is missing.
+    pub(crate) fn snapshot(&self, provider: Provider) -> Result<Money, String> {
+        let price = self.snapshot_gb_month.get(&provider);
+        let price = price.ok_or_else(|| {
+            let table = "[snapshot-gb-month]";
+            format!("no price \"{}\" under {table}", provider.facts().word)
+        })?;
+        exactly(price.0)
+    }
+
     /// What a GB of a snapshot costs for a month; none where no price is given, or none in a currency
     /// in which a provider has prices.
     #[must_use]

@@ -196,6 +196,7 @@ impl<'a> Collector<'a> {
         let name = record.map(|record| &record.name);
         let name = name.or(latest.map(|entry| &entry.name)).cloned();
         let plan = record.and_then(|record| record.plan.as_deref());
+        let kept = record.and_then(|record| record.hibernation.as_deref());
         for (schedule, under) in by_schedule {
             if self.only.is_some() && self.only != schedule.as_ref() {
                 continue;
@@ -206,7 +207,13 @@ impl<'a> Collector<'a> {
                 resource: reference.clone(),
                 name: name.clone().unwrap_or_default(),
                 hours: Hours::of(&under, self.period),
-                money: saved(reference.kind(), plan, &under, self.period, self.prices),
+                money: saved(
+                    reference.kind(),
+                    (plan, kept),
+                    &under,
+                    self.period,
+                    self.prices,
+                ),
             });
         }
     }

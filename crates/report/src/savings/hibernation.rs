@@ -17,8 +17,6 @@ use super::{
 /// How long a machine takes to shut down before its snapshot begins.
 const SHUTDOWN: SignedDuration = SignedDuration::from_mins(10);
 
-const HOUR: SignedDuration = SignedDuration::from_hours(1);
-
 /// What a reserved IPv4 address costs in an hour in which no Droplet has it, and of a month at most
 /// (DOSNAPSHOTS).
 const RESERVED: (&str, &str) = ("0.01", "5");
@@ -39,28 +37,34 @@ pub struct Hibernated {
 
 /// What it would make of a machine's month; none of prices in several currencies.
 ///
-/// A server's hours are counted anew with each new server, so that each may be billed for an hour
-/// more than it is there.
+/// Each machine that is made again is billed as a new one: the hours of a server are counted from its
+/// creation, and what a cloud bills of a month at most, it bills of each. No night is long enough for
+/// these limits, so that they are left out.
 #[must_use]
 pub fn hibernated(
     (kind, size): (ResourceKind, &MachineSize),
     offer: &Offer,
     off: &TimesOff,
-    (per_gb_month, has_reserved_ip): (Money, bool),
+    (per_gb_month, address_costs): (Money, bool),
 ) -> Option<Hibernated> {
     let expected = times(size);
-    let begun = if kind == ResourceKind::Server {
-        HOUR
-    } else {
-        SignedDuration::ZERO
+    let gone = off.shortened(SHUTDOWN + expected.snapshot, expected.lead);
+    let month = gone.division_anew();
+    let seconds = month.seconds;
+    let now = bill::of_machine(kind, &[Span { offer, seconds }])?;
+    let there = match kind {
+        ResourceKind::Server => month.on_in_begun_hours(),
+        ResourceKind::Droplet
+        | ResourceKind::Database
+        | ResourceKind::NodePool
+        | ResourceKind::Machine => month.on(),
     };
-    let gone = off.shortened(SHUTDOWN + expected.snapshot + begun, expected.lead);
-    let month = gone.division(None);
-    let span = |seconds| Span { offer, seconds };
-    let now = bill::of_machine(kind, &[span(month.seconds)])?;
-    let then = bill::of_machine(kind, &[span(month.on())])?;
+    let then = match month.off {
+        0 => now,
+        _ => offer.hourly.for_seconds(there),
+    };
     let snapshots = snapshots_at_most(size, per_gb_month);
-    let address = reserved(has_reserved_ip, month.off, now.currency());
+    let address = reserved(address_costs, month.off, now.currency());
     let saved = now.minus(then)?.minus(snapshots)?.minus(address)?;
     Some(Hibernated {
         gone: month.off,
@@ -169,20 +173,20 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_billed_an_hour_more_for_each_start() {
+    fn the_hours_of_each_server_that_is_made_again_are_begun_anew() {
         let price = Money::parse("0.0143", Currency::Eur).unwrap();
         let of = |kind| {
             let machine = (kind, &size("ccx13", 80));
-            hibernated(
-                machine,
-                &offer("0.0689", "42.99", Currency::Eur),
-                &off(),
-                (price, false),
-            )
+            let offer = offer("0.0689", "42.99", Currency::Eur);
+            hibernated(machine, &offer, &off(), (price, false)).unwrap()
         };
-        let server = of(ResourceKind::Server).unwrap();
-        let droplet = of(ResourceKind::Droplet).unwrap();
-        assert_eq!(hours(droplet.gone - server.gone), 22);
+        let (server, droplet) = (of(ResourceKind::Server), of(ResourceKind::Droplet));
+        assert_eq!(server.gone, droplet.gone);
         assert_eq!(server.snapshots.to_string(), "2.29 EUR");
+        // Each of 21.7 servers is there for 14.5 h, from 07:20 to 21:50, and billed for 15 h.
+        let paid = Money::parse("42.99", Currency::Eur).unwrap();
+        let then = paid.minus(server.saved).unwrap();
+        let then = then.minus(server.snapshots).unwrap();
+        assert_eq!(then.to_string(), "22.47 EUR");
     }
 }

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use domain::{
     ResourceKind, ScheduleName,
     configuration::Policy,
+    hibernation::obstacles_of_its_own,
     money::{Currency, Money},
     plan::{Catalog, Machine, Offer, smaller, wanted},
     resource::{DatabaseSize, MachineSize, NodePoolSize, Resource, SavedState, Size},
@@ -12,8 +13,9 @@ use domain::{
 };
 
 use super::{
-    Division,
+    Division, TimesOff,
     bill::{self, Span},
+    hibernated,
 };
 use crate::hours::Prices;
 
@@ -24,8 +26,8 @@ pub struct Candidate<'a> {
     pub resource: &'a Resource,
     /// The schedule that it follows.
     pub schedule: Option<&'a ScheduleName>,
-    /// When it runs; none where it follows no schedule and none is assumed.
-    pub month: Option<Division>,
+    /// When it stands still; none where it follows no schedule and none is assumed.
+    pub off: Option<&'a TimesOff>,
     /// Why Offhours never stops it.
     pub barred: Option<&'a str>,
     /// How its schedule has it stopped.
@@ -40,6 +42,8 @@ pub struct Candidate<'a> {
     pub smallest_database_plan: Option<&'a str>,
     /// The operator's prices.
     pub prices: Option<&'a Prices>,
+    /// What a GB of a snapshot costs in a month.
+    pub snapshot_price: Option<Money>,
 }
 
 /// One method, and what it would save of a month.
@@ -111,6 +115,12 @@ impl Candidate<'_> {
         }
     }
 
+    /// How much of the month it stands still.
+    pub(super) fn month(&self) -> Option<Division> {
+        let off = self.off?;
+        Some(off.division(self.resource.facts.created_at))
+    }
+
     fn offer(&self, plan: &str) -> Result<&Offer, String> {
         let region = &self.resource.region;
         let offer = self.catalog.offer(plan, region);
@@ -141,10 +151,11 @@ impl Candidate<'_> {
         let zero = Money::zero(currency);
         let off = Choice::fits(StopMethod::PowerOff, None, Some(zero));
         let other = self.other_plan(machine);
+        let hibernated = self.hibernated(machine);
         Judged {
             monthly,
             why,
-            choices: vec![off.because("billed in full while off"), other],
+            choices: vec![off.because("billed in full while off"), other, hibernated],
         }
     }
 
@@ -169,7 +180,7 @@ impl Candidate<'_> {
             }
         };
         let to = Some(smaller.plan.slug.clone());
-        let Some(month) = self.month else {
+        let Some(month) = self.month() else {
             return Choice::fits(method, to, None).because(NO_HOURS);
         };
         let saved = saved_on_smaller_plan(kind, smaller.present, smaller.offer, month);
@@ -185,6 +196,39 @@ impl Candidate<'_> {
             Some(Ordering::Less) => choice.because("it would cost more: it is off too little"),
             Some(Ordering::Equal) => choice.because(NOTHING_BELOW_CAP),
             Some(Ordering::Greater) | None => choice,
+        }
+    }
+
+    /// By what a list shows of it: what is around it takes several requests of each machine.
+    fn hibernated(&self, machine: Machine<'_>) -> Choice {
+        let method = StopMethod::Hibernate;
+        let kind = self.resource.kind();
+        let obstacles = obstacles_of_its_own(machine, self.catalog);
+        if let Some(obstacle) = obstacles.first() {
+            return Choice {
+                remedy: Some(obstacle.remedy()),
+                ..Choice::refused(method, obstacle.to_string())
+            };
+        }
+        let Some(off) = self.off else {
+            return Choice::fits(method, None, None).because(NO_HOURS);
+        };
+        if machine.may_have_kept_price() {
+            let why = "its own price is not in the API, and would be lost";
+            return Choice::fits(method, None, None).because(why);
+        }
+        let offer = self.offer(&machine.size.plan).ok();
+        let saved = offer.zip(self.snapshot_price).and_then(|(offer, price)| {
+            let found = hibernated((kind, machine.size), offer, off, (price, false))?;
+            Some(found.saved)
+        });
+        let choice = Choice::fits(method, None, saved);
+        match saved {
+            None => choice.because("what its snapshots cost is not known"),
+            Some(saved) if saved.is_negative() => {
+                choice.because("it could cost more: its disk is large, or it is off too little")
+            }
+            Some(_) => choice.because("at least, after `offhours rehearse`"),
         }
     }
 
@@ -218,7 +262,7 @@ impl Candidate<'_> {
         if pool.count == 0 {
             return Choice::refused(method, "it has no nodes now");
         }
-        let Some(month) = self.month else {
+        let Some(month) = self.month() else {
             return Choice::fits(method, None, None).because(NO_HOURS);
         };
         let saved = nodes(month.seconds)
@@ -297,7 +341,7 @@ impl Candidate<'_> {
     ) -> Choice {
         let (size, small) = (saved_size(size), saved_size(small));
         let to = Some(small.to_string());
-        let Some(month) = self.month else {
+        let Some(month) = self.month() else {
             return Choice::fits(method, to, None).because(NO_HOURS);
         };
         let both = self.database_month(&size).and_then(|size| {

@@ -125,6 +125,11 @@ const HETZNER: &str = "Hetzner bills each hour that was begun, and a month at mo
                        hour at either end of a time off are billed as running.";
 const SWITCHING: &str = "The minutes that switching takes are left out, and so are volumes, addresses, \
                          backups and traffic, which cost the same throughout.";
+const HIBERNATING: &str = "What hibernate saves is the least: with a disk that is full, whose copy takes as \
+                           long as it may, and with two snapshots of it. Nightly, up to four are there for \
+                           three days, each of what the disk holds. What is around a machine may forbid it, \
+                           and a Droplet's reserved address costs 0.01 USD an hour: `offhours rehearse REF` \
+                           says so, and no machine is hibernated that a person has not seen come back.";
 const DATABASES: &str = "DigitalOcean's API has no prices of databases: --prices FILE gives them.";
 const SMALL_NOW: &str = "What is stopped on a smaller plan now is shown with that plan.";
 
@@ -162,7 +167,7 @@ impl Collector {
         if candidate.barred.is_some() {
             judged.choices.clear();
         }
-        let may_stop = candidate.month.filter(|_| candidate.barred.is_none());
+        let may_stop = candidate.month().filter(|_| candidate.barred.is_none());
         let best = put_best_first(&mut judged.choices);
         let sums = Sums::of(&judged, best);
         let row = Row {
@@ -295,6 +300,10 @@ fn notes(rows: &[Row]) -> Vec<&'static str> {
         ),
         (has(&[ResourceKind::Server]), HETZNER),
         (true, SWITCHING),
+        (
+            has(&[ResourceKind::Droplet, ResourceKind::Server]),
+            HIBERNATING,
+        ),
         (rows.iter().any(lacks_price), DATABASES),
         (true, SMALL_NOW),
     ];

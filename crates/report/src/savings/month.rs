@@ -75,6 +75,26 @@ impl TimesOff {
             let begins = stretch.from > self.counted.from;
             off_in_whole_hours += whole_hours(stretch, begins, created_at.unwrap_or_default());
         }
+        self.share(off, off_in_whole_hours)
+    }
+
+    /// [`Self::division`] for something that is another one after each time off: the hours of each are
+    /// counted from the end of the time off before it.
+    #[must_use]
+    pub fn division_anew(&self) -> Division {
+        let (mut off, mut on_in_begun_hours) = (0, 0);
+        let mut since = self.counted.from;
+        for stretch in &self.stretches {
+            off += stretch.length().as_secs();
+            on_in_begun_hours += begun_hours(stretch.from.duration_since(since));
+            since = stretch.until;
+        }
+        on_in_begun_hours += begun_hours(self.counted.until.duration_since(since));
+        let whole = self.counted.length().as_secs();
+        self.share(off, (whole - on_in_begun_hours).max(0))
+    }
+
+    fn share(&self, off: i64, off_in_whole_hours: i64) -> Division {
         let whole = self.counted.length().as_secs().max(1);
         let share = |part: i64| {
             let part = i128::from(part) * i128::from(self.seconds) / i128::from(whole);
@@ -86,6 +106,11 @@ impl TimesOff {
             off_in_whole_hours: share(off_in_whole_hours),
         }
     }
+}
+
+/// How long something is billed that is there for so long, where begun hours count, in seconds.
+fn begun_hours(length: SignedDuration) -> i64 {
+    (length.as_secs() + HOUR - 1).div_euclid(HOUR).max(0) * HOUR
 }
 
 impl TimesOff {
@@ -100,7 +125,12 @@ impl TimesOff {
             } else {
                 stretch.from
             },
-            until: stretch.until - before,
+            // What the month ends with goes on.
+            until: if stretch.until < self.counted.until {
+                stretch.until - before
+            } else {
+                stretch.until
+            },
         };
         let stretches = self.stretches.iter().map(shorter);
         Self {

@@ -157,6 +157,7 @@ struct Case {
     accepts_new_prices: bool,
     barred: Option<&'static str>,
     prices: Option<Prices>,
+    snapshot_price: Option<Money>,
 }
 
 impl Case {
@@ -179,6 +180,7 @@ impl Case {
             accepts_new_prices: false,
             barred: None,
             prices: None,
+            snapshot_price: None,
         }
     }
 
@@ -237,14 +239,14 @@ impl Case {
     fn add(&self, collector: &mut Collector) {
         let reference = format!("main/{}", self.resource.id).parse().unwrap();
         let month = self.schedule.as_ref();
-        let created_at = self.resource.facts.created_at;
         let catalog = catalog();
+        let off = month.map(|schedule| self.month.times_off(schedule));
         collector.add(
             &reference,
             Candidate {
                 resource: &self.resource,
                 schedule: None,
-                month: month.map(|schedule| self.month.times_off(schedule).division(created_at)),
+                off: off.as_ref(),
                 barred: self.barred,
                 policy: &self.policy,
                 autoscaled: self.autoscaled,
@@ -252,12 +254,14 @@ impl Case {
                 catalog: &catalog,
                 smallest_database_plan: Some("db-s-1vcpu-2gb"),
                 prices: self.prices.as_ref(),
+                snapshot_price: self.snapshot_price,
             },
         );
     }
 }
 
-/// A method as a table has it: what it leads to, what it saves and why.
+/// A method as a table has it: what it leads to, what it saves and why. Hibernation has tests of its
+/// own.
 fn shown(row: &Row) -> Vec<(String, Option<f64>, Option<&str>)> {
     let named = |method: &Method| {
         let what = match &method.to {
@@ -270,6 +274,7 @@ fn shown(row: &Row) -> Vec<(String, Option<f64>, Option<&str>)> {
     };
     let methods = row.methods.iter();
     methods
+        .filter(|method| method.method != StopMethod::Hibernate)
         .map(|method| (named(method), method.saved, method.why.as_deref()))
         .collect()
 }
@@ -315,6 +320,8 @@ fn what_is_off_for_less_than_the_hours_above_672_saves_nothing() {
     // 708 - 108 = 600 hours on: the 36 above 672 are billed at neither plan.
     let row = case.row();
     assert_eq!(row.saved, Some(6.11));
+    // Nor is anything saved by hibernating it, which an hour is too short for.
+    case = with_snapshots(case, "0.06", Currency::Usd);
     case.schedule = Some(schedule("sun-sat", "01:00", "24:00"));
     // 679 hours on.
     let because = "it is off too little: a month's hours above 672 are not billed anyway";
@@ -497,4 +504,67 @@ fn each_currency_has_its_own_sum_and_what_is_never_stopped_has_no_part_in_it() {
     let json = serde_json::to_value(&report).unwrap();
     assert_eq!(json["totals"][0]["saved"], 7.51);
     assert_eq!(json["resources"][0]["methods"][0]["method"], "resize");
+}
+
+/// What is said of hibernating a machine.
+fn hibernated_of(case: &Case) -> Method {
+    let methods = case.row().methods.into_iter();
+    let mut of = methods.filter(|method| method.method == StopMethod::Hibernate);
+    of.next().unwrap()
+}
+
+fn with_snapshots(case: Case, price: &str, currency: Currency) -> Case {
+    Case {
+        snapshot_price: Some(Money::parse(price, currency).unwrap()),
+        ..case
+    }
+}
+
+#[test]
+fn a_hibernated_machine_is_paid_while_it_is_there_and_its_snapshots_always() {
+    let droplet = Case::machine("droplet/1", "g-2vcpu-8gb", 25);
+    let case = with_snapshots(droplet, "0.06", Currency::Usd);
+    let said = hibernated_of(&case);
+    // On 21 days from 07:33:45 to 20:00, and two snapshots of 25 GB:
+    // 63 - 261.1875 x 0.09375 - 3.
+    assert_eq!(said.saved, Some(35.51));
+    assert_eq!(
+        said.why.as_deref(),
+        Some("at least, after `offhours rehearse`")
+    );
+    assert_eq!(case.row().best, Some(StopMethod::Resize));
+
+    let server = Case::machine("server/1", "cpx22", 80);
+    let case = with_snapshots(server, "0.0143", Currency::Eur);
+    // On 21 days 15 begun hours, and two snapshots of 80 GB: 19.49 - 315 x 0.0312 - 2.29.
+    assert_eq!(hibernated_of(&case).saved, Some(7.37));
+}
+
+#[test]
+fn what_hibernating_saves_is_unknown_without_hours_or_a_price() {
+    let case = Case::machine("droplet/1", "g-2vcpu-8gb", 25);
+    let said = hibernated_of(&case);
+    assert_eq!((said.fits, said.saved), (true, None));
+    assert_eq!(
+        said.why.as_deref(),
+        Some("what its snapshots cost is not known")
+    );
+    let without = Case {
+        schedule: None,
+        ..with_snapshots(case, "0.06", Currency::Usd)
+    };
+    assert!(hibernated_of(&without).why.unwrap().contains("--hours"));
+}
+
+#[test]
+fn what_cannot_be_ordered_again_or_would_grow_is_not_hibernated() {
+    let grows = Case::machine("droplet/1", "g-2vcpu-8gb", 20);
+    let said = hibernated_of(&with_snapshots(grows, "0.06", Currency::Usd));
+    assert!(!said.fits && said.remedy.is_some(), "{said:?}");
+    let autoscaled = Case {
+        autoscaled: true,
+        ..Case::machine("droplet/1", "g-2vcpu-8gb", 25)
+    };
+    let said = hibernated_of(&with_snapshots(autoscaled, "0.06", Currency::Usd));
+    assert!(said.why.unwrap().contains("autoscale"));
 }

@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use domain::{
     AccountName, ResourceId,
     configuration::{AccountKind, Configuration, Policy, Provider},
+    money::Money,
     plan::Catalog,
     resource::{DatabaseSize, Look, Size},
 };
@@ -81,6 +82,8 @@ pub(super) struct Holdings {
     /// The machines that autoscale pools have made.
     pub(super) autoscaled: BTreeSet<ResourceId>,
     database_plans: DatabasePlans,
+    /// What a GB of a snapshot costs in a month, where there are machines.
+    pub(super) snapshot_price: Option<Money>,
 }
 
 impl Holdings {
@@ -178,10 +181,10 @@ async fn holdings(
             catalog = catalog.in_currency(currency);
         }
     }
-    let autoscaled = if has_machines {
-        client.autoscaled().await?
+    let (autoscaled, snapshot_price) = if has_machines {
+        (client.autoscaled().await?, client.snapshot_price().await?)
     } else {
-        BTreeSet::new()
+        (BTreeSet::new(), None)
     };
     let database_plans = if has(|size| matches!(size, Size::Database(_))) {
         client.database_plans().await?
@@ -194,5 +197,6 @@ async fn holdings(
         catalog,
         autoscaled,
         database_plans,
+        snapshot_price,
     })
 }

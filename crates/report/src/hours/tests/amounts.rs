@@ -1,7 +1,8 @@
 //! Money: where there is a figure, and where there must be none.
 
 use domain::{
-    ResourceKind,
+    ResourceId, ResourceKind,
+    hibernation::{Hibernation, KeptSnapshot, Mark},
     resource::{AutoscaleBounds, MachineSize},
 };
 
@@ -21,6 +22,9 @@ fn prices() -> Prices {
         [machine-month]
         "cpx22" = 19.49
         "cx23" = 5.49
+        [snapshot-gb-month]
+        hetzner = 0.0143
+        digitalocean = 0.06
         [database-month]
         "db-s-4vcpu-8gb" = 120.0
         "db-s-1vcpu-1gb" = 15.0
@@ -51,6 +55,7 @@ fn stopped(period: Period, before: SavedState, after: SavedState) -> Stretch {
         schedule: None,
         before: Some(before),
         after: Some(after),
+        hibernated: false,
     }
 }
 
@@ -66,7 +71,7 @@ fn pool(stretches: &[Stretch], period: Period) -> Money {
     let plan = Some("s-2vcpu-4gb");
     saved(
         ResourceKind::NodePool,
-        plan,
+        (plan, None),
         stretches,
         period,
         Some(&prices()),
@@ -96,7 +101,7 @@ fn machines_save_nothing_and_the_reason_says_so() {
         for prices in [None, Some(&prices())] {
             let money = saved(
                 kind,
-                Some("cx22"),
+                (Some("cx22"), None),
                 std::slice::from_ref(&stretch),
                 june(),
                 prices,
@@ -120,7 +125,7 @@ fn moved(period: Period, own: &str, small: &str) -> Stretch {
 }
 
 fn machine(kind: ResourceKind, stretches: &[Stretch]) -> Money {
-    saved(kind, None, stretches, june(), Some(&prices()))
+    saved(kind, (None, None), stretches, june(), Some(&prices()))
 }
 
 #[test]
@@ -147,7 +152,7 @@ fn what_a_smaller_plan_saved_is_unknown_without_prices_and_where_both_plans_chan
     let stretch = moved(period("15 00:00", "16 00:00"), "c-4", "s-1vcpu-1gb");
     let money = saved(
         ResourceKind::Droplet,
-        None,
+        (None, None),
         std::slice::from_ref(&stretch),
         june(),
         None,
@@ -234,7 +239,13 @@ fn autoscaled_nodes_are_an_estimate() {
 fn a_pool_has_no_figure_where_something_is_not_known() {
     let known = [stopped(period("15 00:00", "18 00:00"), nodes(1), nodes(0))];
     let of = |plan, stretches: &[Stretch], prices| {
-        saved(ResourceKind::NodePool, plan, stretches, june(), prices)
+        saved(
+            ResourceKind::NodePool,
+            (plan, None),
+            stretches,
+            june(),
+            prices,
+        )
     };
     let (plan, prices) = (Some("s-2vcpu-4gb"), Some(&prices()));
     let nothing = of(plan, &[], None);
@@ -286,7 +297,7 @@ fn a_smaller_database_saves_the_difference_of_both_plans() {
         let stretch = stopped(period("15 00:00", "18 00:00"), before, after);
         saved(
             ResourceKind::Database,
-            None,
+            (None, None),
             &[stretch],
             june(),
             Some(&prices()),
@@ -321,7 +332,7 @@ fn a_database_that_costs_more_when_small_has_no_figure() {
     );
     let money = saved(
         ResourceKind::Database,
-        None,
+        (None, None),
         &[stretch],
         june(),
         Some(&prices),
@@ -330,4 +341,89 @@ fn a_database_that_costs_more_when_small_has_no_figure() {
         &money,
         "by these prices 1 x a-1vcpu-1gb costs more than 1 x a-2vcpu-4gb",
     );
+}
+
+/// In which a machine did not exist.
+fn without(period: Period) -> Stretch {
+    Stretch {
+        before: None,
+        after: None,
+        hibernated: true,
+        ..stopped(period, nodes(1), nodes(0))
+    }
+}
+
+/// Of so many snapshots, the largest of 20 GB.
+fn snapshots(count: usize) -> Hibernation {
+    let machine: ResourceId = "server/1".parse().unwrap();
+    let snapshot = |number: usize| KeptSnapshot {
+        mark: Mark(number.to_string()),
+        id: None,
+        from: machine.clone(),
+        asked_at: period("10 19:00", "10 20:00").from,
+        centi_gb: Some(if number == 0 { 2_000 } else { 1_000 }),
+        proven_at: None,
+        remove_asked_at: None,
+    };
+    Hibernation {
+        snapshots: (0..count).map(snapshot).collect(),
+        ..Hibernation::of(machine.clone())
+    }
+}
+
+fn hibernated(kind: ResourceKind, plan: &str, stretches: &[Stretch], kept: &Hibernation) -> Money {
+    let known = (Some(plan), Some(kept));
+    saved(kind, known, stretches, june(), Some(&prices()))
+}
+
+#[test]
+fn a_machine_is_not_billed_while_it_does_not_exist_and_its_snapshots_are() {
+    let nights = [
+        without(period("11 20:30", "12 07:30")),
+        without(period("12 20:30", "13 07:30")),
+    ];
+    // June has 720 hours, of which two times 11 are gone. Of each server the hours are begun anew:
+    // 260.5, 13 and 424.5 are billed as 261, 13 and 425. Two snapshots of 20 GB are there from the
+    // 10th at 19:00 on, for 485 of 720 hours.
+    let money = hibernated(ResourceKind::Server, "cpx22", &nights, &snapshots(1));
+    let snapshots_cost: f64 = 40.0 * 0.0143 * 485.0 / 720.0;
+    let expected = 19.49 - 699.0 * 0.0312 - snapshots_cost;
+    let found = money.amount.unwrap();
+    assert!((found - expected).abs() < 0.005, "{found}, not {expected}");
+    assert!(money.estimate);
+    // A Droplet is billed by the second, and here no more than 672 hours of it were.
+    let money = hibernated(ResourceKind::Droplet, "g-2vcpu-8gb", &nights, &snapshots(3));
+    let expected = 63.0 - 698.0 * 0.09375 - 60.0 * 0.06 * 485.0 / 720.0;
+    let found = money.amount.unwrap();
+    assert!((found - expected).abs() < 0.005, "{found}, not {expected}");
+}
+
+#[test]
+fn what_was_only_powered_off_beside_it_is_billed_in_full() {
+    let off = Stretch {
+        hibernated: false,
+        ..without(period("20 20:30", "21 07:30"))
+    };
+    let night = without(period("11 20:30", "12 07:30"));
+    let one = hibernated(
+        ResourceKind::Server,
+        "cpx22",
+        std::slice::from_ref(&night),
+        &snapshots(1),
+    );
+    let both = hibernated(ResourceKind::Server, "cpx22", &[night, off], &snapshots(1));
+    assert_eq!(one.amount, both.amount);
+}
+
+#[test]
+fn what_hibernating_saved_is_unknown_without_a_price_or_a_size() {
+    let night = [without(period("11 20:30", "12 07:30"))];
+    let unsized_ones = hibernated(ResourceKind::Server, "cpx22", &night, &snapshots(0));
+    check_unknown(&unsized_ones, "the size of its snapshots is not known");
+    let kept = snapshots(1);
+    let known = (Some("cpx22"), Some(&kept));
+    let money = saved(ResourceKind::Server, known, &night, june(), None);
+    check_unknown(&money, "no prices given: --prices FILE");
+    let other = hibernated(ResourceKind::Server, "cax11", &night, &kept);
+    check_unknown(&other, "no price \"cax11\" under [machine-hour]");
 }
