@@ -265,8 +265,14 @@ impl<'r> State<'r> {
         edge: Edge,
         now: Timestamp,
     ) -> Option<Self> {
+        // A start counts so much earlier where making the machine again takes long.
+        let kept = record.hibernation.as_deref();
+        let lead = match edge.desired {
+            Some(Desired::Running) => kept.and_then(|kept| kept.lead),
+            Some(Desired::Stopped) | None => None,
+        };
         let key = EdgeKey {
-            instant: edge.at,
+            instant: edge.at - lead.unwrap_or_default(),
             rank: Rank::Schedule,
         };
         let verdict = judge(record, Subject::recorded(record), rules, now);

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     configuration::Mode,
+    hibernation::Hibernation,
     record::{Ask, Forced, Part, Request},
     resource::Power,
     tests::fixtures::{World, at, daily, droplet, office_droplet, reference, schedule_name, world},
@@ -314,4 +315,46 @@ proptest! {
         let longest = each.iter().filter_map(|one| one.slowest.as_ref()).map(|s| s.seconds).max();
         prop_assert_eq!(digest.slowest.map(|slowest| slowest.seconds), longest);
     }
+}
+
+#[test]
+fn a_machine_that_was_made_again_counts_at_the_edge_for_which_it_was_woken_early() {
+    let morning = Edge {
+        at: at("tue 08:00"),
+        desired: Some(Desired::Running),
+    };
+    let woken = |lead_minutes| {
+        let mut record = office_droplet();
+        let early = key("tue 07:35");
+        record.hibernation = Some(Box::new(Hibernation {
+            lead: Some(SignedDuration::from_mins(lead_minutes)),
+            ..Hibernation::of(record.reference.id.clone())
+        }));
+        record.last = Some(Last {
+            key: early,
+            claimed_at: early.instant,
+            asked_at: Some(early.instant),
+            finished_at: early.instant + SignedDuration::from_mins(10),
+            ending: Ending::Seen,
+            method: Some(StopMethod::Hibernate),
+        });
+        record
+            .settled(Power::Running)
+            .having_handled("tue 07:35", Desired::Running)
+    };
+    let counted = |record: Record| {
+        let world = world();
+        let now = at("tue 08:01");
+        Digest::of(
+            [&record],
+            world.rules(),
+            &schedule_name("office"),
+            morning,
+            now,
+        )
+    };
+    let digest = counted(woken(25)).unwrap();
+    assert_eq!((digest.followed, digest.seen), (1, 1));
+    // One that was woken for another edge does not follow this one.
+    assert!(counted(woken(0)).is_none_or(|digest| digest.seen == 0));
 }
