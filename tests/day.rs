@@ -9,11 +9,13 @@ use std::{
 use cloud_simulator::Entry;
 use domain::{
     digest::Digest,
+    record::Direction,
     resource::{AutoscaleBounds, MachineSize, PlanCapacity, SavedState},
     schedule::Desired,
+    stop_method::StopMethod,
 };
 use jiff::{SignedDuration, Timestamp};
-use lifecycle::{Event, Outcome};
+use lifecycle::{Event, Outcome, event::Subject};
 use offhours::view::summary::{Summary, Tally};
 use serde_json::Value;
 
@@ -92,14 +94,17 @@ fn each_edge_is_reported_once_and_its_numbers_are_what_happened(day: &Day) {
         .iter()
         .map(|d| (d.schedule.as_str(), d.edge, d.desired));
     let edges = [
-        ("berlin-lab", "06:30:00", Desired::Running),
-        ("berlin-office", "07:00:00", Desired::Running),
-        ("new-york-office", "13:30:00", Desired::Running),
-        ("berlin-office", "18:00:00", Desired::Stopped),
-        ("berlin-lab", "19:00:00", Desired::Stopped),
-        ("new-york-office", "23:00:00", Desired::Stopped),
+        ("berlin-lab", "23T06:30", Desired::Running),
+        ("berlin-office", "23T07:00", Desired::Running),
+        ("new-york-office", "23T13:30", Desired::Running),
+        ("berlin-office", "23T18:00", Desired::Stopped),
+        ("berlin-lab", "23T19:00", Desired::Stopped),
+        ("berlin-builds", "23T19:30", Desired::Stopped),
+        ("new-york-office", "23T23:00", Desired::Stopped),
+        ("berlin-builds", "24T05:00", Desired::Running),
     ];
-    let edges = edges.map(|(schedule, time, desired)| (schedule, monday(time), desired));
+    let at = |time: &str| instant(&format!("2026-11-{time}:00Z"));
+    let edges = edges.map(|(schedule, time, desired)| (schedule, at(time), desired));
     assert_eq!(printed.collect::<Vec<_>>(), edges);
     for digest in &day.digests {
         // No two edges are under way at once: what happened meanwhile belongs to this one.
@@ -704,6 +709,58 @@ fn the_program_prints_one_json_object_per_line_and_the_summary_last() {
     };
     assert_eq!(tallies(&summary), tallies(&counted));
     assert!(!tallies(&summary).is_empty());
+}
+
+/// The machine of the demonstration that a person rehearses.
+const BUILD: &str = "hz-eu/server/52934801";
+
+#[test]
+fn the_demonstration_hibernates_a_server_after_its_rehearsal_and_wakes_it_in_time() {
+    let output = Command::new(program("offhours"))
+        .args(["local", "--simulate", "--speed", "0", "--format", "json"])
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    let summary: Summary = serde_json::from_str(lines.pop().unwrap()).unwrap();
+    let mut seen = Vec::new();
+    let mut digests = Vec::new();
+    for line in lines {
+        let printed: Value = serde_json::from_str(line).unwrap();
+        if printed["event"] == "edge-completed" {
+            digests.push(serde_json::from_value::<Digest>(printed).unwrap());
+            continue;
+        }
+        let outcome: Outcome = serde_json::from_value(printed).unwrap();
+        if let (
+            Subject::Resource { resource, .. },
+            Event::Seen {
+                direction, method, ..
+            },
+        ) = (&outcome.subject, &outcome.event)
+            && resource.to_string() == BUILD
+        {
+            seen.push((outcome.at, *direction, *method));
+        }
+    }
+    let [_, _, (slept_at, _, method), (woken_at, direction, _)] = seen.as_slice() else {
+        panic!("{seen:#?}");
+    };
+    assert_eq!(*method, Some(StopMethod::Hibernate));
+    assert!(*slept_at > monday("19:30:00"));
+    assert_eq!(*direction, Direction::Start);
+    let opens = instant("2026-11-24T05:00:00Z");
+    assert!((opens - SignedDuration::from_mins(15)..=opens).contains(woken_at));
+    let of_builds = digests
+        .iter()
+        .filter(|digest| digest.schedule.as_str() == "berlin-builds");
+    let counted: Vec<_> = of_builds
+        .map(|digest| (digest.desired, digest.seen))
+        .collect();
+    assert_eq!(counted, [(Desired::Stopped, 1), (Desired::Running, 1)]);
+    let bill = &summary.bill[&"hz-eu".parse().unwrap()];
+    assert!(bill.charged < bill.left_running, "{bill:?}");
 }
 
 const TWO_WEEKS: &str = r#"

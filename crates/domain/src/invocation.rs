@@ -76,7 +76,7 @@ pub enum Question {
     Resources(Vec<ResourceRef>),
     /// What can these accounts list with their tokens, before they are applied?
     Try(BTreeMap<AccountName, Account>),
-    /// What would stops that leave a plan or a standby lead to, if this were applied?
+    /// What would stops that leave a plan, a standby, or the machine itself lead to, if this were applied?
     Moves(Box<Configuration>),
     /// Take an inventory of these accounts; of all if none is named.
     Inventory(Vec<AccountName>),

@@ -14,6 +14,8 @@ use anyhow::Context as _;
 use domain::{
     configuration::{Configuration, Generation},
     decision::Rules,
+    invocation::{Command, CommandTarget, Invocation},
+    record::Direction,
 };
 use environment::in_words;
 use futures_util::poll;
@@ -46,6 +48,16 @@ const EXAMPLE_FLEET: &str = include_str!("../../../../examples/fleet.toml");
 
 /// The machine of the demonstration that is reached over SSH.
 const EXAMPLE_MACHINE: &str = "build-01";
+
+/// What a person does in the demonstration, and when: the rehearsal without which no schedule hibernates a
+/// machine. It is what `offhours rehearse REF --cycle` does.
+const EXAMPLE_REHEARSAL: [(&str, Direction); 2] = [
+    ("2026-11-23T11:00:00Z", Direction::Stop),
+    ("2026-11-23T11:10:00Z", Direction::Start),
+];
+
+/// The machine that is rehearsed, and by whom.
+const REHEARSED: (&str, &str) = ("hz-eu/server/52934801", "ada");
 
 /// What a newcomer does next.
 const AFTER_THE_EXAMPLE: &str = "
@@ -170,7 +182,20 @@ pub async fn run(args: &Args) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     introduce(args, &local, until);
-    let interrupted = shown.follow(&local, until, &mut news, interrupt).await?;
+    let mut interrupted = false;
+    for (at, direction) in rehearsal(args, local.now(), until)? {
+        interrupted = shown
+            .follow(&local, Some(at), &mut news, interrupt.as_mut())
+            .await?;
+        if interrupted {
+            break;
+        }
+        let command = local.service().command(direction, rehearse(direction)?);
+        command.await?;
+    }
+    if !interrupted {
+        interrupted = shown.follow(&local, until, &mut news, interrupt).await?;
+    }
     if interrupted {
         shown.view.interrupted();
     }
@@ -311,6 +336,39 @@ fn locks(args: &Args) -> anyhow::Result<Vec<Lock>> {
 /// Whether the example is run.
 fn is_example(args: &Args) -> bool {
     args.simulate.as_deref() == Some("") && args.config.is_none()
+}
+
+/// When a person does what in the demonstration, as far as it is shown.
+fn rehearsal(
+    args: &Args,
+    from: Timestamp,
+    until: Option<Timestamp>,
+) -> anyhow::Result<Vec<(Timestamp, Direction)>> {
+    if !is_example(args) || args.fleet.is_some() {
+        return Ok(Vec::new());
+    }
+    let mut all = Vec::new();
+    for (at, direction) in EXAMPLE_REHEARSAL {
+        all.push((at.parse::<Timestamp>()?, direction));
+    }
+    // The whole of it, or nothing.
+    let is_shown = |at: Timestamp| at >= from && until.is_none_or(|until| at < until);
+    if !all.iter().all(|(at, _)| is_shown(*at)) {
+        all.clear();
+    }
+    Ok(all)
+}
+
+/// The command for it.
+fn rehearse(direction: Direction) -> anyhow::Result<Invocation> {
+    let (resource, by) = REHEARSED;
+    Ok(Invocation::Command(Command {
+        target: CommandTarget::Resources(vec![resource.parse()?]),
+        dry_run: false,
+        by: Some(by.to_owned()),
+        given_at: None,
+        rehearsal: direction == Direction::Stop,
+    }))
 }
 
 /// A real SSH server on loopback for the demonstration, where this machine has the program.
