@@ -637,13 +637,14 @@ fn labels_of_made(records: &[Record]) -> HashSet<String> {
     hibernated.map(|one| of_label(&one.reference.id)).collect()
 }
 
-/// Of which resource a machine says that it was made again.
-fn made_of(resource: &Resource) -> Option<&str> {
+/// Of which resource a machine says that it was made again, as [`of_label`] has it: a tag of
+/// `DigitalOcean` may hold no dot (DOSPEC).
+fn made_of(resource: &Resource) -> Option<String> {
     let mut pairs = resource
         .tags
         .iter()
         .filter_map(|tag| tag.split_once(['=', ':']));
-    pairs.find_map(|(key, of)| (key == OF_LABEL).then_some(of))
+    pairs.find_map(|(key, of)| (key == OF_LABEL).then(|| of.replace('-', ".")))
 }
 
 /// What a look means for what is kept of a machine that was hibernated.
@@ -747,7 +748,7 @@ impl Inventory<'_> {
             let is_newer = self.newer.iter().any(|newer| newer.id == resource.id);
             // A machine that we have made is its record's, though that was read before it was asked
             // for, or does not know it yet.
-            let is_made = made_of(resource).is_some_and(|of| self.has_made(&made, of));
+            let is_made = made_of(resource).is_some_and(|of| self.has_made(&made, &of));
             if old.is_none() && (is_worker || is_newer || is_made) {
                 continue;
             }
