@@ -204,15 +204,20 @@ fn as_it_was(manifest: &Manifest) -> String {
     )];
     let addresses = manifest.addresses.iter().map(|one| one.ip.as_str());
     let private = manifest.networks.iter().map(|one| one.ip.as_str());
-    let addresses: Vec<_> = addresses.chain(private).collect();
+    // Hetzner names a floating address by a number.
+    let reserved = manifest.floating_ips.iter().map(String::as_str);
+    let reserved = reserved.filter(|ip| ip.contains(['.', ':']));
+    let addresses: Vec<_> = addresses.chain(private).chain(reserved).collect();
     if !addresses.is_empty() {
         parts.push(format!("with {}", addresses.join(" and ")));
     }
+    let floating = manifest.floating_ips.iter();
+    let floating = floating.filter(|ip| !ip.contains(['.', ':'])).count();
     let attached = [
         (manifest.volumes.len(), "volume"),
         (manifest.firewalls.len(), "firewall"),
         (manifest.load_balancers.len(), "load balancer"),
-        (manifest.floating_ips.len(), "floating address"),
+        (floating, "floating IP"),
     ];
     let attached = attached.into_iter().filter(|(number, _)| *number > 0);
     let attached: Vec<_> = attached.map(|(number, what)| count(number, what)).collect();

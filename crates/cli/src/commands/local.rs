@@ -53,11 +53,14 @@ const EXAMPLE_MACHINE: &str = "build-01";
 /// machine. It is what `offhours rehearse REF --cycle` does.
 const EXAMPLE_REHEARSAL: [(&str, Direction); 2] = [
     ("2026-11-23T11:00:00Z", Direction::Stop),
-    ("2026-11-23T11:10:00Z", Direction::Start),
+    ("2026-11-23T11:20:00Z", Direction::Start),
 ];
 
-/// The machine that is rehearsed, and by whom.
-const REHEARSED: (&str, &str) = ("hz-eu/server/52934801", "ada");
+/// The machines that are rehearsed, and by whom.
+const REHEARSED: ([&str; 2], &str) = (
+    ["do-main/droplet/391990217", "hz-eu/server/52934801"],
+    "ada",
+);
 
 /// What a newcomer does next.
 const AFTER_THE_EXAMPLE: &str = "
@@ -361,9 +364,11 @@ fn rehearsal(
 
 /// The command for it.
 fn rehearse(direction: Direction) -> anyhow::Result<Invocation> {
-    let (resource, by) = REHEARSED;
+    let (machines, by) = REHEARSED;
+    let machines = machines.iter().map(|machine| machine.parse());
+    let machines: Result<Vec<_>, _> = machines.collect();
     Ok(Invocation::Command(Command {
-        target: CommandTarget::Resources(vec![resource.parse()?]),
+        target: CommandTarget::Resources(machines?),
         dry_run: false,
         by: Some(by.to_owned()),
         given_at: None,

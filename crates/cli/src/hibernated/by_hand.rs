@@ -1,5 +1,7 @@
 //! The commands with which a person makes a machine again without Offhours.
 
+use std::collections::BTreeSet;
+
 use domain::hibernation::Manifest;
 
 /// A command line under construction.
@@ -95,41 +97,54 @@ pub(super) fn with_hcloud(manifest: &Manifest, snapshot: u64) -> Vec<String> {
 /// With `DigitalOcean`'s program. A Droplet that is made is switched on.
 pub(super) fn with_doctl(manifest: &Manifest, snapshot: u64) -> Vec<String> {
     let snapshot = snapshot.to_string();
-    let join = |values: &mut dyn Iterator<Item = &String>| {
-        values.map(String::as_str).collect::<Vec<_>>().join(",")
-    };
-    // It takes numbers and fingerprints of keys, and no names.
-    let key = serde_json::Value::from(manifest.ssh_key.as_str());
-    let key = Line::of("doctl compute ssh-key list --output json | jq")
-        .word(&format!(".[] | select(.name == {key}) | .id"));
+    let joined = |values: &BTreeSet<String>| values.iter().cloned().collect::<Vec<_>>().join(",");
     let mut create = Line::of("DROPLET=$(doctl compute droplet create")
         .word(&manifest.name)
         .option("--size", &manifest.size.plan)
         .option("--region", &manifest.region)
-        .option("--image", &snapshot);
-    create.0 = format!("{} --ssh-keys \"$({})\"", create.0, key.0);
+        .option("--image", &snapshot)
+        .option("--ssh-keys", &manifest.ssh_key);
     for (option, values) in [
-        ("--tag-names", join(&mut manifest.tags.iter())),
-        ("--volumes", join(&mut manifest.volumes.iter())),
+        ("--tag-names", &manifest.tags),
+        ("--volumes", &manifest.volumes),
     ] {
         if !values.is_empty() {
-            create = create.option(option, &values);
+            create = create.option(option, &joined(values));
         }
     }
-    if let Some(network) = manifest.networks.first() {
-        create = create.option("--vpc-uuid", &network.network);
+    create = create.options("--vpc-uuid", &manifest.vpc);
+    for (feature, option) in [
+        ("ipv6", "--enable-ipv6"),
+        ("monitoring", "--enable-monitoring"),
+        ("droplet_agent", "--droplet-agent"),
+    ] {
+        if manifest.features.contains(feature) {
+            create = create.word(option);
+        }
     }
     if manifest.backups {
         create = create.word("--enable-backups");
+    }
+    if let Some(policy) = &manifest.backup_policy {
+        create = create
+            .option("--backup-policy-plan", &policy.plan)
+            .options("--backup-policy-weekday", &policy.weekday)
+            .options(
+                "--backup-policy-hour",
+                &policy.hour.map(|hour| hour.to_string()),
+            );
     }
     create.0.push_str(" --wait --format ID --no-header)");
     let mut lines = vec![
         Line::of("doctl compute snapshot get").word(&snapshot),
         create,
     ];
-    let on_droplet = |words: &str, id: &str, rest: &str| {
+    if manifest.private_only {
+        lines.push(Line::of("# It had no public address."));
+    }
+    let on_droplet = |words: &str, id: &str, option: &str| {
         let line = Line::of(words).word(id);
-        Line(format!("{} {rest}\"$DROPLET\"", line.0))
+        Line(format!("{} {option}\"$DROPLET\"", line.0))
     };
     lines.extend(
         manifest
@@ -141,11 +156,17 @@ pub(super) fn with_doctl(manifest: &Manifest, snapshot: u64) -> Vec<String> {
         let words = "doctl compute load-balancer add-droplets";
         on_droplet(words, &one.id, "--droplet-ids ")
     }));
-    let reserved = manifest.addresses.iter().map(|one| &one.ip);
-    lines.extend(
-        reserved
-            .chain(&manifest.floating_ips)
-            .map(|ip| on_droplet("doctl compute reserved-ip-action assign", ip, "")),
-    );
+    lines.extend(manifest.floating_ips.iter().map(|ip| {
+        let words = if ip.contains(':') {
+            "doctl compute reserved-ipv6-action assign"
+        } else {
+            "doctl compute reserved-ip-action assign"
+        };
+        on_droplet(words, ip, "")
+    }));
+    lines.extend(manifest.project.iter().map(|id| {
+        let line = Line::of("doctl projects resources assign").word(id);
+        Line(format!("{} --resource \"do:droplet:$DROPLET\"", line.0))
+    }));
     lines.into_iter().map(|line| line.0).collect()
 }

@@ -27,12 +27,35 @@ fn it_is_made_again_by_hand_with_all_that_it_had() {
 fn a_droplet_is_made_again_with_its_clouds_own_program() {
     let mut record = asleep();
     record.reference = "do-main/droplet/1".parse().unwrap();
+    let kept = record.hibernation.as_mut().unwrap();
+    let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
+    kept.manifest = Some(Manifest {
+        name: "web".to_owned(),
+        region: "fra1".to_owned(),
+        tags: texts(&["env:staging", "offhours:office"]),
+        ssh_key: "3b:16:bf".to_owned(),
+        volumes: texts(&["v1"]),
+        firewalls: texts(&["f1"]),
+        floating_ips: texts(&["203.0.113.20", "2001:db8::20"]),
+        vpc: Some("n1".to_owned()),
+        project: Some("p1".to_owned()),
+        features: texts(&["ipv6", "monitoring"]),
+        backups: true,
+        backup_policy: Some(domain::hibernation::BackupPolicy {
+            plan: "weekly".to_owned(),
+            weekday: Some("SUN".to_owned()),
+            hour: Some(4),
+        }),
+        ..kept.manifest.take().unwrap_or_default()
+    });
     let of_droplet = Hibernated::of(&record, &SnapshotPrices::default()).unwrap();
     insta::assert_snapshot!(of_droplet.by_hand.join("\n"), @r#"
     doctl compute snapshot get 8
-    DROPLET=$(doctl compute droplet create build --size cpx22 --region fsn1 --image 8 --ssh-keys "$(doctl compute ssh-key list --output json | jq '.[] | select(.name == "team") | .id')" --tag-names 'offhours=office,owner=the team' --volumes 8 --vpc-uuid 7 --enable-backups --wait --format ID --no-header)
-    doctl compute reserved-ip-action assign 203.0.113.7 "$DROPLET"
-    doctl compute reserved-ip-action assign 6 "$DROPLET"
+    DROPLET=$(doctl compute droplet create web --size cpx22 --region fra1 --image 8 --ssh-keys 3b:16:bf --tag-names 'env:staging,offhours:office' --volumes v1 --vpc-uuid n1 --enable-ipv6 --enable-monitoring --enable-backups --backup-policy-plan weekly --backup-policy-weekday SUN --backup-policy-hour 4 --wait --format ID --no-header)
+    doctl compute firewall add-droplets f1 --droplet-ids "$DROPLET"
+    doctl compute reserved-ipv6-action assign 2001:db8::20 "$DROPLET"
+    doctl compute reserved-ip-action assign 203.0.113.20 "$DROPLET"
+    doctl projects resources assign p1 --resource "do:droplet:$DROPLET"
     "#);
 }
 
