@@ -291,8 +291,11 @@ pub(crate) fn asleep() -> Record {
         lead: Some(SignedDuration::from_mins(25)),
         ..Hibernation::of(record.reference.id.clone())
     }));
-    record.phase = Phase::Settled { at: Power::Stopped };
-    record.handled = Some(handled(monday("06:00:00"), Desired::Stopped, "office"));
-    (record.opted_in, record.schedule) = (true, Some(office()));
-    record
+    Record {
+        phase: Phase::Settled { at: Power::Stopped },
+        handled: Some(handled(monday("06:00:00"), Desired::Stopped, "office")),
+        opted_in: true,
+        schedule: Some(office()),
+        ..record
+    }
 }

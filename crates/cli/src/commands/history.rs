@@ -296,7 +296,8 @@ fn table(entries: &[HistoryEntry], zone: &TimeZone, style: Style) -> String {
     let cells = |entry: &HistoryEntry| {
         let row = Row::of(entry);
         let forced = if entry.forced { ", forced" } else { "" };
-        let method = entry.method.filter(|method| method.is_chosen());
+        let stops = entry.direction == Direction::Stop;
+        let method = entry.method.filter(|method| stops && method.is_chosen());
         let method = method.map_or_else(String::new, |method| format!(" by {method}"));
         vec![
             Cell::new(local(entry.finished_at, zone)),
