@@ -88,6 +88,13 @@ struct BadLuck {
     happenings: Vec<Happening>,
 }
 
+fn can_be_hibernated(resource: &ResourceRef) -> bool {
+    matches!(
+        resource.kind(),
+        ResourceKind::Droplet | ResourceKind::Server
+    )
+}
+
 impl BadLuck {
     fn fill(&mut self) {
         let mut from = self.begins + HOUR / 2;
@@ -269,7 +276,7 @@ impl BadLuck {
                     self.add(back.min(until), set(idle));
                 }
             }
-            2 if resource.kind() == ResourceKind::Server && self.chance.u8(..4) == 0 => {
+            2 if can_be_hibernated(&resource) && self.chance.u8(..4) == 0 => {
                 self.add(at, What::LoseSnapshots { resource });
             }
             4 => {
@@ -297,11 +304,11 @@ impl BadLuck {
         }
     }
 
-    /// A person hibernates servers for the first time, and starts them again.
+    /// A person hibernates machines for the first time, and starts them again.
     fn rehearse(&mut self, from: Timestamp, until: Timestamp) {
         for member in self.fleet.members.clone() {
             let resource = member.reference;
-            if resource.kind() != ResourceKind::Server || self.chance.u8(..4) == 0 {
+            if !can_be_hibernated(&resource) || self.chance.u8(..4) == 0 {
                 continue;
             }
             let at = if from == self.begins + HOUR / 2 {

@@ -63,6 +63,13 @@ const TYPES: [(&str, u64); 8] = [
     ("cx22", 40),
 ];
 
+/// Droplets' sizes, with the disks that come with them: these can be hibernated.
+const WHOLE_SIZES: [(&str, u64); 3] = [
+    ("s-1vcpu-2gb", 50),
+    ("s-2vcpu-4gb", 80),
+    ("g-2vcpu-8gb", 25),
+];
+
 /// Servers' types that are sold, with the disks that come with them: these can be hibernated.
 const WHOLE_DISKS: [(&str, u64); 4] = [("ccx13", 80), ("cpx22", 80), ("cpx12", 40), ("ccx23", 160)];
 
@@ -87,6 +94,8 @@ impl Fleet {
              [[accounts]]\nname = \"hz-eu\"\nprovider = \"hetzner\"\n\
              token = \"secret-of-hz\"\n{pages}{}\n\
              [[hetzner.ssh_keys]]\nid = 990001\nname = \"team\"\n\
+             public_key = \"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI team\"\n\
+             [[digitalocean.ssh_keys]]\nid = 990002\nname = \"team\"\n\
              public_key = \"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI team\"\n",
             limit(chance, 1500),
             limit(chance, 600),
@@ -135,7 +144,7 @@ impl Fleet {
                 read_token: None,
                 datacenters: Vec::new(),
                 accept_new_prices: provider == Provider::Hetzner && accepts,
-                ssh_key: (provider == Provider::Hetzner).then(|| "team".to_owned()),
+                ssh_key: Some("team".to_owned()),
                 mode: Mode::Act,
                 url: None,
             })
@@ -247,16 +256,33 @@ fn reference(text: &str) -> ResourceRef {
 
 fn droplet(chance: &mut Rng, number: u64, name: &str, tags: &str) -> Member {
     let deaf = chance.u8(..4) == 0;
-    let (size, disk) = SIZES[chance.usize(..SIZES.len())];
+    let (size, disk) = if chance.bool() {
+        WHOLE_SIZES[chance.usize(..WHOLE_SIZES.len())]
+    } else {
+        SIZES[chance.usize(..SIZES.len())]
+    };
+    let reserved = if chance.bool() {
+        format!("[[digitalocean.reserved_ips]]\nip = \"203.0.113.{number}\"\ndroplet = {number}\n")
+    } else {
+        String::new()
+    };
     Member {
         reference: reference(&format!("do-main/droplet/{number}")),
         toml: format!(
             "[[droplets]]\nid = {number}\nname = \"{name}\"\n{tags}\nignores_shutdown = {deaf}\n\
              size = \"{size}\"\ndisk = {disk}\nresize = \"{}s\"\n\
-             power_action = \"{}s\"\nshutdown = \"{}s\"\n",
+             power_action = \"{}s\"\nshutdown = \"{}s\"\n\
+             snapshot = \"{}s\"\nsnapshot_lag = \"{}s\"\nsnapshot_failures = {}\n\
+             creation = \"{}s\"\ncreation_failures = {}\ndeletion = \"{}s\"\n{reserved}",
             chance.u16(20..400),
             chance.u8(3..40),
             chance.u8(3..90),
+            chance.u16(20..900),
+            chance.u16(0..900),
+            [0, 0, 0, 1, 3][chance.usize(..5)],
+            chance.u16(5..200),
+            [0, 0, 0, 1, 2][chance.usize(..5)],
+            chance.u8(1..90),
         ),
     }
 }

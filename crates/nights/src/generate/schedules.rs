@@ -7,6 +7,7 @@ use domain::{
     configuration::{
         Adopt, DatabaseMethod, DropletMethod, Methods, Mode, Otherwise, Policy, Rule, ServerMethod,
     },
+    hibernation::Risk,
     schedule::{Definition, PeriodDefinition, Schedule},
 };
 use fastrand::Rng;
@@ -164,6 +165,7 @@ fn policy(chance: &mut Rng) -> Policy {
         rescale_to: named(chance, &["cpx12", "cpx22", "cpx32"]).filter(|_| rescales),
         start_small: chance.u8(..3) == 0,
         rescaled_runs: rescales && chance.u8(..4) == 0,
+        accept: chance.bool().then_some(Risk::NewIp).into_iter().collect(),
         otherwise: if chance.bool() {
             Otherwise::PowerOff
         } else {
@@ -175,10 +177,10 @@ fn policy(chance: &mut Rng) -> Policy {
 
 fn methods(chance: &mut Rng) -> Methods {
     Methods {
-        droplet: if chance.u8(..3) > 0 {
-            DropletMethod::Resize
-        } else {
-            DropletMethod::PowerOff
+        droplet: match chance.u8(..6) {
+            0..=2 => DropletMethod::Hibernate,
+            3..=4 => DropletMethod::Resize,
+            _ => DropletMethod::PowerOff,
         },
         server: match chance.u8(..6) {
             0..=2 => ServerMethod::Hibernate,

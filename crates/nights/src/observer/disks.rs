@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::{SLACK, State};
 use crate::clockwork::TaskId;
 
-/// The label with which a machine that was made again says which one it is.
+/// The label, or the tag, with which a machine that was made again says which one it is.
 const OF: &str = "offhours-of";
 
 /// A machine, whatever its number is by now.
@@ -32,8 +32,30 @@ pub(super) struct Disk {
 
 fn labels_of_ours(state: &Value) -> impl Iterator<Item = String> {
     let labels = state["labels"].as_object().into_iter().flatten();
-    let ours = labels.filter(|(name, _)| name.starts_with("offhours-") && *name != "offhours-to");
-    ours.filter_map(|(name, value)| Some(format!("{name}={}", value.as_str()?)))
+    let ours = labels.filter(|(name, _)| is_ours(name));
+    let labels = ours.filter_map(|(name, value)| Some(format!("{name}={}", value.as_str()?)));
+    let tags = tags(state).filter(|tag| is_ours(tag.split(':').next().unwrap_or_default()));
+    labels.chain(tags.map(str::to_owned))
+}
+
+fn is_ours(name: &str) -> bool {
+    name.starts_with("offhours-") && name != "offhours-to"
+}
+
+fn tags(state: &Value) -> impl Iterator<Item = &str> {
+    let tags = state["tags"].as_array().into_iter().flatten();
+    tags.filter_map(Value::as_str)
+}
+
+/// Which resource of an account a machine says that it is.
+fn says_it_is(state: &Value, account: &AccountName) -> Option<ResourceRef> {
+    let label = state["labels"][OF]
+        .as_str()
+        .map(|of| of.replacen('.', "/", 1));
+    let mut tags = tags(state).filter_map(|tag| tag.split_once(':'));
+    let tag = tags.find(|(name, _)| *name == OF);
+    let tag = tag.map(|(_, of)| of.replacen('-', "/", 1));
+    format!("{account}/{}", label.or(tag)?).parse().ok()
 }
 
 /// What a machine keeps when it is made again.
@@ -42,9 +64,22 @@ fn lasting(state: &Value) -> Value {
     if let Some(labels) = labels.as_object_mut() {
         labels.retain(|name, _| !name.starts_with("offhours-") || name == "offhours-to");
     }
-    let kept = ["name", "server_type", "location", "disk", "ipv4", "ipv6"];
+    let tags: Vec<_> = tags(state)
+        .filter(|tag| !is_ours(tag.split(':').next().unwrap_or_default()))
+        .collect();
+    let kept = [
+        "name",
+        "server_type",
+        "location",
+        "size",
+        "region",
+        "disk",
+        "ipv4",
+        "ipv6",
+        "has",
+    ];
     let kept = kept.map(|key| state[key].clone());
-    json!({"labels": labels, "kept": kept})
+    json!({"labels": labels, "tags": tags, "kept": kept})
 }
 
 impl State {
@@ -115,7 +150,12 @@ impl State {
 
     /// A machine is deleted only where a whole snapshot holds what its disk holds.
     pub(super) fn check_deletion(&mut self, resource: &ResourceRef, path: &str) {
-        let Some(number) = path.strip_prefix("DELETE /v1/servers/") else {
+        let server = path.strip_prefix("DELETE /v1/servers/");
+        let droplet = path.strip_prefix("DELETE /v2/droplets/");
+        let Some((kind, number)) = server
+            .map(|number| ("server", number))
+            .or(droplet.map(|number| ("droplet", number)))
+        else {
             return;
         };
         let Some(record) = self.records.get(resource) else {
@@ -129,15 +169,21 @@ impl State {
             return;
         }
         let looked_at = record.request.as_ref().map(|request| request.looked_at);
-        let new = format!("{}/server/{number}", resource.account).parse();
+        let new = format!("{}/{kind}/{number}", resource.account).parse();
         let state = new.ok().and_then(|new| self.simulator.resource(&new));
         self.disks.entry(resource.clone()).or_default().looked_at = looked_at;
         let Some(state) = state.filter(|_| !self.person_crossed(resource)) else {
             return;
         };
-        let mut copies = self.whole_copies(&resource.account, &state["contents"]);
-        let is_kept = copies.any(|image| image["protected"] == true);
-        if state["status"] != "off" || !is_kept {
+        let copies = self.whole_copies(&resource.account, &state["contents"]);
+        // A snapshot of a Droplet cannot be protected; it counts once it is listed.
+        let now = self.time.now();
+        let is_listed = |image: &Value| {
+            let listed = image["listed"].as_str();
+            listed.is_some_and(|at| at.parse().is_ok_and(|at: Timestamp| at <= now))
+        };
+        let mut safe = copies.filter(|image| image["protected"] == true || is_listed(image));
+        if state["status"] != "off" || safe.next().is_none() {
             self.violated(format!("{path} deletes what no snapshot holds: {state}"));
         }
     }
@@ -151,7 +197,7 @@ impl State {
         let (account, contents) = (account.clone(), contents.clone());
         self.simulator.images().into_iter().filter(move |image| {
             image["account"] == account.as_str()
-                && image["status"] == "available"
+                && image.get("status").is_none_or(|is| is == "available")
                 && image["contents"] == contents
         })
     }
@@ -177,15 +223,19 @@ impl State {
             let Ok(reference) = reference.parse::<ResourceRef>() else {
                 continue;
             };
-            if !matches!(reference.id, ResourceId::Server(_)) {
+            let is_machine = matches!(reference.id, ResourceId::Server(_) | ResourceId::Droplet(_));
+            if !is_machine {
                 continue;
             }
-            let of = state["labels"][OF].as_str().map(|of| of.replace('.', "/"));
-            let of = of.and_then(|of| format!("{}/{of}", reference.account).parse().ok());
-            if let Some(of) = of {
+            if let Some(of) = says_it_is(&state, &reference.account) {
                 self.made.entry(reference.clone()).or_insert(of);
             }
             let original = self.original(reference.clone());
+            // What was never hibernated may come and go.
+            let record = self.records.get(&original);
+            if record.is_none_or(|record| record.hibernation.is_none()) {
+                continue;
+            }
             there.entry(original).or_default().push(state);
         }
         for (resource, machines) in &there {
