@@ -145,9 +145,10 @@ pub(crate) fn record_in_a_line(record: &Record) -> String {
             Forced::Accepted => ", cut accepted",
         };
         let unknown = if request.unknown { ", one unknown" } else { "" };
-        let part = match request.part {
-            Part::Whole => format!("{} ", request.direction),
-            part => format!("{part:?} ").to_lowercase(),
+        let part = if request.part == Part::Whole {
+            format!("{} ", request.direction)
+        } else {
+            format!("{:?} ", request.part).to_lowercase()
         };
         format!("; {part}{ask}{forced}{unknown}")
     });

@@ -139,9 +139,10 @@ impl State {
     pub(super) fn check_attached(&mut self, entry: &HistoryEntry, state: &Value) {
         let disk = self.disks.get(&entry.reference);
         let had = disk.map(|disk| &disk.attached);
+        let first = entry.reference.id.provider_id().parse().ok();
         let wakes = entry.direction == Direction::Start
             && entry.method == Some(StopMethod::Hibernate)
-            && state["id"].to_string() != entry.reference.id.provider_id();
+            && state["id"].as_u64() != first;
         if let Some(had) = had.filter(|had| wakes && !had.is_null() && **had != state["attached"]) {
             let (resource, has) = (&entry.reference, &state["attached"]);
             self.violated(format!("{resource} had {had}, and runs again with {has}"));
