@@ -22,6 +22,10 @@ use crate::{Context, account, transition::log::log_from};
 /// For how long what start has spent says that it is at work beside stop, and the other way round.
 const AT_WORK: SignedDuration = SignedDuration::from_mins(2);
 
+/// How many requests it takes at most to see a machine that is hibernated, what is around it, and it
+/// again: at `DigitalOcean`, where each kind of thing is a list of its own.
+const SIGHT: u64 = 32;
+
 /// How many of the records that are left may be acted on.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Room {
@@ -173,13 +177,24 @@ fn part(most: u64, share: u64, before: u64) -> u64 {
 
 /// How many requests acting on these takes at most.
 fn cost(records: &[Record], state: &AccountState) -> u64 {
-    let logs = records.iter().map(log_of).sum::<u64>();
-    acting(records.iter().map(Record::kind), state.lists()) + logs
+    let more = records
+        .iter()
+        .map(|record| log_of(record) + sight_of(record));
+    acting(records.iter().map(Record::kind), state.lists()) + more.sum::<u64>()
 }
 
 /// How many requests acting on one takes, apart from a list.
 fn cost_of(record: &Record) -> u64 {
-    requests_each(record.kind()) + log_of(record)
+    requests_each(record.kind()) + log_of(record) + sight_of(record)
+}
+
+/// How many requests it takes to see all of a machine that is hibernated, or was.
+fn sight_of(record: &Record) -> u64 {
+    if record.hibernation.is_some() {
+        SIGHT
+    } else {
+        0
+    }
 }
 
 /// How many requests it takes to read what has happened to a record since its request.
