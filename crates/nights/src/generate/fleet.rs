@@ -87,12 +87,13 @@ impl Fleet {
             }
         };
         let is_paged = chance.u8(..3) == 0;
-        let pages = if is_paged { "page_size = 2\n" } else { "" };
+        let pages = |size: u8| is_paged.then(|| format!("page_size = {size}\n"));
+        let [few, more] = [2, 5].map(|size| pages(size).unwrap_or_default());
         let accounts = format!(
             "[[accounts]]\nname = \"do-main\"\nprovider = \"digitalocean\"\n\
-             token = \"secret-of-do\"\n{pages}{}\n\
+             token = \"secret-of-do\"\n{more}{}\n\
              [[accounts]]\nname = \"hz-eu\"\nprovider = \"hetzner\"\n\
-             token = \"secret-of-hz\"\n{pages}{}\n\
+             token = \"secret-of-hz\"\n{few}{}\n\
              [[hetzner.ssh_keys]]\nid = 990001\nname = \"team\"\n\
              public_key = \"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI team\"\n\
              [[digitalocean.ssh_keys]]\nid = 990002\nname = \"team\"\n\

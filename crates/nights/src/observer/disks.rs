@@ -1,6 +1,6 @@
 //! Machines that are deleted and made again: what their disks hold, and which machine is which.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{
     AccountName, ResourceId, ResourceRef,
@@ -64,7 +64,7 @@ fn lasting(state: &Value) -> Value {
     if let Some(labels) = labels.as_object_mut() {
         labels.retain(|name, _| !name.starts_with("offhours-") || name == "offhours-to");
     }
-    let tags: Vec<_> = tags(state)
+    let tags: BTreeSet<_> = tags(state)
         .filter(|tag| !is_ours(tag.split(':').next().unwrap_or_default()))
         .collect();
     let kept = [
