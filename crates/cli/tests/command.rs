@@ -57,7 +57,7 @@ fn a_file_in_order_is_summed_up_on_standard_output_alone() {
     let (code, stdout, stderr) = parts(&offhours(&["validate", "--config", EXAMPLE]));
     assert_eq!((code, stderr.as_str()), (0, ""));
     assert!(
-        stdout.contains("is valid: 2 accounts, 3 schedules."),
+        stdout.contains("is valid: 2 accounts, 4 schedules."),
         "{stdout}"
     );
     assert!(stdout.contains("schedule berlin-office: "), "{stdout}");
@@ -70,9 +70,9 @@ fn a_file_in_order_is_summed_up_on_standard_output_alone() {
     assert_eq!(report["valid"], true);
     assert_eq!(report["accounts"][0]["name"], "do-main");
     assert_eq!(report["accounts"][0]["provider"], "digitalocean");
-    assert_eq!(report["schedules"][2]["name"], "new-york-office");
-    assert_eq!(report["schedules"][2]["timezone"], "America/New_York");
-    assert!(report["schedules"][2]["next"]["at"].is_string(), "{report}");
+    assert_eq!(report["schedules"][3]["name"], "new-york-office");
+    assert_eq!(report["schedules"][3]["timezone"], "America/New_York");
+    assert!(report["schedules"][3]["next"]["at"].is_string(), "{report}");
 }
 
 #[test]
