@@ -698,7 +698,7 @@ fn a_removal_needs_a_newer_one_that_is_proven_and_seen_and_enough_that_are_left(
         proven_at: proven.then(|| at("08:30")),
         remove_asked_at: None,
     };
-    let removes = |kept: [KeptSnapshot; 3], seen: &[&str]| {
+    let seeing = |kept: [KeptSnapshot; 3], seen: &[&str]| {
         let mut case = hibernated().powered_off().at("19:00:50");
         case = case.keeping(|of| of.snapshots = kept.to_vec());
         for (text, id) in [("a", 1), ("b", 2), ("c", 3)] {
@@ -708,8 +708,10 @@ fn a_removal_needs_a_newer_one_that_is_proven_and_seen_and_enough_that_are_left(
                 case = case.listed(listed);
             }
         }
-        matches!(case.asks(STOP), Hibernate::Remove { snapshot: 3 })
+        case
     };
+    let is_removed = |case: Case| matches!(case.asks(STOP), Hibernate::Remove { snapshot: 3 });
+    let removes = |kept: [KeptSnapshot; 3], seen: &[&str]| is_removed(seeing(kept, seen));
     let all = ["a", "b", "c"];
     let kept = || [old("a", 1, false), old("b", 2, true), old("c", 4, true)];
     assert!(removes(kept(), &all));
@@ -724,6 +726,11 @@ fn a_removal_needs_a_newer_one_that_is_proven_and_seen_and_enough_that_are_left(
     let [a, b, mut c] = kept();
     c.asked_at = at("19:00") - SignedDuration::from_hours(71);
     assert!(!removes([a, b, c], &all), "it is not old");
+    let wakes = seeing(kept(), &all).keeping(|of| of.wake_from = Some(mark("c")));
+    assert!(!is_removed(wakes), "the machine is made again from it");
+    let mut making = seeing(kept(), &all);
+    making.sight().snapshots[0].state = SnapshotState::Creating;
+    assert!(!is_removed(making), "the newest is not complete");
 }
 
 #[test]
@@ -783,6 +790,26 @@ fn a_snapshot_that_is_not_listed_is_waited_for_as_long_as_the_log_says_that_it_c
     // It is not waited for once it is known to have failed.
     let failed = copying().snapshot_logged("19:00:52", ActionState::Failed, Some("19:05"));
     assert!(is_void(&failed.at("19:05:10")));
+}
+
+#[test]
+fn a_snapshot_that_is_being_made_is_waited_for() {
+    let copying = hibernated().powered_off().at("19:00:50").taken(STOP);
+    let making = copying.at("19:03").listing("19:00:51");
+    let making = making.snapshot(|seen| seen.state = SnapshotState::Creating);
+    making.goes_on();
+    making.leaves(STOP);
+}
+
+/// Its permit says only that it has left by then.
+#[test]
+fn what_was_never_answered_may_have_its_effect_long_after_its_permit() {
+    let deleting = hibernated().deleting().unanswered().at("19:07:15");
+    deleting.goes_on();
+    deleting.leaves(STOP);
+    let waking = hibernated().waking().unanswered().at("tue 08:02:05");
+    waking.goes_on();
+    waking.leaves(START);
 }
 
 #[test]
