@@ -470,6 +470,26 @@ fn nothing_is_deleted_that_is_opted_out_or_wanted_or_runs_soon() {
     assert!(!write.record.is_asleep());
 }
 
+/// Made again on the small plan, it would never have its own one back.
+#[test]
+fn a_machine_that_is_owed_its_plan_is_not_hibernated() {
+    let owed = |case: Case| {
+        let own = MachineSize {
+            plan: "ccx23".to_owned(),
+            ..size()
+        };
+        case.record(|record| record.saved = Some(SavedState::Machine(own)))
+    };
+    let send = owed(hibernated()).sends(STOP);
+    let method = send.record.in_flight().unwrap().method;
+    assert_ne!(method, Some(StopMethod::Hibernate));
+    let copied = owed(hibernated().copied().at("19:05:10"));
+    copied.leaves(STOP);
+    let write = copied.records();
+    assert!(is_settled(&write.record, Power::Stopped));
+    assert!(write.record.saved.is_some() && !write.record.is_asleep());
+}
+
 #[test]
 fn without_a_key_a_stop_only_powers_off() {
     let mut case = hibernated();

@@ -558,7 +558,10 @@ impl Planner<'_> {
             return StopMethod::Hibernate;
         }
         let moves = match (self.direction, method) {
-            (Direction::Stop, StopMethod::Hibernate) => self.seen.ssh_key.is_some(),
+            // What is made again has the plan that it had: one that is owed another keeps its machine.
+            (Direction::Stop, StopMethod::Hibernate) => {
+                self.seen.ssh_key.is_some() && self.record.saved.is_none()
+            }
             // There is a machine, with all that it had.
             (Direction::Start, StopMethod::Hibernate) => false,
             (Direction::Stop, _) => self.seen.target.is_some(),

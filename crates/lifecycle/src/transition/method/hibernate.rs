@@ -87,6 +87,10 @@ fn fall_asleep(record: &Record, kept: &Hibernation, body: &Body, means: Means<'_
     if body.resource.power != Power::Stopped {
         return Next::Power(switch_off(id, means.switch_off));
     }
+    if record.saved.is_some() {
+        let reason = "it is owed its own plan, and was only powered off";
+        return Next::StayOff(reason.to_owned());
+    }
     let too_near = |start: Timestamp| start.duration_since(means.now) < CLEAR_OF_START;
     if means.next_start.is_some_and(too_near) {
         let reason = "it is to run again within the hour, and was only powered off";
