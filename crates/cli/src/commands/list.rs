@@ -547,7 +547,7 @@ fn table(rows: &[Row], style: Style) -> String {
         } else {
             row.resource.to_string()
         };
-        // Those that Offhours gives to what it makes are nobody's own.
+        // The tags that Offhours gives to what it makes are not shown.
         let is_mark = |tag: &&str| {
             let key = tag.split(['=', ':']).next();
             key == Some(MARK_LABEL) || key == Some(OF_LABEL)

@@ -319,13 +319,14 @@ fn too_many_snapshots(record: &Record) -> Option<Finding> {
             "{found}, and of the newer ones none was seen to boot: it is not hibernated any more"
         ),
         format!(
-            "see with `offhours why {}` which there are; let it run for ten minutes, or delete at the              provider those that nobody needs",
+            "see with `offhours why {}` which there are; let it run for ten minutes, or delete at the provider \
+             those that are not needed",
             record.reference
         ),
     ))
 }
 
-/// Its schedule hibernates it, and nobody has seen it come back.
+/// Its schedule hibernates it, and it was never seen to come back.
 fn unrehearsed(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Finding> {
     let verdict = judge(record, Subject::recorded(record), rules, now);
     let schedule = verdict.membership.schedule()?;

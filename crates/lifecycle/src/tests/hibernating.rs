@@ -545,7 +545,7 @@ fn a_machine_that_is_being_deleted_is_waited_for() {
 }
 
 #[test]
-fn a_deletion_took_effect_whoever_has_the_name_by_then_and_that_is_reported() {
+fn a_deletion_is_seen_though_another_machine_has_the_name_and_that_is_reported() {
     let taken = hibernated().deleting().at("19:06");
     let mut taken = taken.away();
     taken

@@ -24,7 +24,7 @@ pub(super) struct Disk {
     latest: Option<String>,
     /// The machine as it was when it was last there.
     pub(super) last: Value,
-    /// What was attached to the machine at first, which nobody changes.
+    /// What was attached to the machine at first; a night never changes that.
     attached: Value,
     /// The look on which the latest deletion rested.
     looked_at: Option<Timestamp>,
