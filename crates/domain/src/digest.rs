@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     decision::{Decision, Rules, judge},
     membership::Subject,
-    record::{EdgeKey, Ending, Last, Phase, Rank, Record},
+    record::{Ending, Last, Phase, Rank, Record},
     reference::{ResourceRef, ScheduleName},
     schedule::{Desired, Edge, Schedule},
     stop_method::StopMethod,
@@ -265,20 +265,19 @@ impl<'r> State<'r> {
         edge: Edge,
         now: Timestamp,
     ) -> Option<Self> {
-        // A start counts so much earlier where making the machine again takes long.
+        let verdict = judge(record, Subject::recorded(record), rules, now);
+        let gone = matches!(record.phase, Phase::Gone { .. });
+        // A start counts earlier where making the machine again takes long.
         let kept = record.hibernation.as_deref();
         let lead = match edge.desired {
             Some(Desired::Running) => kept.and_then(|kept| kept.lead),
             Some(Desired::Stopped) | None => None,
         };
-        let key = EdgeKey {
-            instant: edge.at - lead.unwrap_or_default(),
-            rank: Rank::Schedule,
-        };
-        let verdict = judge(record, Subject::recorded(record), rules, now);
-        let gone = matches!(record.phase, Phase::Gone { .. });
-        let follows = verdict.membership.schedule() == Some(schedule)
-            && verdict.edge.is_some_and(|latest| latest.key == key);
+        let instants = [edge.at, edge.at - lead.unwrap_or_default()];
+        let key = verdict.edge.map(|latest| latest.key);
+        let key =
+            key.filter(|key| key.rank == Rank::Schedule && instants.contains(&key.instant))?;
+        let follows = verdict.membership.schedule() == Some(schedule);
         if gone || record.held || !verdict.opted_in || !follows {
             return None;
         }

@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     configuration::Mode,
     hibernation::Hibernation,
-    record::{Ask, Forced, Part, Request},
+    record::{Ask, EdgeKey, Forced, Part, Request},
     resource::Power,
     tests::fixtures::{World, at, daily, droplet, office_droplet, reference, schedule_name, world},
 };

@@ -12,6 +12,9 @@ const INSTANT: SignedDuration = SignedDuration::from_nanos(1);
 
 /// A schedule that says "running" as soon as it will say so within `lead`. Its edges are those of
 /// this reading, so that none of them lies in the future when it is acted upon.
+///
+/// A stop that is followed by a start within `lead` is no edge: the machine goes on running. That
+/// start counts at its own instant, so that it brings back what a person has stopped.
 #[derive(Debug, Clone, Copy)]
 pub struct Early<'a> {
     /// As people wrote it.
@@ -48,13 +51,13 @@ impl Early<'_> {
         for _ in 0..SEARCHED {
             let found = self.schedule.latest_edge(until);
             let Some(at_most) = found.since else { break };
-            let edge = self.instant(Edge {
+            let counts_at = self.counts_at(Edge {
                 at: at_most,
                 desired: found.desired,
             });
-            if edge <= at && self.changes_at(edge) {
+            if counts_at.is_some_and(|instant| instant <= at) {
                 return LatestEdge {
-                    since: Some(edge),
+                    since: counts_at,
                     desired,
                 };
             }
@@ -73,20 +76,21 @@ impl Early<'_> {
             return self.schedule.next_edge(after);
         }
         let edges = self.schedule.edges(after).take(SEARCHED);
-        let mut instants = edges.map(|edge| self.instant(edge));
-        let at = instants.find(|&at| at > after && self.changes_at(at))?;
+        let mut instants = edges.filter_map(|edge| self.counts_at(edge));
+        let at = instants.find(|&at| at > after)?;
         Some(Edge {
             at,
             desired: self.desired_at(at),
         })
     }
 
-    /// When an edge counts.
-    fn instant(self, edge: Edge) -> Timestamp {
-        if is_start(edge) {
-            edge.at - self.lead
+    /// When an edge of the schedule counts, if it is one of this reading.
+    fn counts_at(self, edge: Edge) -> Option<Timestamp> {
+        let early = edge.at - self.lead;
+        if is_start(edge) && self.changes_at(early) {
+            Some(early)
         } else {
-            edge.at
+            (is_start(edge) || self.changes_at(edge.at)).then_some(edge.at)
         }
     }
 

@@ -5,6 +5,7 @@
     reason = "tables are easier to read without a borrow in each row"
 )]
 
+mod early;
 mod explained;
 mod properties;
 
