@@ -615,6 +615,19 @@ fn a_start_waits_for_the_snapshot_under_way_and_then_switches_on() {
     assert!(!send.record.hibernation.unwrap().delete_asked);
 }
 
+/// What a snapshot leads to was seen only after that.
+#[test]
+fn a_person_who_switches_it_on_while_it_is_copied_has_overtaken_the_stop() {
+    let copying = || hibernated().powered_off().at("19:00:50").taken(STOP);
+    let started = copying()
+        .seeing(FIRST, Power::Running)
+        .logged(ActionEffect::Start, "19:04:30");
+    let copied = started.listing("19:00:51").at("19:05").then();
+    let copied = copied.at("19:05:10");
+    assert_eq!(ending(&copied.writes(STOP)), Some(&Ending::Overtaken));
+    assert_eq!(ending(&copied.records()), Some(&Ending::Overtaken));
+}
+
 #[test]
 fn a_snapshot_that_fails_is_made_anew_under_another_mark_and_three_need_a_person() {
     let mut case = hibernated().powered_off().at("19:00:50");

@@ -12,14 +12,31 @@ pub(crate) fn log_since(record: &Record) -> Option<Timestamp> {
     let transition = record.in_flight().filter(|_| !record.kind().is_sized())?;
     Some(match &record.request {
         // A part that is done is ours, and came earlier by clocks that may differ; and so is the
-        // opposite request in a watch-out.
+        // opposite request in a watch-out. One that switches nothing is not in the way: a person may
+        // have switched the machine on while it was copied.
         Some(Request {
             ask: Ask::Done { at },
+            part,
             ..
-        }) => *at + SKEW,
+        }) if may_switch(*part) => *at + SKEW,
         Some(request) => request.looked_at,
         None => transition.claimed_at + SKEW,
     })
+}
+
+/// Whether a part of a transition may show in the log as a change of the machine's power.
+fn may_switch(part: Part) -> bool {
+    match part {
+        Part::Whole
+        | Part::Off
+        | Part::Shrink
+        | Part::Grow
+        | Part::On
+        | Part::OnSmall
+        | Part::Create
+        | Part::Delete => true,
+        Part::Keep | Part::Snapshot | Part::Protect | Part::Attach | Part::Remove => false,
+    }
 }
 
 /// From when on the log is read, by the provider's clock: our own entry may bear an earlier instant
