@@ -1,6 +1,6 @@
 //! Schedules whose starts count early.
 
-use jiff::{SignedDuration, Timestamp, ToSpan as _};
+use jiff::{SignedDuration, ToSpan as _};
 use serde_json::{Value, json};
 
 use super::{super::*, at, schedule};
