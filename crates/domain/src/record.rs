@@ -61,10 +61,29 @@ pub fn late(kind: ResourceKind) -> SignedDuration {
 #[serde(transparent)]
 pub struct Revision(pub u64);
 
-/// One writer: one invocation of one function. It says whose a permit is.
+/// One writer: one run of one function. It says whose a permit is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Writer(pub String);
+
+impl Writer {
+    /// What stands between the invocation and the run.
+    const RUN: char = '#';
+
+    /// A run of an invocation. AWS may deliver an invocation twice, and both runs may work at the
+    /// same instant: only `run`, which no other has, tells them apart.
+    #[must_use]
+    pub fn of(invocation: &str, run: u64) -> Self {
+        Self(format!("{invocation}{}{run:x}", Self::RUN))
+    }
+
+    /// The invocation: the same one twice is one command.
+    #[must_use]
+    pub fn invocation(&self) -> &str {
+        let run = self.0.rsplit_once(Self::RUN);
+        run.map_or(&self.0, |(invocation, _)| invocation)
+    }
+}
 
 /// The record of one resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

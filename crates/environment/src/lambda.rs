@@ -1,6 +1,9 @@
 //! The way from AWS Lambda to a function and back.
 
-use std::process::ExitCode;
+use std::{
+    hash::{BuildHasher as _, RandomState},
+    process::ExitCode,
+};
 
 use domain::record::Writer;
 use lambda_runtime::{LambdaEvent, service_fn};
@@ -17,7 +20,7 @@ pub trait Function {
     /// What it answers.
     type Answer: Serialize;
 
-    /// One invocation, which `writer` identifies.
+    /// One run of an invocation, which `writer` identifies.
     fn invoke(
         &self,
         event: Self::Event,
@@ -39,7 +42,10 @@ async fn run<F: Function>(start: impl Future<Output = anyhow::Result<F>>) -> any
     // Boxed, as the next: the types of nested futures are too deep for the compiler.
     let function = Box::pin(start).await?;
     let invoke = async |event: LambdaEvent<F::Event>| {
-        let writer = Writer(event.context.request_id);
+        let context = event.context;
+        // Keyed at random, anew for each.
+        let run = RandomState::new().hash_one(context.deadline);
+        let writer = Writer::of(&context.request_id, run);
         function.invoke(event.payload, writer).await
     };
     let served = Box::pin(lambda_runtime::run(service_fn(invoke)));

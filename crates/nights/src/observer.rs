@@ -51,7 +51,7 @@ pub(crate) struct State {
     pub(crate) records: BTreeMap<ResourceRef, Record>,
     /// When each account was last listed whole and last tried, and whether that failed.
     pub(crate) accounts: BTreeMap<String, Account>,
-    /// Who works in the tasks that live, and as which invocation.
+    /// Who works in the tasks that live, and as which writer.
     pub(crate) tasks: BTreeMap<TaskId, (Actor, String)>,
     pub(crate) last_change: Timestamp,
     pub(crate) store_requests: u64,

@@ -12,7 +12,7 @@ use domain::{
     AccountName, ResourceRef,
     configuration::{Account, Override, Target},
     invocation::{Command, CommandTarget, Invocation},
-    record::{Direction, INVENTORY_INTERVAL},
+    record::{Direction, INVENTORY_INTERVAL, Writer},
 };
 use environment::SteppedClock;
 use jiff::{SignedDuration, Timestamp};
@@ -378,7 +378,8 @@ impl<'n> Stage<'n> {
             deadline: Some(now + function.timeout()),
         };
         let actor = Actor::Function(function);
-        let writer = request.clone();
+        let writer = Writer::of(&request, self.serial);
+        let sender = writer.0.clone();
         let id = self.executor.spawn(terms, async move {
             let listener = |outcome: &Outcome| observer.heard(actor, outcome);
             let handled = working.handle(function, event, clock, writer, &invocations, &listener);
@@ -386,7 +387,7 @@ impl<'n> Stage<'n> {
                 observer.note(actor, || format!("fails: {error}"));
             }
         });
-        self.observer.lock().tasks.insert(id, (actor, request));
+        self.observer.lock().tasks.insert(id, (actor, sender));
         self.working.insert(id, container);
     }
 

@@ -163,7 +163,7 @@ impl Container {
         function: Function,
         event: Event,
         clock: SteppedClock,
-        request: String,
+        writer: Writer,
         invocations: &Invocations,
         listener: &impl Fn(&Outcome),
     ) -> Option<String> {
@@ -173,7 +173,6 @@ impl Container {
             return handled.await.err().map(|error| error.to_string());
         }
         let providers = self.providers.as_ref()?;
-        let writer = Writer(request);
         let context = Context {
             store: &self.store,
             providers,

@@ -8,7 +8,7 @@ use domain::{
     invocation::{Command, CommandTarget, Invocation},
     left_behind::left_behind,
     membership::{Membership, Subject},
-    record::{Direction, ManualCommand, Phase, Record, Transition, Writer},
+    record::{Direction, ManualCommand, Phase, Record, Transition},
 };
 use jiff::{SignedDuration, Timestamp};
 use store::{Found, InForce, StoreError};
@@ -92,7 +92,8 @@ async fn command(
             let event = Event::Declined { reason };
             report.answer(context, [Outcome::of(&record, now, event)]);
         } else if command.dry_run {
-            rehearsed.push(asked(record, direction, command, context.writer, now));
+            let invocation = context.writer.invocation();
+            rehearsed.push(asked(record, direction, command, invocation, now));
         } else {
             match write(context, record.clone(), direction, command).await? {
                 Written::Yes => recorded.push(reference),
@@ -304,7 +305,7 @@ async fn write(
             return Ok(Written::No);
         };
         let known = record.manual_command.as_ref();
-        if known.is_some_and(|manual| manual.knows(&context.writer.0)) {
+        if known.is_some_and(|manual| manual.knows(context.writer.invocation())) {
             // Where we have tried already, only the answer to our own write was lost.
             return Ok(if tried > 0 {
                 Written::Yes
@@ -316,7 +317,7 @@ async fn write(
             record,
             direction,
             command,
-            context.writer,
+            context.writer.invocation(),
             context.clock.now(),
         );
         match context.store.save(asked).await {
@@ -333,7 +334,7 @@ fn asked(
     mut record: Record,
     direction: Direction,
     command: &Command,
-    invocation: &Writer,
+    invocation: &str,
     now: Timestamp,
 ) -> Record {
     let handled = record.handled.as_ref().map(|handled| handled.key.instant);
@@ -343,7 +344,7 @@ fn asked(
         instant: after_handled.map_or(now, |at| at.max(now)),
         desired: direction.desired(),
         by: command.by.clone().unwrap_or_else(|| UNNAMED.to_owned()),
-        request_id: invocation.0.clone(),
+        request_id: invocation.to_owned(),
         earlier: before
             .map(|before| before.invocations())
             .unwrap_or_default(),
@@ -372,14 +373,7 @@ mod tests {
             dry_run: false,
             rehearsal: false,
         };
-        let writer = Writer("us".to_owned());
-        let record = asked(
-            failing.record,
-            Direction::Stop,
-            &command,
-            &writer,
-            at("19:05"),
-        );
+        let record = asked(failing.record, Direction::Stop, &command, "us", at("19:05"));
         assert_eq!((record.due_at, record.retry_at), (Some(at("19:05")), None));
     }
 }

@@ -150,6 +150,27 @@ fn a_command_is_claimed_with_its_cause() {
     unnamed.postpones(STOP, "opted out");
 }
 
+/// AWS may deliver an invocation twice, and a run takes its own write for one whose answer was lost.
+#[test]
+fn two_runs_of_one_invocation_never_write_the_same_claim() {
+    let case = droplet();
+    let [first, second] = [1, 2].map(|run| Writer::of("request-7", run));
+    assert_eq!(
+        (first.invocation(), second.invocation()),
+        ("request-7", "request-7")
+    );
+    let claim = |writer| {
+        let step = case.with(|seen, context| {
+            plan(STOP, &case.record, seen, PlanContext { writer, ..context })
+        });
+        let Step::Send(send) = step else {
+            panic!("sends nothing: {step:#?}");
+        };
+        send.record
+    };
+    assert_ne!(claim(&first), claim(&second));
+}
+
 #[test]
 fn what_is_already_at_the_end_is_acknowledged_and_nothing_is_sent() {
     let write = droplet().off().writes(STOP);
