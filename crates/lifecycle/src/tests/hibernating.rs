@@ -432,6 +432,9 @@ fn yesterdays_snapshot_of_another_machine_is_none_of_todays() {
     let case = hibernated().copied().at("19:05:10");
     let case = case.keeping(|kept| kept.snapshots[0].from = SECOND.parse().unwrap());
     assert!(matches!(case.asks(STOP), Hibernate::Snapshot(_)));
+    // Its cloud says the same.
+    let case = case.snapshot(|seen| seen.from = Some(SECOND.parse().unwrap()));
+    assert!(matches!(case.asks(STOP), Hibernate::Snapshot(_)));
 }
 
 #[test]
