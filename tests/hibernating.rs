@@ -594,16 +594,30 @@ fn a_name_that_another_machine_has_taken_is_reported_and_waited_for() {
 
 /// At its cloud several may have one name.
 #[test]
-fn a_droplet_of_the_same_name_is_in_the_way_only_if_it_was_made_from_our_snapshot() {
+fn a_droplet_whose_name_another_has_is_hibernated_and_woken() {
     run(async {
         let mut night = Night::begin(&DIGITALOCEAN).await;
-        night.run_until(monday("20:00:30")).await;
         let other = "[[droplets]]\nid = 77\nname = \"build\"\naccount = \"do-main\"\n";
         night.world.simulator().create(other).unwrap();
+        let ids = |night: &Night| -> Vec<_> {
+            let machines = night.machines().into_iter();
+            machines.map(|machine| machine["id"].clone()).collect()
+        };
+        night.run_until(monday("20:00:30")).await;
+        assert!(night.record().await.is_asleep());
+        assert_eq!(ids(&night), [77]);
         night.run_until(tuesday("06:00:30")).await;
         let record = night.record().await;
         assert_eq!(record.phase, Phase::Settled { at: Power::Running });
+        let mut made = ids(&night);
+        made.retain(|id| *id != 77);
+        assert_eq!(made.len(), 1, "{made:?}");
+        assert_eq!(night.has(&made[0]).await, night.had);
     });
+}
+
+#[test]
+fn a_droplet_that_was_made_from_our_snapshot_is_in_the_way() {
     run(async {
         let mut night = Night::begin(&DIGITALOCEAN).await;
         night.run_until(monday("20:00:30")).await;

@@ -51,8 +51,6 @@ pub struct Surroundings {
     pub open_at_first: bool,
     /// The account's SSH keys.
     pub ssh_keys: Vec<SshKey>,
-    /// Other machines of its name, where a cloud lets several have one.
-    pub namesakes: Vec<String>,
     /// How many machines the account may have, where its cloud says so.
     pub room: Option<Room>,
     /// What the token may not read of the machine: `its tags`.
@@ -214,12 +212,6 @@ pub enum Obstacle {
         /// How many it has, with those that are hibernated.
         needed: u64,
     },
-    /// Another machine has its name, and could be taken for the one that is made again.
-    #[error("{machine} has the same name, and might be taken for it")]
-    Namesake {
-        /// The other one.
-        machine: String,
-    },
     /// No machine made from one of its snapshots has been seen to run.
     #[error("no snapshot of it has been seen to boot")]
     NotRehearsed,
@@ -260,7 +252,6 @@ impl Obstacle {
             Self::UnknownKey { .. } => "name one that it has (ssh_key in its account, --key)",
             Self::Account(_) => "settle that with the cloud first",
             Self::NoRoom { .. } => "have the cloud raise the account's limit, or delete a machine",
-            Self::Namesake { .. } => "rename one of the two",
             Self::NotRehearsed => "rehearse it while you look on: `offhours rehearse REF --cycle`",
             Self::Unreadable(_) => "give the token the scope for it",
         }
@@ -299,8 +290,6 @@ pub fn preflight(
     }
     let named = around.named_by.iter();
     obstacles.extend(named.map(|by| Obstacle::Named { by: by.clone() }));
-    let namesakes = around.namesakes.iter().cloned();
-    obstacles.extend(namesakes.map(|machine| Obstacle::Namesake { machine }));
     let flags = [
         (
             around.backups && !accepts(Risk::LostBackups),

@@ -263,13 +263,6 @@ fn each_machine_that_is_hibernated_needs_its_place_again() {
     }
 }
 
-#[test]
-fn another_machine_of_the_same_name_could_be_taken_for_it() {
-    let machine = "droplet/77".to_owned();
-    let case = Case::with(|case| case.around.namesakes.push(machine.clone()));
-    assert_eq!(case.obstacles(), [Obstacle::Namesake { machine }]);
-}
-
 /// What is attached, all of it.
 fn full() -> Manifest {
     let texts = |text: &str| BTreeSet::from([text.to_owned()]);

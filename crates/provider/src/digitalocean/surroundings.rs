@@ -249,7 +249,6 @@ impl Api {
             InProject::Unknown => around.unreadable.push("its project"),
             InProject::None => {}
         }
-        around.namesakes = self.namesakes(droplet).await?;
         let FoundAccount { account } = self.0.read(&Request::get("/v2/account")).await?;
         if account.status != "active" {
             let words = format!("{} {}", account.status, account.status_message);
@@ -268,15 +267,6 @@ impl Api {
         let page: schema::Page<IgnoredAny> = self.0.read(&request).await?;
         let total = page.meta.map(|meta| meta.total);
         total.ok_or_else(|| request.not_understood("a list without its total"))
-    }
-
-    /// Other Droplets of the same name: names are not unique, and compared without regard to case
-    /// (DOSPEC).
-    async fn namesakes(&self, droplet: &schema::Droplet) -> Result<Vec<String>, ProviderError> {
-        let path = format!("/v2/droplets?name={}", droplet.name);
-        let named: Vec<schema::Numbered> = self.things(&path).await?;
-        let others = named.into_iter().filter(|one| one.id != droplet.id);
-        Ok(others.map(|one| format!("droplet/{}", one.id)).collect())
     }
 
     /// The project that a Droplet is in: only the projects' own lists say it. Where there is one
