@@ -228,17 +228,21 @@ impl Night {
     }
 
     async fn begin_with(cloud: &'static Cloud, fleet: &str) -> Self {
-        let mut night = Self::of(cloud, cloud.configuration, fleet).await;
-        let event = json!({"resources": [cloud.machine], "by": "ada", "rehearsal": true});
-        night.world.stop(&event).await;
-        night.run_until(monday("17:30:30")).await;
-        assert_eq!(night.machines(), Vec::<Value>::new());
-        night.start().await;
-        night.run_until(monday("18:00:30")).await;
-        let record = night.record().await;
+        let night = Self::of(cloud, cloud.configuration, fleet).await;
+        night.rehearsed().await
+    }
+
+    async fn rehearsed(mut self) -> Self {
+        let event = json!({"resources": [self.cloud.machine], "by": "ada", "rehearsal": true});
+        self.world.stop(&event).await;
+        self.run_until(monday("17:30:30")).await;
+        assert_eq!(self.machines(), Vec::<Value>::new());
+        self.start().await;
+        self.run_until(monday("18:00:30")).await;
+        let record = self.record().await;
         assert_eq!(record.phase, Phase::Settled { at: Power::Running });
         assert!(record.hibernation.is_some_and(|kept| kept.is_rehearsed()));
-        night
+        self
     }
 
     /// A person's start.
@@ -513,6 +517,25 @@ fn what_has_not_been_rehearsed_is_not_hibernated() {
         let phase = night.record().await.phase;
         assert_eq!(phase, Phase::Settled { at: Power::Stopped });
         assert_eq!(night.only()["status"], "off");
+    });
+}
+
+/// A rehearsal may take its time: it shows how large the snapshot is.
+#[test]
+fn a_snapshot_that_would_take_most_of_the_night_is_not_begun() {
+    run(async {
+        let short = DIGITALOCEAN.configuration.replace("06:00", "01:00");
+        let fleet = droplet_with("snapshot_gb = 79.0\n");
+        let night = Night::of(&DIGITALOCEAN, &short, &fleet).await;
+        let mut night = night.rehearsed().await;
+        night.run_until(monday("20:00:30")).await;
+        let phase = night.record().await.phase;
+        let Phase::Refused { reason, .. } = &phase else {
+            panic!("{phase:?}");
+        };
+        assert!(reason.contains("may take 158 min"), "{reason}");
+        assert_eq!(night.only()["status"], DIGITALOCEAN.running);
+        assert_eq!(night.world.simulator().images().len(), 1);
     });
 }
 

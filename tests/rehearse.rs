@@ -201,6 +201,11 @@ fn what_is_around_a_droplet_is_found_and_what_is_accepted_stands_in_no_way() {
             &report(&clouds, &needs).await.1,
             &["its private address 10.110.0.4"],
         );
+        let short = [&accepting[..], &["--hours", "mon-sun 00:30-22:01"]].concat();
+        has_obstacles(
+            &report(&clouds, &short).await.1,
+            &["its snapshot of 25 GB may take 50 min, more than a third of the 149 min"],
+        );
         clouds_were_only_read(&clouds).await;
     });
 }

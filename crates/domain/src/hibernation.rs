@@ -28,6 +28,9 @@ pub const KEPT: u64 = 2;
 /// each that is used (DOSNAPSHOTS), and Hetzner no time.
 const SNAPSHOT_PER_GB: SignedDuration = SignedDuration::from_mins(2);
 
+/// A snapshot may take one part in so many of the time for which its machine is off.
+const PARTS_OFF: i32 = 3;
+
 /// How long before its instant a start is begun at least, and how much longer for each GB.
 const LEAD: SignedDuration = SignedDuration::from_mins(20);
 const LEAD_PER_GB: SignedDuration = SignedDuration::from_secs(15);
@@ -113,7 +116,7 @@ pub struct PrivateAddress {
     pub stays: bool,
 }
 
-/// What the owner of a machine has decided about it.
+/// What the owner of a machine has decided about it, and what is around its stop.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Terms {
     /// What is accepted.
@@ -124,6 +127,18 @@ pub struct Terms {
     pub ssh_key: Option<String>,
     /// How many machines of the account are hibernated, each of which needs its place again.
     pub hibernated: u64,
+    /// The stop that is in question; none where its length does not matter, or it has no end.
+    pub stretch: Option<Stretch>,
+}
+
+/// For how long a machine would be off, and how large a snapshot of it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stretch {
+    /// Until its next start.
+    pub off: SignedDuration,
+    /// The size of its latest snapshot, in hundredths of a GB; none where there is none yet, so that
+    /// its whole disk is taken to be full.
+    pub latest: Option<u64>,
 }
 
 /// What the owner of a machine can accept.
@@ -212,6 +227,21 @@ pub enum Obstacle {
         /// How many it has, with those that are hibernated.
         needed: u64,
     },
+    /// Its snapshot would take too much of the time that it is to save.
+    #[error(
+        "its snapshot of {gb} GB may take {minutes} min, more than a third of the {off_minutes} min \
+         for which it would be off"
+    )]
+    SlowSnapshot {
+        /// How large the snapshot may be.
+        gb: u64,
+        /// How long that may take.
+        minutes: i64,
+        /// For how long the machine would be off.
+        off_minutes: i64,
+        /// Whether the size is that of a snapshot, and not of the whole disk.
+        measured: bool,
+    },
     /// No machine made from one of its snapshots has been seen to run.
     #[error("no snapshot of it has been seen to boot")]
     NotRehearsed,
@@ -252,6 +282,14 @@ impl Obstacle {
             Self::UnknownKey { .. } => "name one that it has (ssh_key in its account, --key)",
             Self::Account(_) => "settle that with the cloud first",
             Self::NoRoom { .. } => "have the cloud raise the account's limit, or delete a machine",
+            Self::SlowSnapshot { measured: true, .. } => {
+                "let it be off for longer at a time, or stop it by another method"
+            }
+            Self::SlowSnapshot { .. } => {
+                "see how much of its disk is used: with otherwise = \"power-off\", `offhours rehearse \
+                 REF --cycle` makes a first snapshot, whose size counts from then on; or stop it by \
+                 another method"
+            }
             Self::NotRehearsed => "rehearse it while you look on: `offhours rehearse REF --cycle`",
             Self::Unreadable(_) => "give the token the scope for it",
         }
@@ -304,6 +342,8 @@ pub fn preflight(
     let apply = flags.into_iter().filter(|(applies, _)| *applies);
     obstacles.extend(apply.map(|(_, obstacle)| obstacle));
     obstacles.extend(key(around, terms));
+    let stretch = terms.stretch;
+    obstacles.extend(stretch.and_then(|stretch| slow_snapshot(machine, stretch)));
     obstacles
 }
 
@@ -337,6 +377,24 @@ fn key(around: &Surroundings, terms: &Terms) -> Option<Obstacle> {
     }
 }
 
+/// A snapshot that takes most of the night saves little, and may still be under way at the next
+/// start. Only of Droplets a time is known: Hetzner names none, and is said to take minutes.
+fn slow_snapshot(machine: Machine<'_>, Stretch { off, latest }: Stretch) -> Option<Obstacle> {
+    let gb = latest.map_or(machine.size.disk_gib, |centi_gb| centi_gb.div_ceil(100));
+    let takes = snapshot_of(gb);
+    let is_slow = machine.resource.kind() == ResourceKind::Droplet && takes * PARTS_OFF > off;
+    is_slow.then_some(Obstacle::SlowSnapshot {
+        gb,
+        minutes: takes.as_mins(),
+        off_minutes: off.as_mins(),
+        measured: latest.is_some(),
+    })
+}
+
+fn snapshot_of(gigabytes: u64) -> SignedDuration {
+    SNAPSHOT_PER_GB * i32::try_from(gigabytes).unwrap_or(i32::MAX)
+}
+
 /// How long hibernating takes, at most, and waking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Times {
@@ -352,7 +410,7 @@ pub struct Times {
 pub fn times(size: &MachineSize) -> Times {
     let gigabytes = i32::try_from(size.disk_gib).unwrap_or(i32::MAX);
     Times {
-        snapshot: SNAPSHOT_PER_GB * gigabytes,
+        snapshot: snapshot_of(size.disk_gib),
         lead: (LEAD + LEAD_PER_GB * gigabytes).min(LONGEST_LEAD),
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, path::PathBuf};
 use domain::{
     ResourceKind, ResourceRef,
     configuration::{Account, Configuration},
-    hibernation::{self, Risk, Surroundings, Terms},
+    hibernation::{self, Risk, Stretch, Surroundings, Terms},
     money::Money,
     plan::{Catalog, Machine},
     resource::{MachineSize, Resource, Size},
@@ -317,6 +317,8 @@ impl Found {
         let Size::Machine(size) = &self.resource.size else {
             anyhow::bail!("{} is no machine", args.resource);
         };
+        let hours = args.hours.clone().unwrap_or_default();
+        let stretch = hours.schedule.longest_stop(now);
         let terms = Terms {
             accepted: args
                 .accept
@@ -327,6 +329,7 @@ impl Found {
             ssh_key: args.key.clone(),
             // Without a stack, none of the account is known to be.
             hibernated: 0,
+            stretch: stretch.map(|off| Stretch { off, latest: None }),
         };
         let machine = Machine {
             resource: &self.resource,
@@ -337,7 +340,6 @@ impl Found {
         let obstacles = hibernation::preflight(machine, &self.around, &self.catalog, &terms);
         let times = hibernation::times(size);
         let minutes = |duration: SignedDuration| duration.as_mins();
-        let hours = args.hours.clone().unwrap_or_default();
         let off = Month::Average(now).times_off(&hours.schedule);
         Ok(Rehearsal {
             resource: args.resource.clone(),

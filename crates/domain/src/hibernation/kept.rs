@@ -386,6 +386,12 @@ impl Hibernation {
         self.snapshot(self.wake_from.as_ref()?)
     }
 
+    /// The size of its latest snapshot that is complete, in hundredths of a GB.
+    #[must_use]
+    pub fn latest_centi_gb(&self) -> Option<u64> {
+        self.snapshots.iter().find_map(|one| one.centi_gb)
+    }
+
     /// Whether a machine made from one of its snapshots was seen to run long enough.
     #[must_use]
     pub fn is_rehearsed(&self) -> bool {

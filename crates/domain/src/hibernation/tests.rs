@@ -244,6 +244,51 @@ fn a_large_disk_takes_long_and_its_start_begins_at_most_an_hour_early() {
     assert_eq!(minutes(of(320)), (640, 60));
 }
 
+/// Off for so many minutes, with a latest snapshot of so many hundredths of a GB.
+fn off_for(minutes: i64, latest: Option<u64>) -> Case {
+    Case::with(|case| {
+        let off = SignedDuration::from_mins(minutes);
+        case.terms.stretch = Some(Stretch { off, latest });
+    })
+}
+
+#[test]
+fn a_snapshot_may_take_a_third_of_the_time_off_and_no_more() {
+    // 80 GB take 160 min.
+    assert_eq!(off_for(480, None).obstacles(), []);
+    let slow = Obstacle::SlowSnapshot {
+        gb: 80,
+        minutes: 160,
+        off_minutes: 479,
+        measured: false,
+    };
+    assert!(slow.remedy().contains("--cycle"));
+    assert_eq!(off_for(479, None).obstacles(), [slow]);
+}
+
+#[test]
+fn what_the_latest_snapshot_took_counts_instead_of_the_whole_disk() {
+    assert_eq!(off_for(479, Some(1000)).obstacles(), []);
+    // A part of a GB counts as one: 11 GB take 22 min.
+    assert_eq!(off_for(66, Some(1001)).obstacles(), []);
+    let slow = Obstacle::SlowSnapshot {
+        gb: 11,
+        minutes: 22,
+        off_minutes: 65,
+        measured: true,
+    };
+    assert!(!slow.remedy().contains("--cycle"));
+    assert_eq!(off_for(65, Some(1001)).obstacles(), [slow]);
+}
+
+#[test]
+fn how_long_a_snapshot_takes_is_known_of_droplets_alone() {
+    let mut server = off_for(1, None);
+    server.resource.id = crate::ResourceId::Server(crate::ServerId(1));
+    server.resource.facts.created_at = "2026-11-23T12:00:00Z".parse().ok();
+    assert_eq!(server.obstacles(), []);
+}
+
 #[test]
 fn each_machine_that_is_hibernated_needs_its_place_again() {
     let with = |present, hibernated| {

@@ -23,7 +23,7 @@ use std::{fmt, iter};
 
 use croner::Cron;
 use jiff::{
-    Timestamp,
+    SignedDuration, Timestamp,
     civil::{Date, DateTime},
     tz::TimeZone,
 };
@@ -44,6 +44,12 @@ use definition::Problems;
 use edges::Edges;
 use holidays::Holidays;
 use period::{Period, Periods};
+
+/// Most schedules repeat themselves after so long.
+const WEEK: SignedDuration = SignedDuration::from_hours(7 * 24);
+
+/// What is stopped for so long may as well be stopped for good.
+const FOR_GOOD: SignedDuration = SignedDuration::from_hours(28 * 24);
 
 /// What is desired of a resource. Where either will do, nothing is desired: it is left as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -188,6 +194,29 @@ impl Schedule {
         };
         let of_periods = periods.into_iter().flatten();
         of_periods.chain(firings.into_iter().flatten())
+    }
+
+    /// The longest of the coming week's stops, each until the start that follows it. None where
+    /// nothing stops, or a stop is followed by no start for weeks.
+    #[must_use]
+    pub fn longest_stop(&self, after: Timestamp) -> Option<SignedDuration> {
+        let until = after + WEEK;
+        let (mut stopped_at, mut longest) = (None, None);
+        let edges = self.edges(after);
+        for edge in edges.take_while(|edge| edge.at <= until + FOR_GOOD) {
+            match (edge.desired, stopped_at) {
+                (Some(Desired::Stopped), None) if edge.at <= until => stopped_at = Some(edge.at),
+                (Some(Desired::Running), Some(since)) => {
+                    longest = longest.max(Some(edge.at.duration_since(since)));
+                    stopped_at = None;
+                }
+                (Some(Desired::Stopped | Desired::Running) | None, _) => {}
+            }
+            if stopped_at.is_none() && edge.at > until {
+                break;
+            }
+        }
+        longest.filter(|_| stopped_at.is_none())
     }
 
     fn cron_edges(&self, firings: &Firings, after: Instant) -> impl Iterator<Item = Edge> {

@@ -95,6 +95,27 @@ fn office_hours_begin_and_end_on_working_days() {
 }
 
 #[test]
+fn the_longest_stop_of_a_week_is_that_over_its_weekend() {
+    let hours = |definition, after| {
+        let longest = schedule(definition).longest_stop(at(after));
+        longest.map(|longest| longest.as_hours())
+    };
+    let office = json!({"weekdays": "mon-fri", "begin": "08:00", "end": "19:00"});
+    let office = || json!({"timezone": "UTC", "periods": [office]});
+    // From Friday 19:00 to Monday 08:00, also if the week begins in the middle of it.
+    for after in ["2026-03-03T00:00Z", "2026-03-07T12:00Z"] {
+        assert_eq!(hours(office(), after), Some(61), "{after}");
+    }
+    let daily = json!({"timezone": "UTC", "periods": [{"begin": "08:00", "end": "19:00"}]});
+    assert_eq!(hours(daily, "2026-03-03T00:00Z"), Some(13));
+    // Stopped for good, and never.
+    let never = json!({"timezone": "UTC", "periods": [{"end": "19:00"}]});
+    assert_eq!(hours(never, "2026-03-03T00:00Z"), None);
+    let always = json!({"timezone": "UTC", "periods": [{"begin": "00:00", "end": "24:00"}]});
+    assert_eq!(hours(always, "2026-03-03T00:00Z"), None);
+}
+
+#[test]
 fn intervals_are_half_open_to_the_nanosecond() {
     let schedule = schedule(json!({
         "timezone": "UTC",

@@ -10,7 +10,7 @@ use std::{
 use domain::{
     AccountName, ResourceId, ResourceKind, ResourceRef, ScheduleName,
     configuration::{Account, CloudAccount, Configuration, Otherwise, Policy},
-    hibernation::{self, Hibernation, Surroundings, Terms},
+    hibernation::{self, Hibernation, Stretch, Surroundings, Terms},
     membership::{Membership, Subject},
     money::Money,
     plan::{self, Catalog, Machine, Smaller},
@@ -19,6 +19,7 @@ use domain::{
     stop_method::StopMethod,
 };
 use environment::in_words;
+use jiff::Timestamp;
 use provider::{Client, ProviderError};
 use store::{Store, StoreError};
 
@@ -91,6 +92,8 @@ struct Follower<'c> {
     reference: ResourceRef,
     /// Whether one of its snapshots has been seen to boot.
     rehearsed: bool,
+    /// The size of its latest snapshot, in hundredths of a GB.
+    latest: Option<u64>,
     resource: Resource,
     schedule: ScheduleName,
     policy: &'c Policy,
@@ -135,7 +138,12 @@ async fn of_account(
         }
         let around = client.surroundings(&follower.resource.id).await;
         let around = around.map_err(failed)?;
-        found.extend(offered.snapshot(follower, &around, configuration, hibernated));
+        let terms = Terms {
+            hibernated,
+            stretch: follower.stretch(configuration, budget.now()),
+            ..terms(account, follower.policy, configuration)
+        };
+        found.extend(offered.snapshot(follower, &around, configuration, &terms));
     }
     Ok(found)
 }
@@ -195,6 +203,7 @@ fn follower<'c>(
     let method = StopMethod::of(resource.kind(), policy);
     method.is_chosen().then_some(Follower {
         rehearsed: kept.is_some_and(Hibernation::is_rehearsed),
+        latest: kept.and_then(Hibernation::latest_centi_gb),
         reference,
         resource,
         schedule,
@@ -204,6 +213,14 @@ fn follower<'c>(
 }
 
 impl Follower<'_> {
+    /// The longest stop of its schedule: one that is too short for a snapshot is refused by itself.
+    fn stretch(&self, configuration: &Configuration, now: Timestamp) -> Option<Stretch> {
+        let rule = configuration.schedules.get(&self.schedule)?;
+        let off = rule.schedule.longest_stop(now)?;
+        let latest = self.latest;
+        Some(Stretch { off, latest })
+    }
+
     fn leads(&self, from: String, to: MoveTarget) -> PlanMove {
         PlanMove {
             resource: self.reference.clone(),
@@ -256,18 +273,13 @@ impl Offered {
         follower: &Follower<'_>,
         around: &Surroundings,
         configuration: &Configuration,
-        hibernated: u64,
+        terms: &Terms,
     ) -> Option<PlanMove> {
         let Size::Machine(size) = &follower.resource.size else {
             return None;
         };
         let machine = self.as_machine(follower, size, configuration);
-        let account = &follower.reference.account;
-        let terms = Terms {
-            hibernated,
-            ..terms(account, follower.policy, configuration)
-        };
-        let obstacles = hibernation::preflight(machine, around, &self.catalog, &terms);
+        let obstacles = hibernation::preflight(machine, around, &self.catalog, terms);
         let to = match (Obstacle::all(&obstacles), follower.policy.otherwise) {
             (Some(all), Otherwise::Refuse) => MoveTarget::Refused(all),
             (Some(all), Otherwise::PowerOff) => MoveTarget::Same { reason: all.reason },

@@ -6,7 +6,7 @@ use domain::{
     AccountName, ResourceId, ResourceKind,
     configuration::{Account, Configuration, DatabaseMethod, Otherwise, Policy},
     decision::{Rules, Verdict, next_start},
-    hibernation::{self, Hibernation, Terms},
+    hibernation::{self, Hibernation, Stretch, Terms},
     plan::{self, Catalog, Machine, Smaller, Unfit},
     record::{Direction, Part, Rank, Record},
     resource::{DatabaseSize, Look, MachineSize, Power, Resource, SavedState, Size},
@@ -179,14 +179,21 @@ impl Plans {
             ssh_key: sent_as.map(|key| key.sent_as.clone()),
             ..StopTarget::default()
         };
+        let kept = record.hibernation.as_deref();
+        // A rehearsal shows how long a snapshot takes, and ends before the next start.
+        let in_question = !begun && !is_rehearsal(record, verdict);
+        let stretch = start.filter(|_| in_question).map(|start| Stretch {
+            off: start.duration_since(look.requested_at),
+            latest: kept.and_then(Hibernation::latest_centi_gb),
+        });
         let terms = Terms {
             hibernated,
+            stretch,
             ..terms
         };
         let mut obstacles = hibernation::preflight(machine, &around, catalog, &terms);
-        let kept = record.hibernation.as_deref();
         let rehearsed = kept.is_some_and(Hibernation::is_rehearsed);
-        if !begun && !rehearsed && !is_rehearsal(record, verdict) {
+        if in_question && !rehearsed {
             obstacles.push(hibernation::Obstacle::NotRehearsed);
         }
         match (obstacles.first(), policy.otherwise) {
@@ -282,6 +289,7 @@ pub(crate) fn terms(
         accepted: policy.accept.clone(),
         needs_private_ip: policy.needs_private_ip,
         hibernated: 0,
+        stretch: None,
         ssh_key: cloud.and_then(|cloud| cloud.ssh_key.clone()),
     }
 }

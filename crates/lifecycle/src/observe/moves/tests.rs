@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use domain::{
     configuration::{DatabaseMethod, DropletMethod, Pattern, ServerMethod},
-    hibernation::SshKey,
+    hibernation::{KeptSnapshot, Mark, SshKey},
     money::{Currency, Money},
     plan::{MachinePlan, Offer},
 };
@@ -302,7 +302,11 @@ fn led_to(case: &Case, record: Option<&Record>, around: &Surroundings) -> PlanMo
         autoscaled: BTreeSet::new(),
         per_gb_month: Money::parse("0.0143", Currency::Usd).ok(),
     };
-    let found = offered.snapshot(&follower, around, &case.configuration, 0);
+    let terms = Terms {
+        stretch: follower.stretch(&case.configuration, case.now),
+        ..terms(account, follower.policy, &case.configuration)
+    };
+    let found = offered.snapshot(&follower, around, &case.configuration, &terms);
     found.unwrap()
 }
 
@@ -340,6 +344,38 @@ fn what_is_hibernated_leads_to_a_snapshot_or_says_what_stands_in_the_way() {
         matches!(powered_off, MoveTarget::Same { .. }),
         "{powered_off:?}"
     );
+}
+
+#[test]
+fn a_snapshot_that_is_too_slow_for_the_longest_stop_is_refused() {
+    let mut case = hibernating(Otherwise::Refuse);
+    let mut droplet = droplet();
+    droplet.resource.size = case.resource.size.clone();
+    case.resource = droplet.resource;
+    case.record = droplet.record;
+    let case = case.following(|policy| policy.methods.droplet = DropletMethod::Hibernate);
+    let mut kept = Hibernation::of(case.resource.id.clone());
+    let mut record = case.record.clone();
+    let mut refused = |centi_gb| {
+        kept.snapshots = vec![KeptSnapshot {
+            mark: Mark::default(),
+            id: None,
+            from: case.resource.id.clone(),
+            asked_at: case.now,
+            centi_gb: Some(centi_gb),
+            proven_at: None,
+            remove_asked_at: None,
+        }];
+        record.hibernation = Some(Box::new(kept.clone()));
+        let to = led_to(&case, Some(&record), &Surroundings::default()).to;
+        let MoveTarget::Refused(refusal) = to else {
+            panic!("{to:?}");
+        };
+        refusal.reason.contains("more than a third")
+    };
+    // From 19:00 to 08:00 are 780 min, and each GB takes two.
+    assert!(!refused(13_000));
+    assert!(refused(13_100));
 }
 
 #[test]
