@@ -465,6 +465,21 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         ");
     }
 
+    #[test]
+    fn a_machine_that_was_only_powered_off_was_not_stopped_by_hibernate() {
+        let shown = |method| {
+            let entry = HistoryEntry {
+                method: Some(method),
+                ..stop("15 17:00", "15 17:01")
+            };
+            table(&[entry], &TimeZone::UTC, Style::PLAIN)
+        };
+        let hibernated = shown(StopMethod::Hibernate);
+        assert!(hibernated.contains("stop by hibernate"), "{hibernated}");
+        let powered_off = shown(StopMethod::Graceful);
+        assert!(!powered_off.contains(" by "), "{powered_off}");
+    }
+
     #[tokio::test]
     async fn what_is_gone_is_found_by_its_reference_and_by_its_name() {
         for target in [DATABASE, "orders"] {

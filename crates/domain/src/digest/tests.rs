@@ -139,6 +139,27 @@ fn each_record_counts_as_what_became_of_it() {
     );
 }
 
+/// One that was to be hibernated, and was only powered off, was not deleted.
+#[test]
+fn what_was_deleted_is_counted_apart_from_what_was_only_powered_off() {
+    let by = |number, method| {
+        let mut record = ended(numbered(number), Ending::Seen, 40);
+        record.last.as_mut().unwrap().method = Some(method);
+        record
+    };
+    let records = [
+        by(1, StopMethod::Hibernate),
+        by(2, StopMethod::Hibernate),
+        by(3, StopMethod::Graceful),
+    ];
+    let digest = count(&world(), &records, "mon 19:30").unwrap();
+    let said = digest.to_string();
+    assert!(
+        said.starts_with("office: 3 of 3 stopped (2 by hibernate);"),
+        "{said}"
+    );
+}
+
 #[test]
 fn observing_says_what_would_have_been() {
     let world = world().following("office", |policy| policy.mode = Mode::Observe);

@@ -366,7 +366,9 @@ impl Follower<'_> {
         let stops = self.transition.direction == Direction::Stop;
         let idle = self.seen.resource.busy.is_none() && !opposed;
         match hibernate::next(self.record, self.transition.direction, means) {
-            Next::StayOff(reason) if idle => Some(self.settle_as(Some(reason))),
+            Next::StayOff(reason) if idle => {
+                Some(self.settle_as(Some(reason), Some(means.switch_off)))
+            }
             Next::Person(reason) if stops => {
                 let known = matches!(&self.record.phase,
                     Phase::Stuck { reason: known, .. } if *known == reason);
@@ -498,14 +500,16 @@ impl Follower<'_> {
     }
 
     fn settle(&self) -> Follow {
-        self.settle_as(None)
+        self.settle_as(None, self.transition.method)
     }
 
-    fn settle_as(&self, reason: Option<String>) -> Follow {
+    /// The end of a transition, by the method that it came to.
+    fn settle_as(&self, reason: Option<String>, method: Option<StopMethod>) -> Follow {
         let now = self.context.now;
         let direction = self.transition.direction;
         let mut ended = self.ended(Ending::Seen);
         ended.reason = reason;
+        ended.method = method;
         let put_back = (!self.is_small()).then_some(&self.record.saved);
         if let (None, Some(saved)) = (put_back, &self.record.saved) {
             ended.reason = Some(format!("on its small plan: {saved} was not to be had"));

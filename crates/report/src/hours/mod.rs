@@ -262,8 +262,7 @@ impl Walk<'_> {
             schedule: entry.schedule.clone(),
             before: entry.saved.clone(),
             after: entry.seen.clone(),
-            // One that was only powered off has a reason for that.
-            hibernated: entry.method == Some(StopMethod::Hibernate) && entry.reason.is_none(),
+            hibernated: entry.method == Some(StopMethod::Hibernate),
         });
     }
 

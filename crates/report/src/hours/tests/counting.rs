@@ -6,6 +6,7 @@ use domain::{
     history::HistoryEntry,
     record::{Direction, Ending, Observed, Phase},
     resource::Power,
+    stop_method::StopMethod,
 };
 
 use super::*;
@@ -390,4 +391,21 @@ fn before_an_inventory_saw_it_nothing_is_known() {
     assert_eq!(since(&[stop("15 19:00", "15 19:02")]), at("15 19:00"));
     let later = at("17 00:00");
     assert_eq!(known_since(&[], Some(&record), later), later);
+}
+
+#[test]
+fn only_what_was_deleted_counts_as_hibernated() {
+    let by = |method| {
+        let entry = HistoryEntry {
+            method: Some(method),
+            reason: Some("it is to run again within the hour".to_owned()),
+            ..stop("15 19:00", "15 19:01")
+        };
+        let entries = [entry, start("16 08:00", "16 08:01")];
+        let now = at("16 12:00");
+        let all = stretches(&entries, known(None), &schedules(), now);
+        all.iter().map(|one| one.hibernated).collect::<Vec<_>>()
+    };
+    assert_eq!(by(StopMethod::Hibernate), [true]);
+    assert_eq!(by(StopMethod::Graceful), [false]);
 }
