@@ -55,7 +55,8 @@ Money: a Droplet and a Hetzner server are billed in full while off: 0 saved, unl
 smaller plan meanwhile, or hibernated: then they are billed only while they are there, each server
 that is made again by the hours that it has begun, and their snapshots always. A Droplet, node or database is billed for at most 672 hours of a calendar
 month (UTC), so that the first 48 stopped hours of 30 days save nothing. A database saves the
-difference of its two plans, if the small one was seen; the cost of its storage is left out. `~`
+difference of its two plans, if the small one was seen; the cost of its storage is left out. What
+cost more than it saved, such as snapshots of a machine that was off for a few hours, says so. `~`
 marks an estimate. Give the prices yourself, since no API lists them all:
 
   currency = \"USD\"
@@ -341,7 +342,14 @@ fn columns(by: Grouping) -> Vec<Column> {
 fn cells(row: &Row, what: Vec<Cell>, report: &Report, zone: &TimeZone) -> Vec<Cell> {
     let schedule = row.schedule.as_ref().map(ScheduleName::as_str);
     let since = row.since.to_zoned(zone.clone());
-    let saved = row.saved.map(|amount| money(amount, row.estimate, report));
+    let saved = row.saved.map(|amount| {
+        let money = money(amount, row.estimate, report);
+        if amount < 0.0 {
+            format!("cost {money} more")
+        } else {
+            money
+        }
+    });
     let first = [
         Cell::new(since.strftime("%Y-%m-%d %H:%M")),
         Cell::new(schedule.unwrap_or("(none)")),
@@ -377,18 +385,24 @@ fn total(report: &Report) -> String {
     let saved = match total.saved {
         Some(amount) => {
             let (figures, of) = (total.figures, total.of);
-            let amount = money(amount, total.estimate, report);
-            format!("{amount} saved, known for {figures} of {of}")
+            let money = money(amount, total.estimate, report);
+            let what = if amount < 0.0 {
+                format!("it cost {money} more than it saved")
+            } else {
+                format!("{money} saved")
+            };
+            format!("{what}, known for {figures} of {of}")
         }
         None => "the amount saved is not known".to_owned(),
     };
     format!("{stopped} stopped{would_have}; {saved}.")
 }
 
-/// `~ 24.00 USD` where it is an estimate.
+/// `~ 24.00 USD` where it is an estimate; of what cost more than it saved, how much that was.
 fn money(amount: f64, estimate: bool, report: &Report) -> String {
     let sign = if estimate { "~ " } else { "" };
     let currency = report.currency.as_deref().unwrap_or_default();
+    let amount = amount.abs();
     let text = format!("{sign}{amount:.2} {currency}");
     text.trim_end().to_owned()
 }
@@ -409,7 +423,11 @@ fn some_hours(count: f64) -> String {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use domain::resource::{Power, SavedState};
+    use domain::{
+        hibernation::{Hibernation, KeptSnapshot, Mark},
+        resource::{Power, SavedState},
+        stop_method::StopMethod,
+    };
 
     use super::*;
     use crate::{exit::UsageError, fixtures::*};
@@ -592,6 +610,57 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         insta::assert_snapshot!(line(&[]).await.unwrap(), @"This month 84.97 h stopped, 13.00 h would have been; ~ 24.00 USD saved, known for 4 of 4.");
         insta::assert_snapshot!(line(&["idle"]).await.unwrap(), @"This month 0.00 h stopped; 0.00 USD saved, known for 1 of 1.");
         assert!(line(&["nothing"]).await.is_err());
+    }
+
+    /// A server that was hibernated for one night of a month: made again, it is billed by the hour, and
+    /// the limit of a month no longer helps.
+    #[tokio::test]
+    async fn what_cost_more_than_it_saved_is_said_in_words() {
+        let store = store_with(CONFIGURATION).await;
+        let night = [
+            HistoryEntry {
+                method: Some(StopMethod::Hibernate),
+                ..stop("15 19:00", "15 19:30")
+            },
+            start("16 08:00", "16 08:02"),
+        ];
+        let web = web_record(Power::Running, "16 08:02");
+        let machine = web.reference.id.clone();
+        let snapshot = KeptSnapshot {
+            mark: Mark::default(),
+            id: None,
+            from: machine.clone(),
+            asked_at: at("15 19:10"),
+            centi_gb: Some(2_000),
+            proven_at: None,
+            remove_asked_at: None,
+        };
+        let web = Record {
+            plan: Some("cpx22".to_owned()),
+            hibernation: Some(Box::new(Hibernation {
+                snapshots: vec![snapshot],
+                ..Hibernation::of(machine)
+            })),
+            ..web
+        };
+        remember(&store, web, &night).await;
+        let prices = Prices::parse(
+            "currency = \"EUR\"\nmachine-hour.cpx22 = 0.0312\nmachine-month.cpx22 = 19.49\n\
+             snapshot-gb-month.hetzner = 0.0143",
+        );
+        let prices = prices.unwrap();
+        let args = Line::parse_from(["hours", "--month", "2026-06"]).args;
+        let in_force = store.in_force().await.unwrap();
+        let now = at("30 12:00");
+        let counted = args.counted(&in_force, Some(&prices), now).unwrap();
+        let report = counted.report(&store, &in_force, now).await.unwrap();
+        assert!(report.total.saved.unwrap() < 0.0);
+        let shown = shown(&report);
+        assert!(shown.contains("cost ~ 2.88 EUR more"), "{shown}");
+        let in_total = "; it cost ~ 2.88 EUR more than it saved, known for 1 of 1.";
+        assert!(shown.contains(in_total), "{shown}");
+        let line = this_month(&store, (&[], None), &prices, now).await;
+        assert!(line.unwrap().ends_with(in_total));
     }
 
     #[test]
