@@ -55,18 +55,10 @@ impl Terminal {
 
     /// Asks Hetzner with the project's token.
     async fn hetzner(&self, method: Method, path: &str, body: Option<Value>) -> Value {
-        let http = provider::http_client().unwrap();
-        let request = http.request(method, format!("{}/v1/{path}", self.simulator.url));
-        let request = request.bearer_auth("secret-hz-token");
-        let request = match body {
-            Some(body) => request.json(&body),
-            None => request,
-        };
-        let answer = request.send().await.unwrap();
-        let status = answer.status();
-        let text = answer.text().await.unwrap();
-        assert!(status.is_success(), "{path}: {status}: {text}");
-        serde_json::from_str(&text).unwrap()
+        let path = format!("v1/{path}");
+        self.simulator
+            .asked("secret-hz-token", method, &path, body)
+            .await
     }
 }
 

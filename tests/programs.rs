@@ -11,6 +11,7 @@ use std::{
 };
 
 use jiff::Timestamp;
+use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
@@ -58,6 +59,23 @@ impl SimulatorProgram {
         let text = answer.text().await.unwrap();
         assert!(status.is_success(), "{status}: {text}");
         serde_json::from_str(&text).unwrap_or(Value::Null)
+    }
+
+    /// Asks a cloud as a person does, with a token and their own program.
+    pub(crate) async fn asked(
+        &self,
+        token: &str,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> Value {
+        let request = self.http.request(method, format!("{}/{path}", self.url));
+        let request = request.bearer_auth(token);
+        self.ask(match body {
+            Some(body) => request.json(&body),
+            None => request,
+        })
+        .await
     }
 
     async fn get(&self, path: &str) -> Value {

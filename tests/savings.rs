@@ -310,8 +310,8 @@ fn what_is_printed_for_programs_has_the_shape_that_is_served() {
     });
 }
 
-/// A machine of each kind, a pool and a database, all of which can be made smaller and back at once.
-const SWITCHED: &str = r#"
+/// The same accounts, whose tokens may do everything.
+const WRITING: &str = r#"
 [[accounts]]
 name = "do-main"
 provider = "digitalocean"
@@ -321,7 +321,10 @@ token = "secret-do-reads"
 name = "hz-eu"
 provider = "hetzner"
 token = "secret-hz-reads"
+"#;
 
+/// A machine of each kind, a pool and a database, all of which can be made smaller and back at once.
+const SWITCHED: &str = r#"
 [[droplets]]
 id = 1
 name = "build"
@@ -379,7 +382,7 @@ const CHANGES: [(&str, Acts); 4] = [
 fn what_is_said_of_a_month_is_what_the_clouds_then_charge() {
     run(async {
         let begin = instant("2026-11-01T00:00:00Z");
-        let person = Person::new(SWITCHED, begin).await;
+        let person = Person::new(&format!("{WRITING}{SWITCHED}"), begin).await;
         let prices = person.path().join("prices.toml");
         fs::write(&prices, PRICES).unwrap();
         let arguments = ["--month", "2026-11", "--prices", prices.to_str().unwrap()];
@@ -430,16 +433,6 @@ fn what_is_said_of_a_month_is_what_the_clouds_then_charge() {
 
 /// A machine of each cloud whose copies take as long, and as much room, as they may.
 const HIBERNATED: &str = r#"
-[[accounts]]
-name = "do-main"
-provider = "digitalocean"
-token = "secret-do-reads"
-
-[[accounts]]
-name = "hz-eu"
-provider = "hetzner"
-token = "secret-hz-reads"
-
 [[droplets]]
 id = 1
 name = "build"
@@ -547,18 +540,8 @@ struct Sleeper<'s> {
 
 impl Sleeper<'_> {
     async fn ask(&self, method: Method, path: &str, body: Option<Value>) -> Value {
-        let http = provider::http_client().unwrap();
-        let url = format!("{}/{path}", self.simulator.url);
-        let request = http.request(method, url).bearer_auth(self.cloud.token);
-        let request = match body {
-            Some(body) => request.json(&body),
-            None => request,
-        };
-        let answer = request.send().await.unwrap();
-        let status = answer.status();
-        let text = answer.text().await.unwrap();
-        assert!(status.is_success(), "{path}: {status}: {text}");
-        serde_json::from_str(&text).unwrap_or(Value::Null)
+        let token = self.cloud.token;
+        self.simulator.asked(token, method, path, body).await
     }
 
     /// The numbers of all copies.
@@ -640,7 +623,7 @@ fn a_month_of_hibernated_machines_costs_what_is_said() {
             // Two copies are there before the month begins, on a Sunday: the machine is gone by then.
             let begin = instant("2026-11-01T00:00:00Z");
             let before = begin - SignedDuration::from_hours(48);
-            let person = Person::new(HIBERNATED, before).await;
+            let person = Person::new(&format!("{WRITING}{HIBERNATED}"), before).await;
             let said = person.report(&["--month", "2026-11"]).await;
             let simulator = &person.simulator;
             let (lead, copied_after) = (cloud.lead, cloud.copied_after);

@@ -328,17 +328,7 @@ fn a_start_makes_attaches_switches_on_and_ends_when_all_is_back() {
     assert!(matches!(bare.asks(START), Hibernate::Attach(_)));
     let on = there.at("tue 08:02").sends(START);
     assert_eq!(on.change, Change::PowerOn(SECOND.parse().unwrap()));
-    let case = hibernated().waking();
-    let mark = case.made_now();
-    let mut case = case
-        .at("tue 08:01")
-        .beside(SECOND, mark, Some(SNAPSHOT))
-        .then();
-    case.sight().others.clear();
-    let on = case
-        .seeing(SECOND, Power::Stopped)
-        .at("tue 08:02")
-        .taken(START);
+    let on = just_made(Power::Stopped).at("tue 08:02").taken(START);
     let up = on.seeing(SECOND, Power::Running).at("tue 08:03").then();
     assert!(is_settled(&up.record, Power::Running));
     assert_eq!(up.kept().took, [SignedDuration::from_secs(180)]);
@@ -346,14 +336,7 @@ fn a_start_makes_attaches_switches_on_and_ends_when_all_is_back() {
 
 #[test]
 fn a_firewall_that_is_not_applied_yet_is_waited_for_before_power_on() {
-    let case = hibernated().waking();
-    let mark = case.made_now();
-    let mut case = case
-        .at("tue 08:01")
-        .beside(SECOND, mark, Some(SNAPSHOT))
-        .then();
-    case.sight().others.clear();
-    let case = case.seeing(SECOND, Power::Stopped).at("tue 08:02");
+    let case = just_made(Power::Stopped).at("tue 08:02");
     case.body(|body| body.settling = true).leaves(START);
 }
 
@@ -968,8 +951,8 @@ fn a_start_that_finds_no_room_for_ten_minutes_is_reported_once() {
     assert_eq!(again.records().events, []);
 }
 
-/// Made on Tuesday, running, and without what it had in its network.
-fn half_attached() -> Case {
+/// Made on Tuesday, and seen.
+fn just_made(power: Power) -> Case {
     let case = hibernated().waking();
     let mark = case.made_now();
     let mut case = case
@@ -977,7 +960,12 @@ fn half_attached() -> Case {
         .beside(SECOND, mark, Some(SNAPSHOT))
         .then();
     case.sight().others.clear();
-    case.seeing(SECOND, Power::Running).body(|body| {
+    case.seeing(SECOND, power)
+}
+
+/// Made on Tuesday, running, and without what it had in its network.
+fn half_attached() -> Case {
+    just_made(Power::Running).body(|body| {
         body.manifest.as_mut().unwrap().networks.clear();
     })
 }
