@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    hibernating::{HETZNER, server_has},
+    hibernating::{Cloud, DIGITALOCEAN, HETZNER, server_has},
     programs::Terminal,
     support::{ACCOUNTS, monday, run},
 };
@@ -19,26 +19,31 @@ fn tuesday(time: &str) -> Timestamp {
     monday(time) + SignedDuration::from_hours(24)
 }
 
+async fn afternoon(cloud: &Cloud) -> Terminal {
+    Terminal::with_fleet(&format!("{ACCOUNTS}{}", cloud.fleet), "13:00:00").await
+}
+
 /// After a rehearsal, in the evening: the server is kept as a snapshot.
 async fn evening() -> (Terminal, Value) {
-    let terminal = Terminal::with_fleet(&format!("{ACCOUNTS}{}", HETZNER.fleet), "13:00:00").await;
+    let terminal = afternoon(&HETZNER).await;
     let first = server_has(&terminal.simulator.url, &json!(42)).await;
-    terminal.local(CONFIGURATION, "13:03:00").await;
-    let ended = terminal.run(&["why", "build"]).await;
-    assert!(
-        ended
-            .stdout
-            .contains("offhours rehearse hz-eu/server/42 --cycle")
-    );
-    let ended = terminal
-        .run(&["rehearse", SERVER, "--cycle", "--yes"])
-        .await;
-    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    terminal.local(CONFIGURATION, "19:30:00").await;
+    terminal.falls_asleep(&HETZNER).await;
     (terminal, first)
 }
 
 impl Terminal {
+    /// Rehearses a cloud's machine, and lets its schedule hibernate it.
+    async fn falls_asleep(&self, cloud: &Cloud) {
+        self.local(cloud.configuration, "13:03:00").await;
+        let why = self.run(&["why", "build"]).await.stdout;
+        let first = format!("offhours rehearse {} --cycle", cloud.machine);
+        assert!(why.contains(&first), "{why}");
+        let rehearse = ["rehearse", cloud.machine, "--cycle", "--yes"];
+        let ended = self.run(&rehearse).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        self.local(cloud.configuration, "19:30:00").await;
+    }
+
     /// What a command prints for programs of the one machine.
     async fn shown(&self, arguments: &[&str]) -> Value {
         let arguments = [arguments, &["--format", "json"]].concat();
@@ -125,6 +130,66 @@ fn every_command_shows_it_under_its_reference_with_its_snapshot() {
             why.contains(" at its cloud, since it was made again"),
             "{why}"
         );
+    });
+}
+
+/// Its cloud protects no snapshots, and its price is in no answer.
+#[test]
+fn a_droplet_is_shown_under_its_reference_with_its_snapshot() {
+    run(async {
+        let terminal = afternoon(&DIGITALOCEAN).await;
+        terminal.falls_asleep(&DIGITALOCEAN).await;
+        let droplet = DIGITALOCEAN.machine;
+        let status = terminal.shown(&["status", droplet]).await;
+        assert_eq!(status["state"], "hibernated");
+        let kept = &status["hibernation"];
+        assert_eq!(
+            (&kept["asleep"], &kept["rehearsed"]),
+            (&json!(true), &json!(true))
+        );
+        assert_eq!(kept["snapshots"].as_array().unwrap().len(), 2);
+        let by_hand = kept["by_hand"].to_string();
+        assert!(
+            by_hand.contains("doctl compute droplet create build"),
+            "{by_hand}"
+        );
+        let listed = terminal.shown(&["list"]).await;
+        assert_eq!(
+            (&listed["resource"], &listed["schedule"]),
+            (&json!(droplet), &json!("office"))
+        );
+        // Two snapshots of 4.5 GB at 0.06 USD.
+        let kept = &listed["hibernation"];
+        assert_eq!(
+            (&kept["month"], &kept["currency"]),
+            (&json!(0.54), &json!("USD"))
+        );
+        let live = terminal.shown(&["status", "--live", droplet]).await;
+        let live = live["live"].as_str().unwrap();
+        assert!(live.starts_with("hibernated: snapshot "), "{live}");
+        assert!(
+            live.ends_with(" of 4.5 GB is there, 0.27 USD a month"),
+            "{live}"
+        );
+        let why = terminal.run(&["why", droplet]).await.stdout;
+        for expected in [
+            "It is hibernated, as it should be.",
+            "Next: running at Tue 06:00 UTC, in 10h 30m; begun ",
+            "build, s-2vcpu-4gb in fra1, with ",
+            "2 snapshots kept, 1 proven",
+        ] {
+            assert!(why.contains(expected), "{expected}: {why}");
+        }
+
+        terminal
+            .local_until(DIGITALOCEAN.configuration, tuesday("06:05:00"))
+            .await;
+        let listed = terminal.shown(&["list"]).await;
+        assert_eq!(
+            (&listed["resource"], &listed["status"]),
+            (&json!(droplet), &json!("running"))
+        );
+        assert_ne!(listed["hibernation"]["present"], "droplet/42");
     });
 }
 

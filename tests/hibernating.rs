@@ -96,7 +96,7 @@ public_key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI team"
     ],
 };
 
-const DIGITALOCEAN: Cloud = Cloud {
+pub(crate) const DIGITALOCEAN: Cloud = Cloud {
     account: "do-main",
     machine: "do-main/droplet/42",
     configuration: r#"
