@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     answer::{Answer, Refusal},
-    digitalocean,
+    digitalocean::{self, scopes},
     faults::{Identity, Interference, Misbehavior},
     hetzner,
     log::{Entry, Log},
@@ -158,6 +158,9 @@ impl Clouds {
         if request.is_change() && account.login.may_only_read(token) {
             return Err(read_only(provider));
         }
+        if provider == Provider::DigitalOcean {
+            scopes::check(&account.login, request)?;
+        }
         timeline.slowness = fault.map_or(SignedDuration::ZERO, Misbehavior::slowness);
         let answer = handler(&mut Call {
             incoming,
@@ -166,7 +169,8 @@ impl Clouds {
             ids,
         });
         self.world.timeline.slowness = SignedDuration::ZERO;
-        answer
+        let login = &self.world.accounts[place].login;
+        answer.map(|answer| scopes::without_the_unreadable(answer, login))
     }
 
     /// Adds the rate's headers; those of an untouched account where the token is unknown.

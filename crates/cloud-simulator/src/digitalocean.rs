@@ -1,5 +1,6 @@
 //! `DigitalOcean`'s API: its operations, and what they answer.
 
+pub(crate) mod scopes;
 mod things;
 
 use std::{collections::BTreeMap, fmt::Display};
@@ -78,6 +79,8 @@ pub(crate) const ROUTES: &[Route] = &[
     ("GET", "projects/*/resources", things::project_resources),
     ("POST", "projects/*/resources", things::add_to_project),
     ("GET", "monitoring/alerts", things::alerts),
+    ("GET", "tags", things::tags),
+    ("GET", "vpcs", things::vpcs),
     ("GET", "account/keys", things::ssh_keys),
     ("GET", "databases/*/firewall", things::trusted_sources),
     ("GET", "sizes", sizes),

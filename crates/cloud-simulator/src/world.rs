@@ -1,6 +1,10 @@
 //! What the clouds hold, and what is still to happen.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
 
 use domain::{
     AccountName, ClusterId, DatabaseId, DropletId, PoolId, ResourceId, ServerId,
@@ -71,6 +75,8 @@ pub(crate) struct Login {
     read_only: bool,
     /// Another token, which may only read.
     pub(crate) read_token: Option<Token>,
+    /// All that its tokens may do at `DigitalOcean`; none where they may do everything.
+    pub(crate) scopes: Option<BTreeSet<String>>,
     /// Other limits than the cloud's own.
     pub(crate) rate_limit: Option<RateLimit>,
     /// How many items its pages hold at most, where that is fewer than the cloud's own.
@@ -108,6 +114,12 @@ impl Login {
     /// Whether one of this account's tokens may only read.
     pub(crate) fn may_only_read(&self, token: &str) -> bool {
         self.read_only || self.token.0 != token
+    }
+
+    /// Whether its tokens have a scope.
+    pub(crate) fn has_scope(&self, scope: &str) -> bool {
+        let scopes = self.scopes.as_ref();
+        scopes.is_none_or(|scopes| scopes.contains(scope))
     }
 
     /// Whether it would be ambiguous which of two logins a request uses.

@@ -403,6 +403,32 @@ pub(super) fn alerts(call: &mut Call<'_>) -> Result<Answer> {
     page(call, "policies", alerts, Alert::to_json)
 }
 
+/// The tags that Droplets have.
+pub(super) fn tags(call: &mut Call<'_>) -> Result<Answer> {
+    let droplets = call.account.droplets.values();
+    let tags: BTreeSet<_> = droplets.flat_map(|droplet| &droplet.tags).collect();
+    page(
+        call,
+        "tags",
+        tags.into_iter().collect(),
+        |tag| json!({"name": tag}),
+    )
+}
+
+/// The networks in which Droplets are.
+pub(super) fn vpcs(call: &mut Call<'_>) -> Result<Answer> {
+    let droplets = call.account.droplets.values();
+    let vpcs: BTreeSet<_> = droplets
+        .filter_map(|droplet| droplet.vpc.as_ref())
+        .collect();
+    page(
+        call,
+        "vpcs",
+        vpcs.into_iter().collect(),
+        |vpc| json!({"id": vpc}),
+    )
+}
+
 pub(super) fn ssh_keys(call: &mut Call<'_>) -> Result<Answer> {
     let keys = call.account.team.ssh_keys.values().collect();
     page(call, "ssh_keys", keys, SshKey::to_json)
