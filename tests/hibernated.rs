@@ -360,6 +360,79 @@ fn an_apply_says_what_it_hibernates_what_that_saves_and_what_stands_in_the_way()
     });
 }
 
+/// All that reading needs, but for what is named.
+fn reading_without(missing: &[&str]) -> String {
+    let scopes = [
+        "account:read",
+        "actions:read",
+        "block_storage:read",
+        "block_storage_snapshot:read",
+        "database:read",
+        "droplet:read",
+        "firewall:read",
+        "image:read",
+        "kubernetes:read",
+        "load_balancer:read",
+        "monitoring:read",
+        "project:read",
+        "regions:read",
+        "reserved_ip:read",
+        "sizes:read",
+        "snapshot:read",
+        "ssh_key:read",
+        "tag:read",
+        "vpc:read",
+    ];
+    let scopes: Vec<_> = scopes
+        .into_iter()
+        .filter(|one| !missing.contains(one))
+        .collect();
+    let token = "token = \"secret-do-token\"\n";
+    let accounts = ACCOUNTS.replace(token, &format!("{token}scopes = {scopes:?}\n"));
+    format!("{accounts}{}", DIGITALOCEAN.fleet)
+}
+
+#[test]
+fn doctor_names_each_scope_that_a_token_lacks_for_hibernating_and_what_it_cannot_see() {
+    run(async {
+        let doctor = async |fleet: &str, configuration: &str| {
+            let terminal = Terminal::with_fleet(fleet, "13:00:00").await;
+            terminal.local(configuration, "13:03:00").await;
+            let ended = terminal.run(&["doctor", "--format", "json"]).await;
+            let log = terminal.simulator.log().await;
+            assert!(log.iter().all(|one| one["request"]["method"] == "GET"));
+            let found: Value = serde_json::from_str(&ended.stdout).unwrap();
+            let about = found
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter(|one| one["check"] == "hibernation");
+            let about = about.map(|one| format!("{} {}", one["verdict"], one["found"]));
+            about.collect::<Vec<_>>().join("\n")
+        };
+        let hibernating = DIGITALOCEAN.configuration;
+        let missing = ["firewall:read", "project:read", "vpc:read", "image:read"];
+        let found = doctor(&reading_without(&missing), hibernating).await;
+        for scope in missing {
+            assert!(found.contains(&format!("{scope} (")), "{scope}: {found}");
+        }
+        assert!(!found.contains("reserved_ip:read"), "{found}");
+        assert!(found.starts_with("\"problem\""), "{found}");
+
+        let found = doctor(&reading_without(&[]), hibernating).await;
+        assert!(
+            found.contains("reads all that hibernating needs"),
+            "{found}"
+        );
+        assert!(found.contains("shows only when they do"), "{found}");
+
+        // Without such a schedule nothing is asked for.
+        let powering_off = hibernating.replace("hibernate", "power-off");
+        let powering_off = powering_off.replace("accept = \"lost-backups\"\n", "");
+        assert_eq!(doctor(&reading_without(&missing), &powering_off).await, "");
+    });
+}
+
 /// Does what Hetzner's program does of a command line, by the requests that it sends, and lets that come
 /// to its end.
 async fn hcloud(terminal: &Terminal, line: &str) {

@@ -25,7 +25,9 @@ mod tests;
 
 pub use change::{Accepted, Change, Hibernate, Label};
 pub use client::Client;
-pub use digitalocean::{DatabasePlans, snapshot_price as digitalocean_snapshot_price};
+pub use digitalocean::{
+    DatabasePlans, MissingScope, snapshot_price as digitalocean_snapshot_price,
+};
 pub use domain::reason::Refusal;
 pub use endpoint::{Base, EndpointError, Endpoints};
 pub use error::{ChangeError, ProviderError, TransportError};

@@ -2,24 +2,25 @@
 //! a token that may not read what would have to be put back, backups, and all else.
 
 use domain::{
-    configuration::{Account, AccountKind, Configuration},
+    configuration::{Account, AccountKind, CloudAccount, Configuration, Provider},
     invocation::Question,
+    record::Record,
     stop_method::StopMethod,
 };
-use lifecycle::report::{AccountMoves, MoveTarget, PlanMove};
+use lifecycle::report::{AccountMoves, MissingScope, MoveTarget, PlanMove};
 
 use super::{Check, Finding, or_ok, store::Known};
 use crate::{configuration_file::count, connection::Functions};
 
-/// Asks only where a schedule hibernates anything. Nothing is changed.
+/// Asks only where a schedule hibernates anything, or a machine is hibernated. Nothing is changed.
 pub(crate) async fn check(functions: &Functions, known: &Known) -> Vec<Finding> {
     let configuration = &known.in_force.configuration;
-    if !hibernates(configuration) {
+    if !hibernates(configuration) && !known.records.iter().any(Record::is_asleep) {
         return Vec::new();
     }
     let question = Question::Moves(Box::new(Configuration::clone(configuration)));
     match functions.ask(question).await {
-        Ok(report) => found(report.moves),
+        Ok(report) => found(report.moves, configuration),
         Err(error) => vec![Finding::unknown(
             Check::Hibernation,
             format!("what stands in the way of hibernating machines is unknown: {error:#}"),
@@ -37,10 +38,20 @@ fn hibernates(configuration: &Configuration) -> bool {
     })
 }
 
-fn found(answers: Vec<AccountMoves>) -> Vec<Finding> {
-    let mut findings = Vec::new();
+fn found(answers: Vec<AccountMoves>, configuration: &Configuration) -> Vec<Finding> {
+    let (mut rights, mut findings) = (Vec::new(), Vec::new());
     let mut free = 0;
     for answer in answers {
+        let account = configuration.accounts.get(&answer.account);
+        let cloud = account.and_then(Account::cloud);
+        match answer.missing_scopes.as_deref().zip(cloud) {
+            Some(([], cloud)) => rights.push(changes(cloud).of(&answer.account)),
+            Some((missing, cloud)) => {
+                findings.push(lacking(missing, cloud).of(&answer.account));
+                continue;
+            }
+            None => {}
+        }
         findings.extend(answer.error.map(|error| {
             let found = format!("what it would hibernate could not be looked at: {error}");
             let remedy = "see the findings about its token; `offhours rehearse` names the scopes that it \
@@ -59,7 +70,45 @@ fn found(answers: Vec<AccountMoves>) -> Vec<Finding> {
         "nothing stands in the way of hibernating {}",
         count(free, "machine")
     );
-    or_ok(findings, Check::Hibernation, ok)
+    rights.extend(or_ok(findings, Check::Hibernation, ok));
+    rights
+}
+
+/// What a token that reads everything may change is not known.
+fn changes(account: &CloudAccount) -> Finding {
+    let found = match (account.provider, token(account)) {
+        (Provider::DigitalOcean, token) => format!(
+            "{token} reads all that hibernating needs; whether stop and start may also make and delete \
+             snapshots and Droplets, and put back what these had (droplet:create, droplet:delete, \
+             image:create and the others in docs/deploying.md), shows only when they do"
+        ),
+        (Provider::Hetzner, _) => "whether stop and start may make snapshots, and delete and make \
+                                   servers, shows only when they do: a token may read, or do everything"
+            .to_owned(),
+    };
+    Finding::ok(Check::Hibernation, found)
+}
+
+fn lacking(missing: &[MissingScope], account: &CloudAccount) -> Finding {
+    Finding::problem(
+        Check::Hibernation,
+        format!(
+            "hibernating needs scopes that {} lacks: {}",
+            token(account),
+            MissingScope::all(missing)
+        ),
+        "give the account a token with these scopes as well (docs/deploying.md has all of them): until \
+         then nothing of it is hibernated, for what it had could not be put back",
+    )
+}
+
+/// With which token poll-status reads.
+fn token(account: &CloudAccount) -> &'static str {
+    if account.read_token.is_some() {
+        "the read_token"
+    } else {
+        "the token"
+    }
 }
 
 fn obstacle(one: &PlanMove) -> Option<Finding> {
@@ -93,6 +142,7 @@ mod tests {
     fn answer(to: MoveTarget) -> AccountMoves {
         AccountMoves {
             account: "hz-eu".parse().unwrap(),
+            missing_scopes: None,
             error: None,
             moves: vec![PlanMove {
                 resource: "hz-eu/server/42".parse().unwrap(),
@@ -116,7 +166,7 @@ mod tests {
     #[test]
     fn what_stands_in_the_way_is_a_problem_unless_the_machine_is_powered_off_instead() {
         let verdict = |to| {
-            let findings = found(vec![answer(to)]);
+            let findings = found(vec![answer(to)], &configuration(OFFICE));
             assert_eq!(findings.len(), 1);
             (findings[0].verdict, findings[0].found.clone())
         };
@@ -149,11 +199,45 @@ mod tests {
     fn an_account_that_does_not_answer_is_not_taken_for_free_of_obstacles() {
         let failed = AccountMoves {
             account: "hz-eu".parse().unwrap(),
+            missing_scopes: None,
             error: Some("token refused: no".to_owned()),
             moves: Vec::new(),
         };
-        let findings = found(vec![failed]);
+        let findings = found(vec![failed], &configuration(OFFICE));
         assert_eq!(findings[0].verdict, Verdict::Unknown);
         assert_eq!(findings[0].subject.as_deref(), Some("hz-eu"));
+    }
+
+    #[test]
+    fn what_a_token_may_change_is_unknown_and_what_it_may_not_read_is_a_problem() {
+        let with = |account: &str, missing: &[(&str, &str)]| {
+            let missing = missing.iter().map(|(scope, reads)| MissingScope {
+                scope: (*scope).to_owned(),
+                reads: (*reads).to_owned(),
+            });
+            let answer = AccountMoves {
+                account: account.parse().unwrap(),
+                error: None,
+                moves: Vec::new(),
+                missing_scopes: Some(missing.collect()),
+            };
+            let mut findings = found(vec![answer], &configuration(OFFICE));
+            let first = findings.remove(0);
+            assert_eq!(first.subject.as_deref(), Some(account));
+            (first.verdict, first.found)
+        };
+        for account in ["do-main", "hz-eu"] {
+            let (verdict, words) = with(account, &[]);
+            assert_eq!(verdict, Verdict::Ok);
+            assert!(
+                words.ends_with("shows only when they do") || account == "hz-eu",
+                "{words}"
+            );
+        }
+        let missing = [("firewall:read", "firewalls"), ("vpc:read", "VPCs")];
+        let (verdict, words) = with("do-main", &missing);
+        assert_eq!(verdict, Verdict::Problem);
+        let expected = "the token lacks: firewall:read (firewalls), vpc:read (VPCs)";
+        assert!(words.ends_with(expected), "{words}");
     }
 }

@@ -31,7 +31,7 @@ use crate::{
         look,
         stop_target::{SmallStop, accepts_new_prices, keeps_its_nodes, terms},
     },
-    report::{AccountMoves, MoveTarget, Obstacle, PlanMove},
+    report::{AccountMoves, MissingScope, MoveTarget, Obstacle, PlanMove},
 };
 
 /// Asks about each account of which some schedule leaves a plan, a standby, or machines.
@@ -44,23 +44,22 @@ pub async fn moves(
     let mut answers = Vec::new();
     for (name, account) in &configuration.accounts {
         let kinds = moved_kinds(account, configuration);
-        if kinds.is_empty() {
+        let hibernates = hibernates(context.store, (name, account), configuration).await?;
+        if kinds.is_empty() && !hibernates {
             continue;
         }
+        let kinds = (kinds.as_slice(), hibernates);
         let answer = if may_be_asked(account, in_force.accounts.get(name)) {
-            of_account((context, budget), name, &kinds, configuration).await
+            of_account((context, budget), name, kinds, configuration).await
         } else {
             Err("an account with a new address of its own is not asked before it is applied".into())
         };
-        let (moves, error) = match answer {
-            Ok(moves) => (moves, None),
-            Err(words) => (Vec::new(), Some(words)),
-        };
-        answers.push(AccountMoves {
+        answers.push(answer.unwrap_or_else(|words| AccountMoves {
             account: name.clone(),
-            error,
-            moves,
-        });
+            error: Some(words),
+            moves: Vec::new(),
+            missing_scopes: None,
+        }));
     }
     Ok(answers)
 }
@@ -73,6 +72,23 @@ fn moved_kinds(account: &Account, configuration: &Configuration) -> Vec<Resource
     };
     let kinds = account.kind().kinds().iter().copied();
     kinds.filter(is_moved).collect()
+}
+
+/// Whether some schedule has machines of an account hibernated, or one is.
+async fn hibernates(
+    store: &Store,
+    (name, account): (&AccountName, &Account),
+    configuration: &Configuration,
+) -> Result<bool, StoreError> {
+    let is_hibernated = |kind: &ResourceKind| {
+        let mut rules = configuration.schedules.values();
+        rules.any(|rule| StopMethod::of(*kind, &rule.policy) == StopMethod::Hibernate)
+    };
+    if account.kind().kinds().iter().any(is_hibernated) {
+        return Ok(true);
+    }
+    let records = store.records_of(name).await?.read;
+    Ok(records.iter().any(Record::is_asleep))
 }
 
 /// Whether an account may be asked with its token: one that is in force leads nowhere else, and any
@@ -103,9 +119,9 @@ struct Follower<'c> {
 async fn of_account(
     (context, budget): (Context<'_>, Budget<'_>),
     account: &AccountName,
-    kinds: &[ResourceKind],
+    (kinds, hibernates): (&[ResourceKind], bool),
     configuration: &Configuration,
-) -> Result<Vec<PlanMove>, String> {
+) -> Result<AccountMoves, String> {
     let providers = context.providers;
     let client = providers.client_to(Access::Read, account, configuration);
     let client = client.await.map_err(|error| in_words(&error))?;
@@ -116,7 +132,47 @@ async fn of_account(
         }
         in_words(&error)
     };
-    let listed = look::list(&client, budget, kinds).await.map_err(failed)?;
+    let mut answer = AccountMoves {
+        account: account.clone(),
+        error: None,
+        moves: Vec::new(),
+        missing_scopes: None,
+    };
+    if hibernates {
+        let missing = client.missing_scopes().await.map_err(&failed)?;
+        let missing = missing.iter().map(|one| MissingScope {
+            scope: one.scope.to_owned(),
+            reads: one.reads.to_owned(),
+        });
+        let missing: Vec<_> = missing.collect();
+        let lacks = || format!("its token lacks {}", MissingScope::all(&missing));
+        answer.error = (!missing.is_empty()).then(lacks);
+        answer.missing_scopes = Some(missing);
+    }
+    // What cannot be read is not looked at.
+    if answer.error.is_none() {
+        let moves = moves_of(
+            (context, budget),
+            &client,
+            account,
+            kinds,
+            configuration,
+            failed,
+        );
+        answer.moves = moves.await?;
+    }
+    Ok(answer)
+}
+
+async fn moves_of(
+    (context, budget): (Context<'_>, Budget<'_>),
+    client: &Client,
+    account: &AccountName,
+    kinds: &[ResourceKind],
+    configuration: &Configuration,
+    failed: impl Fn(ProviderError) -> String,
+) -> Result<Vec<PlanMove>, String> {
+    let listed = look::list(client, budget, kinds).await.map_err(&failed)?;
     let known = recorded(context.store, account, configuration).await;
     let (known, hibernated) = known.map_err(|error| in_words(&error))?;
     let resources = listed.looks.into_iter().map(|look| look.resource);
@@ -126,7 +182,7 @@ async fn of_account(
             follower(account, as_it_runs(resource, record), record, configuration)
         })
         .collect();
-    let offered = Offered::to(&client, &followers).await.map_err(failed)?;
+    let offered = Offered::to(client, &followers).await.map_err(&failed)?;
     let mut found = Vec::new();
     for follower in &followers {
         if follower.method != StopMethod::Hibernate {
@@ -137,7 +193,7 @@ async fn of_account(
             return Err("there was no time to look at all that it would hibernate".to_owned());
         }
         let around = client.surroundings(&follower.resource.id).await;
-        let around = around.map_err(failed)?;
+        let around = around.map_err(&failed)?;
         let terms = Terms {
             hibernated,
             stretch: follower.stretch(configuration, budget.now()),

@@ -118,6 +118,29 @@ pub struct AccountMoves {
     /// By resource.
     #[serde(default)]
     pub moves: Vec<PlanMove>,
+    /// Which scopes its token lacks for hibernating machines; none where it hibernates none, or that
+    /// is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing_scopes: Option<Vec<MissingScope>>,
+}
+
+/// A scope that a token lacks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MissingScope {
+    /// Its name: `firewall:read`.
+    pub scope: String,
+    /// What is read with it.
+    pub reads: String,
+}
+
+impl MissingScope {
+    /// `firewall:read (firewalls), project:read (projects)`
+    #[must_use]
+    pub fn all(missing: &[Self]) -> String {
+        let each = |one: &Self| format!("{} ({})", one.scope, one.reads);
+        let each: Vec<_> = missing.iter().map(each).collect();
+        each.join(", ")
+    }
 }
 
 /// What a stop by its schedule would make of one resource.

@@ -2,6 +2,7 @@
 
 mod hibernation;
 mod schema;
+mod scopes;
 mod surroundings;
 
 use std::{
@@ -34,6 +35,7 @@ use crate::{
 };
 
 pub(crate) use schema::read_error;
+pub use scopes::MissingScope;
 pub use surroundings::snapshot_price;
 
 /// The most that one page holds (DODESC).

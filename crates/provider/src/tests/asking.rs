@@ -102,3 +102,53 @@ async fn the_providers_clock_is_the_date_of_its_latest_answer_an_error_included(
     }
     cloud.finish();
 }
+
+/// What is asked to see which scopes a token lacks, in this order.
+const SCOPED: [&str; 17] = [
+    "GET /v2/droplets?per_page=1",
+    "GET /v2/tags?per_page=1",
+    "GET /v2/account",
+    "GET /v2/account/keys?per_page=1",
+    "GET /v2/actions?per_page=1",
+    "GET /v2/snapshots?per_page=1",
+    "GET /v2/images?per_page=1",
+    "GET /v2/volumes?per_page=1",
+    "GET /v2/vpcs?per_page=1",
+    "GET /v2/firewalls?per_page=1",
+    "GET /v2/load_balancers?per_page=1",
+    "GET /v2/reserved_ips?per_page=1",
+    "GET /v2/databases",
+    "GET /v2/projects?per_page=1",
+    "GET /v2/monitoring/alerts?per_page=1",
+    "GET /v2/regions?per_page=1",
+    "GET /v2/sizes?per_page=1",
+];
+
+#[tokio::test]
+async fn a_scope_that_a_token_lacks_is_found_by_what_is_refused() {
+    let cloud = Script::play(SCOPED.map(|request| {
+        let is_refused = request.contains("firewalls") || request.contains("tags");
+        let answered = if is_refused {
+            answer(403, do_error("forbidden", "no"))
+        } else {
+            ok(json!({}))
+        };
+        (request, answered)
+    }))
+    .await;
+    let missing = cloud.digitalocean().missing_scopes().await.unwrap();
+    let missing: Vec<_> = missing.iter().map(|one| one.scope).collect();
+    assert_eq!(missing, ["tag:read", "firewall:read"]);
+    cloud.finish();
+}
+
+/// What can be ordered needs the regions as well, and is not asked for without them.
+#[tokio::test]
+async fn a_token_that_may_read_nothing_is_refused_itself() {
+    let refused = |request| (request, answer(401, do_error("unauthorized", "no")));
+    let cloud = Script::play(SCOPED[..16].iter().copied().map(refused)).await;
+    let client = cloud.digitalocean();
+    let refused = client.missing_scopes().await.unwrap_err();
+    assert_eq!(kind(&refused), "token refused");
+    cloud.finish();
+}

@@ -1,0 +1,95 @@
+//! Which scopes a token lacks for hibernating Droplets, as far as reading shows it (DOSPEC).
+
+use serde::de::IgnoredAny;
+
+use super::Api;
+use crate::{error::ProviderError, http::Request};
+
+/// A scope that a token lacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MissingScope {
+    /// Its name: `firewall:read`.
+    pub scope: &'static str,
+    /// What is read with it.
+    pub reads: &'static str,
+}
+
+/// A small request for each scope, and what is read with it of a Droplet that is hibernated.
+const READS: [(&str, &str, &str); 17] = [
+    ("/v2/droplets?per_page=1", "droplet:read", "Droplets"),
+    ("/v2/tags?per_page=1", "tag:read", "tags"),
+    (
+        "/v2/account",
+        "account:read",
+        "how many Droplets there may be",
+    ),
+    ("/v2/account/keys?per_page=1", "ssh_key:read", "SSH keys"),
+    (
+        "/v2/actions?per_page=1",
+        "actions:read",
+        "what became of a creation",
+    ),
+    ("/v2/snapshots?per_page=1", "snapshot:read", "snapshots"),
+    (
+        "/v2/images?per_page=1",
+        "image:read",
+        "whether a snapshot is complete",
+    ),
+    ("/v2/volumes?per_page=1", "block_storage:read", "volumes"),
+    ("/v2/vpcs?per_page=1", "vpc:read", "VPCs"),
+    ("/v2/firewalls?per_page=1", "firewall:read", "firewalls"),
+    (
+        "/v2/load_balancers?per_page=1",
+        "load_balancer:read",
+        "load balancers",
+    ),
+    (
+        "/v2/reserved_ips?per_page=1",
+        "reserved_ip:read",
+        "reserved addresses",
+    ),
+    // The list takes no page (DOSPEC).
+    (
+        "/v2/databases",
+        "database:read",
+        "databases that let Droplets in",
+    ),
+    ("/v2/projects?per_page=1", "project:read", "projects"),
+    (
+        "/v2/monitoring/alerts?per_page=1",
+        "monitoring:read",
+        "alert policies",
+    ),
+    ("/v2/regions?per_page=1", "regions:read", "regions"),
+    (SIZES, "sizes:read", "which sizes can be ordered"),
+];
+
+/// It needs the scope of the regions as well, so that a refusal says nothing where that is missing.
+const SIZES: &str = "/v2/sizes?per_page=1";
+
+impl Api {
+    /// Changes nothing. Where not even Droplets may be read, the token itself may be refused: then
+    /// that is the answer.
+    pub(crate) async fn missing_scopes(&self) -> Result<Vec<MissingScope>, ProviderError> {
+        let mut missing: Vec<MissingScope> = Vec::new();
+        let mut refused = None;
+        for (path, scope, reads) in READS {
+            let lacks_regions = missing.iter().any(|one| one.scope == "regions:read");
+            if path == SIZES && lacks_regions {
+                continue;
+            }
+            match self.0.read::<IgnoredAny>(&Request::get(path)).await {
+                Ok(_) => {}
+                Err(error @ ProviderError::TokenRefused(_)) => {
+                    missing.push(MissingScope { scope, reads });
+                    refused = Some(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        match refused {
+            Some(error) if missing.len() + 1 >= READS.len() => Err(error),
+            Some(_) | None => Ok(missing),
+        }
+    }
+}
