@@ -524,7 +524,7 @@ fn what_has_not_been_rehearsed_is_not_hibernated() {
 #[test]
 fn a_snapshot_that_would_take_most_of_the_night_is_not_begun() {
     run(async {
-        let short = DIGITALOCEAN.configuration.replace("06:00", "01:00");
+        let short = DIGITALOCEAN.configuration.replace("06:00", "00:30");
         let fleet = droplet_with("snapshot_gb = 79.0\n");
         let night = Night::of(&DIGITALOCEAN, &short, &fleet).await;
         let mut night = night.rehearsed().await;
