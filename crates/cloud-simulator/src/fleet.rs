@@ -236,6 +236,7 @@ impl Fleet {
         for account in accounts {
             account.servers.values_mut().for_each(Server::show_again);
             account.droplets.values_mut().for_each(Droplet::show_again);
+            account.team.place_in_projects(account.droplets.keys());
         }
         Ok(())
     }

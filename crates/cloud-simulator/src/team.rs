@@ -186,6 +186,51 @@ impl Team {
         volumes.filter(move |volume| volume.droplet == Some(droplet))
     }
 
+    /// What belongs to a Droplet by its number, each in words, and the VPC and project that it is
+    /// in.
+    pub(crate) fn attached_to(&self, droplet: &Droplet) -> BTreeSet<String> {
+        let id = droplet.id;
+        let mut attached = BTreeSet::new();
+        let mut add = |kind: &str, name: &str, is_attached: bool| {
+            attached.extend(is_attached.then(|| format!("{kind} {name}")));
+        };
+        for one in self.volumes.values() {
+            add("volume", &one.id, one.droplet == Some(id));
+        }
+        for one in self.reserved_ips.values() {
+            add("reserved IP", &one.ip, one.droplet == Some(id));
+        }
+        for one in self.firewalls.values() {
+            add("firewall", &one.id, one.droplets.contains(&id));
+        }
+        for one in self.load_balancers.values() {
+            add("load balancer", &one.id, one.droplets.contains(&id));
+        }
+        for one in self.projects.values() {
+            add("project", &one.id, one.droplets.contains(&id));
+        }
+        let region = catalog::DROPLET["vpc_uuid"].as_str();
+        if let Some(vpc) = droplet.vpc.as_deref().or(region) {
+            add("VPC", vpc, true);
+        }
+        attached
+    }
+
+    /// A Droplet that no project names is in the default one, where there is one.
+    pub(crate) fn place_in_projects<'a>(&mut self, droplets: impl Iterator<Item = &'a u64>) {
+        let placed: BTreeSet<_> = self
+            .projects
+            .values()
+            .flat_map(|project| project.droplets.iter().copied())
+            .collect();
+        let mut projects = self.projects.values_mut();
+        if let Some(default) = projects.find(|project| project.is_default) {
+            default
+                .droplets
+                .extend(droplets.filter(|id| !placed.contains(id)));
+        }
+    }
+
     /// Detaches everything from a Droplet that is no longer there.
     fn without(&mut self, droplet: u64) {
         for volume in self.volumes.values_mut() {

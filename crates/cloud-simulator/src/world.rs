@@ -354,7 +354,9 @@ impl Account {
     fn states(&self) -> Vec<(ResourceId, Value)> {
         let mut states = Vec::new();
         for (id, droplet) in &self.droplets {
-            states.push((ResourceId::Droplet(DropletId(*id)), json!(droplet)));
+            let mut state = json!(droplet);
+            state["attached"] = json!(self.team.attached_to(droplet));
+            states.push((ResourceId::Droplet(DropletId(*id)), state));
         }
         for (id, database) in &self.databases {
             let id = DatabaseId(id.clone());

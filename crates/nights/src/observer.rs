@@ -57,6 +57,8 @@ pub(crate) struct State {
     pub(crate) store_requests: u64,
     pub(crate) cloud_requests: u64,
     pub(crate) violation: Option<String>,
+    /// What was seen to happen, and how often.
+    pub(crate) counts: BTreeMap<&'static str, u64>,
     /// What is applied next, and what holds since when.
     applying: Option<Setup>,
     setup: Setup,
@@ -130,6 +132,7 @@ impl Observer {
             store_requests: 0,
             cloud_requests: 0,
             violation: None,
+            counts: BTreeMap::new(),
             applying: None,
             setup: Setup::default(),
             applied_at: now,
@@ -354,6 +357,11 @@ impl State {
                 watched.size = size;
             }
         }
+    }
+
+    /// Counts something that is meant to happen in some of the nights.
+    fn count(&mut self, what: &'static str) {
+        *self.counts.entry(what).or_default() += 1;
     }
 
     pub(crate) fn violated(&mut self, what: impl Into<String>) {

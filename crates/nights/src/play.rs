@@ -188,9 +188,11 @@ impl<'n> Stage<'n> {
             }
         }
         let observer = self.observer.lock();
+        let mut faults = self.faults.counts();
+        faults.extend(observer.counts.clone());
         Played {
             violation: observer.violation.clone(),
-            faults: self.faults.counts(),
+            faults,
             ticks: self.ticks,
             store_requests: observer.store_requests,
             cloud_requests: observer.cloud_requests,

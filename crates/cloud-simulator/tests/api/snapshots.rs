@@ -364,3 +364,41 @@ async fn a_copy_that_a_person_deletes_is_the_end_of_the_droplet() {
     let left_running = clouds.charged_if_left_running("do/", "s-2vcpu-4gb");
     assert_eq!(left_running, 3600 + 352);
 }
+
+#[tokio::test]
+async fn what_belongs_to_a_droplet_shows_in_its_state_until_it_is_gone() {
+    let clouds = Clouds::with(FLEET).await;
+    let attached = |id: u64| {
+        let droplet = format!("do/droplet/{id}").parse().unwrap();
+        clouds.simulator.resource(&droplet).unwrap()["attached"].clone()
+    };
+    let vpc = "VPC 760e09ef-dc84-41e8-981e-3cfdfeaae000";
+    let expected = json!([
+        vpc,
+        "firewall bb4b2611-3d72-467b-8602-280330ecd65c",
+        "load balancer 4de7ac8b-495b-4884-9a69-1050c6793cd6",
+        "project 4e1bfbc3-dc3e-41f2-a18f-1b4d7ba71680",
+        "reserved IP 2001:db8:ffff::1",
+        "reserved IP 203.0.113.20",
+        format!("volume {VOLUME}"),
+    ]);
+    assert_eq!(attached(1), expected);
+    let snapshot = snapshot(&clouds).await;
+    delete(&clouds).await;
+    let made = create(&clouds, body_of(snapshot)).await.expect(202);
+    let expected = json!([
+        vpc,
+        "project 4e1bfbc3-dc3e-41f2-a18f-1b4d7ba71679",
+        format!("volume {VOLUME}"),
+    ]);
+    assert_eq!(attached(made["droplet"]["id"].as_u64().unwrap()), expected);
+}
+
+#[tokio::test]
+async fn a_droplet_that_no_project_names_is_in_the_default_one() {
+    let fleet = FLEET.replace("name = \"staging\"\ndroplets = [1]", "name = \"staging\"");
+    let clouds = Clouds::with(&fleet).await;
+    let path = "/v2/projects/4e1bfbc3-dc3e-41f2-a18f-1b4d7ba71679/resources";
+    let resources = clouds.get(path).await["resources"].clone();
+    assert_eq!(resources[0]["urn"], "do:droplet:1");
+}

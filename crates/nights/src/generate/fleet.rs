@@ -97,7 +97,9 @@ impl Fleet {
              [[hetzner.ssh_keys]]\nid = 990001\nname = \"team\"\n\
              public_key = \"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI team\"\n\
              [[digitalocean.ssh_keys]]\nid = 990002\nname = \"team\"\n\
-             public_key = \"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI team\"\n",
+             public_key = \"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI team\"\n\
+             [[digitalocean.projects]]\nid = \"30000000-0000-4000-a000-000000000000\"\n\
+             name = \"first\"\nis_default = true\n",
             limit(chance, 1500),
             limit(chance, 600),
         );
@@ -274,7 +276,7 @@ fn droplet(chance: &mut Rng, number: u64, name: &str, tags: &str) -> Member {
              size = \"{size}\"\ndisk = {disk}\nresize = \"{}s\"\n\
              power_action = \"{}s\"\nshutdown = \"{}s\"\n\
              snapshot = \"{}s\"\nsnapshot_lag = \"{}s\"\nsnapshot_failures = {}\n\
-             creation = \"{}s\"\ncreation_failures = {}\ndeletion = \"{}s\"\n{reserved}",
+             creation = \"{}s\"\ncreation_failures = {}\ndeletion = \"{}s\"\n{}{reserved}{}",
             chance.u16(20..400),
             chance.u8(3..40),
             chance.u8(3..90),
@@ -284,8 +286,60 @@ fn droplet(chance: &mut Rng, number: u64, name: &str, tags: &str) -> Member {
             chance.u16(5..200),
             [0, 0, 0, 1, 2][chance.usize(..5)],
             chance.u8(1..90),
+            droplet_extras(chance),
+            attached_to_droplet(chance, number),
         ),
     }
+}
+
+/// What a Droplet may have switched on, and the VPC that it may be in.
+fn droplet_extras(chance: &mut Rng) -> String {
+    let extras = [("monitoring", 4), ("ipv6", 12), ("backups", 12)];
+    let has = extras
+        .into_iter()
+        .filter(|(_, one_in)| chance.u8(..*one_in) == 0);
+    let has: Vec<_> = has.map(|(extra, _)| format!("\"{extra}\"")).collect();
+    let vpc = match chance.u8(..4) {
+        0 => "vpc = \"5a4981aa-9653-4bd1-bef5-d6bff52042e4\"\n",
+        _ => "",
+    };
+    format!("has = [{}]\n{vpc}", has.join(", "))
+}
+
+/// What belongs to a Droplet by its number: each is its own. Where a firewall applies by number,
+/// another applies by a tag, as it must before the Droplet may be hibernated.
+fn attached_to_droplet(chance: &mut Rng, number: u64) -> String {
+    let id = |kind: u64| format!("{kind}0000000-0000-4000-a000-{number:012}");
+    let things = [
+        format!(
+            "[[digitalocean.volumes]]\nid = \"{}\"\nname = \"data-{number}\"\n\
+             droplet = {number}\n",
+            id(3)
+        ),
+        format!(
+            "[[digitalocean.firewalls]]\nid = \"{}\"\nname = \"web-{number}\"\n\
+             droplets = [{number}]\n\
+             [[digitalocean.firewalls]]\nid = \"{}\"\nname = \"team-{number}\"\n\
+             tags = [\"team:a\"]\n",
+            id(4),
+            id(5)
+        ),
+        format!(
+            "[[digitalocean.load_balancers]]\nid = \"{}\"\nname = \"front-{number}\"\n\
+             droplets = [{number}]\n",
+            id(6)
+        ),
+        format!(
+            "[[digitalocean.projects]]\nid = \"{}\"\nname = \"project-{number}\"\n\
+             droplets = [{number}]\n",
+            id(7)
+        ),
+        format!(
+            "[[digitalocean.reserved_ips]]\nip = \"2001:db8:ffff::{number:x}\"\n\
+             droplet = {number}\n"
+        ),
+    ];
+    things.into_iter().filter(|_| chance.u8(..4) == 0).collect()
 }
 
 fn database(chance: &mut Rng, number: u64, name: &str, tags: &str) -> Member {

@@ -165,7 +165,10 @@ fn policy(chance: &mut Rng) -> Policy {
         rescale_to: named(chance, &["cpx12", "cpx22", "cpx32"]).filter(|_| rescales),
         start_small: chance.u8(..3) == 0,
         rescaled_runs: rescales && chance.u8(..4) == 0,
-        accept: chance.bool().then_some(Risk::NewIp).into_iter().collect(),
+        accept: [Risk::NewIp, Risk::LostBackups]
+            .into_iter()
+            .filter(|_| chance.bool())
+            .collect(),
         otherwise: if chance.bool() {
             Otherwise::PowerOff
         } else {

@@ -149,6 +149,25 @@ impl State {
         }
     }
 
+    /// Counts the machines that were deleted by us, and those that were made again.
+    pub(super) fn count_sleep(&mut self, before: &Record, after: &Record) {
+        let present = |record: &Record| {
+            let kept = record.hibernation.as_deref()?;
+            Some(kept.present.clone())
+        };
+        let (Some(before), Some(now)) = (present(before), present(after)) else {
+            return;
+        };
+        let is_droplet = matches!(after.reference.id, ResourceId::Droplet(_));
+        match (before, now) {
+            (Some(_), None) if is_droplet => self.count("a Droplet is hibernated"),
+            (Some(_), None) => self.count("a server is hibernated"),
+            (None, Some(_)) if is_droplet => self.count("a Droplet is made again"),
+            (None, Some(_)) => self.count("a server is made again"),
+            (None, None) | (Some(_), Some(_)) => {}
+        }
+    }
+
     /// A machine is deleted only where a whole snapshot holds what its disk holds.
     pub(super) fn check_deletion(&mut self, resource: &ResourceRef, path: &str) {
         let server = path.strip_prefix("DELETE /v1/servers/");

@@ -111,6 +111,7 @@ impl State {
             ));
         }
         if let Some(before) = before {
+            self.count_sleep(&before, record);
             self.check_handled(&before, record);
             self.check_claim(&before, record);
             self.check_repetition(&before, record);
