@@ -27,11 +27,17 @@ use crate::{
 const SIGNAL: SignedDuration = SignedDuration::from_secs(3);
 /// Why a resize is refused while the Droplet's host has no room.
 const NO_ROOM: &str = "Size is too large to fit on your droplet's server";
+/// How long a guest that does not boot tries.
+pub(crate) const BROKEN: SignedDuration = SignedDuration::from_secs(40);
 /// How long the status lags behind the end of an action (`droplet_kit` #50).
 const LAG: SignedDuration = SignedDuration::from_secs(2);
 
 /// A Droplet: what a fleet says of it, then its state.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "a fleet file says each by itself"
+)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Droplet {
     /// May be left out where only one account is of its cloud.
@@ -93,6 +99,9 @@ pub(crate) struct Droplet {
     /// How many like it are accepted, and are then gone: there was no place for them.
     #[serde(default)]
     pub(crate) creation_failures: u32,
+    /// Whether what is made from its snapshots from now on does not boot.
+    #[serde(default)]
+    pub(crate) copies_break: bool,
     /// For how long it is still shown after it was deleted.
     #[serde(default = "defaults::seconds::<2>", skip_serializing)]
     pub(crate) deletion: SignedDuration,
@@ -107,6 +116,9 @@ pub(crate) struct Droplet {
     /// Whether it really has power.
     #[serde(skip_deserializing)]
     pub(crate) powered: bool,
+    /// Whether it does not boot: whenever it is switched on, it is off again soon.
+    #[serde(skip_deserializing)]
+    pub(crate) broken: bool,
     /// Counts the times that power came, went or was cycled, so that an old shutdown signal
     /// cannot switch off a later boot.
     #[serde(skip)]
@@ -302,6 +314,17 @@ impl Droplet {
         self.boot += 1;
         if self.powered {
             self.write();
+        }
+    }
+
+    /// Where it does not boot, its guest is soon off again: how that shows is an assumption, for
+    /// only that complete snapshots may not boot is known (gh2o/digitalocean-debian-to-arch #42).
+    fn fail_to_boot(&self, owner: usize, timeline: &mut Timeline) {
+        let (id, boot) = (self.id, self.boot);
+        if self.broken && self.powered {
+            timeline.after(owner, BROKEN, move |account, _| {
+                guest_off(account, id, boot);
+            });
         }
     }
 
@@ -597,6 +620,10 @@ fn end(account: &mut Account, timeline: &mut Timeline, action: u64, order: Order
         timeline.after(account.index, LAG, move |account, _| {
             show_power(account, id);
         });
+        let Some(droplet) = account.droplets.get(&id) else {
+            return;
+        };
+        droplet.fail_to_boot(account.index, timeline);
     }
 }
 

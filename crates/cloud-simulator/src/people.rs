@@ -16,7 +16,11 @@ use crate::{
     databases::{self, Resize},
     droplets::{self, ActionKind, Droplet, Order},
     kubernetes,
-    servers::{self, Command, Server, TypeChange, create},
+    project::{ImageKind, Labels},
+    servers::{
+        self, Command, Server, TypeChange, create,
+        images::{self, ImageOrder},
+    },
     world::{Account, Timeline, World},
 };
 
@@ -58,6 +62,17 @@ pub enum Act {
         /// How many after these are accepted, and fail.
         #[serde(default)]
         failures: u32,
+    },
+    /// Changes a Droplet or server so that what is made from its snapshots from then on does not
+    /// boot, or mends that, and the machine itself.
+    BreakCopies {
+        /// Whether they break.
+        breaks: bool,
+    },
+    /// Makes a snapshot of a Droplet or server.
+    Snapshot {
+        /// Its name; for a server its description.
+        name: String,
     },
     /// Scales a node pool.
     Scale {
@@ -185,6 +200,15 @@ fn on_droplet(account: &mut Account, timeline: &mut Timeline, id: u64, act: Act)
             (droplet.resize_refusals, droplet.resize_failures) = (refusals, failures);
             return Ok(Some(()));
         }
+        Act::BreakCopies { breaks } => {
+            droplet.copies_break = breaks;
+            droplet.broken &= breaks;
+            return Ok(Some(()));
+        }
+        Act::Snapshot { name } => Order {
+            name: Some(name),
+            ..Order::of(ActionKind::Snapshot)
+        },
         Act::Retag { tags } => {
             droplet.tags = tags;
             return Ok(Some(()));
@@ -298,6 +322,20 @@ fn on_server(account: &mut Account, timeline: &mut Timeline, id: u64, act: Act) 
         Act::TakeRoom { refusals, failures } => {
             server.change_type_refusals = refusals;
             server.change_type_failures = failures;
+            return Ok(Some(()));
+        }
+        Act::BreakCopies { breaks } => {
+            server.copies_break = breaks;
+            server.broken &= breaks;
+            return Ok(Some(()));
+        }
+        Act::Snapshot { name } => {
+            let order = ImageOrder {
+                kind: ImageKind::Snapshot,
+                description: name,
+                labels: Labels::new(),
+            };
+            images::begin(account, timeline, id, order)?;
             return Ok(Some(()));
         }
         Act::Retag { tags } => {

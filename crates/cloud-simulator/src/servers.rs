@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use crate::{
     answer::{Refusal, timestamp},
     catalog, defaults,
+    droplets::BROKEN,
     ledger::Meter,
     market::Market,
     project::Project,
@@ -28,8 +29,9 @@ const SIGNAL: SignedDuration = SignedDuration::from_secs(1);
 /// A server: what a fleet says of it, then its state.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[expect(
+    clippy::struct_excessive_bools,
     clippy::struct_field_names,
-    reason = "`server_type` is the provider's word"
+    reason = "a fleet file says each by itself, and `server_type` is the provider's word"
 )]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Server {
@@ -87,6 +89,9 @@ pub(crate) struct Server {
     /// How many like it are accepted, and fail.
     #[serde(default)]
     pub(crate) creation_failures: u32,
+    /// Whether what is made from its images from now on does not boot.
+    #[serde(default)]
+    pub(crate) copies_break: bool,
     /// How long it takes to delete it.
     #[serde(default = "defaults::seconds::<5>", skip_serializing)]
     pub(crate) deletion: SignedDuration,
@@ -100,6 +105,9 @@ pub(crate) struct Server {
     #[serde(default = "defaults::addresses", skip_serializing)]
     pub(crate) addresses: BTreeSet<Family>,
 
+    /// Whether it does not boot: whenever it is switched on, it is off again soon.
+    #[serde(skip_deserializing)]
+    pub(crate) broken: bool,
     /// Counts the times that power came, went or was cycled, so that an old shutdown signal
     /// cannot switch off a later boot.
     #[serde(skip)]
@@ -322,6 +330,16 @@ impl Server {
         }
     }
 
+    /// Where it does not boot, its guest is soon off again, as a Droplet's.
+    fn fail_to_boot(&self, owner: usize, timeline: &mut Timeline) {
+        let (id, boot) = (self.id, self.boot);
+        if self.broken && self.status == ServerStatus::Running {
+            timeline.after(owner, BROKEN, move |account, _| {
+                guest_off(account, id, boot);
+            });
+        }
+    }
+
     /// [`Self::to_json`] as text.
     pub(crate) fn to_text(&self, market: &Market, project: &Project) -> &str {
         let write = || self.to_json(market, project).to_string();
@@ -438,11 +456,12 @@ pub(crate) fn change_type(
 /// A change of type has succeeded, and the server starts again (HZSPEC), or it has failed.
 fn end_change(
     account: &mut Account,
-    timeline: &Timeline,
+    timeline: &mut Timeline,
     action: u64,
     server_type: String,
     disk: Option<u64>,
 ) {
+    let owner = account.index;
     let id = account.finish_action(timeline, action);
     let Some(server) = id.and_then(|id| Server::of(account, id)) else {
         return;
@@ -462,6 +481,7 @@ fn end_change(
     } else {
         ServerStatus::Running
     });
+    server.fail_to_boot(owner, timeline);
     let (meter, size) = (meter(server.id), server.server_type.clone());
     account.ledger.change(&meter, now, &size);
 }
@@ -477,7 +497,8 @@ pub(crate) fn disk_of(server_type: &Value) -> u64 {
 }
 
 /// An action has succeeded. For a shutdown this says only that the signal was sent (HZSPEC).
-fn end(account: &mut Account, timeline: &Timeline, action: u64) {
+fn end(account: &mut Account, timeline: &mut Timeline, action: u64) {
+    let owner = account.index;
     let id = account.finish_action(timeline, action);
     let Some(server) = id.and_then(|id| Server::of(account, id)) else {
         return;
@@ -487,6 +508,7 @@ fn end(account: &mut Account, timeline: &Timeline, action: u64) {
         server.set_status(ServerStatus::Off);
     } else if server.status == ServerStatus::Starting {
         server.set_status(ServerStatus::Running);
+        server.fail_to_boot(owner, timeline);
     }
 }
 

@@ -171,6 +171,7 @@ fn image_of(
         first_contents: snapshot.contents.clone(),
         made_from: Some(snapshot.id),
         image_type: ImageType::Snapshot,
+        broken: snapshot.of.copies_break,
         autoscale_pool: None,
         ..snapshot.of.clone()
     })
@@ -203,6 +204,7 @@ fn end(account: &mut Account, timeline: &mut Timeline, action: u64, fails: bool)
     droplet.action = None;
     if !fails {
         droplet.set_status(DropletStatus::Active);
+        droplet.fail_to_boot(account.index, timeline);
         return;
     }
     let snapshot = droplet.made_from;

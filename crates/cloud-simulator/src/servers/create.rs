@@ -83,6 +83,7 @@ pub(crate) fn create(
         contents: image.contents.clone(),
         first_contents: image.contents.clone(),
         image: Some(image.id),
+        broken: image.of.copies_break,
         has: BTreeSet::new(),
         ..image.of.clone()
     };

@@ -440,3 +440,27 @@ async fn a_copy_that_a_person_deletes_is_the_end_of_the_machine() {
     clouds.pass(7200);
     assert_eq!(clouds.charged_if_left_running("hz/", "cpx22"), 2);
 }
+
+#[tokio::test]
+async fn what_is_made_from_an_image_that_does_not_boot_is_off_again_after_each_start() {
+    let clouds = Clouds::with(FLEET).await;
+    let web = "hz/server/42".parse().unwrap();
+    let breaks = Act::BreakCopies { breaks: true };
+    clouds.simulator.person(&web, breaks).unwrap();
+    let image = image(&clouds).await;
+    delete(&clouds).await;
+    let body = body_of(&clouds, image).await;
+    let made = post(&clouds, "/v1/servers", body).await;
+    let path = format!("/v1/servers/{}", made["server"]["id"]);
+    clouds.pass(20);
+    for _ in 0..2 {
+        clouds
+            .send("POST", &format!("{path}/actions/poweron"), None)
+            .await
+            .expect(201);
+        clouds.pass(12);
+        assert_eq!(clouds.get(&path).await["server"]["status"], "running");
+        clouds.pass(40);
+        assert_eq!(clouds.get(&path).await["server"]["status"], "off");
+    }
+}

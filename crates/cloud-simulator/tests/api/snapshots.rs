@@ -402,3 +402,51 @@ async fn a_droplet_that_no_project_names_is_in_the_default_one() {
     let resources = clouds.get(path).await["resources"].clone();
     assert_eq!(resources[0]["urn"], "do:droplet:1");
 }
+
+#[tokio::test]
+async fn what_is_made_from_a_snapshot_that_does_not_boot_is_off_again_after_each_start() {
+    let fleet = FLEET.replace("snapshot = \"5m\"", "copies_break = true");
+    let clouds = Clouds::with(&fleet).await;
+    let snapshot = snapshot(&clouds).await;
+    delete(&clouds).await;
+    let made = create(&clouds, body_of(snapshot)).await.expect(202);
+    let id = made["droplet"]["id"].as_u64().unwrap();
+    let path = format!("/v2/droplets/{id}");
+    let status = async || clouds.get(&path).await["droplet"]["status"].clone();
+    clouds.pass(61);
+    assert_eq!(status().await, "active");
+    clouds.pass(40);
+    assert_eq!(status().await, "off");
+    act(&clouds, id, json!({"type": "power_on"})).await;
+    clouds.pass(20);
+    assert_eq!(status().await, "active");
+    clouds.pass(40);
+    assert_eq!(status().await, "off");
+    // Once a person has mended it, it stays on.
+    let droplet = format!("do/droplet/{id}").parse().unwrap();
+    let mend = Act::BreakCopies { breaks: false };
+    clouds.simulator.person(&droplet, mend).unwrap();
+    act(&clouds, id, json!({"type": "power_on"})).await;
+    clouds.pass(3600);
+    assert_eq!(status().await, "active");
+}
+
+#[tokio::test]
+async fn a_person_who_breaks_what_is_made_later_leaves_the_machine_as_it_is() {
+    let clouds = Clouds::with(FLEET).await;
+    let droplet = "do/droplet/1".parse().unwrap();
+    let acts = [
+        Act::BreakCopies { breaks: true },
+        Act::Snapshot {
+            name: "mine".to_owned(),
+        },
+    ];
+    for act in acts {
+        clouds.simulator.person(&droplet, act).unwrap();
+    }
+    clouds.pass(3600);
+    let shown = clouds.get("/v2/droplets/1").await["droplet"].clone();
+    assert_eq!(shown["status"], "active");
+    let listed = clouds.get("/v2/droplets/1/snapshots").await["snapshots"].clone();
+    assert_eq!(listed[0]["name"], "mine");
+}
