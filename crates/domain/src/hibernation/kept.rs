@@ -428,6 +428,12 @@ impl Hibernation {
         }
     }
 
+    /// The machine was seen to be off, or was switched on: how long it runs counts anew from its next
+    /// sight, for what goes off again after each start proves nothing.
+    pub fn note_off(&mut self) {
+        self.running_since = None;
+    }
+
     /// The machine was seen to run: a machine that was seen so before, and long enough ago, proves
     /// the snapshot that it was made from. Whether anything changed.
     pub fn note_running(&mut self, seen_at: Timestamp) -> bool {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
+
 use super::*;
 use crate::{
     money::Currency,
@@ -365,4 +367,33 @@ fn what_an_older_one_has_besides_is_owed_and_nothing_twice() {
     assert_eq!(Manifest::default().with_all_of(&had), had);
     assert_eq!(had.clone().with_all_of(&Manifest::default()), had);
     assert_eq!(had.clone().with_all_of(&had), had);
+}
+
+#[test]
+fn a_machine_proves_its_snapshot_by_running_on_and_not_by_going_off_after_each_start() {
+    let id = seen_droplet().id;
+    let mark = Mark("a1".to_owned());
+    let at = |minutes: i64| Timestamp::UNIX_EPOCH + SignedDuration::from_mins(minutes);
+    let mut kept = Hibernation::of(id.clone());
+    kept.snapshots.push(KeptSnapshot {
+        mark: mark.clone(),
+        id: Some(7),
+        from: id,
+        asked_at: at(-600),
+        centi_gb: Some(450),
+        proven_at: None,
+        remove_asked_at: None,
+    });
+    kept.wake_from = Some(mark.clone());
+    kept.wakes.push(mark);
+    let proven = |kept: &Hibernation| kept.snapshots[0].proven_at;
+    for minutes in [0, 60, 120] {
+        assert!(kept.note_running(at(minutes)));
+        assert!(!kept.note_running(at(minutes + 5)));
+        kept.note_off();
+    }
+    assert_eq!(proven(&kept), None);
+    assert!(kept.note_running(at(180)));
+    assert!(kept.note_running(at(190)));
+    assert_eq!(proven(&kept), Some(at(190)));
 }

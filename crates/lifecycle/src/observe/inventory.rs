@@ -650,6 +650,7 @@ fn made_of(resource: &Resource) -> Option<String> {
 /// What a look means for what is kept of a machine that was hibernated.
 fn note_hibernation(record: &mut Record, look: &Look) {
     let runs = look.resource.power == Power::Running;
+    let is_off = look.resource.power == Power::Stopped;
     let resolved = !record.request.as_ref().is_some_and(Request::is_unresolved);
     let settled = matches!(record.phase, Phase::Settled { .. });
     let Some(kept) = record.hibernation.as_deref_mut() else {
@@ -660,6 +661,9 @@ fn note_hibernation(record: &mut Record, look: &Look) {
         if settled && let Scene::Made(body) = sight.scene(kept) {
             kept.adopt(body.resource.id.clone());
         }
+    }
+    if is_off {
+        kept.note_off();
     }
     if runs && resolved {
         // It was used since: what we asked for before did not delete it.

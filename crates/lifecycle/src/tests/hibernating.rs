@@ -1009,3 +1009,24 @@ fn what_was_not_given_back_is_owed_at_the_next_start_too() {
         assert_eq!(kept.manifest.unwrap().networks, networks, "{incomplete}");
     }
 }
+
+#[test]
+fn a_machine_that_goes_off_after_each_start_proves_nothing() {
+    let case = hibernated().waking();
+    let mark = case.made_now();
+    let case = case.at("tue 08:01").beside(SECOND, mark, Some(SNAPSHOT));
+    let mut case = case.then();
+    case.sight().others.clear();
+    let up = case.seeing(SECOND, Power::Running).at("tue 08:03").then();
+    assert!(is_settled(&up.record, Power::Running));
+    let first = up.kept().running_since;
+    assert!(first.is_some());
+    let off = up.record(|record| record.phase = Phase::Settled { at: Power::Stopped });
+    let off = off.seeing(SECOND, Power::Stopped).at("tue 09:00");
+    let wanted = off.overridden(RUNNING, "tue 08:59", "tue 12:00");
+    let on = wanted.taken(START).seeing(SECOND, Power::Running);
+    let again = on.at("tue 09:01").then();
+    assert!(is_settled(&again.record, Power::Running));
+    assert_eq!(again.kept().snapshots[0].proven_at, None);
+    assert!(again.kept().running_since > first);
+}

@@ -465,7 +465,8 @@ impl Follower<'_> {
 
     /// What an end of the transition means for what is kept of the machine.
     fn settle_hibernation(&self, record: &mut Record) {
-        let woken = self.transition.direction == Direction::Start && self.record.is_hibernating();
+        let started = self.transition.direction == Direction::Start;
+        let woken = started && self.record.is_hibernating();
         let took = self.context.now.duration_since(self.transition.claimed_at);
         let asleep = self.seen.sight.is_some_and(|sight| sight.machine.is_none());
         let Some(kept) = record.hibernation.as_deref_mut() else {
@@ -473,9 +474,12 @@ impl Follower<'_> {
         };
         if asleep {
             kept.fall_asleep();
-        } else if woken {
-            kept.incomplete = false;
-            kept.note_wake(took);
+        } else if started {
+            if woken {
+                kept.incomplete = false;
+                kept.note_wake(took);
+            }
+            kept.note_off();
             kept.note_running(self.seen.requested_at);
         }
     }

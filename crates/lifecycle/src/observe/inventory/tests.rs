@@ -426,3 +426,25 @@ fn a_machine_that_was_just_made_is_its_records_whatever_is_known_of_it() {
     let other = HashMap::from([(id, reference)]);
     assert!(has_made(&[], Elsewhere(vec![&other])));
 }
+
+#[test]
+fn what_is_seen_to_be_off_counts_anew_before_it_proves_its_snapshot() {
+    let mut case = droplet();
+    let mut kept = Hibernation::of(case.resource.id.clone());
+    kept.running_since = Some(at("08:00"));
+    case.record.hibernation = Some(Box::new(kept));
+    for (power, since) in [
+        (Power::Running, Some(at("08:00"))),
+        (Power::Between, Some(at("08:00"))),
+        (Power::Stopped, None),
+    ] {
+        case.resource.power = power;
+        let mut record = case.record.clone();
+        note_hibernation(&mut record, &look(&case));
+        assert_eq!(
+            record.hibernation.unwrap().running_since,
+            since,
+            "{power:?}"
+        );
+    }
+}
