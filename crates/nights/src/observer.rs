@@ -177,7 +177,11 @@ impl Observer {
         let mut state = self.lock();
         let now = state.time.now();
         let watched = state.watched(resource);
-        if !matches!(act, Act::Rename { .. } | Act::TakeRoom { .. }) {
+        let changes_nothing_yet = matches!(
+            act,
+            Act::Rename { .. } | Act::TakeRoom { .. } | Act::BreakCopies { .. }
+        );
+        if !changes_nothing_yet {
             watched.person_at = Some(now);
             watched.switched_on_at = None;
         }

@@ -276,7 +276,7 @@ fn droplet(chance: &mut Rng, number: u64, name: &str, tags: &str) -> Member {
              size = \"{size}\"\ndisk = {disk}\nresize = \"{}s\"\n\
              power_action = \"{}s\"\nshutdown = \"{}s\"\n\
              snapshot = \"{}s\"\nsnapshot_lag = \"{}s\"\nsnapshot_failures = {}\n\
-             creation = \"{}s\"\ncreation_failures = {}\ndeletion = \"{}s\"\n{}{reserved}{}",
+             creation = \"{}s\"\ncreation_failures = {}\ndeletion = \"{}s\"\n{}{}{reserved}{}",
             chance.u16(20..400),
             chance.u8(3..40),
             chance.u8(3..90),
@@ -286,6 +286,7 @@ fn droplet(chance: &mut Rng, number: u64, name: &str, tags: &str) -> Member {
             chance.u16(5..200),
             [0, 0, 0, 1, 2][chance.usize(..5)],
             chance.u8(1..90),
+            copies(chance),
             droplet_extras(chance),
             attached_to_droplet(chance, number),
         ),
@@ -413,7 +414,7 @@ fn server(chance: &mut Rng, number: u64, name: &str, word: Option<&str>) -> Memb
              snapshot = \"{}s\"\ncreation = \"{}s\"\ndeletion = \"{}s\"\nrelease = \"{}s\"\n\
              snapshot_failures = {}\ncreation_failures = {}\naddresses = {addresses}\n\
              ignores_shutdown = {deaf}\nshutdown = \"{}s\"\npoweroff = \"{}s\"\npoweron = \"{}s\"\n\
-             {}",
+             {}{}",
             chance.u16(20..400),
             chance.u16(20..900),
             chance.u16(5..200),
@@ -424,9 +425,16 @@ fn server(chance: &mut Rng, number: u64, name: &str, word: Option<&str>) -> Memb
             chance.u8(3..90),
             chance.u8(1..20),
             chance.u8(3..40),
+            copies(chance),
             attached(chance, number),
         ),
     }
+}
+
+/// Seldom, what is made from a machine's snapshots does not boot, from the first one on.
+fn copies(chance: &mut Rng) -> String {
+    let breaks = chance.u8(..16) == 0;
+    format!("copies_break = {breaks}\n")
 }
 
 /// What a server may have besides: each is its own.
@@ -491,7 +499,13 @@ impl Member {
                 autoscale: None,
             },
             ResourceKind::Droplet | ResourceKind::Server | ResourceKind::Machine => {
-                match chance.u8(..8) {
+                match chance.u8(..10) {
+                    8 => Act::BreakCopies {
+                        breaks: chance.u8(..4) > 0,
+                    },
+                    9 => Act::Snapshot {
+                        name: format!("mine-{}", chance.u8(..9)),
+                    },
                     0..=1 => Act::PowerOn,
                     2 => Act::PowerOff,
                     3 => Act::Shutdown,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::{
     AccountName, ResourceId, ResourceRef,
     history::HistoryEntry,
-    record::{Direction, Record},
+    record::{Direction, Phase, Record},
     stop_method::StopMethod,
 };
 use jiff::Timestamp;
@@ -80,6 +80,11 @@ fn lasting(state: &Value) -> Value {
     ];
     let kept = kept.map(|key| state[key].clone());
     json!({"labels": labels, "tags": tags, "kept": kept})
+}
+
+/// Whether a machine goes off soon after each start.
+pub(super) fn does_not_boot(state: &Value) -> bool {
+    state["broken"] == true
 }
 
 impl State {
@@ -165,6 +170,19 @@ impl State {
             (None, Some(_)) if is_droplet => self.count("a Droplet is made again"),
             (None, Some(_)) => self.count("a server is made again"),
             (None, None) | (Some(_), Some(_)) => {}
+        }
+    }
+
+    /// What holds its disk is there, be it a machine or a snapshot: it is not gone.
+    pub(super) fn check_not_gone(&mut self, record: &Record) {
+        let disk = self.disks.get(&record.reference);
+        let is_kept = disk.is_some_and(|disk| disk.latest.is_some());
+        if is_kept && matches!(record.phase, Phase::Gone { .. }) {
+            let disk = disk.and_then(|disk| disk.latest.clone());
+            self.violated(format!(
+                "{} is taken for gone, and there is {disk:?}",
+                record.reference
+            ));
         }
     }
 
@@ -284,6 +302,9 @@ impl State {
         disk.latest = state["contents"].as_str().map(str::to_owned);
         if before.is_null() || before["id"] == state["id"] {
             return;
+        }
+        if does_not_boot(state) {
+            self.count("what is made again does not boot");
         }
         let first = state["first_contents"].as_str();
         if latest.is_some() && first != latest.as_deref() {

@@ -10,7 +10,7 @@ use jiff::SignedDuration;
 use lifecycle::{Event, Outcome, event::Subject};
 use serde_json::Value;
 
-use super::{SLACK, State, Whole};
+use super::{SLACK, State, Whole, disks::does_not_boot};
 
 /// What a person does meanwhile may not be in an observation yet.
 const CROSSES: SignedDuration = SignedDuration::from_secs(120);
@@ -54,7 +54,9 @@ impl State {
             return;
         };
         self.check_attached(entry, &state);
-        if !is_at_end(entry, &state) || !self.has_its_plan(entry, &state) {
+        // What does not boot may be off again by the time that this is written.
+        let was_on = does_not_boot(&state) && entry.direction == Direction::Start;
+        if !was_on && !is_at_end(entry, &state) || !self.has_its_plan(entry, &state) {
             let direction = entry.direction;
             self.violated(format!(
                 "the {direction} of {reference} is said to be seen: {state}"

@@ -3,14 +3,14 @@
 use domain::{
     ResourceKind, ResourceRef,
     configuration::{Adopt, Override, Rule, Target},
-    record::{Phase, Record},
+    record::{Direction, Ending, Phase, Record},
     resource::Power,
     schedule::Desired,
 };
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::{State, Whole, rules, whole::plan_of};
+use super::{State, Whole, disks::does_not_boot, rules, whole::plan_of};
 
 /// Everything settles within so many ticks: the longest watch-out, which is a database's, with the
 /// permit before it and a refused start's next try after it.
@@ -120,16 +120,26 @@ impl State {
             return None;
         }
         let is_there = self.state_of(reference).is_some();
+        // It was seen to run, and what it does after that is its own affair.
+        let is_settled = matches!(record.phase, Phase::Settled { .. });
+        let started = self.history.get(reference).is_some_and(|entry| {
+            let is_start = entry.direction == Direction::Start && entry.ending == Ending::Seen;
+            // A start may be begun, and end, some time before its edge.
+            is_start && entry.finished_at + TICKS >= edge
+        });
+        let ran = does_not_boot(state) && is_settled && started;
         let is_settled = match desired {
             // A pool that a person has emptied has no size to go back to.
             Desired::Running if watched.owed.is_none() && record.saved.is_none() => {
                 let whole = self.is_whole(reference, state);
-                is_there && runs(reference, state) && whole
+                is_there && (ran || runs(reference, state)) && whole
                     || reference.kind() == ResourceKind::NodePool
             }
             Desired::Running => {
                 let whole = self.is_whole(reference, state);
-                is_there && runs(reference, state) && (whole || self.is_said_to_be_small(record))
+                is_there
+                    && (ran || runs(reference, state))
+                    && (whole || self.is_said_to_be_small(record))
             }
             Desired::Stopped => {
                 let small = plan_of(state).is_some_and(|plan| watched.small.contains(plan));

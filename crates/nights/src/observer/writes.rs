@@ -119,6 +119,7 @@ impl State {
         let watched = self.watched(&record.reference);
         watched.retained |= record.retained;
         watched.retained &= record.in_flight().is_none();
+        self.check_not_gone(record);
         self.check_saved(record);
     }
 
