@@ -134,7 +134,7 @@ pub(crate) struct Droplet {
     #[serde(skip)]
     pub(crate) written: u64,
     /// The snapshot that it was made from.
-    #[serde(skip)]
+    #[serde(skip_deserializing)]
     pub(crate) made_from: Option<u64>,
     /// The Droplet that was there before all snapshots, of which it is the latest copy.
     #[serde(skip)]

@@ -128,7 +128,7 @@ pub(crate) struct Server {
     #[serde(skip_deserializing)]
     pub(crate) ipv6: Option<u64>,
     /// The image that it was made from, if that was one of ours.
-    #[serde(skip)]
+    #[serde(skip_deserializing)]
     pub(crate) image: Option<u64>,
     /// The server that was there before all images, of which it is the latest copy.
     #[serde(skip)]

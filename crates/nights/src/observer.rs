@@ -3,6 +3,7 @@
 
 mod disks;
 mod history;
+mod kept;
 mod requests;
 mod rules;
 mod settled;
@@ -74,6 +75,12 @@ pub(crate) struct State {
     /// Machines that were made again, and which ones they are.
     made: BTreeMap<ResourceRef, ResourceRef>,
     disks: BTreeMap<ResourceRef, Disk>,
+    /// Since when each machine that was made from a snapshot has been seen to run.
+    ran_since: BTreeMap<u64, Timestamp>,
+    /// The snapshots from which a machine was made that ran for some time.
+    proven: BTreeSet<u64>,
+    /// The snapshots that people have made.
+    of_people: BTreeSet<(AccountName, u64)>,
     /// The latest history items of each resource.
     history: BTreeMap<ResourceRef, HistoryEntry>,
 }
@@ -143,6 +150,9 @@ impl Observer {
             unexplained: VecDeque::new(),
             made: BTreeMap::new(),
             disks: BTreeMap::new(),
+            ran_since: BTreeMap::new(),
+            proven: BTreeSet::new(),
+            of_people: BTreeSet::new(),
             history: BTreeMap::new(),
         })))
     }

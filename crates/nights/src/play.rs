@@ -574,15 +574,8 @@ impl<'n> Stage<'n> {
     /// A person deletes every snapshot of a machine.
     fn lose_snapshots(&mut self, resource: &ResourceRef) {
         self.faults.count("a person deletes snapshots");
-        let of = resource.id.to_string().replace('/', ".");
-        let images = self.simulator.images().into_iter();
-        let named = format!("offhours.{of}.");
-        let ours = images.filter(|image| {
-            let name = image["name"].as_str();
-            let is_named = name.is_some_and(|name| name.starts_with(&named));
-            image["labels"]["offhours-of"] == of.as_str() || is_named
-        });
-        for id in ours.filter_map(|image| image["id"].as_u64()) {
+        let ours = self.observer.lock().snapshots_of(resource);
+        for id in ours.iter().filter_map(|image| image["id"].as_u64()) {
             let deleted = self.simulator.delete_image(&resource.account, id);
             self.observer.snapshot_deleted(resource);
             self.observer.note(Actor::Person, || {

@@ -38,13 +38,16 @@ const WEEKDAYS: [&str; 9] = [
 
 const MONTHDAYS: [&str; 7] = ["1-7", "25-5", "28-L", "1/10", "5-20/3", "15W", "1-L"];
 
-const CRONS: [(&str, &str); 6] = [
+const CRONS: [(&str, &str); 8] = [
     ("0 8 * * mon-fri", "0 19 * * mon-fri"),
     ("30 1 * * *", "30 2 * * *"),
     ("0 */6 * * *", "45 */6 * * *"),
     ("0 7 1-15 * *", "0 22 * * *"),
     ("5 4 * * sun", "0 0 L * *"),
     ("15 2 * * *", "45 2 * * *"),
+    // Two and three nights a day.
+    ("0 6,18 * * *", "30 8,20 * * *"),
+    ("10 */8 * * *", "20 1-23/8 * * *"),
 ];
 
 const HOLIDAYS: [&str; 4] = ["2026-12-24..2026-12-26", "01-01", "10-26", "05-01, 10-03"];
@@ -69,13 +72,14 @@ pub(super) fn some(
         .collect()
 }
 
-/// One that has edges within the night, and not a hundred.
+/// One that has edges within the night, and seldom more than two a day.
 fn schedule(chance: &mut Rng, from: Timestamp, until: Timestamp) -> Schedule {
+    let most = if chance.u8(..8) == 0 { 100 } else { 32 };
     loop {
         let Ok(schedule) = Schedule::new(&definition(chance)) else {
             continue;
         };
-        if (3..32).contains(&edges_of(&schedule, from, until).len()) {
+        if (3..most).contains(&edges_of(&schedule, from, until).len()) {
             return schedule;
         }
     }

@@ -82,6 +82,13 @@ fn lasting(state: &Value) -> Value {
     json!({"labels": labels, "tags": tags, "kept": kept})
 }
 
+/// Whether a record says that no further snapshot is made.
+fn is_full(record: &Record) -> bool {
+    let kept = record.hibernation.as_deref();
+    let many = kept.is_some_and(|kept| kept.snapshots.len() >= 4);
+    many && format!("{record:?}").contains("of it are kept, and none may be removed")
+}
+
 /// Whether a machine goes off soon after each start.
 pub(super) fn does_not_boot(state: &Value) -> bool {
     state["broken"] == true
@@ -160,6 +167,9 @@ impl State {
             let kept = record.hibernation.as_deref()?;
             Some(kept.present.clone())
         };
+        if is_full(after) && !is_full(before) {
+            self.count("a machine has as many snapshots as it may");
+        }
         let (Some(before), Some(now)) = (present(before), present(after)) else {
             return;
         };
@@ -256,6 +266,7 @@ impl State {
         if !records.any(|record| record.hibernation.is_some()) {
             return;
         }
+        self.look_at_peoples_snapshots();
         let mut there = BTreeMap::<_, Vec<_>>::new();
         for (reference, state) in self.simulator.resources() {
             let Ok(reference) = reference.parse::<ResourceRef>() else {
@@ -282,6 +293,7 @@ impl State {
             }
             if let [state, ..] = &machines[..] {
                 self.look_at_disk(resource, state);
+                self.look_at_proof(state);
             }
         }
         let away: Vec<_> = self.disks.keys().cloned().collect();

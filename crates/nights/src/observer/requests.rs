@@ -85,6 +85,8 @@ impl State {
         self.check_move(&resource, path, body);
         self.check_overtaken(&resource, path, body);
         self.check_deletion(&resource, path);
+        self.check_removal(&resource, path, body);
+        self.check_addition(&resource, path, body);
     }
 
     /// A stop does not switch off again what a person has switched on since it began.

@@ -1,0 +1,149 @@
+//! Which snapshots of machines are removed, and how many there come to be.
+
+use domain::{AccountName, ResourceRef};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::{State, disks::does_not_boot};
+
+/// So many newer ones stay when a snapshot is removed.
+const LEFT: usize = 2;
+
+/// Beside so many no other is made.
+const MOST: usize = 4;
+
+/// A snapshot stays for at least so long after it was asked for; it may have taken some time.
+const STAYS: SignedDuration = SignedDuration::from_hours(3 * 24 - 2);
+
+/// For how long a machine must have run, at least, to prove what it was made from; the first and the
+/// last look on which that rests may each come a little later here than there.
+const RAN: SignedDuration = SignedDuration::from_mins(9);
+
+/// What a person calls the snapshots that they make.
+const OF_PEOPLE: &str = "mine-";
+
+/// The image that a change is to remove, or to leave without protection.
+fn removed(path: &str, body: &str) -> Option<u64> {
+    let image = path.strip_prefix("DELETE /v1/images/");
+    let snapshot = path.strip_prefix("DELETE /v2/snapshots/");
+    let changed = path.strip_prefix("POST /v1/images/");
+    let bared = changed
+        .and_then(|rest| rest.strip_suffix("/actions/change_protection"))
+        .filter(|_| body.contains("\"delete\":false"));
+    image.or(snapshot).or(bared)?.parse().ok()
+}
+
+fn adds(path: &str, body: &str) -> bool {
+    let of_droplet = path.starts_with("POST /v2/droplets/") && body.contains("\"snapshot\"");
+    of_droplet || path.ends_with("/actions/create_image")
+}
+
+fn is_complete(image: &Value, now: Timestamp) -> bool {
+    let listed = image["listed"].as_str().and_then(|at| at.parse().ok());
+    let shown = listed.is_none_or(|at: Timestamp| at <= now);
+    shown && image.get("status").is_none_or(|is| is == "available")
+}
+
+fn created(image: &Value) -> Timestamp {
+    let created = image["created"].as_str().and_then(|at| at.parse().ok());
+    created.unwrap_or_default()
+}
+
+impl State {
+    /// The snapshots at a cloud that carry the name or the label of a resource.
+    pub(crate) fn snapshots_of(&self, resource: &ResourceRef) -> Vec<Value> {
+        let of = resource.id.to_string().replace('/', ".");
+        let named = format!("offhours.{of}.");
+        let mut images = self.simulator.images();
+        images.retain(|image| {
+            let name = image["name"].as_str();
+            let is_named = name.is_some_and(|name| name.starts_with(&named));
+            image["account"] == resource.account.as_str()
+                && (image["labels"]["offhours-of"] == of.as_str() || is_named)
+        });
+        images
+    }
+
+    /// No snapshot is removed before a newer one has proved itself and is there, more than are kept
+    /// are left, and it is old; none that a person made.
+    pub(super) fn check_removal(&mut self, resource: &ResourceRef, path: &str, body: &str) {
+        let Some(id) = removed(path, body) else {
+            return;
+        };
+        let now = self.time.now();
+        let all = self.simulator.images();
+        let Some(image) = all.into_iter().find(|image| image["id"] == id) else {
+            return;
+        };
+        let own = self.snapshots_of(resource);
+        if !own.contains(&image) {
+            self.violated(format!("{path} removes what is not of {resource}: {image}"));
+        }
+        if image["status"] == "unavailable" {
+            return;
+        }
+        let newer: Vec<_> = own
+            .iter()
+            .filter(|one| is_complete(one, now) && created(one) > created(&image))
+            .filter_map(|one| one["id"].as_u64())
+            .collect();
+        let is_proven = newer.iter().any(|id| self.proven.contains(id));
+        let is_old = now.duration_since(created(&image)) >= STAYS;
+        self.count("a snapshot is removed for newer ones");
+        if newer.len() < LEFT || !is_proven || !is_old {
+            self.violated(format!(
+                "{path} removes {image}; newer ones are {newer:?}, proven are {:?}",
+                self.proven
+            ));
+        }
+    }
+
+    /// No snapshot is made beside as many as there may be.
+    pub(super) fn check_addition(&mut self, resource: &ResourceRef, path: &str, body: &str) {
+        let now = self.time.now();
+        if !adds(path, body) {
+            return;
+        }
+        let mut own = self.snapshots_of(resource);
+        own.retain(|image| is_complete(image, now));
+        if own.len() >= MOST {
+            self.violated(format!("{path} adds to {} snapshots", own.len()));
+        }
+    }
+
+    /// A machine that has run for some time proves what it was made from.
+    pub(super) fn look_at_proof(&mut self, state: &Value) {
+        let from = state["made_from"].as_u64().or(state["image"].as_u64());
+        let (Some(from), Some(id)) = (from, state["id"].as_u64()) else {
+            return;
+        };
+        let runs = state["powered"] == true || state["status"] == "running";
+        if !runs || does_not_boot(state) {
+            return;
+        }
+        let now = self.time.now();
+        let since = *self.ran_since.entry(id).or_insert(now);
+        if now.duration_since(since) >= RAN {
+            self.proven.insert(from);
+        }
+    }
+
+    /// What people have made is there, unless they have deleted it.
+    pub(super) fn look_at_peoples_snapshots(&mut self) {
+        let all = self.simulator.images();
+        let there = all.iter().filter_map(|image| {
+            let names = [&image["name"], &image["description"]];
+            let mut names = names.into_iter().filter_map(Value::as_str);
+            let is_theirs = names.any(|name| name.starts_with(OF_PEOPLE));
+            let account: AccountName = image["account"].as_str()?.parse().ok()?;
+            let id = image["id"].as_u64().filter(|_| is_theirs)?;
+            Some((account, id))
+        });
+        let there = there.collect();
+        if let Some((account, id)) = self.of_people.difference(&there).next() {
+            let lost = format!("a snapshot that a person made is gone: {account} {id}");
+            self.violated(lost);
+        }
+        self.of_people = there;
+    }
+}
