@@ -145,6 +145,10 @@ impl BadLuck {
             let at = self.near(&hot, from, until);
             self.rotate(at, until);
         }
+        if self.chance.u8(..6) == 0 {
+            let at = self.near(&hot, from, until);
+            self.remove_account(at, until);
+        }
         self.give_room(until);
         for at in hot.clone() {
             for _ in 0..[0, 0, 1, 1, 2, 3, 5][self.chance.usize(..7)] {
@@ -372,6 +376,31 @@ impl BadLuck {
                 stored_after,
             },
         );
+    }
+
+    /// An account is taken out of the configuration, and given back.
+    fn remove_account(&mut self, at: Timestamp, until: Timestamp) {
+        let account = fleet::Fleet::account(&mut self.chance);
+        let minutes = [5, 45, 300, 1800][self.chance.usize(..4)];
+        let back = at + SignedDuration::from_mins(self.chance.i64(1..=minutes));
+        let mut applied = self.happenings.iter().filter(|one| one.at <= at);
+        let mut latest = (self.begins, &self.setup);
+        for one in &mut applied {
+            if let What::Apply { setup } = &one.what
+                && one.at >= latest.0
+            {
+                latest = (one.at, setup);
+            }
+        }
+        let whole = latest.1.clone();
+        let mut part = whole.clone();
+        part.accounts.remove(&account);
+        for rule in part.schedules.values_mut() {
+            rule.resources
+                .retain(|resource| resource.account != account);
+        }
+        self.add(at, What::Apply { setup: part });
+        self.add(back.min(until), What::Apply { setup: whole });
     }
 
     /// By now there is room on each host again, and resizes end well.

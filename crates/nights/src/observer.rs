@@ -64,6 +64,8 @@ pub(crate) struct State {
     applying: Option<Setup>,
     setup: Setup,
     applied_at: Timestamp,
+    /// Since when accounts that were configured are not configured any more.
+    away: BTreeMap<AccountName, Timestamp>,
     /// When a plan was last withdrawn or given back.
     offered_at: Timestamp,
     overrides: BTreeMap<Target, Override>,
@@ -143,6 +145,7 @@ impl Observer {
             applying: None,
             setup: Setup::default(),
             applied_at: now,
+            away: BTreeMap::new(),
             offered_at: Timestamp::MIN,
             overrides: BTreeMap::new(),
             resources: BTreeMap::new(),
@@ -371,6 +374,12 @@ impl State {
                 watched.size = size;
             }
         }
+    }
+
+    /// The accounts that are configured; none while one of them was never listed.
+    pub(crate) fn configured(&self) -> Option<Vec<&Account>> {
+        let names = self.setup.accounts.keys();
+        names.map(|name| self.accounts.get(name.as_str())).collect()
     }
 
     /// Counts something that is meant to happen in some of the nights.

@@ -335,21 +335,22 @@ impl<'n> Stage<'n> {
     fn next_minute(&self, now: Timestamp) -> Timestamp {
         let next = now + MINUTE;
         let observer = self.observer.lock();
-        let accounts = observer.accounts.values();
+        let accounts = observer.configured().unwrap_or_default();
         if !self.executor.is_idle()
-            || accounts.len() < self.night.setup.accounts.len()
-            || accounts.clone().any(|account| account.has_error)
+            || accounts.is_empty()
+            || accounts.iter().any(|account| account.has_error)
         {
             return next;
         }
-        let unchanged = accounts.clone().all(|account| {
+        let unchanged = accounts.iter().all(|account| {
             account
                 .listed_at
                 .is_some_and(|at| at > observer.last_change)
         });
         let left_out = unchanged && !self.faults.are_set(now);
-        let inventories =
-            accounts.filter_map(|account| Some(account.tried_at? + INVENTORY_INTERVAL));
+        let inventories = accounts
+            .iter()
+            .filter_map(|account| Some(account.tried_at? + INVENTORY_INTERVAL));
         let inventory = inventories.min().filter(|_| !left_out);
         let due = observer.records.values().filter_map(|record| record.due_at);
         let mut cued = self

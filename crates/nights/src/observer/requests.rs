@@ -81,6 +81,7 @@ impl State {
         }
         self.check_permit(&resource, path, by);
         self.check_membership(&resource, path);
+        self.check_account(&resource, path);
         self.check_grace(&resource, path, body);
         self.check_move(&resource, path, body);
         self.check_overtaken(&resource, path, body);
@@ -171,6 +172,17 @@ impl State {
         {
             self.violated(format!(
                 "{path} is sent for what must not be touched since {since}"
+            ));
+        }
+    }
+
+    /// Nothing is sent for an account that is not configured.
+    fn check_account(&mut self, resource: &ResourceRef, path: &str) {
+        let now = self.time.now();
+        let since = self.away.get(&resource.account).copied();
+        if let Some(since) = since.filter(|at| now.duration_since(*at) > LOOK_AND_SEND + SLACK) {
+            self.violated(format!(
+                "{path} is sent for an account that is not configured since {since}"
             ));
         }
     }

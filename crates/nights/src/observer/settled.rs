@@ -26,7 +26,9 @@ impl State {
     pub(super) fn check_settled(&mut self) {
         let now = self.time.now();
         let records: Vec<_> = self.records.values().cloned().collect();
-        for record in &records {
+        let is_away = |record: &&Record| self.away.contains_key(&record.reference.account);
+        let (_, records): (Vec<_>, Vec<_>) = records.iter().partition(is_away);
+        for record in records {
             let last = || self.last_of_deleted(record);
             let Some(state) = self.state_of(&record.reference).or_else(last) else {
                 continue;
@@ -55,6 +57,8 @@ impl State {
         let is_new = watched
             .and_then(|watched| watched.person_at)
             .is_some_and(|at| now.duration_since(at) < TICKS);
+        let is_away = self.away.contains_key(&reference.account);
+        let is_new = is_new || is_away || now.duration_since(self.applied_at) < TICKS;
         if !is_worker && !is_new && !self.records.contains_key(&reference) {
             self.violated(format!("{reference} has no record"));
         }

@@ -1,16 +1,16 @@
 //! What holds of every write.
 
 use domain::{
-    ResourceRef,
+    ResourceKind, ResourceRef,
     configuration::Override,
     history::HistoryEntry,
-    record::{Ask, Forced, Handled, Phase, Record, Revision},
+    record::{Ask, Direction, Forced, Handled, Phase, Record, Revision},
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{State, Whole};
-use crate::{clockwork::TaskId, trace::record_in_a_line};
+use crate::{clockwork::TaskId, night::Setup, trace::record_in_a_line};
 
 fn read<T: DeserializeOwned>(item: &Value) -> Option<T> {
     let item: serde_dynamo::Item = serde_json::from_value(item.clone()).ok()?;
@@ -55,12 +55,58 @@ impl State {
         self.last_change = now;
         if item["name"]["S"] == "head" {
             if let Some(setup) = self.applying.take() {
-                self.setup = setup;
+                self.count_changes(&setup);
+                let before = std::mem::replace(&mut self.setup, setup);
+                let known = &self.setup.accounts;
+                let mut lost = before.accounts;
+                lost.retain(|name, _| !known.contains_key(name));
+                self.away.retain(|name, _| !known.contains_key(name));
+                self.away.extend(lost.into_keys().map(|name| (name, now)));
                 self.applied_at = now;
                 self.look_at_all();
             }
         } else if let Some(one) = read::<Override>(item) {
             self.overrides.insert(one.target.clone(), one);
+        }
+    }
+
+    /// Counts what a new configuration means for machines that sleep, or are under way.
+    fn count_changes(&mut self, after: &Setup) {
+        let records: Vec<_> = self.records.values().cloned().collect();
+        for record in &records {
+            let account = &record.reference.account;
+            let had = self.setup.accounts.contains_key(account);
+            let is_lost = had && !after.accounts.contains_key(account);
+            let asleep = record
+                .hibernation
+                .as_deref()
+                .is_some_and(|kept| kept.present.is_none());
+            let direction = record.in_flight().map(|now| now.direction);
+            if is_lost {
+                self.count(match direction {
+                    Some(Direction::Stop) => "an account is removed in mid-stop",
+                    Some(Direction::Start) => "an account is removed in mid-start",
+                    None if asleep => "an account is removed while a machine sleeps",
+                    None => "an account is removed",
+                });
+            }
+            let of = |setup: &Setup| {
+                let rule = setup.schedules.get(record.schedule.as_ref()?)?;
+                let methods = rule.policy.methods;
+                Some(match record.reference.kind() {
+                    ResourceKind::Droplet => format!("{:?}", methods.droplet),
+                    ResourceKind::Server => format!("{:?}", methods.server),
+                    ResourceKind::Database => format!("{:?}", methods.database),
+                    ResourceKind::NodePool | ResourceKind::Machine => String::new(),
+                })
+            };
+            let changes = of(&self.setup) != of(after);
+            if changes && direction.is_some() {
+                self.count("a stop method changes in mid-transition");
+            }
+            if changes && asleep {
+                self.count("a stop method changes while a machine sleeps");
+            }
         }
     }
 
