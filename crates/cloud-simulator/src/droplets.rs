@@ -93,6 +93,9 @@ pub(crate) struct Droplet {
     /// How many of its snapshots are accepted, and fail.
     #[serde(default)]
     pub(crate) snapshot_failures: u32,
+    /// How many after these are complete, and are never shown.
+    #[serde(default)]
+    pub(crate) snapshots_unlisted: u32,
     /// How long it takes to create one like it.
     #[serde(default = "defaults::seconds::<60>", skip_serializing)]
     pub(crate) creation: SignedDuration,

@@ -167,6 +167,20 @@ impl Simulator {
         self.up_to_date().world.delete_image(account, id)
     }
 
+    /// A person gives an image the label `key=value`, or a snapshot of a Droplet the tag
+    /// `key:value`, or takes it away. Returns whether there is such a one.
+    #[must_use]
+    pub fn label_image(
+        &self,
+        account: &AccountName,
+        id: u64,
+        label: (&str, &str),
+        is_given: bool,
+    ) -> bool {
+        let world = &mut self.up_to_date().world;
+        world.label_image(account, id, label, is_given)
+    }
+
     /// A person replaces an account's token: from now on the former one is refused.
     pub fn set_token(&self, account: &AccountName, token: &str) {
         self.up_to_date().world.set_token(account, token);

@@ -45,6 +45,7 @@ pub(crate) struct Snapshot {
     pub(crate) listed: Timestamp,
     pub(crate) size_gb: f64,
     pub(crate) region: String,
+    pub(crate) tags: BTreeSet<String>,
     /// The Droplet that it was made from, as it was then: what is made from it behaves like it.
     #[serde(serialize_with = "number_of")]
     pub(crate) of: Droplet,
@@ -297,7 +298,7 @@ impl Snapshot {
             "id": self.id.to_string(),
             "resource_id": self.of.id.to_string(),
             "resource_type": "droplet",
-            "tags": [],
+            "tags": self.tags,
         });
         catalog::with(&self.common(), fields)
     }
@@ -321,7 +322,7 @@ impl Snapshot {
             "slug": null,
             "public": false,
             "description": "",
-            "tags": [],
+            "tags": self.tags,
             "status": "available",
             "error_message": "",
         });

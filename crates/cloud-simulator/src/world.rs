@@ -248,6 +248,41 @@ impl World {
         is_there || snapshots::delete(account, id, now).is_ok()
     }
 
+    /// Gives an image a label, or a snapshot the tag `key:value`, or takes it away; returns whether
+    /// there is such a one.
+    pub(crate) fn label_image(
+        &mut self,
+        name: &AccountName,
+        id: u64,
+        (key, value): (&str, &str),
+        is_given: bool,
+    ) -> bool {
+        let mut accounts = self.accounts.iter_mut();
+        let Some(account) = accounts.find(|account| account.login.name == *name) else {
+            return false;
+        };
+        if let Some(image) = account.project.images.get_mut(&id) {
+            if is_given {
+                image.labels.insert(key.to_owned(), value.to_owned());
+            } else {
+                image.labels.remove(key);
+            }
+            account.servers.values_mut().for_each(Server::show_again);
+            return true;
+        }
+        let Some(snapshot) = account.team.snapshots.get_mut(&id) else {
+            return false;
+        };
+        let tag = format!("{key}:{value}");
+        if is_given {
+            snapshot.tags.insert(tag);
+        } else {
+            snapshot.tags.remove(&tag);
+        }
+        account.droplets.values_mut().for_each(Droplet::show_again);
+        true
+    }
+
     /// From now on an account accepts this token, and its former one no longer.
     pub(crate) fn set_token(&mut self, name: &AccountName, token: &str) {
         let mut accounts = self.accounts.iter_mut();

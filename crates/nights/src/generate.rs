@@ -280,6 +280,13 @@ impl BadLuck {
                     self.add(back.min(until), set(idle));
                 }
             }
+            5 if can_be_hibernated(&resource) => {
+                let back = at + SignedDuration::from_mins(self.chance.i64(1..600));
+                for (at, off) in [(at, true), (back.min(until), false)] {
+                    let resource = resource.clone();
+                    self.add(at, What::LabelSnapshots { resource, off });
+                }
+            }
             2 if can_be_hibernated(&resource) && self.chance.u8(..4) == 0 => {
                 self.add(at, What::LoseSnapshots { resource });
             }

@@ -182,6 +182,8 @@ pub enum What {
     Rehearse { resource: ResourceRef },
     /// A person deletes all snapshots of a machine.
     LoseSnapshots { resource: ResourceRef },
+    /// A person labels the snapshots of a machine that sleeps `offhours=off`, or takes that away.
+    LabelSnapshots { resource: ResourceRef, off: bool },
     /// A person applies another configuration.
     Apply { setup: Setup },
     /// By now everything has settled: nothing else has happened for a while.

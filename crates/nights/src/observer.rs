@@ -217,6 +217,25 @@ impl Observer {
         state.watched(resource).person_at = Some(now);
     }
 
+    /// A person has labelled the snapshots of a machine.
+    pub(crate) fn snapshots_labelled(&self, resource: &ResourceRef) {
+        let mut state = self.lock();
+        let now = state.time.now();
+        state.watched(resource).person_at = Some(now);
+    }
+
+    /// Counts the snapshots that are complete, and that no list ever shows.
+    pub(crate) fn count_unlisted(&self) {
+        let mut state = self.lock();
+        let long_after = state.time.now() + SignedDuration::from_hours(10_000);
+        for image in state.simulator.images() {
+            let listed = image["listed"].as_str().and_then(|at| at.parse().ok());
+            if listed.is_some_and(|at: Timestamp| at > long_after) {
+                state.count("a snapshot is never listed");
+            }
+        }
+    }
+
     /// The resource as its cloud knows it now, and the labels by which we find it again.
     pub(crate) fn present(&self, resource: &ResourceRef) -> (ResourceRef, Vec<String>) {
         let state = self.lock();
@@ -356,23 +375,34 @@ impl State {
             let Ok(reference) = reference.parse::<ResourceRef>() else {
                 continue;
             };
-            let now = self.time.now();
             let reference = self.original(reference);
-            let is_new = !self.resources.contains_key(&reference);
-            let barred = rules::barred(&reference, &state, &self.setup);
-            let size = Whole::of(&reference, &state);
-            let watched = self.watched(&reference);
-            if is_new {
-                watched.person_at = Some(now);
+            self.look_at_one(&reference, &state);
+        }
+        for (reference, state) in self.asleep() {
+            let before = self.watched(&reference).barred_since;
+            self.look_at_one(&reference, &state);
+            if before.is_none() && self.watched(&reference).barred_since.is_some() {
+                self.count("opted out or protected while it sleeps");
             }
-            if barred {
-                watched.barred_since.get_or_insert(now);
-            } else {
-                watched.barred_since = None;
-            }
-            if watched.size.is_none() {
-                watched.size = size;
-            }
+        }
+    }
+
+    fn look_at_one(&mut self, reference: &ResourceRef, state: &Value) {
+        let now = self.time.now();
+        let is_new = !self.resources.contains_key(reference);
+        let barred = rules::barred(reference, state, &self.setup);
+        let size = Whole::of(reference, state);
+        let watched = self.watched(reference);
+        if is_new {
+            watched.person_at = Some(now);
+        }
+        if barred {
+            watched.barred_since.get_or_insert(now);
+        } else {
+            watched.barred_since = None;
+        }
+        if watched.size.is_none() {
+            watched.size = size;
         }
     }
 

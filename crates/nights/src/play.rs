@@ -187,6 +187,7 @@ impl<'n> Stage<'n> {
                 self.take(cue);
             }
         }
+        self.observer.count_unlisted();
         let observer = self.observer.lock();
         let mut faults = self.faults.counts();
         faults.extend(observer.counts.clone());
@@ -500,6 +501,7 @@ impl<'n> Stage<'n> {
             | What::Command { .. }
             | What::Rehearse { .. }
             | What::LoseSnapshots { .. }
+            | What::LabelSnapshots { .. }
             | What::Apply { .. }) => self.by_person(what),
         }
     }
@@ -551,6 +553,7 @@ impl<'n> Stage<'n> {
             } => self.command(direction, resource, false),
             What::Rehearse { resource } => self.command(Direction::Stop, resource, true),
             What::LoseSnapshots { resource } => self.lose_snapshots(&resource),
+            What::LabelSnapshots { resource, off } => self.label_snapshots(&resource, off),
             What::Apply { setup } => self.apply(&setup),
             _ => {}
         }
@@ -583,6 +586,22 @@ impl<'n> Stage<'n> {
                 format!("deletes snapshot {id}: {deleted}")
             });
         }
+        self.observer.changed();
+    }
+
+    /// A person opts a machine out while it sleeps, or in again.
+    fn label_snapshots(&mut self, resource: &ResourceRef, off: bool) {
+        self.faults.count("a person labels snapshots");
+        let ours = self.observer.lock().snapshots_of(resource);
+        for id in ours.iter().filter_map(|image| image["id"].as_u64()) {
+            let account = &resource.account;
+            let label = ("offhours", "off");
+            let labelled = self.simulator.label_image(account, id, label, off);
+            self.observer.note(Actor::Person, || {
+                format!("labels snapshot {id} off, {off}: {labelled}")
+            });
+        }
+        self.observer.snapshots_labelled(resource);
         self.observer.changed();
     }
 

@@ -1,6 +1,8 @@
 //! Snapshots of Droplets.
 
-use jiff::Timestamp;
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
 
 use super::Droplet;
 use crate::{
@@ -9,6 +11,9 @@ use crate::{
     team::Snapshot,
     world::{Account, Timeline},
 };
+
+/// Longer than anything is simulated.
+const NEVER: SignedDuration = SignedDuration::from_hours(100 * 365 * 24);
 
 /// A snapshot's action is completed: it will be shown a little later. Or it has failed, without a
 /// reason (DOSPEC has none).
@@ -27,7 +32,11 @@ pub(super) fn end(
         account.fail_action(timeline, action);
         return;
     }
-    let (now, lag) = (timeline.now(), droplet.snapshot_lag);
+    let (now, mut lag) = (timeline.now(), droplet.snapshot_lag);
+    if droplet.snapshots_unlisted > 0 {
+        droplet.snapshots_unlisted -= 1;
+        lag = NEVER;
+    }
     let id = timeline.number();
     let snapshot = Snapshot {
         id,
@@ -36,6 +45,7 @@ pub(super) fn end(
         listed: now + lag,
         size_gb: droplet.snapshot_gb,
         region: droplet.region.clone(),
+        tags: BTreeSet::new(),
         contents: droplet.contents.clone(),
         of: droplet.clone(),
     };

@@ -450,3 +450,35 @@ async fn a_person_who_breaks_what_is_made_later_leaves_the_machine_as_it_is() {
     let listed = clouds.get("/v2/droplets/1/snapshots").await["snapshots"].clone();
     assert_eq!(listed[0]["name"], "mine");
 }
+
+#[tokio::test]
+async fn a_snapshot_that_is_complete_may_never_be_shown() {
+    let fleet = FLEET.replace("snapshot = \"5m\"", "snapshots_unlisted = 1");
+    let clouds = Clouds::with(&fleet).await;
+    let mut numbers = Vec::new();
+    for _ in 0..2 {
+        act(&clouds, 1, json!({"type": "snapshot", "name": "web"})).await;
+        clouds.pass(7 * 24 * 3600);
+        let listed = clouds.get("/v2/droplets/1/snapshots").await["snapshots"].clone();
+        numbers.push(listed.as_array().unwrap().len());
+    }
+    assert_eq!(numbers, [0, 1]);
+    assert_eq!(clouds.simulator.images().len(), 2);
+}
+
+#[tokio::test]
+async fn a_person_tags_a_snapshot_and_takes_the_tag_away() {
+    let clouds = Clouds::with(FLEET).await;
+    let snapshot = snapshot(&clouds).await;
+    let account = "do".parse().unwrap();
+    for (is_given, tags) in [(true, json!(["offhours:off"])), (false, json!([]))] {
+        let label = ("offhours", "off");
+        assert!(
+            clouds
+                .simulator
+                .label_image(&account, snapshot, label, is_given)
+        );
+        let shown = clouds.get(&format!("/v2/snapshots/{snapshot}")).await;
+        assert_eq!(shown["snapshot"]["tags"], tags);
+    }
+}

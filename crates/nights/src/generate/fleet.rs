@@ -276,13 +276,14 @@ fn droplet(chance: &mut Rng, number: u64, name: &str, tags: &str) -> Member {
              size = \"{size}\"\ndisk = {disk}\nresize = \"{}s\"\n\
              power_action = \"{}s\"\nshutdown = \"{}s\"\n\
              snapshot = \"{}s\"\nsnapshot_lag = \"{}s\"\nsnapshot_failures = {}\n\
-             creation = \"{}s\"\ncreation_failures = {}\ndeletion = \"{}s\"\n{}{}{reserved}{}",
+             snapshots_unlisted = {}\ncreation = \"{}s\"\ncreation_failures = {}\ndeletion = \"{}s\"\n{}{}{reserved}{}",
             chance.u16(20..400),
             chance.u8(3..40),
             chance.u8(3..90),
             chance.u16(20..900),
             chance.u16(0..900),
             [0, 0, 0, 1, 3][chance.usize(..5)],
+            [0, 0, 0, 0, 0, 1][chance.usize(..6)],
             chance.u16(5..200),
             [0, 0, 0, 1, 2][chance.usize(..5)],
             chance.u8(1..90),

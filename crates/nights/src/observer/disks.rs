@@ -117,7 +117,40 @@ impl State {
     pub(super) fn last_of_deleted(&self, record: &Record) -> Option<Value> {
         let disk = self.disks.get(&record.reference)?;
         let deleted = record.hibernation.is_some() && disk.latest.is_some();
-        deleted.then(|| disk.last.clone())
+        deleted.then(|| self.as_it_sleeps(&record.reference, &disk.last))
+    }
+
+    /// The machines that sleep, each as it was before, with the label that people have given to the
+    /// snapshot that it will be made from.
+    pub(super) fn asleep(&self) -> Vec<(ResourceRef, Value)> {
+        let mut asleep = Vec::new();
+        for (reference, disk) in &self.disks {
+            let is_there = self.state_of(reference).is_some();
+            if !is_there && !disk.last.is_null() {
+                asleep.push((reference.clone(), self.as_it_sleeps(reference, &disk.last)));
+            }
+        }
+        asleep
+    }
+
+    pub(super) fn as_it_sleeps(&self, reference: &ResourceRef, last: &Value) -> Value {
+        let mut state = last.clone();
+        let record = self.records.get(reference);
+        let kept = record.and_then(|record| record.hibernation.as_deref());
+        let Some(mark) = kept.and_then(|kept| kept.wake_from.as_ref()) else {
+            return state;
+        };
+        let mut own = self.snapshots_of(reference).into_iter();
+        let waking = own.find(|image| {
+            let name = image["name"].as_str().unwrap_or_default();
+            image["labels"]["offhours-mark"] == mark.0.as_str() || name.ends_with(&mark.0)
+        });
+        let is_off = waking.is_some_and(|image| {
+            let mut tags = tags(&image);
+            image["labels"]["offhours"] == "off" || tags.any(|tag| tag == "offhours:off")
+        });
+        state["opted_out"] = json!(is_off);
+        state
     }
 
     /// The labels with which we find a machine again: nobody takes them away.

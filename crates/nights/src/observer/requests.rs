@@ -150,7 +150,10 @@ impl State {
     /// Nothing is sent for what is not opted in.
     fn check_membership(&mut self, resource: &ResourceRef, path: &str) {
         let now = self.time.now();
-        let last = || Some(self.disks.get(resource)?.last.clone());
+        let last = || {
+            let last = &self.disks.get(resource)?.last;
+            Some(self.as_it_sleeps(resource, last))
+        };
         let Some(state) = self.state_of(resource).or_else(last) else {
             return;
         };

@@ -82,7 +82,7 @@ pub(super) fn must_shrink(
 pub(super) fn is_excluded(state: &Value, setup: &Setup) -> bool {
     let name = state["name"].as_str().unwrap_or_default();
     let protected = !setup.settings.protect.is_empty() && name.contains("prod");
-    protected || words(state).contains("off")
+    protected || words(state).contains("off") || state["opted_out"] == true
 }
 
 /// Whether nothing may be sent for a resource by a schedule.
