@@ -417,6 +417,7 @@ impl Place {
     fn remove(&self, account: &mut Account, now: Timestamp) {
         if let Some(worker) = self.node(account).map(|node| node.droplet) {
             account.droplets.remove(&worker);
+            account.detach_all(worker, now);
             let meter = meter((&self.cluster, &self.pool), worker);
             account.ledger.end(&meter, now);
         }
@@ -474,6 +475,7 @@ fn add_node(
         .ledger
         .open(meter((cluster_id, pool_id), droplet), life);
     account.droplets.insert(droplet, worker.created_at(now));
+    account.team.place_in_projects([&droplet].into_iter());
     pool.nodes.push(Node {
         id: id.clone(),
         name,

@@ -78,10 +78,7 @@ pub(crate) fn create(
             volume.droplet = Some(id);
         }
     }
-    let projects = account.team.projects.values_mut();
-    if let Some(project) = projects.into_iter().find(|project| project.is_default) {
-        project.droplets.insert(id);
-    }
+    account.team.place_in_projects([&id].into_iter());
     let life = Life::of_size(now, &droplet.size);
     account.ledger.open(meter(id), life.made_later());
     let fails = droplet.creation_failures > 0;
