@@ -216,3 +216,21 @@ fn permits(record: &Record, writer: &Writer) -> bool {
         .as_ref()
         .is_some_and(|permit| permit.writer == *writer)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deletion_leaves_within_ten_seconds_of_its_claim_and_all_else_within_thirty() {
+        let id: domain::ResourceId = "server/1".parse().unwrap();
+        let hibernates = |what| Change::Hibernate {
+            id: id.clone(),
+            what,
+        };
+        let seconds = |change| window(&change).as_secs();
+        assert_eq!(seconds(hibernates(Hibernate::Delete)), 10);
+        assert_eq!(seconds(hibernates(Hibernate::Remove { snapshot: 7 })), 30);
+        assert_eq!(seconds(Change::PowerOn(id.clone())), 30);
+    }
+}
