@@ -20,6 +20,7 @@ def log(name: str) -> str:
 
 
 TOKENS = f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/offhours/*"
+ACTING = f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/offhours/acting/*"
 BUS = f"arn:aws:events:{REGION}:{ACCOUNT}:event-bus/{NAME}"
 DEAD_LETTERS = f"arn:aws:sqs:{REGION}:{ACCOUNT}:{NAME}-dead-letters"
 RECORDS = {"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query"}
@@ -56,6 +57,7 @@ ROLES = {
         "CarryRecordsOver": CARRY_OVER,
         "NoteWhatWasLearntAndTold": LEARNT,
         "AskForCuts": ({"lambda:InvokeFunction"}, {function("stop")}),
+        "LeaveTokensThatAct": ({"ssm:GetParameter"}, {ACTING}),
         **own("poll-status"),
     },
     "stop": {**ACT, "NoteWhatWasLearnt": LEARNT, **own("stop")},
@@ -109,6 +111,8 @@ ADMIN = {
     "KeepTokens": ({"ssm:PutParameter", "ssm:DeleteParameter"}, {TOKENS}),
 }
 PEOPLE = {"ViewerPolicy": VIEWER, "OperatorPolicy": OPERATOR, "AdminPolicy": ADMIN}
+#: Statements that take away what another one gives.
+DENIED = {"LeaveTokensThatAct"}
 #: Statements whose actions know no resources.
 ANY_RESOURCE = {"SeeMetrics"}
 #: The partitions that each statement's writes are bound to.
@@ -128,7 +132,8 @@ def listed(one) -> set[str]:
 def statements(document: dict) -> dict[str, dict]:
     by_sid = {one["Sid"]: one for one in document["Statement"]}
     assert len(by_sid) == len(document["Statement"]), "a Sid occurs twice"
-    assert all(one["Effect"] == "Allow" for one in by_sid.values())
+    for sid, one in by_sid.items():
+        assert one["Effect"] == ("Deny" if sid in DENIED else "Allow"), sid
     return by_sid
 
 
@@ -262,7 +267,8 @@ def test_a_key_of_ones_own_is_used_for_tokens_alone():
                 assert statement["Condition"] == condition
                 using[name, sid] = action
             if action.startswith("ssm:"):
-                assert listed(statement["Resource"]) == {path}
+                below = "acting/*" if sid in DENIED else "*"
+                assert listed(statement["Resource"]) == {path.removesuffix("*") + below}
     assert using == {
         ("poll-status", "DecryptTokens"): "kms:Decrypt",
         ("stop", "DecryptTokens"): "kms:Decrypt",
