@@ -94,6 +94,17 @@ impl Expected {
     }
 }
 
+/// The condition that no later rate of the account is known.
+const LATEST_RATE: &str = "(attribute_not_exists(#rate_ms) OR #rate_ms <= :rate_ms)";
+
+/// The attributes that a rate has in an account's state.
+fn of_rate(rate: Rate) -> Result<[(&'static str, Option<AttributeValue>); 2], StoreError> {
+    Ok([
+        ("rate", Some(serde_dynamo::to_attribute_value(rate)?)),
+        ("rate_ms", Some(item::milliseconds(rate.at))),
+    ])
+}
+
 /// A write that was refused because of another writer.
 #[derive(Debug)]
 pub(crate) enum Refused {
@@ -234,13 +245,11 @@ impl Store {
     /// Notes what a provider said of an account's allowance, and nothing else of its state; unless
     /// something later is known.
     pub async fn save_rate(&self, account: &AccountName, rate: Rate) -> Result<(), StoreError> {
-        let learnt = [
-            ("account", Some(item::text(account.as_str()))),
-            ("rate", Some(serde_dynamo::to_attribute_value(rate)?)),
-            ("rate_ms", Some(item::milliseconds(rate.at))),
-        ];
-        let later = "(attribute_not_exists(#rate_ms) OR #rate_ms <= :rate_ms)";
-        self.note_of_account(account, learnt, Some(later)).await
+        let name = ("account", Some(item::text(account.as_str())));
+        let learnt = [name].into_iter().chain(of_rate(rate)?);
+        self.note_of_account(account, learnt, Some(LATEST_RATE))
+            .await?;
+        Ok(())
     }
 
     /// Notes what start or stop spent of an account's allowance, and nothing else of its state.
@@ -258,7 +267,8 @@ impl Store {
             ("account", Some(item::text(account.as_str()))),
             (name, Some(serde_dynamo::to_attribute_value(spent)?)),
         ];
-        self.note_of_account(account, learnt, None).await
+        self.note_of_account(account, learnt, None).await?;
+        Ok(())
     }
 
     /// Notes what was learnt of an account. The latest writer wins, for it is a hint; but a rate
@@ -274,26 +284,34 @@ impl Store {
             "cost",
         ];
         let learnt = names.map(|name| (name, item.remove(name)));
-        self.note_of_account(&state.account, learnt, None).await?;
-        match state.rate {
-            Some(rate) => self.save_rate(&state.account, rate).await,
-            None => Ok(()),
+        if let Some(rate) = state.rate {
+            let learnt = learnt.clone().into_iter().chain(of_rate(rate)?);
+            let noted = self.note_of_account(&state.account, learnt, Some(LATEST_RATE));
+            if noted.await? {
+                return Ok(());
+            }
         }
+        self.note_of_account(&state.account, learnt, None).await?;
+        Ok(())
     }
 
-    /// Sets these attributes of an account's state, on the condition that is given. Where it does
-    /// not hold nothing is written, for what stands there is newer.
-    async fn note_of_account<const N: usize>(
+    /// Sets these attributes of an account's state, on the condition that is given, and says
+    /// whether it held. Where it does not nothing is written, for what stands there is newer.
+    async fn note_of_account<'n>(
         &self,
         account: &AccountName,
-        learnt: [(&str, Option<AttributeValue>); N],
+        learnt: impl IntoIterator<Item = (&'n str, Option<AttributeValue>)>,
         unless: Option<&str>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let what = "write an account's state";
         let key = item::account_state_key(account);
         match self.update(what, key, learnt, unless).await? {
-            Some(Refused::Replaced(Some(standing))) => item::check_format(&standing),
-            Some(Refused::Replaced(None) | Refused::Conflict) | None => Ok(()),
+            Some(Refused::Replaced(Some(standing))) => {
+                item::check_format(&standing)?;
+                Ok(false)
+            }
+            Some(Refused::Replaced(None) | Refused::Conflict) => Ok(false),
+            None => Ok(true),
         }
     }
 

@@ -9,12 +9,12 @@ use store::{AccountState, Store, StoreError, item::Stored as _};
 
 use crate::{fixtures::monday, world::World};
 
-fn account() -> AccountName {
+pub(crate) fn account() -> AccountName {
     "hz-eu".parse().unwrap()
 }
 
 /// So many requests left, so many seconds after [`monday`].
-fn rate(remaining: u64, seconds: i64) -> Rate {
+pub(crate) fn rate(remaining: u64, seconds: i64) -> Rate {
     Rate {
         remaining,
         at: monday() + SignedDuration::from_secs(seconds),
