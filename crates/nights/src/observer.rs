@@ -328,7 +328,10 @@ impl Observer {
             let body: Value = serde_json::from_str(body).unwrap_or_default();
             state.take_in_log();
             state.take_in_write(operation, &body, by);
-            state.look_at_disks();
+            // An update is of an account's state, which says nothing of a machine.
+            if operation != "UpdateItem" {
+                state.look_at_disks();
+            }
         }
     }
 
