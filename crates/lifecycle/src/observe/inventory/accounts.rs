@@ -1,0 +1,158 @@
+//! Which accounts are due for an inventory, by what was learnt of them.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use domain::{
+    AccountName,
+    configuration::{Account, Configuration},
+    pacing::{Allowance, ListRequests},
+    reason::Reason,
+    record::{INVENTORY_INTERVAL, SKEW},
+};
+use environment::Invoke;
+use jiff::Timestamp;
+use store::{AccountState, AccountStates};
+
+use super::{Asked, Known, covered::Covered, kinds, names, take};
+use crate::{
+    Context, Error, budget::Budget, failure::NoLook, observe::in_flight::Complaints, report::Report,
+};
+
+/// The accounts, and what was learnt of them.
+pub(crate) struct Accounts {
+    pub configuration: Arc<Configuration>,
+    states: AccountStates,
+    /// Those whose states a newer program wrote.
+    newer: BTreeSet<String>,
+}
+
+impl Accounts {
+    pub(crate) async fn read(context: Context<'_>, report: &mut Report) -> Result<Self, Error> {
+        let present = context.store.present().await?;
+        let configuration = context.store.configuration_of(&present.head).await?;
+        let states = context.store.account_states().await?;
+        let newer = names(&states.unreadable);
+        Ok(Self {
+            configuration,
+            states: report.readable(states),
+            newer,
+        })
+    }
+
+    /// Why accounts could not be listed the last time, which was reported then.
+    pub(crate) fn complaints(&self) -> Complaints {
+        let complaints = Complaints::default();
+        for (account, state) in &self.states {
+            if let Some(error) = &state.error {
+                complaints.note(account, error);
+            }
+        }
+        complaints
+    }
+
+    /// How many requests the lists of an account took.
+    pub(crate) fn list_requests(&self, account: &AccountName) -> ListRequests {
+        let lists = self.states.get(account).and_then(AccountState::lists);
+        lists.cloned().unwrap_or_default()
+    }
+
+    /// Whether less is left of an account's hour than recovers in a minute, apart from what is kept
+    /// for others.
+    pub(crate) fn is_short(&self, account: &AccountName, now: Timestamp) -> bool {
+        let configured = self.configuration.accounts.get(account);
+        let Some(cloud) = configured.and_then(Account::cloud) else {
+            return false;
+        };
+        let state = self.states.get(account);
+        let rate = state.and_then(|state| state.rate);
+        let lists = state.and_then(AccountState::lists);
+        let allowance = Allowance::of(cloud.provider.facts(), rate, lists, now);
+        allowance.in_the_hour() < allowance.per_hour / 60
+    }
+
+    /// How many requests a minute others take of an account's allowance, when that was last
+    /// measured.
+    pub(crate) fn others(&self, account: &AccountName) -> Option<u64> {
+        self.states.get(account)?.rate?.others
+    }
+
+    /// The accounts whose inventory is due, the one first that was tried longest ago: a slow one
+    /// does not keep the others from their turn. Those whose token failed follow, for it may have
+    /// been replaced.
+    pub(crate) fn due(&self, now: Timestamp) -> Vec<AccountName> {
+        let is_due = |account: &&AccountName| {
+            let state = self.states.get(*account);
+            let token_fails = state.is_some_and(|state| state.token_fails);
+            let newer = self.newer.contains(account.as_str());
+            !newer && (token_fails || self.interval_is_over(account, now))
+        };
+        let mut due: Vec<_> = self.configuration.accounts.keys().filter(is_due).collect();
+        due.sort_by_key(|account| self.tried_at(account));
+        due.into_iter().cloned().collect()
+    }
+
+    fn tried_at(&self, account: &AccountName) -> Option<Timestamp> {
+        self.states.get(account)?.tried_at
+    }
+
+    fn interval_is_over(&self, account: &AccountName, now: Timestamp) -> bool {
+        // A tick a little early is as good: timers are not exact to the second.
+        self.tried_at(account)
+            .is_none_or(|at| now.duration_since(at) + SKEW >= INVENTORY_INTERVAL)
+    }
+
+    /// Takes inventories, as far as there is time for them. Returns why accounts could not be
+    /// listed; those for which there is no time are still due.
+    pub(crate) async fn take(
+        &self,
+        due: &[AccountName],
+        budget: Budget<'_>,
+        context: Context<'_>,
+        invoke: &impl Invoke,
+        report: &mut Report,
+    ) -> Result<Vec<(AccountName, Reason)>, Error> {
+        let mut errors = Vec::new();
+        let mut covered = Covered::default();
+        let now = budget.now();
+        for (place, account) in due.iter().enumerate() {
+            let known = Known::of(account, &self.configuration, &self.states);
+            if !self.interval_is_over(account, now)
+                && !token_is_accepted(context, account, &self.configuration).await
+            {
+                continue;
+            }
+            if place > 0 && !known.fits(budget) {
+                tracing::info!(account = %account, "No time for the inventory of {account} in this tick");
+                continue;
+            }
+            let asked = Asked::ByTimer;
+            let take = take(context, budget, invoke, known, asked, &mut covered, report);
+            if let Some(error) = take.await? {
+                errors.push((account.clone(), error));
+            }
+        }
+        Ok(errors)
+    }
+}
+
+/// Tries a token that failed by small requests: what it held up goes on within a minute of a
+/// working one, and until then no inventory is spent on it.
+async fn token_is_accepted(
+    context: Context<'_>,
+    account: &AccountName,
+    configuration: &Configuration,
+) -> bool {
+    let client = context.providers.client(account, configuration);
+    let Ok(client) = client.await else {
+        return false;
+    };
+    for kind in kinds(account, configuration) {
+        if let Err(error) = client.try_reading(*kind).await {
+            if NoLook::from(&error).token_refused {
+                context.providers.forget(account);
+            }
+            return false;
+        }
+    }
+    true
+}

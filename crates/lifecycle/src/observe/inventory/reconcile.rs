@@ -1,0 +1,535 @@
+//! What an account lists, compared with what is recorded, and written.
+
+use std::{
+    cell::Cell,
+    collections::{BTreeMap, HashSet},
+};
+
+use domain::{
+    AccountName, ResourceId, ResourceKind, ResourceRef,
+    decision::{Verdict, due_at, judge},
+    hibernation::{OF_LABEL, Scene, of_label},
+    joining::{self, follows},
+    left_behind::{LeftBehind, left_behind},
+    membership::{Exclusion, Membership, Subject},
+    record::{Direction, Phase, Record, Request},
+    resource::{Look, Power, Resource},
+};
+use environment::Invoke;
+use futures_util::{StreamExt as _, stream};
+use provider::{AT_ONCE, Client};
+use store::{InForce, StoreError};
+
+use super::{
+    covered::{Elsewhere, present_id},
+    mend,
+};
+use crate::{
+    Context, Error,
+    budget::Budget,
+    event::{Event, HeldResource, Outcome},
+    observe::{
+        in_flight::{Complaints, Follower, HandedOver},
+        look::{self, Looked},
+    },
+    report::{Report, health::Health, reread},
+    transition::{
+        method::{self, hibernate},
+        step::Observation,
+    },
+};
+
+/// An inventory of an account that was listed whole.
+pub(super) struct Inventory<'a> {
+    pub(super) context: Context<'a>,
+    pub(super) budget: Budget<'a>,
+    pub(super) account: &'a AccountName,
+    pub(super) in_force: &'a InForce,
+    pub(super) client: &'a Client,
+    /// Whether the account was never listed whole before.
+    pub(super) first: bool,
+    pub(super) elsewhere: Elsewhere<'a>,
+    /// What a newer program recorded: neither new nor gone, and left alone.
+    pub(super) newer: Vec<ResourceRef>,
+    /// Whether any record may have been written.
+    pub(super) wrote: Cell<bool>,
+}
+
+impl Inventory<'_> {
+    /// Takes in what a list showed; `None` if there was no time to write all of it.
+    pub(super) async fn reconcile(
+        &self,
+        records: Vec<Record>,
+        looks: Vec<Look>,
+        invoke: &impl Invoke,
+        report: &mut Report,
+    ) -> Option<Health> {
+        let made = labels_of_made(&records);
+        let mut recorded: BTreeMap<ResourceId, Record> = records
+            .into_iter()
+            .map(|record| (present_id(&record), record))
+            .collect();
+        let mut compared = Vec::new();
+        for look in looks {
+            let resource = &look.resource;
+            let old = recorded.remove(&resource.id);
+            // Workers come and go with their pool, which is what is scheduled.
+            let is_worker =
+                resource.kind() == ResourceKind::Droplet && resource.unsupported.is_some();
+            let is_newer = self.newer.iter().any(|newer| newer.id == resource.id);
+            // A machine that we have made is its record's, though that was read before it was asked
+            // for, or does not know it yet.
+            let is_made = made_of(resource).is_some_and(|of| self.has_made(&made, &of));
+            if old.is_none() && (is_worker || is_newer || is_made) {
+                continue;
+            }
+            compared.push(self.compare(old, look));
+        }
+        self.hold_too_many(&mut compared);
+        let mut tally = Tally::default();
+        let unlisted = recorded.into_values().collect();
+        let whole = self.write_all(compared, unlisted, invoke, &mut tally).await;
+        report.outcomes.append(&mut tally.outcomes);
+        if let Some(event) = tally.held() {
+            let now = self.context.clock.now();
+            report.add(
+                self.context,
+                [Outcome::of_account(self.account, now, event)],
+            );
+        }
+        whole.then_some(tally.health)
+    }
+
+    /// Whether a machine with this label was made again of a resource of this account, or of another
+    /// that reaches the same project.
+    fn has_made(&self, made: &HashSet<String>, of: &str) -> bool {
+        made.contains(of) || self.elsewhere.has(of)
+    }
+
+    /// Writes several at a time; false if there was no time for all.
+    async fn write_all(
+        &self,
+        mut compared: Vec<Compared>,
+        unlisted: Vec<Record>,
+        invoke: &impl Invoke,
+        tally: &mut Tally,
+    ) -> bool {
+        // What is held goes first: the next inventory may find too few to hold them.
+        compared.sort_by_key(|one| !one.is_newly_held());
+        let compared = compared.into_iter().map(Box::new).map(Found::Listed);
+        let unlisted = unlisted.into_iter().map(Box::new).map(Found::Unlisted);
+        let mut written = stream::iter(compared.chain(unlisted))
+            .map(|found| self.write_one(found, invoke))
+            .buffer_unordered(AT_ONCE);
+        let mut whole = true;
+        while let Some(one) = written.next().await {
+            match one {
+                Some(one) => tally.take_in(one),
+                None => whole = false,
+            }
+        }
+        whole
+    }
+
+    /// Writes what was found of one resource; none if there is no time left to begin with it. One
+    /// record's failure keeps no other from being compared.
+    async fn write_one(&self, found: Found, invoke: &impl Invoke) -> Option<Tally> {
+        if self.budget.is_over_for_writing() {
+            return None;
+        }
+        let mut tally = Tally::default();
+        let (record, written) = match found {
+            Found::Listed(one) => {
+                let record = one.record.clone();
+                (record, self.write(*one, invoke, &mut tally).await)
+            }
+            Found::Unlisted(record) => {
+                let record = *record;
+                let written = self.unlisted(record.clone(), invoke, &mut tally).await;
+                (record, written)
+            }
+        };
+        if let Err(error) = written {
+            let now = self.context.clock.now();
+            tally.health.count(&record, self.in_force, now);
+            tally.add(self.context.failed(&record, &error));
+        }
+        Some(tally)
+    }
+
+    fn compare(&self, old: Option<Record>, look: Look) -> Compared {
+        let resource = &look.resource;
+        let mut record = old.clone().unwrap_or_else(|| {
+            let reference = ResourceRef {
+                account: self.account.clone(),
+                id: resource.id.clone(),
+            };
+            Record {
+                first_seen_at: Some(look.requested_at),
+                ..Record::first_seen(reference, resource)
+            }
+        });
+        self.take_in(&mut record, &look);
+        let verdict = self.verdict(&record, resource);
+        let schedule = verdict.membership.schedule().cloned();
+        let new = record.note_joining(&verdict, self.context.clock.now());
+        let joined = follows(&verdict) && (!record.opted_in || record.schedule != schedule);
+        record.opted_in = verdict.opted_in;
+        record.schedule = schedule;
+        let lost_storage = record.lost_storage;
+        if !verdict.opted_in || lost_storage.is_some_and(|lost| lost.is_back(&resource.size)) {
+            record.held = false;
+            record.lost_storage = None;
+        }
+        let (rules, now) = (self.in_force.rules(), self.context.clock.now());
+        record.orphaned = left_behind(&record, rules, now) == Some(LeftBehind::Orphaned);
+        Compared {
+            new,
+            joined,
+            was: old,
+            record,
+            look,
+            verdict,
+        }
+    }
+
+    /// Writes into a record what a look shows.
+    fn take_in(&self, record: &mut Record, look: &Look) {
+        let resource = &look.resource;
+        record.describe(resource);
+        record.missing_since = None;
+        let double = self.elsewhere.get(&resource.id);
+        // What this account does not look after is the other one's alone.
+        record.duplicate_of = double.filter(|_| resource.unsupported.is_none()).cloned();
+        let observed = Observation::of(look).recorded(record);
+        if matches!(record.phase, Phase::Gone { .. }) {
+            record.phase = Phase::Settled { at: observed.power };
+            record.handled = None;
+            record.opted_in = false;
+            record.joined_at = None;
+        }
+        let standing = method::standing(resource, record);
+        if let (Phase::Settled { at }, Some(standing)) = (&mut record.phase, standing) {
+            *at = standing;
+        }
+        record.observe(observed);
+        note_hibernation(record, look);
+    }
+
+    fn verdict(&self, record: &Record, resource: &Resource) -> Verdict {
+        judge(
+            record,
+            Subject::seen(record, resource),
+            self.in_force.rules(),
+            self.context.clock.now(),
+        )
+    }
+
+    /// Nothing is held in an account's first inventory: all is new to it.
+    fn hold_too_many(&self, compared: &mut [Compared]) {
+        if self.first {
+            return;
+        }
+        let held_before = compared.iter().filter(|one| one.record.held).count();
+        let new = compared.iter_mut().filter(|one| one.new);
+        let new = new.map(|one| &mut one.record);
+        let max_new = self.in_force.configuration.settings.max_new;
+        joining::hold_too_many(new, held_before, max_new);
+    }
+
+    async fn write(
+        &self,
+        one: Compared,
+        invoke: &impl Invoke,
+        tally: &mut Tally,
+    ) -> Result<(), Error> {
+        let now = self.context.clock.now();
+        let mut record = one.record.clone();
+        record.due_at = due_at(&record, self.in_force.rules(), now);
+        if one.was.as_ref() == Some(&record) {
+            tally.note_held(&record);
+        } else {
+            self.wrote.set(true);
+            match self.context.store.save(record.clone()).await {
+                Ok(saved) => {
+                    record = saved;
+                    let events = one.events().into_iter();
+                    let outcomes = events.map(|event| Outcome::of(&record, now, event));
+                    tally.add(self.context.reported(outcomes.collect()));
+                    tally.newly_held |= one.is_newly_held();
+                    tally.note_held(&record);
+                    tally.add(self.double(&record).await?);
+                }
+                // Another writer was first: the next inventory compares again.
+                Err(StoreError::Stale { .. }) => {
+                    tally.health.count(&record, self.in_force, now);
+                    return Ok(());
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        // What is stuck is looked at by every inventory, and no sooner.
+        if matches!(record.phase, Phase::Stuck { .. }) {
+            let looked = if look::is_old(&one.look, now) {
+                // Of a long list, or of a slow one.
+                look::of_record(self.client, self.budget, &record).await
+            } else {
+                Ok(Some(one.look))
+            };
+            self.follow(record, looked, invoke, tally).await;
+            return Ok(());
+        }
+        tally.health.count(&record, self.in_force, now);
+        Ok(())
+    }
+
+    /// Marks the other account's record of the same resource too, if it is not marked yet: its own
+    /// inventory comes minutes later, and an edge may be in between.
+    async fn double(&self, record: &Record) -> Result<Vec<Outcome>, Error> {
+        let Some(other) = &record.duplicate_of else {
+            return Ok(Vec::new());
+        };
+        let other = reread(self.context.store, other).await?;
+        let Some(mut other) = other.filter(|other| other.duplicate_of.is_none()) else {
+            return Ok(Vec::new());
+        };
+        let now = self.context.clock.now();
+        other.duplicate_of = Some(record.reference.clone());
+        other.due_at = due_at(&other, self.in_force.rules(), now);
+        match self.context.store.save(other).await {
+            Ok(other) => {
+                let reason = Exclusion::TwoAccounts(record.reference.clone()).to_string();
+                let conflict = Outcome::of(&other, now, Event::Conflict { reason });
+                Ok(self.context.reported(vec![conflict]))
+            }
+            Err(StoreError::Stale { .. }) => Ok(Vec::new()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Not in the list: its own Status operation says whether it is gone.
+    async fn unlisted(
+        &self,
+        record: Record,
+        invoke: &impl Invoke,
+        tally: &mut Tally,
+    ) -> Result<(), Error> {
+        if matches!(record.phase, Phase::Gone { .. }) || record.in_flight().is_some() {
+            let now = self.context.clock.now();
+            tally.health.count(&record, self.in_force, now);
+            return Ok(());
+        }
+        self.wrote.set(true);
+        match look::of_record(self.client, self.budget, &record).await {
+            Ok(None) => {
+                self.follow(record, Ok(None), invoke, tally).await;
+                Ok(())
+            }
+            Ok(Some(look)) => {
+                let compared = self.compare(Some(record), look);
+                self.write(compared, invoke, tally).await
+            }
+            Err(no_look) => {
+                tracing::warn!(%record.reference, reason = %no_look.reason, "no status of what was not listed");
+                let record = mend(self.context, record, self.in_force).await?;
+                let now = self.context.clock.now();
+                tally.health.count(&record, self.in_force, now);
+                Ok(())
+            }
+        }
+    }
+
+    async fn follow(
+        &self,
+        record: Record,
+        looked: Looked,
+        invoke: &impl Invoke,
+        tally: &mut Tally,
+    ) {
+        self.wrote.set(true);
+        let follower = Follower {
+            context: self.context,
+            budget: self.budget,
+            client: self.client,
+            in_force: self.in_force,
+            complaints: &Complaints::default(),
+        };
+        let next = follower.decide(&record, &looked).await;
+        let mut handed_over = HandedOver::default();
+        let was = record.clone();
+        let done = follower.carry_out(record, next, &mut handed_over).await;
+        follower.hand_over(handed_over, invoke).await;
+        tally.add(done.outcomes);
+        let now = self.context.clock.now();
+        let record = done.record.unwrap_or(was);
+        tally.health.count(&record, self.in_force, now);
+    }
+}
+
+/// What machines are labelled with that were made again of these.
+fn labels_of_made(records: &[Record]) -> HashSet<String> {
+    let hibernated = records.iter().filter(|one| one.hibernation.is_some());
+    hibernated.map(|one| of_label(&one.reference.id)).collect()
+}
+
+/// Of which resource a machine says that it was made again, as [`of_label`] has it: a tag of
+/// `DigitalOcean` may hold no dot (DOSPEC).
+fn made_of(resource: &Resource) -> Option<String> {
+    let mut pairs = resource
+        .tags
+        .iter()
+        .filter_map(|tag| tag.split_once(['=', ':']));
+    pairs.find_map(|(key, of)| (key == OF_LABEL).then(|| of.replace('-', ".")))
+}
+
+/// What a look means for what is kept of a machine that was hibernated.
+fn note_hibernation(record: &mut Record, look: &Look) {
+    let runs = look.resource.power == Power::Running;
+    let is_off = look.resource.power == Power::Stopped;
+    let resolved = !record.request.as_ref().is_some_and(Request::is_unresolved);
+    let settled = matches!(record.phase, Phase::Settled { .. });
+    let Some(kept) = record.hibernation.as_deref_mut() else {
+        return;
+    };
+    if let Some(sight) = &look.sight {
+        hibernate::learn(kept, sight);
+        if settled && let Scene::Made(body) = sight.scene(kept) {
+            kept.adopt(body.resource.id.clone());
+        }
+    }
+    if is_off {
+        kept.note_off();
+    }
+    if runs && resolved {
+        // It was used since: what we asked for before did not delete it.
+        kept.delete_asked = false;
+        if settled {
+            kept.note_running(look.requested_at);
+        }
+    }
+}
+
+/// How many held resources are named; the event that names them has to stay within its bounds.
+const HELD_NAMED: usize = 400;
+
+/// What one inventory has come to so far.
+#[derive(Debug, Default)]
+struct Tally {
+    outcomes: Vec<Outcome>,
+    health: Health,
+    held: Vec<HeldResource>,
+    /// Whether this inventory is the first to hold some of them.
+    newly_held: bool,
+}
+
+impl Tally {
+    /// Adds what one record came to.
+    fn take_in(&mut self, one: Self) {
+        self.outcomes.extend(one.outcomes);
+        self.health += one.health;
+        self.held.extend(one.held);
+        self.newly_held |= one.newly_held;
+    }
+
+    fn add(&mut self, outcomes: Vec<Outcome>) {
+        self.outcomes.extend(outcomes);
+    }
+
+    fn note_held(&mut self, record: &Record) {
+        if record.held {
+            self.held.push(HeldResource::of(record));
+        }
+    }
+
+    /// All that are held, if this inventory holds some more: one event, not one for each.
+    fn held(&mut self) -> Option<Event> {
+        if !self.newly_held {
+            return None;
+        }
+        let mut resources = std::mem::take(&mut self.held);
+        let count = resources.len();
+        resources.truncate(HELD_NAMED);
+        Some(Event::Held { count, resources })
+    }
+}
+
+/// What an inventory has to write: a resource that the list showed, or a record of one that it
+/// did not.
+enum Found {
+    Listed(Box<Compared>),
+    Unlisted(Box<Record>),
+}
+
+/// A resource, what was recorded of it, and what is to be.
+struct Compared {
+    was: Option<Record>,
+    record: Record,
+    look: Look,
+    verdict: Verdict,
+    /// Whether it follows a schedule since this inventory, or another one.
+    joined: bool,
+    /// Whether it joins now, and no edge of it was ever handled.
+    new: bool,
+}
+
+impl Compared {
+    fn is_newly_held(&self) -> bool {
+        // What an apply holds is reported by the inventory that finds it following.
+        let was = self.was.as_ref();
+        self.record.held && !was.is_some_and(|was| was.held && was.opted_in)
+    }
+
+    /// What changed and is worth saying, once.
+    fn events(&self) -> Vec<Event> {
+        let was = self.was.as_ref();
+        let mut events = Vec::new();
+        if let (true, Membership::Member { schedule, via }) =
+            (self.joined, &self.verdict.membership)
+        {
+            events.push(Event::Joined {
+                schedule: schedule.clone(),
+                via: via.to_string(),
+                held: self.record.held,
+            });
+        }
+        let tags_changed = was.is_none_or(|was| {
+            was.tags != self.record.tags
+                || was.cluster != self.record.cluster
+                || was.duplicate_of != self.record.duplicate_of
+        });
+        match &self.verdict.membership {
+            Membership::Barred(exclusion) if tags_changed && exclusion.is_conflict() => {
+                events.push(Event::Conflict {
+                    reason: exclusion.to_string(),
+                });
+            }
+            Membership::Unknown { word, .. } if tags_changed => {
+                events.push(Event::UnknownSchedule { word: word.clone() });
+            }
+            Membership::Barred(_)
+            | Membership::Unknown { .. }
+            | Membership::Member { .. }
+            | Membership::Unnamed => {}
+        }
+        let problem = |record: &Record| {
+            let observed = record.observed.as_ref().filter(|_| record.is_asleep());
+            observed.and_then(|observed| observed.busy.clone())
+        };
+        if let Some(reason) = problem(&self.record)
+            && was.and_then(problem).as_ref() != Some(&reason)
+        {
+            events.push(Event::Stuck {
+                direction: Direction::Start,
+                cause: None,
+                reason,
+            });
+        }
+        if self.record.orphaned && !was.is_some_and(|was| was.orphaned) {
+            events.push(Event::Orphaned);
+        }
+        events
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,406 @@
+//! What an inventory makes of one resource, compared with what is recorded. Nothing here reaches a
+//! store or a provider: both are only there to be lent.
+
+use std::{collections::HashMap, sync::Arc};
+
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use domain::{
+    configuration::Adopt,
+    hibernation::Hibernation,
+    record::{EdgeKey, Rank, Writer},
+    resource::{Power, Size},
+    schedule::Desired,
+};
+use environment::{Clock, SteppedClock, Tokens};
+use provider::{Base, Endpoints};
+use store::{Store, Tables};
+
+use super::*;
+use crate::{
+    Access, Providers,
+    tests::{Case, at, database, database_of, droplet, office, pool},
+};
+
+/// Compares what the case's look shows with `old`.
+fn compared(case: &Case, old: Option<Record>) -> Compared {
+    inventory(case, false, |inventory| inventory.compare(old, look(case)))
+}
+
+fn look(case: &Case) -> Look {
+    Look {
+        requested_at: case.now,
+        resource: case.resource.clone(),
+        sight: None,
+    }
+}
+
+fn inventory<T>(case: &Case, first: bool, todo: impl FnOnce(Inventory<'_>) -> T) -> T {
+    let aws = SdkConfig::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::from_static("eu-central-1"))
+        .build();
+    let store = Store::connect(&aws, Tables::prefixed(""));
+    let base: Base = "http://localhost:1".parse().unwrap();
+    let http = provider::http_client().unwrap();
+    let providers = Providers::new(
+        Access::Read,
+        Tokens::from_variables(),
+        Endpoints::all_at(&base),
+        http.clone(),
+    );
+    let clock = Clock::from(SteppedClock::at(case.now));
+    let writer = Writer("us".to_owned());
+    let context = Context {
+        store: &store,
+        providers: &providers,
+        clock: &clock,
+        writer: &writer,
+        listener: &|_: &Outcome| {},
+    };
+    let in_force = InForce {
+        configuration: Arc::new(case.configuration.clone()),
+        overrides: case.overrides.clone(),
+        since: None,
+    };
+    let client = Client::digitalocean(base, "token".into(), http);
+    todo(Inventory {
+        context,
+        budget: Budget::begin(&clock),
+        account: &case.record.reference.account,
+        in_force: &in_force,
+        client: &client,
+        first,
+        elsewhere: Elsewhere::default(),
+        wrote: Cell::new(false),
+        newer: Vec::new(),
+    })
+}
+
+fn known(case: &Case) -> Record {
+    let mut record = case.record.clone();
+    record.schedule = Some(office());
+    record
+}
+
+#[test]
+fn a_resource_seen_for_the_first_time_has_handled_nothing() {
+    let case = droplet().at("20:00");
+    let one = compared(&case, None);
+    assert!(one.joined);
+    assert_eq!(
+        (one.record.handled.as_ref(), one.record.opted_in),
+        (None, true)
+    );
+    assert_eq!(one.record.schedule, Some(office()));
+    assert!(matches!(
+        &one.events()[..],
+        [Event::Joined { held: false, .. }]
+    ));
+}
+
+#[test]
+fn one_that_adopts_from_its_next_edge_is_due_at_that() {
+    let case = droplet().at("20:00");
+    let case = case.following(|policy| policy.adopt = Adopt::NextEdge);
+    let record = compared(&case, None).record;
+    assert_eq!(record.joined_at, Some(at("20:00")));
+    let due_at = inventory(&case, false, |inventory| {
+        due_at(&record, inventory.in_force.rules(), case.now)
+    });
+    assert_eq!(due_at, Some(at("tue 08:00")));
+}
+
+#[test]
+fn what_an_apply_let_join_is_reported_and_does_not_join_anew() {
+    let case = droplet().at("20:00");
+    let touched = Record {
+        opted_in: false,
+        schedule: None,
+        joined_at: Some(at("19:58")),
+        held: true,
+        ..case.record.clone()
+    };
+    let one = compared(&case, Some(touched));
+    assert!(one.joined && !one.new && one.is_newly_held());
+    assert_eq!(one.record.handled, case.record.handled);
+    let again = compared(&case, Some(one.record));
+    assert!(!again.joined && !again.is_newly_held());
+}
+
+#[test]
+fn a_database_of_a_mixed_size_stands_where_it_was_last_seen() {
+    let mut case = database().at("20:00");
+    let Size::Database(size) = &mut case.resource.size else {
+        unreachable!("it is a database");
+    };
+    // A larger plan, and a node less.
+    (size.plan, size.nodes) = ("db-s-4vcpu-8gb".to_owned(), 1);
+    case.record.saved = Some(database_of("db-s-2vcpu-4gb", 2));
+    for at in [Power::Stopped, Power::Running] {
+        let old = Record {
+            phase: Phase::Settled { at },
+            ..known(&case)
+        };
+        let one = compared(&case, Some(old));
+        assert_eq!(one.record.phase, Phase::Settled { at });
+    }
+}
+
+#[test]
+fn what_stays_under_its_schedule_keeps_what_it_has_handled() {
+    let case = droplet().at("12:00");
+    let one = compared(&case, Some(known(&case)));
+    assert!(!one.joined);
+    assert_eq!(one.record.handled, case.record.handled);
+    assert_eq!(one.events(), []);
+}
+
+#[test]
+fn what_comes_back_has_handled_nothing() {
+    let case = droplet().at("12:00");
+    let left = Record {
+        opted_in: false,
+        schedule: None,
+        ..known(&case)
+    };
+    let one = compared(&case, Some(left));
+    assert!(one.joined && !one.new);
+    assert_eq!(one.record.handled, None);
+}
+
+#[test]
+fn what_moves_to_another_schedule_is_reported_and_keeps_what_it_has_handled() {
+    let case = droplet().at("12:00");
+    let moved = Record {
+        schedule: Some("night".parse().unwrap()),
+        joined_at: Some(at("07:00")),
+        ..known(&case)
+    };
+    let one = compared(&case, Some(moved));
+    assert!(one.joined && !one.new);
+    assert_eq!(one.record.handled, case.record.handled);
+}
+
+#[test]
+fn what_joins_or_comes_back_follows_from_then_on() {
+    let case = droplet().at("20:00");
+    assert_eq!(compared(&case, None).record.joined_at, Some(at("20:00")));
+    let mut old = known(&case);
+    old.joined_at = Some(at("sun 19:00"));
+    let stays = compared(&case, Some(old.clone()));
+    assert_eq!(stays.record.joined_at, Some(at("sun 19:00")));
+    for change in [
+        |record: &mut Record| (record.opted_in, record.joined_at) = (false, None),
+        |record: &mut Record| record.schedule = Some("night".parse().unwrap()),
+        |record: &mut Record| record.phase = Phase::Gone { since: at("19:00") },
+    ] {
+        let mut old = old.clone();
+        change(&mut old);
+        let moved = compared(&case, Some(old));
+        assert_eq!(moved.record.joined_at, Some(at("20:00")));
+    }
+}
+
+#[test]
+fn a_command_that_was_superseded_is_forgotten_where_nothing_counts_as_handled() {
+    let command = |instant| {
+        let case = droplet().at("12:00").commanded(Desired::Stopped, instant);
+        let left = Record {
+            opted_in: false,
+            ..known(&case)
+        };
+        compared(&case, Some(left)).record.manual_command
+    };
+    assert_eq!(command("07:59"), None);
+    assert!(command("08:00").is_some());
+    assert!(command("11:59").is_some());
+}
+
+#[test]
+fn what_leaves_keeps_its_record_and_is_reported_as_orphaned_once() {
+    let saved = Some(database_of("db-s-2vcpu-4gb", 2));
+    let case = database().smallest().untagged().at("22:00");
+    let old = Record {
+        saved: saved.clone(),
+        used: true,
+        phase: Phase::Settled { at: Power::Stopped },
+        ..known(&case)
+    };
+    let one = compared(&case, Some(old));
+    assert!(!one.record.opted_in);
+    assert_eq!((&one.record.saved, one.record.used), (&saved, true));
+    assert_eq!(one.record.phase, Phase::Settled { at: Power::Stopped });
+    assert_eq!(one.events(), [Event::Orphaned]);
+    let again = compared(&case, Some(one.record));
+    assert_eq!(again.events(), []);
+}
+
+#[test]
+fn what_a_command_stopped_is_orphaned_once_its_schedule_goes() {
+    let case = database().smallest().untagged().at("22:00");
+    let case = case.commanded(Desired::Stopped, "18:00");
+    let mut old = Record {
+        saved: Some(database_of("db-s-2vcpu-4gb", 2)),
+        used: true,
+        phase: Phase::Settled { at: Power::Stopped },
+        ..known(&case)
+    };
+    let handled = old.handled.as_mut().unwrap();
+    handled.key = EdgeKey {
+        instant: at("18:00"),
+        rank: Rank::Manual,
+    };
+    handled.desired = Some(Desired::Stopped);
+    let one = compared(&case, Some(old));
+    // The command still names it, which is why `offhours start` may.
+    assert!(one.record.opted_in);
+    assert_eq!(one.events(), [Event::Orphaned]);
+    let again = compared(&case, Some(one.record));
+    assert_eq!(again.events(), []);
+}
+
+#[test]
+fn what_was_stopped_only_after_it_had_left_is_reported_by_the_next_inventory() {
+    let case = droplet().off().untagged().at("22:00");
+    let mut left = Record {
+        opted_in: false,
+        schedule: None,
+        phase: Phase::Settled { at: Power::Stopped },
+        ..case.record.clone()
+    };
+    left.handled.as_mut().unwrap().desired = Some(Desired::Stopped);
+    assert_eq!(compared(&case, Some(left)).events(), [Event::Orphaned]);
+}
+
+#[test]
+fn what_was_gone_and_is_seen_again_is_as_first_seen_but_keeps_what_is_saved() {
+    let saved = Some(database_of("db-s-2vcpu-4gb", 2));
+    let case = database().smallest().at("22:00");
+    let gone = Record {
+        phase: Phase::Gone { since: at("12:00") },
+        opted_in: false,
+        saved: saved.clone(),
+        ..known(&case)
+    };
+    let one = compared(&case, Some(gone));
+    assert!(one.joined);
+    assert_eq!(one.record.phase, Phase::Settled { at: Power::Stopped });
+    assert_eq!((&one.record.handled, &one.record.saved), (&None, &saved));
+}
+
+#[test]
+fn what_is_listed_again_has_not_answered_404() {
+    let case = droplet().at("12:00");
+    let missing = Record {
+        missing_since: Some(at("11:59")),
+        ..known(&case)
+    };
+    assert_eq!(compared(&case, Some(missing)).record.missing_since, None);
+}
+
+#[test]
+fn what_is_settled_follows_what_is_seen_and_what_is_under_way_does_not() {
+    let case = droplet().off().at("12:00");
+    let one = compared(&case, Some(known(&case)));
+    assert_eq!(one.record.phase, Phase::Settled { at: Power::Stopped });
+    let flying = case.in_flight(domain::record::Direction::Start, "08:00");
+    let one = compared(&flying, Some(known(&flying)));
+    assert_eq!(one.record.phase, flying.record.phase);
+}
+
+#[test]
+fn a_database_with_nothing_saved_stays_where_it_was_settled() {
+    let case = database().smallest().at("22:00");
+    let old = Record {
+        phase: Phase::Settled { at: Power::Stopped },
+        ..known(&case)
+    };
+    let one = compared(&case, Some(old));
+    assert_eq!(one.record.phase, Phase::Settled { at: Power::Stopped });
+}
+
+#[test]
+fn an_inventory_never_touches_what_is_saved() {
+    let case = pool().nodes(1, 1, 1).at("22:00");
+    let saved = Some(crate::tests::pool_of(3));
+    let old = Record {
+        saved: saved.clone(),
+        ..known(&case)
+    };
+    let one = compared(&case, Some(old));
+    assert_eq!((one.record.saved, one.record.used), (saved, false));
+}
+
+#[test]
+fn more_than_the_limit_at_once_are_held_except_in_the_first_inventory() {
+    let held = |limit, first| {
+        let mut case = droplet().at("12:00");
+        case.configuration.settings.max_new = limit;
+        inventory(&case, first, |inventory| {
+            let mut joining = vec![
+                inventory.compare(None, look(&case)),
+                inventory.compare(None, look(&case)),
+                inventory.compare(Some(known(&case)), look(&case)),
+            ];
+            inventory.hold_too_many(&mut joining);
+            joining
+                .iter()
+                .map(|one| one.record.held)
+                .collect::<Vec<_>>()
+        })
+    };
+    assert_eq!(held(2, false), [false, false, false]);
+    assert_eq!(held(1, false), [true, true, false]);
+    assert_eq!(held(1, true), [false, false, false]);
+}
+
+/// A start may have made it after the records were read, and before the list was.
+#[test]
+fn a_machine_that_was_just_made_is_its_records_whatever_is_known_of_it() {
+    let mut case = droplet();
+    let (id, reference) = (case.resource.id.clone(), case.record.reference.clone());
+    // As a tag of this cloud has it.
+    let tag = format!("offhours-of:{}", id.to_string().replace('/', "-"));
+    case.resource.tags.insert(tag);
+    let of = made_of(&case.resource).unwrap();
+    let has_made = |records: &[Record], elsewhere: Elsewhere<'_>| {
+        inventory(&case, false, |inventory| {
+            let inventory = Inventory {
+                elsewhere,
+                ..inventory
+            };
+            inventory.has_made(&labels_of_made(records), &of)
+        })
+    };
+    let never = case.record.clone();
+    assert!(!has_made(&[never], Elsewhere::default()));
+    let asleep = Record {
+        hibernation: Some(Box::new(Hibernation::of(id.clone()))),
+        ..case.record.clone()
+    };
+    assert!(has_made(&[asleep], Elsewhere::default()));
+    let other = HashMap::from([(id, reference)]);
+    assert!(has_made(&[], Elsewhere(vec![&other])));
+}
+
+#[test]
+fn what_is_seen_to_be_off_counts_anew_before_it_proves_its_snapshot() {
+    let mut case = droplet();
+    let mut kept = Hibernation::of(case.resource.id.clone());
+    kept.running_since = Some(at("08:00"));
+    case.record.hibernation = Some(Box::new(kept));
+    for (power, since) in [
+        (Power::Running, Some(at("08:00"))),
+        (Power::Between, Some(at("08:00"))),
+        (Power::Stopped, None),
+    ] {
+        case.resource.power = power;
+        let mut record = case.record.clone();
+        note_hibernation(&mut record, &look(&case));
+        assert_eq!(
+            record.hibernation.unwrap().running_since,
+            since,
+            "{power:?}"
+        );
+    }
+}
