@@ -219,6 +219,10 @@ fn a_server_keeps_its_addresses_and_what_its_owner_protects_is_left() {
         let put_back = ci["put_back"].to_string();
         assert!(put_back.contains("private address 10.0.0.9"), "{put_back}");
         assert!(put_back.contains("volume 8"), "{put_back}");
+        assert_eq!(ci["snapshot_minutes"], json!(null), "Hetzner names no time");
+        let (_, shown, _) = rehearse(&clouds, &["hetzner/server/44"]).await;
+        let takes = "A stop would take a few minutes for its snapshot, and a start";
+        assert!(shown.contains(takes), "{shown}");
         let (_, build) = report(&clouds, &["hetzner/server/42"]).await;
         has_obstacles(
             &build,
@@ -250,6 +254,7 @@ fn people_see_each_obstacle_with_its_remedy_and_the_sum() {
             "name one of the account's keys (ssh_key in its account, --key)",
             "Lost: address 198.18.0.2, its id and creation date,",
             "of a month of 730.5 h: at least 34.",
+            "A stop would take up to 50 min for its snapshot, and a start would begin 26 min early.",
             "With methods = { droplet = \"hibernate\" } in its schedule,",
         ] {
             let words: Vec<_> = shown.split_whitespace().collect();

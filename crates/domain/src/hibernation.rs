@@ -378,11 +378,11 @@ fn key(around: &Surroundings, terms: &Terms) -> Option<Obstacle> {
 }
 
 /// A snapshot that takes most of the night saves little, and may still be under way at the next
-/// start. Only of Droplets a time is known: Hetzner names none, and is said to take minutes.
+/// start.
 fn slow_snapshot(machine: Machine<'_>, Stretch { off, latest }: Stretch) -> Option<Obstacle> {
     let gb = latest.map_or(machine.size.disk_gib, |centi_gb| centi_gb.div_ceil(100));
     let takes = snapshot_of(gb);
-    let is_slow = machine.resource.kind() == ResourceKind::Droplet && takes * PARTS_OFF > off;
+    let is_slow = has_snapshot_time(machine.resource.kind()) && takes * PARTS_OFF > off;
     is_slow.then_some(Obstacle::SlowSnapshot {
         gb,
         minutes: takes.as_mins(),
@@ -395,24 +395,26 @@ fn snapshot_of(gigabytes: u64) -> SignedDuration {
     SNAPSHOT_PER_GB * i32::try_from(gigabytes).unwrap_or(i32::MAX)
 }
 
-/// How long hibernating takes, at most, and waking.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Times {
-    /// For how long a stop makes its snapshot, at most.
-    pub snapshot: SignedDuration,
-    /// How long before its instant a start is begun.
-    pub lead: SignedDuration,
+/// Whether a machine's provider names a time for its snapshots. Hetzner names none, and they are
+/// said to take minutes.
+#[must_use]
+pub fn has_snapshot_time(kind: ResourceKind) -> bool {
+    kind == ResourceKind::Droplet
 }
 
-/// What is expected of a machine of which there is no snapshot yet: its whole disk is taken to be
-/// full.
+/// How long a stop makes its first snapshot at most: the whole disk is taken to be full, and Hetzner
+/// to be no slower than `DigitalOcean`.
 #[must_use]
-pub fn times(size: &MachineSize) -> Times {
+pub fn first_snapshot(size: &MachineSize) -> SignedDuration {
+    snapshot_of(size.disk_gib)
+}
+
+/// How long before its instant a machine's first start is begun: later ones go by those before
+/// them.
+#[must_use]
+pub fn first_lead(size: &MachineSize) -> SignedDuration {
     let gigabytes = i32::try_from(size.disk_gib).unwrap_or(i32::MAX);
-    Times {
-        snapshot: snapshot_of(size.disk_gib),
-        lead: (LEAD + LEAD_PER_GB * gigabytes).min(LONGEST_LEAD),
-    }
+    (LEAD + LEAD_PER_GB * gigabytes).min(LONGEST_LEAD)
 }
 
 /// What its snapshots cost in a month at most: as many as are kept, each as large as the disk.

@@ -11,7 +11,7 @@ use domain::{
     resource::{MachineSize, Resource, Size},
 };
 use environment::in_words;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use provider::{Client, ProviderError};
 use report::savings::{self, Hibernated, Month, TimesOff, amount, hibernated};
 use schemars::JsonSchema;
@@ -168,8 +168,8 @@ pub struct Rehearsal {
     put_back: Vec<String>,
     /// What would be lost.
     lost: Vec<String>,
-    /// How long its snapshot takes at most, in minutes.
-    snapshot_minutes: i64,
+    /// How long its snapshot takes at most, in minutes; null where its provider names no time.
+    snapshot_minutes: Option<i64>,
     /// How long before its time a start is begun, in minutes.
     lead_minutes: i64,
     /// What it would save of a month of 730.5 hours at least; null where the provider lists no price
@@ -338,8 +338,8 @@ impl Found {
             accepts_new_prices,
         };
         let obstacles = hibernation::preflight(machine, &self.around, &self.catalog, &terms);
-        let times = hibernation::times(size);
-        let minutes = |duration: SignedDuration| duration.as_mins();
+        let snapshot = hibernation::has_snapshot_time(self.resource.kind())
+            .then(|| hibernation::first_snapshot(size).as_mins());
         let off = Month::Average(now).times_off(&hours.schedule);
         Ok(Rehearsal {
             resource: args.resource.clone(),
@@ -356,8 +356,8 @@ impl Found {
                 .collect(),
             put_back: self.put_back(),
             lost: self.lost(),
-            snapshot_minutes: minutes(times.snapshot),
-            lead_minutes: minutes(times.lead),
+            snapshot_minutes: snapshot,
+            lead_minutes: hibernation::first_lead(size).as_mins(),
             month: self
                 .month(size, &off)
                 .map(|found| OfMonth::of(found, &hours)),
@@ -430,9 +430,13 @@ impl Rehearsal {
         lines.push(style.wrap(&format!("\nPut back: {}.\n", self.put_back.join(", "))));
         lines.push(style.wrap(&format!("Lost: {}.\n", self.lost.join(", "))));
         lines.push(style.wrap(&format!("\n{}\n", self.month_in_words())));
+        let snapshot = match self.snapshot_minutes {
+            Some(minutes) => format!("A stop would take up to {minutes} min for its snapshot"),
+            None => "A stop would take a few minutes for its snapshot".to_owned(),
+        };
         lines.push(style.wrap(&format!(
-            "A stop would take up to {} min for its snapshot, and a start would begin {} min early.\n",
-            self.snapshot_minutes, self.lead_minutes
+            "{snapshot}, and a start would begin {} min early.\n",
+            self.lead_minutes
         )));
         lines.push(style.wrap(&format!(
             "This is a preview. With methods = {{ {} = \"hibernate\" }} in its schedule, `offhours \

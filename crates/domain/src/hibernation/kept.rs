@@ -424,7 +424,7 @@ impl Hibernation {
     pub fn next_lead(&self, size: &MachineSize) -> SignedDuration {
         match self.took.iter().max() {
             Some(&longest) => (longest + longest / 2).clamp(SHORTEST_LEAD, LONGEST_LEAD),
-            None => super::times(size).lead,
+            None => super::first_lead(size),
         }
     }
 

@@ -234,16 +234,16 @@ fn a_key_that_the_account_lacks_is_no_key() {
 
 #[test]
 fn a_large_disk_takes_long_and_its_start_begins_at_most_an_hour_early() {
-    let of = |disk_gib| {
-        times(&MachineSize {
+    let minutes = |disk_gib| {
+        let size = MachineSize {
             disk_gib,
             ..MachineSize::default()
-        })
+        };
+        (first_snapshot(&size).as_mins(), first_lead(&size).as_mins())
     };
-    let minutes = |times: Times| (times.snapshot.as_mins(), times.lead.as_mins());
-    assert_eq!(minutes(of(25)), (50, 26));
-    assert_eq!(minutes(of(80)), (160, 40));
-    assert_eq!(minutes(of(320)), (640, 60));
+    assert_eq!(minutes(25), (50, 26));
+    assert_eq!(minutes(80), (160, 40));
+    assert_eq!(minutes(320), (640, 60));
 }
 
 /// Off for so many minutes, with a latest snapshot of so many hundredths of a GB.

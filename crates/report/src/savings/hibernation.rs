@@ -2,7 +2,7 @@
 
 use domain::{
     ResourceKind,
-    hibernation::{Hibernation, snapshots_at_most, times},
+    hibernation::{Hibernation, first_lead, first_snapshot, snapshots_at_most},
     money::{Currency, Money},
     plan::Offer,
     resource::MachineSize,
@@ -47,8 +47,7 @@ pub fn hibernated(
     off: &TimesOff,
     (per_gb_month, address_costs): (Money, bool),
 ) -> Option<Hibernated> {
-    let expected = times(size);
-    let gone = off.shortened(SHUTDOWN + expected.snapshot, expected.lead);
+    let gone = off.shortened(SHUTDOWN + first_snapshot(size), first_lead(size));
     let month = gone.division_anew();
     let seconds = month.seconds;
     let now = bill::of_machine(kind, &[Span { offer, seconds }])?;
