@@ -34,7 +34,7 @@ KEPT = ROOT / "target" / "soak"
 """Where the evidence of each seed is kept."""
 LOOK = 10.0
 """Seconds between two reads of the log and the tables."""
-SHORTEST = 10
+SHORTEST = 12
 """Minutes."""
 
 

@@ -44,7 +44,8 @@ def every_change_has_a_permit_of_its_own(evidence: Evidence) -> Found:
         if permit is None:
             yield entry.at, reference, f"{entry} left without a permit"
             continue
-        direction, under_way = kind_of(reference).direction(entry), permit.version.direction
+        direction = kind_of(reference).direction(entry, permit.version.get("saved"))
+        under_way = permit.version.direction
         if direction and direction != under_way:
             yield entry.at, reference, f"{entry} left under a permit to {under_way}"
         before = used.setdefault((reference, permit.writer, permit.at), entry)
@@ -155,17 +156,22 @@ def _listed(sizes: Iterable[Size]) -> str:
 
 
 def no_request_is_repeated_for_one_transition(evidence: Evidence) -> Found:
-    """Of each kind of request a cloud accepts one per transition."""
-    accepted: dict[tuple[str, str, str], Entry] = {}
+    """Of each kind of request a cloud accepts one per transition; a machine that was moved to
+    another plan may be switched off or on once more.
+    """
+    accepted: defaultdict[tuple[str, str], dict[str, Entry]] = defaultdict(dict)
     for entry in evidence.accepted():
         permit = evidence.permit_of(entry)
         claimed_at = permit and permit.version.get("phase", "transition", "claimed_at")
         if claimed_at is None:
             continue
-        verb = kind_of(entry.resource).verb(entry)
-        before = accepted.setdefault((entry.resource, claimed_at, verb), entry)
+        kind, so_far = kind_of(entry.resource), accepted[entry.resource, claimed_at]
+        verb = kind.verb(entry)
+        before = so_far.setdefault(verb, entry)
         if before is not entry:
             yield entry.at, entry.resource, f"{entry} repeats {before} for one transition"
+        if kind.leads_to(entry) is not None:
+            accepted[entry.resource, claimed_at] = {verb: entry}
 
 
 def power_is_cut_only_after_the_grace(evidence: Evidence) -> Found:
@@ -222,7 +228,8 @@ def _missing_in_log(
     kind = kind_of(reference)
     begin, end = instant(item["claimed_at"]), instant(item["finished_at"])
     within = [one for one in entries if begin <= one.at <= end]
-    fitting = [one for one in within if kind.direction(one) in (item["direction"], None)]
+    directions = (item["direction"], None)
+    fitting = [one for one in within if kind.direction(one, item.get("saved")) in directions]
     # A person's own request may pass for ours whose answer was lost.
     if evidence.acted_on(reference, begin, end):
         return
@@ -296,7 +303,7 @@ def at_the_end_all_is_where_it_should_be(evidence: Evidence) -> Found:
 def _wrong(kind: Kind, look: Look, record: Version, desired: str) -> str | None:
     """Why something is not where it should be; None if it is."""
     saved = kind.saved(record.get("saved"))
-    shown = f"is {look.status}" if look.size is None else f"is {look.size}"
+    shown = f"is {look.status}" if look.size is None else f"is {look.status}, {look.size}"
     if desired != RUNNING:
         return None if kind.is_stopped(look, saved) else shown
     if not kind.is_running(look):

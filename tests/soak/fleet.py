@@ -15,8 +15,8 @@ TOKENS = {
 """What the simulator takes from each account."""
 PROVIDERS = {"do-main": "digitalocean", "do-lab": "digitalocean", "hz-eu": "hetzner"}
 
-SCHEDULES = ("rota", "shifts", "gentle", "soft", "steady")
-"""By cron; by periods; without cuts; Droplets shut down first; enforced."""
+SCHEDULES = ("rota", "shifts", "gentle", "soft", "steady", "frugal")
+"""By cron; by periods; without cuts; Droplets shut down first; enforced; to smaller plans."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +129,9 @@ tags = [{tags}]
 
 
 DEAF = "ignores_shutdown = true"
+RESIZED = 'size = "c-4"\ndisk = 25\nresize = "15s"'
+RESCALED = 'server_type = "cpx32"\ndisk = 40\nchange_type = "15s"'
+"""Enlarged without their disks, so that they fit a smaller plan."""
 
 DROPLETS = (
     droplet(3164441, "web-1", "offhours:rota"),
@@ -137,6 +140,7 @@ DROPLETS = (
     droplet(3164444, "shop-2", "offhours:soft"),
     droplet(3164445, "batch-1", "offhours:soft", more=DEAF),
     droplet(3164446, "desk-1", "offhours:steady"),
+    droplet(3164447, "render-1", "offhours:frugal", more=RESIZED),
     droplet(3164451, "lab-1", "offhours:shifts", "do-lab"),
     droplet(3164452, "lab-2", "offhours:rota", "do-lab"),
 )
@@ -161,6 +165,7 @@ SERVERS = (
     server(44, "mail", "gentle"),
     server(45, "deaf-mail", "gentle", DEAF),
     server(46, "kiosk", "steady"),
+    server(47, "builder", "frugal", RESCALED),
 )
 MEMBERS = (*DROPLETS, *DATABASES, *POOLS, *SERVERS)
 

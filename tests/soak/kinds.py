@@ -96,6 +96,40 @@ class PoolSize:
         return f"{self.count} node{'' if self.count == 1 else 's'}{bounds}"
 
 
+MACHINE_PLANS = {
+    "s-1vcpu-1gb": (1, 1),
+    "s-1vcpu-2gb": (1, 2),
+    "c-4": (4, 8),
+    "cpx12": (1, 2),
+    "cx22": (2, 4),
+    "cpx32": (4, 8),
+}
+"""The vCPUs and the memory in GiB of the plans that machines have."""
+
+
+@dataclass(frozen=True)
+class MachineSize:
+    """A Droplet's size, or a server's type."""
+
+    plan: str
+
+    def covers(self, other: MachineSize) -> bool:
+        """At least as many vCPUs, and as much memory."""
+        whole = zip(MACHINE_PLANS[self.plan], MACHINE_PLANS[other.plan], strict=True)
+        return all(mine >= its for mine, its in whole)
+
+    def restores(self, saved: MachineSize) -> bool:
+        """A person may have chosen a larger plan."""
+        return self.covers(saved)
+
+    def survives(self, target: MachineSize) -> bool:
+        """Nothing but its plan is changed."""
+        return target.covers(self)
+
+    def __str__(self) -> str:
+        return self.plan
+
+
 class Kind(ABC):
     """One kind of resource."""
 
@@ -107,8 +141,10 @@ class Kind(ABC):
         """Which change a request asks for: two of one verb do the same."""
 
     @abstractmethod
-    def direction(self, entry: Entry) -> str | None:
-        """Whether a request stops or starts; None where the request alone does not say so."""
+    def direction(self, entry: Entry, saved: dict[str, Any] | None) -> str | None:
+        """Whether a request stops or starts, by what the record then kept to be put back; None
+        where that does not say so.
+        """
 
     @abstractmethod
     def leads_to(self, entry: Entry) -> Size | None:
@@ -132,26 +168,31 @@ class Kind(ABC):
 
 
 class Machine(Kind):
-    """A Droplet or a server, of which a stop takes nothing."""
+    """A Droplet or a server, which a stop switches off, and may move to a smaller plan."""
 
-    def __init__(self, word: str, on: str, verbs: dict[str, str]) -> None:
+    def __init__(self, word: str, on: str, verbs: dict[str, str], moves: tuple[str, str]) -> None:
         self.word = word
         self._on = on
         self._verbs = verbs
         """The verb and, for each, its direction."""
+        self._moves, self._plan = moves
+        """The verb that moves it to another plan, and what names that plan in a request."""
 
     def verb(self, entry: Entry) -> str:
         # A Droplet's action is in the body, a server's in the path.
-        return entry.body["type"] if entry.body else entry.path.rsplit("/", 1)[1]
+        return entry.body["type"] if self.word == "droplet" else entry.path.rsplit("/", 1)[1]
 
-    def direction(self, entry: Entry) -> str:
-        return self._verbs[self.verb(entry)]
+    def direction(self, entry: Entry, saved: dict[str, Any] | None) -> str | None:
+        # On its way to another plan and back, it is switched off and on.
+        verb = self.verb(entry)
+        return None if saved or verb == self._moves else self._verbs[verb]
 
-    def leads_to(self, entry: Entry) -> None:
-        return None
+    def leads_to(self, entry: Entry) -> MachineSize | None:
+        is_move = self.verb(entry) == self._moves
+        return MachineSize(entry.body[self._plan]) if is_move else None
 
-    def saved(self, saved: dict[str, Any] | None) -> None:
-        return None
+    def saved(self, saved: dict[str, Any] | None) -> MachineSize | None:
+        return MachineSize(saved["plan"]) if saved else None
 
     def state(self, state: dict[str, Any]) -> Look:
         return machine_look(0.0, state)
@@ -171,7 +212,7 @@ class Database(Kind):
     def verb(self, entry: Entry) -> str:
         return "resize"
 
-    def direction(self, entry: Entry) -> None:
+    def direction(self, entry: Entry, saved: dict[str, Any] | None) -> None:
         return None
 
     def leads_to(self, entry: Entry) -> DatabaseSize:
@@ -202,7 +243,7 @@ class NodePool(Kind):
     def verb(self, entry: Entry) -> str:
         return f"scale to {entry.body['count']}"
 
-    def direction(self, entry: Entry) -> str:
+    def direction(self, entry: Entry, saved: dict[str, Any] | None) -> str:
         return STOP if entry.body["count"] == 0 else START
 
     def leads_to(self, entry: Entry) -> PoolSize:
@@ -235,7 +276,10 @@ def machine_look(at: float, shown: dict[str, Any]) -> Look:
     labels = shown.get("labels") or {}
     tags = [*(shown.get("tags") or []), *(f"{key}={value}" for key, value in labels.items())]
     worker = any(tag.startswith("k8s") for tag in tags)
-    return Look(at, shown["name"], frozenset(tags), shown["status"], supported=not worker)
+    # A Droplet's as its cloud shows it, and as the simulator itself does; the same of a server.
+    plan = shown.get("size_slug") or shown.get("size") or shown["server_type"]
+    size = MachineSize(plan["name"] if isinstance(plan, dict) else plan)
+    return Look(at, shown["name"], frozenset(tags), shown["status"], size, supported=not worker)
 
 
 def database_look(at: float, shown: dict[str, Any]) -> Look:
@@ -265,8 +309,18 @@ def pool_size(shown: dict[str, Any]) -> PoolSize:
 KINDS: dict[str, Kind] = {
     kind.word: kind
     for kind in (
-        Machine("droplet", "active", {"power_off": STOP, "shutdown": STOP, "power_on": START}),
-        Machine("server", "running", {"poweroff": STOP, "shutdown": STOP, "poweron": START}),
+        Machine(
+            "droplet",
+            "active",
+            {"power_off": STOP, "shutdown": STOP, "power_on": START},
+            ("resize", "size"),
+        ),
+        Machine(
+            "server",
+            "running",
+            {"poweroff": STOP, "shutdown": STOP, "poweron": START},
+            ("change_type", "server_type"),
+        ),
         Database(),
         NodePool(),
     )

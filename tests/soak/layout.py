@@ -9,12 +9,15 @@ from datetime import UTC, datetime
 from .fleet import PROVIDERS
 from .rules import RUNNING, STOPPED
 
-BY_CRON = ("rota", "soft")
+BY_CRON = ("rota", "soft", "frugal")
 """The schedules that are written with cron expressions; the others have periods."""
 POLICIES = {
     "gentle": "force = false",
     "soft": "graceful = true",
     "steady": "enforce = true",
+    "frugal": 'methods = { droplet = "resize", server = "rescale" }\n'
+    'resize_to = "s-1vcpu-1gb"\n'
+    'rescale_to = "cpx12"',
 }
 HALF_AN_HOUR = 30 * 60.0
 

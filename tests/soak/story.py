@@ -87,10 +87,11 @@ class Story:
         common = {"name": "web-1", "tags": ["offhours:rota"]}
         if kind == "server":
             shown = {"id": int(identity), "name": "web-1", "status": "running"}
-            shown |= {"labels": {"offhours": "rota"}} | fields
+            shown |= {"server_type": {"name": "cx22"}, "labels": {"offhours": "rota"}} | fields
             return self._logged(reference, seconds, "GET", f"/v1/servers/{identity}", {kind: shown})
         if kind == "droplet":
-            shown = common | {"id": int(identity), "status": "active"} | fields
+            shown = common | {"id": int(identity), "status": "active"}
+            shown |= {"size_slug": "s-1vcpu-2gb"} | fields
             return self._logged(
                 reference, seconds, "GET", f"/v2/droplets/{identity}", {kind: shown}
             )

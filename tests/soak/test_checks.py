@@ -12,6 +12,10 @@ LARGE = {"size": "db-s-4vcpu-8gb", "num_nodes": 1, "storage_size_mib": 143360}
 SMALL = {"size": "db-s-1vcpu-1gb", "num_nodes": 1, "storage_size_mib": 10240}
 SAVED = {"kind": "database", "plan": "db-s-4vcpu-8gb", "nodes": 1, "storage_mib": 143360}
 POOL_SAVED = {"kind": "node-pool", "count": 3}
+BUILDER = "hz-eu/server/47"
+PLAN_SAVED = {"kind": "machine", "plan": "cpx32"}
+ON_LARGE, ON_SMALL = ({"server_type": {"name": plan}} for plan in ("cpx32", "cpx12"))
+SETTLED = {"name": "settled"}
 
 
 def found(check: Check, story: Story, until: float = 10_000.0) -> list[str]:
@@ -47,7 +51,30 @@ def a_night() -> Story:
     story.permitted(SERVER, 70, "w-2", request={"forced": "intended"})
     story.asked(SERVER, "poweroff", 71)
     story.ended(SERVER, "stop", 2, 80, accepted_at=at(4), forced=True)
-    return story
+    return rescaled(story)
+
+
+def rescaled(story: Story) -> Story:
+    """A server is moved to a smaller type, which starts it, and back."""
+    story.shown(BUILDER, 1, **ON_LARGE)
+    story.claimed(BUILDER, "stop", 2, "w-1", saved=PLAN_SAVED)
+    story.asked(BUILDER, "shutdown", 3)
+    story.shown(BUILDER, 60, **ON_LARGE | {"status": "off"})
+    story.permitted(BUILDER, 61, "w-2").asked(BUILDER, "change_type", 62, {"server_type": "cpx12"})
+    story.shown(BUILDER, 120, **ON_SMALL)
+    story.permitted(BUILDER, 121, "w-3").asked(BUILDER, "shutdown", 122)
+    story.shown(BUILDER, 180, **ON_SMALL | {"status": "off"})
+    story.ended(BUILDER, "stop", 2, 181, accepted_at=at(4), saved=PLAN_SAVED)
+    # A person has started it, so that it is shut down before it is moved back.
+    story.shown(BUILDER, 300, **ON_SMALL)
+    story.claimed(BUILDER, "start", 301, "w-4").asked(BUILDER, "shutdown", 302)
+    story.shown(BUILDER, 360, **ON_SMALL | {"status": "off"})
+    story.permitted(BUILDER, 361, "w-5").asked(
+        BUILDER, "change_type", 362, {"server_type": "cpx32"}
+    )
+    story.shown(BUILDER, 420, **ON_LARGE)
+    story.ended(BUILDER, "start", 301, 421, accepted_at=at(303), saved=PLAN_SAVED)
+    return story.recorded(BUILDER, 421, permit=None, saved=None, phase=SETTLED)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -206,6 +233,24 @@ def test_an_observation_before_the_shrink_shows_no_restoration() -> None:
     assert len(found(checks.a_stored_size_is_kept_until_it_is_put_back, story)) == 1
 
 
+def test_a_machine_that_is_moved_without_its_plan_stored_is_found() -> None:
+    story = Story().shown(BUILDER, 1, **ON_LARGE).claimed(BUILDER, "stop", 2)
+    story.asked(BUILDER, "change_type", 3, {"server_type": "cpx12"})
+    (words,) = found(checks.an_original_size_is_stored_before_a_shrink, story)
+    assert "no size is stored" in words
+
+
+def test_a_machine_that_stays_on_its_smaller_plan_is_found() -> None:
+    story = Story().shown(BUILDER, 1, **ON_LARGE).claimed(BUILDER, "stop", 2, saved=PLAN_SAVED)
+    story.asked(BUILDER, "change_type", 3, {"server_type": "cpx12"})
+    story.shown(BUILDER, 60, **ON_SMALL).recorded(BUILDER, 61, saved=None)
+    (words,) = found(checks.a_stored_size_is_kept_until_it_is_put_back, story)
+    assert "was not put back" in words
+    state = {"status": "running", "server_type": "cpx12"}
+    (owed,) = at_the_end(SERVER, ALWAYS, state, saved=PLAN_SAVED)
+    assert owed == "should be running, and is running, cpx12, owed cpx32"
+
+
 def test_a_size_that_is_replaced_by_a_smaller_one_is_found() -> None:
     little = SAVED | {"plan": "db-s-1vcpu-1gb"}
     story = shrunk().recorded(DATABASE, 60, saved=little)
@@ -249,6 +294,20 @@ def test_a_request_that_is_accepted_twice_for_one_transition_is_found() -> None:
     story.permitted(SERVER, 130, "w-2").asked(SERVER, "shutdown", 131)
     (words,) = found(checks.no_request_is_repeated_for_one_transition, story)
     assert "repeats POST" in words
+
+
+def test_a_machine_that_was_moved_is_switched_off_once_more_and_not_twice() -> None:
+    check = checks.no_request_is_repeated_for_one_transition
+    story = rescaled(Story())
+    assert found(check, story) == []
+    story.claimed(BUILDER, "stop", 500, saved=PLAN_SAVED).asked(BUILDER, "shutdown", 501)
+    story.permitted(BUILDER, 561, "w-6").asked(BUILDER, "shutdown", 562)
+    assert len(found(check, story)) == 1
+
+
+def test_a_machine_that_keeps_its_plan_is_switched_on_by_no_stop() -> None:
+    story = Story().claimed(DROPLET, "stop", 0).asked(DROPLET, "power_on", 1)
+    assert len(found(checks.every_change_has_a_permit_of_its_own, story)) == 1
 
 
 def test_a_request_may_be_repeated_where_it_was_not_accepted() -> None:
@@ -357,9 +416,8 @@ def test_what_was_read_only_in_part_is_not_judged_yet() -> None:
 
 ALWAYS = {"schedule": {"start": "* * * * *"}}
 NEVER = {"schedule": {"stop": "* * * * *"}}
-SETTLED = {"name": "settled"}
 CLOUD = {
-    SERVER: {"name": "ci-1", "labels": {"offhours": "rota"}},
+    SERVER: {"name": "ci-1", "labels": {"offhours": "rota"}, "server_type": "cpx32"},
     DATABASE: {"name": "orders", "tags": ["offhours:rota"], "status": "online", "engine": "pg"},
     POOL: {"name": "workers", "tags": ["offhours:rota"], "autoscale": None},
 }
@@ -388,7 +446,7 @@ def test_what_is_where_it_should_be_is_well() -> None:
 
 def test_what_is_elsewhere_at_the_end_is_found() -> None:
     (off,) = at_the_end(SERVER, ALWAYS, {"status": "off"})
-    assert off == "should be running, and is off"
+    assert off == "should be running, and is off, cpx32"
     assert len(at_the_end(SERVER, NEVER, {"status": "running"})) == 1
     (owed,) = at_the_end(DATABASE, ALWAYS, database_of(SMALL), saved=SAVED)
     assert "owed 1 x db-s-4vcpu-8gb" in owed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +15,8 @@ KEYS = {
     "resources": ("account", "resource"),
     "history": ("reference", "transition"),
 }
-SERVER = {"id": 41, "name": "ci-1", "status": "off", "labels": {}}
+SERVER = {"id": 41, "name": "ci-1", "status": "off", "labels": {}, "server_type": "cx22"}
+SHOWN = SERVER | {"server_type": {"name": "cx22"}}
 LOGGED = {
     "sequence": 1,
     "at": "2026-11-23T01:00:00Z",
@@ -23,7 +25,7 @@ LOGGED = {
     "changed": False,
     "faulty": False,
     "request": {"method": "GET", "path": "/v1/servers/41", "body": ""},
-    "answer": {"status": 200, "body": '{"server": {"id": 41, "name": "ci-1", "status": "off"}}'},
+    "answer": {"status": 200, "body": json.dumps({"server": SHOWN})},
 }
 
 
