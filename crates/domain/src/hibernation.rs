@@ -395,8 +395,7 @@ fn snapshot_of(gigabytes: u64) -> SignedDuration {
     SNAPSHOT_PER_GB * i32::try_from(gigabytes).unwrap_or(i32::MAX)
 }
 
-/// Whether a machine's provider names a time for its snapshots. Hetzner names none, and they are
-/// said to take minutes.
+/// Whether a machine's provider documents how long a snapshot takes. Hetzner does not.
 #[must_use]
 pub fn has_snapshot_time(kind: ResourceKind) -> bool {
     kind == ResourceKind::Droplet
@@ -409,8 +408,8 @@ pub fn first_snapshot(size: &MachineSize) -> SignedDuration {
     snapshot_of(size.disk_gib)
 }
 
-/// How long before its instant a machine's first start is begun: later ones go by those before
-/// them.
+/// How long before its instant a machine's first start begins. Later leads follow from how long
+/// earlier starts took.
 #[must_use]
 pub fn first_lead(size: &MachineSize) -> SignedDuration {
     let gigabytes = i32::try_from(size.disk_gib).unwrap_or(i32::MAX);

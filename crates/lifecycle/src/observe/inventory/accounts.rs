@@ -101,8 +101,8 @@ impl Accounts {
             .is_none_or(|at| now.duration_since(at) + SKEW >= INVENTORY_INTERVAL)
     }
 
-    /// Takes inventories, as far as there is time for them. Returns why accounts could not be
-    /// listed; those for which there is no time are still due.
+    /// Takes inventories until the tick's time is used up; the accounts left over stay due. Returns
+    /// why accounts could not be listed.
     pub(crate) async fn take(
         &self,
         due: &[AccountName],

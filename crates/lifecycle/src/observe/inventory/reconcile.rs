@@ -131,8 +131,8 @@ impl Inventory<'_> {
         whole
     }
 
-    /// Writes what was found of one resource; none if there is no time left to begin with it. One
-    /// record's failure keeps no other from being compared.
+    /// Writes what was found of one resource, or returns `None` when the tick's time is used up. A
+    /// failure of one record does not stop the others.
     async fn write_one(&self, found: Found, invoke: &impl Invoke) -> Option<Tally> {
         if self.budget.is_over_for_writing() {
             return None;
