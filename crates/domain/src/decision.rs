@@ -496,11 +496,17 @@ impl<'a> DesiredStates<'a> {
                 .is_some_and(|o| o.desired != manual.desired)
         };
         let manual = record.manual_command.as_ref().filter(|b| !overruled(b));
+        let manual = manual.map(manual_edge);
+        // A command that was only reported is over: its person was told that nothing was sent.
+        let handled = record.handled.as_ref();
+        let reported = |edge: &DesiredEdge| {
+            handled.is_some_and(|handled| handled.key == edge.key && handled.desired.is_none())
+        };
         Self {
             schedule,
             resource_override,
             schedule_override,
-            manual: manual.map(manual_edge),
+            manual: manual.filter(|edge| !reported(edge)),
         }
     }
 

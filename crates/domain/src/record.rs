@@ -532,7 +532,7 @@ pub struct Handled {
     /// Which edge.
     pub key: EdgeKey,
     /// What it desired; none where nothing was done about it (observe mode), so that acting begins
-    /// as soon as it is allowed.
+    /// as soon as it is allowed. A person's command does not act later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub desired: Option<Desired>,
     /// The schedule followed then.

@@ -165,6 +165,27 @@ fn a_desired_state_that_was_only_observed_is_acted_on_with_the_next_configuratio
     acts(&decision, "mon 19:00", Rank::Schedule, STOP, Why::Changed);
 }
 
+#[test]
+fn a_command_that_was_only_observed_does_not_act_later() {
+    let observed = office_droplet()
+        .commanded("mon 10:00", STOPPED)
+        .having_handled_ranked("mon 10:00", Rank::Manual, None);
+    leaves(
+        &world().decide(&observed, "mon 12:00"),
+        &LeaveReason::Handled,
+    );
+    // What its schedule wants is all that acts once it is allowed.
+    let acting = world().in_generation(2);
+    let decision = acting.decide(&observed, "mon 12:00");
+    acts(&decision, "mon 08:00", Rank::Schedule, START, Why::Changed);
+    let untagged = observed.tagged(&[]);
+    leaves(
+        &acting.decide(&untagged, "mon 12:00"),
+        &LeaveReason::Unnamed,
+    );
+    assert_eq!(acting.due_at(&untagged, "mon 12:00"), None);
+}
+
 fn enforced() -> World {
     world().following("office", |policy| policy.enforce = true)
 }
