@@ -227,6 +227,23 @@ fn a_database_that_is_as_small_as_it_gets_is_acknowledged_and_nothing_is_saved()
 }
 
 #[test]
+fn a_database_that_a_person_enlarged_beyond_shrinking_is_owed_nothing() {
+    let enlarged = database()
+        .sized("db-s-6vcpu-16gb", 2)
+        .stopping_at("db-s-6vcpu-16gb", 2)
+        .saved(database_of("db-s-2vcpu-4gb", 2))
+        .used();
+    let write = enlarged.clone().writes(STOP);
+    assert!(is_settled(&write.record, Power::Stopped));
+    assert_eq!((write.record.saved, write.record.used), (None, false));
+    // What has never been answered may still shrink it.
+    let asked = enlarged
+        .asked(STOP, "18:00", Ask::Open)
+        .settled(Power::Running);
+    assert!(asked.writes(STOP).record.saved.is_some());
+}
+
+#[test]
 fn a_pool_is_at_its_end_at_zero_and_nowhere_before() {
     let write = pool().nodes(0, 0, 0).writes(STOP);
     assert!(is_settled(&write.record, Power::Stopped));

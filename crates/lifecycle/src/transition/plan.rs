@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use domain::{
+    ResourceKind,
     configuration::{Mode, Policy},
     decision::{Decision, Due, LeaveReason, due_at, judge, mode, next_start},
     hibernation::{Hibernation, Mark, Scene},
@@ -290,7 +291,12 @@ impl Planner<'_> {
                         handled.desired != Some(Desired::Running) || record.retained
                     });
             }
-            Direction::Stop => record.retained = false,
+            Direction::Stop => {
+                record.retained = false;
+                if self.was_given_back() {
+                    record.clear_saved();
+                }
+            }
         }
         record.phase = Phase::Settled { at };
         record.drop_request();
@@ -309,6 +315,14 @@ impl Planner<'_> {
             ended,
             vec![Event::AlreadyThere { direction, reason }],
         )
+    }
+
+    /// Whether a person gave a database its own size back, or more, and no request of ours can take
+    /// it away any more: nothing is owed to it then.
+    fn was_given_back(&self) -> bool {
+        let acts = self.record.request.as_ref().is_some_and(Request::may_act);
+        let standing = method::standing(self.seen.resource, self.record);
+        self.record.kind() == ResourceKind::Database && standing == Some(Power::Running) && !acts
     }
 
     /// Already at the new end while an opposite request may still act: wait it out, ask nothing.
