@@ -153,9 +153,10 @@ impl State {
                 let before = edge - TICKS;
                 let known = self.offered_at < before && self.applied_at < before;
                 let must_shrink = known && rules::must_shrink(reference, state, rule, &self.setup);
+                // A machine that sleeps was stopped by another method.
                 matches!(record.phase, Phase::Settled { at: Power::Stopped })
                     && (reference.kind() == ResourceKind::Database || off)
-                    && (small || !must_shrink)
+                    && (small || !is_there || !must_shrink)
             }
         };
         (!is_settled).then(|| {
