@@ -32,7 +32,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Client {
     /// None over SSH.
-    http: Option<Arc<Http>>,
+    http: Option<Http>,
     api: Api,
 }
 
@@ -47,12 +47,7 @@ impl Client {
     /// A client for the `DigitalOcean` account that the token belongs to.
     #[must_use]
     pub fn digitalocean(base: Base, token: SecretString, transport: impl Into<Transport>) -> Self {
-        let http = Arc::new(Http::new(
-            transport.into(),
-            base,
-            token,
-            digitalocean::read_error,
-        ));
+        let http = Http::new(transport.into(), base, token, digitalocean::read_error);
         let api = Api::DigitalOcean(digitalocean::Api(http.clone()));
         Self {
             http: Some(http),
@@ -69,12 +64,7 @@ impl Client {
         transport: impl Into<Transport>,
         locations: Vec<String>,
     ) -> Self {
-        let http = Arc::new(Http::new(
-            transport.into(),
-            base,
-            token,
-            hetzner::read_error,
-        ));
+        let http = Http::new(transport.into(), base, token, hetzner::read_error);
         let api = Api::Hetzner(hetzner::Api::new(http.clone(), locations));
         Self {
             http: Some(http),
@@ -89,6 +79,22 @@ impl Client {
             http: None,
             api: Api::Ssh(api),
         })
+    }
+
+    /// The same account for looks that are taken within seconds of each other: what is around several
+    /// machines is read once for all of them, and is as old as this client. A machine's own state is
+    /// read each time.
+    #[must_use]
+    pub fn sharing(&self) -> Self {
+        let http = self.http.as_ref().map(Http::sharing);
+        let api = match (&self.api, &http) {
+            (Api::DigitalOcean(_), Some(http)) => {
+                Api::DigitalOcean(digitalocean::Api(http.clone()))
+            }
+            (Api::Hetzner(api), Some(http)) => Api::Hetzner(api.with(http.clone())),
+            (api, _) => api.clone(),
+        };
+        Self { http, api }
     }
 
     /// The kinds of resource that it reaches.

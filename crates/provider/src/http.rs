@@ -3,6 +3,7 @@
 //! its body is an error, and nothing is read from a body whose status says no.
 
 use std::{
+    collections::HashMap,
     fmt,
     sync::{
         Arc, Mutex, PoisonError,
@@ -19,6 +20,7 @@ use reqwest::{
 };
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
+use tokio::sync::OnceCell;
 
 use crate::{
     Refusal,
@@ -175,9 +177,17 @@ pub(crate) struct ErrorWords {
     pub(crate) request_id: Option<String>,
 }
 
-/// A connection to one account: where it is, its token and its share of the allowance.
-#[derive(Debug)]
+/// A connection to one account. Clones cost nothing.
+#[derive(Debug, Clone)]
 pub(crate) struct Http {
+    account: Arc<Account>,
+    /// What was read for all, where that is kept.
+    shared: Option<Arc<Shared>>,
+}
+
+/// Where an account is, its token and its share of the allowance.
+#[derive(Debug)]
+struct Account {
     transport: Transport,
     base: Base,
     token: SecretString,
@@ -190,6 +200,17 @@ pub(crate) struct Http {
     date: Mutex<Option<Timestamp>>,
 }
 
+/// Answers by what was asked for: several that ask for the same at the same time wait for one.
+#[derive(Debug, Default)]
+struct Shared(Mutex<HashMap<String, Arc<OnceCell<Vec<u8>>>>>);
+
+impl Shared {
+    fn answer_to(&self, request: &Request) -> Arc<OnceCell<Vec<u8>>> {
+        let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        answers.entry(request.path.clone()).or_default().clone()
+    }
+}
+
 impl Http {
     pub(crate) fn new(
         transport: Transport,
@@ -197,7 +218,7 @@ impl Http {
         token: SecretString,
         read_error: fn(&[u8]) -> Option<ErrorWords>,
     ) -> Self {
-        Self {
+        let account = Account {
             transport,
             base,
             token,
@@ -205,19 +226,35 @@ impl Http {
             pacing: Mutex::default(),
             requests: AtomicU64::default(),
             date: Mutex::default(),
+        };
+        Self {
+            account: Arc::new(account),
+            shared: None,
+        }
+    }
+
+    /// The same connection, which reads lists once for all that it is asked about.
+    pub(crate) fn sharing(&self) -> Self {
+        Self {
+            account: self.account.clone(),
+            shared: Some(Arc::default()),
         }
     }
 
     pub(crate) fn rate(&self) -> Option<RateLimit> {
-        self.pacing().latest()
+        self.account.pacing().latest()
     }
 
     pub(crate) fn requests(&self) -> u64 {
-        self.requests.load(Ordering::Relaxed)
+        self.account.requests.load(Ordering::Relaxed)
     }
 
     pub(crate) fn date(&self) -> Option<Timestamp> {
-        *self.date.lock().unwrap_or_else(PoisonError::into_inner)
+        *self
+            .account
+            .date
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads; repeated once, at once, when an established connection broke.
@@ -225,16 +262,38 @@ impl Http {
         &self,
         request: &Request,
     ) -> Result<T, ProviderError> {
-        let answer = match self.exchange(request).await {
-            Err(error) if error.is_broken_connection() => self.exchange(request).await?,
-            first => first?,
+        parse(request, &self.account.read(request).await?)
+    }
+
+    /// [`Self::read`], of what is the same for all machines of the account.
+    pub(crate) async fn read_shared<T: DeserializeOwned>(
+        &self,
+        request: &Request,
+    ) -> Result<T, ProviderError> {
+        let Some(shared) = &self.shared else {
+            return self.read(request).await;
         };
-        let body = self.judge(request, answer)?;
-        parse(request, &body)
+        let answer = shared.answer_to(request);
+        let body = answer.get_or_try_init(|| self.account.read(request));
+        parse(request, body.await?)
     }
 
     /// Sends a change, once, and gives the body of the answer that took it.
     pub(crate) async fn send(&self, request: &Request) -> Result<Vec<u8>, ProviderError> {
+        self.account.send(request).await
+    }
+}
+
+impl Account {
+    async fn read(&self, request: &Request) -> Result<Vec<u8>, ProviderError> {
+        let answer = match self.exchange(request).await {
+            Err(error) if error.is_broken_connection() => self.exchange(request).await?,
+            first => first?,
+        };
+        self.judge(request, answer)
+    }
+
+    async fn send(&self, request: &Request) -> Result<Vec<u8>, ProviderError> {
         let answer = self.exchange(request).await?;
         self.judge(request, answer)
     }
@@ -313,7 +372,7 @@ impl Http {
 }
 
 /// A request that has left; it has ended when this is dropped, given up or not.
-struct UnderWay<'a>(&'a Http);
+struct UnderWay<'a>(&'a Account);
 
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {

@@ -5,10 +5,7 @@ mod schema;
 mod scopes;
 mod surroundings;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{
     ClusterId, DatabaseId, DropletId, PoolId, ResourceId, ResourceKind,
@@ -85,7 +82,7 @@ impl DatabasePlans {
 
 /// One account.
 #[derive(Debug, Clone)]
-pub(crate) struct Api(pub(crate) Arc<Http>);
+pub(crate) struct Api(pub(crate) Http);
 
 impl Api {
     pub(crate) async fn list(
@@ -332,7 +329,7 @@ impl Api {
     ) -> Result<Page<T>, ProviderError> {
         let and = if path.contains('?') { '&' } else { '?' };
         let request = Request::get(format!("{path}{and}per_page={PER_PAGE}&page={number}"));
-        let page: schema::Page<T> = self.0.read(&request).await?;
+        let page: schema::Page<T> = self.0.read_shared(&request).await?;
         let (next, last) = page.next_and_last();
         // The links are whole addresses; only the numbers are taken, for the token goes nowhere
         // else. One without a number is page 0, which follows no other.

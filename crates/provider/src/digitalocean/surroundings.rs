@@ -249,7 +249,7 @@ impl Api {
             InProject::Unknown => around.unreadable.push("its project"),
             InProject::None => {}
         }
-        let FoundAccount { account } = self.0.read(&Request::get("/v2/account")).await?;
+        let FoundAccount { account } = self.0.read_shared(&Request::get("/v2/account")).await?;
         if account.status != "active" {
             let words = format!("{} {}", account.status, account.status_message);
             around.account_problem = Some(words.trim().to_owned());
@@ -264,7 +264,7 @@ impl Api {
     /// How many entries a list has: one request.
     async fn count(&self, path: &str) -> Result<u64, ProviderError> {
         let request = Request::get(format!("{path}?per_page=1"));
-        let page: schema::Page<IgnoredAny> = self.0.read(&request).await?;
+        let page: schema::Page<IgnoredAny> = self.0.read_shared(&request).await?;
         let total = page.meta.map(|meta| meta.total);
         total.ok_or_else(|| request.not_understood("a list without its total"))
     }
@@ -340,10 +340,10 @@ impl Api {
 
     /// The databases that let a Droplet in by its number. One that is deleted meanwhile names none.
     async fn naming_databases(&self, id: u64) -> Result<Vec<String>, ProviderError> {
-        let Databases { databases } = self.0.read(&Request::get("/v2/databases")).await?;
+        let Databases { databases } = self.0.read_shared(&Request::get("/v2/databases")).await?;
         let naming = async |database: DatabaseName| {
             let path = format!("/v2/databases/{}/firewall", database.id.0);
-            let sources = match self.0.read(&Request::get(path)).await {
+            let sources = match self.0.read_shared(&Request::get(path)).await {
                 Ok(TrustedSources { rules }) => rules,
                 Err(ProviderError::NotFound(_)) => Vec::new(),
                 Err(error) => return Err(error),

@@ -36,14 +36,14 @@ const SERVER_TYPES: &str = "/v1/server_types";
 /// One project, or some locations of it.
 #[derive(Debug, Clone)]
 pub(crate) struct Api {
-    http: Arc<Http>,
+    http: Http,
     /// None named means all.
     locations: Arc<[String]>,
 }
 
 impl Api {
     /// A datacenter's name stands for its location: the API no longer returns datacenters (HGO).
-    pub(crate) fn new(http: Arc<Http>, locations: Vec<String>) -> Self {
+    pub(crate) fn new(http: Http, locations: Vec<String>) -> Self {
         let location = |name: String| match name.split_once('-') {
             Some((location, _)) => location.to_owned(),
             None => name,
@@ -51,6 +51,14 @@ impl Api {
         Self {
             http,
             locations: locations.into_iter().map(location).collect(),
+        }
+    }
+
+    /// The same, by another connection to it.
+    pub(crate) fn with(&self, http: Http) -> Self {
+        Self {
+            http,
+            locations: self.locations.clone(),
         }
     }
 
@@ -164,7 +172,7 @@ impl Api {
     ) -> Result<Page<T>, ProviderError> {
         let and = if path.contains('?') { '&' } else { '?' };
         let request = Request::get(format!("{path}{and}per_page={PER_PAGE}&page={number}"));
-        let page: schema::Page<T> = self.http.read(&request).await?;
+        let page: schema::Page<T> = self.http.read_shared(&request).await?;
         let schema::Pagination {
             next_page,
             last_page,

@@ -241,6 +241,83 @@ async fn a_stop_that_is_followed_reads_no_more_than_it_needs() {
 }
 
 #[tokio::test]
+async fn what_is_around_several_machines_is_read_once_and_each_machine_every_time() {
+    let of = |path: String, answer| (format!("GET /v2/{path}"), answer);
+    let tagged = |number: u64| format!("droplets?tag_name=offhours-of:droplet-{number}");
+    let page = |path: &str| format!("{path}per_page=200&page=1");
+    let status = |number: u64| {
+        let seen = ok(json!({"droplet": droplet(number, "off")}));
+        of(format!("droplets/{number}"), seen)
+    };
+    let policy = |number: u64| {
+        let none = ok(json!({"policy": {"backup_policy": null}}));
+        of(format!("droplets/{number}/backups/policy"), none)
+    };
+    let nothing = |path: &str, of_what: &str| of(page(path), list(of_what, &[]));
+    let conversation = vec![
+        nothing("snapshots?resource_type=droplet&", "snapshots"),
+        nothing(&format!("{}&", tagged(42)), "droplets"),
+        nothing("reserved_ips?", "reserved_ips"),
+        nothing("reserved_ipv6?", "reserved_ipv6s"),
+        nothing("firewalls?", "firewalls"),
+        nothing("load_balancers?", "load_balancers"),
+        nothing("projects?", "projects"),
+        policy(42),
+        status(42),
+        nothing(&format!("{}&", tagged(43)), "droplets"),
+        policy(43),
+        status(43),
+        policy(43),
+        status(43),
+    ];
+    let cloud = Script::play(conversation).await;
+    let client = cloud.digitalocean().sharing();
+    for number in [42, 43, 43] {
+        let of = id(number);
+        let seen = client.sight(Sighting {
+            of: &of,
+            present: Some(&of),
+            made: None,
+            making: None,
+            kept: None,
+            attached: true,
+            name: "web",
+        });
+        let machine = seen.await.unwrap().machine.unwrap();
+        assert_eq!(machine.resource.id, of);
+    }
+    assert_eq!(client.requests(), 14);
+    cloud.finish();
+}
+
+#[tokio::test]
+async fn an_answer_that_failed_is_shared_with_nobody() {
+    let cloud = Script::play([
+        (SNAPSHOTS, answer(503, "")),
+        (SNAPSHOTS, list("snapshots", &[])),
+        (TAGGED, list("droplets", &[])),
+        (
+            "GET /v2/droplets/42",
+            ok(json!({"droplet": droplet(42, "off")})),
+        ),
+    ])
+    .await;
+    let (client, of) = (cloud.digitalocean().sharing(), id(42));
+    let sighting = Sighting {
+        of: &of,
+        present: Some(&of),
+        made: None,
+        making: None,
+        kept: None,
+        attached: false,
+        name: "web",
+    };
+    client.sight(sighting).await.unwrap_err();
+    client.sight(sighting).await.unwrap();
+    cloud.finish();
+}
+
+#[tokio::test]
 async fn a_snapshot_is_found_by_its_name_and_from_then_on_by_its_number() {
     let name = format!("offhours.droplet.42.{MARK}");
     // Of another Droplet whose number begins alike, and of a person.
