@@ -1,9 +1,6 @@
 //! The records of one account on which stop or start work together.
 
-use std::{
-    collections::BTreeSet,
-    sync::atomic::{AtomicU64, Ordering},
-};
+use std::collections::BTreeSet;
 
 use domain::{
     AccountName,
@@ -22,7 +19,7 @@ use crate::{
     event::{Event, Outcome},
     failure::NoLook,
     observe::{
-        look::{self, Attached, Looks},
+        look::{Attached, Looks, SharedLists},
         stop_target::{Plans, StopTarget, is_to_hibernate},
     },
     transition::{
@@ -40,8 +37,7 @@ pub(super) struct Batch<'a> {
     pub(super) in_force: &'a store::InForce,
     pub(super) account: &'a AccountName,
     pub(super) plans: Plans,
-    /// How many requests it has sent, apart from those of its latest looks.
-    pub(super) sent: AtomicU64,
+    pub(super) shared: SharedLists,
 }
 
 impl Batch<'_> {
@@ -66,12 +62,7 @@ impl Batch<'_> {
     ) -> Looks<'c> {
         let listed = records.iter().filter(|record| !record.needs_sight());
         let ids: BTreeSet<_> = listed.filter_map(Record::present).cloned().collect();
-        Looks::to_act(client, self.budget, &ids, lists).await
-    }
-
-    /// One more request is sent.
-    pub(super) fn count(&self) {
-        self.sent.fetch_add(1, Ordering::Relaxed);
+        Looks::to_act(client, (self.budget, &self.shared), &ids, lists).await
     }
 
     /// Reads what the plan needs besides the look, and plans.
@@ -88,8 +79,9 @@ impl Batch<'_> {
             Direction::Stop => {
                 let policy = verdict.membership.policy(rules.configuration);
                 if is_to_hibernate(record, &policy) {
+                    let (_, sharing) = self.shared.by(client, now);
                     let target = self.plans.to_hibernate(
-                        (client, self.context.store),
+                        (&sharing, self.context.store),
                         (record, look),
                         &verdict,
                         rules,
@@ -107,7 +99,10 @@ impl Batch<'_> {
         };
         // What is to be deleted is looked at last.
         let looked_again = if target.ssh_key.is_some() {
-            look::sight(client, self.budget, record, Attached::Read).await?
+            let sight = self
+                .shared
+                .sight(client, self.budget, record, Attached::Read);
+            sight.await?
         } else {
             None
         };
@@ -115,7 +110,6 @@ impl Batch<'_> {
         let log_from = log_from(record).filter(|_| is_there(look));
         let log = match log_from {
             Some(since) => {
-                self.count();
                 let log = client.actions(&look.resource.id, since).await;
                 log.map_err(|error| NoLook::from(&error))?
             }

@@ -1,7 +1,5 @@
 //! What a command would send, without sending it.
 
-use std::sync::atomic::AtomicU64;
-
 use domain::record::{Direction, Record};
 use environment::in_words;
 use futures_util::{StreamExt as _, stream};
@@ -13,7 +11,10 @@ use crate::{
     act::batch::{Batch, outcomes},
     budget::Budget,
     event::{Event, Outcome},
-    observe::{look::Looks, stop_target::Plans},
+    observe::{
+        look::{Looks, SharedLists},
+        stop_target::Plans,
+    },
     transition::step::Step,
 };
 
@@ -34,7 +35,7 @@ pub(crate) async fn rehearse(
             in_force,
             account: &account,
             plans: Plans::default(),
-            sent: AtomicU64::default(),
+            shared: SharedLists::default(),
         };
         outcomes.extend(batch.rehearse(records).await);
     }

@@ -1,9 +1,6 @@
 //! Stop and start: re-read, look, claim, send, note.
 
-use std::{
-    collections::BTreeSet,
-    sync::atomic::{AtomicU64, Ordering},
-};
+use std::collections::BTreeSet;
 
 use domain::{
     ResourceRef,
@@ -20,12 +17,15 @@ use crate::{
     account::by_account,
     act::{
         batch::Batch,
-        pace::{Pace, Room},
+        pace::{Pace, Room, is_sighted},
     },
     budget::Budget,
     event::Outcome,
     failure::NoLook,
-    observe::{look::Looks, stop_target::Plans},
+    observe::{
+        look::{Looks, SharedLists},
+        stop_target::Plans,
+    },
     report::Report,
     transition::step::Step,
 };
@@ -70,7 +70,7 @@ pub(crate) async fn act_within(
             in_force: &in_force,
             account: &account,
             plans: Plans::default(),
-            sent: AtomicU64::default(),
+            shared: SharedLists::default(),
         };
         report.outcomes.extend(batch.act(records).await);
     }
@@ -80,9 +80,13 @@ pub(crate) async fn act_within(
 /// How many are acted on before the looks at the rest are taken anew, should they be too old by then.
 const AT_A_TIME: usize = 100;
 
-/// What is under way needs no room, and comes first; what has failed before does not hold up others.
+/// What is under way comes first, and before all what needs no room; what has failed before does not
+/// hold up others.
 fn sort(records: &mut [Record]) {
-    records.sort_by_key(|record| (record.in_flight().is_none(), record.attempts));
+    records.sort_by_key(|record| {
+        let waits = record.in_flight().is_none();
+        (waits, !waits && is_sighted(record), record.attempts)
+    });
 }
 
 /// What became of some records.
@@ -153,15 +157,16 @@ impl Batch<'_> {
             &records,
         );
         let mut pace = pace.await;
+        let before = client.requests();
+        let sent = || client.requests() - before;
         let lists = pace.state().lists().cloned().unwrap_or_default();
         let mut outcomes = Vec::new();
         let mut looks = None::<Looks<'_>>;
         sort(&mut records);
         while !records.is_empty() && !self.budget.is_over() {
             let now = context.clock.now();
-            let sent = self.sent_with(looks.as_ref());
-            pace.measure(client, sent, now);
-            let count = match pace.room(&records, client, sent, now) {
+            pace.measure(client, sent(), now);
+            let count = match pace.room(&records, client, sent(), now) {
                 Room::For(count) => count.min(AT_A_TIME),
                 Room::From(at) if at < self.budget.until() => {
                     let wait = at.duration_since(now).unsigned_abs();
@@ -171,7 +176,6 @@ impl Batch<'_> {
                 Room::From(_) | Room::None => break,
             };
             if looks.as_ref().is_none_or(|looks| looks.are_old(now)) {
-                self.sent.store(sent, Ordering::Relaxed);
                 let taken = self.looks_by(&lists, client, &records).await;
                 records = taken.in_order(records);
                 sort(&mut records);
@@ -187,20 +191,13 @@ impl Batch<'_> {
             outcomes.extend(done.outcomes);
             if !records.is_empty() {
                 // The next tick may come before the end.
-                pace.note(context, client, self.sent_with(Some(looks)))
-                    .await;
+                pace.note(context, client, sent()).await;
             }
         }
-        let sent = self.sent_with(looks.as_ref());
-        if sent > 0 {
-            pace.note(context, client, sent).await;
+        if sent() > 0 {
+            pace.note(context, client, sent()).await;
         }
         (outcomes, records.len())
-    }
-
-    /// How many requests were sent, those of the latest looks included.
-    fn sent_with(&self, looks: Option<&Looks<'_>>) -> u64 {
-        self.sent.load(Ordering::Relaxed) + looks.map_or(0, Looks::requests)
     }
 
     /// Acts on these, several at a time.

@@ -22,9 +22,12 @@ use crate::{Context, account, transition::log::log_from};
 /// For how long what start has spent says that it is at work beside stop, and the other way round.
 const AT_WORK: SignedDuration = SignedDuration::from_mins(2);
 
-/// How many requests it takes at most to see a machine that is hibernated, what is around it, and it
-/// again: at `DigitalOcean`, where each kind of thing is a list of its own.
-const SIGHT: u64 = 32;
+/// How many requests it takes to read what is around machines that are hibernated, twice: at
+/// `DigitalOcean`, where each kind of thing is a list of its own, with a few projects and databases.
+const AROUND: u64 = 32;
+
+/// How many more it takes to see one of them, and again before it is deleted.
+const SIGHT: u64 = 14;
 
 /// How many of the records that are left may be acted on.
 #[derive(Debug, PartialEq, Eq)]
@@ -60,8 +63,8 @@ impl Pace {
     ) -> Self {
         let configured = configuration.accounts.get(account);
         let cloud = configured.and_then(|account| account.cloud());
-        // One alone neither needs a list nor exceeds a limit.
-        let state = if records.len() > 1 {
+        // One alone neither needs a list nor exceeds a limit, unless much has to be read about it.
+        let state = if records.len() > 1 || records.iter().any(is_sighted) {
             account::state(context, account).await
         } else {
             AccountState::unknown(account.clone())
@@ -109,6 +112,10 @@ impl Pace {
             ..rate
         });
         let mut allowance = Allowance::of(facts, rate, self.state.lists(), now);
+        if left.iter().any(is_sighted) {
+            // poll-status sees them as well, and takes its part of the hour for that.
+            allowance.observing += allowance.per_hour / 60;
+        }
         if let Some(latest) = latest {
             (allowance.remaining, allowance.per_hour) = (Some(latest.remaining), latest.limit);
         } else {
@@ -180,21 +187,26 @@ fn cost(records: &[Record], state: &AccountState) -> u64 {
     let more = records
         .iter()
         .map(|record| log_of(record) + sight_of(record));
-    acting(records.iter().map(Record::kind), state.lists()) + more.sum::<u64>()
+    let around = if records.iter().any(is_sighted) {
+        AROUND
+    } else {
+        0
+    };
+    acting(records.iter().map(Record::kind), state.lists()) + more.sum::<u64>() + around
 }
 
-/// How many requests acting on one takes, apart from a list.
+/// How many requests acting on one takes, apart from a list and from what is around it.
 fn cost_of(record: &Record) -> u64 {
     requests_each(record.kind()) + log_of(record) + sight_of(record)
 }
 
-/// How many requests it takes to see all of a machine that is hibernated, or was.
+/// Whether it is hibernated, or was, so that more than its own state is read.
+pub(super) fn is_sighted(record: &Record) -> bool {
+    record.hibernation.is_some()
+}
+
 fn sight_of(record: &Record) -> u64 {
-    if record.hibernation.is_some() {
-        SIGHT
-    } else {
-        0
-    }
+    if is_sighted(record) { SIGHT } else { 0 }
 }
 
 /// How many requests it takes to read what has happened to a record since its request.
@@ -203,14 +215,20 @@ fn log_of(record: &Record) -> u64 {
 }
 
 /// How many of the first of these there is room for. What is under way already goes on in any
-/// case: half a transition is worse than a refusal.
+/// case, for half a transition is worse than a refusal; but the next part of a hibernation can wait.
 fn fitting(records: &[Record], room: u64) -> usize {
     let mut left = room;
+    let mut around = AROUND;
     let fits = |record: &&Record| {
-        if record.in_flight().is_some() {
+        if record.in_flight().is_some() && !is_sighted(record) {
             return true;
         }
-        let rest = left.checked_sub(cost_of(record));
+        let shared = if is_sighted(record) {
+            std::mem::take(&mut around)
+        } else {
+            0
+        };
+        let rest = left.checked_sub(cost_of(record) + shared);
         left = rest.unwrap_or(left);
         rest.is_some()
     };
@@ -219,6 +237,8 @@ fn fitting(records: &[Record], room: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use domain::hibernation::Hibernation;
+
     use super::*;
     use crate::tests::droplet;
 
@@ -237,6 +257,20 @@ mod tests {
         // What was handed over takes more than there is room for.
         assert_eq!(part(100, 240, 0), 100);
         assert_eq!(part(u64::MAX, 1, 1000), u64::MAX);
+    }
+
+    #[test]
+    fn the_next_part_of_a_hibernation_waits_for_room() {
+        let mut part = droplet().in_flight(Direction::Stop, "19:00").record;
+        part.hibernation = Some(Box::new(Hibernation::of(part.reference.id.clone())));
+        let parts = vec![part; 3];
+        let each = cost_of(&parts[0]);
+        let room = |of: u64| fitting(&parts, of);
+        let first = AROUND + each;
+        assert_eq!(
+            [first - 1, first, first + each, first + 2 * each].map(room),
+            [0, 1, 2, 3]
+        );
     }
 
     #[test]

@@ -54,7 +54,6 @@ impl Batch<'_> {
         let mut shown = self.context.reported(outcomes(&record, now, send.events));
         let answer = client.send(&send.change).await;
         let now = self.context.clock.now();
-        self.count();
         if answer.as_ref().is_err_and(ChangeError::is_refused_token) {
             self.context.providers.forget(self.account);
         }

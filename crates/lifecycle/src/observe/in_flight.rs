@@ -24,7 +24,7 @@ use crate::{
     budget::Budget,
     event::Outcome,
     failure::NoLook,
-    observe::look::{Looked, Looks},
+    observe::look::{Looked, Looks, SharedLists},
     transition::{
         follow::{self, Follow},
         log::log_from,
@@ -35,6 +35,12 @@ use crate::{
 /// As soon as so many are handed over, stop or start is asked to go on: looking at the rest may take
 /// too long.
 const HAND_OVER_AT_ONCE: usize = 25;
+
+/// How many requests a look takes at what is around machines that are hibernated.
+const AROUND: u64 = 8;
+
+/// How many more at each of them.
+const SIGHT: u64 = 6;
 
 /// Why accounts could not be asked, as far as it was reported: one reason is reported once.
 #[derive(Debug, Default)]
@@ -90,21 +96,33 @@ pub(crate) struct Follower<'a> {
 }
 
 impl Follower<'_> {
-    /// Looks at each.
+    /// Looks at each; at machines that are hibernated or woken only as far as there is room for the
+    /// requests that they take, and at another one first in the next minute.
     pub(crate) async fn follow(
         &self,
         mut records: Vec<Record>,
         requests: &ListRequests,
-        is_busy: bool,
+        (is_busy, room): (bool, u64),
         invoke: &impl Invoke,
     ) -> Round {
-        let listed = records.iter().filter(|record| !record.needs_sight());
-        let ids: BTreeSet<_> = listed.filter_map(Record::present).cloned().collect();
-        let looks = Looks::to_follow(self.client, self.budget, &ids, requests, is_busy);
-        let looks = looks.await;
         let first = turn(self.budget.now(), records.len());
         records.rotate_left(first);
-        let mut round = Round::default();
+        let mut sights = (room.saturating_sub(AROUND) / SIGHT).max(1);
+        let (records, left): (Vec<_>, Vec<_>) = records.into_iter().partition(|record| {
+            let is_seen = !record.needs_sight() || sights > 0;
+            sights -= u64::from(record.needs_sight() && is_seen);
+            is_seen
+        });
+        let listed = records.iter().filter(|record| !record.needs_sight());
+        let ids: BTreeSet<_> = listed.filter_map(Record::present).cloned().collect();
+        let shared = SharedLists::default();
+        let budget = (self.budget, &shared);
+        let looks = Looks::to_follow(self.client, budget, &ids, requests, is_busy).await;
+        let mut round = Round {
+            in_flight: left.len(),
+            waiting: left.into_iter().filter_map(|one| one.schedule).collect(),
+            ..Round::default()
+        };
         let mut handed_over = HandedOver::default();
         let followed = stream::iter(looks.in_order(records))
             .map(|record| self.follow_one(record, &looks))

@@ -3,10 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Mutex, PoisonError},
 };
 
 use domain::{
@@ -27,17 +24,49 @@ const STATUS_UP_TO: usize = 10;
 /// as well.
 const YOUNG: SignedDuration = SignedDuration::from_secs(20);
 
-/// How many requests it takes to look for a machine that is hibernated.
-const REQUESTS_OF_SIGHT: u64 = 6;
+/// For how long what is around several machines is read once for all of them. A deletion leaves
+/// within ten seconds of its look, which is as old as that.
+const SHARED_FOR: SignedDuration = SignedDuration::from_secs(4);
 
 /// What the Status operation or a list showed; `None` is a 404 of the Status operation.
 pub(crate) type Looked = Result<Option<Look>, NoLook>;
+
+/// The lists of what may be around machines of an account, read once for those that are looked at
+/// together.
+#[derive(Debug, Default)]
+pub(crate) struct SharedLists(Mutex<Option<(Timestamp, Client)>>);
+
+impl SharedLists {
+    /// A client that shares what others have read lately, and since when.
+    pub(crate) fn by(&self, client: &Client, now: Timestamp) -> (Timestamp, Client) {
+        let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let young = latest
+            .take()
+            .filter(|(since, _)| now.duration_since(*since) < SHARED_FOR);
+        latest
+            .insert(young.unwrap_or_else(|| (now, client.sharing())))
+            .clone()
+    }
+
+    /// One of several machines that are hibernated, or are about to be.
+    pub(crate) async fn sight(
+        &self,
+        client: &Client,
+        budget: Budget<'_>,
+        record: &Record,
+        attached: Attached,
+    ) -> Looked {
+        let (since, client) = self.by(client, budget.now());
+        seen_in_time(&client, budget, (record, attached), since).await
+    }
+}
 
 /// Looks at resources of one account: one pass over the lists that are worth it first, and each of
 /// the others when its turn comes.
 pub(crate) struct Looks<'a> {
     client: &'a Client,
     budget: Budget<'a>,
+    shared: &'a SharedLists,
     listed: HashMap<ResourceId, Look>,
     /// The kinds whose list failed, and why.
     unlisted: BTreeMap<ResourceKind, NoLook>,
@@ -45,27 +74,26 @@ pub(crate) struct Looks<'a> {
     refused: Mutex<Option<NoLook>>,
     /// When the lists were read.
     taken_at: Timestamp,
-    /// How many requests these looks took.
-    requests: AtomicU64,
 }
 
 impl<'a> Looks<'a> {
     /// Before acting: sized kinds each by their own, for a list's rows do not carry enough to save.
     pub(crate) async fn to_act(
         client: &'a Client,
-        budget: Budget<'a>,
+        (budget, shared): (Budget<'a>, &'a SharedLists),
         ids: &BTreeSet<ResourceId>,
         requests: &ListRequests,
     ) -> Self {
         let machines = ids.iter().filter(|id| !id.kind().is_sized());
-        Self::take(client, budget, worth_a_list(machines, requests), ids).await
+        let kinds = worth_a_list(machines, requests);
+        Self::take(client, (budget, shared), kinds, ids).await
     }
 
     /// While following. Where much is due besides, even a few are read by a list that takes fewer
     /// requests.
     pub(crate) async fn to_follow(
         client: &'a Client,
-        budget: Budget<'a>,
+        (budget, shared): (Budget<'a>, &'a SharedLists),
         ids: &BTreeSet<ResourceId>,
         requests: &ListRequests,
         is_busy: bool,
@@ -75,32 +103,27 @@ impl<'a> Looks<'a> {
         } else {
             Vec::new()
         };
-        Self::take(client, budget, kinds, ids).await
+        Self::take(client, (budget, shared), kinds, ids).await
     }
 
     async fn take(
         client: &'a Client,
-        budget: Budget<'a>,
+        (budget, shared): (Budget<'a>, &'a SharedLists),
         kinds: Vec<ResourceKind>,
         ids: &BTreeSet<ResourceId>,
     ) -> Self {
         let mut looks = Self {
             client,
             budget,
+            shared,
             listed: HashMap::new(),
             unlisted: BTreeMap::new(),
             refused: Mutex::default(),
             taken_at: budget.now(),
-            requests: AtomicU64::default(),
         };
         if !kinds.is_empty() {
             match list(client, budget, &kinds).await {
                 Ok(listed) => {
-                    let lists = listed
-                        .requests
-                        .values()
-                        .map(|&requests| u64::from(requests));
-                    looks.requests = AtomicU64::new(lists.sum());
                     let of_these = |look: &Look| ids.contains(&look.resource.id);
                     let shown = listed.looks.into_iter().filter(of_these);
                     looks.listed = shown.map(|look| (look.resource.id.clone(), look)).collect();
@@ -132,18 +155,14 @@ impl<'a> Looks<'a> {
         !self.listed.is_empty() && now.duration_since(self.taken_at) > YOUNG
     }
 
-    /// How many requests they took.
-    pub(crate) fn requests(&self) -> u64 {
-        self.requests.load(Ordering::Relaxed)
-    }
-
     /// What one resource shows: as the list saw it just now, or by its Status operation. What a
     /// list does not show may still be there, for pages shift.
     pub(crate) async fn of(&self, record: &Record) -> Looked {
         let Some(id) = record.present().filter(|_| !record.needs_sight()) else {
-            self.requests
-                .fetch_add(REQUESTS_OF_SIGHT, Ordering::Relaxed);
-            return sight(self.client, self.budget, record, Attached::of(record)).await;
+            let sight = self
+                .shared
+                .sight(self.client, self.budget, record, Attached::of(record));
+            return sight.await;
         };
         if let Some(look) = self.listed.get(id)
             && !is_old(look, self.budget.now())
@@ -156,7 +175,6 @@ impl<'a> Looks<'a> {
         if let Some(no_look) = self.refused().clone() {
             return Err(no_look);
         }
-        self.requests.fetch_add(1, Ordering::Relaxed);
         let looked = by_status(self.client, self.budget, id).await;
         if let Err(no_look) = &looked
             && no_look.token_refused
@@ -224,7 +242,10 @@ pub(crate) async fn by_status(client: &Client, budget: Budget<'_>, id: &Resource
 pub(crate) async fn of_record(client: &Client, budget: Budget<'_>, record: &Record) -> Looked {
     match record.present().filter(|_| !record.needs_sight()) {
         Some(id) => by_status(client, budget, id).await,
-        None => sight(client, budget, record, Attached::of(record)).await,
+        None => {
+            let of = (record, Attached::of(record));
+            seen_in_time(client, budget, of, budget.now()).await
+        }
     }
 }
 
@@ -247,16 +268,16 @@ impl Attached {
 }
 
 /// A machine that is hibernated, or is about to be, with its snapshots and with what might be it.
-pub(crate) async fn sight(
+async fn seen_in_time(
     client: &Client,
     budget: Budget<'_>,
-    record: &Record,
-    attached: Attached,
+    (record, attached): (&Record, Attached),
+    requested_at: Timestamp,
 ) -> Looked {
     if budget.is_over() {
         return Err(NoLook::of("there was no time left to look at it"));
     }
-    let looked = seen(client, record, attached, budget.now()).await;
+    let looked = seen(client, record, attached, requested_at).await;
     looked.map_err(|error| NoLook::from(&error))
 }
 
@@ -298,4 +319,21 @@ async fn seen(
         resource,
         sight: Some(Box::new(sight)),
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use provider::{Base, http_client};
+
+    use super::*;
+
+    #[test]
+    fn lists_are_shared_for_some_seconds_and_a_look_is_as_old_as_they_are() {
+        let base: Base = "http://localhost:1".parse().unwrap();
+        let client = Client::digitalocean(base, "token".into(), http_client().unwrap());
+        let shared = SharedLists::default();
+        let at = |millis| Timestamp::from_millisecond(millis).unwrap();
+        let since = [1000, 4999, 5000, 8999].map(|now| shared.by(&client, at(now)).0);
+        assert_eq!(since, [1000, 1000, 5000, 5000].map(at));
+    }
 }

@@ -7,6 +7,7 @@ use std::{
 
 use domain::{
     AccountName, ResourceKind, ResourceRef, ScheduleName,
+    configuration::Account,
     hibernation::Scene,
     record::{Observed, Record},
     resource::{Look, Resource},
@@ -296,11 +297,11 @@ impl<'a> Watch<'a> {
         let in_force = context.store.in_force().await?;
         let in_flight = records.into_iter().filter(|r| r.in_flight().is_some());
         let looking = self.clients(in_flight, &backlog, &in_force, report).await;
-        let follow = |(account, client, records): (AccountName, Client, Vec<Record>)| {
+        let follow = |(account, client, records, room): Looking| {
             let (complaints, in_force) = (&self.complaints, &in_force);
             let requests = self.accounts.list_requests(&account);
             let others = self.accounts.others(&account);
-            let is_busy = backlog.contains_key(&account);
+            let pace = (backlog.contains_key(&account), room);
             async move {
                 let follower = Follower {
                     context,
@@ -309,7 +310,7 @@ impl<'a> Watch<'a> {
                     in_force,
                     complaints,
                 };
-                let round = follower.follow(records, &requests, is_busy, invoke).await;
+                let round = follower.follow(records, &requests, pace, invoke).await;
                 let rate = rate(&client, context.clock.now(), others);
                 save_rate(&context, &account, rate).await;
                 round
@@ -329,25 +330,27 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// The clients of the accounts that may be asked now, with what is in flight in each.
+    /// The accounts that may be asked now.
     async fn clients(
         &mut self,
         in_flight: impl Iterator<Item = Record>,
         backlog: &BTreeMap<AccountName, u64>,
         in_force: &InForce,
         report: &mut Report,
-    ) -> Vec<(AccountName, Client, Vec<Record>)> {
+    ) -> Vec<Looking> {
         let context = self.context;
         let mut clients = Vec::new();
         for (account, records) in by_account(in_flight) {
             let client = context.providers.client(&account, &in_force.configuration);
             match client.await {
-                Ok(client) if self.has_used_its_share(&account, &client, backlog) => {
-                    report.in_flight += records.len();
-                    let schedules = records.into_iter().filter_map(|record| record.schedule);
-                    self.waiting.extend(schedules);
-                }
-                Ok(client) => clients.push((account, client, records)),
+                Ok(client) => match self.room(&account, &client, backlog) {
+                    0 => {
+                        report.in_flight += records.len();
+                        let schedules = records.into_iter().filter_map(|record| record.schedule);
+                        self.waiting.extend(schedules);
+                    }
+                    room => clients.push((account, client, records, room)),
+                },
                 Err(error) => {
                     report.in_flight += records.len();
                     let reason = in_words(&error).into();
@@ -362,28 +365,38 @@ impl<'a> Watch<'a> {
         clients
     }
 
-    /// Whether this invocation has asked as much of an account as its limit allows in a minute,
-    /// less what stops and starts that are due may need of it. The first look of each invocation is
-    /// taken all the same, and where these wait for the hour's limit, that of every fourth minute.
-    fn has_used_its_share(
+    /// How many requests this invocation may still send to an account: as many as its limit allows in
+    /// a minute, less what stops and starts that are due may need of it. The first look of each
+    /// invocation is taken all the same, and where these wait for the hour's limit, that of every
+    /// fourth minute.
+    fn room(
         &mut self,
         account: &AccountName,
         client: &Client,
         backlog: &BTreeMap<AccountName, u64>,
-    ) -> bool {
+    ) -> u64 {
         let due = backlog.get(account).copied().unwrap_or_default();
         let now = self.context.clock.now();
         let is_its_turn = now.as_second() / 60 % TURNS == 0;
         if due > 0 && !is_its_turn && self.accounts.is_short(account, now) {
-            return true;
+            return 0;
         }
-        let sent = client.requests();
-        let Some(before) = self.before.get(account) else {
-            self.before.insert(account.clone(), sent);
-            return false;
-        };
-        let share = client.rate().map_or(u64::MAX, |rate| rate.limit / 60);
+        let configured = self.accounts.configuration.accounts.get(account);
+        let cloud = configured.and_then(Account::cloud);
+        let usual = cloud.map(|cloud| cloud.provider.facts().requests_per_hour);
+        let per_hour = client.rate().map(|rate| rate.limit).or(usual);
+        let share = per_hour.map_or(u64::MAX, |per_hour| per_hour / 60);
         let share = share.saturating_sub(due);
-        sent.saturating_sub(*before) >= share
+        let sent = client.requests();
+        match self.before.get(account) {
+            Some(before) => share.saturating_sub(sent.saturating_sub(*before)),
+            None => {
+                self.before.insert(account.clone(), sent);
+                share.max(1)
+            }
+        }
     }
 }
+
+/// An account, its client, what is in flight in it, and how many requests that may take.
+type Looking = (AccountName, Client, Vec<Record>, u64);
