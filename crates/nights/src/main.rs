@@ -20,7 +20,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Play many nights, several at a time; a night that fails is shortened and kept as a file.
+    /// Play many nights, several at a time; each that fails is kept as a file, the first ones
+    /// shortened.
     Run {
         /// How many.
         #[arg(short = 'n', long, default_value_t = 500)]

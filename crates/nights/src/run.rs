@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     fs,
     io::Write as _,
-    path::Path,
+    path::{Path, PathBuf},
     process::ExitCode,
     sync::{
         Mutex, PoisonError,
@@ -73,8 +73,13 @@ pub fn many(
                         ..Played::default()
                     });
                     if let Some(violation) = &played.violation {
-                        // At once: who ends the run early has seen it.
-                        progress.suspend(|| print(&format!("Seed {seed} fails: {violation}")));
+                        // At once: who ends the run early has seen it, and finds the night.
+                        let kept = match keep_night(&night, keep) {
+                            Ok(file) => format!("All of it: make night SEED={}", file.display()),
+                            Err(error) => format!("It could not be kept: {error:#}"),
+                        };
+                        let failed = format!("Seed {seed} fails: {violation}\n{kept}");
+                        progress.suspend(|| print(&failed));
                     }
                     let mut sum = lock();
                     sum.add(&night, played);
@@ -117,15 +122,21 @@ fn report(sum: &Sum, seconds: f64) {
     });
 }
 
-/// Shortens a night that fails, keeps it as a file, and prints the end of what happens in it.
+/// Keeps a night as a file, and says where.
+fn keep_night(night: &Night, keep: &Path) -> anyhow::Result<PathBuf> {
+    fs::create_dir_all(keep)?;
+    let file = keep.join(format!("{}.json", night.seed));
+    fs::write(&file, serde_json::to_string_pretty(night)? + "\n")?;
+    Ok(file)
+}
+
+/// Shortens a night that fails, keeps it so, and prints the end of what happens in it.
 fn shorten(seed: u64, keep: &Path) -> anyhow::Result<()> {
     print(&format!(
         "\nShortening the night of seed {seed} (a few minutes) ..."
     ));
     let night = shrink::shortest(generate::night(seed))?;
-    fs::create_dir_all(keep)?;
-    let file = keep.join(format!("{seed}.json"));
-    fs::write(&file, serde_json::to_string_pretty(&night)? + "\n")?;
+    let file = keep_night(&night, keep)?;
     let trace = Trace::kept();
     play(&night, &trace)?;
     print(&format!("{}\n{}", night.in_words(), trace.end(60)));
