@@ -159,6 +159,22 @@ impl SteppedClock {
         self.lock().wakes.iter().min().copied()
     }
 
+    /// Waits until somebody sleeps and all who take part do, and gives the instant at which the first
+    /// of them is to wake.
+    pub async fn first_wake(&self) -> Timestamp {
+        let mut changed = self.changed.subscribe();
+        loop {
+            {
+                let state = self.lock();
+                if let (0, Some(wake)) = (state.awake, state.wakes.iter().min()) {
+                    return *wake;
+                }
+            }
+            // The sender lives in `self`.
+            changed.changed().await.ok();
+        }
+    }
+
     /// Moves the clock to `to` (never backwards) and wakes the sleepers whose time has come.
     pub fn advance_to(&self, to: Timestamp) {
         {
@@ -244,6 +260,26 @@ mod tests {
         stepped.idle().await;
         assert_eq!(sleeper.await.unwrap(), wake);
         assert_eq!(stepped.next_wake(), None);
+    }
+
+    #[tokio::test]
+    async fn the_first_sleeper_is_known_once_all_sleep() {
+        let stepped = SteppedClock::at(instant("2026-11-23T07:00:00Z"));
+        let mut parts = Vec::new();
+        for minutes in [2, 1] {
+            let (part, clock) = (stepped.take_part(), Clock::from(stepped.clone()));
+            parts.push(tokio::spawn(async move {
+                let _part = part;
+                clock.sleep(Duration::from_mins(minutes)).await;
+            }));
+        }
+        for wake in ["2026-11-23T07:01:00Z", "2026-11-23T07:02:00Z"].map(instant) {
+            assert_eq!(stepped.first_wake().await, wake);
+            stepped.advance_to(wake);
+        }
+        for part in parts {
+            part.await.unwrap();
+        }
     }
 
     #[tokio::test]

@@ -22,7 +22,7 @@ use crate::{
 pub struct Opened {
     store: Store,
     clock: Clock,
-    clouds: Clouds,
+    clouds: Arc<Clouds>,
     /// The clock of a simulator that is moved.
     stepped: Option<SteppedClock>,
     /// The store's file, or its copy, which is there for as long as this is.
@@ -50,7 +50,7 @@ impl Opened {
         Ok(Self {
             store,
             clock: stepped.clone().map_or_else(Clock::machine, Clock::from),
-            clouds,
+            clouds: Arc::new(clouds),
             stepped,
             file,
         })
@@ -80,9 +80,13 @@ impl Opened {
         self.stepped.is_some()
     }
 
-    /// The functions in this process, and what happens while they work.
+    /// The functions in this process, and what happens while they work. Where they wait, a simulator's
+    /// clock is moved.
     pub fn functions(&self) -> anyhow::Result<(Arc<Service>, mpsc::UnboundedReceiver<News>)> {
         let (sender, news) = mpsc::unbounded_channel();
+        if let Some(stepped) = self.stepped.clone() {
+            tokio::spawn(wake_sleepers(stepped, Arc::clone(&self.clouds)));
+        }
         let service = Service::new(
             self.store.clone(),
             Clients::of(&self.clouds)?,
@@ -123,5 +127,15 @@ impl Opened {
             }
         }
         Ok(())
+    }
+}
+
+/// Moves a simulator's clock on, each time that all who work by it wait, to where the first goes on.
+async fn wake_sleepers(stepped: SteppedClock, clouds: Arc<Clouds>) {
+    loop {
+        let wake = stepped.first_wake().await;
+        // A simulator that is gone fails the sleeper's next request, which says so.
+        clouds.advance_to(wake).await.ok();
+        stepped.advance_to(wake);
     }
 }

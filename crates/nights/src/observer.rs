@@ -85,6 +85,8 @@ pub(crate) struct State {
     of_people: BTreeSet<(AccountName, u64)>,
     /// The latest history items of each resource.
     history: BTreeMap<ResourceRef, HistoryEntry>,
+    /// The transactions that took effect, by their tokens: none does so again when it is repeated.
+    transactions: BTreeSet<String>,
 }
 
 /// A change that a cloud took.
@@ -157,6 +159,7 @@ impl Observer {
             proven: BTreeSet::new(),
             of_people: BTreeSet::new(),
             history: BTreeMap::new(),
+            transactions: BTreeSet::new(),
         })))
     }
 
@@ -326,6 +329,11 @@ impl Observer {
                 state.violated("a token was written to a table");
             }
             let body: Value = serde_json::from_str(body).unwrap_or_default();
+            if let Some(token) = body["ClientRequestToken"].as_str()
+                && !state.transactions.insert(token.to_owned())
+            {
+                return;
+            }
             state.take_in_log();
             state.take_in_write(operation, &body, by);
             // An update is of an account's state, which says nothing of a machine.

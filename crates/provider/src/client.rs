@@ -86,7 +86,17 @@ impl Client {
     /// read each time.
     #[must_use]
     pub fn sharing(&self) -> Self {
-        let http = self.http.as_ref().map(Http::sharing);
+        self.by(Http::sharing)
+    }
+
+    /// The same account for a piece of work whose requests are counted by themselves.
+    #[must_use]
+    pub fn counting(&self) -> Self {
+        self.by(Http::counting)
+    }
+
+    fn by(&self, connection: impl Fn(&Http) -> Http) -> Self {
+        let http = self.http.as_ref().map(connection);
         let api = match (&self.api, &http) {
             (Api::DigitalOcean(_), Some(http)) => {
                 Api::DigitalOcean(digitalocean::Api(http.clone()))
@@ -257,7 +267,7 @@ impl Client {
         self.http.as_ref()?.rate()
     }
 
-    /// How many requests have left so far.
+    /// How many requests have left so far by this client, its clones and those that share with it.
     #[must_use]
     pub fn requests(&self) -> u64 {
         self.http.as_ref().map_or(0, |http| http.requests())

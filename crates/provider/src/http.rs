@@ -181,6 +181,8 @@ pub(crate) struct ErrorWords {
 #[derive(Debug, Clone)]
 pub(crate) struct Http {
     account: Arc<Account>,
+    /// How many requests have left by this connection and its clones.
+    requests: Arc<AtomicU64>,
     /// What was read for all, where that is kept.
     shared: Option<Arc<Shared>>,
 }
@@ -194,8 +196,6 @@ struct Account {
     /// Reads the provider's error body; none if it is not one.
     read_error: fn(&[u8]) -> Option<ErrorWords>,
     pacing: Mutex<Pacing>,
-    /// How many requests have left.
-    requests: AtomicU64,
     /// The `Date` of the latest answer that had one.
     date: Mutex<Option<Timestamp>>,
 }
@@ -224,29 +224,37 @@ impl Http {
             token,
             read_error,
             pacing: Mutex::default(),
-            requests: AtomicU64::default(),
             date: Mutex::default(),
         };
         Self {
             account: Arc::new(account),
+            requests: Arc::default(),
             shared: None,
+        }
+    }
+
+    /// The same connection, which counts its requests by itself.
+    pub(crate) fn counting(&self) -> Self {
+        Self {
+            requests: Arc::default(),
+            ..self.clone()
         }
     }
 
     /// The same connection, which reads lists once for all that it is asked about.
     pub(crate) fn sharing(&self) -> Self {
         Self {
-            account: self.account.clone(),
             shared: Some(Arc::default()),
+            ..self.clone()
         }
     }
 
     pub(crate) fn rate(&self) -> Option<RateLimit> {
-        self.account.pacing().latest()
+        self.pacing().latest()
     }
 
     pub(crate) fn requests(&self) -> u64 {
-        self.account.requests.load(Ordering::Relaxed)
+        self.requests.load(Ordering::Relaxed)
     }
 
     pub(crate) fn date(&self) -> Option<Timestamp> {
@@ -262,7 +270,7 @@ impl Http {
         &self,
         request: &Request,
     ) -> Result<T, ProviderError> {
-        parse(request, &self.account.read(request).await?)
+        parse(request, &self.read_body(request).await?)
     }
 
     /// [`Self::read`], of what is the same for all machines of the account.
@@ -274,18 +282,11 @@ impl Http {
             return self.read(request).await;
         };
         let answer = shared.answer_to(request);
-        let body = answer.get_or_try_init(|| self.account.read(request));
+        let body = answer.get_or_try_init(|| self.read_body(request));
         parse(request, body.await?)
     }
 
-    /// Sends a change, once, and gives the body of the answer that took it.
-    pub(crate) async fn send(&self, request: &Request) -> Result<Vec<u8>, ProviderError> {
-        self.account.send(request).await
-    }
-}
-
-impl Account {
-    async fn read(&self, request: &Request) -> Result<Vec<u8>, ProviderError> {
+    async fn read_body(&self, request: &Request) -> Result<Vec<u8>, ProviderError> {
         let answer = match self.exchange(request).await {
             Err(error) if error.is_broken_connection() => self.exchange(request).await?,
             first => first?,
@@ -293,7 +294,8 @@ impl Account {
         self.judge(request, answer)
     }
 
-    async fn send(&self, request: &Request) -> Result<Vec<u8>, ProviderError> {
+    /// Sends a change, once, and gives the body of the answer that took it.
+    pub(crate) async fn send(&self, request: &Request) -> Result<Vec<u8>, ProviderError> {
         let answer = self.exchange(request).await?;
         self.judge(request, answer)
     }
@@ -308,21 +310,22 @@ impl Account {
             request: request.to_string(),
             source: source.without_url(),
         };
-        let mut outgoing = self
+        let account = &*self.account;
+        let mut outgoing = account
             .transport
             .client()
-            .request(request.method.clone(), request.url(&self.base))
-            .bearer_auth(self.token.expose_secret());
+            .request(request.method.clone(), request.url(&account.base))
+            .bearer_auth(account.token.expose_secret());
         if let Some(body) = &request.body {
             outgoing = outgoing
                 .header(CONTENT_TYPE, "application/json")
                 .body(body.clone());
         }
-        let response = self.transport.send(outgoing).await.map_err(lost)?;
+        let response = account.transport.send(outgoing).await.map_err(lost)?;
         let (status, headers) = (response.status(), response.headers().clone());
         self.pacing().learn(&headers);
         if let Some(date) = pacing::date(&headers) {
-            *self.date.lock().unwrap_or_else(PoisonError::into_inner) = Some(date);
+            *account.date.lock().unwrap_or_else(PoisonError::into_inner) = Some(date);
         }
         let body = response.body().await.map_err(lost)?;
         Ok(Answer {
@@ -338,7 +341,7 @@ impl Account {
             return Ok(answer.body);
         }
         let status = answer.status.as_u16();
-        let words = (self.read_error)(&answer.body);
+        let words = (self.account.read_error)(&answer.body);
         let is_worded = words.is_some();
         let words = words.unwrap_or_default();
         let disposition = Disposition::of(status, is_worded, &words.code, &words.message);
@@ -367,12 +370,15 @@ impl Account {
     }
 
     fn pacing(&self) -> std::sync::MutexGuard<'_, Pacing> {
-        self.pacing.lock().unwrap_or_else(PoisonError::into_inner)
+        self.account
+            .pacing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A request that has left; it has ended when this is dropped, given up or not.
-struct UnderWay<'a>(&'a Account);
+struct UnderWay<'a>(&'a Http);
 
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {

@@ -125,7 +125,7 @@ impl Batch<'_> {
         let configuration = &self.in_force.configuration;
         let client = self.context.providers.client(self.account, configuration);
         let client = match client.await {
-            Ok(client) => client,
+            Ok(client) => client.counting(),
             Err(error) => {
                 return self.postpone_all(records, &NoLook::from(&error)).await;
             }
@@ -157,8 +157,7 @@ impl Batch<'_> {
             &records,
         );
         let mut pace = pace.await;
-        let before = client.requests();
-        let sent = || client.requests() - before;
+        let sent = || client.requests();
         let lists = pace.state().lists().cloned().unwrap_or_default();
         let mut outcomes = Vec::new();
         let mut looks = None::<Looks<'_>>;

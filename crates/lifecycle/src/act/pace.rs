@@ -22,12 +22,32 @@ use crate::{Context, account, transition::log::log_from};
 /// For how long what start has spent says that it is at work beside stop, and the other way round.
 const AT_WORK: SignedDuration = SignedDuration::from_mins(2);
 
-/// How many requests it takes to read what is around machines that are hibernated, twice: at
-/// `DigitalOcean`, where each kind of thing is a list of its own, with a few projects and databases.
-const AROUND: u64 = 32;
+/// How many requests it takes at most to see machines that are hibernated: at `DigitalOcean`, where
+/// each kind of thing around them is a list of its own, with a few projects and databases.
+#[derive(Debug, Clone, Copy)]
+struct Sight {
+    /// What is around all of them.
+    around: u64,
+    /// Each of them.
+    each: u64,
+}
 
-/// How many more it takes to see one of them, and again before it is deleted.
-const SIGHT: u64 = 14;
+impl Sight {
+    /// Before a deletion, what could keep a machine from being made again is read as well, and then
+    /// all of it again.
+    fn to(direction: Direction) -> Self {
+        match direction {
+            Direction::Start => Self {
+                around: 10,
+                each: 7,
+            },
+            Direction::Stop => Self {
+                around: 32,
+                each: 14,
+            },
+        }
+    }
+}
 
 /// How many of the records that are left may be acted on.
 #[derive(Debug, PartialEq, Eq)]
@@ -70,7 +90,7 @@ impl Pace {
             AccountState::unknown(account.clone())
         };
         Self {
-            share: cost(records, &state),
+            share: cost(records, &state, Sight::to(direction)),
             facts: cloud.map(|account| account.provider.facts()),
             state,
             direction,
@@ -121,10 +141,15 @@ impl Pace {
         } else {
             allowance.remaining = None;
         }
+        let sight = Sight::to(self.direction);
+        let first = left.first().map_or(0, |first| first_cost(first, sight));
         let room = |before| {
-            let minute = self.in_the_minute(allowance.in_a_minute(), before, now);
-            let room = minute.saturating_sub(requests);
-            fitting(left, room.min(allowance.in_the_hour()))
+            let most = allowance.in_a_minute();
+            let whole = most.saturating_sub(before).saturating_sub(requests);
+            let minute = self.in_the_minute(most, before, now);
+            // A part of what one of them takes is of no use.
+            let room = minute.saturating_sub(requests).max(first.min(whole));
+            fitting(left, room.min(allowance.in_the_hour()), sight)
         };
         match room(self.state.counted(now)) {
             0 if room(0) > 0 => {
@@ -183,30 +208,31 @@ fn part(most: u64, share: u64, before: u64) -> u64 {
 }
 
 /// How many requests acting on these takes at most.
-fn cost(records: &[Record], state: &AccountState) -> u64 {
-    let more = records
-        .iter()
-        .map(|record| log_of(record) + sight_of(record));
-    let around = if records.iter().any(is_sighted) {
-        AROUND
-    } else {
-        0
+fn cost(records: &[Record], state: &AccountState, sight: Sight) -> u64 {
+    let sighted = records.iter().filter(|record| is_sighted(record)).count();
+    let sights = match u64::try_from(sighted) {
+        Ok(0) | Err(_) => 0,
+        Ok(sighted) => sight.around + sighted * sight.each,
     };
-    acting(records.iter().map(Record::kind), state.lists()) + more.sum::<u64>() + around
+    let logs: u64 = records.iter().map(log_of).sum();
+    acting(records.iter().map(Record::kind), state.lists()) + logs + sights
 }
 
 /// How many requests acting on one takes, apart from a list and from what is around it.
-fn cost_of(record: &Record) -> u64 {
-    requests_each(record.kind()) + log_of(record) + sight_of(record)
+fn cost_of(record: &Record, sight: Sight) -> u64 {
+    let each = if is_sighted(record) { sight.each } else { 0 };
+    requests_each(record.kind()) + log_of(record) + each
+}
+
+/// How many requests acting on the first of some takes.
+fn first_cost(record: &Record, sight: Sight) -> u64 {
+    let around = if is_sighted(record) { sight.around } else { 0 };
+    cost_of(record, sight) + around
 }
 
 /// Whether it is hibernated, or was, so that more than its own state is read.
 pub(super) fn is_sighted(record: &Record) -> bool {
     record.hibernation.is_some()
-}
-
-fn sight_of(record: &Record) -> u64 {
-    if is_sighted(record) { SIGHT } else { 0 }
 }
 
 /// How many requests it takes to read what has happened to a record since its request.
@@ -216,19 +242,16 @@ fn log_of(record: &Record) -> u64 {
 
 /// How many of the first of these there is room for. What is under way already goes on in any
 /// case, for half a transition is worse than a refusal; but the next part of a hibernation can wait.
-fn fitting(records: &[Record], room: u64) -> usize {
+fn fitting(records: &[Record], room: u64, sight: Sight) -> usize {
     let mut left = room;
-    let mut around = AROUND;
+    let mut is_first = true;
     let fits = |record: &&Record| {
         if record.in_flight().is_some() && !is_sighted(record) {
             return true;
         }
-        let shared = if is_sighted(record) {
-            std::mem::take(&mut around)
-        } else {
-            0
-        };
-        let rest = left.checked_sub(cost_of(record) + shared);
+        let is_first = is_sighted(record) && std::mem::take(&mut is_first);
+        let cost = if is_first { first_cost } else { cost_of };
+        let rest = left.checked_sub(cost(record, sight));
         left = rest.unwrap_or(left);
         rest.is_some()
     };
@@ -264,9 +287,9 @@ mod tests {
         let mut part = droplet().in_flight(Direction::Stop, "19:00").record;
         part.hibernation = Some(Box::new(Hibernation::of(part.reference.id.clone())));
         let parts = vec![part; 3];
-        let each = cost_of(&parts[0]);
-        let room = |of: u64| fitting(&parts, of);
-        let first = AROUND + each;
+        let sight = Sight::to(Direction::Stop);
+        let (first, each) = (first_cost(&parts[0], sight), cost_of(&parts[0], sight));
+        let room = |of: u64| fitting(&parts, of, sight);
         assert_eq!(
             [first - 1, first, first + each, first + 2 * each].map(room),
             [0, 1, 2, 3]
@@ -287,11 +310,11 @@ mod tests {
             }
         };
         assert_eq!(
-            [0, 2, 9].map(|room| fitting(&records(true), room)),
+            [0, 2, 9].map(|room| fitting(&records(true), room, Sight::to(Direction::Stop))),
             [2, 4, 5]
         );
         assert_eq!(
-            [0, 2, 9].map(|room| fitting(&records(false), room)),
+            [0, 2, 9].map(|room| fitting(&records(false), room, Sight::to(Direction::Stop))),
             [0, 2, 3]
         );
     }

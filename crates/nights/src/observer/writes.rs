@@ -140,10 +140,6 @@ impl State {
 
     fn take_in_record(&mut self, record: &Record, by: TaskId) {
         let reference = record.reference.clone();
-        if self.records.get(&reference) == Some(record) {
-            // A repeated transaction, whose first answer was lost.
-            return;
-        }
         self.last_change = self.time.now();
         self.note(self.actor(by), || record_in_a_line(record));
         let before = self.records.insert(reference, record.clone());
