@@ -78,6 +78,10 @@ impl Answer {
         matches!(self.0, Err(Lost::NeverLeft))
     }
 
+    fn is_broken(&self) -> bool {
+        matches!(self.0, Err(Lost::Broken))
+    }
+
     /// Its body, where that is JSON; null otherwise. A field that is not read may be anything.
     pub(super) fn json(&self) -> Value {
         let body = self.0.as_ref().ok().map(Response::body);
@@ -135,6 +139,13 @@ impl Script {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+
+    /// [`Self::given`] but for the connections that broke: what only reads is asked again after one.
+    pub(super) fn answered(&self) -> Vec<Answer> {
+        let mut given = self.given();
+        given.retain(|answer| !answer.is_broken());
+        given
     }
 
     /// Every request went to the cloud itself, with the token, to a path of its API; and there were
