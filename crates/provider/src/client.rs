@@ -270,7 +270,7 @@ impl Client {
     /// How many requests have left so far by this client, its clones and those that share with it.
     #[must_use]
     pub fn requests(&self) -> u64 {
-        self.http.as_ref().map_or(0, |http| http.requests())
+        self.http.as_ref().map_or(0, Http::requests)
     }
 
     /// The provider's clock, to the second: the `Date` of its latest answer.

@@ -240,13 +240,11 @@ pub(crate) async fn by_status(client: &Client, budget: Budget<'_>, id: &Resource
 
 /// A record's resource by whatever shows it.
 pub(crate) async fn of_record(client: &Client, budget: Budget<'_>, record: &Record) -> Looked {
-    match record.present().filter(|_| !record.needs_sight()) {
-        Some(id) => by_status(client, budget, id).await,
-        None => {
-            let of = (record, Attached::of(record));
-            seen_in_time(client, budget, of, budget.now()).await
-        }
+    if let Some(id) = record.present().filter(|_| !record.needs_sight()) {
+        return by_status(client, budget, id).await;
     }
+    let of = (record, Attached::of(record));
+    seen_in_time(client, budget, of, budget.now()).await
 }
 
 /// Whether a look reads what is attached to a machine that may be hibernated.

@@ -388,13 +388,11 @@ impl<'a> Watch<'a> {
         let share = per_hour.map_or(u64::MAX, |per_hour| per_hour / 60);
         let share = share.saturating_sub(due);
         let sent = client.requests();
-        match self.before.get(account) {
-            Some(before) => share.saturating_sub(sent.saturating_sub(*before)),
-            None => {
-                self.before.insert(account.clone(), sent);
-                share.max(1)
-            }
+        if let Some(before) = self.before.get(account) {
+            return share.saturating_sub(sent.saturating_sub(*before));
         }
+        self.before.insert(account.clone(), sent);
+        share.max(1)
     }
 }
 
