@@ -107,12 +107,7 @@ impl Follower<'_> {
     ) -> Round {
         let first = turn(self.budget.now(), records.len());
         records.rotate_left(first);
-        let mut sights = (room.saturating_sub(AROUND) / SIGHT).max(1);
-        let (records, left): (Vec<_>, Vec<_>) = records.into_iter().partition(|record| {
-            let is_seen = !record.needs_sight() || sights > 0;
-            sights -= u64::from(record.needs_sight() && is_seen);
-            is_seen
-        });
+        let (records, left) = fitting(records, room);
         let listed = records.iter().filter(|record| !record.needs_sight());
         let ids: BTreeSet<_> = listed.filter_map(Record::present).cloned().collect();
         let shared = SharedLists::default();
@@ -279,6 +274,17 @@ impl Follower<'_> {
     }
 }
 
+/// Those of the records that a look has room for, and those that it leaves out. One machine that is
+/// hibernated or woken is looked at in any case.
+fn fitting(records: Vec<Record>, room: u64) -> (Vec<Record>, Vec<Record>) {
+    let mut sights = (room.saturating_sub(AROUND) / SIGHT).max(1);
+    records.into_iter().partition(|record| {
+        let fits = !record.needs_sight() || sights > 0;
+        sights -= u64::from(record.needs_sight() && fits);
+        fits
+    })
+}
+
 /// With which of so many a look begins: another each minute, so that where time is short it is not
 /// always the same ones that are left out.
 fn turn(now: Timestamp, of: usize) -> usize {
@@ -324,4 +330,31 @@ pub(crate) struct Followed {
     pub outcomes: Vec<Outcome>,
     /// The record, if it was written.
     pub record: Option<Record>,
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{record::Phase, stop_method::StopMethod};
+
+    use super::*;
+    use crate::tests::droplet;
+
+    #[test]
+    fn of_machines_that_are_hibernated_a_look_sees_as_many_as_it_has_room_for() {
+        let stopping = droplet().in_flight(Direction::Stop, "19:00").record;
+        let mut hibernating = stopping.clone();
+        if let Phase::InFlight { transition } = &mut hibernating.phase {
+            transition.method = Some(StopMethod::Hibernate);
+        }
+        assert!(hibernating.needs_sight() && !stopping.needs_sight());
+        let three = vec![hibernating; 3];
+        let records = [three, vec![stopping]].concat();
+        let looked_at = |room| {
+            let (fit, left) = fitting(records.clone(), room);
+            assert_eq!(fit.len() + left.len(), records.len());
+            fit.len()
+        };
+        let rooms = [0, AROUND + 2 * SIGHT - 1, AROUND + 2 * SIGHT, u64::MAX];
+        assert_eq!(rooms.map(looked_at), [2, 2, 3, 4]);
+    }
 }
