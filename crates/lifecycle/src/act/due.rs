@@ -80,7 +80,7 @@ pub(crate) async fn act_within(
 /// How many are acted on before the looks at the rest are taken anew, should they be too old by then.
 const AT_A_TIME: usize = 100;
 
-/// What is under way comes first, and before all what needs no room; what has failed before does not
+/// What is under way comes first, beginning with what needs no room; what has failed before does not
 /// hold up others.
 fn sort(records: &mut [Record]) {
     records.sort_by_key(|record| {
