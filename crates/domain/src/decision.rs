@@ -497,7 +497,7 @@ impl<'a> DesiredStates<'a> {
         };
         let manual = record.manual_command.as_ref().filter(|b| !overruled(b));
         let manual = manual.map(manual_edge);
-        // A command that was only reported is over: its person was told that nothing was sent.
+        // A command that was only reported is over: its report said that nothing was sent.
         let handled = record.handled.as_ref();
         let reported = |edge: &DesiredEdge| {
             handled.is_some_and(|handled| handled.key == edge.key && handled.desired.is_none())

@@ -159,8 +159,8 @@ impl SteppedClock {
         self.lock().wakes.iter().min().copied()
     }
 
-    /// Waits until somebody sleeps and all who take part do, and gives the instant at which the first
-    /// of them is to wake.
+    /// Waits until every task that takes part is asleep, and gives the instant at which the first of
+    /// them is to wake.
     pub async fn first_wake(&self) -> Timestamp {
         let mut changed = self.changed.subscribe();
         loop {
