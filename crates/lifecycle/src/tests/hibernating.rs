@@ -981,6 +981,27 @@ fn a_machine_that_runs_before_all_is_back_has_not_started_yet() {
 }
 
 #[test]
+fn a_machine_that_was_moved_before_it_was_complete_is_owed_its_own_plan_still() {
+    let larger = MachineSize {
+        plan: "ccx33".to_owned(),
+        memory_mib: 2 * size().memory_mib,
+        ..size()
+    };
+    for (own, is_owed) in [(larger, true), (size(), false)] {
+        let own = SavedState::Machine(own);
+        let moved = half_attached().at("tue 08:02").saved(own.clone()).used();
+        let moved = moved.body(|body| body.manifest = Some(manifest())).then();
+        assert!(is_settled(&moved.record, Power::Running));
+        let saved = moved.record.saved.clone();
+        assert_eq!(
+            (saved, moved.record.used),
+            (is_owed.then_some(own), is_owed)
+        );
+        assert!(!moved.kept().incomplete);
+    }
+}
+
+#[test]
 fn what_was_not_given_back_is_owed_at_the_next_start_too() {
     let bare = || Manifest {
         networks: Vec::new(),

@@ -516,7 +516,11 @@ impl Follower<'_> {
         ended.method = method;
         let put_back = (!self.is_small()).then_some(&self.record.saved);
         if let (None, Some(saved)) = (put_back, &self.record.saved) {
-            ended.reason = Some(format!("on its small plan: {saved} was not to be had"));
+            ended.reason = Some(if self.woke_small() {
+                format!("on its small plan: its next start puts {saved} back")
+            } else {
+                format!("on its small plan: {saved} was not to be had")
+            });
         }
         let saved = put_back.and_then(Option::as_ref);
         let saved = saved.filter(|_| direction == Direction::Start);
@@ -560,10 +564,23 @@ impl Follower<'_> {
         self.write(record, Some(ended), vec![event])
     }
 
-    /// Whether a start has given its saved plan up for now.
+    /// Whether a start leaves a machine on its small plan for now.
     fn is_small(&self) -> bool {
         let request = self.record.request.as_ref();
-        request.is_some_and(|request| request.part == Part::OnSmall)
+        request.is_some_and(|request| request.part == Part::OnSmall) || self.woke_small()
+    }
+
+    /// Whether a machine has all that it had when it was hibernated, but for its own plan: another
+    /// stop moved it before it was complete.
+    fn woke_small(&self) -> bool {
+        let Transition {
+            method, direction, ..
+        } = self.transition;
+        let (start, moved) = (Direction::Start, StopMethod::Rescale);
+        *direction == start
+            && *method == Some(StopMethod::Hibernate)
+            && self.record.saved.is_some()
+            && !method::reached(moved, start, self.seen, self.record, None)
     }
 
     /// Ends the transition where the resource stands. What was asked, and what is saved, stays.
