@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     ResourceKind,
     provider::Facts,
-    record::{INVENTORY_INTERVAL, SKEW},
+    record::{Direction, INVENTORY_INTERVAL, SKEW},
 };
 
 /// For how long a provider that has a limit for a minute counts a request. A second more than it
@@ -216,6 +216,52 @@ pub fn acting(kinds: impl IntoIterator<Item = ResourceKind>, lists: Option<&List
 #[must_use]
 pub fn requests_each(kind: ResourceKind) -> u64 {
     if kind.is_sized() { 2 } else { 1 }
+}
+
+/// How many requests it takes at most to see machines that are hibernated: at `DigitalOcean`, where
+/// each kind of thing around them is a list of its own, with a few projects and databases.
+#[derive(Debug, Clone, Copy)]
+pub struct SightRequests {
+    /// To see what is around all of them.
+    pub around: u64,
+    /// To see each of them.
+    pub each: u64,
+}
+
+impl SightRequests {
+    /// Those of following what is under way.
+    pub const FOLLOWING: Self = Self { around: 8, each: 6 };
+
+    /// Those of acting. Before a deletion, what could keep a machine from being made again is read
+    /// as well, and then all of it again.
+    #[must_use]
+    pub const fn acting(direction: Direction) -> Self {
+        match direction {
+            Direction::Start => Self {
+                around: 10,
+                each: 7,
+            },
+            Direction::Stop => Self {
+                around: 32,
+                each: 14,
+            },
+        }
+    }
+
+    /// How many it takes to see so many machines.
+    #[must_use]
+    pub fn for_machines(self, machines: u64) -> u64 {
+        match machines {
+            0 => 0,
+            machines => self.around + machines * self.each,
+        }
+    }
+
+    /// How many machines can be seen with so many.
+    #[must_use]
+    pub fn machines_in(self, room: u64) -> u64 {
+        room.saturating_sub(self.around) / self.each
+    }
 }
 
 /// How many requests it takes to look at so many machines of a kind: a list where that takes fewer.

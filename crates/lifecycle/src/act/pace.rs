@@ -8,7 +8,7 @@
 use domain::{
     AccountName,
     configuration::Configuration,
-    pacing::{Allowance, Rate, Spent, acting, requests_each},
+    pacing::{Allowance, Rate, SightRequests, Spent, acting, requests_each},
     provider::Facts,
     record::{Direction, Record},
 };
@@ -21,33 +21,6 @@ use crate::{Context, account, transition::log::log_from};
 
 /// For how long what start has spent says that it is at work beside stop, and the other way round.
 const AT_WORK: SignedDuration = SignedDuration::from_mins(2);
-
-/// How many requests it takes at most to see machines that are hibernated: at `DigitalOcean`, where
-/// each kind of thing around them is a list of its own, with a few projects and databases.
-#[derive(Debug, Clone, Copy)]
-struct Sight {
-    /// What is around all of them.
-    around: u64,
-    /// Each of them.
-    each: u64,
-}
-
-impl Sight {
-    /// Before a deletion, what could keep a machine from being made again is read as well, and then
-    /// all of it again.
-    fn to(direction: Direction) -> Self {
-        match direction {
-            Direction::Start => Self {
-                around: 10,
-                each: 7,
-            },
-            Direction::Stop => Self {
-                around: 32,
-                each: 14,
-            },
-        }
-    }
-}
 
 /// How many of the records that are left may be acted on.
 #[derive(Debug, PartialEq, Eq)]
@@ -90,7 +63,7 @@ impl Pace {
             AccountState::unknown(account.clone())
         };
         Self {
-            share: cost(records, &state, Sight::to(direction)),
+            share: cost(records, &state, SightRequests::acting(direction)),
             facts: cloud.map(|account| account.provider.facts()),
             state,
             direction,
@@ -141,7 +114,7 @@ impl Pace {
         } else {
             allowance.remaining = None;
         }
-        let sight = Sight::to(self.direction);
+        let sight = SightRequests::acting(self.direction);
         let first = left.first().map_or(0, |first| first_cost(first, sight));
         let room = |before| {
             let most = allowance.in_a_minute();
@@ -208,24 +181,23 @@ fn part(most: u64, share: u64, before: u64) -> u64 {
 }
 
 /// How many requests acting on these takes at most.
-fn cost(records: &[Record], state: &AccountState, sight: Sight) -> u64 {
-    let sighted = records.iter().filter(|record| is_sighted(record)).count();
-    let sights = match u64::try_from(sighted) {
-        Ok(0) | Err(_) => 0,
-        Ok(sighted) => sight.around + sighted * sight.each,
-    };
+fn cost(records: &[Record], state: &AccountState, sight: SightRequests) -> u64 {
+    let sighted: u64 = records
+        .iter()
+        .map(|record| u64::from(is_sighted(record)))
+        .sum();
     let logs: u64 = records.iter().map(log_of).sum();
-    acting(records.iter().map(Record::kind), state.lists()) + logs + sights
+    acting(records.iter().map(Record::kind), state.lists()) + logs + sight.for_machines(sighted)
 }
 
 /// How many requests acting on one takes, apart from a list and from what is around it.
-fn cost_of(record: &Record, sight: Sight) -> u64 {
+fn cost_of(record: &Record, sight: SightRequests) -> u64 {
     let each = if is_sighted(record) { sight.each } else { 0 };
     requests_each(record.kind()) + log_of(record) + each
 }
 
 /// How many requests acting on the first of some takes.
-fn first_cost(record: &Record, sight: Sight) -> u64 {
+fn first_cost(record: &Record, sight: SightRequests) -> u64 {
     let around = if is_sighted(record) { sight.around } else { 0 };
     cost_of(record, sight) + around
 }
@@ -242,7 +214,7 @@ fn log_of(record: &Record) -> u64 {
 
 /// How many of the first of these there is room for. What is under way already goes on in any
 /// case, for half a transition is worse than a refusal; but the next part of a hibernation can wait.
-fn fitting(records: &[Record], room: u64, sight: Sight) -> usize {
+fn fitting(records: &[Record], room: u64, sight: SightRequests) -> usize {
     let mut left = room;
     let mut is_first = true;
     let fits = |record: &&Record| {
@@ -287,7 +259,7 @@ mod tests {
         let mut part = droplet().in_flight(Direction::Stop, "19:00").record;
         part.hibernation = Some(Box::new(Hibernation::of(part.reference.id.clone())));
         let parts = vec![part; 3];
-        let sight = Sight::to(Direction::Stop);
+        let sight = SightRequests::acting(Direction::Stop);
         let (first, each) = (first_cost(&parts[0], sight), cost_of(&parts[0], sight));
         let room = |of: u64| fitting(&parts, of, sight);
         assert_eq!(
@@ -309,12 +281,13 @@ mod tests {
                 waiting
             }
         };
+        let sight = SightRequests::acting(Direction::Stop);
         assert_eq!(
-            [0, 2, 9].map(|room| fitting(&records(true), room, Sight::to(Direction::Stop))),
+            [0, 2, 9].map(|room| fitting(&records(true), room, sight)),
             [2, 4, 5]
         );
         assert_eq!(
-            [0, 2, 9].map(|room| fitting(&records(false), room, Sight::to(Direction::Stop))),
+            [0, 2, 9].map(|room| fitting(&records(false), room, sight)),
             [0, 2, 3]
         );
     }

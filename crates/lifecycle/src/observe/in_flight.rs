@@ -8,7 +8,7 @@ use std::{
 use domain::{
     AccountName, ResourceRef, ScheduleName,
     invocation::Invocation,
-    pacing::ListRequests,
+    pacing::{ListRequests, SightRequests},
     reason::Reason,
     record::{Direction, Record},
     resource::{LoggedAction, Look},
@@ -35,12 +35,6 @@ use crate::{
 /// As soon as so many are handed over, stop or start is asked to go on: looking at the rest may take
 /// too long.
 const HAND_OVER_AT_ONCE: usize = 25;
-
-/// How many requests a look takes at what is around machines that are hibernated.
-const AROUND: u64 = 8;
-
-/// How many more at each of them.
-const SIGHT: u64 = 6;
 
 /// Why accounts could not be asked, as far as it was reported: one reason is reported once.
 #[derive(Debug, Default)]
@@ -277,7 +271,7 @@ impl Follower<'_> {
 /// Those of the records that a look has room for, and those that it leaves out. One machine that is
 /// hibernated or woken is looked at in any case.
 fn fitting(records: Vec<Record>, room: u64) -> (Vec<Record>, Vec<Record>) {
-    let mut sights = (room.saturating_sub(AROUND) / SIGHT).max(1);
+    let mut sights = SightRequests::FOLLOWING.machines_in(room).max(1);
     records.into_iter().partition(|record| {
         let fits = !record.needs_sight() || sights > 0;
         sights -= u64::from(record.needs_sight() && fits);
@@ -354,7 +348,8 @@ mod tests {
             assert_eq!(fit.len() + left.len(), records.len());
             fit.len()
         };
-        let rooms = [0, AROUND + 2 * SIGHT - 1, AROUND + 2 * SIGHT, u64::MAX];
+        let two = SightRequests::FOLLOWING.for_machines(2);
+        let rooms = [0, two - 1, two, u64::MAX];
         assert_eq!(rooms.map(looked_at), [2, 2, 3, 4]);
     }
 }
