@@ -12,7 +12,7 @@ use domain::{
     AccountName, ResourceRef,
     configuration::{Account, Override, Target},
     invocation::{Command, CommandTarget, Invocation},
-    record::{Direction, INVENTORY_INTERVAL, Writer},
+    record::{Direction, INVENTORY_INTERVAL, SKEW, Writer},
 };
 use environment::SteppedClock;
 use jiff::{SignedDuration, Timestamp};
@@ -343,11 +343,11 @@ impl<'n> Stage<'n> {
         {
             return next;
         }
-        let unchanged = accounts.iter().all(|account| {
-            account
-                .listed_at
-                .is_some_and(|at| at > observer.last_change)
-        });
+        // By the clock of a function, which may be ahead.
+        let listed_since = observer.last_change + SKEW;
+        let unchanged = accounts
+            .iter()
+            .all(|account| account.listed_at.is_some_and(|at| at > listed_since));
         let left_out = unchanged && !self.faults.are_set(now);
         let inventories = accounts
             .iter()
