@@ -358,6 +358,15 @@ mod tests {
     }
 
     #[test]
+    fn what_is_around_machines_is_seen_once_for_all_of_them() {
+        let sight = SightRequests { around: 8, each: 6 };
+        let requests = [0, 1, 3].map(|machines| sight.for_machines(machines));
+        assert_eq!(requests, [0, 14, 26]);
+        let machines = [0, 13, 14, 25, 26].map(|room| sight.machines_in(room));
+        assert_eq!(machines, [0, 0, 1, 2, 3]);
+    }
+
+    #[test]
     fn a_twentieth_of_the_hour_is_kept_back() {
         let facts = Provider::Hetzner.facts();
         let at_a_tick = |rate| Allowance::of(facts, rate, None, at(60)).at_a_tick();
