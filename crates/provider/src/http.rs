@@ -323,7 +323,10 @@ impl Http {
         }
         let response = account.transport.send(outgoing).await.map_err(lost)?;
         let (status, headers) = (response.status(), response.headers().clone());
-        self.pacing().learn(&headers);
+        // What is said of a token that is refused is not said of the account's.
+        if status != StatusCode::UNAUTHORIZED {
+            self.pacing().learn(&headers);
+        }
         if let Some(date) = pacing::date(&headers) {
             *account.date.lock().unwrap_or_else(PoisonError::into_inner) = Some(date);
         }

@@ -393,14 +393,16 @@ async fn a_base_with_a_path_keeps_it() {
     cloud.finish();
 }
 
+/// An answer that says how many requests are left of 5,000.
+fn left(remaining: u32, answer: Answer) -> Answer {
+    answer
+        .with("RateLimit-Limit", 5000)
+        .with("RateLimit-Remaining", remaining)
+        .with("RateLimit-Reset", 1_763_700_000)
+}
+
 #[tokio::test]
 async fn the_last_of_the_allowance_is_left_to_others() {
-    let left = |remaining: u32, answer: Answer| {
-        answer
-            .with("RateLimit-Limit", 5000)
-            .with("RateLimit-Remaining", remaining)
-            .with("RateLimit-Reset", 1_763_700_000)
-    };
     let cloud = Script::play([
         (DROPLET, left(103, ok(off()))),
         (
@@ -421,6 +423,21 @@ async fn the_last_of_the_allowance_is_left_to_others() {
     assert_eq!(kind(&error), "rate limited");
     let error = client.send(&Change::PowerOn(droplet())).await.unwrap_err();
     assert_eq!(change_kind(&error), "not accepted");
+    cloud.finish();
+}
+
+#[tokio::test]
+async fn what_is_said_of_a_refused_token_is_not_the_account_s_allowance() {
+    let refused = answer(401, do_error("unauthorized", "no"));
+    let cloud = Script::play([
+        (DROPLET, left(4100, ok(off()))),
+        (DROPLET, left(5000, refused)),
+    ])
+    .await;
+    let client = cloud.digitalocean();
+    assert!(client.status(&droplet()).await.is_ok());
+    assert!(client.status(&droplet()).await.is_err());
+    assert_eq!(client.rate().unwrap().remaining, 4100);
     cloud.finish();
 }
 
