@@ -44,23 +44,35 @@ pub struct Rate {
     /// How many are allowed in an hour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
-    /// How many requests a minute other users of the token took, when that was last measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub others: Option<u64>,
+    /// What other users of the token took, when that was last measured.
+    #[serde(default, rename = "measured", skip_serializing_if = "Option::is_none")]
+    pub others: Option<Others>,
+}
+
+/// What other users of a token take, as it was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Others {
+    /// How many requests a minute.
+    pub a_minute: u64,
+    /// When that was measured.
+    pub at: Timestamp,
 }
 
 impl Rate {
-    /// What others took a minute between this and a later rate, of which so many were our own;
-    /// none where that was too short, or long ago.
+    /// What others took between this and a later rate, of which so many were our own; none where
+    /// that was too short, or long ago.
     #[must_use]
-    pub fn others_until(&self, remaining: u64, now: Timestamp, ours: u64) -> Option<u64> {
+    pub fn others_until(&self, remaining: u64, now: Timestamp, ours: u64) -> Option<Others> {
         let passed = now.duration_since(self.at);
         if passed < SHORTEST || passed > RATE_AGE {
             return None;
         }
         let used = self.remaining.saturating_sub(remaining);
         let theirs = used.saturating_sub(ours).saturating_mul(60);
-        Some(theirs.div_ceil(passed.as_secs().unsigned_abs()))
+        Some(Others {
+            a_minute: theirs.div_ceil(passed.as_secs().unsigned_abs()),
+            at: now,
+        })
     }
 }
 
@@ -153,10 +165,18 @@ impl Allowance {
         // What is forgotten after an hour was taken evenly, for all that is known.
         let in_the_hour = remaining.map(|left| per_hour.saturating_sub(left).div_ceil(60));
         let measured = rate.and_then(|rate| rate.others);
-        let others = match facts.requests_per_minute {
-            Some(_) => measured.or(in_the_hour).unwrap_or_default(),
+        let lately = measured.filter(|others| now.duration_since(others.at) <= RATE_AGE);
+        let others = match (facts.requests_per_minute, lately) {
+            (Some(_), Some(others)) => others.a_minute,
+            // A burst is over by now. Were it still counted, we would send nothing, and never measure
+            // anew.
+            (Some(_), None) => {
+                let measured = measured.map(|others| others.a_minute);
+                let least = [in_the_hour, measured].into_iter().flatten().min();
+                least.unwrap_or_default()
+            }
             // A bucket's level shows what others take.
-            None => 0,
+            (None, _) => 0,
         };
         let lists = lists.map(|lists| lists.values().map(|&requests| u64::from(requests)));
         let (all, largest) = lists.map_or((0, 0), |lists| {
@@ -291,6 +311,13 @@ mod tests {
         }
     }
 
+    fn measured(a_minute: u64, seconds: i64) -> Others {
+        Others {
+            a_minute,
+            at: at(seconds),
+        }
+    }
+
     fn spent(began: i64, ended: i64, requests: u64) -> Spent {
         Spent {
             began: at(began),
@@ -330,10 +357,15 @@ mod tests {
     #[test]
     fn others_are_measured_where_enough_time_has_passed() {
         let before = rate(5000);
-        assert_eq!(before.others_until(4800, at(120), 34), Some(83));
-        assert_eq!(before.others_until(5000, at(120), 3), Some(0));
-        assert_eq!(before.others_until(4990, at(29), 0), None);
-        assert_eq!(before.others_until(4000, at(600), 0), None);
+        let others = |remaining, seconds, ours| {
+            let others = before.others_until(remaining, at(seconds), ours)?;
+            assert_eq!(others.at, at(seconds));
+            Some(others.a_minute)
+        };
+        assert_eq!(others(4800, 120, 34), Some(83));
+        assert_eq!(others(5000, 120, 3), Some(0));
+        assert_eq!(others(4990, 29, 0), None);
+        assert_eq!(others(4000, 600, 0), None);
     }
 
     #[test]
@@ -350,11 +382,29 @@ mod tests {
         let shared = Allowance::of(facts, Some(rate(5000 - 1667)), Some(&lists), at(60));
         assert_eq!(shared.at_a_tick(), 250 - 2 - 8 - 28);
         let measured = Rate {
-            others: Some(83),
+            others: Some(measured(83, 0)),
             ..rate(5000)
         };
         let shared = Allowance::of(facts, Some(measured), Some(&lists), at(60));
         assert_eq!(shared.at_a_tick(), 250 - 2 - 8 - 83);
+    }
+
+    #[test]
+    fn a_burst_of_others_is_not_held_against_us_for_long() {
+        let facts = Provider::DigitalOcean.facts();
+        let others = |a_minute, remaining, seconds| {
+            let rate = Rate {
+                others: Some(measured(a_minute, 0)),
+                at: at(seconds),
+                ..rate(remaining)
+            };
+            Allowance::of(facts, Some(rate), None, at(seconds)).others
+        };
+        let age = RATE_AGE.as_secs();
+        assert_eq!([0, age].map(|seconds| others(364, 4400, seconds)), [364; 2]);
+        // No more than evenly over the hour, and no more than was measured.
+        assert_eq!(others(364, 4400, age + 1), 10);
+        assert_eq!(others(3, 4400, age + 1), 3);
     }
 
     #[test]

@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use domain::{AccountName, pacing::Rate, record::Record};
+use domain::{
+    AccountName,
+    pacing::{Others, Rate},
+    record::Record,
+};
 use environment::in_words;
 use jiff::Timestamp;
 use provider::Client;
@@ -39,7 +43,7 @@ pub(crate) async fn state(context: Context<'_>, account: &AccountName) -> Accoun
 
 /// What a client's provider said last of the account's allowance; none if it said nothing yet.
 /// What others take of it is as it was measured last.
-pub(crate) fn rate(client: &Client, at: Timestamp, others: Option<u64>) -> Option<Rate> {
+pub(crate) fn rate(client: &Client, at: Timestamp, others: Option<Others>) -> Option<Rate> {
     let rate = client.rate()?;
     Some(Rate {
         remaining: rate.remaining,

@@ -25,7 +25,7 @@ use aws_config::SdkConfig;
 use aws_sdk_dynamodb::Client;
 use domain::{
     AccountName,
-    pacing::{ListRequests, Rate, Spent},
+    pacing::{ListRequests, Others, Rate, Spent},
     reason::Reason,
     record::{Direction, Record},
 };
@@ -240,11 +240,11 @@ impl AccountState {
         self.all_spent().map(|spent| spent.since(instant)).sum()
     }
 
-    /// What others take a minute of the account's allowance, of which so much is left now: by what
-    /// is missing since the rate was noted, apart from what stop and start have sent and so many
-    /// requests besides; where too little time has passed, what was measured last.
+    /// What others take of the account's allowance, of which so much is left now: by what is missing
+    /// since the rate was noted, apart from what stop and start have sent and so many requests
+    /// besides; where too little time has passed, what was measured last.
     #[must_use]
-    pub fn others(&self, remaining: u64, now: Timestamp, besides: u64) -> Option<u64> {
+    pub fn others(&self, remaining: u64, now: Timestamp, besides: u64) -> Option<Others> {
         let before = self.rate?;
         let ours = self.spent_since(before.at) + besides;
         let measured = before.others_until(remaining, now, ours);

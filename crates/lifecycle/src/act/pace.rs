@@ -8,7 +8,7 @@
 use domain::{
     AccountName,
     configuration::Configuration,
-    pacing::{Allowance, Rate, SightRequests, Spent, acting, requests_each},
+    pacing::{Allowance, Others, Rate, SightRequests, Spent, acting, requests_each},
     provider::Facts,
     record::{Direction, Record},
 };
@@ -43,7 +43,7 @@ pub(super) struct Pace {
     /// How many requests what was handed over takes at most.
     share: u64,
     /// What was measured of others in this invocation.
-    others: Option<u64>,
+    others: Option<Others>,
 }
 
 impl Pace {

@@ -14,6 +14,7 @@ use domain::{
     AccountName, ResourceKind, ResourceRef,
     configuration::Configuration,
     decision::due_at,
+    pacing::Others,
     reason::Reason,
     record::{INVENTORY_INTERVAL, Record},
     resource::Look,
@@ -273,7 +274,7 @@ impl Taking<'_> {
     }
 
     /// What others take of the account's allowance.
-    fn others(&self, client: &Client, listed: &Listed) -> Option<u64> {
+    fn others(&self, client: &Client, listed: &Listed) -> Option<Others> {
         let lists = listed.requests.values();
         let lists = lists.map(|&requests| u64::from(requests)).sum();
         let remaining = client.rate()?.remaining;

@@ -1,7 +1,7 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{
     AccountName,
-    pacing::{Rate, Spent},
+    pacing::{Others, Rate, Spent},
     record::Direction,
 };
 use jiff::SignedDuration;
@@ -15,11 +15,12 @@ pub(crate) fn account() -> AccountName {
 
 /// So many requests left, so many seconds after [`monday`].
 pub(crate) fn rate(remaining: u64, seconds: i64) -> Rate {
+    let at = monday() + SignedDuration::from_secs(seconds);
     Rate {
         remaining,
-        at: monday() + SignedDuration::from_secs(seconds),
+        at,
         limit: Some(3600),
-        others: Some(20),
+        others: Some(Others { a_minute: 20, at }),
     }
 }
 

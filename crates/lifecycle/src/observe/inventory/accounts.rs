@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use domain::{
     AccountName,
     configuration::{Account, Configuration},
-    pacing::{Allowance, ListRequests},
+    pacing::{Allowance, ListRequests, Others},
     reason::Reason,
     record::{INVENTORY_INTERVAL, SKEW},
 };
@@ -70,9 +70,8 @@ impl Accounts {
         allowance.in_the_hour() < allowance.per_hour / 60
     }
 
-    /// How many requests a minute others take of an account's allowance, when that was last
-    /// measured.
-    pub(crate) fn others(&self, account: &AccountName) -> Option<u64> {
+    /// What others take of an account's allowance, when that was last measured.
+    pub(crate) fn others(&self, account: &AccountName) -> Option<Others> {
         self.states.get(account)?.rate?.others
     }
 
