@@ -60,9 +60,10 @@ pub(crate) struct State {
     pub(crate) violation: Option<String>,
     /// What was seen to happen, and how often.
     pub(crate) counts: BTreeMap<&'static str, u64>,
-    /// What is applied next, and what holds since when.
+    /// What is applied next, what holds since when, and what held before.
     applying: Option<Setup>,
     setup: Setup,
+    before: Setup,
     applied_at: Timestamp,
     /// Since when accounts that were configured are not configured any more.
     away: BTreeMap<AccountName, Timestamp>,
@@ -146,6 +147,7 @@ impl Observer {
             counts: BTreeMap::new(),
             applying: None,
             setup: Setup::default(),
+            before: Setup::default(),
             applied_at: now,
             away: BTreeMap::new(),
             offered_at: Timestamp::MIN,

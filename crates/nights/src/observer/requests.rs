@@ -13,7 +13,7 @@ use crate::{clockwork::TaskId, plans, trace::Actor};
 
 /// A look may be half a minute old when it supports a write, and the request leaves within half a
 /// minute of that.
-const LOOK_AND_SEND: SignedDuration = SignedDuration::from_secs(60);
+pub(super) const LOOK_AND_SEND: SignedDuration = SignedDuration::from_secs(60);
 
 /// How long a machine has after an accepted shutdown.
 const GRACE: SignedDuration = SignedDuration::from_secs(60);

@@ -9,7 +9,7 @@ use domain::{
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{State, Whole};
+use super::{SLACK, State, Whole, requests::LOOK_AND_SEND};
 use crate::{clockwork::TaskId, night::Setup, trace::record_in_a_line};
 
 fn read<T: DeserializeOwned>(item: &Value) -> Option<T> {
@@ -56,12 +56,12 @@ impl State {
         if item["name"]["S"] == "head" {
             if let Some(setup) = self.applying.take() {
                 self.count_changes(&setup);
-                let before = std::mem::replace(&mut self.setup, setup);
+                self.before = std::mem::replace(&mut self.setup, setup);
                 let known = &self.setup.accounts;
-                let mut lost = before.accounts;
-                lost.retain(|name, _| !known.contains_key(name));
+                let had = self.before.accounts.keys();
+                let lost = had.filter(|name| !known.contains_key(*name));
                 self.away.retain(|name, _| !known.contains_key(name));
-                self.away.extend(lost.into_keys().map(|name| (name, now)));
+                self.away.extend(lost.map(|name| (name.clone(), now)));
                 self.applied_at = now;
                 self.look_at_all();
             }
@@ -193,10 +193,15 @@ impl State {
         if !anew || before.handled != after.handled {
             return;
         }
-        let enforced = after.schedule.as_ref().is_some_and(|name| {
-            let rule = self.setup.schedules.get(name);
-            rule.is_none_or(|rule| rule.policy.enforce)
-        });
+        let is_enforced_by = |setup: &Setup| {
+            after.schedule.as_ref().is_some_and(|name| {
+                let rule = setup.schedules.get(name);
+                rule.is_none_or(|rule| rule.policy.enforce)
+            })
+        };
+        // What began before a new configuration goes on by the one before.
+        let is_new = self.time.now().duration_since(self.applied_at) <= LOOK_AND_SEND + SLACK;
+        let enforced = is_enforced_by(&self.setup) || is_new && is_enforced_by(&self.before);
         if !enforced {
             self.violated(format!(
                 "{} begins a transition without an edge: {:?}",
