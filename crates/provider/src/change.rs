@@ -1,4 +1,4 @@
-//! What can be asked of a provider, as data: printed for people, sent by a client.
+//! Changes to request from a provider, as data: printed for people, sent by a client.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -10,28 +10,28 @@ use domain::{
 
 /// One change, sent as exactly one request.
 ///
-/// `Display` gives that request as people read it: `POST /v2/droplets/3164444/actions power_off`.
+/// `Display` shows that request for people: `POST /v2/droplets/3164444/actions power_off`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// Powers a Droplet or server on.
+    /// Powers a machine on.
     PowerOn(ResourceId),
-    /// Signals the guest of a Droplet or server to shut down; it may ignore that.
+    /// Signals a machine's guest to shut down; the guest may ignore it.
     Shutdown(ResourceId),
-    /// Cuts the power of a Droplet or server, as pulling its cord would.
+    /// Cuts a machine's power, like pulling the plug.
     PowerOff(ResourceId),
-    /// Moves a Droplet or server that is off to another plan, its disk as it is: one that has grown
-    /// fits no smaller plan any more.
+    /// Moves a powered-off Droplet or server to another plan and leaves its disk as it is: a disk
+    /// that has grown no longer fits a smaller plan.
     ResizeMachine {
         /// The machine.
         id: ResourceId,
-        /// What it is to have.
+        /// The size to move to.
         to: MachineSize,
     },
-    /// Hibernates a machine or wakes it, by one request of several.
+    /// Sends one of the several requests that hibernate or wake a machine.
     Hibernate {
-        /// The machine as its cloud knows it; to make one, the resource that it is.
+        /// The machine that is there, by its present id; otherwise the resource to create it for.
         id: ResourceId,
-        /// What to do.
+        /// The request.
         what: Hibernate,
     },
     /// Moves a database cluster to another plan or number of nodes.
@@ -42,60 +42,60 @@ pub enum Change {
         plan: String,
         /// Primary and standby nodes together.
         nodes: u32,
-        /// Disk, in MiB, where it must change; otherwise the plan's own applies.
+        /// Disk in MiB, if it must change; `None` leaves it to the plan.
         storage_mib: Option<u64>,
     },
-    /// Gives a node pool another count. What an update leaves out the provider removes, so that
+    /// Sets the node count of a pool. The provider removes whatever an update leaves out, so
     /// everything is sent again.
     ScaleNodePool {
         /// The cluster around the pool.
         cluster: ClusterId,
         /// The pool.
         pool: PoolId,
-        /// The pool's name as it is.
+        /// The pool's current name.
         name: String,
-        /// Nodes wanted.
+        /// The desired number of nodes.
         count: u32,
-        /// The autoscaler's bounds; none switches it off.
+        /// The autoscaler's bounds; `None` turns it off.
         autoscale: Option<AutoscaleBounds>,
-        /// The pool's tags as they are; those that the service sets by itself are not sent.
+        /// The pool's current tags; those that the service itself sets are not sent.
         tags: BTreeSet<String>,
-        /// The pool's labels as they are (JSON text).
+        /// The pool's current labels (JSON text).
         labels: String,
-        /// The pool's taints as they are (JSON text).
+        /// The pool's current taints (JSON text).
         taints: String,
     },
 }
 
-/// One request of those that hibernate a machine, or wake it.
+/// One of the requests that hibernate or wake a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hibernate {
-    /// Has a public address stay when the machine is deleted.
+    /// Keeps a public address from being deleted with the machine.
     Keep {
         /// The cloud's id for the address.
         address: String,
     },
-    /// Makes a snapshot of the machine.
+    /// Creates a snapshot of the machine.
     Snapshot(Label),
-    /// Protects a snapshot from deletion, or no longer.
+    /// Turns a snapshot's protection from deletion on or off.
     Protect {
         /// The snapshot.
         snapshot: u64,
-        /// Whether it is to be protected.
+        /// Whether to protect it.
         on: bool,
     },
     /// Deletes the machine.
     Delete,
-    /// Makes a machine from a snapshot: switched off, where its cloud can do that.
+    /// Creates a machine from a snapshot, powered off where its cloud supports that.
     Create {
-        /// What the machine is labelled with.
+        /// The label to give the machine.
         label: Label,
         /// The snapshot.
         snapshot: u64,
-        /// What the machine is to be.
+        /// The machine to create.
         manifest: Box<Manifest>,
     },
-    /// Gives one thing back to a machine that was made again.
+    /// Restores one attachment of a recreated machine.
     Attach(Attachment),
     /// Deletes a snapshot.
     Remove {
@@ -104,22 +104,21 @@ pub enum Hibernate {
     },
 }
 
-/// By what something that we make is found again.
+/// The label by which a machine or snapshot that Offhours creates is found again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
-    /// The resource that it is, or is a copy of, by its first id.
+    /// The resource that it is, or is a copy of, by its original id.
     pub of: ResourceId,
     /// The mark of the request.
     pub mark: Mark,
 }
 
-/// A provider's word that it took a change: no proof of any effect.
+/// A provider's confirmation that it accepted a change: no proof of any effect.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Accepted {
-    /// The provider's id for what it began, where it gives one (Droplets and servers).
+    /// The provider's id for the action that it began, if it gives one (Droplets and servers).
     pub action: Option<ActionId>,
-    /// The provider's id for what it began to make, where it makes something: a machine's or a
-    /// snapshot's.
+    /// The provider's id for the machine or snapshot that it began to create, if any.
     pub made: Option<u64>,
 }
 
@@ -217,7 +216,7 @@ fn power(
     }
 }
 
-/// Where a machine is at its provider.
+/// Returns a machine's path at its provider.
 fn path(id: &ResourceId) -> String {
     match id {
         ResourceId::Droplet(id) => format!("/v2/droplets/{id}"),

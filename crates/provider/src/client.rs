@@ -1,4 +1,4 @@
-//! One client for every account: at which cloud it is, or over SSH, is data.
+//! One client for every account: whether it talks to a cloud, and which, or over SSH is data.
 
 use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 
@@ -28,10 +28,10 @@ use crate::{
     transport::Transport,
 };
 
-/// A client for one account. Clones share the token's allowance and cost nothing.
+/// A client for one account. Clones share the token's allowance and are cheap.
 #[derive(Debug, Clone)]
 pub struct Client {
-    /// None over SSH.
+    /// `None` over SSH.
     http: Option<Http>,
     api: Api,
 }
@@ -44,7 +44,7 @@ enum Api {
 }
 
 impl Client {
-    /// A client for the `DigitalOcean` account that the token belongs to.
+    /// Creates a client for the `DigitalOcean` account that the token belongs to.
     #[must_use]
     pub fn digitalocean(base: Base, token: SecretString, transport: impl Into<Transport>) -> Self {
         let http = Http::new(transport.into(), base, token, digitalocean::read_error);
@@ -55,8 +55,8 @@ impl Client {
         }
     }
 
-    /// A client for the Hetzner Cloud project that the token belongs to, or for the named locations
-    /// of it; none named means all.
+    /// Creates a client for the named locations of the Hetzner Cloud project that the token belongs
+    /// to; an empty list means all locations.
     #[must_use]
     pub fn hetzner(
         base: Base,
@@ -72,7 +72,7 @@ impl Client {
         }
     }
 
-    /// A client for the machines of a login over SSH, with its private key.
+    /// Creates a client for the machines of an SSH login, with its private key.
     pub fn ssh(login: SshLogin, key: SecretString) -> Result<Self, ssh::SetupError> {
         let api = ssh::Api::new(Arc::new(login), key)?;
         Ok(Self {
@@ -81,15 +81,15 @@ impl Client {
         })
     }
 
-    /// The same account for looks that are taken within seconds of each other: what is around several
-    /// machines is read once for all of them, and is as old as this client. A machine's own state is
-    /// read each time.
+    /// Returns a client of the same account for observations made within seconds of each other.
+    /// What several machines share is read once for all of them, and may be as old as this client;
+    /// a machine's own state is read each time.
     #[must_use]
     pub fn sharing(&self) -> Self {
         self.by(Http::sharing)
     }
 
-    /// The same account for a piece of work whose requests are counted by themselves.
+    /// Returns a client of the same account that counts its requests separately.
     #[must_use]
     pub fn counting(&self) -> Self {
         self.by(Http::counting)
@@ -107,7 +107,7 @@ impl Client {
         Self { http, api }
     }
 
-    /// The kinds of resource that it reaches.
+    /// The kinds of resource that this client reaches.
     #[must_use]
     pub fn kinds(&self) -> &'static [ResourceKind] {
         match self.api {
@@ -117,8 +117,8 @@ impl Client {
         }
     }
 
-    /// Every resource of the kinds asked for, all pages; kinds of the other provider have none.
-    /// A list that could not be read whole is an error.
+    /// Lists every resource of the requested kinds, all pages; kinds of other providers have none.
+    /// A list that could not be read completely is an error.
     pub async fn list(
         &self,
         kinds: &[ResourceKind],
@@ -132,8 +132,8 @@ impl Client {
         Ok(listed.sorted())
     }
 
-    /// Tries whether the token may read a kind of resource, by one small request; kinds of the
-    /// other provider need none.
+    /// Checks that the token may read a kind of resource, with one small request; kinds of other
+    /// providers need none. Over SSH, runs every machine's status.
     pub async fn try_reading(&self, kind: ResourceKind) -> Result<(), ProviderError> {
         match &self.api {
             Api::DigitalOcean(api) => api.try_reading(kind).await,
@@ -142,7 +142,7 @@ impl Client {
         }
     }
 
-    /// What the resource's own Status operation says; `None` if the provider does not know it.
+    /// Reads the resource's own Status operation; `None` if the provider does not know it.
     pub async fn status(&self, id: &ResourceId) -> Result<Option<Resource>, ProviderError> {
         match self.look(id).await {
             Err(ProviderError::NotFound(_)) => Ok(None),
@@ -150,7 +150,7 @@ impl Client {
         }
     }
 
-    /// [`Self::status`], with the provider's words where it does not know the resource.
+    /// Like [`Self::status`], but a 404 is an error with the provider's words.
     pub(crate) async fn look(&self, id: &ResourceId) -> Result<Option<Resource>, ProviderError> {
         match &self.api {
             Api::DigitalOcean(api) => api.status(id).await,
@@ -159,8 +159,8 @@ impl Client {
         }
     }
 
-    /// A machine's own action log since an instant, newest first. The providers write whole
-    /// seconds, so that an action within the instant's second counts.
+    /// Reads a machine's own action log since an instant, newest first. The providers write whole
+    /// seconds, so an action within the instant's second counts.
     pub async fn actions(
         &self,
         id: &ResourceId,
@@ -178,8 +178,8 @@ impl Client {
         Ok(actions)
     }
 
-    /// The plans that the provider offers for databases: one request, however many databases are
-    /// asked about afterwards.
+    /// Fetches the plans that the provider offers for databases, with one request however many
+    /// databases are asked about afterwards.
     pub async fn database_plans(&self) -> Result<DatabasePlans, ProviderError> {
         match &self.api {
             Api::DigitalOcean(api) => api.database_plans().await,
@@ -187,8 +187,9 @@ impl Client {
         }
     }
 
-    /// The plans that the provider offers for machines, with what they cost and where they are sold.
-    /// Hetzner's are taken to be in euros: [`Self::currency`] says what they are in.
+    /// Fetches the plans that the provider offers for machines, with their prices and where they
+    /// are sold. Hetzner's prices are marked as euros; [`Self::currency`] returns the actual
+    /// currency.
     pub async fn machine_plans(&self) -> Result<Catalog, ProviderError> {
         match &self.api {
             Api::DigitalOcean(api) => api.machine_plans().await,
@@ -197,7 +198,7 @@ impl Client {
         }
     }
 
-    /// The currency of the provider's prices; none where it has no prices.
+    /// Returns the currency of the provider's prices; `None` if it has no prices.
     pub async fn currency(&self) -> Result<Option<Currency>, ProviderError> {
         match &self.api {
             Api::DigitalOcean(_) => Ok(Some(Currency::Usd)),
@@ -206,7 +207,7 @@ impl Client {
         }
     }
 
-    /// The Droplets that autoscale pools have made: nothing on a Droplet says so (DOSPEC).
+    /// Returns the Droplets that autoscale pools created: nothing on a Droplet says so (DOSPEC).
     pub async fn autoscaled(&self) -> Result<BTreeSet<ResourceId>, ProviderError> {
         match &self.api {
             Api::DigitalOcean(api) => api.autoscaled().await,
@@ -214,8 +215,9 @@ impl Client {
         }
     }
 
-    /// What is around a machine: what would have to be put back if it were made again, and what
-    /// names it elsewhere. Several requests, at `DigitalOcean` one more for each database.
+    /// Reads a machine's surroundings: what would have to be restored if it were recreated, and
+    /// what names it elsewhere. Takes several requests, at `DigitalOcean` one more for each
+    /// database and up to one more for each project.
     pub async fn surroundings(&self, id: &ResourceId) -> Result<Surroundings, ProviderError> {
         match &self.api {
             Api::DigitalOcean(api) => api.surroundings(id).await,
@@ -224,7 +226,7 @@ impl Client {
         }
     }
 
-    /// One look at a machine that is hibernated, or is about to be: several requests.
+    /// Observes a machine that is hibernated or about to be, with several requests.
     pub async fn sight(&self, of: Sighting<'_>) -> Result<Sight, ProviderError> {
         match &self.api {
             Api::DigitalOcean(api) => api.sight(of).await,
@@ -233,8 +235,8 @@ impl Client {
         }
     }
 
-    /// Which scopes the token lacks for hibernating machines, as far as reading shows it: at
-    /// `DigitalOcean` a small request for each, and elsewhere tokens have none.
+    /// Returns the scopes that the token lacks for hibernating machines, as far as reading shows:
+    /// at `DigitalOcean` with a small request for each; elsewhere tokens have none.
     pub async fn missing_scopes(&self) -> Result<Vec<digitalocean::MissingScope>, ProviderError> {
         match &self.api {
             Api::DigitalOcean(api) => api.missing_scopes().await,
@@ -242,7 +244,7 @@ impl Client {
         }
     }
 
-    /// What a GB of a snapshot costs in a month; none over SSH.
+    /// Returns the monthly price of one GB of a snapshot; `None` over SSH.
     pub async fn snapshot_price(&self) -> Result<Option<Money>, ProviderError> {
         match &self.api {
             Api::DigitalOcean(_) => Ok(Some(digitalocean::snapshot_price())),
@@ -251,7 +253,7 @@ impl Client {
         }
     }
 
-    /// Sends one change as one request, and never repeats it.
+    /// Sends one change as one request, and never retries it.
     pub async fn send(&self, change: &Change) -> Result<Accepted, ChangeError> {
         let sent = match &self.api {
             Api::DigitalOcean(api) => api.send(change).await,
@@ -261,19 +263,20 @@ impl Client {
         sent.map_err(ChangeError::from)
     }
 
-    /// What the provider's headers said last; none before the first answer.
+    /// The rate limit in the provider's latest headers; `None` before the first response.
     #[must_use]
     pub fn rate(&self) -> Option<RateLimit> {
         self.http.as_ref()?.rate()
     }
 
-    /// How many requests have left so far by this client, its clones and those that share with it.
+    /// The number of requests sent so far by this client, its clones and those from
+    /// [`Self::sharing`].
     #[must_use]
     pub fn requests(&self) -> u64 {
         self.http.as_ref().map_or(0, Http::requests)
     }
 
-    /// The provider's clock, to the second: the `Date` of its latest answer.
+    /// The provider's clock, to the second: the `Date` of its latest response.
     #[must_use]
     pub fn date(&self) -> Option<Timestamp> {
         self.http.as_ref()?.date()

@@ -1,4 +1,4 @@
-//! Where the providers are, and to which addresses a token may be shown.
+//! The providers' base addresses, and which addresses a token may be sent to.
 
 use std::{collections::BTreeMap, fmt, net::IpAddr, ops::Deref, str::FromStr};
 
@@ -13,23 +13,23 @@ pub struct Endpoints(BTreeMap<Provider, Base>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Base(Url);
 
-/// A base address to which no token is sent. The address itself is not repeated: it may hold a
+/// Why no token is sent to a base address. The address itself is not repeated: it may contain a
 /// password.
 #[derive(Debug, thiserror::Error)]
 pub enum EndpointError {
-    /// The text is not an address.
+    /// The text is not a URL.
     #[error("base address is not a URL")]
     NotAUrl(#[source] <Url as FromStr>::Err),
-    /// The token could be read on the way.
+    /// The token could be read in transit.
     #[error("base address must use https; only a loopback address may do without")]
     Insecure,
-    /// User, password, query or fragment: a base address has none of them.
+    /// The address has a user, password, query or fragment, which a base address must not have.
     #[error("base address must be scheme, host, port and path alone")]
     NotABase,
 }
 
 impl Endpoints {
-    /// The given base addresses where there are some, the public ones otherwise.
+    /// Uses the given base addresses, and the public ones where none is given.
     pub fn given<E>(given: impl Fn(Provider) -> Result<Option<Base>, E>) -> Result<Self, E> {
         let of = |provider| {
             let public = || public(provider);
@@ -42,7 +42,7 @@ impl Endpoints {
             .map(Self)
     }
 
-    /// One address for all: a simulator's.
+    /// Uses one address for all providers: a simulator's.
     #[must_use]
     pub fn all_at(base: &Base) -> Self {
         let all = Provider::ALL.into_iter();
@@ -63,8 +63,8 @@ fn public(provider: Provider) -> Base {
 }
 
 impl Base {
-    /// Reads an address. Plain HTTP to `host` is taken, too: a simulator's name in a network that
-    /// is not shared.
+    /// Parses an address. Plain HTTP to `host` is accepted too: a simulator's name in a network
+    /// that is not shared.
     pub fn trusting(text: &str, host: &str) -> Result<Self, EndpointError> {
         Self::checked(text, |base| {
             is_loopback(base) || base.host_str() == Some(host)

@@ -1,4 +1,4 @@
-//! What can go wrong, by what the caller does next.
+//! Errors, distinguished by what the caller does next.
 
 use std::time::Duration;
 
@@ -9,56 +9,56 @@ use crate::{ssh::Failure, transport::Lost};
 /// Why a provider could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderError {
-    /// The allowance of the token is used up, or nearly so. Nothing was done.
+    /// The token's allowance is used up, or nearly so. Nothing was done.
     #[error("rate limit reached")]
     RateLimited {
-        /// How long the provider asks to wait; none leaves it to the next tick.
+        /// How long the provider asks to wait; `None` leaves it to the next tick.
         retry_after: Option<Duration>,
     },
-    /// The token is wrong, or may not do this. A person must replace it.
+    /// The token is invalid or lacks permission. A person must replace it.
     #[error("token refused")]
     TokenRefused(#[source] Refusal),
-    /// The provider does not know it (404 in the provider's own words).
+    /// The provider does not know the resource (404 in the provider's own words).
     #[error("not found")]
     NotFound(#[source] Refusal),
     /// The resource is locked or changing: try again later.
     #[error("busy")]
     Busy(#[source] Refusal),
-    /// The provider will not, however often it is asked.
+    /// The provider refuses, however often it is asked.
     #[error("refused")]
     Refused(#[source] Refusal),
     /// The provider cannot answer now (5xx).
     #[error("provider unavailable")]
     Unavailable(#[source] Refusal),
-    /// An answer came that is not one of the provider's: a redirect, a page of HTML, other JSON.
+    /// The response is not one of the provider's: a redirect, an HTML page, other JSON.
     #[error("answer to {request} not understood: {reason}")]
     NotUnderstood {
         /// Method and path.
         request: String,
-        /// What is wrong with it, without its content.
+        /// What is wrong with the response, without its content.
         reason: String,
     },
-    /// No whole answer came: no connection, a broken one, a time-out.
+    /// No complete response arrived: no connection, a broken one, a timeout.
     #[error("no answer to {request}")]
     Transport {
         /// Method and path.
         request: String,
-        /// What happened on the way.
+        /// What went wrong in transit.
         #[source]
         source: TransportError,
     },
-    /// The caller's time was over before all pages of a list were read.
+    /// The caller's deadline passed before all pages of a list were read.
     #[error(
         "the list{} was not finished in time",
         of.map(|of| format!(" of {of} pages")).unwrap_or_default()
     )]
     OutOfTime {
-        /// How many pages were read: not said in words, for it differs each time.
+        /// How many pages were read. Not part of the message, because it differs each time.
         read: u32,
-        /// How many there were, where that is known.
+        /// How many pages there were, if known.
         of: Option<u32>,
     },
-    /// The resource belongs to the other provider, or cannot be asked that. Nothing left.
+    /// The resource belongs to another provider or does not support the request. Nothing was sent.
     #[error("{resource} does not support that at this provider")]
     Foreign {
         /// The resource.
@@ -73,7 +73,7 @@ impl ProviderError {
         }
     }
 
-    /// How long the provider asked to wait.
+    /// Returns how long the provider asked to wait, if it did.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         if let Self::RateLimited { retry_after } = self {
@@ -83,20 +83,20 @@ impl ProviderError {
         }
     }
 
-    /// Whether an established connection broke: a read may be repeated at once.
+    /// Reports whether an established connection broke: a read may be retried at once.
     pub(crate) fn is_broken_connection(&self) -> bool {
         matches!(self, Self::Transport { source, .. }
             if !source.is_timeout() && !source.never_left())
     }
 }
 
-/// What happened on the way to a provider.
+/// What went wrong in transit to a provider.
 #[derive(Debug, thiserror::Error)]
 pub enum TransportError {
     /// Over HTTP.
     #[error(transparent)]
     Http(#[from] reqwest::Error),
-    /// Over HTTP, carried by something else than the network.
+    /// Over HTTP, carried by something other than the network.
     #[error(transparent)]
     Carried(#[from] Lost),
     /// Over SSH.
@@ -105,7 +105,7 @@ pub enum TransportError {
 }
 
 impl TransportError {
-    /// The same, without the URL, which the error around it names as the request.
+    /// Returns the same error without its URL, which the enclosing error names as the request.
     pub(crate) fn without_url(self) -> Self {
         match self {
             Self::Http(error) => Self::Http(error.without_url()),
@@ -113,7 +113,7 @@ impl TransportError {
         }
     }
 
-    /// Whether the time was over.
+    /// Reports whether this is a timeout.
     #[must_use]
     pub fn is_timeout(&self) -> bool {
         match self {
@@ -123,7 +123,7 @@ impl TransportError {
         }
     }
 
-    /// Whether the request certainly did not leave, so that it changed nothing.
+    /// Reports whether the request was certainly not sent, so that it changed nothing.
     #[must_use]
     pub fn never_left(&self) -> bool {
         match self {
@@ -137,30 +137,30 @@ impl TransportError {
 /// Why a change is not known to be accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
-    /// Definite, and about this resource: no repetition can cure it.
+    /// Definite, and about this resource: no retry can cure it.
     #[error("refused")]
     Refused(#[source] Refusal),
-    /// Not accepted, because the resource is locked, at work, or already where it should be: look
-    /// again later.
+    /// Not accepted, because the resource is locked, busy, or already in the target state: observe
+    /// it again later.
     #[error("busy")]
     Busy(#[source] Refusal),
-    /// Certainly not accepted, for a reason that is not the resource's: try again later.
+    /// Certainly not accepted, for a reason that does not lie with the resource: try again later.
     #[error("not accepted")]
     NotAccepted(#[source] ProviderError),
-    /// No usable answer. The change may have been accepted, and may still take effect.
+    /// No usable response. The change may have been accepted, and may still take effect.
     #[error("outcome unknown")]
     Unknown(#[source] ProviderError),
 }
 
 impl ChangeError {
-    /// Whether the account's token was refused.
+    /// Reports whether the account's token was refused.
     #[must_use]
     pub fn is_refused_token(&self) -> bool {
         matches!(self, Self::NotAccepted(ProviderError::TokenRefused(_)))
     }
 }
 
-/// What an error means for a change: whether it can have been accepted.
+/// Classifies an error by whether the change can have been accepted.
 impl From<ProviderError> for ChangeError {
     fn from(error: ProviderError) -> Self {
         match error {

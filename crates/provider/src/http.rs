@@ -1,6 +1,6 @@
-//! The one pipeline that every request takes: rate check, token, sending, rate headers, the
-//! provider's errors, reading the answer. The order matters: an answer's headers count even when
-//! its body is an error, and nothing is read from a body whose status says no.
+//! The one pipeline that every request takes: rate check, token, sending, rate limit headers, the
+//! provider's errors, parsing the response. The order matters: a response's headers count even when
+//! its body is an error, and the body of an unsuccessful response is never parsed as a result.
 
 use std::{
     collections::HashMap,
@@ -31,20 +31,20 @@ use crate::{
 };
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// A lost request can no longer arrive after this and the network's own delays; the time for
-/// which a change's outcome stays unknown is built on it.
+/// A lost request can no longer arrive after this plus the network's own delays. The time for which
+/// a change's outcome stays unknown is derived from it.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What a machine that is made again is told at its first start: it keeps the host keys and the name
-/// that its disk has (CLOUDINIT).
+/// The user data of a recreated machine: at its first boot it keeps the host keys and the name that
+/// are on its disk (CLOUDINIT).
 pub(crate) const USER_DATA: &str =
     "#cloud-config\nssh_deletekeys: false\npreserve_hostname: true\n";
 
-/// The longest message of a provider that is kept, in characters.
+/// How much of a provider's message is kept, in characters.
 const LONGEST_MESSAGE: usize = 500;
 
-/// An HTTP client that could not be built.
+/// Why an HTTP client could not be built.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpClientError {
     /// The TLS library refused its own defaults.
@@ -55,8 +55,8 @@ pub enum HttpClientError {
     Build(#[from] reqwest::Error),
 }
 
-/// The HTTP client for all accounts: root certificates built in, no redirects, no proxies, no
-/// repetitions.
+/// Builds the HTTP client for all accounts: built-in root certificates; no redirects, proxies or
+/// retries.
 pub fn http_client() -> Result<reqwest::Client, HttpClientError> {
     Ok(builder()?.build()?)
 }
@@ -86,9 +86,9 @@ pub(crate) fn builder() -> Result<reqwest::ClientBuilder, HttpClientError> {
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     method: Method,
-    /// From the root of the API, with its query.
+    /// Path from the root of the API, including the query.
     path: String,
-    /// JSON text; none sends no body and no content type.
+    /// JSON text; `None` sends no body and no content type.
     body: Option<String>,
 }
 
@@ -129,8 +129,8 @@ impl Request {
         }
     }
 
-    /// Refuses an answer about another resource than the one asked for: what was mixed up on the way
-    /// must not pass for this one's state.
+    /// Rejects a response about a resource other than the requested one: a mix-up in transit must
+    /// not pass for this resource's state.
     pub(crate) fn about<T: PartialEq>(&self, asked: &T, answered: &T) -> Result<(), ProviderError> {
         if asked == answered {
             Ok(())
@@ -161,7 +161,7 @@ impl fmt::Display for Request {
     }
 }
 
-/// A whole answer, its status not yet judged.
+/// A complete response, its status not yet judged.
 #[derive(Debug)]
 struct Answer {
     status: StatusCode,
@@ -177,30 +177,30 @@ pub(crate) struct ErrorWords {
     pub(crate) request_id: Option<String>,
 }
 
-/// A connection to one account. Clones cost nothing.
+/// A connection to one account. Clones are cheap.
 #[derive(Debug, Clone)]
 pub(crate) struct Http {
     account: Arc<Account>,
-    /// How many requests have left by this connection and its clones.
+    /// The number of requests sent over this connection and its clones.
     requests: Arc<AtomicU64>,
-    /// What was read for all, where that is kept.
+    /// Responses that serve all machines; `None` if they are not kept.
     shared: Option<Arc<Shared>>,
 }
 
-/// Where an account is, its token and its share of the allowance.
+/// An account's address, its token and its share of the allowance.
 #[derive(Debug)]
 struct Account {
     transport: Transport,
     base: Base,
     token: SecretString,
-    /// Reads the provider's error body; none if it is not one.
+    /// Parses the provider's error body; `None` if it is not one.
     read_error: fn(&[u8]) -> Option<ErrorWords>,
     pacing: Mutex<Pacing>,
-    /// The `Date` of the latest answer that had one.
+    /// The `Date` of the latest response that had one.
     date: Mutex<Option<Timestamp>>,
 }
 
-/// Answers by what was asked for: several that ask for the same at the same time wait for one.
+/// Response bodies by path: concurrent requests for the same path wait for one response.
 #[derive(Debug, Default)]
 struct Shared(Mutex<HashMap<String, Arc<OnceCell<Vec<u8>>>>>);
 
@@ -233,7 +233,7 @@ impl Http {
         }
     }
 
-    /// The same connection, which counts its requests by itself.
+    /// Returns the same connection with a request counter of its own.
     pub(crate) fn counting(&self) -> Self {
         Self {
             requests: Arc::default(),
@@ -241,7 +241,7 @@ impl Http {
         }
     }
 
-    /// The same connection, which reads lists once for all that it is asked about.
+    /// Returns the same connection, which reads what all machines share only once.
     pub(crate) fn sharing(&self) -> Self {
         Self {
             shared: Some(Arc::default()),
@@ -265,7 +265,7 @@ impl Http {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads; repeated once, at once, when an established connection broke.
+    /// Sends a read, which is retried once, immediately, if an established connection broke.
     pub(crate) async fn read<T: DeserializeOwned>(
         &self,
         request: &Request,
@@ -273,7 +273,7 @@ impl Http {
         parse(request, &self.read_body(request).await?)
     }
 
-    /// [`Self::read`], of what is the same for all machines of the account.
+    /// Like [`Self::read`], for what is the same for all machines of the account.
     pub(crate) async fn read_shared<T: DeserializeOwned>(
         &self,
         request: &Request,
@@ -294,7 +294,7 @@ impl Http {
         self.judge(request, answer)
     }
 
-    /// Sends a change, once, and gives the body of the answer that took it.
+    /// Sends a change, once, and returns the body of the response that accepted it.
     pub(crate) async fn send(&self, request: &Request) -> Result<Vec<u8>, ProviderError> {
         let answer = self.exchange(request).await?;
         self.judge(request, answer)
@@ -323,7 +323,7 @@ impl Http {
         }
         let response = account.transport.send(outgoing).await.map_err(lost)?;
         let (status, headers) = (response.status(), response.headers().clone());
-        // What is said of a token that is refused is not said of the account's.
+        // The headers for a refused token are not about the account's allowance.
         if status != StatusCode::UNAUTHORIZED {
             self.pacing().learn(&headers);
         }
@@ -338,7 +338,7 @@ impl Http {
         })
     }
 
-    /// The body of an answer that says yes; the error that any other answer stands for.
+    /// Returns the body of a successful response, or the error that any other response stands for.
     fn judge(&self, request: &Request, answer: Answer) -> Result<Vec<u8>, ProviderError> {
         if answer.status.is_success() {
             return Ok(answer.body);
@@ -380,7 +380,7 @@ impl Http {
     }
 }
 
-/// A request that has left; it has ended when this is dropped, given up or not.
+/// A request in flight. It has ended when this is dropped, abandoned or not.
 struct UnderWay<'a>(&'a Http);
 
 impl Drop for UnderWay<'_> {
@@ -389,7 +389,7 @@ impl Drop for UnderWay<'_> {
     }
 }
 
-/// What an unsuccessful answer asks of us.
+/// What an unsuccessful response means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Disposition {
     RateLimited,
@@ -401,19 +401,19 @@ enum Disposition {
     NotUnderstood,
 }
 
-/// By what an answer is known.
+/// What a response is recognized by.
 enum Sign {
     Status(u16),
     Code(&'static str),
-    /// Within the message, in lower case.
+    /// Part of the message, in lower case.
     Message(&'static str),
 }
 
-/// 4xx answers in the provider's own words; the first row that fits decides, none means refused.
+/// 4xx responses in the provider's own words. The first matching row decides; none means refused.
 ///
-/// Statuses and codes: DOSPEC, HZSPEC2, HGO. Busy is what was certainly not accepted and may be
-/// later. An action that finds the machine already there is busy too, and not refused: the next
-/// look sees the end state and settles it.
+/// Statuses and codes: DOSPEC, HZSPEC2, HGO. Busy means certainly not accepted now, but possibly
+/// later. An action that finds the machine already in its target state is busy too, not refused:
+/// the next observation sees that state and settles it.
 const TABLE: &[(Sign, Disposition)] = &[
     (Sign::Code("rate_limit_exceeded"), Disposition::RateLimited),
     (Sign::Code("too_many_requests"), Disposition::RateLimited),
@@ -435,10 +435,10 @@ const TABLE: &[(Sign, Disposition)] = &[
     // No capacity for a type: a person may have to choose another one.
     (Sign::Code("resource_unavailable"), Disposition::Refused),
     (Sign::Status(412), Disposition::Busy),
-    // The service behind failed: it may have begun.
+    // The backend failed: the change may have begun.
     (Sign::Status(408), Disposition::Unavailable),
     (Sign::Code("service_error"), Disposition::Unavailable),
-    // DigitalOcean has one code for all 422; its sentences (TFDO, issues) are hints.
+    // DigitalOcean has one code for every 422; its messages (TFDO, issues) are hints.
     (Sign::Message("pending event"), Disposition::Busy),
     (Sign::Message("already powered"), Disposition::Busy),
     (Sign::Message("being resized"), Disposition::Busy),
@@ -456,7 +456,8 @@ impl Disposition {
             401 => return Self::TokenRefused,
             429 => return Self::RateLimited,
             500.. => return Self::Unavailable,
-            // A gateway's page is not a refusal, and a wrong address's 404 makes nothing disappear.
+            // A gateway's page is not a refusal, and a 404 from a wrong address does not mean that
+            // a resource is gone.
             400..=499 if is_worded => {}
             _ => return Self::NotUnderstood,
         }
@@ -472,7 +473,7 @@ impl Disposition {
     }
 }
 
-/// Reads JSON; the error says where it went wrong and nothing of what was there.
+/// Parses JSON. The error says where parsing failed, and reveals nothing of the content.
 pub(crate) fn parse<T: DeserializeOwned>(
     request: &Request,
     body: &[u8],
@@ -488,7 +489,7 @@ pub(crate) fn parse<T: DeserializeOwned>(
     })
 }
 
-/// For lists that a provider may write as `null`.
+/// Reads `null` as empty, for lists that a provider may write as `null`.
 pub(crate) fn null_is_empty<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -508,7 +509,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     seconds.ok().map(Duration::from_secs)
 }
 
-/// A provider's text, fit for one line of a log.
+/// Makes a provider's text safe for one line of a log.
 fn clean(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { ' ' } else { c })

@@ -1,10 +1,10 @@
 //! The one provider crate: both clouds' APIs behind one client and one vocabulary, and machines
 //! that are stopped and started over SSH.
 //!
-//! A client reads what a cloud says of its resources and sends one change at a time. It never
-//! waits, never reads a clock and never repeats a change: what an error asks of the caller is
-//! the error's variant, and the next tick is the retry. An accepted change proves nothing either;
-//! only a later look at the resource does.
+//! A client reads what a cloud says about its resources and sends one change at a time. It never
+//! waits, never reads a clock and never retries a change: an error's variant says what the caller
+//! does next, and the next tick is the retry. An accepted change proves nothing either; only a
+//! later observation of the resource does.
 
 mod change;
 mod client;

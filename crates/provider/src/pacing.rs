@@ -1,24 +1,24 @@
-//! How much of the provider's allowance a client may use: others share the token.
+//! How much of the provider's rate limit a client may use: others share the token.
 
 use jiff::{Timestamp, fmt::rfc2822::DateTimeParser};
 use reqwest::header::{DATE, HeaderMap};
 
-/// Requests are held back once one part in so many of the limit is left.
+/// Requests are held back once no more than one part in this many of the limit is left.
 const KEPT: u64 = 50;
 
-/// Of the requests that pacing holds back, every so many-th goes out all the same: only an answer
-/// can show that the allowance has recovered.
+/// One in this many of the requests that pacing would hold back is sent anyway: only a response can
+/// show that the allowance has recovered.
 const PROBE: u32 = 4;
 
-/// What a provider's headers said last of the requests that are left.
+/// The requests that are left, as the provider's latest headers reported them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimit {
     /// Requests allowed in the window.
     pub limit: u64,
     /// Requests left in it, for all users of the token.
     pub remaining: u64,
-    /// `DigitalOcean`: when the oldest counted request is forgotten (DODESC). Hetzner: when all
-    /// is recovered (HZSPEC).
+    /// `DigitalOcean`: when the oldest counted request expires (DODESC). Hetzner: when the whole
+    /// limit has recovered (HZSPEC).
     pub reset: Timestamp,
 }
 
@@ -34,17 +34,17 @@ impl RateLimit {
     }
 }
 
-/// The provider's own `Date`.
+/// Reads the provider's own `Date` header.
 pub(crate) fn date(headers: &HeaderMap) -> Option<Timestamp> {
     let date = headers.get(DATE)?.as_bytes();
     DateTimeParser::new().parse_timestamp(date).ok()
 }
 
-/// Keeps the last of an account's requests for all others who share it.
+/// Reserves the last of an account's requests for the others who share its token.
 ///
-/// A request may leave while more than a fiftieth of the limit is left once all that are under way
-/// have been counted. How much of an allowance to plan for is decided before, by who hands the work
-/// out; this is what holds where that was wrong.
+/// A request may be sent while more than a fiftieth of the limit is left after every request in
+/// flight is counted. How much of the allowance to plan for is decided earlier, where work is
+/// handed out; this is the safeguard where that plan was wrong.
 #[derive(Debug, Default)]
 pub(crate) struct Pacing {
     latest: Option<RateLimit>,
@@ -57,7 +57,7 @@ impl Pacing {
         self.latest
     }
 
-    /// Whether one more request may leave; if so it is under way.
+    /// Reports whether one more request may be sent; if so, counts it as in flight.
     pub(crate) fn admit(&mut self) -> bool {
         if let Some(latest) = &self.latest
             && latest.remaining.saturating_sub(self.under_way) <= latest.limit / KEPT
@@ -71,12 +71,12 @@ impl Pacing {
         true
     }
 
-    /// A request has ended, with an answer or without.
+    /// Records that a request has ended, with or without a response.
     pub(crate) fn ended(&mut self) {
         self.under_way = self.under_way.saturating_sub(1);
     }
 
-    /// Learns from an answer's headers; an answer without them changes nothing.
+    /// Learns from a response's headers; a response without them changes nothing.
     pub(crate) fn learn(&mut self, headers: &HeaderMap) {
         if let Some(latest) = RateLimit::of_headers(headers) {
             self.latest = Some(latest);
@@ -96,7 +96,7 @@ mod tests {
         headers
     }
 
-    /// Sends until held back, each request answered with one less; returns how many left.
+    /// Sends until held back, each response reporting one request less; returns how many were sent.
     fn send_all(pacing: &mut Pacing, mut remaining: u64) -> u64 {
         let mut sent = 0;
         while pacing.admit() {

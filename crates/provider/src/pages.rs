@@ -1,5 +1,5 @@
-//! Lists, page by page: the first page says how many there are, and the others are read several at
-//! a time. Each keeps the instant at which it was asked for, for that is how old what it shows is.
+//! Paginated lists: the first page says how many pages there are, and the others are read several
+//! at a time. Each keeps the instant of its request, because that is how old its content is.
 
 use std::collections::BTreeMap;
 
@@ -12,25 +12,25 @@ use jiff::Timestamp;
 
 use crate::{error::ProviderError, http::Request};
 
-/// How many requests for one account are under way at once.
+/// Maximum number of requests in flight at once for one account.
 pub const AT_ONCE: usize = 8;
 
-/// Called with how many more resources were read.
+/// Called with the number of additional resources read.
 pub type Progress<'a> = &'a (dyn Fn(usize) + Sync);
 
-/// How a list is read.
+/// How to read a list.
 #[derive(Clone, Copy)]
 pub struct Reading<'a> {
     /// The present instant.
     pub now: &'a (dyn Fn() -> Timestamp + Sync),
-    /// From then on no page is asked for any more; none for a caller that has all the time.
+    /// From this instant on, no page is requested; `None` for no deadline.
     pub until: Option<Timestamp>,
-    /// How many more resources each answer brought, those that are left out later included.
+    /// Called with the number of resources in each response, including those left out later.
     pub read: Progress<'a>,
 }
 
 impl Reading<'static> {
-    /// For a list whose rows have no age of their own, read to its end.
+    /// For a list whose rows have no age of their own, read to the end.
     pub(crate) const UNTIMED: Self = Self {
         now: &|| Timestamp::UNIX_EPOCH,
         until: None,
@@ -39,20 +39,20 @@ impl Reading<'static> {
 }
 
 impl Reading<'_> {
-    /// The instant, if there is still time for a request.
+    /// Returns the present instant if there is still time for a request.
     pub(crate) fn begin(&self) -> Option<Timestamp> {
         let now = (self.now)();
         self.until.is_none_or(|until| now < until).then_some(now)
     }
 }
 
-/// A list that was read whole.
+/// A list that was read completely.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listed {
-    /// Each resource once, in the order of their ids. Pages shift when something is created or
-    /// deleted while they are read: what is not in here may be there all the same.
+    /// Each resource once, ordered by id. Pages shift when something is created or deleted while
+    /// they are read, so a resource that is missing here may still exist.
     pub looks: Vec<Look>,
-    /// How many requests the list of each kind took.
+    /// How many requests each kind's list took.
     pub requests: BTreeMap<ResourceKind, u32>,
 }
 
@@ -72,7 +72,7 @@ impl Listed {
         self.looks.extend(looks);
     }
 
-    /// Each resource once, as the latest of its pages showed it.
+    /// Sorts by id and keeps each resource once, as the latest of its pages showed it.
     pub(crate) fn sorted(mut self) -> Self {
         self.looks.sort_by(|one, next| {
             let latest_first = next.requested_at.cmp(&one.requested_at);
@@ -88,14 +88,14 @@ impl Listed {
 #[derive(Debug)]
 pub(crate) struct Page<T> {
     pub(crate) items: Vec<T>,
-    /// The number of the page after it; none on the last one.
+    /// The number of the next page; `None` on the last page.
     pub(crate) next: Option<u32>,
-    /// The number of the last page, where it is given.
+    /// The number of the last page, if given.
     pub(crate) last: Option<u32>,
 }
 
 impl<T> Page<T> {
-    /// The page with a number. A next one whose number does not grow would never end.
+    /// Rejects a next page whose number does not grow, because reading would never end.
     pub(crate) fn new(
         request: &Request,
         number: u32,
@@ -117,7 +117,7 @@ impl<T> Page<T> {
     }
 }
 
-/// What a number of requests brought, each item with the instant at which it was asked for.
+/// The results of a number of requests, each item with the instant of its request.
 #[derive(Debug)]
 pub(crate) struct Read<T> {
     pub(crate) items: Vec<(Timestamp, T)>,
@@ -132,7 +132,7 @@ impl<T> Read<T> {
         }
     }
 
-    /// Adds what one request brought at an instant.
+    /// Adds the items of one request, made at an instant.
     pub(crate) fn add(&mut self, reading: Reading<'_>, at: Timestamp, items: Vec<T>) {
         (reading.read)(items.len());
         self.requests += 1;
@@ -140,7 +140,7 @@ impl<T> Read<T> {
     }
 }
 
-/// Reads all pages; `page` reads the one with a number.
+/// Reads all pages; `page` reads the one with a given number.
 pub(crate) async fn all<T>(
     reading: Reading<'_>,
     page: impl AsyncFn(u32) -> Result<Page<T>, ProviderError>,
@@ -148,7 +148,7 @@ pub(crate) async fn all<T>(
     let mut whole = Read::nothing();
     let (mut next, mut last) = (Some(1), None);
     while let Some(from) = next {
-        // Pages added since the last page's number was given are read one after the other.
+        // Pages added after the last page's number was reported are read one after the other.
         let to = last.filter(|&last| last > from).unwrap_or(from);
         let pages = (from..=to).map(|number| in_time(reading, page(number)));
         let mut pages = stream::iter(pages).buffered(AT_ONCE);
@@ -169,7 +169,7 @@ pub(crate) async fn all<T>(
     Ok(whole)
 }
 
-/// Reads what has no pages, each by a request of its own, several at a time.
+/// Reads unpaginated items, each with a request of its own, several at a time.
 pub(crate) async fn each<I, T>(
     reading: Reading<'_>,
     at_once: usize,
@@ -191,7 +191,7 @@ pub(crate) async fn each<I, T>(
     Ok(whole)
 }
 
-/// What a request brought and when it was made; none if the time was over before.
+/// Returns a request's result and when it was made; `None` if the deadline had passed before.
 async fn in_time<T>(
     reading: Reading<'_>,
     request: impl Future<Output = Result<T, ProviderError>>,
@@ -202,7 +202,7 @@ async fn in_time<T>(
     }
 }
 
-/// Reads a log until its last page, or until one that is older than `since` at its end. No order
+/// Reads a log until its last page, or until one whose last entry is older than `since`. No order
 /// is relied on: reading stops early only on a page that is newest first.
 pub(crate) async fn log(
     since: Timestamp,
@@ -269,7 +269,7 @@ mod tests {
             })
         }
 
-        /// Reads a list whose pages say what `says` does of the next and the last one.
+        /// Reads a list whose pages report the next and the last page as `says` does.
         async fn read(
             &self,
             until: Option<i64>,
@@ -293,7 +293,7 @@ mod tests {
         }
     }
 
-    /// What the page of a list with so many says.
+    /// What each page says in a list with this many pages.
     fn of(pages: u32) -> impl Fn(u32) -> (Option<u32>, Option<u32>) {
         move |number| ((number < pages).then_some(number + 1), Some(pages))
     }

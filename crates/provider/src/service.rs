@@ -90,7 +90,7 @@ impl fmt::Display for UnsupportedService {
     }
 }
 
-/// The unsupported service that people mean by a word; none for other words.
+/// Returns the unsupported service that people mean by a word; `None` for other words.
 #[must_use]
 pub fn unsupported_service(word: &str) -> Option<&'static UnsupportedService> {
     let word = word.trim().to_lowercase().replace(['_', ' '], "-");
@@ -99,7 +99,7 @@ pub fn unsupported_service(word: &str) -> Option<&'static UnsupportedService> {
         .find(|service| service.words.contains(&word.as_str()))
 }
 
-/// Why a database engine is not supported; none for the engines that are.
+/// Returns why a database engine is not supported; `None` for the engines that are.
 pub(crate) fn unsupported_engine(engine: &str) -> Option<String> {
     let reason = match engine {
         "pg" | "mysql" | "redis" | "valkey" | "mongodb" => return None,

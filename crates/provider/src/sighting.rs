@@ -1,28 +1,28 @@
-//! What to look for of a machine that is hibernated, or is about to be.
+//! What to look up about a machine that is hibernated or about to be.
 
 use domain::{ResourceId, hibernation::Hibernation, resource::ActionId};
 
-/// What to look for.
+/// What to look up about a machine.
 #[derive(Debug, Clone, Copy)]
 pub struct Sighting<'a> {
-    /// The resource by its first id, which all that we make of it is labelled with.
+    /// The resource by its original id, with which everything we create for it is labeled.
     pub of: &'a ResourceId,
     /// The machine by its present id, if there is one.
     pub present: Option<&'a ResourceId>,
-    /// A machine that was begun to be made, as its answer named it.
+    /// A machine whose creation has begun, as named in the response.
     pub made: Option<&'a ResourceId>,
-    /// The action by which that is made, as its answer named it.
+    /// The action that creates it, as named in the response.
     pub making: Option<ActionId>,
-    /// What is known of its snapshots.
+    /// What is known about its snapshots.
     pub kept: Option<&'a Hibernation>,
-    /// Whether what is attached to the machine matters: only if it may be deleted, or was made again.
-    /// Where it takes many requests, it is not read otherwise.
+    /// Whether attached resources matter: only if the machine may be deleted or was recreated.
+    /// Where reading them takes many requests, they are not read otherwise.
     pub attached: bool,
     /// The machine's name.
     pub name: &'a str,
 }
 
-/// A decimal number in hundredths, what is smaller cut off.
+/// Converts a decimal number to hundredths and truncates the rest.
 pub(crate) fn hundredths(number: &serde_json::Number) -> u64 {
     let text = number.to_string();
     let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));

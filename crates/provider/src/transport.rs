@@ -1,4 +1,4 @@
-//! What carries requests to the clouds: the network, or whatever a simulation puts in its place.
+//! How requests reach the clouds: over the network, or whatever a simulation puts in its place.
 
 use std::{fmt, sync::Arc};
 
@@ -8,33 +8,33 @@ use http::{HeaderMap, StatusCode};
 
 use crate::error::TransportError;
 
-/// Carries requests to the clouds. Cloning gives the same one.
+/// Carries requests to the clouds. Clones share everything.
 #[derive(Debug, Clone)]
 pub struct Transport {
-    /// Builds every request, whatever carries it.
+    /// Builds every request, regardless of what carries it.
     client: reqwest::Client,
     carrier: Option<Arc<dyn Carry>>,
 }
 
-/// Carries whole requests in place of the network, time-outs included.
+/// Carries complete requests in place of the network, timeouts included.
 pub trait Carry: fmt::Debug + Send + Sync {
-    /// Takes a request to where its URL says, and brings the whole answer back.
+    /// Delivers a request to where its URL points, and returns the complete response.
     fn carry(&self, request: http::Request<Bytes>) -> BoxFuture<'_, Carried>;
 }
 
-/// The answer that was carried back, or why there is none.
+/// The response, or why there is none.
 pub type Carried = Result<http::Response<Bytes>, Lost>;
 
-/// Why no answer was carried back.
+/// Why there is no response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Lost {
-    /// There was no connection: the request certainly did not leave.
+    /// There was no connection: the request was certainly not sent.
     #[error("no connection")]
     NeverLeft,
     /// The connection broke; the request may have arrived.
     #[error("the connection broke")]
     Broken,
-    /// The time was over; the request may have arrived, or may still arrive.
+    /// The request timed out; it may have arrived, or may still arrive.
     #[error("the time was over")]
     TimedOut,
 }
@@ -50,7 +50,7 @@ impl From<reqwest::Client> for Transport {
 }
 
 impl Transport {
-    /// The requests that the client builds, carried by something else.
+    /// Creates a transport whose requests the client builds and `carrier` carries.
     #[must_use]
     pub fn carried_by(client: reqwest::Client, carrier: Arc<dyn Carry>) -> Self {
         Self {
@@ -59,12 +59,12 @@ impl Transport {
         }
     }
 
-    /// Builds requests.
+    /// The client that builds requests.
     pub(crate) fn client(&self) -> &reqwest::Client {
         &self.client
     }
 
-    /// Sends a request; the answer's status and headers are there before its body is read.
+    /// Sends a request. The response's status and headers are available before its body is read.
     pub(crate) async fn send(
         &self,
         request: reqwest::RequestBuilder,
@@ -80,7 +80,7 @@ impl Transport {
     }
 }
 
-/// An answer whose body may still be on its way.
+/// A response whose body may not have arrived yet.
 pub(crate) enum Response {
     Network(reqwest::Response),
     Carried(http::Response<Bytes>),

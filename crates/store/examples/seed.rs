@@ -1,6 +1,7 @@
-//! `seed ENDPOINT PREFIX RECORDS idle|due`: makes the tables behind a prefix and fills them for
-//! `make bench`, with one schedule and so many machines that follow it. Either these are Droplets of
-//! one account, all as desired and due in a year, or servers of twenty, all due for a start now.
+//! `seed ENDPOINT PREFIX RECORDS idle|due`: creates the tables with a prefix and fills them for
+//! `make bench`, with one schedule and RECORDS machines that follow it. These are either Droplets
+//! of one account, all in their desired state and due in a year, or servers of twenty accounts, all
+//! due for a start now.
 
 use std::error::Error;
 
@@ -17,7 +18,7 @@ use testing::history::record;
 
 const ACCOUNT: &str = "do-main";
 
-/// The accounts of the servers: each allows all of its own in one tick.
+/// The number of server accounts: each account allows all of its own servers in one tick.
 const SERVER_ACCOUNTS: u64 = 20;
 
 /// DynamoDB's limit on the items of one `BatchWriteItem`.
@@ -68,7 +69,7 @@ fn server_account(number: u64) -> String {
     format!("hz-{number}")
 }
 
-/// One schedule, by which everything runs but in the first minute of a year.
+/// One schedule, under which everything runs except in the first minute of a year.
 fn configuration() -> Result<Configuration, serde_json::Error> {
     let account = |name: String| {
         let provider = if name == ACCOUNT {

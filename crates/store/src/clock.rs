@@ -15,8 +15,8 @@ use jiff::{Timestamp, fmt::rfc2822};
 use crate::{Reader, StoreError, failed, item};
 
 impl Reader {
-    /// The present instant by the store's clock, to the second: the `Date` of an answer. `None` if
-    /// the engine sends none.
+    /// Returns the present instant by the store's clock, to the second: the `Date` of a response.
+    /// `None` if the engine sends none.
     pub async fn clock(&self) -> Result<Option<Timestamp>, StoreError> {
         let date = Date::default();
         self.client
@@ -34,7 +34,7 @@ impl Reader {
     }
 }
 
-/// Reads the `Date` of the answer.
+/// Reads the `Date` of the response.
 #[derive(Debug, Clone, Default)]
 struct Date(Arc<Mutex<Option<Timestamp>>>);
 

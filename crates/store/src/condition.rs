@@ -1,4 +1,4 @@
-//! Whether the tables are there and can be worked with: for people who look for a failure's cause.
+//! Whether the tables exist and are usable: for people who look for a failure's cause.
 
 use aws_sdk_dynamodb::{
     operation::describe_table::DescribeTableError,
@@ -7,39 +7,39 @@ use aws_sdk_dynamodb::{
 
 use crate::{Reader, StoreError, failed, item};
 
-/// One table, and whether it can be worked with.
+/// One table, and whether it is usable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableCondition {
-    /// Its name, prefix and all.
+    /// Its name, including the prefix.
     pub table: String,
-    /// What is wrong with it, if anything is.
+    /// What is wrong with it, if anything.
     pub trouble: Option<TableTrouble>,
 }
 
-/// What keeps a table from being worked with.
+/// What makes a table unusable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TableTrouble {
     /// The table does not exist.
     #[error("is not there")]
     Missing,
-    /// It is there, and being created, updated or deleted.
+    /// The table exists but is not usable, because it is being created or deleted, for example.
     #[error("is {0}")]
     NotActive(String),
-    /// The index of what is due is missing: nothing is ever found to be due.
+    /// The index of due records is missing: nothing is ever found to be due.
     #[error("has no index `{0}`")]
     NoIndex(&'static str),
-    /// The index of what is due is being created, updated or deleted.
+    /// The index of due records is being created or deleted.
     #[error("has an index `{index}` that is {status}")]
     IndexNotActive {
-        /// Which.
+        /// The index's name.
         index: &'static str,
-        /// DynamoDB's word.
+        /// DynamoDB's word for its status, in lower case.
         status: String,
     },
 }
 
 impl Reader {
-    /// The condition of each of the four tables, and of the index of what is due.
+    /// Returns the condition of each of the four tables, and of the index of due records.
     pub async fn conditions(&self) -> Result<Vec<TableCondition>, StoreError> {
         let tables = &self.tables;
         let mut conditions = Vec::new();

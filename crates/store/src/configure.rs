@@ -1,4 +1,5 @@
-//! Applying a configuration: a new generation beside the old, then one write that makes it hold.
+//! Applying a configuration: writes a new generation beside the old one, then puts that into force
+//! with one write.
 
 use std::collections::BTreeSet;
 
@@ -18,20 +19,20 @@ use crate::{
     write::Expected,
 };
 
-/// A configuration that was not applied.
+/// Why a configuration was not applied, or not completely.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
-    /// Another person applied one meanwhile: compare again.
+    /// Another person applied a configuration meanwhile: compare again.
     #[error("another configuration was applied meanwhile")]
     Overtaken,
-    /// The store failed. The old configuration holds, unless only the last answer was lost:
+    /// The store failed. The old configuration is in force, unless only the last response was lost:
     /// compare again.
     #[error("failed to apply the configuration")]
     Store(#[from] StoreError),
-    /// It holds, but some records are not due by it yet; the next inventory makes them so.
+    /// It is in force, but not all records are marked due under it yet; the next inventory does so.
     #[error("applied as generation {generation}, but failed to make all its records due at once")]
     NotYetDue {
-        /// The generation that holds now.
+        /// The generation that is in force now.
         generation: Generation,
         /// What failed.
         #[source]
@@ -40,13 +41,13 @@ pub enum ApplyError {
 }
 
 impl Store {
-    /// Writes `configuration` as a generation after `configuration.generation` and makes it hold,
-    /// all or nothing; then makes every record due that it concerns. One that a newer program wrote
-    /// is replaced like any other: so an older release comes back to work.
+    /// Writes `configuration` as a generation after `configuration.generation` and brings it into
+    /// force, all or nothing; then marks every record due that it concerns. A generation that a
+    /// newer program wrote is replaced like any other: this is how an older release resumes work.
     ///
     /// Returns the new generation: the next number, or a later one if an apply that did not
     /// succeed has taken that, or if a record was handled under it before the table was restored
-    /// from a backup. A crash between the two steps is mended by the next inventory.
+    /// from a backup. A crash between the two steps is repaired by the next inventory.
     pub async fn apply(
         &self,
         configuration: &Configuration,
@@ -57,7 +58,7 @@ impl Store {
             .await
     }
 
-    /// Applies again what an earlier generation said, as a generation after `replaces`.
+    /// Applies an earlier generation's configuration again, as a generation after `replaces`.
     pub async fn roll_back(
         &self,
         to: Generation,
@@ -79,17 +80,17 @@ impl Store {
         now: Timestamp,
     ) -> Result<Generation, ApplyError> {
         let replaces = configuration.generation;
-        // Moving the head decides. This spares a number where it is known to fail.
+        // Moving the head decides. This check saves a number when that is known to fail.
         if self.present().await?.head.generation != replaces {
             return Err(ApplyError::Overtaken);
         }
         let before = self.configuration_if_known(replaces).await?;
-        // What an earlier apply did not carry over: this one may give the account a third name.
+        // Carries over what an earlier apply did not: this one may give the account a third name.
         self.carry_over_all(&before, now).await?;
         let accounts = before.accounts.keys().chain(configuration.accounts.keys());
         let accounts: BTreeSet<_> = accounts.collect();
         let last = self.last_handled(&accounts).await?.max(replaces);
-        // Beforehand, when nothing looks for them there yet: so that none is ever missing.
+        // Copies them before anything looks for them there, so that none is ever missing.
         let copied = self.copy_overrides(configuration, &before).await?;
         let generation = self.write_generation(configuration, last).await?;
         let entry = LogEntry {
@@ -105,8 +106,8 @@ impl Store {
         Ok(generation)
     }
 
-    /// The latest generation under which an edge was handled of anything in these accounts: later
-    /// than the one in force where the table was restored from a backup.
+    /// Returns the latest generation under which an edge of any resource in these accounts was
+    /// handled: later than the one in force if the table was restored from a backup.
     async fn last_handled(
         &self,
         accounts: &BTreeSet<&AccountName>,
@@ -120,7 +121,7 @@ impl Store {
         Ok(last)
     }
 
-    /// Does at once what the next inventories would do otherwise.
+    /// Does at once what the next inventories would otherwise do.
     async fn follow_up(
         &self,
         configuration: &Configuration,
@@ -171,18 +172,18 @@ impl Store {
         Ok(generation)
     }
 
-    /// Unconditional: no other apply writes into a generation that was taken.
+    /// Writes unconditionally: no other apply writes into a generation that was taken.
     async fn write_part(&self, table: &str, item: Item) -> Result<(), StoreError> {
         let put = Expected::anything().put(table, item);
         match self.write("write the configuration", put).await? {
             None => Ok(()),
-            // Without this part, what is applied would not be what was written.
+            // Without this part, the generation would be incomplete.
             Some(_) => Err(StoreError::Stale { current: None }),
         }
     }
 
-    /// Takes the first free number after `last` by writing the settings under it, where there are
-    /// none yet: two applies at once must not write into one generation.
+    /// Takes the first free number after `last` by writing the settings under it if there are none
+    /// yet: two concurrent applies must not write into one generation.
     async fn take_generation(
         &self,
         last: Generation,
@@ -191,7 +192,7 @@ impl Store {
         let mut generation = last;
         loop {
             generation.0 += 1;
-            // Accounts left of a generation that was lost when `schedules` was restored.
+            // Accounts may be left from a generation that was lost when `schedules` was restored.
             let key = item::generation_key(generation);
             let accounts = self.partition(&self.tables.accounts, &key).await?;
             if !accounts.is_empty() {
@@ -206,7 +207,7 @@ impl Store {
         }
     }
 
-    /// The only commit point: the head, and its line in the log.
+    /// Moves the head and writes its log entry: the only commit point.
     async fn move_head(&self, entry: &LogEntry, replaces: Generation) -> Result<(), ApplyError> {
         let head = Head {
             generation: entry.generation,
@@ -231,14 +232,14 @@ impl Store {
         let what = "move the configuration's head";
         match self.write_all(what, both, None).await? {
             None => Ok(()),
-            // The answer to an earlier try of this very write may have been lost.
+            // The response to an earlier try of this very write may have been lost.
             Some(refused) if refused.is_for(&head) => Ok(()),
             Some(_) => Err(ApplyError::Overtaken),
         }
     }
 
-    /// Lets join what the configuration in force makes join, and makes due what is due by it, with
-    /// one write of each record of these accounts.
+    /// Admits the resources that the configuration in force newly covers, and marks the affected
+    /// records due, with at most one write to each record of these accounts.
     async fn touch_all(
         &self,
         accounts: &BTreeSet<&AccountName>,
@@ -256,8 +257,8 @@ impl Store {
         Ok(())
     }
 
-    /// Writes a record that was read before what is in force with the instant at which it is due
-    /// by it, if that is not how it is `known`.
+    /// Writes a record with the instant at which it is due under `in_force`, unless it is stored
+    /// like that already: as `known`, which was read before `in_force`.
     pub(crate) async fn make_due(
         &self,
         mut record: Record,
@@ -270,8 +271,8 @@ impl Store {
             return Ok(());
         }
         match self.save(record).await {
-            // Another writer was there first: that one reads the new configuration, and the
-            // inventory mends what it did not.
+            // Another writer was first: it reads the new configuration, and the inventory repairs
+            // what it did not.
             Ok(_) | Err(StoreError::Stale { .. }) => Ok(()),
             Err(error) => Err(error),
         }

@@ -1,4 +1,4 @@
-//! Which edge of each schedule was reported last: so that each is reported once, however many ticks
+//! Which edge of each schedule was reported last, so that each is reported once, however many ticks
 //! count it.
 
 use std::{
@@ -15,20 +15,20 @@ use crate::{
     write::Refused,
 };
 
-/// What this process knows of the latest edge of each schedule: it saves requests, and nothing
-/// rests on it.
+/// What this process knows about the latest edge of each schedule. It saves requests; nothing
+/// relies on it.
 pub(crate) type Memory = Arc<Mutex<BTreeMap<ScheduleName, Known>>>;
 
-/// What is known of an edge.
+/// What this process knows about an edge.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Known {
     edge: Timestamp,
-    /// Nothing is to be done about it before this.
+    /// Nothing needs to be done about it before this instant.
     until: Timestamp,
 }
 
 impl Reader {
-    /// Which edge of each schedule was reported last.
+    /// Reads which edge of each schedule was reported last.
     pub async fn digested(&self) -> Result<Found<BTreeMap<ScheduleName, Digested>>, StoreError> {
         self.by_name(item::DIGEST, |one: &Digested| one.schedule.clone())
             .await
@@ -36,10 +36,10 @@ impl Reader {
 }
 
 impl Store {
-    /// Claims the report of an edge: true for the one that may report it. The second to come is
-    /// refused, and so is one with an earlier edge.
+    /// Claims the report of an edge. Returns true to the only caller that may report it: a second
+    /// claim is refused, and so is one for an earlier edge.
     ///
-    /// When an earlier answer to this very write was lost, the claim is ours by its `by`.
+    /// If the response to an earlier try of this write was lost, `by` shows that the claim is ours.
     pub async fn claim_digest(&self, claim: &Digested) -> Result<bool, StoreError> {
         let key = claim.key();
         let mut item = claim.to_item()?;
@@ -60,7 +60,7 @@ impl Store {
         Ok(claimed)
     }
 
-    /// Whether this process knows of nothing that keeps an edge from being counted now.
+    /// Reports whether this process knows of nothing that keeps an edge from being counted now.
     #[must_use]
     pub fn digest_may_be_due(
         &self,

@@ -1,4 +1,4 @@
-//! Deleting a record that a person wants forgotten; what it is owed goes to history with that.
+//! Deleting a record that a person wants forgotten; what it is owed goes to history.
 
 use domain::{
     history::HistoryEntry,
@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use crate::{Store, StoreError};
 
 impl Store {
-    /// Deletes a record that nothing has written since it was read, and writes to history what it
-    /// is owed and that `who` gave it up: both or none.
+    /// Deletes a record that has not been written since it was read, and writes to history what it
+    /// is owed and that `who` gave it up: both or neither.
     ///
     /// # Errors
     /// [`StoreError::Stale`] if another writer was first.
@@ -27,7 +27,7 @@ impl Store {
             return Ok(());
         }
         match self.record(&record.reference).await? {
-            // The answer to an earlier try was lost, or another person was quicker.
+            // The response to an earlier try was lost, or another person was first.
             None => Ok(()),
             Some(current) => Err(StoreError::Stale {
                 current: Some(Box::new(current)),

@@ -1,8 +1,8 @@
 //! The layout of every item, in one place: keys, the index, the format's version.
 //!
-//! What is stored outlives the code that stored it. Before a change here: an older function may
-//! read what a newer one wrote, and the reverse. New fields are optional, and a change that an
-//! older reader must not touch raises [`FORMAT`].
+//! What is stored outlives the code that stored it. Before changing anything here, consider that an
+//! older function may read what a newer one wrote, and the reverse. New fields are optional, and a
+//! change that an older reader must not touch raises [`FORMAT`].
 
 use std::{collections::HashMap, fmt};
 
@@ -24,11 +24,11 @@ pub const FORMAT: u32 = 2;
 /// The version that most items are written in.
 const USUAL: u32 = 1;
 
-/// The version of records of machines that are hibernated, or were. An older program knows neither
-/// that such a machine has another id, nor that it may be away.
+/// The version of records of machines that are or were hibernated. An older program knows neither
+/// that such a machine has another id, nor that it may be absent.
 const HIBERNATION: u32 = 2;
 
-/// The index of what is due: one partition, ordered by `due_ms`; only records with a due instant.
+/// The index of due records: one partition, ordered by `due_ms`; only records with a due instant.
 pub const DUE_INDEX: &str = "due";
 
 /// The partition of the configuration's head and the overrides.
@@ -37,28 +37,28 @@ pub const HEAD: &str = "head";
 /// The partition of the accounts' states.
 pub const STATE: &str = "state";
 
-/// The partition of which edge of each schedule was reported last. It is in the table `accounts`:
-/// no function writes the table of the schedules.
+/// The partition of the edge that was reported last for each schedule. It is in the table
+/// `accounts`, because no function writes the table `schedules`.
 pub const DIGEST: &str = "digest";
 
-/// The partition of what was applied when, and who applied it.
+/// The partition of the log of what was applied, when and by whom.
 pub const LOG: &str = "log";
 
 /// An item as DynamoDB has it.
 pub type Item = HashMap<String, AttributeValue>;
 
-/// What is stored as an item of its own.
+/// A value that is stored as an item of its own.
 pub trait Stored: Serialize + DeserializeOwned {
     /// Its key.
     fn key(&self) -> Item;
 
-    /// Attributes beside the value itself, for indexes and conditions: numbers that order as
+    /// Attributes besides the value itself, for indexes and conditions: numbers that order as
     /// instants do.
     fn index(&self) -> Item {
         Item::new()
     }
 
-    /// The version of the format that it needs of its readers.
+    /// The version of the format that its readers must know.
     fn needs(&self) -> u32 {
         USUAL
     }
@@ -72,7 +72,7 @@ pub trait Stored: Serialize + DeserializeOwned {
         Ok(item)
     }
 
-    /// What a stored item says, if its format is one that this code knows.
+    /// Parses a stored item, if its format is one that this code knows.
     fn of_item(item: Item) -> Result<Self, StoreError> {
         check_format(&item)?;
         Ok(serde_dynamo::from_item(item)?)
@@ -125,7 +125,7 @@ pub struct Head {
     pub generation: Generation,
     /// Who applied it.
     pub author: String,
-    /// When.
+    /// When it was applied; `None` if nothing has been applied yet.
     pub applied_at: Option<Timestamp>,
 }
 
@@ -142,9 +142,9 @@ pub struct LogEntry {
     pub generation: Generation,
     /// Who applied it.
     pub author: String,
-    /// When.
+    /// When it was applied.
     pub applied_at: Timestamp,
-    /// For a rollback: the generation whose content it has.
+    /// For a rollback: the generation whose content it repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<Generation>,
 }
@@ -156,14 +156,14 @@ impl Stored for LogEntry {
     }
 }
 
-/// Beside the head: one query reads both.
+/// Stored beside the head, so that one query reads both.
 impl Stored for Override {
     fn key(&self) -> Item {
         named(HEAD, &format!("override#{}", self.target))
     }
 }
 
-/// What stands in the partition of the head.
+/// An item in the head's partition.
 #[derive(Debug)]
 pub enum HeadItem {
     /// The head itself.
@@ -173,7 +173,7 @@ pub enum HeadItem {
 }
 
 impl HeadItem {
-    /// What a stored item of the head's partition says.
+    /// Parses a stored item of the head's partition.
     pub fn of_item(item: Item) -> Result<Self, StoreError> {
         if name(&item) == HEAD {
             Ok(Self::Head(Head::of_item(item)?))
@@ -183,16 +183,16 @@ impl HeadItem {
     }
 }
 
-/// What one generation says under one name. The body is apart from the keys, whose names it may
-/// share.
+/// The part of a generation that is stored under one name. The body is separate from the keys,
+/// whose names it may share.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part<N, B> {
-    /// Which generation.
+    /// The generation that it belongs to.
     #[serde(skip)]
     pub generation: Generation,
     /// The name within its table.
     pub name: N,
-    /// What it says.
+    /// The content.
     pub body: B,
 }
 
@@ -216,19 +216,19 @@ where
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ConfigurationItem {
-    /// What holds for the whole service.
+    /// The settings of the whole service.
     Settings(Settings),
     /// A schedule.
     Schedule {
         /// Its name.
         schedule: ScheduleName,
-        /// What it says.
+        /// Its rule.
         rule: Box<Rule>,
     },
 }
 
 impl ConfigurationItem {
-    /// This, as part of a generation.
+    /// Makes this a part of a generation.
     #[must_use]
     pub fn of(self, generation: Generation) -> ConfigurationPart {
         let name = match &self {
@@ -258,7 +258,7 @@ pub fn account_state_key(account: &AccountName) -> Item {
 /// Which edge of a schedule was reported last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Digested {
-    /// Which schedule.
+    /// The schedule.
     pub schedule: ScheduleName,
     /// When its desired state changed.
     pub edge: Timestamp,
@@ -276,13 +276,13 @@ impl Stored for Digested {
     }
 }
 
-/// The key of what was reported of a schedule.
+/// The key of the edge that was reported last for a schedule.
 #[must_use]
 pub fn digest_key(schedule: &ScheduleName) -> Item {
     named(DIGEST, schedule.as_str())
 }
 
-/// Its key makes writing it twice the same as once.
+/// Its key makes writing it idempotent.
 impl Stored for HistoryEntry {
     fn key(&self) -> Item {
         Item::from([
@@ -296,7 +296,7 @@ impl Stored for HistoryEntry {
     }
 }
 
-/// When a history item expires whose transition ended at an instant: seconds since 1970.
+/// When the history item of a transition that ended at an instant expires: seconds since 1970.
 #[must_use]
 pub fn expires_at(finished_at: Timestamp) -> AttributeValue {
     let seconds = finished_at.as_second() + HISTORY_DAYS * 24 * 60 * 60;
@@ -319,7 +319,7 @@ pub fn text(value: &str) -> AttributeValue {
     AttributeValue::S(value.to_owned())
 }
 
-/// The name of an item of the tables `schedules` and `accounts`, by its key; empty if it has none.
+/// The name in the key of an item of the tables `schedules` and `accounts`; empty if it has none.
 #[must_use]
 pub fn name(item: &Item) -> String {
     let name = item.get("name").and_then(|name| name.as_s().ok());
@@ -340,7 +340,7 @@ fn named(partition: &str, name: &str) -> Item {
     ])
 }
 
-/// Refuses an item of a format that this code does not know.
+/// Rejects an item of a format that this code does not know.
 pub fn check_format(item: &Item) -> Result<(), StoreError> {
     let format = item
         .get("format")

@@ -1,7 +1,7 @@
-//! What Offhours remembers, in DynamoDB; every write names the revision it replaces.
+//! Offhours' persisted state, in DynamoDB; every write names the revision it replaces.
 //!
 //! Four tables: `schedules` (the head, the overrides, and each generation's schedules), `accounts`
-//! (each generation's accounts, what was learnt of them, and which edges were reported),
+//! (each generation's accounts, what was learned about them, and which edges were reported),
 //! `resources` (one record each) and `history`. [`Reader`] cannot write: the function that runs
 //! most often gets only that.
 
@@ -46,20 +46,20 @@ pub enum StoreError {
     /// Another writer was first, or is writing at this moment: read again and decide again.
     #[error("another writer changed the record meanwhile")]
     Stale {
-        /// What stands there now; none if there is nothing, or nothing that can be read. While
-        /// another writer's transaction is under way, it may still be what was to be replaced.
+        /// The record stored now; `None` if there is none, it cannot be read, or it was not looked
+        /// up. While another writer's transaction is in flight, it may still be the one to replace.
         current: Option<Box<Record>>,
     },
-    /// DynamoDB did not answer, or refused: nothing is known, try at the next tick.
+    /// DynamoDB did not respond, or refused: nothing is known, retry at the next tick.
     #[error("failed to {0}")]
     Dynamo(&'static str, #[source] Box<aws_sdk_dynamodb::Error>),
-    /// DynamoDB answers, and reads nothing: try at the next tick.
+    /// DynamoDB responds but reads nothing: retry at the next tick.
     #[error("failed to read {left} records: DynamoDB is throttled and keeps leaving them unread")]
     Throttled {
-        /// How many were left.
+        /// How many records were left unread.
         left: usize,
     },
-    /// An item is of a format that this code does not know, and is left alone.
+    /// An item has a format that this code does not know, and is left alone.
     #[error(
         "an item has the format {}, newer than this program knows; update it",
         .0.map_or_else(|| "(none)".to_owned(), |format| format.to_string())
@@ -73,27 +73,27 @@ pub enum StoreError {
     Configuration {
         /// Its name within its partition.
         item: String,
-        /// Why not.
+        /// Why it cannot be read.
         #[source]
         source: Box<StoreError>,
     },
 }
 
 impl StoreError {
-    /// Whether an item stands there that this program cannot read, and has to leave alone.
+    /// Reports whether an item exists that this program cannot read and has to leave alone.
     #[must_use]
     pub fn is_unreadable(&self) -> bool {
         matches!(self, Self::Format(_) | Self::Malformed(_))
     }
 
-    /// Whether a newer program wrote what cannot be read.
+    /// Reports whether a newer program wrote what cannot be read.
     #[must_use]
     pub fn is_newer(&self) -> bool {
         let is_within = matches!(self, Self::Configuration { source, .. } if source.is_newer());
         is_within || matches!(self, Self::Format(_))
     }
 
-    /// Whether the table does not exist: nothing was set up there.
+    /// Reports whether the table does not exist: nothing was set up there.
     #[must_use]
     pub fn is_missing_table(&self) -> bool {
         matches!(self, Self::Dynamo(_, source)
@@ -123,7 +123,7 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// The four names behind a prefix.
+    /// The four names with a prefix.
     #[must_use]
     pub fn prefixed(prefix: &str) -> Self {
         let name = |table| format!("{prefix}{table}");
@@ -144,7 +144,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// A store in these tables.
+    /// Creates a store on these tables.
     #[must_use]
     pub fn new(client: Client, tables: Tables) -> Self {
         Self {
@@ -153,7 +153,7 @@ impl Store {
         }
     }
 
-    /// A store in these tables, at the address and with the credentials of `config`.
+    /// Creates a store on these tables, at the address and with the credentials of `config`.
     #[must_use]
     pub fn connect(config: &SdkConfig, tables: Tables) -> Self {
         Self::new(Client::new(config), tables)
@@ -168,12 +168,12 @@ impl Deref for Store {
     }
 }
 
-/// What was learnt of an account, for pacing and for people. A hint: the latest writer wins.
+/// What was learned about an account, for pacing and for people. A hint: the latest writer wins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccountState {
-    /// Which account.
+    /// The account.
     pub account: AccountName,
-    /// When its resources were last listed whole.
+    /// When its resources were last listed completely.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listed_at: Option<Timestamp>,
     /// When listing was last tried.
@@ -185,10 +185,10 @@ pub struct AccountState {
     /// Whether it failed because of the account's token: refused, or not readable.
     #[serde(default, skip_serializing_if = "is_false")]
     pub token_fails: bool,
-    /// What listing it took the last time.
+    /// What listing it last took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<ListCost>,
-    /// What the provider said of its rate limit.
+    /// The rate limit that the provider last reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// What start last spent of it.
@@ -199,13 +199,13 @@ pub struct AccountState {
     pub spent_stop: Option<Spent>,
 }
 
-/// What listing an account took: how large it is, and how slow.
+/// What listing an account took, which shows how large it is and how slow.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListCost {
-    /// How many requests the list of each kind takes.
+    /// How many requests each kind's list takes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub requests: ListRequests,
-    /// How long the last inventory took, or was tried.
+    /// How long the last inventory took, even if it failed.
     pub took: SignedDuration,
 }
 
@@ -235,14 +235,14 @@ impl AccountState {
         }
     }
 
-    /// How many requests stop and start have sent since an instant, as far as they noted it.
+    /// How many requests stop and start have sent since an instant, as far as they recorded it.
     fn spent_since(&self, instant: Timestamp) -> u64 {
         self.all_spent().map(|spent| spent.since(instant)).sum()
     }
 
-    /// What others take of the account's allowance, of which so much is left now: by what is missing
-    /// since the rate was noted, apart from what stop and start have sent and so many requests
-    /// besides; where too little time has passed, what was measured last.
+    /// What others take of the account's allowance, of which `remaining` is left now: the decrease
+    /// since the rate was recorded, without what stop and start have sent and `besides` further
+    /// requests. If too little or too much time has passed since, the latest measurement.
     #[must_use]
     pub fn others(&self, remaining: u64, now: Timestamp, besides: u64) -> Option<Others> {
         let before = self.rate?;
@@ -251,13 +251,13 @@ impl AccountState {
         measured.or(before.others)
     }
 
-    /// How many of what stop and start have sent its provider still counts in its minute.
+    /// How many of the requests from stop and start the provider still counts in its minute.
     #[must_use]
     pub fn counted(&self, now: Timestamp) -> u64 {
         self.all_spent().map(|spent| spent.counted(now)).sum()
     }
 
-    /// When its provider counts fewer of them; none if it counts none.
+    /// When the provider counts fewer of them; `None` if it counts none.
     #[must_use]
     pub fn counts_fewer_at(&self, now: Timestamp) -> Option<Timestamp> {
         let spent = self.all_spent();
@@ -268,7 +268,7 @@ impl AccountState {
         [self.spent_start, self.spent_stop].into_iter().flatten()
     }
 
-    /// How many requests the list of each kind took the last time.
+    /// How many requests each kind's list last took.
     #[must_use]
     pub fn lists(&self) -> Option<&ListRequests> {
         self.cost.as_ref().map(|cost| &cost.requests)

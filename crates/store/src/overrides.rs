@@ -9,32 +9,32 @@ use jiff::Timestamp;
 
 use crate::{Store, StoreError, item::Stored as _, write::Expected};
 
-/// An override that was not set, or not wholly.
+/// Why an override was not set, or not completely.
 #[derive(Debug, thiserror::Error)]
 pub enum OverrideError {
     /// Another person set or cleared the same target's override meanwhile: read it again.
     #[error("the override of {0} was changed meanwhile")]
     Overtaken(Target),
-    /// The store failed. What held still holds, unless only the last answer was lost: read again.
+    /// The store failed. Nothing has changed, unless only the last response was lost: read again.
     #[error("failed to write the override")]
     Store(#[from] StoreError),
-    /// It holds, but some records are not due by it yet; the next inventory makes them so.
+    /// It is in force, but not all records are marked due under it yet; the next inventory does so.
     #[error("the override is written, but failed to make all that it concerns due at once")]
     NotYetDue(#[source] StoreError),
 }
 
 impl Store {
-    /// Sets an override in place of whichever its target has, and makes due what it concerns.
+    /// Sets an override in place of any that its target has, and marks due what it concerns.
     pub async fn set_override(&self, one: &Override, now: Timestamp) -> Result<(), OverrideError> {
         let overrides = self.present().await?.overrides;
         self.replace_override(one, overrides.of(&one.target), now)
             .await
     }
 
-    /// Sets an override in place of the one that its target is known to have, and makes due what
-    /// it concerns: the resource, or all that follows the schedule.
+    /// Sets an override in place of the one that its target is known to have, and marks due what it
+    /// concerns: the resource, or everything that follows the schedule.
     ///
-    /// A crash between the two steps is mended by the next inventory.
+    /// A crash between the two steps is repaired by the next inventory.
     pub async fn replace_override(
         &self,
         one: &Override,
@@ -80,7 +80,7 @@ impl Store {
 
     async fn touch_one(&self, reference: &ResourceRef, now: Timestamp) -> Result<(), StoreError> {
         let record = match self.record(reference).await {
-            // A newer program wrote it, and makes it due.
+            // It is left to the newer program that wrote it.
             Err(error) if error.is_unreadable() => None,
             read => read?,
         };

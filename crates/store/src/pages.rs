@@ -13,26 +13,26 @@ use crate::{
     item::{self, Item, Stored as _},
 };
 
-/// Which finished transitions are wanted: those that ended in [`since`, `until`).
+/// Which finished transitions to read: those that ended in [`since`, `until`).
 ///
 /// [`since`]: Self::since
 /// [`until`]: Self::until
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
-    /// Ended then or later.
+    /// Start of the range, inclusive.
     pub since: Timestamp,
-    /// Ended earlier.
+    /// End of the range, exclusive.
     pub until: Timestamp,
-    /// Only those under this schedule.
+    /// Only those under this schedule; `None` for all.
     pub schedule: Option<ScheduleName>,
 }
 
-/// Some of the finished transitions that are wanted; it may be empty though others follow.
+/// Some of the requested transitions; may be empty even though others follow.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct HistoryPage {
-    /// Those that can be read.
+    /// The entries that can be read.
     pub entries: Vec<HistoryEntry>,
-    /// How many cannot: of a newer format, or malformed.
+    /// How many entries cannot be read: of a newer format, or malformed.
     pub unreadable: usize,
 }
 
@@ -43,7 +43,7 @@ pub struct HistoryPages {
     wanted: Finished,
 }
 
-/// What a query or a scan finds, a page at a time; each is read when it is asked for.
+/// What a query or a scan finds, a page at a time; each page is read on demand.
 #[derive(Debug)]
 struct Pages {
     source: Source,
@@ -65,8 +65,8 @@ enum Next {
 }
 
 impl Reader {
-    /// The finished transitions of all resources: those of one resource come together, oldest
-    /// first. Reads the whole table, whatever is wanted of it.
+    /// Pages through the finished transitions of all resources, grouped by resource, oldest first.
+    /// Reads the whole table, however little of it is wanted.
     #[must_use]
     pub fn history_between(&self, wanted: Finished) -> HistoryPages {
         let (expression, names, values) = wanted.filter();
@@ -84,7 +84,7 @@ impl Reader {
         }
     }
 
-    /// One resource's finished transitions, newest first.
+    /// Pages through one resource's finished transitions, newest first.
     #[must_use]
     pub fn history_of(&self, reference: &ResourceRef, wanted: Finished) -> HistoryPages {
         let (expression, names, values) = wanted.filter();
@@ -106,7 +106,7 @@ impl Reader {
 }
 
 impl HistoryPages {
-    /// The next page; none after the last.
+    /// Reads the next page; `None` after the last.
     pub async fn next(&mut self) -> Result<Option<HistoryPage>, StoreError> {
         let Some(items) = self.pages.next("read history").await? else {
             return Ok(None);
@@ -165,9 +165,9 @@ impl Finished {
         schedule && (self.since..self.until).contains(&entry.finished_at)
     }
 
-    /// What the engine is to leave out, to the second: by the number that an item expires at, which
-    /// is equally long after the end for all of them. The text of an instant has as many digits as
-    /// it needs, so that texts do not compare as instants do.
+    /// The filter that the engine applies, to the second: by an item's expiry, a number that is
+    /// equally long after the end for all items. The text of an instant has as many digits as it
+    /// needs, so texts do not compare as instants do.
     fn filter(&self) -> Filter {
         let mut values = Item::from([
             (":since".to_owned(), item::expires_at(self.since)),

@@ -1,4 +1,4 @@
-//! Reading: all reads are strongly consistent but the index, whose answers are hints.
+//! Reading: all reads are strongly consistent except those of the index, which are hints.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -29,11 +29,11 @@ use crate::{
 /// DynamoDB's limit on the keys of one `BatchGetItem`.
 const BATCH_KEYS: usize = 100;
 
-/// After so many answers in a row without any record, reading is given up: with the pauses between
-/// them they take a second and a half.
+/// Reading is given up after this many responses in a row without any record. With the pauses
+/// between them they take a second and a half.
 const FUTILE_READS: u32 = 5;
 
-/// What was learnt of accounts, by their names.
+/// What was learned about accounts, by name.
 pub type AccountStates = BTreeMap<AccountName, AccountState>;
 
 /// Reads, and cannot write.
@@ -41,8 +41,8 @@ pub type AccountStates = BTreeMap<AccountName, AccountState>;
 pub struct Reader {
     pub(crate) client: Client,
     pub(crate) tables: Tables,
-    /// The configuration read last. A generation never changes, so it is read once; but where the
-    /// table was restored from a backup, its number may be given to another one.
+    /// The configuration read last. A generation never changes, so it is read once; but after the
+    /// table is restored from a backup, its number may be given to another one.
     cached: Arc<Mutex<Option<Cached>>>,
 }
 
@@ -59,7 +59,7 @@ pub struct Present {
 }
 
 impl Present {
-    /// What is in force, with the configuration that the head names.
+    /// Adds the configuration that the head names.
     #[must_use]
     pub fn under(self, configuration: Arc<Configuration>) -> InForce {
         InForce {
@@ -71,7 +71,7 @@ impl Present {
 }
 
 impl Reader {
-    /// A reader of these tables.
+    /// Creates a reader of these tables.
     #[must_use]
     pub fn new(client: Client, tables: Tables) -> Self {
         Self {
@@ -81,13 +81,13 @@ impl Reader {
         }
     }
 
-    /// A reader of these tables, at the address and with the credentials of `config`.
+    /// Creates a reader of these tables, at the address and with the credentials of `config`.
     #[must_use]
     pub fn connect(config: &SdkConfig, tables: Tables) -> Self {
         Self::new(Client::new(config), tables)
     }
 
-    /// The head and the overrides, in one request.
+    /// Reads the head and the overrides, in one request.
     pub async fn present(&self) -> Result<Present, StoreError> {
         let mut present = Present::default();
         let mut overrides = Vec::new();
@@ -101,7 +101,7 @@ impl Reader {
         Ok(present)
     }
 
-    /// The configuration that a head names; from memory if it was the last one read.
+    /// Reads the configuration that a head names; from memory if it was the last one read.
     pub async fn configuration_of(&self, head: &Head) -> Result<Arc<Configuration>, StoreError> {
         if let Some((of, cached)) = self.lock_cached().as_ref()
             && of == head
@@ -113,7 +113,7 @@ impl Reader {
         Ok(configuration)
     }
 
-    /// What one generation says.
+    /// Reads the configuration of one generation.
     pub async fn configuration(&self, generation: Generation) -> Result<Configuration, StoreError> {
         let mut configuration = says_nothing(generation);
         let key = item::generation_key(generation);
@@ -132,7 +132,7 @@ impl Reader {
         Ok(configuration)
     }
 
-    /// [`Self::configuration`], or one that says nothing if a newer program wrote it.
+    /// Like [`Self::configuration`], but empty if a newer program wrote it.
     pub(crate) async fn configuration_if_known(
         &self,
         generation: Generation,
@@ -143,21 +143,21 @@ impl Reader {
         }
     }
 
-    /// [`Self::in_force`] where a newer program wrote the configuration, which says nothing here.
+    /// Like [`Self::in_force`], for when a newer program wrote the configuration: it is empty here.
     pub async fn in_force_without_configuration(&self) -> Result<InForce, StoreError> {
         let present = self.present().await?;
         let configuration = says_nothing(present.head.generation);
         Ok(present.under(Arc::new(configuration)))
     }
 
-    /// What is in force: the configuration and the overrides.
+    /// Reads what is in force: the configuration and the overrides.
     pub async fn in_force(&self) -> Result<InForce, StoreError> {
         let present = self.present().await?;
         let configuration = self.configuration_of(&present.head).await?;
         Ok(present.under(configuration))
     }
 
-    /// The records that the index says are due, earliest first. Hints: the index lags.
+    /// Reads the records that the index says are due, earliest first. Hints: the index lags.
     pub async fn due(&self, now: Timestamp) -> Result<Found<Vec<Record>>, StoreError> {
         let due = self
             .client
@@ -173,13 +173,13 @@ impl Reader {
         Ok(found)
     }
 
-    /// One record.
+    /// Reads one record.
     pub async fn record(&self, reference: &ResourceRef) -> Result<Option<Record>, StoreError> {
         let item = self.record_item(item::record_key(reference)).await?;
         item.map(Record::of_item).transpose()
     }
 
-    /// What is stored under a record's key.
+    /// Reads the item stored under a record's key.
     pub(crate) async fn record_item(&self, key: Item) -> Result<Option<Item>, StoreError> {
         let answer = self
             .client
@@ -193,19 +193,19 @@ impl Reader {
         Ok(answer.item)
     }
 
-    /// Several records, in no order; those that do not exist are missing from the answer.
+    /// Reads several records, in no order; those that do not exist are missing from the result.
     pub async fn records(
         &self,
         references: &[ResourceRef],
     ) -> Result<Found<Vec<Record>>, StoreError> {
-        // One key twice in a batch would have the whole batch refused.
+        // DynamoDB refuses a whole batch in which a key occurs twice.
         let references: BTreeSet<_> = references.iter().collect();
         let references: Vec<_> = references.into_iter().collect();
         let mut found = Found::default();
         for chunk in references.chunks(BATCH_KEYS) {
             let mut keys: Vec<Item> = chunk.iter().copied().map(item::record_key).collect();
             let mut futile = 0;
-            // What one answer had no room for, or no time, comes back as unprocessed.
+            // Keys for which a response had no room or no time come back as unprocessed.
             while !keys.is_empty() {
                 let wanted = keys.len();
                 keys = self.read_batch(keys, &mut found).await?;
@@ -243,7 +243,7 @@ impl Reader {
         Ok(left.map(|left| left.keys).unwrap_or_default())
     }
 
-    /// All records of an account, from the table itself.
+    /// Reads all records of an account, from the table itself.
     pub async fn records_of(
         &self,
         account: &AccountName,
@@ -254,7 +254,7 @@ impl Reader {
         Ok(found)
     }
 
-    /// What came into force, newest first.
+    /// Reads at most `most` log entries of what came into force, newest first.
     pub async fn log(&self, most: usize) -> Result<Vec<LogEntry>, StoreError> {
         let log = self.query(&self.tables.schedules, "generation_key", item::LOG);
         let log = log.scan_index_forward(false);
@@ -269,13 +269,13 @@ impl Reader {
         Ok(entries)
     }
 
-    /// What was learnt of the accounts.
+    /// Reads what was learned about the accounts.
     pub async fn account_states(&self) -> Result<Found<AccountStates>, StoreError> {
         self.by_name(item::STATE, |state: &AccountState| state.account.clone())
             .await
     }
 
-    /// What stands in a partition of the table `accounts`.
+    /// Reads a partition of the table `accounts`.
     pub(crate) async fn by_name<N: Ord, T: Stored>(
         &self,
         partition: &str,
@@ -294,8 +294,8 @@ impl Reader {
         Ok(found)
     }
 
-    /// Waits before what was left unread is asked for again: at first a small part of the client's
-    /// own wait before it repeats a request, and twice as long after each futile read.
+    /// Waits before unread keys are requested again: at first a small part of the client's own
+    /// initial backoff, and twice as long after each futile read.
     async fn pause(&self, futile: u32) {
         let config = self.client.config();
         if let (Some(sleep), Some(retries)) = (config.sleep_impl(), config.retry_config()) {
@@ -312,7 +312,7 @@ impl Reader {
         Ok(items)
     }
 
-    /// A query of all that a table has under one key, strongly consistent.
+    /// Builds a strongly consistent query for everything that a table has under one key.
     pub(crate) fn query(&self, table: &str, key: &str, value: &str) -> QueryFluentBuilder {
         self.client
             .query()
@@ -328,7 +328,7 @@ impl Reader {
     }
 }
 
-/// Gives each item that a query finds to `take`, however many pages they fill.
+/// Passes each item that a query finds to `take`, however many pages they fill.
 async fn each(
     query: QueryFluentBuilder,
     what: &'static str,
@@ -341,7 +341,7 @@ async fn each(
     Ok(())
 }
 
-/// Reads an item without which the configuration would be half of one.
+/// Reads an item without which the configuration would be incomplete.
 fn whole<T>(item: Item, read: impl FnOnce(Item) -> Result<T, StoreError>) -> Result<T, StoreError> {
     let name = item::name(&item);
     read(item).map_err(|source| StoreError::Configuration {
@@ -357,12 +357,12 @@ pub struct InForce {
     pub configuration: Arc<Configuration>,
     /// The overrides.
     pub overrides: Overrides,
-    /// When the configuration came into force; none where nothing was applied so far.
+    /// When the configuration came into force; `None` if nothing has been applied yet.
     pub since: Option<Timestamp>,
 }
 
 impl InForce {
-    /// Both, lent to the rules.
+    /// Borrows both for the rules.
     #[must_use]
     pub fn rules(&self) -> Rules<'_> {
         Rules {

@@ -1,4 +1,4 @@
-//! What a read finds: items that can be read, and those that a newer program wrote.
+//! What a read finds: items that can be read, and items that cannot.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +10,8 @@ use crate::{
 };
 
 impl Reader {
-    /// All accounts that may have records: the configured ones, and those that once were. Of a
-    /// configuration that a newer program wrote, those whose state is known.
+    /// Returns all accounts that may have records: those that are configured, and those that once
+    /// were. If a newer program wrote the configuration, only those with a stored state.
     pub async fn accounts(&self) -> Result<BTreeSet<AccountName>, StoreError> {
         let configured = match self.in_force().await {
             Err(error) if error.is_newer() => self.in_force_without_configuration().await?,
@@ -30,29 +30,29 @@ impl Reader {
     }
 }
 
-/// An item that this program cannot read: a newer one wrote it. It is left alone.
+/// An item that this program cannot read, usually because a newer one wrote it. It is left alone.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read what is stored of {reference}")]
 pub struct Unreadable {
-    /// Which resource's record, or which account's state, by the item's key.
+    /// The resource whose record it is, or the account whose state it is, by the item's key.
     pub reference: String,
-    /// Why not.
+    /// Why it cannot be read.
     #[source]
     pub source: StoreError,
 }
 
-/// What one read found: items that this program knows, and apart from them those that it has to
+/// What one read found: the items that this program can read and, separately, those that it has to
 /// leave alone.
 #[derive(Debug, Default)]
 pub struct Found<T> {
     /// What could be read.
     pub read: T,
-    /// What could not, and why.
+    /// What could not be read, and why.
     pub unreadable: Vec<Unreadable>,
 }
 
 impl Unreadable {
-    /// The account, where this is an account's state.
+    /// The account, if this is an account's state.
     fn account(&self) -> Option<AccountName> {
         self.reference.parse().ok()
     }

@@ -1,9 +1,9 @@
-//! Accounts that are called something else: what is known of their resources goes with them.
+//! Renamed accounts: what is known about their resources goes with them.
 //!
-//! An account's name is part of every key, so that each record is written anew and the old one
-//! deleted, in one transaction: one of the two is there at any instant, and never both. A writer
-//! that holds the old one finds it stale. A request whose answer can no longer be noted counts as
-//! one whose answer was lost.
+//! An account's name is part of every key, so each record is written anew and the old one deleted,
+//! in one transaction: at any instant one of the two exists, and never both. A writer that holds
+//! the old one finds it stale. A request whose answer can no longer be recorded counts as one whose
+//! answer was lost.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -20,14 +20,15 @@ use jiff::Timestamp;
 
 use crate::{InForce, Store, StoreError, Unreadable, overrides::OverrideError};
 
-/// How often a record is read again that others change meanwhile.
+/// How often to try to carry over a record that other writers keep changing.
 const TRIES: usize = 5;
 
 impl Store {
     /// Carries the records of `was` over to `account`, which is its present name. Returns the
-    /// resources whose records stayed: a newer program wrote them, or others are writing them now.
+    /// resources whose records stayed, because they cannot be read (a newer program wrote them) or
+    /// because other writers are changing them.
     ///
-    /// Done twice it does nothing; what one call leaves behind, the next one finds.
+    /// Idempotent: what one call leaves behind, the next one finds.
     pub async fn carry_over(
         &self,
         was: &AccountName,
@@ -65,7 +66,7 @@ impl Store {
         Ok(left)
     }
 
-    /// Whether the old record is gone.
+    /// Carries one record over. Returns whether the old record is gone.
     async fn carry_over_one(
         &self,
         (old, mut new): (Record, Option<Record>),
@@ -110,7 +111,7 @@ impl Store {
         Ok(false)
     }
 
-    /// A record as it is now; the outer `None` where a newer program wrote it.
+    /// Reads a record again; the outer `None` means that it cannot be read.
     async fn reread(&self, reference: &ResourceRef) -> Result<Option<Option<Record>>, StoreError> {
         match self.record(reference).await {
             Err(error) if error.is_unreadable() => Ok(None),
@@ -142,8 +143,8 @@ impl Store {
     /// Copies the overrides of resources whose accounts have another name in a configuration that
     /// is to replace `before`. Returns the copies.
     ///
-    /// An override that the resource has under its new name is the later one, and stays; unless
-    /// that account is new, for then it is what an earlier apply left.
+    /// An override that the resource already has under its new name stays, unless it is older than
+    /// the copy, or just as old and the account is new: then an earlier apply left it.
     pub(crate) async fn copy_overrides(
         &self,
         configuration: &Configuration,
@@ -170,8 +171,8 @@ impl Store {
         Ok(copies)
     }
 
-    /// Ends the overrides that were copied, where they were: nothing follows them there any more.
-    /// What was set or cleared there since then is copied first.
+    /// Ends the copied overrides under their old names, where nothing follows them any more. What
+    /// was set or cleared there since they were copied is copied first.
     pub(crate) async fn end_copied_overrides(
         &self,
         configuration: &Configuration,
@@ -201,7 +202,7 @@ impl Store {
     }
 }
 
-/// The overrides of resources that have another reference in a configuration, each with that.
+/// The overrides of resources that have another reference in a configuration, each with it.
 fn of_renamed<'o>(
     configuration: &Configuration,
     overrides: &'o Overrides,
@@ -217,7 +218,7 @@ fn of_renamed<'o>(
     all.filter_map(|one| Some((one, renamed(one)?))).collect()
 }
 
-/// One that a person changed meanwhile is as they want it.
+/// Accepts an override that a person changed meanwhile: it is as they want it.
 fn written(result: Result<(), OverrideError>) -> Result<(), StoreError> {
     match result {
         Ok(()) | Err(OverrideError::Overtaken(_)) => Ok(()),
@@ -225,7 +226,7 @@ fn written(result: Result<(), OverrideError>) -> Result<(), StoreError> {
     }
 }
 
-/// History of a size of which two records knew differently.
+/// Builds the history entry for a size on which two records disagreed.
 fn no_longer_kept(record: &Record, saved: SavedState, now: Timestamp) -> HistoryEntry {
     HistoryEntry {
         saved: Some(saved),

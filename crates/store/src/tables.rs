@@ -1,4 +1,4 @@
-//! Making the tables, for engines that have none yet. At AWS the template makes them.
+//! Creating the tables, for engines that have none yet. On AWS the template creates them.
 
 use aws_sdk_dynamodb::{
     operation::create_table::CreateTableError,
@@ -10,7 +10,7 @@ use aws_sdk_dynamodb::{
 
 use crate::{Store, StoreError, failed, item};
 
-/// A table: its name, its partition and sort keys.
+/// A table: its name, its partition key and its sort key.
 type Layout<'a> = (&'a String, &'a str, &'a str);
 
 impl Store {

@@ -1,4 +1,4 @@
-//! Writing: each write names what it replaces, and says which other writer was in its way.
+//! Writing: each write names what it replaces, and reports which other writer was in its way.
 
 use aws_sdk_dynamodb::{
     operation::{
@@ -19,7 +19,7 @@ use crate::{
     item::{self, Item, Stored},
 };
 
-/// What a write expects to find where it writes.
+/// What a write expects to find under its key.
 #[derive(Debug)]
 pub(crate) struct Expected {
     condition: Option<&'static str>,
@@ -27,7 +27,7 @@ pub(crate) struct Expected {
 }
 
 impl Expected {
-    /// Whatever is there.
+    /// Expects anything, or nothing.
     pub(crate) fn anything() -> Self {
         Self {
             condition: None,
@@ -35,7 +35,7 @@ impl Expected {
         }
     }
 
-    /// No item of the configuration.
+    /// Expects no item of the configuration.
     pub(crate) fn nothing() -> Self {
         Self {
             condition: Some("attribute_not_exists(generation_key)"),
@@ -43,7 +43,7 @@ impl Expected {
         }
     }
 
-    /// An item of which this is true; `values` are those that the condition names.
+    /// Expects an item that satisfies `condition`; `values` are those that the condition names.
     pub(crate) fn item(condition: &'static str, values: Item) -> Self {
         Self {
             condition: Some(condition),
@@ -51,7 +51,7 @@ impl Expected {
         }
     }
 
-    /// The record with this revision; zero: no record.
+    /// Expects the record with this revision; zero means no record.
     fn record(revision: Revision) -> Self {
         match revision {
             Revision(0) => Self {
@@ -68,7 +68,7 @@ impl Expected {
         }
     }
 
-    /// Writes an item in place of what is expected.
+    /// Builds the write of an item in place of what is expected.
     pub(crate) fn put(self, table: &str, item: Item) -> Put {
         Put::builder()
             .table_name(table)
@@ -94,10 +94,10 @@ impl Expected {
     }
 }
 
-/// The condition that no later rate of the account is known.
+/// The condition that no later rate of the account is stored.
 const LATEST_RATE: &str = "(attribute_not_exists(#rate_ms) OR #rate_ms <= :rate_ms)";
 
-/// The attributes that a rate has in an account's state.
+/// The attributes of a rate in an account's state.
 fn of_rate(rate: Rate) -> Result<[(&'static str, Option<AttributeValue>); 2], StoreError> {
     Ok([
         ("rate", Some(serde_dynamo::to_attribute_value(rate)?)),
@@ -105,17 +105,17 @@ fn of_rate(rate: Rate) -> Result<[(&'static str, Option<AttributeValue>); 2], St
     ])
 }
 
-/// A write that was refused because of another writer.
+/// Why a write was refused because of another writer.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// Another writer's item stands there: this one, where the answer carries it.
+    /// Another writer's item is stored there: this one, if the response includes it.
     Replaced(Option<Item>),
-    /// Another writer's transaction was under way.
+    /// Another writer's transaction was in flight.
     Conflict,
 }
 
 impl Refused {
-    /// Whether this very item stands there: then it was written, and the answer was lost.
+    /// Reports whether this very item is stored: then it was written, and the response was lost.
     pub(crate) fn is_for(&self, item: &Item) -> bool {
         matches!(self, Self::Replaced(Some(standing)) if standing == item)
     }
@@ -127,15 +127,15 @@ impl Store {
         self.commit(record, None).await
     }
 
-    /// Replaces the record whose revision `record` carries, and returns it with the next one. The
-    /// history item of what has `ended` is written with it, both or none.
+    /// Replaces the record whose revision `record` carries, and returns `record` with the next one.
+    /// The history item of what has `ended` is written with it, both or neither.
     ///
-    /// Revision zero means that there must be no record yet. A write whose earlier answer was lost
-    /// finds its own record there, and has succeeded.
+    /// Revision zero means that there must be no record yet. A write whose earlier response was
+    /// lost finds its own record there, and has succeeded.
     ///
     /// # Errors
-    /// [`StoreError::Stale`] if another writer's record stands there, or its transaction is under
-    /// way.
+    /// [`StoreError::Stale`] if another writer's record is stored there, or its transaction is in
+    /// flight.
     pub async fn commit(
         &self,
         mut record: Record,
@@ -157,7 +157,7 @@ impl Store {
         let current = match refused {
             None => return Ok(record),
             Some(Refused::Replaced(current)) => current,
-            // The answer does not say what stands there.
+            // The response does not include the stored item.
             Some(Refused::Conflict) => Box::pin(self.record_item(record.key())).await?,
         };
         if current.as_ref() == Some(&item) {
@@ -169,7 +169,7 @@ impl Store {
         })
     }
 
-    /// A record, to be written in place of the one with a revision; zero: where there is none.
+    /// Builds the write of a record in place of the one with a revision; zero means no record.
     pub(crate) fn put_record(
         &self,
         record: &Record,
@@ -179,17 +179,17 @@ impl Store {
         Ok(Expected::record(replaces).put(&self.tables.resources, item))
     }
 
-    /// A history item, to be written.
+    /// Builds the write of a history item.
     pub(crate) fn put_history(&self, entry: &HistoryEntry) -> Result<Put, StoreError> {
         Ok(Expected::anything().put(&self.tables.history, entry.to_item()?))
     }
 
-    /// A record, to be deleted as it was read.
+    /// Builds the deletion of a record that is unchanged since it was read.
     pub(crate) fn delete_record(&self, read: &Record) -> Delete {
         Expected::record(read.revision).delete(&self.tables.resources, read.key())
     }
 
-    /// Writes one item; or says which other writer was in the way.
+    /// Writes one item, or reports which other writer was in the way.
     pub(crate) async fn write(
         &self,
         what: &'static str,
@@ -219,8 +219,8 @@ impl Store {
         }
     }
 
-    /// Writes and deletes in one transaction; or says which other writer was in the way, and did
-    /// nothing of it.
+    /// Writes and deletes in one transaction; or does none of it, and reports which other writer
+    /// was in the way.
     pub(crate) async fn write_all(
         &self,
         what: &'static str,
@@ -242,8 +242,8 @@ impl Store {
         }
     }
 
-    /// Notes what a provider said of an account's allowance, and nothing else of its state; unless
-    /// something later is known.
+    /// Stores what a provider reported about an account's allowance, and nothing else of its state,
+    /// unless a later rate is stored.
     pub async fn save_rate(&self, account: &AccountName, rate: Rate) -> Result<(), StoreError> {
         let name = ("account", Some(item::text(account.as_str())));
         let learnt = [name].into_iter().chain(of_rate(rate)?);
@@ -252,7 +252,7 @@ impl Store {
         Ok(())
     }
 
-    /// Notes what start or stop spent of an account's allowance, and nothing else of its state.
+    /// Stores what start or stop spent of an account's allowance, and nothing else of its state.
     pub async fn save_spent(
         &self,
         account: &AccountName,
@@ -271,8 +271,9 @@ impl Store {
         Ok(())
     }
 
-    /// Notes what was learnt of an account. The latest writer wins, for it is a hint; but a rate
-    /// does not replace a later one, and a state without a rate keeps the one that is stored.
+    /// Stores what was learned about an account. The latest writer wins, because it is a hint; but
+    /// a rate does not replace a later one, and a state without a rate keeps the one that is
+    /// stored.
     pub async fn save_account_state(&self, state: &AccountState) -> Result<(), StoreError> {
         let mut item = state.to_item()?;
         let names = [
@@ -295,8 +296,8 @@ impl Store {
         Ok(())
     }
 
-    /// Sets these attributes of an account's state, on the condition that is given, and says
-    /// whether it held. Where it does not nothing is written, for what stands there is newer.
+    /// Sets these attributes of an account's state if the given condition holds, and returns
+    /// whether it did. If not, nothing is written, because what is stored is newer.
     async fn note_of_account<'n>(
         &self,
         account: &AccountName,
@@ -315,8 +316,8 @@ impl Store {
         }
     }
 
-    /// Sets these attributes of an item of the table `accounts`, and removes those without a value;
-    /// on the `condition` that is given, and that no newer program wrote the item.
+    /// Sets these attributes of an item of the table `accounts`, and removes those without a value,
+    /// if `condition` holds and no newer program wrote the item.
     pub(crate) async fn update<'n>(
         &self,
         what: &'static str,
@@ -365,7 +366,7 @@ impl Store {
     }
 }
 
-/// Why a transaction was cancelled, where another writer is the reason.
+/// Returns why a transaction was canceled, if another writer is the reason.
 fn cancelled(error: &TransactWriteItemsError) -> Option<Refused> {
     let TransactWriteItemsError::TransactionCanceledException(cancelled) = error else {
         return None;

@@ -1,4 +1,4 @@
-//! Two ways to the tables on an embedded engine: the store's, and the one around it.
+//! Two ways to access the tables on an embedded engine: through the store, and bypassing it.
 
 use std::net::SocketAddr;
 
@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::Client;
 use environment::aws::{SdkConfig, local_config};
 use store::{Store, Tables};
 
-/// The store that is kept on an engine.
+/// The store on an engine.
 #[must_use]
 pub fn store_on(engine: SocketAddr, tables: Tables) -> Store {
     Store::connect(&config(engine), tables)

@@ -1,4 +1,4 @@
-//! History and records that read as sentences, for tests: all in June 2026, in UTC.
+//! Builders of history and records that read as sentences, for tests: all in June 2026, in UTC.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use domain::{
 };
 use jiff::Timestamp;
 
-/// `15 19:00`: a day of June and a time.
+/// Parses a day of June and a time, such as `15 19:00`.
 #[must_use]
 pub fn at(text: &str) -> Timestamp {
     let (day, time) = text.split_once(' ').unwrap();
@@ -34,8 +34,8 @@ pub fn web() -> ResourceRef {
     reference("hz-eu/server/1")
 }
 
-/// A transition of the server `web` under `office`, claimed and asked for at one instant, and
-/// seen at another.
+/// A transition of the server `web` under `office`, claimed, requested and accepted at one instant,
+/// and seen at another.
 #[must_use]
 pub fn entry(direction: Direction, claimed: &str, finished: &str) -> HistoryEntry {
     HistoryEntry {
@@ -71,19 +71,19 @@ pub fn start(claimed: &str, finished: &str) -> HistoryEntry {
 
 /// What a test changes in an entry.
 pub trait But {
-    /// With another ending.
+    /// Changes the ending.
     #[must_use]
     fn ending(self, ending: Ending) -> Self;
-    /// That the provider refused, in these words.
+    /// Has the provider refuse it, in these words.
     #[must_use]
     fn refused(self, reason: &str) -> Self;
-    /// For which nothing was sent.
+    /// Makes it a transition for which nothing was sent.
     #[must_use]
     fn unasked(self) -> Self;
-    /// Of another resource.
+    /// Changes the resource.
     #[must_use]
     fn of(self, reference: &str) -> Self;
-    /// From one size to another.
+    /// Sets the sizes before and after.
     #[must_use]
     fn sized(self, before: SavedState, after: SavedState) -> Self;
 }
@@ -124,7 +124,7 @@ impl But for HistoryEntry {
     }
 }
 
-/// A machine as a provider shows it: called `web`, and without tags.
+/// A machine as a provider shows it: named `web`, and without tags.
 #[must_use]
 pub fn machine(id: &ResourceId, power: Power) -> Resource {
     Resource {
@@ -162,7 +162,7 @@ pub fn record(of: &str, power: Power, since: &str) -> Record {
     }
 }
 
-/// An edge of a schedule in the first generation, as a record notes it.
+/// An edge of a schedule in the first generation, as a record stores it.
 #[must_use]
 pub fn handled(instant: Timestamp, desired: Desired, schedule: &str) -> Handled {
     Handled {
@@ -217,7 +217,7 @@ pub fn request(direction: Direction, asked: &str) -> Request {
     }
 }
 
-/// The server in flight, its request sent.
+/// The record of the server `web` with a transition in flight and its request sent.
 #[must_use]
 pub fn in_flight(direction: Direction, claimed: &str) -> Record {
     Record {

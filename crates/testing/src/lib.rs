@@ -1,5 +1,5 @@
-//! What the tests of several crates share: ways to an engine, a wire between it and a store that can
-//! be cut, records and histories that read as sentences, and a real SSH server.
+//! What the tests of several crates share: access to an engine, a wire between it and a store that
+//! can be cut, builders of records and histories that read as sentences, and a real SSH server.
 
 #![expect(
     clippy::unwrap_used,
@@ -18,7 +18,7 @@ pub use engine::{client_of, store_on};
 #[cfg(feature = "wire")]
 pub use wire::{Fate, Sent, Wire};
 
-/// Everything that an error says anywhere: itself, its sources, and its debug form.
+/// Everything that an error says: its own text, that of its sources, and their debug form.
 #[must_use]
 pub fn everything(error: &dyn std::error::Error) -> String {
     let mut text = format!("{error} {error:?}");

@@ -1,14 +1,14 @@
-//! A real SSH server for tests; where there is none, they are skipped, and say so.
+//! A real SSH server for tests. Where none is installed, they are skipped and say so.
 
 use std::env;
 
 use ssh_host::StartError;
 pub use ssh_host::{Setup, Sshd};
 
-/// Set to 1 where a machine without an SSH server is an error, as in CI.
+/// Set to 1 to make a missing SSH server an error, as in CI.
 const NEEDED: &str = "OFFHOURS_NEEDS_SSHD";
 
-/// Starts a server. None where the program is missing, with the reason on standard error.
+/// Starts a server. Returns `None` if a program is missing, with the reason on standard error.
 #[must_use]
 pub fn start(setup: Setup) -> Option<Sshd> {
     match setup.start() {

@@ -1,4 +1,4 @@
-//! The wire between one process's store and the engine: what was sent over it, and what goes wrong.
+//! The wire between one process's store and the engine: records what is sent, and injects faults.
 
 use std::{
     fmt,
@@ -24,17 +24,17 @@ use store::{Store, Tables};
 
 use crate::engine::config;
 
-/// One request as it left.
+/// One request as it was sent.
 #[derive(Debug, Clone)]
 pub struct Sent {
-    /// The operation, `PutItem` for one.
+    /// The operation, such as `PutItem`.
     pub operation: String,
-    /// What was sent.
+    /// The request's body.
     pub body: Value,
 }
 
 impl Sent {
-    /// The record that it writes, as it is to be stored; none for any other request.
+    /// The record that it writes, as it is to be stored; `None` for any other request.
     #[must_use]
     pub fn record(&self) -> Option<&Value> {
         let put = match self.operation.as_str() {
@@ -46,27 +46,27 @@ impl Sent {
         table.ends_with("resources").then_some(&put["Item"])
     }
 
-    /// Whether it writes a record that permits a request.
+    /// Reports whether it writes a record that permits a request.
     #[must_use]
     pub fn is_claim(&self) -> bool {
         self.record().is_some_and(|item| !item["permit"].is_null())
     }
 }
 
-/// What becomes of a request.
+/// What happens to a request.
 pub enum Fate {
     /// It arrives; its answer is lost, and the client sends it again.
     AnswerLost,
     /// It does not arrive, and is answered with this error.
     Refused(Value),
-    /// It does not arrive, and is answered with this all the same.
+    /// It does not arrive, but is answered with this all the same.
     Answered(Value),
-    /// It arrives after this was done.
+    /// It arrives after this has run.
     After(Box<dyn FnOnce() + Send>),
 }
 
 impl Fate {
-    /// Refused with an error of DynamoDB.
+    /// Refuses the request with an error of DynamoDB.
     #[must_use]
     pub fn error(name: &str) -> Self {
         Self::Refused(json!({
@@ -75,7 +75,7 @@ impl Fate {
         }))
     }
 
-    /// A transaction is cancelled; `None` is the code of an item that is not the reason.
+    /// Cancels a transaction; the code of an item that is not the reason is `None`.
     #[must_use]
     pub fn cancelled(codes: &[&str]) -> Self {
         let reasons = codes.iter().map(|code| json!({ "Code": code }));
@@ -98,7 +98,7 @@ impl fmt::Debug for Fate {
     }
 }
 
-/// What one process sent, and what is to go wrong.
+/// What one process sent, and the faults that are planned.
 #[derive(Debug, Default)]
 pub struct Wire(Mutex<State>);
 
@@ -121,7 +121,7 @@ impl fmt::Debug for Planned {
     }
 }
 
-/// What the answer to a request becomes; it travels with the request.
+/// What happens to the answer to a request; travels with the request.
 #[derive(Debug, Clone)]
 enum Answer {
     Kept,
@@ -134,7 +134,7 @@ impl Storable for Answer {
 }
 
 impl Wire {
-    /// A store on an engine, as one process has it, with the wire between them.
+    /// Creates one process's store on an engine, with the wire between them.
     #[must_use]
     pub fn to(engine: SocketAddr, tables: Tables) -> (Store, Arc<Self>) {
         let wire = Arc::new(Self::default());
@@ -156,13 +156,13 @@ impl Wire {
         std::mem::take(&mut self.0.lock().unwrap().sent)
     }
 
-    /// The process dies when so many more requests have been answered.
+    /// Lets the process die when this many more requests have been answered.
     pub fn die_after(&self, requests: usize) {
         let mut state = self.0.lock().unwrap();
         state.dies_after = Some(state.number + requests);
     }
 
-    /// The answer to the request after so many more is lost on its way.
+    /// Loses the answer to the request that comes after this many more.
     pub fn lose_answer_after(&self, requests: usize) {
         let mut before = requests;
         let fits = move |_: &Sent| {
@@ -173,13 +173,13 @@ impl Wire {
         self.plan(fits, Fate::AnswerLost);
     }
 
-    /// What becomes of the next request that fits; of several plans the earliest that fits.
+    /// Plans what happens to the next request that fits. Of several plans, the earliest applies.
     pub fn plan(&self, fits: impl FnMut(&Sent) -> bool + Send + 'static, fate: Fate) {
         let fits = Box::new(fits);
         self.0.lock().unwrap().planned.push(Planned { fits, fate });
     }
 
-    /// How many plans have not happened.
+    /// How many plans have not been carried out yet.
     pub fn left(&self) -> usize {
         self.0.lock().unwrap().planned.len()
     }
@@ -226,7 +226,7 @@ impl Intercept for Tap {
             }
         };
         if let Answer::Other { .. } = &answer {
-            // What the engine is asked instead changes nothing.
+            // The engine gets a harmless request instead, which changes nothing.
             let headers = request.headers_mut();
             headers.insert("x-amz-target", "DynamoDB_20120810.ListTables");
         }

@@ -1,4 +1,4 @@
-//! Droplets that are kept as snapshots: what is seen of them, and what hibernates and wakes them
+//! Droplets kept as snapshots: observing them, and the requests that hibernate and wake them
 //! (DOSPEC).
 
 use std::collections::BTreeSet;
@@ -26,11 +26,12 @@ use crate::{
     sighting::{Sighting, hundredths},
 };
 
-/// What is switched on for a Droplet when it is made, of what `features` names.
+/// The entries of `features` that are switched on when a Droplet is created.
 const FEATURES: [&str; 3] = ["ipv6", "monitoring", "droplet_agent"];
 
 impl Api {
-    /// The machine itself is read last: what is concluded of it rests on the latest answer.
+    /// Reads the machine after its snapshots and attached resources, so that conclusions rest on
+    /// its latest state.
     pub(crate) async fn sight(&self, of: Sighting<'_>) -> Result<Sight, ProviderError> {
         let snapshots = self.snapshots(of).await?;
         let create_failed = self.has_failed(of.making).await?;
@@ -47,7 +48,7 @@ impl Api {
         if machine.is_none() && !of.name.is_empty() {
             let path = format!("/v2/droplets?name={}", of.name);
             let mut named: Vec<Whole> = self.things(&path).await?;
-            // Several may have one name there: what counts is one that a person made from our snapshot.
+            // Names are not unique here: only one that a person made from our snapshot counts.
             named.retain(|one| is_copy(one, of.kept));
             others.extend(named);
         }
@@ -65,8 +66,8 @@ impl Api {
         })
     }
 
-    /// The snapshots of a machine: those that are known by their number, others by their name. Those
-    /// that matter are looked at as images as well, for only these have a status.
+    /// Returns the snapshots of a machine: known ones by their number, others by their name. Those
+    /// that matter are read as images as well, because only images have a status.
     async fn snapshots(&self, of: Sighting<'_>) -> Result<Vec<SeenSnapshot>, ProviderError> {
         let path = "/v2/snapshots?resource_type=droplet";
         let mut listed: Vec<schema::Snapshot> = self.things(path).await?;
@@ -104,7 +105,7 @@ impl Api {
         Ok(seen)
     }
 
-    /// How far a snapshot has come, by what it is as an image.
+    /// Returns a snapshot's state, by its status as an image.
     async fn state(&self, id: u64) -> Result<SnapshotState, ProviderError> {
         let request = Request::get(format!("/v2/images/{id}"));
         match self.one::<schema::Image>(&request).await {
@@ -113,13 +114,13 @@ impl Api {
                 "NEW" | "pending" => SnapshotState::Creating,
                 _ => SnapshotState::Failed,
             }),
-            // Listed, and not shown yet.
+            // Listed as a snapshot, but not shown as an image yet.
             Err(ProviderError::NotFound(_)) => Ok(SnapshotState::Creating),
             Err(error) => Err(error),
         }
     }
 
-    /// Whether an action has ended in an error. One that is not shown proves nothing.
+    /// Reports whether an action has ended in an error. An action that is not found proves nothing.
     async fn has_failed(&self, action: Option<ActionId>) -> Result<bool, ProviderError> {
         let Some(ActionId(id)) = action else {
             return Ok(false);
@@ -135,7 +136,7 @@ impl Api {
         }
     }
 
-    /// One Droplet with what is on it; none if it is not known.
+    /// Fetches one Droplet with what it shows as attached; `None` if the cloud does not know it.
     async fn whole(&self, id: &ResourceId) -> Result<Option<Whole>, ProviderError> {
         let number = droplet_id(id)?;
         let request = Request::get(format!("/v2/droplets/{number}"));
@@ -149,7 +150,7 @@ impl Api {
         }
     }
 
-    /// What is attached to a Droplet and is not on it.
+    /// Reads what is attached to a Droplet but not shown on it.
     async fn around(&self, droplet: u64) -> Result<Manifest, ProviderError> {
         let mut reserved = self.reserved("/v2/reserved_ips", droplet).await?;
         reserved.extend(self.reserved("/v2/reserved_ipv6", droplet).await?);
@@ -177,7 +178,7 @@ impl Api {
         })
     }
 
-    /// When a Droplet's backups would be made; none where there are none.
+    /// Returns when a Droplet's backups would be made; `None` if there are none.
     async fn backup_policy(&self, droplet: u64) -> Result<Option<BackupPolicy>, ProviderError> {
         let request = Request::get(format!("/v2/droplets/{droplet}/backups/policy"));
         match self.one::<schema::BackupPolicy>(&request).await {
@@ -191,7 +192,7 @@ impl Api {
         }
     }
 
-    /// Sends one request of those that hibernate a Droplet, or wake it.
+    /// Sends one of the requests that hibernate or wake a Droplet.
     pub(super) async fn hibernate(
         &self,
         id: &ResourceId,
@@ -230,15 +231,15 @@ impl Api {
                 let request = attach(id, number, what)?;
                 self.done(request).await
             }
-            // There is neither at this cloud.
+            // This cloud has neither.
             Hibernate::Keep { .. } | Hibernate::Protect { .. } => Err(ProviderError::foreign(id)),
         }
     }
 
-    /// Sends a change whose answer names nothing that is needed.
+    /// Sends a change whose response contains nothing that is needed.
     async fn done(&self, request: Request) -> Result<Accepted, ProviderError> {
         let answer = self.0.send(&request).await?;
-        // 204 without a body, or what was begun (DOSPEC); a page of HTML would be a gateway's answer.
+        // 204 without a body, or the action begun (DOSPEC); an HTML page would come from a gateway.
         if !answer.is_empty() {
             parse::<serde_json::Value>(&request, &answer)?;
         }
@@ -246,7 +247,7 @@ impl Api {
     }
 }
 
-/// Whether a Droplet was made from a snapshot of ours.
+/// Reports whether a Droplet was made from a snapshot of ours.
 fn is_copy(one: &Whole, kept: Option<&Hibernation>) -> bool {
     let image = one.image.as_ref().and_then(|image| image.id);
     let snapshots = kept.into_iter().flat_map(|kept| &kept.snapshots);
@@ -284,19 +285,19 @@ fn attach(id: &ResourceId, number: u64, what: &Attachment) -> Result<Request, Pr
             }
             (format!("/v2/droplets/{number}/actions"), body)
         }
-        // Its cloud chooses the address.
+        // The cloud chooses the address.
         Attachment::Network(_) => return Err(ProviderError::foreign(id)),
     };
     Ok(Request::post_json(path, &body))
 }
 
-/// The body of a request for a Droplet.
+/// The body of a request to create a Droplet.
 #[derive(Serialize)]
 struct Order<'a> {
     name: &'a str,
     region: &'a str,
     size: &'a str,
-    /// A number: text would be the slug of a public image (DOSPEC).
+    /// The snapshot's number: text would be the slug of a public image (DOSPEC).
     image: u64,
     ssh_keys: [&'a str; 1],
     backups: bool,
@@ -341,7 +342,7 @@ impl<'a> Order<'a> {
     }
 }
 
-/// A Droplet, with what is around it where that was read.
+/// Builds the body of a Droplet, with a manifest if its attached resources were read.
 fn body(whole: Whole, around: Option<Manifest>) -> Body {
     let unborn = whole.droplet.status == "new";
     let made_from = whole.image.as_ref().and_then(|image| image.id);
@@ -372,15 +373,15 @@ fn body(whole: Whole, around: Option<Manifest>) -> Body {
         made_from,
         resource,
         manifest,
-        // A reserved address stays; another cannot be kept.
+        // A reserved address stays anyway; any other cannot be kept.
         unkept: Vec::new(),
         settling: false,
         unborn,
     }
 }
 
-/// The mark of a snapshot of a machine, and its number: of one whose number is known, by that, for
-/// a person may have renamed it; of another, by its name.
+/// Returns the number and mark of a machine's snapshot. A known number decides, because a person
+/// may have renamed the snapshot; otherwise its name does.
 fn mark_of(one: &schema::Snapshot, of: &ResourceId, kept: &[KeptSnapshot]) -> Option<(u64, Mark)> {
     let id = one.id.parse().ok()?;
     if let Some(known) = kept.iter().find(|known| known.id == Some(id)) {
@@ -388,7 +389,7 @@ fn mark_of(one: &schema::Snapshot, of: &ResourceId, kept: &[KeptSnapshot]) -> Op
     }
     let mark = Mark(one.name.strip_prefix(&prefix(of))?.to_owned());
     let mut others = kept.iter().filter(|known| known.mark == mark);
-    // Another with the name of one that is known is a person's.
+    // Another snapshot with a known one's name is a person's.
     let is_free = others.all(|known| known.id.is_none());
     is_free.then_some((id, mark))
 }
@@ -400,7 +401,7 @@ fn snapshot(one: &schema::Snapshot, (id, mark): (u64, Mark), state: SnapshotStat
         id,
         mark: Some(mark),
         from: from.map(|id| ResourceId::Droplet(DropletId(id))),
-        // It may be shown before it is anywhere.
+        // A snapshot may be listed before it is in any region.
         state: if one.regions.is_empty() && state == SnapshotState::Available {
             SnapshotState::Creating
         } else {
@@ -416,17 +417,18 @@ fn snapshot(one: &schema::Snapshot, (id, mark): (u64, Mark), state: SnapshotStat
     }
 }
 
-/// How the names of a machine's snapshots begin; the mark follows.
+/// The prefix of the names of a machine's snapshots; the mark follows.
 fn prefix(of: &ResourceId) -> String {
     format!("offhours.{}.", of_label(of))
 }
 
-/// The tag of whatever machine we make of a resource: a tag may hold neither `/` nor `.` (DOSPEC).
+/// The tag of every machine we create for a resource. A tag may contain neither `/` nor `.`
+/// (DOSPEC).
 fn of_tag(of: &ResourceId) -> String {
     format!("{OF_LABEL}:{}", of_label(of).replace('.', "-"))
 }
 
-/// Whether a tag is one that we give to what we make.
+/// Reports whether a tag is one that we set on what we create.
 fn is_ours(tag: &str) -> bool {
     let key = tag.split_once(':').map_or(tag, |(key, _)| key);
     key == OF_LABEL || key == MARK_LABEL

@@ -35,23 +35,23 @@ pub(crate) use schema::read_error;
 pub use scopes::MissingScope;
 pub use surroundings::snapshot_price;
 
-/// The most that one page holds (DODESC).
+/// The maximum page size (DODESC).
 const PER_PAGE: u32 = 200;
 
-/// Where the plans for Droplets and for the nodes of pools are listed.
+/// The path that lists the plans for Droplets and for the nodes of pools.
 const SIZES: &str = "/v2/sizes";
 
-/// Where the plans for databases are listed.
+/// The path that lists the plans for databases.
 const OPTIONS: &str = "/v2/databases/options";
 
-/// The plans that are offered for databases, by engine; only an engine that is asked about is read
-/// further.
+/// The plans that are offered for databases, by engine. An engine's plans are parsed only when they
+/// are asked for.
 #[derive(Debug, Clone, Default)]
 pub struct DatabasePlans(BTreeMap<String, Value>);
 
 impl DatabasePlans {
-    /// The slug of the smallest plan for a database's engine and number of nodes in a region:
-    /// least memory, then fewest vCPUs. None where none is offered.
+    /// Returns the slug of the smallest plan for a database's engine and number of nodes in a
+    /// region: least memory, then fewest vCPUs. `None` if none is offered.
     pub fn smallest(
         &self,
         size: &DatabaseSize,
@@ -74,7 +74,7 @@ impl DatabasePlans {
             .filter(|layout| layout.num_nodes == size.nodes)
             .flat_map(|layout| layout.sizes)
             .filter_map(|plan| Some((PlanCapacity::of_plan(&plan)?, plan.len(), plan)))
-            // Of equal plans the one with the plainest name: `db-s-…` before `db-amd-…`.
+            // Among equal plans, the shortest name wins: `db-s-…` before `db-amd-…`.
             .min()
             .map(|(_, _, plan)| plan))
     }
@@ -109,7 +109,7 @@ impl Api {
     pub(crate) async fn try_reading(&self, kind: ResourceKind) -> Result<(), ProviderError> {
         let path = match kind {
             ResourceKind::Droplet => "/v2/droplets?per_page=1",
-            // The list takes no page (DOSPEC), and its rows are few.
+            // The list is not paginated (DOSPEC), and its rows are few.
             ResourceKind::Database => "/v2/databases",
             ResourceKind::NodePool => "/v2/kubernetes/clusters?per_page=1",
             ResourceKind::Server | ResourceKind::Machine => return Ok(()),
@@ -118,8 +118,7 @@ impl Api {
         Ok(())
     }
 
-    /// The list comes whole and takes no page (DOSPEC). One that has pages all the same is read
-    /// page by page.
+    /// The list is not paginated (DOSPEC). If it comes in pages all the same, all pages are read.
     async fn databases(
         &self,
         reading: Reading<'_>,
@@ -139,7 +138,7 @@ impl Api {
         Ok(databases)
     }
 
-    /// A cluster that is deleted between its list and its pools has no pools.
+    /// A cluster that is deleted after the list was read counts as having no pools.
     async fn node_pools(&self, reading: Reading<'_>) -> Result<Read<Resource>, ProviderError> {
         let of_clusters = Reading {
             read: &|_| (),
@@ -240,7 +239,7 @@ impl Api {
                     let ids = of_pool.items.iter().map(|(_, member)| member.droplet_id);
                     members.extend(ids.map(|id| ResourceId::Droplet(DropletId(id))));
                 }
-                // Deleted since the list was read, and its members with it.
+                // Deleted since the list was read, along with its members.
                 Err(ProviderError::NotFound(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -275,7 +274,7 @@ impl Api {
                 };
                 let request = Request::put(format!("/v2/databases/{id}/resize"), &body);
                 let answer = self.0.send(&request).await?;
-                // 202 without a body (DOSPEC); a page of HTML would be a gateway's answer.
+                // 202 without a body (DOSPEC); an HTML page would come from a gateway.
                 if !answer.is_empty() {
                     parse::<Value>(&request, &answer)?;
                 }
@@ -293,7 +292,7 @@ impl Api {
         }
     }
 
-    /// Begins one of a Droplet's actions.
+    /// Begins an action on a Droplet.
     async fn begin(
         &self,
         id: &ResourceId,
@@ -331,8 +330,8 @@ impl Api {
         let request = Request::get(format!("{path}{and}per_page={PER_PAGE}&page={number}"));
         let page: schema::Page<T> = self.0.read_shared(&request).await?;
         let (next, last) = page.next_and_last();
-        // The links are whole addresses; only the numbers are taken, for the token goes nowhere
-        // else. One without a number is page 0, which follows no other.
+        // The links are full URLs; only the page numbers are used, so that the token goes nowhere
+        // else. A link without a number becomes page 0, which follows no other page.
         let next = next.map(|link| page_number(link).unwrap_or_default());
         let last = last.and_then(page_number);
         Page::new(&request, number, page.items, (next, last))
@@ -480,15 +479,15 @@ fn or_empty(value: Value, empty: Value) -> String {
     if value.is_null() { empty } else { value }.to_string()
 }
 
-/// The tags that the service gives every pool of the cluster by itself (DOSPEC).
+/// Reports whether a tag is one that the service itself sets on every pool of the cluster (DOSPEC).
 fn is_service_tag(tag: &str, cluster: &ClusterId) -> bool {
     matches!(tag, "k8s" | "k8s-worker" | "k8s:worker")
         || tag.strip_prefix("k8s:") == Some(cluster.0.as_str())
 }
 
-/// A pool's update, whole: what it leaves out would be removed (DOCTL), and a count of 0 or an
-/// autoscaler that is off must be written to be understood (TFDO). None for other changes, and
-/// for labels and taints that are not JSON.
+/// Builds a pool's complete update: whatever it leaves out would be removed (DOCTL), and a count of
+/// 0 or a disabled autoscaler must be written out to be understood (TFDO). `None` for other
+/// changes, and for labels or taints that are not JSON.
 fn pool_update(change: &Change) -> Option<schema::PoolUpdate<'_>> {
     let Change::ScaleNodePool {
         cluster,
@@ -519,7 +518,7 @@ fn pool_update(change: &Change) -> Option<schema::PoolUpdate<'_>> {
     })
 }
 
-/// An unknown word proves no end: the action counts as under way.
+/// An unknown status does not prove that the action has ended: it counts as in progress.
 fn logged(action: &schema::Action) -> LoggedAction {
     LoggedAction {
         id: ActionId(action.id),

@@ -1,4 +1,4 @@
-//! What `DigitalOcean` writes, as far as we read it, and what we write to it (DOSPEC).
+//! `DigitalOcean`'s wire format, as far as we read and write it (DOSPEC).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,7 +52,7 @@ pub(super) struct Page<T> {
 
 #[derive(Deserialize)]
 pub(super) struct Meta {
-    /// On all pages together.
+    /// The number of entries on all pages together.
     pub(super) total: u64,
 }
 
@@ -68,7 +68,7 @@ struct Pages {
 }
 
 impl<T> Page<T> {
-    /// The addresses of the next page and of the last one.
+    /// Returns the URLs of the next page and of the last one.
     pub(super) fn next_and_last(&self) -> (Option<&str>, Option<&str>) {
         let pages = self.links.as_ref().and_then(|links| links.pages.as_ref());
         let link = |of: fn(&Pages) -> &Option<String>| pages.and_then(|pages| of(pages).as_deref());
@@ -90,7 +90,7 @@ pub(super) struct Found<T> {
     pub(super) item: T,
 }
 
-/// An id that can stand in a path as it is.
+/// An id that can be used in a path as is.
 #[derive(Deserialize)]
 #[serde(try_from = "String")]
 pub(super) struct Uuid(pub(super) String);
@@ -166,7 +166,7 @@ pub(super) struct Network {
     pub(super) kind: String,
 }
 
-/// The addresses of a kind: `public` or `private`.
+/// Returns the addresses of a kind: `public` or `private`.
 pub(super) fn ips<'a>(networks: &'a [Network], kind: &'a str) -> impl Iterator<Item = &'a str> {
     let of_kind = networks.iter().filter(move |network| network.kind == kind);
     of_kind.map(|network| network.ip_address.as_str())
@@ -175,7 +175,7 @@ pub(super) fn ips<'a>(networks: &'a [Network], kind: &'a str) -> impl Iterator<I
 /// A snapshot, of a Droplet or of a volume.
 #[derive(Deserialize)]
 pub(super) struct Snapshot {
-    /// A volume's is no number.
+    /// Not a number for a volume.
     pub(super) id: String,
     pub(super) name: String,
     pub(super) resource_id: String,
@@ -214,13 +214,13 @@ pub(super) struct Project {
     pub(super) name: String,
 }
 
-/// Something that is in a project.
+/// A resource in a project.
 #[derive(Deserialize)]
 pub(super) struct Resource {
     pub(super) urn: String,
 }
 
-/// A Droplet that is being made.
+/// A Droplet that is being created.
 #[derive(Deserialize)]
 pub(super) struct Made {
     pub(super) droplet: Numbered,
@@ -253,8 +253,8 @@ pub(super) struct PlanSize {
     pub(super) memory: u64,
     /// In GiB.
     pub(super) disk: u64,
-    /// In US dollars. Prices pass through 32 bits on their way (DOSPEC has 0.00743999984115362):
-    /// read so, they have their own digits again.
+    /// In US dollars. Prices come as widened 32-bit floats (DOSPEC has 0.00743999984115362): read
+    /// as `f32`, they have their original digits again.
     pub(super) price_monthly: f32,
     pub(super) price_hourly: f32,
     #[serde(default, deserialize_with = "null_is_empty")]
@@ -263,7 +263,7 @@ pub(super) struct PlanSize {
     pub(super) gpu_info: Option<IgnoredAny>,
 }
 
-/// A group of Droplets that makes and deletes its members by itself.
+/// A group of Droplets that creates and deletes its own members.
 #[derive(Deserialize)]
 pub(super) struct AutoscalePool {
     pub(super) id: Uuid,
@@ -295,7 +295,7 @@ pub(super) struct Database {
 
 #[derive(Deserialize)]
 pub(super) struct Options {
-    /// By engine.
+    /// Options by engine.
     pub(super) options: BTreeMap<String, Value>,
 }
 
@@ -346,7 +346,7 @@ pub(super) struct NodePool {
     pub(super) count: u32,
     #[serde(flatten)]
     pub(super) autoscale: Autoscale,
-    /// None without the scope `tag:read`.
+    /// Absent without the scope `tag:read`.
     pub(super) tags: Option<BTreeSet<String>>,
     #[serde(default)]
     pub(super) labels: Value,
@@ -356,7 +356,7 @@ pub(super) struct NodePool {
     pub(super) nodes: Vec<Node>,
 }
 
-/// The autoscaler's bounds; none where it is off.
+/// The autoscaler's bounds; `None` if it is off.
 #[derive(Deserialize)]
 #[serde(try_from = "WrittenAutoscale")]
 pub(super) struct Autoscale(pub(super) Option<AutoscaleBounds>);
@@ -369,7 +369,7 @@ struct WrittenAutoscale {
     max_nodes: Option<u32>,
 }
 
-/// With the autoscaler on, bounds that are not written cannot be put back later.
+/// If the autoscaler is on, missing bounds are an error: they could not be restored later.
 impl TryFrom<WrittenAutoscale> for Autoscale {
     type Error = &'static str;
 

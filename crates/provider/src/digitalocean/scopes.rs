@@ -1,4 +1,4 @@
-//! Which scopes a token lacks for hibernating Droplets, as far as reading shows it (DOSPEC).
+//! The scopes that a token lacks for hibernating Droplets, as far as reading shows (DOSPEC).
 
 use serde::de::IgnoredAny;
 
@@ -8,13 +8,13 @@ use crate::{error::ProviderError, http::Request};
 /// A scope that a token lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MissingScope {
-    /// Its name: `firewall:read`.
+    /// Its name, such as `firewall:read`.
     pub scope: &'static str,
-    /// What is read with it.
+    /// What it lets the token read.
     pub reads: &'static str,
 }
 
-/// A small request for each scope, and what is read with it of a Droplet that is hibernated.
+/// For each scope: a small request that needs it, its name, and what hibernation reads with it.
 const READS: [(&str, &str, &str); 17] = [
     ("/v2/droplets?per_page=1", "droplet:read", "Droplets"),
     ("/v2/tags?per_page=1", "tag:read", "tags"),
@@ -48,7 +48,7 @@ const READS: [(&str, &str, &str); 17] = [
         "reserved_ip:read",
         "reserved addresses",
     ),
-    // The list takes no page (DOSPEC).
+    // The list is not paginated (DOSPEC).
     (
         "/v2/databases",
         "database:read",
@@ -64,12 +64,12 @@ const READS: [(&str, &str, &str); 17] = [
     (SIZES, "sizes:read", "which sizes can be ordered"),
 ];
 
-/// It needs the scope of the regions as well, so that a refusal says nothing where that is missing.
+/// Needs the scope for regions as well, so a refusal proves nothing if that scope is missing.
 const SIZES: &str = "/v2/sizes?per_page=1";
 
 impl Api {
-    /// Changes nothing. Where not even Droplets may be read, the token itself may be refused: then
-    /// that is the answer.
+    /// Changes nothing. If at most one request is not refused, the token itself may be refused, so
+    /// the refusal is returned as the error.
     pub(crate) async fn missing_scopes(&self) -> Result<Vec<MissingScope>, ProviderError> {
         let mut missing: Vec<MissingScope> = Vec::new();
         let mut refused = None;

@@ -1,5 +1,5 @@
-//! What is around a Droplet. Little of it is on the Droplet itself: what has it attached or names it
-//! is looked for in the lists of what could (DOSPEC).
+//! A Droplet's surroundings. The Droplet itself shows few of them: whatever else is attached to it
+//! or names it is looked up in the lists of such resources (DOSPEC).
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ use crate::{
     pages::{self, AT_ONCE, Reading},
 };
 
-/// What a GB of a snapshot costs in a month: 0.06 USD (DOSNAPSHOTS). No answer has it.
+/// The monthly price of one GB of a snapshot: 0.06 USD (DOSNAPSHOTS). No response contains it.
 #[must_use]
 #[expect(clippy::missing_panics_doc, reason = "the text is an amount")]
 pub fn snapshot_price() -> Money {
@@ -60,7 +60,7 @@ struct Outbound {
     destinations: Others,
 }
 
-/// Whom a rule names.
+/// The sources or destinations that a rule names.
 #[derive(Deserialize)]
 struct Others {
     #[serde(default, deserialize_with = "null_is_empty")]
@@ -78,18 +78,19 @@ pub(super) struct LoadBalancer {
     tag: Option<String>,
 }
 
-/// In which project a Droplet is.
+/// The project that a Droplet is in.
 pub(super) enum InProject {
     /// This one.
     Of(schema::Project),
-    /// There are several, and none shows it.
+    /// There are several projects, and none of them lists the Droplet.
     Unknown,
-    /// There are none.
+    /// There are no projects.
     None,
 }
 
 impl LoadBalancer {
-    /// Whether it names a Droplet by its number: with a tag, it lists those that have the tag.
+    /// Reports whether it names a Droplet by its number. With a tag, it lists the Droplets that
+    /// have the tag.
     pub(super) fn names(&self, droplet: u64) -> bool {
         let by_tag = self.tag.as_ref().is_some_and(|tag| !tag.is_empty());
         !by_tag && self.droplet_ids.contains(&droplet)
@@ -149,7 +150,8 @@ struct AccountStatus {
 }
 
 impl Others {
-    /// Whether a rule names a Droplet by its number, or by one of its addresses alone.
+    /// Reports whether a rule names a Droplet by its number, or by one of its addresses, not a
+    /// range.
     fn name(&self, id: u64, ips: &[&str]) -> bool {
         let is_one = |address: &String| {
             let alone = address.strip_suffix("/32").unwrap_or(address);
@@ -160,7 +162,8 @@ impl Others {
 }
 
 impl Whole {
-    /// The public addresses: a reserved one stands before the Droplet's own, which it always loses.
+    /// Returns the public addresses: in each family the reserved ones, or else the Droplet's own,
+    /// which it always loses.
     fn addresses(&self, reserved: &[String], reserved_v6: &[String]) -> Vec<Address> {
         let families = [
             (reserved, &self.networks.v4),
@@ -261,7 +264,7 @@ impl Api {
         Ok(around)
     }
 
-    /// How many entries a list has: one request.
+    /// Returns how many entries a list has, with one request.
     async fn count(&self, path: &str) -> Result<u64, ProviderError> {
         let request = Request::get(format!("{path}?per_page=1"));
         let page: schema::Page<IgnoredAny> = self.0.read_shared(&request).await?;
@@ -269,8 +272,8 @@ impl Api {
         total.ok_or_else(|| request.not_understood("a list without its total"))
     }
 
-    /// The project that a Droplet is in: only the projects' own lists say it. Where there is one
-    /// project, that is it.
+    /// Finds the project that a Droplet is in, which only the projects' own lists show. If there is
+    /// only one project, it is that one.
     pub(super) async fn project_of(&self, droplet: u64) -> Result<InProject, ProviderError> {
         let mut projects: Vec<schema::Project> = self.things("/v2/projects").await?;
         if projects.len() <= 1 {
@@ -295,7 +298,7 @@ impl Api {
         Ok(things.items.into_iter().map(|(_, thing)| thing).collect())
     }
 
-    /// The addresses of a list that are assigned to a Droplet.
+    /// Returns the addresses of a list that are assigned to a Droplet.
     pub(super) async fn reserved(&self, path: &str, id: u64) -> Result<Vec<String>, ProviderError> {
         let ips: Vec<ReservedIp> = self.things(path).await?;
         let own = |ip: &ReservedIp| ip.droplet.as_ref().is_some_and(|own| own.id == id);
@@ -338,7 +341,8 @@ impl Api {
         Ok(())
     }
 
-    /// The databases that let a Droplet in by its number. One that is deleted meanwhile names none.
+    /// Returns the databases that let a Droplet in by its number. A database that is deleted
+    /// meanwhile is skipped.
     async fn naming_databases(&self, id: u64) -> Result<Vec<String>, ProviderError> {
         let Databases { databases } = self.0.read_shared(&Request::get("/v2/databases")).await?;
         let naming = async |database: DatabaseName| {

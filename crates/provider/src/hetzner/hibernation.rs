@@ -1,4 +1,4 @@
-//! Servers that are kept as snapshots: what is seen of them, and what hibernates and wakes them
+//! Servers kept as snapshots: observing them, and the requests that hibernate and wake them
 //! (HZSPEC).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ use crate::{
     sighting::{Sighting, hundredths},
 };
 
-/// What may reach servers from elsewhere, as it is now.
+/// The present state of attached resources, as far as servers themselves do not show it.
 struct Around {
     /// The public addresses that are deleted with their server.
     deleted_with: BTreeSet<u64>,
@@ -31,7 +31,8 @@ struct Around {
 }
 
 impl Api {
-    /// The machine itself is read last: what is concluded of it rests on the latest answer.
+    /// Reads the machine after its snapshots and attached resources, so that conclusions rest on
+    /// its latest state.
     pub(crate) async fn sight(&self, of: Sighting<'_>) -> Result<Sight, ProviderError> {
         let label = of_label(of.of);
         let selector = format!("label_selector={OF_LABEL}%3D%3D{label}");
@@ -67,7 +68,7 @@ impl Api {
         })
     }
 
-    /// Whether an action has ended in an error. One that is not shown proves nothing.
+    /// Reports whether an action has ended in an error. An action that is not found proves nothing.
     async fn has_failed(&self, action: Option<ActionId>) -> Result<bool, ProviderError> {
         let Some(ActionId(id)) = action else {
             return Ok(false);
@@ -101,7 +102,7 @@ impl Api {
         Ok(all.items.into_iter().map(|(_, item)| item).collect())
     }
 
-    /// One server with all around it; none if it is not known.
+    /// Fetches one server with its attached resources; `None` if the cloud does not know it.
     async fn whole(&self, id: &ResourceId) -> Result<Option<schema::Whole>, ProviderError> {
         let number = server_id(id)?;
         let request = Request::get(format!("/v1/servers/{number}"));
@@ -115,7 +116,7 @@ impl Api {
         }
     }
 
-    /// Without what is around it, what it has is not known.
+    /// Without `around`, the body has no manifest: the attached resources are not fully known.
     fn body(&self, whole: schema::Whole, around: Option<&Around>) -> Body {
         let id = whole.server.id;
         let public = whole.public_net;
@@ -153,7 +154,7 @@ impl Api {
             region: resource.region.clone(),
             tags: resource.tags.iter().filter(own).cloned().collect(),
             size,
-            // Nothing shows with which key a server was made.
+            // Nothing shows which key a server was created with.
             ssh_key: String::new(),
             addresses,
             networks: whole.private_net.into_iter().map(network).collect(),
@@ -176,7 +177,7 @@ impl Api {
         }
     }
 
-    /// Sends one request of those that hibernate a server, or wake it.
+    /// Sends one of the requests that hibernate or wake a server.
     pub(super) async fn hibernate(
         &self,
         id: &ResourceId,
@@ -220,12 +221,12 @@ fn request(server: u64, what: &Hibernate) -> Request {
     }
 }
 
-/// The body of a request for a server.
+/// The body of a request to create a server.
 #[derive(Serialize)]
 struct Order<'a> {
     name: &'a str,
     server_type: &'a str,
-    /// A number as text (HZSPEC).
+    /// The snapshot's number, as text (HZSPEC).
     image: String,
     location: &'a str,
     start_after_create: bool,
@@ -322,7 +323,7 @@ fn attach(server: u64, what: &Attachment) -> Request {
             format!("/v1/floating_ips/{ip}/actions/assign"),
             json!({"server": server}),
         ),
-        // Neither is there at this cloud.
+        // This cloud has neither projects nor backup policies.
         Attachment::Project(_) | Attachment::Backups(_) => {
             return Request::post(format!("/v1/servers/{server}/actions/enable_backup"));
         }
@@ -337,7 +338,7 @@ fn labels_of(label: &Label) -> [(&'static str, String); 2] {
     ]
 }
 
-/// Whether a label is one that we give to what we make.
+/// Reports whether a label is one that we set on what we create.
 fn is_ours(tag: &str) -> bool {
     let key = tag.split_once('=').map_or(tag, |(key, _)| key);
     key == OF_LABEL || key == MARK_LABEL

@@ -27,17 +27,17 @@ use crate::{
 
 pub(crate) use schema::read_error;
 
-/// The most that one page holds (HZSPEC).
+/// The maximum page size (HZSPEC).
 const PER_PAGE: u32 = 50;
 
-/// Where the types of servers are listed.
+/// The path that lists server types.
 const SERVER_TYPES: &str = "/v1/server_types";
 
-/// One project, or some locations of it.
+/// One project, or some of its locations.
 #[derive(Debug, Clone)]
 pub(crate) struct Api {
     http: Http,
-    /// None named means all.
+    /// Empty means all.
     locations: Arc<[String]>,
 }
 
@@ -54,7 +54,7 @@ impl Api {
         }
     }
 
-    /// The same, by another connection to it.
+    /// Returns the same client over another connection.
     pub(crate) fn with(&self, http: Http) -> Self {
         Self {
             http,
@@ -109,7 +109,7 @@ impl Api {
         .await
     }
 
-    /// The currency of all prices is the account's own, and the list does not name it.
+    /// All prices are in the account's own currency, which the list does not name.
     pub(crate) async fn machine_plans(&self) -> Result<Catalog, ProviderError> {
         let page = async |number| self.page::<schema::ListedType>(SERVER_TYPES, number).await;
         let types = pages::all(Reading::UNTIMED, page).await?;
@@ -126,7 +126,7 @@ impl Api {
         currency.map_err(|error| request.not_understood(error.to_string()))
     }
 
-    /// What a GB of an image costs in a month.
+    /// Fetches the monthly price of one GB of an image.
     pub(crate) async fn snapshot_price(&self) -> Result<Money, ProviderError> {
         let request = Request::get("/v1/pricing");
         let schema::ImagesPriced { pricing } = self.http.read(&request).await?;
@@ -157,7 +157,7 @@ impl Api {
         let path = format!("/v1/servers/{number}/actions/{word}");
         let request = match &body {
             Some(body) => Request::post_json(path, body),
-            // With a body, or a type for one, the answer would be 415.
+            // A body, or a content type without one, would be answered with 415.
             None => Request::post(path),
         };
         let answer = self.http.send(&request).await?;
@@ -237,7 +237,7 @@ fn plan(listed: schema::ListedType) -> Result<MachinePlan, NotAnAmount> {
     let offers = listed.prices.into_iter().map(|price| {
         let at = |location: &&schema::TypeLocation| location.name == price.location;
         let (orderable, deprecated) = match locations {
-            // What has a price where it is not supported is not sold there.
+            // A type may have a price in a location that does not support it: it is not sold there.
             Some(locations) => match locations.iter().find(at) {
                 Some(location) => (
                     location.available.unwrap_or(true),
@@ -250,7 +250,7 @@ fn plan(listed: schema::ListedType) -> Result<MachinePlan, NotAnAmount> {
         let offer = Offer {
             orderable,
             deprecated,
-            // The caller sets the currency, once it has asked for the account's.
+            // The caller sets the currency once it has fetched the account's.
             monthly: Money::parse(&price.price_monthly.net, Currency::Eur)?,
             hourly: Money::parse(&price.price_hourly.net, Currency::Eur)?,
         };
@@ -280,7 +280,7 @@ fn server_id(id: &ResourceId) -> Result<&ServerId, ProviderError> {
     }
 }
 
-/// An unknown word proves no end: the action counts as under way.
+/// An unknown status does not prove that the action has ended: it counts as in progress.
 fn logged(action: &schema::Action) -> LoggedAction {
     LoggedAction {
         id: ActionId(action.id),

@@ -1,4 +1,4 @@
-//! What Hetzner Cloud writes (HZSPEC), as far as we read it.
+//! Hetzner Cloud's wire format (HZSPEC), as far as we use it.
 
 use std::collections::BTreeMap;
 
@@ -78,7 +78,7 @@ pub(super) struct Server {
     pub(super) protection: Option<Protection>,
 }
 
-/// A server with what is around it.
+/// A server with its attached resources.
 #[derive(Deserialize)]
 pub(super) struct Whole {
     #[serde(flatten)]
@@ -156,7 +156,7 @@ pub(super) struct LoadBalancer {
     pub(super) targets: Vec<BalancerTarget>,
 }
 
-/// Of those that are chosen by a label or an address, no server is named.
+/// A target that is chosen by a label or an address names no server.
 #[derive(Deserialize)]
 pub(super) struct BalancerTarget {
     pub(super) server: Option<Numbered>,
@@ -165,7 +165,7 @@ pub(super) struct BalancerTarget {
 }
 
 impl LoadBalancer {
-    /// How it names a server, if it does.
+    /// Returns how it targets a server, if it does.
     pub(super) fn target(&self, server: u64) -> Option<Balanced> {
         let names =
             |target: &&BalancerTarget| target.server.as_ref().is_some_and(|one| one.id == server);
@@ -194,7 +194,7 @@ pub(super) struct Image {
     pub(super) protection: Protection,
 }
 
-/// An answer that may name what it begins to make.
+/// A response that may name what is being created.
 #[derive(Deserialize)]
 pub(super) struct Made {
     pub(super) action: Option<BegunAction>,
@@ -206,7 +206,7 @@ pub(super) struct Made {
 pub(super) struct ServerType {
     pub(super) name: String,
     pub(super) cores: u32,
-    /// In GB, whole in all types, though the document has it as a number of any kind (HZSPEC).
+    /// In GB; whole for every type, though the specification allows any number (HZSPEC).
     #[serde(deserialize_with = "whole")]
     pub(super) memory: u64,
     pub(super) architecture: String,
@@ -221,19 +221,19 @@ pub(super) struct Protection {
     pub(super) rebuild: bool,
 }
 
-/// A type as the list of types has it.
+/// A server type as the list of types has it.
 #[derive(Deserialize)]
 pub(super) struct ListedType {
     #[serde(flatten)]
     pub(super) plan: ServerType,
-    /// The disk that comes with it, in GB.
+    /// The included disk, in GB.
     #[serde(deserialize_with = "whole")]
     pub(super) disk: u64,
-    /// Of the type everywhere; superseded by that of each location.
+    /// The type's deprecation everywhere; superseded by that of each location.
     pub(super) deprecation: Option<IgnoredAny>,
     #[serde(deserialize_with = "null_is_empty")]
     pub(super) prices: Vec<TypePrice>,
-    /// Older answers lack it (HGO).
+    /// Missing from older responses (HGO).
     pub(super) locations: Option<Vec<TypeLocation>>,
 }
 
@@ -254,7 +254,7 @@ pub(super) struct Price {
 pub(super) struct TypeLocation {
     pub(super) name: String,
     pub(super) deprecation: Option<IgnoredAny>,
-    /// Older answers lack it (HGO).
+    /// Missing from older responses (HGO).
     pub(super) available: Option<bool>,
 }
 
@@ -284,7 +284,7 @@ pub(super) struct ImagePrice {
     pub(super) price_per_gb_month: Price,
 }
 
-/// A number that is whole, whether it is written with a fraction or without one.
+/// Reads a whole number, whether it is written with a fraction or without one.
 fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let number = Number::deserialize(deserializer)?;
     let text = number.to_string();

@@ -1,4 +1,4 @@
-//! What is around a server: all of it is on the server itself (HZSPEC).
+//! A server's surroundings, all of which the server itself shows (HZSPEC).
 
 use domain::{
     ResourceId,
@@ -12,7 +12,7 @@ use crate::{
     pages::{self, Reading},
 };
 
-/// A request names a key by its name or its number (HZSPEC).
+/// A request names a key by its name or by its number (HZSPEC).
 fn ssh_key(key: schema::Named) -> SshKey {
     SshKey {
         sent_as: key.name.clone(),
@@ -21,7 +21,7 @@ fn ssh_key(key: schema::Named) -> SshKey {
 }
 
 impl Api {
-    /// Both kinds of public address can be kept, and any address in a network can be asked for.
+    /// Both kinds of public address can be kept, and any address in a network can be requested.
     pub(crate) async fn surroundings(
         &self,
         id: &ResourceId,

@@ -1,4 +1,4 @@
-//! The way to a host: its addresses, those that are not allowed left out, and a TCP connection.
+//! Reaching a host: resolves its name, skips addresses that are not allowed, connects over TCP.
 
 use std::{
     io::ErrorKind,
@@ -15,7 +15,7 @@ use tokio::{
 
 use super::failure::Failure;
 
-/// The longest that a probe may take: it comes after a status that brought nothing.
+/// Maximum time for a probe, which runs after a status command that was inconclusive.
 const PROBE: Duration = Duration::from_secs(5);
 
 /// Connects to a host.
@@ -28,14 +28,13 @@ pub(super) async fn connect(
     let connecting = connect_to_one(login, host, port, &is_resolved);
     match timeout(within, connecting).await {
         Ok(connected) => connected,
-        // A slow name server says nothing of the host.
+        // A slow name server says nothing about the host.
         Err(_) if is_resolved.load(Ordering::Relaxed) => Err(Failure::Unanswered),
         Err(_) => Err(Failure::Unresolved),
     }
 }
 
-/// Whether its addresses are allowed is judged after the host's name was resolved: a name may stand
-/// for any address.
+/// Checks addresses only after the host's name is resolved: a name may resolve to any address.
 async fn connect_to_one(
     login: &SshLogin,
     host: &Host,
@@ -56,7 +55,7 @@ async fn connect_to_one(
     Err(failure)
 }
 
-/// "Network unreachable" is not the host's silence: this side has no network.
+/// "Network unreachable" does not mean that the host is silent: this side has no network.
 fn of_kind(kind: ErrorKind) -> Failure {
     if let ErrorKind::ConnectionRefused | ErrorKind::HostUnreachable | ErrorKind::TimedOut = kind {
         Failure::Unanswered
@@ -65,7 +64,7 @@ fn of_kind(kind: ErrorKind) -> Failure {
     }
 }
 
-/// Whether a port is open, as seen from here.
+/// Checks whether a port is open, as seen from here.
 pub(super) async fn probe(login: &SshLogin, probe: &Endpoint) -> Result<(), Failure> {
     let within = login.connect_timeout.get().min(PROBE);
     connect(login, (&probe.host, probe.port), within).await?;

@@ -1,7 +1,7 @@
-//! One command over a connection of its own, every step of it under a time-out.
+//! One command over a connection of its own, with a timeout on every step.
 //!
-//! The steps are ordered by what an observer learns: the host's key is compared before the user's
-//! name leaves, and the command leaves only over an open channel. From then on it may have run.
+//! The steps are ordered by what an observer learns: the host's key is verified before the user
+//! name is sent, and the command is sent only over an open channel. From then on it may have run.
 
 use std::{
     net::{Shutdown, TcpStream as Socket},
@@ -25,18 +25,18 @@ use super::{
     pins::{InvalidKey, Pins, Visitor, private_key},
 };
 
-/// How long a command that starts or stops may take, with everything around it. AWS ends the
-/// functions that send them after 120 s, and they begin none after 50 s.
+/// Timeout of a start or stop command, connection included. AWS ends the functions that send such
+/// commands after 120 s, and they begin none after 50 s.
 pub(super) const TO_CHANGE: Duration = Duration::from_mins(1);
 
-/// The same for a status: poll-status ends after 75 s and begins none after 50 s, and what was seen
-/// longer ago than 30 s is not acted on.
+/// Timeout of a status command, connection included: poll-status ends after 75 s and begins none
+/// after 50 s, and an observation older than 30 s is not acted on.
 pub(super) const TO_LOOK: Duration = Duration::from_secs(20);
 
-/// The longest that greeting and login may take.
+/// Maximum time for the handshake and the login.
 const LOGIN: Duration = Duration::from_secs(10);
 
-/// How long output is awaited after the exit code, and as long again the end of the connection.
+/// How long to wait for output after the exit code, and then again for the connection to end.
 const CLOSING: Duration = Duration::from_secs(1);
 
 /// A command that ended with an exit code.
@@ -46,7 +46,7 @@ pub(super) struct Ended {
     pub(super) output: Output,
 }
 
-/// Runs one command, which may take no longer than `within` with everything around it.
+/// Runs one command, which may take no longer than `within`, connection included.
 pub(super) async fn run(
     login: &SshLogin,
     key: &SecretString,
@@ -54,7 +54,7 @@ pub(super) async fn run(
     command: &RemoteCommand,
     within: Duration,
 ) -> Result<Ended, Failure> {
-    // What it means if the time is over now.
+    // The failure to report if the timeout expires now.
     let late = Mutex::new(Failure::NotConnected);
     let from_now_on = |failure| *late.lock().unwrap_or_else(PoisonError::into_inner) = failure;
     let running = async {
@@ -87,8 +87,8 @@ pub(super) async fn run(
     ended.unwrap_or_else(|_| Err(*late.lock().unwrap_or_else(PoisonError::into_inner)))
 }
 
-/// Greets the host, shows it the key, once, opens the only channel, and hands the command over. Any
-/// failure comes before the last of these.
+/// Performs the handshake, offers the key once, opens the only channel, and sends the command. A
+/// failure means that the command was not sent.
 async fn send(
     stream: TcpStream,
     login: &SshLogin,
@@ -103,7 +103,7 @@ async fn send(
     let shown = handle.authenticate_publickey(login.user.as_str(), key);
     match shown.await {
         Ok(AuthResult::Success) => {}
-        // A refusal names what the host would take; the end of a connection names nothing.
+        // A refusal lists the methods that the host would accept; a lost connection lists none.
         Ok(AuthResult::Failure {
             remaining_methods, ..
         }) if !remaining_methods.is_empty() => return Err(Failure::KeyRefused),
@@ -119,8 +119,8 @@ async fn send(
     Ok((handle, channel))
 }
 
-/// Reads what the command prints until its exit code comes. One that comes before the host accepted
-/// the command was not the command's.
+/// Reads the command's output until its exit code arrives. An exit code that arrives before the
+/// host accepted the command is not the command's.
 async fn exit_code(
     channel: &mut Channel<Msg>,
     output: &mut Output,
@@ -146,7 +146,7 @@ async fn exit_code(
     }
 }
 
-/// Reads what is still printed after the exit code. There cannot be another one.
+/// Reads the output that follows the exit code. A second exit code is an error.
 async fn rest(
     channel: &mut Channel<Msg>,
     output: &mut Output,
@@ -166,15 +166,15 @@ async fn rest(
     }
 }
 
-/// Ends the connection in the way that leaves no error in the host's log.
+/// Closes the connection in a way that leaves no error in the host's log.
 async fn goodbye(handle: Handle<Visitor>) -> Result<(), Failure> {
     let sent = handle.disconnect(Disconnect::ByApplication, "", "").await;
     sent.map_err(|_| Failure::Lost)?;
     handle.await
 }
 
-/// Shuts a connection down when it is dropped. The library's own task would go on reading from a
-/// host that never ends its greeting.
+/// Shuts a connection down on drop. Otherwise the library's own task would keep reading from a host
+/// that never ends its greeting.
 struct Cut(Socket);
 
 impl Cut {
@@ -191,7 +191,7 @@ impl Cut {
 
 impl Drop for Cut {
     fn drop(&mut self) {
-        // An error means that it has ended already.
+        // An error means that the connection has already ended.
         let _ended = self.0.shutdown(Shutdown::Both);
     }
 }

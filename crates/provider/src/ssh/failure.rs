@@ -1,9 +1,9 @@
-//! What keeps a command from ending with an exit code, by whether it may have run.
+//! The failures that leave a command without an exit code, and whether it may have run.
 
 use super::{HOST_KEY_CHANGED, refusal};
 use crate::error::ProviderError;
 
-/// Why a command has no exit code. It says nothing of the host, the user or what was printed.
+/// Why a command has no exit code. Reveals nothing about the host, the user or the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     /// The host's name has no address.
@@ -18,16 +18,16 @@ pub enum Failure {
     /// No connection, for a reason on this side.
     #[error("connection cannot be made")]
     NotConnected,
-    /// No SSH with the host: no greeting, no algorithm that both take, a broken rule.
+    /// No usable SSH session in time: no greeting, no common algorithm, or a protocol violation.
     #[error("no SSH connection in time, or none that is safe")]
     Handshake,
-    /// The host shows a key that is not pinned, or a certificate.
+    /// The host presents a key that is not pinned, or a certificate.
     #[error("host key is not pinned")]
     HostKey,
-    /// The host does not take the account's key, or asks for more than a key.
+    /// The host does not accept the account's key, or asks for more than a key.
     #[error("key refused")]
     KeyRefused,
-    /// The connection ended, or the time was over, before the command was sent.
+    /// The connection ended before the command was sent.
     #[error("connection lost before the command was sent")]
     Dropped,
     /// The host opens no channel for commands.
@@ -42,19 +42,19 @@ pub enum Failure {
     /// The connection ended while the command ran.
     #[error("connection lost while the command ran")]
     Lost,
-    /// The command ended and left no exit code.
+    /// The command ended without an exit code.
     #[error("ended without an exit code")]
     NoExitCode,
     /// A signal ended the command.
     #[error("ended by a signal")]
     Signal,
-    /// The host sent an exit code before it accepted the command, or several.
+    /// The host sent an exit code before it accepted the command, or sent several.
     #[error("unexpected exit code")]
     OutOfOrder,
 }
 
 impl Failure {
-    /// Whether the command may have run: it was sent, and the host did not say no.
+    /// Reports whether the command may have run: it was sent, and the host did not refuse it.
     #[must_use]
     pub fn may_have_run(self) -> bool {
         match self {
@@ -74,13 +74,13 @@ impl Failure {
         }
     }
 
-    /// Whether no command of this host would do better: the failure is the account's.
+    /// Reports whether any command to this host would fail like this: the failure is the account's.
     pub(super) fn is_the_hosts(self) -> bool {
         let is_the_commands = matches!(self, Self::NoChannel | Self::NotRun);
         !is_the_commands && !self.may_have_run()
     }
 
-    /// The error of a request that failed so.
+    /// Returns the error for a request that failed this way.
     pub(super) fn for_request(self, request: String) -> ProviderError {
         match self {
             Self::HostKey => ProviderError::Refused(refusal(

@@ -1,9 +1,10 @@
 //! Machines that are stopped and started by fixed commands on one host.
 //!
 //! Every command has a connection of its own: one channel, one command, closed afterwards. The host
-//! is known by its pinned keys alone, and its answer is an exit code and no more: a host that is
-//! slow, cut off or hostile makes a machine's state unknown, never stopped. The attack surface is
-//! the SSH library, so everything that a command does not need is off.
+//! is identified by its pinned keys alone, and its only answer is an exit code. A host that is
+//! slow, cut off or hostile makes a machine's state unknown, never stopped, unless
+//! `unreachable_means` says that silence means stopped. The attack surface is the SSH library, so
+//! everything that a command does not need is turned off.
 
 mod address;
 mod connection;
@@ -32,17 +33,17 @@ pub use failure::Failure;
 pub use output::Output;
 pub use pins::InvalidKey;
 
-/// How many connections of a list are open at once.
+/// Maximum number of connections open at once while listing.
 const AT_ONCE: usize = 4;
 
-/// The code of the refusal of a host that shows a key which is not pinned.
+/// The refusal code for a host that presents a key that is not pinned.
 pub const HOST_KEY_CHANGED: &str = "host-key-changed";
 
 /// A client for one SSH account. Clones share everything.
 #[derive(Clone)]
 pub struct Api {
     login: Arc<SshLogin>,
-    /// The private key in OpenSSH's form; read for each login and overwritten after it.
+    /// The private key in OpenSSH's format; parsed for each login and overwritten after it.
     key: Arc<SecretString>,
     pins: Arc<Pins>,
 }
@@ -53,7 +54,7 @@ impl fmt::Debug for Api {
     }
 }
 
-/// A login with which no connection can be made.
+/// Why a login cannot be used to connect.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SetupError {
     /// The login contradicts itself.
@@ -64,7 +65,7 @@ pub enum SetupError {
         "private key not usable: expected an ed25519 key in OpenSSH's form, without a passphrase"
     )]
     Key,
-    /// A pinned key is as long as one of its algorithm, and is not one.
+    /// A pinned key has the right length for its algorithm but is not a valid key.
     #[error("host key not valid: copy the whole line of the host's public key")]
     HostKey,
 }
@@ -72,22 +73,22 @@ pub enum SetupError {
 /// What a machine is asked to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked {
-    /// Start: the machine's `start`.
+    /// Start it with its `start` command.
     Start,
-    /// Stop: its `stop`.
+    /// Stop it with its `stop` command.
     Stop,
-    /// Cut the power: its `force`.
+    /// Cut its power with its `force` command.
     Force,
 }
 
 impl Asked {
-    /// The change in a line for people: `ssh start build-01`.
+    /// The change as a line for display: `ssh start build-01`.
     #[must_use]
     pub fn of(self, machine: &MachineName) -> String {
         format!("ssh {self} {machine}")
     }
 
-    /// The machine's command for it, where it has one.
+    /// The machine's command for it; `None` if the machine has no such command.
     #[must_use]
     pub fn command(self, machine: &Machine) -> Option<&RemoteCommand> {
         match self {
@@ -108,45 +109,45 @@ impl fmt::Display for Asked {
     }
 }
 
-/// The host's word that it ran a start or a stop: no proof of any effect.
+/// The host's confirmation that it ran a start or stop command: no proof of any effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taken {
     /// What the command printed.
     pub output: Output,
 }
 
-/// A machine as its status command, or its probe, showed it.
+/// A machine as observed by its status command or its probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observed {
-    /// Which machine.
+    /// The machine's name.
     pub name: MachineName,
-    /// Whether it runs.
+    /// Whether it is running.
     pub state: State,
     /// What the status command printed.
     pub output: Output,
 }
 
-/// Whether a machine runs, as far as that could be seen.
+/// Whether a machine is running, as far as could be observed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
     /// On.
     Running,
     /// Off.
     Stopped,
-    /// It may be either.
+    /// Either is possible.
     Unknown(Why),
 }
 
 /// Why a machine's state is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// The status command said neither.
+    /// The status command's exit code means neither.
     ExitCode(u32),
     /// The status command did not end with an exit code.
     Failed(Failure),
     /// The probe's port is closed, or nothing answers there.
     Closed,
-    /// The probe could not be made.
+    /// The probe could not be carried out.
     NotProbed(Failure),
 }
 
@@ -162,7 +163,7 @@ impl fmt::Display for Why {
 }
 
 impl Api {
-    /// A client; the key is that of the login's own key reference.
+    /// Creates a client. The key is the one that the login's own key reference names.
     pub fn new(login: Arc<SshLogin>, key: SecretString) -> Result<Self, SetupError> {
         login.check()?;
         pins::private_key(&key).map_err(|InvalidKey| SetupError::Key)?;
@@ -174,15 +175,16 @@ impl Api {
         })
     }
 
-    /// Every machine, in the order of their names. One whose status cannot be read is unknown; a
-    /// host that cannot be reached, shows another key or refuses ours is an error.
+    /// Returns every machine, ordered by name. A machine whose status cannot be read is unknown. A
+    /// host that presents another key or refuses ours is an error, and so is one that cannot be
+    /// reached, unless a silent host means that the machine is stopped.
     pub async fn list(&self) -> Result<Vec<Observed>, ProviderError> {
         let machines = self.login.machines.iter();
         let looks = machines.map(|(name, machine)| self.observe(name, machine));
         stream::iter(looks).buffered(AT_ONCE).try_collect().await
     }
 
-    /// One machine; none if the account has no such machine.
+    /// Returns one machine; `None` if the account has no such machine.
     pub async fn status(&self, name: &MachineName) -> Result<Option<Observed>, ProviderError> {
         match self.login.machines.get(name) {
             Some(machine) => self.observe(name, machine).await.map(Some),
@@ -190,7 +192,7 @@ impl Api {
         }
     }
 
-    /// Runs one command that stops or starts a machine, once, and never repeats it.
+    /// Runs one command that stops or starts a machine, and never retries it.
     pub async fn send(&self, name: &MachineName, asked: Asked) -> Result<Taken, ChangeError> {
         let request = asked.of(name);
         let Some(machine) = self.login.machines.get(name) else {
@@ -228,7 +230,7 @@ impl Api {
         })
     }
 
-    /// What the status command says of a machine.
+    /// Runs the status command and returns the state it reports.
     async fn ask(
         &self,
         name: &MachineName,
@@ -254,14 +256,14 @@ impl Api {
         Ok((State::Unknown(Why::Failed(failed)), Output::default()))
     }
 
-    /// What the probe says where the status command, for the reason `why`, did not.
+    /// Falls back to the probe; `why` is the reason that the status command was inconclusive.
     async fn probe(&self, machine: &Machine, why: Why) -> State {
         let silent = |why| match machine.unreachable_means {
             Unreachable::Stopped => State::Stopped,
             Unreachable::Unknown => State::Unknown(why),
         };
         let Some(probe) = &machine.probe else {
-            // A host that does not answer is as silent as a port.
+            // A host that does not answer counts like a port that does not.
             return match why {
                 Why::Failed(Failure::Unanswered) => silent(why),
                 Why::ExitCode(_) | Why::Failed(_) | Why::Closed | Why::NotProbed(_) => {
@@ -293,7 +295,7 @@ fn answer(ended: Ended, request: String) -> Result<Taken, ChangeError> {
         77 => Err(ChangeError::Refused(refused("not permitted"))),
         126 => Err(ChangeError::Refused(refused("command cannot be run"))),
         127 => Err(ChangeError::Refused(refused("command not found"))),
-        // It ran, perhaps up to its last step.
+        // The command ran, perhaps up to its last step.
         code => Err(ChangeError::Unknown(ProviderError::NotUnderstood {
             request,
             reason: format!("exit code {code}"),

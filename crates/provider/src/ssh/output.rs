@@ -1,8 +1,8 @@
-//! What a command printed: its first bytes, and how to show them.
+//! A command's output: its first bytes, and how to display them.
 
 use std::fmt;
 
-/// The first bytes of a command's standard output and error, as they came.
+/// The first bytes of a command's standard output and error, in order of arrival.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Output {
     kept: Vec<u8>,
@@ -18,20 +18,20 @@ const INVISIBLE: [std::ops::RangeInclusive<char>; 4] = [
 ];
 
 impl Output {
-    /// Keeps what still fits.
+    /// Keeps as much of the data as still fits.
     pub(super) fn add(&mut self, data: &[u8], limit: usize) {
         let fits = data.len().min(limit.saturating_sub(self.kept.len()));
         self.kept.extend_from_slice(&data[..fits]);
         self.dropped += (data.len() - fits) as u64;
     }
 
-    /// How many bytes were read and not kept.
+    /// The number of bytes that were read but not kept.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// The text in one line, fit for a log or a message: control characters become spaces.
+    /// The text on one line, safe to log or show: control and invisible characters become spaces.
     #[must_use]
     pub fn shown(&self) -> String {
         let text = String::from_utf8_lossy(&self.kept);

@@ -1,4 +1,4 @@
-//! Which host is spoken to, and how: its pinned keys, and the algorithms that are taken.
+//! How a host is identified, and how to talk to it: its pinned keys, and the accepted algorithms.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -14,7 +14,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use super::{connection::TO_CHANGE, failure::Failure};
 
-/// Key exchanges, best first; the last entry asks for strict ordering (CVE-2023-48795).
+/// Key exchanges, best first. The last entry requests strict ordering (CVE-2023-48795).
 const KEX: &[kex::Name] = &[
     kex::MLKEM768X25519_SHA256,
     kex::CURVE25519,
@@ -30,17 +30,17 @@ const CIPHERS: &[cipher::Name] = &[
 
 const MACS: &[mac::Name] = &[mac::HMAC_SHA512_ETM, mac::HMAC_SHA256_ETM];
 
-/// How much a host may send before it is read, in bytes.
+/// How much a host may send before any of it is read, in bytes.
 const WINDOW: u32 = 256 * 1024;
 
-/// How many packets wait for the reader.
+/// How many packets may wait for the reader.
 const PACKETS: usize = 16;
 
-/// A key that cannot be used. It says nothing of the key.
+/// A key that cannot be used. Reveals nothing about the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InvalidKey;
 
-/// Reads a private key; its memory is overwritten when it is dropped.
+/// Parses a private key, whose memory is overwritten when it is dropped.
 pub(super) fn private_key(key: &SecretString) -> Result<PrivateKey, InvalidKey> {
     let key = PrivateKey::from_openssh(key.expose_secret().trim()).map_err(|_| InvalidKey)?;
     if key.is_encrypted() || key.algorithm() != Algorithm::Ed25519 {
@@ -49,11 +49,11 @@ pub(super) fn private_key(key: &SecretString) -> Result<PrivateKey, InvalidKey> 
     Ok(key)
 }
 
-/// The keys that a host may show.
+/// The keys that a host may present.
 #[derive(Debug)]
 pub(super) struct Pins {
     keys: Vec<PublicKey>,
-    /// How to speak to it: the algorithms of those keys alone are offered.
+    /// The client's configuration, which offers the algorithms of those host keys alone.
     pub(super) config: Arc<Config>,
 }
 
@@ -90,10 +90,10 @@ fn config(host_keys: Vec<Algorithm>) -> Config {
     }
 }
 
-/// What the host may ask of the client: to be recognised, and nothing else.
+/// Handles the host's requests: checks its key and refuses everything else.
 pub(super) struct Visitor(pub(super) Arc<Pins>);
 
-/// An error of the library may quote the host: only that there was one is kept.
+/// A library error may quote the host, so none of its text is kept.
 impl From<russh::Error> for Failure {
     fn from(error: russh::Error) -> Self {
         if let russh::Error::NoCommonAlgo {
@@ -109,8 +109,7 @@ impl From<russh::Error> for Failure {
     }
 }
 
-/// The library would accept most channels that a server opens; each is dropped here, which refuses
-/// it.
+/// The library would accept most channels that a server opens. Dropping each one here refuses it.
 impl Handler for Visitor {
     type Error = Failure;
 
@@ -199,7 +198,8 @@ impl Handler for Visitor {
     }
 }
 
-/// A server that opens a channel breaks the rules: nothing was forwarded. The connection ends.
+/// Refuses a channel and ends the connection: nothing was forwarded, so a server that opens one
+/// violates the protocol.
 fn refuse(reply: ChannelOpenHandle) -> Result<(), Failure> {
     drop(reply);
     Err(Failure::Handshake)

@@ -1,4 +1,4 @@
-//! What a host says of its machines, in the vocabulary that all accounts share.
+//! What a host reports about its machines, in the vocabulary that all accounts share.
 
 use domain::{
     MachineName, ResourceId, ResourceKind,
@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl Api {
-    /// Every machine, each by a look of its own.
+    /// Returns every machine, each from an observation of its own.
     pub(crate) async fn resources(
         &self,
         kinds: &[ResourceKind],
@@ -29,7 +29,7 @@ impl Api {
         Ok(listed)
     }
 
-    /// Tries whether the host takes the key, by the status of every machine.
+    /// Checks that the host accepts the key, by observing every machine.
     pub(crate) async fn try_reading(&self, kind: ResourceKind) -> Result<(), ProviderError> {
         if kind == ResourceKind::Machine {
             self.list().await?;
@@ -37,7 +37,7 @@ impl Api {
         Ok(())
     }
 
-    /// One machine.
+    /// Observes one machine.
     pub(crate) async fn look(&self, id: &ResourceId) -> Result<Option<Resource>, ProviderError> {
         let seen = self.status(machine_name(id)?).await?;
         let missing = || refusal(None, "unknown-machine", "the account has no such machine");
@@ -45,7 +45,7 @@ impl Api {
         Ok(Some(self.resource(seen)))
     }
 
-    /// One change, as one command.
+    /// Sends one change as one command.
     pub(crate) async fn change(&self, change: &Change) -> Result<Accepted, ChangeError> {
         let (id, asked) = match change {
             Change::PowerOn(id) => (id, Asked::Start),

@@ -1,4 +1,4 @@
-//! What a person asks for: to watch a list being read, whether a token reads, what time it is.
+//! What commands need besides: a list's progress, whether a token can read, the provider's clock.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -71,7 +71,7 @@ async fn whether_a_token_reads_a_kind_is_tried_by_one_small_request() {
         let refused = client.try_reading(sized).await.unwrap_err();
         assert_eq!(kind(&refused), "token refused");
     }
-    // The other provider's: nothing is asked.
+    // A kind of the other provider: no request is sent.
     assert!(client.try_reading(ResourceKind::Server).await.is_ok());
     cloud.finish();
 
@@ -103,7 +103,7 @@ async fn the_providers_clock_is_the_date_of_its_latest_answer_an_error_included(
     cloud.finish();
 }
 
-/// What is asked to see which scopes a token lacks, in this order.
+/// The requests that show which scopes a token lacks, in order.
 const SCOPED: [&str; 17] = [
     "GET /v2/droplets?per_page=1",
     "GET /v2/tags?per_page=1",
@@ -142,7 +142,7 @@ async fn a_scope_that_a_token_lacks_is_found_by_what_is_refused() {
     cloud.finish();
 }
 
-/// What can be ordered needs the regions as well, and is not asked for without them.
+/// The request for sizes needs the scope for regions as well, and is not sent without it.
 #[tokio::test]
 async fn a_token_that_may_read_nothing_is_refused_itself() {
     let refused = |request| (request, answer(401, do_error("unauthorized", "no")));

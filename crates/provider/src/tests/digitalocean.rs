@@ -90,7 +90,7 @@ fn names(texts: &[&str]) -> BTreeSet<String> {
     texts.iter().map(|&text| text.to_owned()).collect()
 }
 
-/// The Status operation of one resource, with this for an answer.
+/// Runs the Status operation of one resource, which gets this response.
 async fn status(id: &ResourceId, path: &str, answer: Value) -> Resource {
     let cloud = Script::play([(format!("GET {path}"), ok(answer))]).await;
     let found = cloud.digitalocean().status(id).await.unwrap();
@@ -362,7 +362,7 @@ async fn the_members_of_all_autoscale_pools_are_known() {
     let autoscaled = cloud.digitalocean().autoscaled().await.unwrap();
     assert_eq!(autoscaled, [4, 5].map(droplet_id).into());
     cloud.finish();
-    // Nowhere else are there any.
+    // No other provider has any.
     let cloud = Script::play::<&str>([]).await;
     assert!(cloud.hetzner(&[]).autoscaled().await.unwrap().is_empty());
     cloud.finish();
@@ -857,7 +857,7 @@ async fn an_answer_about_another_resource_is_not_understood() {
             format!("/v2/databases/{OTHER}"),
             json!({"database": database("online", "pg")}),
         ),
-        // That it has no such pool makes none of another cluster disappear.
+        // A missing pool in this cluster does not make a pool of another cluster disappear.
         (
             format!("node-pool/{OTHER}/{POOL}"),
             format!("/v2/kubernetes/clusters/{OTHER}"),

@@ -1,4 +1,4 @@
-//! Droplets that are hibernated, request by request.
+//! Hibernated Droplets, request by request.
 
 use domain::{
     ResourceId,
@@ -70,7 +70,7 @@ fn kept(number: Option<u64>) -> Hibernation {
     kept
 }
 
-/// What a look reads besides.
+/// What else an observation reads.
 #[derive(Default)]
 struct Besides {
     attached: bool,
@@ -105,7 +105,7 @@ fn missing() -> Answer {
     )
 }
 
-/// What the Droplet of the look before a deletion is made again with.
+/// The manifest from which the Droplet is recreated, as observed before its deletion.
 fn all_of_it() -> Manifest {
     let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
     Manifest {
@@ -180,7 +180,7 @@ async fn a_look_before_a_deletion_reads_all_that_is_attached_and_the_droplet_las
         ),
         (
             all("load_balancers"),
-            // With a tag, it lists those that have the tag.
+            // A load balancer with a tag lists the Droplets that have the tag.
             list(
                 "load_balancers",
                 &[balancer("b1", ""), balancer("b2", "env:staging")],
@@ -320,7 +320,7 @@ async fn an_answer_that_failed_is_shared_with_nobody() {
 #[tokio::test]
 async fn a_snapshot_is_found_by_its_name_and_from_then_on_by_its_number() {
     let name = format!("offhours.droplet.42.{MARK}");
-    // Of another Droplet whose number begins alike, and of a person.
+    // One of another Droplet whose number begins alike, and one that a person made.
     let others = [
         snapshot("3", "offhours.droplet.421.abc"),
         snapshot("4", "web-1"),
@@ -493,7 +493,7 @@ async fn a_droplet_is_made_again_as_it_was() {
         private_only: true,
         ..Manifest::default()
     };
-    // In the order in which it is written, which the Script compares.
+    // The keys are in the order in which they are written, which `Script` compares.
     let body = format!(
         concat!(
             r#"{{"name":"web","region":"fra1","size":"s-2vcpu-4gb","image":7,"ssh_keys":["3b:16"],"#,

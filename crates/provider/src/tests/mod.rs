@@ -20,7 +20,7 @@ use testing::everything;
 
 use crate::{ChangeError, Client, Listed, ProviderError, Reading};
 
-/// All that these kinds have, for a caller that has all the time.
+/// Lists all resources of these kinds, without a deadline.
 async fn list(client: &Client, kinds: &[ResourceKind]) -> Result<Listed, ProviderError> {
     let reading = Reading {
         now: &|| Timestamp::UNIX_EPOCH,

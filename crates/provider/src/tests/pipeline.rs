@@ -1,4 +1,4 @@
-//! What both clients share: rates, tokens, broken connections, and the meaning of every error.
+//! What both clients share: rate limits, tokens, broken connections, and what every error means.
 
 use std::time::Duration;
 
@@ -393,7 +393,7 @@ async fn a_base_with_a_path_keeps_it() {
     cloud.finish();
 }
 
-/// An answer that says how many requests are left of 5,000.
+/// A response that says how many of 5,000 requests are left.
 fn left(remaining: u32, answer: Answer) -> Answer {
     answer
         .with("RateLimit-Limit", 5000)

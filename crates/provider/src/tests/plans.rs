@@ -1,4 +1,4 @@
-//! The plans that are for sale, request by request.
+//! The plans on offer, request by request.
 
 use domain::{
     money::{Currency, Money},
@@ -175,7 +175,7 @@ async fn all_pages_of_server_types_are_read_with_what_each_location_says() {
     let offer = |orderable, deprecated| (orderable, deprecated, eur("0.0088"), eur("5.49"));
     assert_eq!(price(&catalog, "cx23", "fsn1"), offer(true, false));
     assert_eq!(price(&catalog, "cx23", "hel1"), offer(false, true));
-    // It has a price there, and is not supported.
+    // It has a price there but is not supported.
     assert_eq!(price(&catalog, "cx23", "ash"), offer(false, false));
     assert_eq!(price(&catalog, "cax11", "fsn1"), offer(true, false));
     let size = catalog.plan("cx23").unwrap().size();

@@ -1,5 +1,5 @@
-//! A cloud that knows one conversation: it answers in order, and a missing, extra or different
-//! request fails the test.
+//! A cloud that follows a script: it answers in order, and a missing, extra or different request
+//! fails the test.
 
 use std::{
     collections::VecDeque,
@@ -20,11 +20,11 @@ pub(super) const TOKEN: &str = "dop_v1_5ec2e7";
 pub(super) enum Answer {
     /// Status, further headers, body.
     Whole(u16, Vec<(&'static str, String)>, String),
-    /// Announces more than it sends, and closes.
+    /// Announces more than it sends, then closes the connection.
     CutOff(String),
-    /// Closes without a word.
+    /// Closes the connection without a response.
     Closed,
-    /// Keeps the connection, and says nothing.
+    /// Keeps the connection open and sends nothing.
     Silent,
 }
 
@@ -65,7 +65,7 @@ impl Answer {
     }
 }
 
-/// The cloud at work. Every test ends with [`Script::finish`].
+/// The running cloud. Every test ends with [`Script::finish`].
 pub(super) struct Script {
     base: Base,
     expected: Vec<String>,
@@ -74,8 +74,8 @@ pub(super) struct Script {
 }
 
 impl Script {
-    /// Listens for these requests. A request is written as method, path with query, and where
-    /// there is a body its content type and the body.
+    /// Listens for these requests. A request is written as method, path with query, and, if there
+    /// is a body, its content type and the body.
     pub(super) async fn play<R: Into<String>>(
         conversation: impl IntoIterator<Item = (R, Answer)>,
     ) -> Self {
@@ -135,7 +135,7 @@ async fn serve(listener: TcpListener, answers: Answers, seen: Seen) {
     }
 }
 
-/// One connection, for as many requests as come over it.
+/// Serves one connection, for as many requests as come over it.
 async fn converse(mut stream: TcpStream, answers: Answers, seen: Seen) {
     while let Some(request) = read_request(&mut stream).await {
         seen.lock().unwrap().push(request);

@@ -1,4 +1,4 @@
-//! An SSH server that does what its behavior says, and remembers what was asked of it.
+//! An SSH server that follows a given behavior and records what it is asked.
 
 use std::sync::Arc;
 
@@ -20,36 +20,36 @@ use tokio::{
 
 use super::*;
 
-/// How the server breaks the rules, if it does.
+/// How the server violates the protocol, if it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Behavior {
-    /// It accepts everything, and ends with an exit code.
+    /// Accepts everything and ends with an exit code.
     Ends(u32),
-    /// It does not know the key.
+    /// Does not know the key.
     RefusesKey,
-    /// It never answers the key.
+    /// Never answers the key.
     HangsAtKey,
-    /// It asks for a password besides.
+    /// Accepts the key and asks for more.
     WantsMore,
-    /// It opens no channel.
+    /// Opens no channel.
     RefusesChannel,
-    /// It refuses the command.
+    /// Refuses the command.
     RefusesCommand,
-    /// It sends an exit code as soon as the channel is open.
+    /// Sends an exit code as soon as the channel is open.
     EndsBeforeCommand,
-    /// It sends an exit code without accepting the command.
+    /// Sends an exit code without accepting the command.
     EndsBeforeAccepting,
-    /// It sends an exit code, and then refuses the command.
+    /// Sends an exit code, then refuses the command.
     EndsAndRefuses,
-    /// It sends two exit codes.
+    /// Sends two exit codes.
     EndsTwice,
-    /// It sends an exit code, and then a signal.
+    /// Sends an exit code, then a signal.
     EndsAndSignals,
-    /// It closes the channel without an exit code.
+    /// Closes the channel without an exit code.
     Closes,
-    /// It opens a channel of its own before it ends with 0.
+    /// Opens a channel of its own before it ends with 0.
     Opens(Opened),
-    /// It accepts the command and says nothing more.
+    /// Accepts the command and sends its output, then nothing more.
     Hangs,
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn private_key() -> String {
     key(2).to_openssh(LineEnding::LF).unwrap().to_string()
 }
 
-/// Keys of a kind, or in a form, that the client does not take.
+/// Keys of a kind, or in a form, that the client does not accept.
 pub(crate) fn unusable_keys() -> [String; 2] {
     let mut random = russh::keys::key::safe_rng();
     let curve = russh::keys::EcdsaCurve::NistP256;
@@ -94,7 +94,7 @@ pub(crate) fn unusable_keys() -> [String; 2] {
     [ecdsa, locked].map(|key| key.to_openssh(LineEnding::LF).unwrap().to_string())
 }
 
-/// A certificate for one key as a host's, by another.
+/// A host certificate for one key, signed by another.
 pub(crate) fn certificate(of: &PrivateKey, by: &PrivateKey) -> Certificate {
     let mut builder = certificate::Builder::new(
         vec![7; 32],
@@ -110,12 +110,12 @@ pub(crate) fn certificate(of: &PrivateKey, by: &PrivateKey) -> Certificate {
 }
 
 impl Hostile {
-    /// A server with the pinned key.
+    /// Starts a server with the pinned key.
     pub(crate) async fn start(behavior: Behavior) -> Self {
         Self::with(behavior, |_| ()).await
     }
 
-    /// A server that is set up in another way.
+    /// Starts a server with a changed configuration.
     pub(crate) async fn with(behavior: Behavior, change: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config {
             keys: vec![key(1)],
@@ -139,7 +139,7 @@ impl Hostile {
         Self { port, seen }
     }
 
-    /// A client of this server.
+    /// Creates a client of this server.
     pub(crate) fn api(&self) -> Api {
         self.api_with(json!({ "machines": { "m": machine("start", "status") } }))
     }
@@ -151,7 +151,7 @@ impl Hostile {
         )
     }
 
-    /// What was asked of the server over so many connections, until the last of them ended.
+    /// Returns what the server was asked over this many connections, until the last of them ended.
     pub(crate) async fn seen(&mut self, connections: usize) -> Vec<String> {
         let (mut seen, mut left) = (Vec::new(), connections);
         while left > 0 {
@@ -374,7 +374,7 @@ fn open(kind: Opened, session: &mut Session) -> Result<ChannelId, russh::Error> 
     }
 }
 
-/// The server's usual algorithms, changed.
+/// The server's default algorithms, changed.
 pub(crate) fn speaking(change: impl FnOnce(&mut Preferred)) -> Preferred {
     let mut preferred = Preferred::default();
     change(&mut preferred);

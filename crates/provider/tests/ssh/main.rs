@@ -30,16 +30,16 @@ use serde_json::{Value, json};
 use testing::everything;
 use tokio::time::timeout;
 
-/// What must not be in an error: the text that the commands print.
+/// The text that the commands print, which must not appear in an error.
 const PRINTED: &str = "hunter2";
 
-/// A user's name that is found in an error if it is there.
+/// A user name that is uncommon enough to be found in an error if it is there.
 const USER: &str = "uncommon-user";
 
-/// An address of this machine at which no test and no server listens.
+/// An address of this machine on which no test and no server listens.
 const CLOSED: &str = "127.77.0.1:9";
 
-/// A login at 127.0.0.1, and what the test changes. Its time-outs are longer than a busy machine
+/// A login at 127.0.0.1, with the test's changes. Its timeouts are longer than a busy machine
 /// takes; a test that waits for one gives it another value.
 fn login(port: u16, user: &str, host_keys: &[String], changes: Value) -> SshLogin {
     let mut login = json!({
@@ -63,7 +63,7 @@ fn api(login: SshLogin, key: &str) -> Api {
     Api::new(Arc::new(login), key.into()).unwrap()
 }
 
-/// A machine whose commands are these words.
+/// A machine with these commands.
 fn machine(start: &str, status: &str) -> Value {
     json!({ "start": start, "stop": "stop", "status": status })
 }
@@ -72,10 +72,10 @@ fn name(text: &str) -> MachineName {
     text.parse().unwrap()
 }
 
-/// The longest that a request may take. Nothing waits for it unless a time-out is missing.
+/// Maximum time for a request. Nothing waits this long unless a timeout is missing.
 const LONGEST: Duration = Duration::from_secs(25);
 
-/// The state of the machine `m`.
+/// Observes the state of the machine `m`.
 async fn state(api: &Api) -> Result<State, ProviderError> {
     let machine = name("m");
     let observed = timeout(LONGEST, api.status(&machine)).await;
@@ -117,7 +117,7 @@ fn failure(error: &ProviderError) -> Option<Failure> {
     None
 }
 
-/// That an error names neither the host nor the user, and repeats nothing that was printed.
+/// Asserts that an error names neither the host nor the user, and repeats nothing that was printed.
 #[track_caller]
 fn assert_discreet(error: &dyn Error) {
     let text = everything(error);

@@ -1,4 +1,4 @@
-//! What a server that breaks the protocol's rules can make of an answer: nothing but "unknown".
+//! Servers that violate the protocol can make a result unknown, and nothing worse.
 
 use std::borrow::Cow;
 
@@ -68,7 +68,7 @@ async fn an_exit_code_counts_once_and_only_after_the_command_was_accepted() {
         let error = start(&api).await.unwrap_err();
         assert_eq!(kind(&error), expected, "{behavior:?}");
         assert_discreet(&error);
-        // A server that thinks about a key reads nothing, not even the end.
+        // A server that hangs at the key reads nothing, not even the end of the connection.
         if behavior != Behavior::HangsAtKey {
             server.seen(1).await;
         }
@@ -134,7 +134,8 @@ async fn a_channel_that_the_server_opens_is_refused_and_ends_the_connection() {
     }
 }
 
-/// What becomes of a start at a server with these keys and certificates.
+/// Starts a machine at a server with these keys and certificates. Returns the outcome and what the
+/// server was asked.
 async fn with_keys(
     keys: Vec<PrivateKey>,
     certificates: Vec<russh::keys::Certificate>,
@@ -157,9 +158,9 @@ async fn neither_another_key_nor_a_certificate_stands_for_the_pinned_key() {
     for (keys, certificates, expected) in [
         (vec![key(1)], vec![], PRINTED),
         (vec![key(3)], vec![], CHANGED),
-        // The pinned key as an authority is not the host.
+        // The pinned key as a certificate authority does not stand for the host.
         (vec![key(3)], vec![stranger()], CHANGED),
-        // The pinned key beside its certificate counts by itself.
+        // The pinned key counts by itself, next to its certificate.
         (vec![key(1)], vec![certificate(&key(1), &key(3))], PRINTED),
     ] {
         let (answer, seen) = with_keys(keys, certificates).await;
@@ -216,7 +217,7 @@ async fn a_server_cannot_talk_the_client_into_weak_algorithms() {
         assert_eq!(kind(&error), "not accepted: Handshake", "{weakness}");
         assert_eq!(server.seen(1).await, ["begin", "end"], "{weakness}");
     }
-    // What is left when all of these are gone.
+    // The algorithms that remain without all of these.
     let strong = speaking(|preferred| preferred.cipher = Cow::Borrowed(ctr));
     let server = Hostile::with(Behavior::Ends(0), |config| config.preferred = strong).await;
     assert_eq!(start(&server.api()).await.unwrap(), PRINTED);

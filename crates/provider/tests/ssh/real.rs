@@ -1,4 +1,4 @@
-//! Against OpenSSH's server, through a gate as the documentation recommends it.
+//! The client against OpenSSH's server, through a gate like the one the documentation recommends.
 
 use std::net::{SocketAddr, TcpListener};
 
@@ -18,7 +18,7 @@ fn at(sshd: &Sshd, machine: Value, changes: Value) -> Api {
     api(login, &sshd.key())
 }
 
-/// A server whose gate knows how to end in every way.
+/// A server whose gate has a command for every way to end.
 fn endings() -> Setup {
     let exits = ["0", "1", "3", "4", "75", "77", "126", "127", "255"];
     let setup = exits.iter().fold(Setup::default(), |setup, code| {
@@ -36,7 +36,7 @@ fn endings() -> Setup {
         )
 }
 
-/// A command that hangs is not awaited as long as one that is slow.
+/// A shorter timeout for a command that hangs than for one that is merely slow.
 fn time_for(command: &str) -> Value {
     let time = if command == "hang" { "500ms" } else { "10s" };
     json!({ "command_timeout": time })
@@ -95,7 +95,7 @@ async fn a_machine_is_stopped_only_where_its_status_says_3() {
         ("cut", "Unknown(Failed(Lost))"),
         ("not on the list", "Unknown(ExitCode(77))"),
     ] {
-        // Even where silence means stopped: the host answered.
+        // This holds even where silence means stopped, because the host answered.
         for means in ["unknown", "stopped"] {
             let mut machine = machine("exit 0", command);
             machine["unreachable_means"] = json!(means);
@@ -119,7 +119,7 @@ async fn machines_start_and_stop_and_are_listed_by_name() {
             "status": format!("status {name}"),
         })
     };
-    // One of them is not on the gate's list: it does not take the others with it.
+    // One of them is not on the gate's list, which does not affect the others.
     let machines = json!({ "c": of("c"), "a": of("a"), "b": of("b"), "d": of("d") });
     let login = login(
         sshd.port(),

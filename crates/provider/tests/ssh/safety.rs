@@ -1,9 +1,9 @@
-//! What holds for the library that speaks SSH, whatever the server does.
+//! Properties of the SSH library, regardless of what the server does.
 
 /// The workspace's locked dependencies.
 const LOCK: &str = include_str!("../../../../Cargo.lock");
 
-/// Whether a crate is among them.
+/// Reports whether a crate is among them.
 fn is_locked(name: &str) -> bool {
     LOCK.lines()
         .any(|line| line == format!("name = \"{name}\""))
@@ -12,8 +12,8 @@ fn is_locked(name: &str) -> bool {
 #[test]
 fn what_the_ssh_library_logs_goes_nowhere() {
     assert!(is_locked("russh"), "the library is locked");
-    // It logs through `log`: a server's words at `info` and `warn`, its keys at `debug`. These
-    // crates would carry that into our own logs.
+    // russh logs through `log`: a server's words at `info` and `warn`, its keys at `debug`. These
+    // crates would forward that to our own logs.
     for bridge in [
         "tracing-log",
         "env_logger",

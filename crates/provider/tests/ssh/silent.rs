@@ -1,4 +1,4 @@
-//! Hosts that do not answer, or not as an SSH server: nothing here needs one.
+//! Hosts that do not answer, or do not answer as an SSH server: nothing here needs one.
 
 use std::net::{SocketAddr, TcpListener as Blocking, TcpStream as Socket};
 
@@ -25,7 +25,7 @@ fn at(port: u16, machine: Value, changes: Value) -> Api {
     )
 }
 
-/// A port whose listener takes no more connections, and what holds it so.
+/// A port whose listener accepts no more connections, and what keeps it that way.
 fn full() -> (SocketAddr, Blocking, Vec<Socket>) {
     let listener = Blocking::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -73,7 +73,8 @@ async fn a_port_that_is_open_is_a_machine_that_runs_whatever_the_host_does() {
     assert_eq!(state(&api).await.unwrap(), State::Running);
 }
 
-/// What a host answers that says these bytes and then waits, and whether it was left in time.
+/// Starts a machine on a host that sends these bytes and then waits. Returns the error, and whether
+/// the client disconnected in time.
 async fn speaking(bytes: &'static [u8], repeat: bool) -> (String, bool) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -87,7 +88,7 @@ async fn speaking(bytes: &'static [u8], repeat: bool) -> (String, bool) {
         let mut heard = [0; 4096];
         while stream.read(&mut heard).await.is_ok_and(|read| read > 0) {}
     });
-    // Silence after a connection is not a stopped machine.
+    // Silence after a connection does not mean a stopped machine.
     let mut machine = machine("start", "status");
     machine["unreachable_means"] = json!("stopped");
     let api = at(port, machine, json!({}));
@@ -131,7 +132,7 @@ async fn a_host_that_does_not_greet_is_never_stopped() {
 async fn a_name_for_a_loopback_address_is_not_connected_to() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    // The resolver takes a number for an address: nothing in the text says loopback.
+    // The resolver accepts a number as an address: nothing in the text says loopback.
     let changes = json!({ "host": "2130706433", "allow_private_hosts": false });
     let api = at(port, machine("start", "status"), changes.clone());
     let error = start(&api).await.unwrap_err();
@@ -166,7 +167,7 @@ fn a_login_that_contradicts_itself_makes_no_client() {
         "{error:?}"
     );
     assert_discreet(&error);
-    // As long as a point of the curve, and not one.
+    // It has the length of a point on the curve but is not one.
     let pin = "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBTXC50M2X/Zl8Eb62HKW6u3gfKPyGyI5H9v9JsVHi0EOjJpBu8oYws9jeddN9ByFVw2yXPuNAspwULU9s7j21oA=";
     let login = Arc::new(super::login(22, USER, &[pin.to_owned()], json!({})));
     let error = Api::new(login, private_key().into()).unwrap_err();

@@ -13,7 +13,7 @@ pub(crate) fn account() -> AccountName {
     "hz-eu".parse().unwrap()
 }
 
-/// So many requests left, so many seconds after [`monday`].
+/// A rate with this many requests left, this many seconds after [`monday`].
 pub(crate) fn rate(remaining: u64, seconds: i64) -> Rate {
     let at = monday() + SignedDuration::from_secs(seconds);
     Rate {
@@ -79,7 +79,7 @@ async fn a_state_comes_back_as_it_was_saved() {
 #[tokio::test]
 async fn a_rate_does_not_replace_a_later_one() {
     let store = World::new().await.store();
-    // Half a second: as text this instant would sort before the full one.
+    // Half a second later: as text, this instant would sort before the full second.
     let half = Rate {
         at: monday() + SignedDuration::from_millis(500),
         ..rate(60, 0)

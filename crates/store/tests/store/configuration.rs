@@ -24,7 +24,7 @@ async fn in_force(store: &Store) -> Configuration {
     Configuration::clone(&in_force.configuration)
 }
 
-/// `configuration` as the one to follow what is in force.
+/// Returns `configuration` as the successor of what is in force.
 async fn following(store: &Store, configuration: Configuration) -> Configuration {
     Configuration {
         generation: store.present().await.unwrap().head.generation,
@@ -99,7 +99,7 @@ async fn the_log_shows_what_came_into_force_newest_first_and_nothing_else() {
         .iter()
         .map(|entry| (entry.generation.0, entry.applied_at, entry.repeats))
         .collect();
-    // What was refused has taken no number.
+    // The refused apply has taken no number.
     let expected = [3, 2, 1].map(|generation| (generation, monday(), None));
     assert_eq!(shown, expected);
     assert_eq!(store.log(1).await.unwrap(), log[..1]);
@@ -117,7 +117,7 @@ async fn a_rollback_applies_an_earlier_configuration_again_as_a_new_generation()
     let log = store.log(20).await.unwrap();
     assert_eq!((log[0].generation, log[0].repeats), (third, Some(first)));
     assert_eq!(log[0].author, "eve");
-    // A rollback compared with what held before is too late, as any apply would be.
+    // A rollback based on an earlier generation is too late, as any apply would be.
     let late = store.roll_back(first, second, "late", monday()).await;
     assert!(matches!(late, Err(ApplyError::Overtaken)), "{late:?}");
 }
@@ -162,7 +162,7 @@ async fn everything_that_a_configuration_says_comes_back() {
         accounts: [("hz-eu".parse().unwrap(), account)].into(),
         schedules: [
             (office_hours_name(), office_hours()),
-            // A schedule may bear the name of an item beside it.
+            // A schedule may have the same name as an item beside it.
             ("settings".parse().unwrap(), by_cron),
         ]
         .into(),
@@ -238,7 +238,7 @@ async fn an_apply_that_compared_with_an_older_generation_is_overtaken() {
 
 #[tokio::test]
 async fn an_apply_whose_answer_is_lost_is_not_taken_for_another_persons() {
-    // Whichever of its requests it is.
+    // Loses the answer to each of its requests in turn.
     let mut lost = 0;
     loop {
         let world = World::new().await;
@@ -253,8 +253,8 @@ async fn an_apply_whose_answer_is_lost_is_not_taken_for_another_persons() {
         }
         lost += 1;
     }
-    // What held, the records of two accounts, and whether the number is free; then settings, three
-    // schedules, two accounts, and the head.
+    // Reads what is in force, the records of two accounts, and whether the number is free; then
+    // writes settings, three schedules, two accounts, and the head.
     assert!(lost >= 11, "{lost}");
 }
 
@@ -266,7 +266,7 @@ async fn an_apply_that_finds_its_own_head_has_succeeded() {
     let moved = wire.sent().into_iter().find(moves_head).unwrap();
     let head = &moved.body["TransactItems"][0]["Put"]["Item"];
 
-    // The answer is lost, and so is that DynamoDB knows the transaction.
+    // The answer is lost, and DynamoDB no longer recognizes the transaction.
     let world = World::new().await;
     let (store, wire) = world.process();
     wire.plan(moves_head, Fate::AnswerLost);
@@ -321,8 +321,8 @@ async fn an_apply_of_which_a_part_meets_a_conflict_does_not_hold() {
     }
 }
 
-/// Applies in a process that dies when so many requests have been answered. Whether it did, and
-/// whether the next one finds everything or nothing of it.
+/// Applies in a process that dies after this many requests have been answered. Returns the result,
+/// and checks that the next process finds everything or nothing of it.
 async fn dies_after(requests: usize) -> Result<Generation, ApplyError> {
     let world = World::new().await;
     apply(&world.store(), without_schedules()).await;
@@ -345,7 +345,7 @@ async fn dies_after(requests: usize) -> Result<Generation, ApplyError> {
         }
         Err(ApplyError::Overtaken) => panic!("no other apply ran"),
     }
-    // What it left behind does not mix with what comes next.
+    // What it left behind does not mix with the next apply.
     let generation = apply(&world.store(), by("bob")).await;
     assert!(generation > read.generation);
     assert_says(&in_force(&world.store()).await, &by("bob"));
@@ -363,14 +363,14 @@ async fn an_apply_that_dies_leaves_the_old_configuration_or_the_new_one_whole() 
             Err(ApplyError::Overtaken) => unreachable!("no other apply ran"),
         }
     }
-    // What held (from two tables), the records of its account, and whether the number is free; then
-    // settings, a schedule, an account and the head. After that it holds, and the one record is
-    // due.
+    // Reads what is in force (from two tables), the records of its account, and whether the number
+    // is free; then writes settings, a schedule, an account and the head. After that it is in
+    // force, and the one record is made due.
     assert_eq!(not_applied, 9);
     assert!(not_yet_due > 1, "{not_yet_due}");
 }
 
-/// A configuration with schedules of `author`, and no account.
+/// A configuration with schedules of `author` and without accounts.
 fn without_accounts(author: &str) -> Configuration {
     Configuration {
         accounts: BTreeMap::new(),
@@ -421,7 +421,7 @@ async fn an_apply_takes_a_number_after_all_that_was_handled() {
     assert!(record.is_ahead_of(Generation(6)) && !record.is_ahead_of(Generation(7)));
     let generation = apply(&store, with_office_hours()).await;
     assert_eq!(generation, Generation(8));
-    // It is Monday, an hour before the office opens: it is due then.
+    // It is Monday, an hour before the office opens: the record is due when it does.
     let record = store.record(&record.reference).await.unwrap().unwrap();
     assert_eq!(record.due_at, Some(at("2026-06-15T08:00:00Z")));
     assert_eq!(record.handled.unwrap().desired, desired_before);
@@ -442,7 +442,7 @@ async fn what_another_process_applies_is_seen_by_the_next_read() {
 async fn applying_a_schedule_makes_records_due_by_it_and_removing_it_undue() {
     let store = World::new().await.store();
     apply(&store, without_schedules()).await;
-    // One has handled Friday's edge; the other was never looked after.
+    // One has handled Friday's edge; the other has never handled any.
     let handled = store.save(stopped_on_friday(1)).await.unwrap();
     let joining = domain::record::Record {
         handled: None,

@@ -7,7 +7,7 @@ use crate::{
     world::World,
 };
 
-/// The numbers of the servers that are due, in the index's order.
+/// Reads the numbers of the servers that are due, in the index's order.
 async fn due(store: &Store, now: Timestamp) -> Vec<String> {
     let records = store.due(now).await.unwrap().read;
     let ids = records.into_iter().map(|record| record.provider_id);
@@ -67,7 +67,7 @@ async fn a_record_moves_in_the_index_with_its_instant() {
 #[tokio::test]
 async fn what_is_due_comes_earliest_first() {
     let store = World::new().await.store();
-    // Written in another order, and of another number of digits, than it is to come.
+    // Written in another order than the index's, with instants of different numbers of digits.
     for (number, due_at) in [
         (1, monday()),
         (2, monday() - seconds(1)),

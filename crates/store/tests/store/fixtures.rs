@@ -32,7 +32,7 @@ pub(crate) fn reference(text: &str) -> ResourceRef {
     text.parse().unwrap()
 }
 
-/// A server in `hz-eu` that runs and follows nothing.
+/// A running server in `hz-eu` that follows no schedule.
 pub(crate) fn server(number: usize) -> Record {
     record(&format!("hz-eu/server/{number}"))
 }
@@ -51,7 +51,7 @@ pub(crate) fn due_server(number: usize, due_at: Timestamp) -> Record {
     }
 }
 
-/// A record of about so many bytes.
+/// A record of about this many bytes.
 pub(crate) fn large(record: Record, bytes: usize) -> Record {
     Record {
         last_error: Some("x".repeat(bytes).into()),
@@ -88,7 +88,7 @@ pub(crate) fn transition(direction: Direction) -> Transition {
     }
 }
 
-/// A node pool in the middle of a stop, with all that a record can carry at once.
+/// A node pool in the middle of a stop, with everything that a record can carry at once.
 pub(crate) fn pool_in_flight() -> Record {
     let was = SavedState::NodePool {
         count: 3,
@@ -225,8 +225,8 @@ pub(crate) async fn apply_office_hours(store: &Store) {
     applied.unwrap();
 }
 
-/// A configuration that only `author` could have written: schedules, accounts and settings bear
-/// the name.
+/// A configuration that only `author` could have written: schedules, accounts and settings are
+/// named after them.
 pub(crate) fn by(author: &str) -> Configuration {
     let named = |number: usize| format!("{author}-{number}");
     Configuration {
@@ -244,7 +244,7 @@ pub(crate) fn by(author: &str) -> Configuration {
     }
 }
 
-/// All finished transitions of a resource, newest first.
+/// Reads all finished transitions of a resource, newest first.
 pub(crate) async fn history(store: &Store, reference: &ResourceRef) -> Vec<HistoryEntry> {
     let all = Finished {
         since: Timestamp::MIN,

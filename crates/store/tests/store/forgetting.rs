@@ -1,4 +1,4 @@
-//! A person has a record deleted.
+//! Deleting a record for a person.
 
 use domain::{
     record::{Cause, Ending, Record},
@@ -31,7 +31,7 @@ async fn the_record_goes_and_what_it_is_owed_is_in_history() {
     assert_eq!((&entry.ending, &entry.saved), (&Ending::Forgotten, owed));
     let by = "ada".to_owned();
     assert_eq!(entry.cause, Cause::Manual { by });
-    // Once more, as after an answer that was lost.
+    // Once more, as after a lost answer.
     store.forget(&record, "ada", monday()).await.unwrap();
 }
 

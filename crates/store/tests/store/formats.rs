@@ -1,5 +1,5 @@
-//! Items of every format so far are read: each folder `format-N` holds one item of each kind as a
-//! release of that format wrote it, in DynamoDB's own JSON. They are never written anew.
+//! Items of every format so far can be read: each folder `format-N` holds one item of each kind as
+//! a release of that format wrote it, in DynamoDB's own JSON. They are never rewritten.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -30,10 +30,10 @@ use crate::fixtures::{
     stopped_on_friday, transition,
 };
 
-/// A kind of item, and the comparison with what was written.
+/// A kind of item, and the check that compares it with what was written.
 type Kind = (&'static str, fn(Item));
 
-/// What has needed each format; all else is still written in the one before.
+/// The kinds that needed each format; all others are still written in the one before.
 const FORMATS: [&[Kind]; item::FORMAT as usize] = [&FIRST, &HIBERNATION];
 
 const HIBERNATION: [Kind; 1] = [("record-hibernated", |item| {
@@ -257,7 +257,7 @@ fn folder(format: u32) -> PathBuf {
     tests.join(format!("format-{format}"))
 }
 
-/// An item from DynamoDB's JSON, `{"name": {"S": "web"}, …}`.
+/// Parses an item from DynamoDB's JSON, `{"name": {"S": "web"}, …}`.
 fn item(json: Value) -> Item {
     let Value::Object(fields) = json else {
         panic!("no item: {json}");
@@ -302,7 +302,7 @@ fn items_of_every_format_are_read() {
     }
 }
 
-/// An older program would take such a machine for gone.
+/// An older program would consider such a machine gone.
 #[test]
 fn a_machine_that_was_hibernated_needs_the_second_format() {
     let two = AttributeValue::N("2".to_owned());

@@ -29,7 +29,7 @@ fn all() -> Finished {
     between(Timestamp::MIN, Timestamp::MAX)
 }
 
-/// All pages in one, and how many there were.
+/// Merges all pages into one, and counts them.
 async fn whole(mut pages: HistoryPages) -> (HistoryPage, usize) {
     let (mut whole, mut count) = (HistoryPage::default(), 0);
     while let Some(page) = pages.next().await.unwrap() {
@@ -40,7 +40,7 @@ async fn whole(mut pages: HistoryPages) -> (HistoryPage, usize) {
     (whole, count)
 }
 
-/// Writes entries bypassing the store, and so without records.
+/// Writes entries without records, bypassing the store.
 async fn put(world: &World, entries: &[HistoryEntry]) {
     for entry in entries {
         let item = entry.to_item().unwrap();

@@ -143,7 +143,7 @@ async fn an_override_of_a_schedule_makes_due_what_follows_it_and_what_did() {
         ..stopped_on_friday(3)
     };
     let never = Record {
-        // Not what the rules make of it: recomputing it would mend that.
+        // Not what the rules yield: recomputing it would correct that.
         due_at: Some(at("2026-06-15T23:00:00Z")),
         ..server(4)
     };

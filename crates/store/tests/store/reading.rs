@@ -75,7 +75,7 @@ async fn what_is_left_unread_is_asked_for_again_and_not_for_ever() {
     }
     let read = store.records(&wanted).await.unwrap().read;
     assert_eq!(wire.operations(), ["BatchGetItem"; 5]);
-    // What the answers that were made up here took for read is not there.
+    // The record that the made-up answers treated as read is missing.
     assert_eq!(references(&read), references(&saved[1..]));
 
     for _ in 0..50 {

@@ -1,4 +1,4 @@
-//! An account is called something else: `hz-eu` becomes `hz-us`.
+//! Renaming an account: `hz-eu` becomes `hz-us`.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{
@@ -40,7 +40,7 @@ fn renamed() -> Configuration {
     }
 }
 
-/// One that was stopped, and one in the middle of a stop with a permit open.
+/// A stopped record, and one in the middle of a stop with an open permit.
 fn records() -> [Record; 2] {
     let in_flight = Record {
         reference: reference("hz-eu/node-pool/c1/p1"),
@@ -63,7 +63,7 @@ fn overriding(target: &str) -> Override {
     }
 }
 
-/// A world in which the account has its first name, records and an override.
+/// A world in which the account has its original name, records and an override.
 async fn before() -> World {
     let world = World::new().await;
     let store = world.store();
@@ -90,7 +90,7 @@ async fn of(store: &Store, account: &str) -> Vec<Record> {
     store.records_of(&name(account)).await.unwrap().read
 }
 
-/// The account's records without what every write changes.
+/// Reads the account's records, without what every write changes.
 async fn unwritten(store: &Store, account: &str) -> Vec<Record> {
     let records = of(store, account).await.into_iter();
     let bare = |record| Record {
@@ -128,7 +128,7 @@ async fn records_and_overrides_are_carried_over_as_they_are() {
     }
     let target = Target::Resource(reference("hz-us/server/1"));
     assert_eq!(active(&store).await, [target]);
-    // The key that stays in the file does nothing more.
+    // The `was` key that stays in the file has no further effect.
     apply(&store).await.unwrap();
     assert_eq!(of(&store, "hz-us").await, new);
 }
@@ -149,7 +149,7 @@ async fn an_override_goes_back_with_an_account_that_has_its_first_name_again() {
 
 #[tokio::test]
 async fn an_override_that_was_cleared_does_not_come_back() {
-    // Cleared before the account is renamed at last, or after it was.
+    // Cleared either before the account is finally renamed or after.
     for requests in 0.. {
         let world = before().await;
         let (process, wire) = world.process();
@@ -189,7 +189,7 @@ async fn wherever_an_apply_ends_every_record_and_every_override_is_there_once() 
             _ => ("hz-us", "hz-eu"),
         };
         if account == "hz-us" {
-            // As the next inventory does.
+            // The next inventory does the same.
             let left = store
                 .carry_over(&name("hz-eu"), &name("hz-us"), monday())
                 .await;
@@ -270,7 +270,7 @@ async fn an_answer_that_is_lost_leaves_nothing_undone() {
     let (process, wire) = world.process();
     process.present().await.unwrap();
     wire.sent();
-    // The last one of all carries the second record over.
+    // The last transaction carries the second record over.
     wire.lose_answer_after(first.unwrap() - 1);
     process.apply(&head, "ada", monday()).await.unwrap();
     assert_eq!(of(&world.store(), "hz-eu").await, []);
@@ -283,7 +283,7 @@ async fn what_is_known_under_both_names_is_joined_and_no_size_is_lost() {
         count,
         autoscale: None,
     };
-    // What the old record is owed, what the new one is; what is kept, and what goes to history.
+    // What the old record is owed and what the new one is; what is kept and what goes to history.
     for (old, new, kept, dropped) in [
         (Some(3), None, Some(3), None),
         (None, Some(2), Some(2), None),
@@ -309,7 +309,7 @@ async fn what_is_known_under_both_names_is_joined_and_no_size_is_lost() {
         assert_eq!(left.unwrap(), []);
         assert_eq!(of(&store, "hz-eu").await, []);
         let joined = of(&store, "hz-us").await.remove(0);
-        // The new record is the one that was followed.
+        // The new record is the one that is kept.
         assert_eq!(joined.name, "hz-us");
         assert_eq!(joined.saved, kept.map(pool));
         assert_eq!(joined.used, old.is_some());

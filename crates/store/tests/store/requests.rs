@@ -1,4 +1,4 @@
-//! Cost follows the work: what a tick asks of the store.
+//! Cost follows the work: the requests that a tick sends to the store.
 
 use store::AccountState;
 
@@ -33,7 +33,7 @@ async fn a_configuration_is_read_once_by_a_process_and_its_copies() {
     let world = World::new().await;
     apply_office_hours(&world.store()).await;
     let (reader, wire) = world.process();
-    // The head, and one query to each of the two tables that a generation is in.
+    // The head, and one query to each of the two tables that hold a generation.
     reader.in_force().await.unwrap();
     assert_eq!(wire.operations(), ["Query"; 3]);
     reader.clone().in_force().await.unwrap();

@@ -1,6 +1,6 @@
 //! What is stored outlives the code that stored it: the exact form of every item.
 //!
-//! A difference here means that older functions will read something else than they know. Make new
+//! A difference here means that older functions will read something that they do not know. Make new
 //! fields optional, or raise the format.
 
 use std::{collections::BTreeMap, slice};
@@ -37,7 +37,7 @@ use crate::{
     world::World,
 };
 
-/// An item for people to read: numbers without quotes are of DynamoDB's type N, text is S.
+/// Formats an item for people: numbers without quotes are of DynamoDB's type N, text is S.
 fn shown(item: &Item) -> String {
     fn sorted(value: Value) -> Value {
         match value {
@@ -54,7 +54,7 @@ fn shown(item: &Item) -> String {
     serde_json::to_string_pretty(&sorted(item)).unwrap()
 }
 
-/// A record as it is stored, after it has been read back.
+/// Formats a record as it is stored, after reading it back.
 #[track_caller]
 fn stored(record: &Record) -> String {
     let item = record.to_item().unwrap();
@@ -845,7 +845,7 @@ async fn the_form_of_what_was_reported_of_a_schedule() {
     "#);
 }
 
-/// What reading a record says whose stored item was changed like this; the item stays as it is.
+/// Returns the result of reading a record whose stored item was changed; the item stays as it is.
 async fn read_after(change: impl FnOnce(&mut Item)) -> Result<Option<Record>, StoreError> {
     let world = World::new().await;
     let saved = world.store().save(due_server(1, monday())).await.unwrap();
@@ -974,7 +974,7 @@ async fn a_configuration_in_a_newer_format_is_refused_whole() {
     let (schedules, accounts) = (World::tables().schedules, World::tables().accounts);
     for table in [schedules, accounts] {
         let items = world.items(&table).await.into_iter();
-        // The log is for people: what holds does not rest on it.
+        // The log is for people: what is in force does not depend on it.
         let holding = items.filter(|item| item["generation_key"] != item::text(item::LOG));
         for mut item in holding {
             let known = item.clone();

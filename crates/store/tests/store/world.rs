@@ -1,4 +1,4 @@
-//! An engine, and processes that use it; each process's wire is listened to, and can be cut.
+//! An engine, and processes that use it; each process's wire is recorded and can be cut.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -11,7 +11,7 @@ use store::{
 use testing::{Wire, client_of, store_on};
 use tokio::net::TcpListener;
 
-/// An engine with the four tables, empty.
+/// An engine with the four tables, initially empty.
 pub(crate) struct World {
     engine: SocketAddr,
 }
@@ -31,7 +31,7 @@ impl World {
         Tables::prefixed("t-")
     }
 
-    /// The store as one process has it, with the wire between them.
+    /// One process's store, with the wire between it and the engine.
     pub(crate) fn process(&self) -> (Store, Arc<Wire>) {
         Wire::to(self.engine, Self::tables())
     }
@@ -40,7 +40,7 @@ impl World {
         store_on(self.engine, Self::tables())
     }
 
-    /// The engine itself, bypassing the store.
+    /// A client of the engine itself, bypassing the store.
     pub(crate) fn engine(&self) -> Client {
         client_of(self.engine)
     }
@@ -50,13 +50,13 @@ impl World {
         put.set_item(Some(item)).send().await.unwrap();
     }
 
-    /// All items of a table, as they are stored.
+    /// Reads all items of a table, as they are stored.
     pub(crate) async fn items(&self, table: &str) -> Vec<Item> {
         let scan = self.engine().scan().table_name(table);
         scan.send().await.unwrap().items.unwrap_or_default()
     }
 
-    /// Restores a table from a backup: these items are in it, and no others.
+    /// Restores a table from a backup: it then contains these items and no others.
     pub(crate) async fn restore(&self, table: &str, backup: Vec<Item>) {
         for mut item in self.items(table).await {
             item.retain(|name, _| ["generation_key", "name"].contains(&name.as_str()));
@@ -68,7 +68,7 @@ impl World {
         }
     }
 
-    /// What is stored of a record.
+    /// Reads a record's item as it is stored.
     pub(crate) async fn stored(&self, record: &Record) -> Item {
         let get = self
             .engine()
