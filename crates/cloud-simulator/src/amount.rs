@@ -1,4 +1,4 @@
-//! Amounts of money, exactly.
+//! Exact amounts of money.
 
 use std::{
     fmt,
@@ -21,7 +21,7 @@ pub struct Amount(u128);
 const DECIMALS: usize = 10;
 const ONE: u128 = 10_u128.pow(10);
 
-/// A text is not an amount.
+/// The text is not a valid amount.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "invalid amount `{0}`: expected a decimal number, such as 0.0088, with at most 10 decimals"
@@ -29,7 +29,7 @@ const ONE: u128 = 10_u128.pow(10);
 pub struct InvalidAmountError(String);
 
 impl Amount {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Self = Self(0);
     /// A hundredth of the currency's unit.
     pub(crate) const CENT: Self = Self(ONE / 100);
@@ -45,32 +45,32 @@ impl Amount {
         Self((self.0 * quantity + per / 2) / per)
     }
 
-    /// The amount without `other`; zero if that is more.
+    /// The amount minus `other`, or zero if `other` is greater.
     #[must_use]
     pub fn less(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// With a tax of so many percent.
+    /// The amount plus a tax of `percent`.
     pub(crate) fn with_tax(self, percent: Self) -> Self {
         Self(self.0 + (self.0 * percent.0 + 50 * ONE) / (100 * ONE))
     }
 
-    /// As Hetzner writes it, with all decimals.
+    /// The amount as Hetzner writes it, with all decimals.
     pub(crate) fn in_full(self) -> String {
         format!("{}.{:0DECIMALS$}", self.0 / ONE, self.0 % ONE)
     }
 
-    /// The nearest float: for JSON's numbers, and for what people read.
+    /// The nearest float, for JSON numbers and for display.
     #[must_use]
     pub fn as_f64(self) -> f64 {
-        // The nearest float of the same decimal text, and not of a quotient of floats.
+        // Parsed from the decimal text: a quotient of floats might not be the nearest.
         self.in_full().parse().unwrap_or_default()
     }
 }
 
 impl fmt::Display for Amount {
-    /// With two decimals, or as many more as it needs.
+    /// Writes two decimals, or as many more as needed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let full = self.in_full();
         let least = full.len() - DECIMALS + 2;

@@ -1,4 +1,4 @@
-//! Answers, and how each cloud words a refusal.
+//! Responses, and how each cloud words a refusal.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,17 @@ use serde_json::{Value, json};
 
 use crate::catalog;
 
-/// An instant as both clouds write it: to the second.
+/// Formats an instant as both clouds do: to the second.
 pub(crate) fn timestamp(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// What a cloud answers.
+/// A cloud's response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Answer {
-    /// The status.
+    /// The HTTP status.
     pub status: u16,
-    /// Content type, rate limit and links, by name in lower case.
+    /// The headers, such as content type, rate limit and links, by lowercase name.
     pub headers: BTreeMap<String, String>,
     /// The body; empty if there was none.
     pub body: String,
@@ -41,7 +41,7 @@ impl Answer {
         Self::text(status, body.to_string())
     }
 
-    /// An answer whose body is JSON, or passes for it.
+    /// A response whose body is sent as JSON.
     pub(crate) fn text(status: u16, body: String) -> Self {
         Self {
             body,
@@ -80,23 +80,23 @@ impl Refusal {
         }
     }
 
-    /// `DigitalOcean`'s answer to what it understands and will not do.
+    /// `DigitalOcean`'s refusal of a request that it understands but will not carry out.
     pub(crate) fn unprocessable(message: impl Into<String>) -> Self {
         Self::new(422, "unprocessable_entity", message)
     }
 
-    /// A body or part of it, as `DigitalOcean` understands it. How it words that something is
-    /// missing or malformed is an assumption.
+    /// Parses a body, or a part of one, as `DigitalOcean` does. The wording for missing or
+    /// malformed values is an assumption.
     pub(crate) fn parse<T: DeserializeOwned>(body: &Value) -> Result<T, Self> {
         T::deserialize(body).map_err(|error| Self::unprocessable(error.to_string()))
     }
 
-    /// `DigitalOcean`'s answer to an id that it does not know.
+    /// `DigitalOcean`'s refusal of an unknown id.
     pub(crate) fn not_found() -> Self {
         Self::of_status(Provider::DigitalOcean, 404)
     }
 
-    /// Each cloud's usual words for a status.
+    /// The refusal with the cloud's usual code and message for a status.
     pub(crate) fn of_status(provider: Provider, status: u16) -> Self {
         let words = &catalog::REFUSALS[provider.to_string()];
         let words = words.get(status.to_string()).unwrap_or(&words["500"]);
@@ -104,7 +104,7 @@ impl Refusal {
         Self::new(status, word(0), word(1))
     }
 
-    /// The answer in the cloud's form. `request_id` is `DigitalOcean`'s.
+    /// The response in the cloud's format. Only `DigitalOcean` includes `request_id`.
     pub(crate) fn answer(&self, provider: Provider, request_id: &str) -> Answer {
         let body = match provider {
             Provider::DigitalOcean => json!({

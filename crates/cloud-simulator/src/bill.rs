@@ -1,19 +1,19 @@
 //! What the clouds charge for what they hold.
 //!
-//! - Droplets, and the nodes of Kubernetes pools, by the second, for each id at least 60 s and a
-//!   cent. Of a calendar month (UTC) at most 672 hours are charged, the dearest ones (DODROPLETS).
-//! - Databases in the same way, which is an assumption, at the price of their plan and number of
-//!   nodes together.
-//! - Reserved IPv4 addresses by the started hour in which no Droplet has them, up to their monthly
-//!   price. That less than a dollar of it is not charged is left out.
-//! - Servers by the started hour of their life, and so are IPv4 addresses, up to their monthly
-//!   price (HZPRICES).
-//! - Snapshots by the size that they take, for as long as they are there. Both clouds name a price
-//!   for a month; that it is charged by the started hour, 730 of which make a month, is an
-//!   assumption.
+//! - Droplets and the nodes of Kubernetes pools are charged by the second, for at least 60 s and a
+//!   cent per id. Of a calendar month (UTC), at most the 672 most expensive hours are charged
+//!   (DODROPLETS).
+//! - Databases are charged in the same way, which is an assumption, at the price of their plan and
+//!   number of nodes together.
+//! - Reserved IPv4 addresses are charged by the started hour without a Droplet, up to their monthly
+//!   price. The waiver of less than a dollar of this is not simulated.
+//! - Servers and their IPv4 addresses are charged by the started hour of their life, up to their
+//!   monthly price (HZPRICES).
+//! - Snapshots are charged by their size for as long as they exist. Both clouds name a monthly
+//!   price; that it is charged by the started hour, 730 of which make a month, is an assumption.
 //!
-//! Without power all of them cost the same. Not charged are traffic, backups, volumes, and a
-//! database's replicas and extra storage: no stop changes these.
+//! All of them cost the same without power. Traffic, backups, volumes, and a database's replicas
+//! and extra storage are not charged, since no stop changes these.
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
@@ -28,25 +28,25 @@ use crate::{
     world::World,
 };
 
-/// `DigitalOcean` charges at most so many hours of a month.
+/// The maximum number of seconds of a month that `DigitalOcean` charges.
 const CAP_SECONDS: u64 = 672 * 3600;
-/// It charges something for at least as long as this.
+/// The shortest time that `DigitalOcean` charges.
 const LEAST_SECONDS: SignedDuration = SignedDuration::from_secs(60);
-/// How many hours of storage are charged as a month.
+/// How many hours of storage cost the price of a month.
 const HOURS_A_MONTH: u64 = 730;
 const HOUR: SignedDuration = SignedDuration::from_secs(3600);
 
-/// What a bill is about.
+/// What a bill covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BillQuery {
-    /// From when on; left out, from the beginning of the simulation. An hour of a server that
-    /// began before is not charged again. Monthly limits hold for the part of a month that is
-    /// charged.
+    /// Start of the time range, inclusive; defaults to the beginning of the simulation. An hour of
+    /// a server that began before it is not charged again. Monthly limits apply to the part of a
+    /// month that is charged.
     pub since: Option<Timestamp>,
-    /// Until when; left out, until now, and never later.
+    /// End of the time range, exclusive; defaults to now, and is never later.
     pub until: Option<Timestamp>,
-    /// Whether to charge what would have been without any stop or resize: each resource at the
+    /// Whether to charge what would have been due without any stop or resize: each resource at the
     /// size at which it was first seen, from its creation until it was deleted.
     pub left_running: bool,
 }
@@ -54,32 +54,32 @@ pub struct BillQuery {
 /// What the clouds charge for a time range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bill {
-    /// Its beginning.
+    /// Start of the time range.
     pub since: Timestamp,
-    /// Its end.
+    /// End of the time range.
     pub until: Timestamp,
-    /// By resource, then by item.
+    /// The items, by resource and then by item.
     pub lines: Vec<BillLine>,
 }
 
 /// An item of a bill. The amount is the quantity times the unit's price, divided by `per`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BillLine {
-    /// What is charged; for a pool all of its nodes together.
+    /// The charged resource; for a pool, all of its nodes together.
     pub resource: ResourceRef,
     /// Its plan: `s-2vcpu-4gb`, `2 x db-s-2vcpu-4gb`, `cpx22`; or `primary-ipv4`, `reserved-ipv4`, `snapshot`.
     pub item: String,
-    /// How much of it.
+    /// The charged quantity.
     pub quantity: u64,
-    /// In which unit.
+    /// The unit of the quantity.
     pub unit: Unit,
     /// The price of `per` units.
     pub unit_price: Amount,
-    /// How many units the price is for: 3600 seconds, 730,000 hours of a MB, or 1 of the others.
+    /// How many units the price is for: 3600 seconds, 730,000 hours of one MB, or 1 of the others.
     pub per: u64,
     /// What it costs.
     pub amount: Amount,
-    /// In which currency.
+    /// The currency of the price and the amount.
     pub currency: String,
 }
 
@@ -91,11 +91,11 @@ pub enum Unit {
     Second,
     /// Started hours.
     Hour,
-    /// Months in which the monthly price is less than the hours'.
+    /// Months in which the monthly price is less than that of the hours.
     Month,
-    /// The least that is charged at all.
+    /// The minimum charge.
     Minimum,
-    /// Started hours of one MB, at the price of a GB and month.
+    /// Started hours of one MB, at the price of a GB per month.
     MegabyteHour,
 }
 
@@ -170,17 +170,17 @@ pub(crate) fn bill(world: &World, query: &BillQuery) -> Bill {
     }
 }
 
-/// Which part of which history is charged.
+/// The part of a history that is charged.
 struct Period {
     since: Timestamp,
     until: Timestamp,
     history: History,
 }
 
-/// The charges of an account: how much of an item, in which unit and at which price.
+/// The charges of an account: the quantity of each item, by unit and price.
 #[derive(Default)]
 struct Charges {
-    /// What is being charged.
+    /// The resource that is being charged.
     resource: Option<ResourceId>,
     quantities: BTreeMap<Charge, u64>,
 }
@@ -217,13 +217,13 @@ impl Charges {
         self.quantities.into_iter().map(line).collect()
     }
 
-    /// What `DigitalOcean` charges.
+    /// Adds what `DigitalOcean` charges.
     fn by_the_second(&mut self, life: &Life, period: &Period, hourly: impl Fn(&str) -> Amount) {
         let charged = |period: &Period| -> Vec<(&str, u64)> {
             let months = seconds_by_month(life, period).into_iter();
             months.flat_map(|month| capped(month, &hourly)).collect()
         };
-        // What has ended has cost a cent, if its seconds cost less; while it lasts, nothing says so.
+        // What has ended costs at least a cent. While it lasts, the minimum is not shown.
         if let Some(end) = life.end(period.history).filter(|end| *end <= period.until) {
             let whole = Period {
                 since: Timestamp::MIN,
@@ -247,7 +247,7 @@ impl Charges {
         }
     }
 
-    /// What Hetzner charges for a server.
+    /// Adds what Hetzner charges for a server.
     fn server(&mut self, life: &Life, period: &Period, prices: &Prices) {
         let prices = &prices.hetzner;
         let location = life.location.as_deref().unwrap_or_default();
@@ -258,7 +258,7 @@ impl Charges {
         });
     }
 
-    /// What a cloud charges for an address, or for an image.
+    /// Adds what a cloud charges for an address or an image.
     fn part(&mut self, life: &Life, period: &Period, prices: &Prices, is_server: bool) {
         match life.billed {
             Billed::Size => {}
@@ -299,8 +299,8 @@ impl Charges {
             let of_hours =
                 |(&(hourly, _, _), &count): (&(Amount, Amount, String), &u64)| hourly.of(count, 1);
             let cost: Amount = hours.iter().map(of_hours).sum();
-            // Where the type has changed within a month, its limit is the dearest one's: which it
-            // is, is not documented.
+            // If the type has changed within a month, the highest of the limits applies here; which
+            // one applies at Hetzner is not documented.
             let most = hours.keys().max_by_key(|(_, monthly, _)| *monthly);
             if let Some((_, monthly, item)) = most.filter(|(_, monthly, _)| *monthly < cost) {
                 self.add(item, Unit::Month, *monthly, 1);
@@ -313,7 +313,7 @@ impl Charges {
     }
 }
 
-/// Of a month at most 672 hours, the dearest ones.
+/// Caps a month at 672 hours, the most expensive ones.
 fn capped(mut month: Vec<(&str, u64)>, hourly: impl Fn(&str) -> Amount) -> Vec<(&str, u64)> {
     month.sort_by_key(|(size, _)| Reverse(hourly(size)));
     let mut left = CAP_SECONDS;
@@ -325,12 +325,12 @@ fn capped(mut month: Vec<(&str, u64)>, hourly: impl Fn(&str) -> Amount) -> Vec<(
     month
 }
 
-/// How long each size is charged, for each month.
+/// How many seconds each size is charged for in each month.
 fn seconds_by_month<'a>(life: &'a Life, period: &Period) -> Vec<Vec<(&'a str, u64)>> {
     let mut months: BTreeMap<Month, BTreeMap<&str, u64>> = BTreeMap::new();
     let mut stretches = life.stretches(period.history, period.until);
     if let (Some(first), Some(end)) = (stretches.first(), life.end(period.history)) {
-        // Whatever has ended was charged for a minute at least.
+        // What has ended is charged for at least a minute.
         let least = first.from + LEAST_SECONDS;
         if let Some(last) = stretches.last_mut().filter(|_| end < least) {
             last.to = least.min(period.until).max(last.to);
@@ -354,8 +354,8 @@ fn seconds_by_month<'a>(life: &'a Life, period: &Period) -> Vec<Vec<(&'a str, u6
 
 /// How many started hours are charged in each month, by hourly price, monthly price and item.
 ///
-/// An hour in which the type has changed is charged once, at the dearer type's price. Whether
-/// Hetzner charges both types' hours, or which one, is not documented.
+/// An hour in which the type has changed is charged once, at the more expensive type's price.
+/// Whether Hetzner charges the hours of both types, or of which one, is not documented.
 fn hours_by_month(
     life: &Life,
     period: &Period,

@@ -1,5 +1,5 @@
-//! What both clouds offer, and those parts of their answers that are always the same. They are
-//! kept as JSON in `answers/`, without prices: these are in `prices.toml`.
+//! What both clouds offer, and the constant parts of their responses. They are stored as JSON in
+//! `answers/`, without prices, which are in `prices.toml`.
 
 use std::sync::LazyLock;
 
@@ -12,35 +12,35 @@ type Kept = LazyLock<Value>;
 pub(crate) static DROPLET_SIZES: Kept = Kept::new(|| kept(include_str!("../answers/sizes.json")));
 /// `DigitalOcean`'s regions.
 pub(crate) static REGIONS: Kept = Kept::new(|| kept(include_str!("../answers/regions.json")));
-/// Database engines with their plans, which are not sorted by size: no order is promised. Standby
-/// nodes need 2 GiB, so layouts with standbys lack the smallest plan (DOSPEC).
+/// Database engines with their plans, which are not sorted by size because no order is promised.
+/// Standby nodes need 2 GiB, so layouts with standbys lack the smallest plan (DOSPEC).
 pub(crate) static DATABASE_OPTIONS: Kept =
     Kept::new(|| kept(include_str!("../answers/database_options.json")));
 /// Hetzner's locations.
 pub(crate) static LOCATIONS: Kept = Kept::new(|| kept(include_str!("../answers/locations.json")));
-/// Hetzner's server types. Those of the series before the present one can no longer be ordered in
-/// the EU, and the cx and cax types were last seen sold out there (2026-09).
+/// Hetzner's server types. Those of the previous series can no longer be ordered in the EU, and the
+/// cx and cax types were last seen sold out there (2026-09).
 pub(crate) static SERVER_TYPES: Kept =
     Kept::new(|| kept(include_str!("../answers/server_types.json")));
 
-/// The words for each status: `DigitalOcean`'s `id`s of DOSPEC where it names them, and the codes
-/// of HZSPEC2; the others are assumptions.
+/// The code and message for each status: `DigitalOcean`'s `id`s of DOSPEC where it names them, and
+/// the codes of HZSPEC2; the others are assumptions.
 pub(crate) static REFUSALS: Kept = Kept::new(|| kept(include_str!("../answers/refusals.json")));
 
-/// What all accounts, Droplets, databases, clusters and servers have in common.
+/// The fields that all accounts, Droplets, databases, clusters and servers have in common.
 pub(crate) static ACCOUNT: Kept = Kept::new(|| kept(include_str!("../answers/account.json")));
 pub(crate) static DROPLET: Kept = Kept::new(|| kept(include_str!("../answers/droplet.json")));
 pub(crate) static DATABASE: Kept = Kept::new(|| kept(include_str!("../answers/database.json")));
 pub(crate) static CLUSTER: Kept = Kept::new(|| kept(include_str!("../answers/cluster.json")));
 pub(crate) static SERVER: Kept = Kept::new(|| kept(include_str!("../answers/server.json")));
-/// An ISO that a server may have attached.
+/// An ISO that may be attached to a server.
 pub(crate) static ISO: Kept = Kept::new(|| kept(include_str!("../answers/iso.json")));
 
 fn kept(text: &str) -> Value {
     serde_json::from_str(text).expect("the kept answers are JSON")
 }
 
-/// A kept answer with `fields` added, or in place of its own.
+/// A stored response with `fields` added, overriding its own.
 pub(crate) fn with(kept: &Value, mut fields: Value) -> Value {
     let mut answer = kept.clone();
     if let (Some(answer), Some(fields)) = (answer.as_object_mut(), fields.as_object_mut()) {
@@ -49,12 +49,12 @@ pub(crate) fn with(kept: &Value, mut fields: Value) -> Value {
     answer
 }
 
-/// The entries of a kept list.
+/// The entries of a stored list.
 pub(crate) fn entries(list: &Value) -> impl Iterator<Item = &Value> {
     list.as_array().into_iter().flatten()
 }
 
-/// The entry of a kept list that has this value in this field.
+/// The entry of a stored list in which `field` has this value.
 pub(crate) fn entry(list: &'static Value, field: &str, value: &str) -> Option<&'static Value> {
     entries(list).find(|entry| entry[field] == value)
 }
@@ -72,7 +72,7 @@ pub(crate) fn engine(slug: &str) -> Option<&'static Value> {
     DATABASE_OPTIONS["options"].get(slug)
 }
 
-/// Every number of nodes and plan that some engine offers.
+/// Every combination of node count and plan that some engine offers.
 pub(crate) fn database_layouts() -> impl Iterator<Item = (u32, &'static str)> {
     let engines = DATABASE_OPTIONS["options"].as_object().into_iter();
     let layouts = engines.flat_map(|engines| engines.values());
@@ -86,7 +86,7 @@ pub(crate) fn database_layouts() -> impl Iterator<Item = (u32, &'static str)> {
     })
 }
 
-/// Whether an engine offers this plan with so many nodes.
+/// Reports whether an engine offers this plan with this many nodes.
 pub(crate) fn offers(engine_slug: &str, nodes: u32, plan: &str) -> bool {
     let layouts = engine(engine_slug).map(|engine| entries(&engine["layouts"]));
     layouts.into_iter().flatten().any(|layout| {
@@ -94,8 +94,8 @@ pub(crate) fn offers(engine_slug: &str, nodes: u32, plan: &str) -> bool {
     })
 }
 
-/// Whether a resize may ask for more storage than the plan's own: of `pg` and `mysql` only
-/// (TFDO).
+/// Reports whether a resize may ask for more storage than the plan includes: only for `pg` and
+/// `mysql` (TFDO).
 pub(crate) fn has_extra_storage(engine: &str) -> bool {
     matches!(engine, "pg" | "mysql")
 }
@@ -114,8 +114,8 @@ pub(crate) fn plan_storage_mib(plan: &str) -> u64 {
     gib * 1024
 }
 
-/// The least and the most storage, in MiB, that a database plan may have. The factor is an
-/// assumption; that a small plan refuses a large disk is not.
+/// The minimum and maximum storage, in MiB, of a database plan. The factor is an assumption; that a
+/// small plan refuses a large disk is not.
 pub(crate) fn plan_storage_range_mib(plan: &str) -> (u64, u64) {
     let own = plan_storage_mib(plan);
     (own, own * 4)

@@ -4,35 +4,35 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 
-/// Returns the simulated instant. Every change that takes time is computed from it when something
-/// is read or changed, so nothing in here waits.
+/// Returns the current simulated time. Changes that take time are computed from it when something
+/// is read or changed, so they need no waiting.
 pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// Lets simulated time pass until an instant, for a delayed answer. Never backwards.
+/// Advances the simulated time to an instant, for a delayed response. It never goes backwards.
 pub type Pass = Arc<dyn Fn(Timestamp) + Send + Sync>;
 
-/// A clock that stands still until it is moved. Cloning gives the same clock.
+/// A clock that stands still until it is moved. Clones share the same clock.
 #[derive(Debug, Clone)]
 pub struct HeldClock(Arc<Mutex<Timestamp>>);
 
-/// The clock was asked to go back.
+/// The clock was asked to move backwards.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the clock is at {now} and cannot go back to {to}")]
 pub struct BackwardsError {
-    /// Where the clock stands.
+    /// The clock's current time.
     pub now: Timestamp,
-    /// Where it was asked to go.
+    /// The time it was asked to move to.
     pub to: Timestamp,
 }
 
 impl HeldClock {
-    /// A clock that stands at `now`.
+    /// Creates a clock that stands at `now`.
     #[must_use]
     pub fn at(now: Timestamp) -> Self {
         Self(Arc::new(Mutex::new(now)))
     }
 
-    /// The instant at which the clock stands.
+    /// The clock's current time.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         *self.lock()
@@ -48,22 +48,22 @@ impl HeldClock {
         Ok(())
     }
 
-    /// The clock as the simulator takes it.
+    /// The clock as a [`Now`] function.
     #[must_use]
     pub fn as_now(&self) -> Now {
         let clock = self.clone();
         Arc::new(move || clock.now())
     }
 
-    /// Moves the clock as delayed answers do.
+    /// The clock as a [`Pass`] function.
     pub(crate) fn as_pass(&self) -> Pass {
         let clock = self.clone();
-        // Another answer has moved it further already.
+        // An error means that another response has already moved it further.
         Arc::new(move |to| clock.move_to(to).unwrap_or_default())
     }
 
     fn lock(&self) -> MutexGuard<'_, Timestamp> {
-        // A single value is always whole.
+        // A single value is never left half-written.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

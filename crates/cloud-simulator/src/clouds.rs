@@ -1,4 +1,4 @@
-//! What becomes of a request: fault, effect, log, answer.
+//! How a request is processed: fault, effect, log, response.
 
 use std::collections::BTreeMap;
 
@@ -20,21 +20,21 @@ use crate::{
     world::{World, uuid_of},
 };
 
-/// Both clouds, and everything that has been asked of them.
+/// Both clouds, with the log of their requests and the faults and holds that are set.
 pub(crate) struct Clouds {
     pub(crate) world: World,
     pub(crate) log: Log,
     pub(crate) interference: Interference,
-    /// Requests that are still to arrive, though their clients have disconnected.
+    /// Requests that have yet to arrive, although their connections are already closed.
     late: BTreeMap<(Timestamp, u64), Incoming>,
     serial: u64,
 }
 
-/// The outcome of a request. Without an answer the connection is closed.
+/// The outcome of a request. Without a response, the connection is closed.
 pub(crate) struct Outcome {
     pub(crate) sequence: Option<u64>,
     pub(crate) answer: Option<Answer>,
-    /// When the answer leaves, if not at once.
+    /// When the response is sent; `None` means immediately.
     pub(crate) leaves_at: Option<Timestamp>,
 }
 
@@ -49,7 +49,7 @@ impl Clouds {
         }
     }
 
-    /// Lets everything happen that was to happen until `now`, late requests included.
+    /// Applies everything that is due by `now`, including late requests.
     pub(crate) fn advance(&mut self, now: Timestamp) {
         while let Some(entry) = self.late.first_entry().filter(|entry| entry.key().0 <= now) {
             let ((at, _), incoming) = entry.remove_entry();
@@ -74,7 +74,7 @@ impl Clouds {
         }
     }
 
-    /// Takes a request that has just arrived.
+    /// Handles a request that has just arrived.
     pub(crate) fn take(&mut self, incoming: &Incoming) -> Outcome {
         let identity = self.identify(incoming);
         let fault = self.interference.fault_for(&incoming.request, &identity);
@@ -135,8 +135,8 @@ impl Clouds {
         }
     }
 
-    /// What the cloud itself answers: token, then rate, then path, then permission, as far as the
-    /// clouds' order is known.
+    /// Returns the cloud's own response. It checks the token, then the rate limit, the path and the
+    /// permission, in the clouds' order as far as that is known.
     fn perform(
         &mut self,
         incoming: &Incoming,
@@ -173,7 +173,7 @@ impl Clouds {
         answer.map(|answer| scopes::without_the_unreadable(answer, login))
     }
 
-    /// Adds the rate's headers; those of an untouched account where the token is unknown.
+    /// Adds the rate limit headers; for an unknown token, those of an unused account.
     fn with_rate(&self, answer: Answer, provider: Provider, place: Option<usize>) -> Answer {
         let now = self.world.timeline.now();
         match place {

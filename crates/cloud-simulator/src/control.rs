@@ -1,5 +1,5 @@
 //! The control API under `/_simulator`, for tests that are not Rust programs. The crate's
-//! documentation lists it.
+//! documentation lists its operations.
 
 use std::fmt::Display;
 
@@ -100,7 +100,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     }
 }
 
-/// The parameters of the queries.
+/// The query parameters of all operations but the bill.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Parameters {
@@ -121,7 +121,7 @@ async fn exchanges(Shared(simulator): Simulated, Query(query): Query<Parameters>
     json_lines(answered.map(|entry| json!(entry)))
 }
 
-/// A line for each item, and at the end one for the total in each currency.
+/// Responds with a line for each item, then a line with the total in each currency.
 async fn bill(
     Shared(simulator): Simulated,
     query: std::result::Result<Query<BillQuery>, QueryRejection>,
@@ -219,7 +219,7 @@ async fn end_hold(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Either an act on a resource, or a fleet's TOML to create.
+/// An act on a resource, a fleet's TOML to create, or an image to delete.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Person {
@@ -229,7 +229,7 @@ struct Person {
     delete_image: Option<ImageOf>,
 }
 
-/// An image or snapshot of an account, by its number.
+/// An image or snapshot of an account, by id.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ImageOf {
@@ -265,7 +265,7 @@ async fn people(Shared(simulator): Simulated, Body(person): Body<Person>) -> Res
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// What is offered of a plan; everywhere, if no place is named.
+/// The offer of a plan; it applies everywhere if no place is named.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OfferOfPlan {

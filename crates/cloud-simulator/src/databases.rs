@@ -1,4 +1,4 @@
-//! Database clusters: what a resize needs, refuses and does.
+//! Database clusters: what a resize requires, refuses and changes.
 
 use domain::{AccountName, DatabaseId, ResourceId, resource::PlanCapacity};
 use jiff::{SignedDuration, Timestamp};
@@ -13,31 +13,31 @@ use crate::{
     world::{Account, Timeline},
 };
 
-/// A database cluster: what a fleet says of it, then its state.
+/// A database cluster: its description in a fleet, then its state.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Database {
-    /// May be left out where only one account is of its cloud.
+    /// May be left out if its cloud has only one account.
     #[serde(skip_serializing)]
     pub(crate) account: Option<AccountName>,
     pub(crate) id: String,
     pub(crate) name: String,
     /// The engine's slug: `pg`, `mysql`, `redis`, `valkey`, `mongodb`, `kafka`, `opensearch`.
     pub(crate) engine: String,
-    /// The newest when left out.
+    /// Defaults to the newest.
     pub(crate) version: Option<String>,
     pub(crate) plan: String,
     /// Primary and standby nodes together.
     #[serde(default = "defaults::one")]
     pub(crate) nodes: u32,
-    /// Disk; left out, the plan's own.
+    /// The disk in MiB; defaults to the plan's own.
     #[serde(default)]
     pub(crate) storage_mib: u64,
     #[serde(default = "defaults::region")]
     pub(crate) region: String,
     #[serde(default)]
     pub(crate) tags: Vec<String>,
-    /// The Droplets that it lets in by number.
+    /// The ids of the Droplets among its trusted sources.
     #[serde(default)]
     pub(crate) lets_in: Vec<u64>,
     #[serde(default)]
@@ -51,13 +51,13 @@ pub(crate) struct Database {
     /// How long after an accepted resize the status still reads `online`.
     #[serde(default, skip_serializing)]
     pub(crate) resizing_shows_after: SignedDuration,
-    /// When the disk grows by itself.
+    /// When the disk grows automatically.
     #[serde(default)]
     pub(crate) storage_autoscale: StorageAutoscale,
     #[serde(default)]
     pub(crate) replicas: Vec<Replica>,
 
-    /// What it is being resized to.
+    /// The resize in flight, if any.
     #[serde(skip_deserializing)]
     pub(crate) resizing_to: Option<Resize>,
     #[serde(skip_deserializing)]
@@ -76,7 +76,7 @@ pub(crate) enum DatabaseStatus {
     Forking,
 }
 
-/// When a database's disk grows by itself.
+/// When a database's disk grows automatically.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StorageAutoscale {
@@ -84,7 +84,7 @@ pub(crate) struct StorageAutoscale {
     /// How full the disk must be.
     #[serde(skip_serializing_if = "Option::is_none")]
     threshold_percent: Option<u64>,
-    /// By how much it grows.
+    /// How much it grows.
     #[serde(skip_serializing_if = "Option::is_none")]
     increment_gib: Option<u64>,
 }
@@ -98,18 +98,18 @@ pub(crate) struct Replica {
     size: String,
 }
 
-/// What a resize asks for: the body of its request. `size` and `num_nodes` are required (DOSPEC).
+/// A requested resize: the body of its request. `size` and `num_nodes` are required (DOSPEC).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Resize {
     /// The plan.
     pub(crate) size: String,
     pub(crate) num_nodes: u32,
-    /// Disk. Left out of a change of plan, it is the new plan's own (TFDO).
+    /// The disk in MiB. If a change of plan leaves it out, it is the new plan's own (TFDO).
     pub(crate) storage_size_mib: Option<u64>,
 }
 
 impl Database {
-    /// Begins its life with what the fleet says.
+    /// Initializes its state from the fleet's description.
     pub(crate) fn created_at(mut self, now: Timestamp) -> Self {
         self.created = now;
         if self.storage_mib == 0 {
@@ -118,23 +118,24 @@ impl Database {
         self
     }
 
-    /// What it is billed as.
+    /// The meter it is billed under.
     pub(crate) fn meter(&self) -> Meter {
         (ResourceId::Database(DatabaseId(self.id.clone())), 0)
     }
 
-    /// The entry of the price list that it costs.
+    /// The key of its entry in the price list.
     pub(crate) fn priced_as(&self) -> String {
         database_key(self.nodes, &self.plan)
     }
 
-    /// Tags are compared without regard to case.
+    /// Reports whether it has a tag, ignoring case.
     pub(crate) fn has_tag(&self, tag: &str) -> bool {
         self.tags.iter().any(|own| own.eq_ignore_ascii_case(tag))
     }
 
-    /// Whether a resize can be carried out, and with which disk. The messages, and that a second
-    /// resize and one to the same size are refused, are assumptions.
+    /// Checks whether a resize can be carried out, and returns the resulting disk in MiB. The
+    /// messages are assumptions, and so are the refusals of a second resize and of one to the same
+    /// size.
     fn disk_after(&self, resize: &Resize) -> Result<u64, Refusal> {
         let refuse = |message: String| Err(Refusal::unprocessable(message));
         let Self { engine, plan, .. } = self;
@@ -150,7 +151,7 @@ impl Database {
                 "invalid size: {size} is not available for {engine} with {num_nodes} nodes"
             ));
         }
-        // Standby nodes may go even where a smaller plan is refused.
+        // Standby nodes may be removed even where a smaller plan is refused.
         if self.refuses_shrink && shrinks(plan, size) {
             return refuse("downsizing a database cluster is not supported".to_owned());
         }
@@ -169,7 +170,7 @@ impl Database {
         Ok(disk_mib)
     }
 
-    /// Whether a resize to a plan may ask for so much disk.
+    /// Checks whether a resize to a plan may ask for this much disk.
     fn check_storage(&self, plan: &str, asked_mib: u64) -> Result<(), Refusal> {
         let (least, most) = catalog::plan_storage_range_mib(plan);
         let why = if !catalog::has_extra_storage(&self.engine) {
@@ -185,8 +186,8 @@ impl Database {
         Err(Refusal::unprocessable(message))
     }
 
-    /// The cluster as the API shows it, without user and password: these need a scope of their
-    /// own (DOSPEC).
+    /// The cluster as the API shows it, without user and password, which need a scope of their own
+    /// (DOSPEC).
     pub(crate) fn to_json(&self) -> Value {
         let newest = catalog::engine(&self.engine).map(|engine| &engine["default_version"]);
         let version = self.version.as_ref().map(|version| json!(version));
@@ -200,14 +201,14 @@ impl Database {
             "status": self.status,
             "created_at": timestamp(self.created),
             "size": self.plan,
-            // The service says null where there is no tag.
+            // The service sends null if there are no tags.
             "tags": if self.tags.is_empty() { Value::Null } else { json!(self.tags) },
             "storage_size_mib": self.storage_mib,
         });
         catalog::with(&catalog::DATABASE, fields)
     }
 
-    /// The resize is done: only now does the cluster show its new size.
+    /// Ends the resize: only now does the cluster show its new size.
     fn end_resize(&mut self) {
         if let Some(resize) = self.resizing_to.take() {
             self.plan = resize.size;

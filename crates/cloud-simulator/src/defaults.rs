@@ -1,4 +1,4 @@
-//! What a fleet may leave out.
+//! Defaults for keys that a fleet may leave out.
 
 use std::collections::BTreeSet;
 

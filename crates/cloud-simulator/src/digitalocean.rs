@@ -1,4 +1,4 @@
-//! `DigitalOcean`'s API: its operations, and what they answer.
+//! The `DigitalOcean` API: its operations and their responses.
 
 pub(crate) mod scopes;
 mod things;
@@ -138,7 +138,7 @@ impl Call<'_> {
         Ok(droplets::action_json(self.account, action))
     }
 
-    /// The body of a change. That another content type is refused is an assumption.
+    /// Parses the body of a change. The refusal of other content types is an assumption.
     fn body<T: DeserializeOwned>(&self) -> Result<T> {
         let request = &self.incoming.request;
         let content_type = request.content_type.as_deref().unwrap_or_default();
@@ -152,7 +152,7 @@ impl Call<'_> {
     }
 }
 
-/// A page of a list; only its own entries are written out.
+/// A page of a list; only its own entries are serialized.
 #[expect(clippy::unnecessary_wraps, reason = "what the operations return")]
 fn page<T, W: Display>(
     call: &Call<'_>,
@@ -192,7 +192,8 @@ fn action(call: &mut Call<'_>) -> Result<Answer> {
     ok(&json!({"action": call.action_json(call.ids.numbers[0])?}))
 }
 
-/// The Droplets that the query asks for. Those with a GPU are listed only by their type (DOSPEC).
+/// Lists the Droplets that the query asks for. Those with a GPU are listed only by their type
+/// (DOSPEC).
 fn droplets(call: &mut Call<'_>) -> Result<Answer> {
     let parameter = |name| call.incoming.request.parameter(name);
     let (tag, name, kind) = (parameter("tag_name"), parameter("name"), parameter("type"));
@@ -224,7 +225,7 @@ fn by_autoscale_pool<'a>(call: &'a Call<'_>) -> BTreeMap<&'a str, Vec<&'a Drople
     pools
 }
 
-/// The pools exist only through their members; all of them have a fixed number.
+/// Lists the autoscale pools, which exist only through their members; all have a fixed size.
 fn autoscale_pools(call: &mut Call<'_>) -> Result<Answer> {
     let name = call.incoming.request.parameter("name");
     let pools = by_autoscale_pool(call).into_iter();
@@ -269,7 +270,7 @@ fn act_on_droplet(call: &mut Call<'_>) -> Result<Answer> {
     Ok(Answer::json(201, &body))
 }
 
-/// The types that can be asked for by tag (DOSPEC).
+/// The action types that can be requested by tag (DOSPEC).
 const BY_TAG: [ActionKind; 8] = [
     ActionKind::PowerCycle,
     ActionKind::PowerOn,
@@ -281,7 +282,7 @@ const BY_TAG: [ActionKind; 8] = [
     ActionKind::Snapshot,
 ];
 
-/// Acts on every Droplet with a tag. That those which refuse are left out is an assumption.
+/// Acts on every Droplet with a tag. Leaving out those that refuse is an assumption.
 fn act_on_tagged(call: &mut Call<'_>) -> Result<Answer> {
     let order: Order = call.body()?;
     let tag = call.incoming.request.parameter("tag_name");
@@ -310,7 +311,7 @@ fn regions(call: &mut Call<'_>) -> Result<Answer> {
     page(call, "regions", regions, Value::clone)
 }
 
-/// Neither pages nor links nor a total (DOSPEC).
+/// Lists the databases, without pages, links or a total (DOSPEC).
 fn databases(call: &mut Call<'_>) -> Result<Answer> {
     let tag = call.incoming.request.parameter("tag_name");
     let databases = call.account.databases.values();

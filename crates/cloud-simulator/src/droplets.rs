@@ -1,4 +1,4 @@
-//! Droplets: power, actions, and what the API shows of them.
+//! Droplets: power, actions, and their representation in the API.
 
 pub(crate) mod create;
 pub(crate) mod snapshots;
@@ -23,16 +23,16 @@ use crate::{
     world::{Account, Action, Timeline},
 };
 
-/// How long it takes to hand the shutdown signal to the guest.
+/// How long it takes to deliver the shutdown signal to the guest.
 const SIGNAL: SignedDuration = SignedDuration::from_secs(3);
 /// Why a resize is refused while the Droplet's host has no room.
 const NO_ROOM: &str = "Size is too large to fit on your droplet's server";
-/// How long a guest that does not boot tries.
+/// How long a guest that fails to boot keeps trying.
 pub(crate) const BROKEN: SignedDuration = SignedDuration::from_secs(40);
 /// How long the status lags behind the end of an action (`droplet_kit` #50).
 const LAG: SignedDuration = SignedDuration::from_secs(2);
 
-/// A Droplet: what a fleet says of it, then its state.
+/// A Droplet: its description in a fleet, then its state.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -40,7 +40,7 @@ const LAG: SignedDuration = SignedDuration::from_secs(2);
 )]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Droplet {
-    /// May be left out where only one account is of its cloud.
+    /// May be left out if its cloud has only one account.
     #[serde(skip_serializing)]
     pub(crate) account: Option<AccountName>,
     pub(crate) id: u64,
@@ -51,25 +51,26 @@ pub(crate) struct Droplet {
     pub(crate) region: String,
     #[serde(default = "defaults::droplet_size")]
     pub(crate) size: String,
-    /// As the API shows it, a little late.
+    /// The status that the API shows, which lags a little.
     #[serde(default)]
     pub(crate) status: DropletStatus,
     #[serde(default)]
     pub(crate) ignores_shutdown: bool,
-    /// Its own disk in GB, which a resize without the disk leaves as it is; left out, its size's.
+    /// Its own disk in GB, which a resize without the disk leaves unchanged; defaults to its size's
+    /// disk.
     #[serde(default)]
     pub(crate) disk: u64,
     /// The kind of image that it was made from.
     #[serde(default)]
     pub(crate) image_type: ImageType,
-    /// Its GPUs. It is then listed with the type `gpus` only.
+    /// Its GPUs. A Droplet with GPUs is listed only under the type `gpus`.
     pub(crate) gpu: Option<Gpu>,
-    /// The id of the autoscale pool that it is a member of.
+    /// The id of the autoscale pool that it belongs to.
     pub(crate) autoscale_pool: Option<String>,
-    /// How many resizes are refused, for the Droplet's host has no room.
+    /// How many resizes are refused because the Droplet's host has no room.
     #[serde(default)]
     pub(crate) resize_refusals: u32,
-    /// How many resizes are accepted after these, and fail.
+    /// How many resizes after these are accepted and then fail.
     #[serde(default)]
     pub(crate) resize_failures: u32,
     /// How long a resize takes.
@@ -78,71 +79,71 @@ pub(crate) struct Droplet {
     /// How long a power action takes.
     #[serde(default = "defaults::seconds::<10>", skip_serializing)]
     pub(crate) power_action: SignedDuration,
-    /// How long the guest needs from the shutdown request until it is off.
+    /// How long the guest takes from the shutdown request until it is off.
     #[serde(default = "defaults::seconds::<20>", skip_serializing)]
     pub(crate) shutdown: SignedDuration,
     /// How long a snapshot of it takes.
     #[serde(default = "defaults::seconds::<300>", skip_serializing)]
     pub(crate) snapshot: SignedDuration,
-    /// How long after that the snapshot is shown.
+    /// How long after that the snapshot appears.
     #[serde(default = "defaults::seconds::<30>", skip_serializing)]
     pub(crate) snapshot_lag: SignedDuration,
-    /// What a snapshot of it takes of the provider's storage, in GB.
+    /// The storage that a snapshot of it takes at the provider, in GB.
     #[serde(default = "defaults::snapshot_gb")]
     pub(crate) snapshot_gb: f64,
-    /// How many of its snapshots are accepted, and fail.
+    /// How many of its snapshots are accepted and then fail.
     #[serde(default)]
     pub(crate) snapshot_failures: u32,
-    /// How many after these are complete, and are never shown.
+    /// How many snapshots after these complete but never appear.
     #[serde(default)]
     pub(crate) snapshots_unlisted: u32,
-    /// How long it takes to create one like it.
+    /// How long it takes to create a Droplet from one of its snapshots.
     #[serde(default = "defaults::seconds::<60>", skip_serializing)]
     pub(crate) creation: SignedDuration,
-    /// How many like it are accepted, and are then gone: there was no place for them.
+    /// How many Droplets from its snapshots are accepted and then vanish because there is no room.
     #[serde(default)]
     pub(crate) creation_failures: u32,
-    /// Whether what is made from its snapshots from now on does not boot.
+    /// Whether Droplets from snapshots that are taken from now on fail to boot.
     #[serde(default)]
     pub(crate) copies_break: bool,
-    /// For how long it is still shown after it was deleted.
+    /// How long it is still shown after its deletion.
     #[serde(default = "defaults::seconds::<2>", skip_serializing)]
     pub(crate) deletion: SignedDuration,
-    /// What of these it has.
+    /// The extras that it has.
     #[serde(default)]
     pub(crate) has: BTreeSet<Extra>,
-    /// Its VPC; left out, the region's default one.
+    /// Its VPC; defaults to the region's default one.
     pub(crate) vpc: Option<String>,
-    /// When its backups are made; left out, weekly.
+    /// When its backups are made; defaults to weekly.
     pub(crate) backup_policy: Option<Value>,
 
-    /// Whether it really has power.
+    /// Whether it actually has power.
     #[serde(skip_deserializing)]
     pub(crate) powered: bool,
-    /// Whether it does not boot: whenever it is switched on, it is off again soon.
+    /// Whether it fails to boot: it soon turns off again whenever it is powered on.
     #[serde(skip_deserializing)]
     pub(crate) broken: bool,
-    /// Counts the times that power came, went or was cycled, so that an old shutdown signal
-    /// cannot switch off a later boot.
+    /// Counts power changes and reboots, so that an old shutdown signal cannot turn off a later
+    /// boot.
     #[serde(skip)]
     pub(crate) boot: u64,
-    /// What its disk holds: by which Droplet it was last written, and which of that one's boots
-    /// wrote it. Two disks that say the same hold the same.
+    /// Identifies the contents of its disk: the Droplet that last wrote to it, and the number of
+    /// that write. Equal values mean equal contents.
     #[serde(skip_deserializing)]
     pub(crate) contents: String,
-    /// What it held when the Droplet was made.
+    /// The contents of its disk when the Droplet was created.
     #[serde(skip_deserializing)]
     pub(crate) first_contents: String,
-    /// How often something else was written to its disk.
+    /// How often the contents of its disk have changed.
     #[serde(skip)]
     pub(crate) written: u64,
     /// The snapshot that it was made from.
     #[serde(skip_deserializing)]
     pub(crate) made_from: Option<u64>,
-    /// The Droplet that was there before all snapshots, of which it is the latest copy.
+    /// The original Droplet that it descends from through snapshots; its own id if there is none.
     #[serde(skip)]
     pub(crate) origin: u64,
-    /// The action that runs, during which the Droplet is locked.
+    /// The running action, which locks the Droplet.
     #[serde(skip_deserializing)]
     pub(crate) action: Option<u64>,
     #[serde(skip_deserializing)]
@@ -150,7 +151,8 @@ pub(crate) struct Droplet {
     /// For a Kubernetes node: its cluster and pool.
     #[serde(skip_deserializing)]
     pub(crate) worker_of: Option<(String, String)>,
-    /// The answer of [`Self::to_text`]: of thousands in a list few have changed since the last.
+    /// The cached result of [`Self::to_text`]: of the thousands in a list, few have changed since
+    /// the last one.
     #[serde(skip)]
     pub(crate) text: OnceLock<String>,
 }
@@ -180,19 +182,19 @@ pub(crate) enum ImageType {
     Admin,
 }
 
-/// What a Droplet may have besides.
+/// An extra that a Droplet may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Extra {
     Backups,
     Ipv6,
     Monitoring,
-    /// A second disk, whose contents no snapshot holds.
+    /// A second disk, whose contents are not part of a snapshot.
     Scratch,
 }
 
 impl Extra {
-    /// How `features` names it, if it does.
+    /// Its name in `features`, if it is listed there.
     fn feature(self) -> Option<&'static str> {
         match self {
             Self::Backups => Some("backups"),
@@ -212,16 +214,16 @@ pub(crate) struct Gpu {
     vram_gib: u32,
 }
 
-/// What an action is to do: the body of its request.
+/// An action to begin: the body of its request.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Order {
     #[serde(rename = "type")]
     pub(crate) kind: ActionKind,
-    /// What a rename sets.
+    /// The new name of a rename.
     pub(crate) name: Option<String>,
-    /// What a resize sets.
+    /// The new size of a resize.
     pub(crate) size: Option<String>,
-    /// Whether a resize grows the disk as well, for good.
+    /// Whether a resize also grows the disk, permanently.
     #[serde(default)]
     pub(crate) disk: bool,
     /// When backups are made, once they are enabled.
@@ -262,13 +264,13 @@ impl Order {
 }
 
 impl Droplet {
-    /// A Droplet of which a fleet says nothing else.
+    /// A Droplet with the defaults for everything else that a fleet may describe.
     pub(crate) fn named(id: u64, name: &str) -> Self {
         let described = json!({"id": id, "name": name});
         Self::deserialize(described).expect("everything else may be left out")
     }
 
-    /// Begins its life with what the fleet says.
+    /// Initializes its state from the fleet's description.
     pub(crate) fn created_at(mut self, now: Timestamp) -> Self {
         self.created = now;
         self.powered = self.status == DropletStatus::Active;
@@ -280,13 +282,13 @@ impl Droplet {
         self
     }
 
-    /// Its guest writes to its disk.
+    /// Simulates a write by the guest to its disk.
     pub(crate) fn write(&mut self) {
         self.written += 1;
         self.contents = format!("{}.{}", self.id, self.written);
     }
 
-    /// What it is billed as: a worker is a part of its pool.
+    /// The meter it is billed under: a worker is a part of its pool.
     fn meter(&self) -> Meter {
         match &self.worker_of {
             None => meter(self.id),
@@ -294,7 +296,7 @@ impl Droplet {
         }
     }
 
-    /// Tags are compared without regard to case.
+    /// Reports whether it has a tag, ignoring case.
     pub(crate) fn has_tag(&self, tag: &str) -> bool {
         self.tags.iter().any(|own| own.eq_ignore_ascii_case(tag))
     }
@@ -303,14 +305,14 @@ impl Droplet {
         self.gpu.is_some()
     }
 
-    /// One of these, to be changed.
+    /// Returns a Droplet to be changed, and invalidates its cached text.
     pub(crate) fn of(droplets: &mut BTreeMap<u64, Self>, id: u64) -> Option<&mut Self> {
         let droplet = droplets.get_mut(&id)?;
         droplet.show_again();
         Some(droplet)
     }
 
-    /// Sets the status that the API shows, and the power that goes with it.
+    /// Sets the status that the API shows, and the power state that goes with it.
     pub(crate) fn set_status(&mut self, status: DropletStatus) {
         self.status = status;
         self.powered = status == DropletStatus::Active;
@@ -320,8 +322,9 @@ impl Droplet {
         }
     }
 
-    /// Where it does not boot, its guest is soon off again: how that shows is an assumption, for
-    /// only that complete snapshots may not boot is known (gh2o/digitalocean-debian-to-arch #42).
+    /// If the Droplet is broken, schedules its guest to turn off again soon. How that shows is an
+    /// assumption: it is only known that complete snapshots may fail to boot
+    /// (gh2o/digitalocean-debian-to-arch #42).
     fn fail_to_boot(&self, owner: usize, timeline: &mut Timeline) {
         let (id, boot) = (self.id, self.boot);
         if self.broken && self.powered {
@@ -355,9 +358,9 @@ impl Droplet {
         }
     }
 
-    /// Why a resize is refused (DODROPLETS, DOSIZES). The words for an unknown size and for the present one are
-    /// assumptions, and so is that the words for a size that a region lacks are those with which
-    /// a new Droplet is refused.
+    /// Why a resize is refused (DODROPLETS, DOSIZES). The messages for an unknown size and for the
+    /// current one are assumptions. It is also an assumption that a size that the region lacks is
+    /// refused with the same message as for a new Droplet.
     fn resize_refusal(&self, order: &Order, market: &Market) -> Option<&'static str> {
         let size = order.size.as_deref();
         let Some((slug, size)) = size.and_then(|slug| Some((slug, market.droplet_size(slug)?)))
@@ -401,7 +404,7 @@ impl Droplet {
         text
     }
 
-    /// Something has changed that its answer shows.
+    /// Invalidates the cached text, after a change that it shows.
     pub(crate) fn show_again(&mut self) {
         self.text.take();
     }
@@ -466,7 +469,7 @@ impl Droplet {
         own.chain(["private_networking"]).collect()
     }
 
-    /// Its addresses, which no other Droplet has; none while it is being created.
+    /// Its addresses, which are unique; none while it is being created.
     fn networks(&self) -> Value {
         if self.status == DropletStatus::New {
             return json!({"v4": [], "v6": []});
@@ -522,7 +525,7 @@ pub(crate) fn autoscale_pool_json(id: &str, members: &[&Droplet]) -> Value {
     })
 }
 
-/// What a Droplet is billed as.
+/// The meter a Droplet is billed under.
 pub(crate) fn meter(id: u64) -> Meter {
     (ResourceId::Droplet(DropletId(id)), 0)
 }
@@ -534,7 +537,7 @@ pub(crate) fn disk_of(slug: &str) -> u64 {
         .unwrap_or_default()
 }
 
-/// Begins an action and returns its number.
+/// Begins an action and returns its id.
 pub(crate) fn begin(
     account: &mut Account,
     timeline: &mut Timeline,
@@ -576,7 +579,7 @@ pub(crate) fn begin(
     Ok(action)
 }
 
-/// An action is completed. What it did to the power shows a little later.
+/// Completes an action. What it did to the power shows a little later.
 fn end(account: &mut Account, timeline: &mut Timeline, action: u64, order: Order) {
     use ActionKind::{PowerCycle, PowerOff, PowerOn, Reboot};
     let id = account.finish_action(timeline, action);
@@ -640,7 +643,7 @@ fn show_power(account: &mut Account, id: u64) {
     }
 }
 
-/// The guest has shut itself down, unless power came or went in between.
+/// Turns off a Droplet whose guest has shut down, unless its power has changed in between.
 fn guest_off(account: &mut Account, id: u64, boot: u64) {
     if let Some(droplet) = Droplet::of(&mut account.droplets, id)
         && droplet.boot == boot

@@ -9,26 +9,26 @@ use tokio::sync::watch;
 
 use crate::{answer::Answer, request::Request};
 
-/// Which requests match. What is left out matches all.
+/// Selects requests. A field that is left out matches every request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Matching {
-    /// The account whose token they carry.
+    /// The account whose token the request carries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<AccountName>,
-    /// The method, in capitals.
+    /// The method, in uppercase.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
-    /// How the path begins.
+    /// The prefix of the path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path_prefix: Option<String>,
-    /// How the path ends.
+    /// The suffix of the path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path_suffix: Option<String>,
     /// The resource that the path names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource: Option<ResourceRef>,
-    /// What the body contains: `power_off`.
+    /// Text that the body contains, such as `power_off`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body_contains: Option<String>,
 }
@@ -63,13 +63,13 @@ impl Matching {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
-    /// Which requests.
+    /// The requests that it applies to.
     #[serde(default, rename = "match")]
     pub matching: Matching,
-    /// How many of them.
+    /// How many of these requests it applies to.
     #[serde(default = "once")]
     pub times: u32,
-    /// What happens to each.
+    /// What happens to each request.
     pub does: Misbehavior,
 }
 
@@ -77,42 +77,42 @@ pub struct Fault {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Misbehavior {
-    /// An answer other than the cloud's.
+    /// A response other than the cloud's own.
     Answer {
-        /// The status.
+        /// The HTTP status.
         status: u16,
-        /// The body; left out, the cloud's usual words for the status.
+        /// The body; defaults to the cloud's usual wording for the status.
         #[serde(default)]
         body: Option<String>,
-        /// More headers: `retry-after`.
+        /// Additional headers, such as `retry-after`.
         #[serde(default)]
         headers: BTreeMap<String, String>,
-        /// Whether the request takes effect all the same.
+        /// Whether the request takes effect anyway.
         #[serde(default)]
         after_effect: bool,
     },
-    /// The request takes effect; the answer's body breaks off in the middle.
+    /// The request takes effect, but the body of the response is cut off in the middle.
     Truncate,
-    /// The connection is closed without an answer.
+    /// The connection is closed without a response.
     Drop {
         /// Whether the request takes effect.
         #[serde(default)]
         after_effect: bool,
     },
-    /// The connection is closed without an answer, and the request arrives later, by itself.
+    /// The connection is closed without a response, and the request arrives later on its own.
     Late {
-        /// How much later.
+        /// The delay.
         by: SignedDuration,
     },
-    /// The request is accepted as usual, and everything that it leads to happens later.
+    /// The request is accepted as usual, but all of its effects happen later.
     Slow {
-        /// How much later.
+        /// The delay.
         by: SignedDuration,
     },
-    /// The request is carried out at once, and its answer comes later. A clock that can be moved
-    /// moves by that much: concurrent requests share the time.
+    /// The request is carried out immediately, but its response is delayed. A clock that can be
+    /// moved advances by the delay, which concurrent requests share.
     Delay {
-        /// How much later.
+        /// The delay.
         by: SignedDuration,
     },
     /// The token is refused.
@@ -129,7 +129,7 @@ impl Misbehavior {
         }
     }
 
-    /// By how much later everything happens that the request leads to.
+    /// How much later the request's effects happen.
     pub(crate) fn slowness(&self) -> SignedDuration {
         if let Self::Slow { by } = self {
             *by
@@ -138,7 +138,7 @@ impl Misbehavior {
         }
     }
 
-    /// How much later the answer leaves.
+    /// How much later the response is sent.
     pub(crate) fn delay(&self) -> Option<SignedDuration> {
         if let Self::Delay { by } = self {
             Some(*by)
@@ -147,8 +147,8 @@ impl Misbehavior {
         }
     }
 
-    /// What becomes of the cloud's own answer, if there is one. `usual` is the cloud's answer
-    /// with a status.
+    /// Turns the cloud's own response, if there is one, into the one that is sent. `usual` returns
+    /// the cloud's usual response for a status.
     pub(crate) fn distort(
         self,
         own: Option<Answer>,
@@ -174,7 +174,7 @@ impl Misbehavior {
                 }
                 Some(answer)
             }
-            // A late request does not come here: it arrives by itself, without a fault.
+            // A late request never gets here: it arrives on its own, without a fault.
             Self::Unauthorized | Self::Late { .. } => Some(usual(401)),
         }
     }
@@ -188,13 +188,13 @@ fn once() -> u32 {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hold {
-    /// Which requests.
+    /// The requests that it applies to.
     #[serde(default, rename = "match")]
     pub matching: Matching,
-    /// How many of them.
+    /// How many of these requests it applies to.
     #[serde(default = "once")]
     pub times: u32,
-    /// Where they are held.
+    /// Where the requests are held.
     pub at: Stage,
     /// Whether a request that is held on arrival takes effect once it is released, even if its
     /// client has disconnected.
@@ -208,7 +208,7 @@ pub struct Hold {
 pub enum Stage {
     /// Before any effect.
     Arrival,
-    /// After its effect, before the answer.
+    /// After its effect, before the response.
     Answer,
 }
 
@@ -225,13 +225,13 @@ pub struct UnknownHoldError(pub HoldId);
 /// A hold and the requests in it.
 #[derive(Debug, Clone, Serialize)]
 pub struct HoldView {
-    /// Its id.
+    /// The hold's id.
     pub id: HoldId,
     /// The hold.
     pub hold: Hold,
-    /// What it has caught so far: method and path.
+    /// The requests that it has caught so far, as method and path.
     pub caught: Vec<String>,
-    /// How many of them still wait.
+    /// How many of them are still waiting.
     pub waiting: usize,
 }
 
@@ -268,7 +268,7 @@ pub(crate) struct Caught {
 }
 
 impl Interference {
-    /// The first fault that matches, counted as used once.
+    /// Returns what the first matching fault does, and counts one use of that fault.
     pub(crate) fn fault_for(
         &mut self,
         request: &Request,
@@ -317,7 +317,7 @@ impl Interference {
         })
     }
 
-    /// A caught request no longer waits: it goes on, or its client has disconnected.
+    /// Records that a caught request no longer waits: it proceeds, or its client has disconnected.
     pub(crate) fn left(&mut self, id: HoldId) {
         if let Some(active) = self.holds.get(&id) {
             active
@@ -326,7 +326,7 @@ impl Interference {
         }
     }
 
-    /// How many requests wait in a hold, now and after each change.
+    /// Returns how many requests wait in a hold, now and after each change.
     pub(crate) fn waiting(&self, id: HoldId) -> Result<watch::Receiver<usize>, UnknownHoldError> {
         let active = self.holds.get(&id).ok_or(UnknownHoldError(id))?;
         Ok(active.waiting.subscribe())

@@ -21,7 +21,7 @@ use crate::{
     world::{Account, Login, World},
 };
 
-/// Everything that the simulated clouds hold to begin with. Read it from TOML with `parse`.
+/// The initial contents of the simulated clouds. Read them from TOML with `parse`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Fleet {
@@ -69,9 +69,9 @@ pub enum FleetError {
     /// It describes something impossible.
     #[error("line {line}: {table}: {message}")]
     Invalid {
-        /// Where the entry begins, counted from 1.
+        /// The line on which the entry begins, counted from 1.
         line: usize,
-        /// The entry's table: `droplets`.
+        /// The entry's table, such as `droplets`.
         table: &'static str,
         /// What is wrong with it.
         message: String,
@@ -91,7 +91,7 @@ impl FromStr for Fleet {
     }
 }
 
-/// Adds everything that a TOML text describes to a world, or nothing.
+/// Adds everything that a TOML text describes to a world; adds nothing on error.
 pub(crate) fn create(text: &str, world: &mut World) -> Result<(), FleetError> {
     let fleet: Fleet = toml::from_str(text).map_err(FleetError::Syntax)?;
     fleet.admit(world).map_err(|problem| problem.in_text(text))
@@ -101,7 +101,7 @@ pub(crate) fn create(text: &str, world: &mut World) -> Result<(), FleetError> {
 #[derive(Debug)]
 pub(crate) struct Problem {
     table: &'static str,
-    /// Where the entry begins in the fleet's text.
+    /// The offset in the fleet's text at which the entry begins, in bytes.
     start: usize,
     message: String,
 }
@@ -117,13 +117,13 @@ impl Problem {
 }
 
 impl Fleet {
-    /// The token that requests of an account must carry.
+    /// The token that an account's requests must carry.
     #[must_use]
     pub fn token_of(&self, account: &AccountName) -> Option<&str> {
         Some(self.login(account)?.token.text())
     }
 
-    /// The account's other token, which may only read, if it has one.
+    /// The account's second token, which is read-only, if it has one.
     #[must_use]
     pub fn read_token_of(&self, account: &AccountName) -> Option<&str> {
         let read_token = self.login(account)?.read_token.as_ref()?;
@@ -135,7 +135,7 @@ impl Fleet {
         logins.find(|login| login.name == *name)
     }
 
-    /// Adds everything to a world, or nothing.
+    /// Adds everything to a world; adds nothing on error.
     pub(crate) fn admit(&self, world: &mut World) -> Result<(), Problem> {
         use Provider::{DigitalOcean, Hetzner};
         let now = world.timeline.now();
@@ -257,7 +257,7 @@ fn each<T: Clone>(
     })
 }
 
-/// The account that holds a resource of a cloud. Its name may be left out where there is only one.
+/// The account that holds a resource of a cloud. Its name may be left out if there is only one.
 fn owner<'a>(
     accounts: &'a mut [Account],
     cloud: Provider,
@@ -282,7 +282,7 @@ fn doubled(kind: &str, id: &impl ToString) -> String {
     format!("`{kind}/{}` is there already", id.to_string())
 }
 
-/// Adds a resource, unless there is one with its id.
+/// Adds a resource, unless its id is taken.
 fn insert<I: Ord + ToString, T>(
     kind: &str,
     resources: &mut BTreeMap<I, T>,
@@ -319,7 +319,7 @@ fn check_size(slug: &str) -> Result<(), String> {
     ensure(is_known, || format!("no size `{slug}`"))
 }
 
-/// A size's disk is never smaller than the Droplet's own.
+/// Checks that a Droplet's disk is not larger than its size's.
 fn check_disk(droplet: &Droplet) -> Result<(), String> {
     let (disk, size) = (droplet.disk, &droplet.size);
     ensure(disk <= droplets::disk_of(size), || {

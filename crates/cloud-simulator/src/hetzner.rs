@@ -1,4 +1,4 @@
-//! Hetzner Cloud's API: its operations, and what they answer.
+//! The Hetzner Cloud API: its operations and their responses.
 
 mod things;
 
@@ -155,8 +155,8 @@ fn find_action<'a>(call: &'a Call<'_>, id: u64) -> Result<&'a Action> {
     call.account.actions.get(&id).ok_or_else(servers::not_found)
 }
 
-/// A page of a list, chosen by the query's `name` and `status`, and sorted by its `sort`.
-/// Only the page's own entries are written out, for there may be thousands.
+/// A page of a list, filtered by the query's `name` and `status` and sorted by its `sort`. Only the
+/// page's own entries are serialized, since there may be thousands.
 fn page<T>(
     call: &Call<'_>,
     key: &str,
@@ -174,7 +174,7 @@ fn page<T>(
             });
         }
     }
-    // The first criterion weighs most, so it is applied last; the sort is stable.
+    // The first criterion takes precedence, so it is applied last; the sort is stable.
     for criterion in request.parameters("sort").iter().rev() {
         let (name, direction) = criterion.split_once(':').unwrap_or((criterion, "asc"));
         let rank = |item: &T| {
@@ -194,7 +194,7 @@ fn page<T>(
     Answer::text(200, body).with("link", &links)
 }
 
-/// A field of JSON.
+/// A field of a JSON object.
 fn field(value: &Value, name: &str) -> Value {
     value[name].clone()
 }

@@ -15,18 +15,18 @@ use crate::{
     world::{Account, Timeline},
 };
 
-/// A cluster: what a fleet says of it, then its state.
+/// A cluster: its description in a fleet, then its state.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Cluster {
-    /// May be left out where only one account is of its cloud.
+    /// May be left out if its cloud has only one account.
     #[serde(skip_serializing)]
     pub(crate) account: Option<AccountName>,
     pub(crate) id: String,
     pub(crate) name: String,
     #[serde(default = "defaults::region")]
     pub(crate) region: String,
-    /// The newest when left out.
+    /// Defaults to the newest.
     version: Option<String>,
     /// Its tags, without those that the service adds.
     #[serde(default)]
@@ -57,7 +57,7 @@ pub(crate) enum ClusterStatus {
     Deleting,
 }
 
-/// A node pool: what a fleet says of it, then its nodes.
+/// A node pool: its description in a fleet, then its nodes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Pool {
@@ -66,9 +66,9 @@ pub(crate) struct Pool {
     /// The nodes' size.
     #[serde(default = "defaults::node_size")]
     pub(crate) size: String,
-    /// How many nodes it is to have.
+    /// The desired number of nodes.
     pub(crate) count: u32,
-    /// The autoscaler's bounds, when it is on.
+    /// The autoscaler's bounds; `None` if it is off.
     pub(crate) autoscale: Option<Bounds>,
     /// Its tags, without those that the service adds.
     #[serde(default)]
@@ -80,10 +80,10 @@ pub(crate) struct Pool {
     /// Whether a count of zero is refused.
     #[serde(default)]
     refuses_zero: bool,
-    /// How long a new node needs until it runs.
+    /// How long a new node takes until it runs.
     #[serde(default = "defaults::seconds::<180>", skip_serializing)]
     scale_up: SignedDuration,
-    /// How long a node takes to go; two thirds of it draining.
+    /// How long it takes to remove a node; two thirds of it is draining.
     #[serde(default = "defaults::seconds::<90>", skip_serializing)]
     scale_down: SignedDuration,
 
@@ -92,7 +92,7 @@ pub(crate) struct Pool {
     pub(crate) nodes: Vec<Node>,
 }
 
-/// The bounds between which a pool scales itself.
+/// The bounds within which a pool is autoscaled.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Bounds {
@@ -118,7 +118,7 @@ enum TaintEffect {
     NoExecute,
 }
 
-/// A node; its id is never used again.
+/// A node; its id is never reused.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Node {
     id: String,
@@ -139,9 +139,9 @@ enum NodeState {
     Deleting,
 }
 
-/// What an update of a pool asks for: the body of its request. `name` and `count` are required
-/// (DOSPEC). What is left out of `tags`, `labels` and `taints`, or is null, is removed (DOCTL);
-/// `auto_scale` and its bounds stay as they are, which is an assumption.
+/// An update of a pool: the body of its request. `name` and `count` are required (DOSPEC). If
+/// `tags`, `labels` or `taints` are left out or null, they are removed (DOCTL). If `auto_scale` or
+/// a bound is left out, it stays unchanged, which is an assumption.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(crate) struct Update {
     pub(crate) name: String,
@@ -172,7 +172,7 @@ impl Node {
 }
 
 impl Pool {
-    /// The update that changes nothing.
+    /// An update that changes nothing.
     pub(crate) fn as_update(&self) -> Update {
         Update {
             name: self.name.clone(),
@@ -184,8 +184,8 @@ impl Pool {
         }
     }
 
-    /// The autoscaler's bounds after an update, or why not. The message about the least number is
-    /// the one of doctl #1516; the one about a count of zero is an assumption.
+    /// The autoscaler's bounds after an update, or why it is refused. The message about the minimum
+    /// is the one of doctl #1516; the one about a count of zero is an assumption.
     fn bounds_after(&self, update: &Update) -> Result<Option<Bounds>, Refusal> {
         let now = self.autoscale;
         let bounds = match update.auto_scale {
@@ -217,7 +217,7 @@ impl Pool {
             return Err(Refusal::unprocessable("name is required"));
         }
         let bounds = self.bounds_after(&update)?;
-        // With the autoscaler on, a count outside its bounds becomes the least (TFDO).
+        // With the autoscaler on, a count outside its bounds becomes the minimum (TFDO).
         self.count = match bounds {
             Some(bounds) if !(bounds.min..=bounds.max).contains(&update.count) => bounds.min,
             Some(_) | None => update.count,
@@ -225,7 +225,7 @@ impl Pool {
         self.autoscale = bounds;
         self.name = update.name;
         self.tags = update.tags.unwrap_or_default();
-        // A client resends the service's own tags with its own.
+        // Clients send the service's tags back along with their own.
         self.tags
             .retain(|tag| tag != "k8s" && !tag.starts_with("k8s:"));
         self.labels = update.labels.unwrap_or_default();
@@ -241,7 +241,7 @@ impl Pool {
         tags
     }
 
-    /// The pool as the API shows it. Without the autoscaler its bounds read 0 (DOSPEC).
+    /// The pool as the API shows it. Without the autoscaler, its bounds are 0 (DOSPEC).
     pub(crate) fn to_json(&self, cluster_id: &str) -> Value {
         json!({
             "id": self.id,
@@ -295,10 +295,10 @@ impl Cluster {
     }
 }
 
-/// A cluster's id and one of its pools'.
+/// The ids of a cluster and of one of its pools.
 type PoolPath<'a> = (&'a str, &'a str);
 
-/// Adds a cluster whose nodes run.
+/// Adds a cluster whose nodes are running.
 pub(crate) fn create(account: &mut Account, timeline: &mut Timeline, mut cluster: Cluster) {
     cluster.created = timeline.now();
     let pools = cluster.pools.iter();
@@ -312,7 +312,7 @@ pub(crate) fn create(account: &mut Account, timeline: &mut Timeline, mut cluster
     }
 }
 
-/// Changes a pool. Its nodes follow with time.
+/// Updates a pool. Its nodes follow over time.
 pub(crate) fn update(
     account: &mut Account,
     timeline: &mut Timeline,
@@ -323,7 +323,7 @@ pub(crate) fn update(
     let cluster = cluster.ok_or_else(Refusal::not_found)?;
     let status = cluster.status;
     let pool = cluster.pool_mut(pool_id).ok_or_else(Refusal::not_found)?;
-    // Which states take no change, and with which status, is an assumption.
+    // Which states refuse a change, and with which status, is an assumption.
     if !matches!(status, ClusterStatus::Running | ClusterStatus::Degraded) {
         let message = "the cluster is being changed";
         return Err(Refusal::new(409, "conflict", message));
@@ -343,7 +343,7 @@ pub(crate) fn update(
     Ok(pool.to_json(cluster_id))
 }
 
-/// Adds or drains as many nodes as the count says.
+/// Adds or drains nodes until there are as many as the count says.
 fn follow_count(account: &mut Account, timeline: &mut Timeline, path: PoolPath<'_>) {
     let (owner, now) = (account.index, timeline.now());
     let Some(pool) = pool_of(account, path) else {
@@ -379,7 +379,7 @@ fn pool_of<'a>(account: &'a mut Account, path: PoolPath<'_>) -> Option<&'a mut P
     account.clusters.get_mut(path.0)?.pool_mut(path.1)
 }
 
-/// Where a node is found again when its time has come.
+/// Finds a node again once a scheduled effect is due.
 #[derive(Debug, Clone)]
 struct Place {
     cluster: String,
@@ -401,7 +401,7 @@ impl Place {
         pool.nodes.iter_mut().find(|node| node.id == self.node)
     }
 
-    /// The node runs, unless it was drained before.
+    /// Marks the node as running, unless it has been drained before.
     fn run(&self, account: &mut Account, now: Timestamp) {
         let node = self.node(account);
         let Some(node) = node.filter(|node| node.state == NodeState::Provisioning) else {
@@ -434,7 +434,7 @@ impl Node {
     }
 }
 
-/// What a pool's node is billed as.
+/// The meter a pool's node is billed under.
 pub(crate) fn meter((cluster, pool): PoolPath<'_>, droplet: u64) -> Meter {
     let (cluster, pool) = (ClusterId(cluster.to_owned()), PoolId(pool.to_owned()));
     (ResourceId::NodePool(cluster, pool), droplet)

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-/// Whether a text may be a label's key: up to 63 characters, after a prefix if there is one
-/// (HZSPEC). Hetzner keeps `hetzner.cloud/` for itself.
+/// Reports whether a text is a valid label key: up to 63 characters, after an optional prefix
+/// (HZSPEC). Hetzner reserves `hetzner.cloud/`.
 pub(crate) fn is_key(text: &str) -> bool {
     let name = text.rsplit('/').next().unwrap_or_default();
     !text.starts_with("hetzner.cloud/") && !name.is_empty() && is_value(name)
 }
 
-/// Whether a text may be a label's value: up to 63 characters, a letter or digit at both ends.
+/// Reports whether a text is a valid label value: up to 63 characters, with a letter or digit at
+/// both ends.
 pub(crate) fn is_value(text: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let ends = [text.chars().next(), text.chars().last()];
@@ -30,7 +31,7 @@ enum Condition {
 }
 
 impl Selector {
-    /// None if the text is malformed; an empty one chooses everything.
+    /// Parses a selector; `None` if the text is malformed. An empty selector selects everything.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         if text.trim().is_empty() {
             return Some(Self(Vec::new()));

@@ -1,4 +1,4 @@
-//! Since when each resource is billed, and at which size.
+//! The billing history: since when each resource is billed, and at which size.
 
 use std::collections::BTreeMap;
 
@@ -6,15 +6,15 @@ use domain::ResourceId;
 use jiff::Timestamp;
 
 /// Everything that was ever billed in an account. Only changes are recorded; the bill is computed
-/// from them when it is asked for.
+/// from them on demand.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ledger {
-    /// By resource and, for a node pool, by its nodes' Droplets. An id may have several lives.
+    /// By resource and billed part, such as a node of a pool. An id may have several lives.
     lives: BTreeMap<Meter, Vec<Life>>,
 }
 
-/// A resource, and the number of the part of it that is billed: a pool's node, an image that was
-/// made of it, its address; 0 for the resource itself.
+/// A resource, and the id of the part of it that is billed: a pool's node, an image of it, or its
+/// address; 0 for the resource itself.
 pub(crate) type Meter = (ResourceId, u64);
 
 /// What is billed.
@@ -24,9 +24,9 @@ pub(crate) enum Billed {
     Size,
     /// A public IPv4 address.
     Address,
-    /// A complete image, by what it takes of the provider's storage.
+    /// A complete image, by the storage that it takes at the provider.
     Image {
-        /// So many MB.
+        /// The storage in MB.
         megabytes: u64,
     },
 }
@@ -35,14 +35,13 @@ pub(crate) enum Billed {
 #[derive(Debug, Clone)]
 pub(crate) struct Life {
     pub(crate) billed: Billed,
-    /// Each size that it has had, from when on.
+    /// Each size that it has had, with the instant from which it applies.
     sizes: Vec<(Timestamp, String)>,
     /// Hetzner's location.
     pub(crate) location: Option<String>,
-    /// Whether it was there when its resource was first seen; a node that a pool makes later was
-    /// not.
+    /// Whether it existed when its resource was first seen, unlike a node that a pool adds later.
     is_original: bool,
-    /// When it was billed no longer.
+    /// When billing ended; `None` while it is billed.
     ended: Option<Timestamp>,
     /// When its resource was deleted, whether or not it was billed until then.
     deleted: Option<Timestamp>,
@@ -59,9 +58,9 @@ pub(crate) struct Stretch<'a> {
 /// Which of two histories is billed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum History {
-    /// What has happened.
+    /// What actually happened.
     Real,
-    /// Every resource has kept the size at which it was first seen, until it was deleted.
+    /// As if every resource had kept the size at which it was first seen, until it was deleted.
     LeftRunning,
 }
 
@@ -77,7 +76,7 @@ impl Life {
         }
     }
 
-    /// That of what is billed otherwise than by its size.
+    /// The life of something that is not billed by size.
     pub(crate) fn of(billed: Billed, created: Timestamp) -> Self {
         Self {
             billed,
@@ -85,7 +84,7 @@ impl Life {
         }
     }
 
-    /// The same in a location.
+    /// The same life in a location.
     pub(crate) fn in_location(self, location: &str) -> Self {
         Self {
             location: Some(location.to_owned()),
@@ -93,7 +92,7 @@ impl Life {
         }
     }
 
-    /// The same, made after its resource was first seen.
+    /// The same life, created after its resource was first seen.
     pub(crate) fn made_later(self) -> Self {
         Self {
             is_original: false,
@@ -101,8 +100,8 @@ impl Life {
         }
     }
 
-    /// What is billed until an instant, oldest first. Each stretch begins where its size was
-    /// ordered.
+    /// The stretches that are billed until an instant, oldest first. Each one begins when its size
+    /// took effect.
     pub(crate) fn stretches(&self, history: History, until: Timestamp) -> Vec<Stretch<'_>> {
         let (sizes, end) = match history {
             History::Real => (&self.sizes[..], self.ended),
@@ -121,7 +120,7 @@ impl Life {
         stretches
     }
 
-    /// When it was billed no longer, in a history.
+    /// When billing ended in a history.
     pub(crate) fn end(&self, history: History) -> Option<Timestamp> {
         match history {
             History::Real => self.ended,
@@ -131,27 +130,27 @@ impl Life {
 }
 
 impl Ledger {
-    /// Something is billed from its creation on.
+    /// Starts to bill something from its creation.
     pub(crate) fn open(&mut self, meter: Meter, life: Life) {
         self.lives.entry(meter).or_default().push(life);
     }
 
-    /// Its size has changed.
+    /// Records a change of its size.
     pub(crate) fn change(&mut self, meter: &Meter, at: Timestamp, size: &str) {
         if let Some(life) = self.lives.get_mut(meter).and_then(|lives| lives.last_mut()) {
             life.sizes.push((at, size.to_owned()));
         }
     }
 
-    /// It is billed no longer, but its resource is still there.
+    /// Stops billing it without recording its resource as deleted.
     pub(crate) fn end(&mut self, meter: &Meter, at: Timestamp) {
         if let Some(life) = self.lives.get_mut(meter).and_then(|lives| lives.last_mut()) {
             life.ended.get_or_insert(at);
         }
     }
 
-    /// A resource is deleted, and would have been if nothing had ever been stopped. What was made
-    /// of it is still there.
+    /// Records that a resource was deleted, in both histories. Its images and addresses are still
+    /// there.
     pub(crate) fn delete(&mut self, resource: &ResourceId, at: Timestamp) {
         let of_resource = self.lives.iter_mut().filter(|((id, _), _)| id == resource);
         let lives = of_resource.flat_map(|(_, lives)| lives);
@@ -161,7 +160,7 @@ impl Ledger {
         }
     }
 
-    /// A part of a resource is deleted with it.
+    /// Records that a part of a resource was deleted with it.
     pub(crate) fn delete_part(&mut self, meter: &Meter, at: Timestamp) {
         for life in self.lives.get_mut(meter).into_iter().flatten() {
             life.ended.get_or_insert(at);

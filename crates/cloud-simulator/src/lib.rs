@@ -1,19 +1,20 @@
-//! A stateful fake of `DigitalOcean`'s and Hetzner Cloud's HTTP APIs, for tests, demo and
+//! A stateful fake of the `DigitalOcean` and Hetzner Cloud HTTP APIs, for tests, demos and
 //! benchmarks.
 //!
 //! One listener serves both: `DigitalOcean` under `/v2`, Hetzner under `/v1`. The simulator knows
 //! nothing about the programs that call it. It answers as the clouds do, as far as their behavior
-//! is known; a comment marks what is an assumption.
+//! is known; comments mark assumptions.
 //!
-//! Time is a parameter ([`Now`]). Whatever takes time (a power action, a resize, a booting node)
-//! is computed when something is read or changed, in the order in which it happens; nothing in
-//! here waits. A delayed answer ([`Misbehavior::Delay`]) moves the clock, if it can be moved.
+//! Time is a parameter ([`Now`]). The effects of operations that take time (a power action, a
+//! resize, a booting node) are computed in chronological order whenever something is read or
+//! changed, without waiting. A delayed response ([`Misbehavior::Delay`]) advances the clock if it
+//! can be moved, and sleeps otherwise.
 //!
 //! # Fleet
 //!
-//! What the clouds hold to begin with is read from TOML, with tables `accounts`, `droplets`,
-//! `databases`, `clusters` (with `pools`) and `servers`. What belongs to machines is in tables of
-//! each cloud: `digitalocean.reserved_ips`, `hetzner.networks`.
+//! The initial contents of the clouds are read from TOML, with the tables `accounts`, `droplets`,
+//! `databases`, `clusters` (with `pools`) and `servers`. What can be attached to machines is in
+//! tables of each cloud, such as `digitalocean.reserved_ips` and `hetzner.networks`.
 //!
 //! ```toml
 //! [[accounts]]
@@ -33,16 +34,16 @@
 //! | request | effect |
 //! |---|---|
 //! | `GET /_simulator/log?after=N` | `{"entries": […]}`: the requests after number N, as [`Entry`] |
-//! | `GET /_simulator/exchanges?after=N` | the same as JSON lines, those with an answer only |
+//! | `GET /_simulator/exchanges?after=N` | the same as JSON lines, only those with a response |
 //! | `GET /_simulator/resources` | `{"now": …, "resources": {REFERENCE: state}, "images": [state]}`; `contents` says what a disk or an image holds |
 //! | `GET /_simulator/clock` | `{"now": …, "held": true}` |
 //! | `POST /_simulator/clock` | `{"now": INSTANT}` moves a held clock, never backwards (409) |
 //! | `GET /_simulator/bill?since=INSTANT&until=INSTANT&left_running=true` | a [`Bill`]: JSON lines, each a [`BillLine`], then `{"total": …, "currency": …}` for each currency; all three parameters are optional, as in [`BillQuery`] |
 //! | `POST /_simulator/faults` | sets a [`Fault`]: `{"match": {"path_suffix": "/actions"}, "times": 2, "does": {"answer": {"status": 503}}}` |
-//! | `GET`, `DELETE /_simulator/faults` | lists, removes all faults |
+//! | `GET`, `DELETE /_simulator/faults` | lists or removes all faults |
 //! | `POST /_simulator/holds` | sets a [`Hold`]: `{"match": {"method": "PUT"}, "at": "arrival"}`; answers `{"id": 1}` |
 //! | `GET /_simulator/holds` | lists the holds |
-//! | `GET /_simulator/holds/ID?wait=true` | answers once a request waits in the hold |
+//! | `GET /_simulator/holds/ID?wait=true` | responds once a request is waiting in the hold |
 //! | `DELETE /_simulator/holds/ID` | releases the requests in the hold; with `?discard=true` closes their connections instead |
 //! | `POST /_simulator/plans` | an [`Offer`]: `{"plan": "cpx22", "place": "fsn1", "offer": "unavailable"}`, `"available"` or `{"deprecated": {"announced": INSTANT, "unavailable_after": INSTANT}}`; without `place` everywhere |
 //! | `POST /_simulator/people` | an [`Act`]: `{"resource": "do-main/droplet/1", "act": "power_off"}`, `"act": {"scale": {"count": 3}}`, `"act": {"take_room": {"refusals": 2}}`; or `{"create": TOML}`; or `{"delete_image": {"account": NAME, "id": 1}}` |

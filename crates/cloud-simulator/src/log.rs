@@ -1,4 +1,4 @@
-//! Every request to a cloud, and its outcome. No tokens.
+//! The log of every request to a cloud and its outcome, without tokens.
 
 use std::collections::VecDeque;
 
@@ -8,29 +8,30 @@ use serde::Serialize;
 
 use crate::{answer::Answer, request::Request};
 
-/// How many bytes of answers' bodies are kept. The oldest are dropped first; their entries stay.
+/// How many bytes of response bodies are kept. The oldest bodies are dropped first; their entries
+/// stay.
 const KEPT_BYTES: usize = 128 * 1024 * 1024;
 
-/// One request, in the order in which the clouds took them.
+/// One logged request. Entries are in the order in which the clouds handled them.
 #[derive(Debug, Clone, Serialize)]
 pub struct Entry {
-    /// Its number, from 1.
+    /// The entry's number, counted from 1.
     pub sequence: u64,
-    /// The simulated instant.
+    /// The simulated time of the request.
     pub at: Timestamp,
-    /// The account whose token it carried; none if the token is unknown.
+    /// The account whose token the request carried; `None` if the token is unknown.
     pub account: Option<AccountName>,
     /// The resource that the path names.
     pub resource: Option<ResourceRef>,
     /// Whether the cloud accepted a change.
     pub changed: bool,
-    /// Whether a fault applied: then the answer is not the cloud's own.
+    /// Whether a fault applied: the response may then not be the cloud's own.
     pub faulty: bool,
-    /// Whether the answer left for the client.
+    /// Whether the response was sent to the client.
     pub delivered: bool,
     /// What the client sent.
     pub request: Request,
-    /// What the cloud answered; none where the connection was closed instead.
+    /// The response; `None` if the connection was closed instead.
     pub answer: Option<Answer>,
 }
 
@@ -38,7 +39,7 @@ pub struct Entry {
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     entries: Vec<Entry>,
-    /// The places of the entries whose bodies are kept, with the bodies' sizes.
+    /// The indexes of the entries whose bodies are kept, with the sizes of the bodies in bytes.
     kept: VecDeque<(usize, usize)>,
     kept_bytes: usize,
 }
@@ -72,7 +73,7 @@ impl Log {
         }
     }
 
-    /// The entries after a number.
+    /// The entries after the one with this number.
     pub(crate) fn after(&self, sequence: u64) -> &[Entry] {
         let start = usize::try_from(sequence)
             .unwrap_or(usize::MAX)

@@ -1,4 +1,4 @@
-//! What an account can order, and for how much.
+//! The plans that an account can order, and their prices.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::{answer::timestamp, catalog, prices::Prices};
 
-/// The clouds' plans with the prices of one list. The answers are written out once, since each
-/// Droplet and each server repeats its own plan.
+/// The clouds' plans with the prices of one list. Their JSON is built once, since each Droplet and
+/// each server repeats its own plan.
 #[derive(Debug, Clone)]
 pub(crate) struct Market {
     pub(crate) prices: Prices,
@@ -23,15 +23,15 @@ pub(crate) struct Market {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Offer {
-    /// It can.
+    /// It can be ordered.
     Available,
     /// It is sold out, or was never offered there.
     Unavailable,
     /// Hetzner has announced its end.
     Deprecated {
-        /// When.
+        /// When the end was announced.
         announced: Timestamp,
-        /// From when on it cannot be ordered.
+        /// The instant from which it cannot be ordered.
         unavailable_after: Timestamp,
     },
 }
@@ -50,7 +50,7 @@ pub enum OfferError {
         /// The region or location.
         place: String,
     },
-    /// `DigitalOcean` announces no end of a size.
+    /// `DigitalOcean` does not announce the end of a size.
     #[error("size `{0}` cannot be deprecated: only server types can")]
     NoDeprecation(String),
 }
@@ -73,7 +73,7 @@ impl Market {
         self.completed()
     }
 
-    /// The same plans after a change of what is offered, everywhere or in one region or location.
+    /// The same plans after a change of what is available, everywhere or in one region or location.
     pub(crate) fn offering(
         mut self,
         plan: &str,
@@ -94,7 +94,7 @@ impl Market {
         Ok(self.completed())
     }
 
-    /// Writes out what follows from the plans and the prices.
+    /// Fills in what follows from the plans and the prices.
     fn completed(mut self) -> Self {
         for size in &mut self.sizes {
             *size = priced_size(size, &self.prices);
@@ -108,7 +108,7 @@ impl Market {
         self
     }
 
-    /// The server types that are listed: one whose end has come everywhere is not (HZSPEC).
+    /// The server types that are listed: one that has ended in every location is not (HZSPEC).
     pub(crate) fn listed_types(&self, now: Timestamp) -> impl Iterator<Item = &Value> {
         let ends = |location: &Value| -> Option<Timestamp> {
             location["deprecation"]["unavailable_after"]
@@ -137,13 +137,13 @@ impl Market {
     }
 }
 
-/// Whether a size of a [`Market`] can be ordered in a region.
+/// Reports whether a size of a [`Market`] can be ordered in a region.
 pub(crate) fn is_sold_in(size: &Value, region: &str) -> bool {
     size["available"] == true && catalog::entries(&size["regions"]).any(|slug| slug == region)
 }
 
-/// A size with its price. The hourly one has the noise of the 32-bit float through which
-/// `DigitalOcean` sends it.
+/// A size with its price. The hourly price has the noise of the 32-bit float that `DigitalOcean`
+/// sends it through.
 fn priced_size(size: &Value, prices: &Prices) -> Value {
     let price = prices.digitalocean.sizes.get(slug_of(size));
     let fields = price.map(|price| {
@@ -168,7 +168,7 @@ fn slug_of(size: &Value) -> &str {
 
 fn priced_type(server_type: &Value, prices: &Prices) -> Value {
     let name = server_type["name"].as_str().unwrap_or_default();
-    // The fields outside `locations` are old: they are set where every location's are.
+    // The fields outside `locations` are legacy: they are set if those of every location are.
     let locations = catalog::entries(&server_type["locations"]);
     let deprecations: Option<Vec<_>> = locations
         .map(|location| Some(&location["deprecation"]).filter(|found| !found.is_null()))
@@ -182,7 +182,7 @@ fn priced_type(server_type: &Value, prices: &Prices) -> Value {
     catalog::with(server_type, fields)
 }
 
-/// Hetzner says it of each location.
+/// Sets an offer as Hetzner does: for each location.
 fn offer_type(
     server_type: &mut Value,
     place: Option<&str>,
@@ -218,7 +218,7 @@ fn offer_type(
     Ok(())
 }
 
-/// `DigitalOcean` says it of a size, and lists the regions that offer it.
+/// Sets an offer as `DigitalOcean` does: for a size, or in its list of the regions that offer it.
 fn offer_size(size: &mut Value, place: Option<&str>, offer: &Offer) -> Result<(), OfferError> {
     let plan = slug_of(size).to_owned();
     if matches!(offer, Offer::Deprecated { .. }) {

@@ -1,10 +1,10 @@
-//! Pages, as each cloud numbers and links them.
+//! Pagination, as each cloud numbers and links its pages.
 
 use serde_json::{Value, json};
 
 use crate::request::{Incoming, Request};
 
-/// One page of a longer list, and the list's numbers.
+/// One page of a longer list, with its number and size and the list's length.
 pub(crate) struct Page<T> {
     pub(crate) items: Vec<T>,
     number: usize,
@@ -13,8 +13,8 @@ pub(crate) struct Page<T> {
 }
 
 impl<T> Page<T> {
-    /// The page that the query asks for. A number outside `1..=most` is brought into the range;
-    /// whether the clouds refuse it instead is not documented.
+    /// Cuts out the page that the query asks for. A page size above `most` is lowered to it, and an
+    /// invalid number is ignored; whether the clouds refuse these instead is not documented.
     fn cut(items: Vec<T>, request: &Request, usual: usize, most: usize) -> Self {
         let number = |name| {
             let value: Option<usize> = request.parameter(name)?.parse().ok();
@@ -33,12 +33,12 @@ impl<T> Page<T> {
         }
     }
 
-    /// `DigitalOcean`: 20 by default, at most 200 (DODESC), or fewer.
+    /// A page of `DigitalOcean`'s: 20 items by default, at most 200 (DODESC), or `fewer`.
     pub(crate) fn digitalocean(items: Vec<T>, request: &Request, fewer: Option<usize>) -> Self {
         Self::cut(items, request, 20, fewer.unwrap_or(200))
     }
 
-    /// Hetzner: 25 by default, at most 50 (HZSPEC), or fewer.
+    /// A page of Hetzner's: 25 items by default, at most 50 (HZSPEC), or `fewer`.
     pub(crate) fn hetzner(items: Vec<T>, request: &Request, fewer: Option<usize>) -> Self {
         Self::cut(items, request, 25, fewer.unwrap_or(50))
     }
@@ -55,7 +55,7 @@ impl<T> Page<T> {
         (self.number > 1).then(|| self.number - 1)
     }
 
-    /// `DigitalOcean`'s `links`, with full addresses that keep the query's other parameters.
+    /// `DigitalOcean`'s `links`, with absolute URLs that keep the query's other parameters.
     pub(crate) fn links(&self, incoming: &Incoming) -> Value {
         let link = |page| self.link(incoming, page);
         let mut pages = json!({});

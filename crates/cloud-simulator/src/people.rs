@@ -1,4 +1,4 @@
-//! What a person does in a provider's own console, without any client.
+//! The acts of a person in a provider's own console, without any client.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
@@ -24,7 +24,7 @@ use crate::{
     world::{Account, Timeline, World},
 };
 
-/// What a person does. It takes as long as the same request through the API.
+/// An act of a person. It takes as long as the same request through the API.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Act {
@@ -42,7 +42,7 @@ pub enum Act {
         plan: String,
         /// Primary and standby nodes together.
         nodes: u32,
-        /// Disk, in MiB, where it is to differ from the plan's own.
+        /// The disk in MiB, if it is to differ from the plan's own.
         #[serde(default)]
         storage_mib: Option<u64>,
     },
@@ -50,60 +50,60 @@ pub enum Act {
     ChangePlan {
         /// The size or type.
         plan: String,
-        /// Whether the disk grows as well, for good.
+        /// Whether the disk also grows, permanently.
         #[serde(default)]
         disk: bool,
     },
-    /// Takes the room for another size on a Droplet's host, or in a server's location.
+    /// Takes up the room for another size on a Droplet's host, or in a server's location.
     TakeRoom {
-        /// How many of the next resizes are refused at once.
+        /// How many of the next resizes are refused immediately.
         #[serde(default)]
         refusals: u32,
-        /// How many after these are accepted, and fail.
+        /// How many after these are accepted and then fail.
         #[serde(default)]
         failures: u32,
     },
-    /// Changes a Droplet or server so that what is made from its snapshots from then on does not
-    /// boot, or mends that, and the machine itself.
+    /// Changes a Droplet or server so that copies from its later snapshots fail to boot, or repairs
+    /// this, and the machine itself.
     BreakCopies {
-        /// Whether they break.
+        /// Whether the copies break.
         breaks: bool,
     },
     /// Makes a snapshot of a Droplet or server.
     Snapshot {
-        /// Its name; for a server its description.
+        /// The snapshot's name; for a server, its description.
         name: String,
     },
     /// Scales a node pool.
     Scale {
-        /// How many nodes.
+        /// The number of nodes.
         count: u32,
-        /// The autoscaler's least and most nodes; off when left out.
+        /// The autoscaler's minimum and maximum number of nodes; off if left out.
         #[serde(default)]
         autoscale: Option<(u32, u32)>,
     },
-    /// Replaces all tags; for a server its labels, each as `key=value`.
+    /// Replaces all tags; for a server, its labels, each as `key=value`.
     Retag {
-        /// The new ones.
+        /// The new tags.
         tags: Vec<String>,
     },
     /// Replaces all tags of a node pool's cluster.
     RetagCluster {
-        /// The new ones.
+        /// The new tags.
         tags: Vec<String>,
     },
     /// Renames the resource.
     Rename {
-        /// The new one.
+        /// The new name.
         name: String,
     },
-    /// Puts the resource (for a node pool, its cluster) into a status at once: a migration, an
-    /// upgrade.
+    /// Puts the resource (for a node pool, its cluster) into a status immediately, such as that of
+    /// a migration or an upgrade.
     SetStatus {
-        /// The provider's word.
+        /// The provider's word for the status.
         status: String,
     },
-    /// Deletes the resource at once; a node pool with its nodes.
+    /// Deletes the resource immediately; a node pool with its nodes.
     Delete,
 }
 
@@ -116,7 +116,7 @@ pub enum PersonError {
     /// The provider refuses it.
     #[error("{status}: {message}")]
     Refused {
-        /// The status that the API would have answered.
+        /// The HTTP status that the API would have sent.
         status: u16,
         /// The provider's words.
         message: String,
@@ -140,7 +140,7 @@ impl From<Refusal> for PersonError {
     }
 }
 
-/// Does what a person asks for.
+/// Performs a person's act on a resource.
 pub(crate) fn act(world: &mut World, resource: &ResourceRef, act: Act) -> Result<(), PersonError> {
     let mut accounts = world.accounts.iter_mut();
     let account = accounts
@@ -167,10 +167,10 @@ pub(crate) fn act(world: &mut World, resource: &ResourceRef, act: Act) -> Result
     })
 }
 
-/// None if the act does not fit the kind of resource.
+/// The outcome of an act: `None` if it does not fit the kind of resource.
 type Done = Result<Option<()>, PersonError>;
 
-/// A provider's word for a status.
+/// Parses a provider's word for a status.
 fn status<T: DeserializeOwned>(word: &str) -> Result<T, PersonError> {
     serde_json::from_value(Value::from(word)).map_err(|_| PersonError::Refused {
         status: 422,
@@ -217,9 +217,9 @@ fn on_droplet(account: &mut Account, timeline: &mut Timeline, id: u64, act: Act)
             droplet.set_status(status(&word)?);
             return Ok(Some(()));
         }
-        // A worker goes with its node.
+        // A worker is deleted with its node.
         Act::Delete if droplet.worker_of.is_none() => {
-            // A person who deletes a copy means the machine.
+            // A person who deletes a copy means the original machine.
             let origin = droplet.origin;
             account
                 .ledger
@@ -354,7 +354,7 @@ fn on_server(account: &mut Account, timeline: &mut Timeline, id: u64, act: Act) 
             return Ok(Some(()));
         }
         Act::Delete => {
-            // A person who deletes a copy means the machine.
+            // A person who deletes a copy means the original machine.
             let origin = server.origin;
             account
                 .ledger

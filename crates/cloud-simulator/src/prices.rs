@@ -1,4 +1,4 @@
-//! The price list, from which the API's answers and the bill take their prices.
+//! The price list behind the API's responses and the bill.
 
 use std::{collections::BTreeMap, str::FromStr, sync::LazyLock};
 
@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 
 use crate::{amount::Amount, catalog};
 
-/// What both clouds charge, without VAT. Read it from TOML with `parse`; `prices.toml`, which is
-/// the default, shows the form and says where each price is from.
+/// What both clouds charge, without VAT. Read it from TOML with `parse`; `prices.toml`, the
+/// default, shows the format and gives the source of each price.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Prices {
     /// The day of the newest source.
     pub dated: Date,
-    /// `DigitalOcean`'s.
+    /// `DigitalOcean`'s prices.
     pub digitalocean: DigitalOceanPrices,
-    /// Hetzner's.
+    /// Hetzner's prices.
     pub hetzner: HetznerPrices,
 }
 
@@ -43,10 +43,10 @@ pub struct DigitalOceanPrices {
 pub struct HetznerPrices {
     /// The currency of all prices.
     pub currency: String,
-    /// The VAT with which the API shows gross prices.
+    /// The VAT that the API's gross prices include, in percent.
     pub vat_percent: Amount,
-    /// Servers that were created before this day keep their [`LocatedPrice::kept`] price until
-    /// their type changes.
+    /// Servers created before this day keep their [`LocatedPrice::kept`] price until their type
+    /// changes.
     pub list_since: Date,
     /// Images, per GB and month.
     pub snapshot_per_gb_month: Amount,
@@ -70,7 +70,7 @@ pub struct HetznerPrices {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
-    /// The most that a month costs.
+    /// The maximum price of a month.
     pub monthly: Amount,
     /// The price of an hour.
     pub hourly: Amount,
@@ -82,11 +82,11 @@ pub struct Price {
 pub struct LocatedPrice {
     /// The locations' names.
     pub locations: Vec<String>,
-    /// The most that a month costs.
+    /// The maximum price of a month.
     pub monthly: Amount,
     /// The price of an hour.
     pub hourly: Amount,
-    /// What older servers pay.
+    /// The price that older servers keep; `None` if it is the listed one.
     pub kept: Option<Price>,
 }
 
@@ -139,13 +139,13 @@ impl Price {
     }
 }
 
-/// How Hetzner shows an amount.
+/// An amount as Hetzner shows it.
 fn net_and_gross(net: Amount, tax_percent: Amount) -> Value {
     json!({"net": net.in_full(), "gross": net.with_tax(tax_percent).in_full()})
 }
 
 impl Prices {
-    /// Something that the catalog offers and the list has no price for.
+    /// The first thing that the catalog offers and the list has no price for.
     fn missing(&self) -> Option<String> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let mut sizes = catalog::entries(&catalog::DROPLET_SIZES).map(|size| text(&size["slug"]));
@@ -168,7 +168,7 @@ impl Prices {
     }
 }
 
-/// How the list names so many nodes of a plan.
+/// The list's key for this many nodes of a plan.
 pub(crate) fn database_key(nodes: u32, plan: &str) -> String {
     format!("{nodes} x {plan}")
 }
@@ -181,8 +181,8 @@ impl HetznerPrices {
         rows.find(|row| row.locations.iter().any(|name| name == location))
     }
 
-    /// What a server pays that was created at an instant, or has changed its type since. A fleet
-    /// may put a server where its type is not sold: it pays the dearest of the type's prices.
+    /// The price of a server that was created, or last changed its type, at `created`. A fleet may
+    /// put a server where its type is not sold: it then pays the highest of the type's prices.
     pub(crate) fn of_server(
         &self,
         (server_type, location): (&str, &str),
@@ -220,7 +220,7 @@ impl HetznerPrices {
             .collect()
     }
 
-    /// `GET /v1/pricing`, where these are the server types. Nothing here uses load balancers.
+    /// The pricing of `GET /v1/pricing` for these server types. Nothing here uses load balancers.
     pub(crate) fn pricing<'a>(&self, server_types: impl Iterator<Item = &'a Value>) -> Value {
         let tax = self.vat_percent;
         let of_type = |server_type: &Value| {
@@ -255,7 +255,7 @@ impl HetznerPrices {
     }
 }
 
-/// Traffic that comes with a server, per month: 20 TiB, which is an assumption outside the EU.
+/// The traffic included with a server per month: 20 TiB, which is an assumption outside the EU.
 const INCLUDED_TRAFFIC_BYTES: u64 = 20 << 40;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! What a Hetzner project holds besides its servers: images, addresses, networks, volumes,
 //! firewalls, placement groups, load balancers, floating IPs and SSH keys.
 //!
-//! What belongs to a server is noted on the thing, not on the server; a server has only its own
-//! addresses by number, for there are as many of them as servers.
+//! An attachment is stored on what is attached, not on the server. A server stores only the ids of
+//! its own addresses, since there are as many of them as servers.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,7 +18,7 @@ use crate::{answer::timestamp, catalog, defaults, labels::Selector, servers::Ser
 
 pub(crate) type Labels = BTreeMap<String, String>;
 
-/// Everything but the servers, by number.
+/// Everything but the servers, by id.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Project {
     pub(crate) images: BTreeMap<u64, Image>,
@@ -34,17 +34,17 @@ pub(crate) struct Project {
 
 /// One kind of thing that a project holds.
 pub(crate) trait Thing: Sized {
-    /// The provider's word for it.
+    /// The provider's word for the kind.
     const KIND: &'static str;
 
-    /// All of them, by number.
+    /// All things of this kind, by id.
     fn all(project: &Project) -> &BTreeMap<u64, Self>;
 
-    /// As the API shows it, beside these servers.
+    /// The thing as the API shows it, given the project's servers.
     fn shown(&self, servers: &BTreeMap<u64, Server>) -> Value;
 }
 
-/// Implements [`Thing`] for what a [`Project`] keeps in one of its fields.
+/// Implements [`Thing`] for what a [`Project`] stores in one of its fields.
 macro_rules! things {
     ($($thing:ty, $field:ident, $kind:literal, $shown:expr;)*) => {$(
         impl Thing for $thing {
@@ -84,12 +84,13 @@ pub(crate) struct Image {
     pub(crate) labels: Labels,
     pub(crate) protected: bool,
     pub(crate) created: Timestamp,
-    /// What it takes of the provider's storage, in GB, once it is complete.
+    /// The storage that it takes at the provider, in GB, once it is complete.
     pub(crate) size_gb: f64,
-    /// The server that it was made from, as it was then: what is made from it behaves like it.
+    /// The server that it was made from, as it was then. Servers created from the image behave like
+    /// it.
     #[serde(serialize_with = "number_of")]
     pub(crate) of: Server,
-    /// What its disk holds, as [`Server::contents`].
+    /// The contents of its disk, as in [`Server::contents`].
     pub(crate) contents: String,
 }
 
@@ -106,11 +107,11 @@ pub(crate) enum ImageKind {
 pub(crate) enum ImageStatus {
     Creating,
     Available,
-    /// It failed.
+    /// Its creation failed.
     Unavailable,
 }
 
-/// A public address that outlives its server, unless it is deleted with it.
+/// A public address. It outlives its server, unless `auto_delete` is set.
 #[derive(Debug, Clone)]
 pub(crate) struct PrimaryIp {
     pub(crate) id: u64,
@@ -134,7 +135,8 @@ pub(crate) struct Network {
     pub(crate) name: String,
     #[serde(default = "ip_range")]
     pub(crate) ip_range: String,
-    /// Who has which address in it; an address stays taken for some seconds after its server.
+    /// The servers in it and their addresses. An address stays taken for some seconds after its
+    /// server is deleted.
     #[serde(default)]
     pub(crate) members: Vec<Member>,
     #[serde(skip_deserializing)]
@@ -175,16 +177,16 @@ pub(crate) struct Firewall {
     pub(crate) account: Option<AccountName>,
     pub(crate) id: u64,
     pub(crate) name: String,
-    /// The servers to which it was applied by number.
+    /// The servers that it was applied to by id.
     #[serde(default)]
     pub(crate) servers: BTreeSet<u64>,
-    /// The labels by which it applies to others.
+    /// The label selector by which it applies to others.
     #[serde(default)]
     pub(crate) selector: Option<String>,
-    /// How long until it has been applied to a server.
+    /// How long it takes to apply it to a server.
     #[serde(default = "defaults::seconds::<3>")]
     pub(crate) applies: SignedDuration,
-    /// To which servers it is applied only soon.
+    /// The servers that it is still being applied to.
     #[serde(skip)]
     pub(crate) pending: BTreeSet<u64>,
     #[serde(skip_deserializing)]
@@ -213,10 +215,10 @@ pub(crate) struct LoadBalancer {
     pub(crate) name: String,
     #[serde(default = "defaults::location")]
     pub(crate) location: String,
-    /// Its targets by number, and whether it reaches each by its private address.
+    /// Its targets by id, and whether it reaches each one at its private address.
     #[serde(default)]
     pub(crate) targets: Vec<Target>,
-    /// The labels by which others are its targets.
+    /// The label selector by which others are its targets.
     #[serde(default)]
     pub(crate) selector: Option<String>,
     #[serde(skip_deserializing)]
@@ -272,7 +274,7 @@ fn volume_size() -> u64 {
     10
 }
 
-/// An address of the range that is set apart for measurements (RFC 2544).
+/// An address from the range reserved for benchmarking (RFC 2544).
 fn address_of(number: u64) -> String {
     let host = u32::try_from(number % (1 << 17)).unwrap_or_default();
     Ipv4Addr::from_bits(Ipv4Addr::new(198, 18, 0, 0).to_bits() + host).to_string()
@@ -297,7 +299,7 @@ fn chooses(selector: Option<&str>, labels: &Labels) -> bool {
 }
 
 impl Project {
-    /// What is attached to a server, each in words.
+    /// A description of each thing that is attached to a server.
     pub(crate) fn attached_to(&self, server: u64) -> BTreeSet<String> {
         let mut attached = BTreeSet::new();
         for network in self.networks.values() {
@@ -331,8 +333,8 @@ impl Project {
         attached
     }
 
-    /// Detaches everything from a server that is no longer there. What was deleted with it is
-    /// gone, and returned; an address in a network is not free yet.
+    /// Detaches everything from a deleted server. Its backups are deleted, and so are its addresses
+    /// with `auto_delete`, which are returned. Its addresses in networks are not freed yet.
     pub(crate) fn without(&mut self, server: u64) -> Vec<PrimaryIp> {
         let gone = |ip: &PrimaryIp| ip.server == Some(server) && ip.auto_delete;
         let deleted = self.primary_ips.values().filter(|ip| gone(ip)).cloned();
@@ -370,14 +372,14 @@ impl Project {
         }
     }
 
-    /// The firewalls of a server, by number or by its labels.
+    /// The firewalls that apply to a server, by id or by its labels.
     pub(crate) fn firewalls_of(&self, server: &Server) -> impl Iterator<Item = &Firewall> {
         self.firewalls
             .values()
             .filter(|firewall| firewall.is_of(server))
     }
 
-    /// What a server's answer shows of all these.
+    /// The fields of a server's response that show all these.
     pub(crate) fn around(&self, server: &Server) -> Value {
         let of = |own: Option<u64>| own == Some(server.id);
         let ip = |id: Option<u64>| self.primary_ips.get(&id?).map(PrimaryIp::on_server);
@@ -484,7 +486,8 @@ impl PrimaryIp {
 }
 
 impl Member {
-    /// The interface, whose hardware address is another one after each attachment.
+    /// The network interface. Its MAC address depends on the network and the server, so a recreated
+    /// server gets another one.
     fn on_server(&self, network: u64) -> Value {
         let (high, low) = (self.server / 256 % 256, self.server % 256);
         json!({
@@ -519,14 +522,14 @@ impl Network {
         })
     }
 
-    /// Whether an address in it is taken.
+    /// Reports whether an address in the network is taken.
     pub(crate) fn has(&self, ip: &str) -> bool {
         self.members
             .iter()
             .any(|member| member.ip == ip || member.alias_ips.iter().any(|alias| alias == ip))
     }
 
-    /// A server joins it.
+    /// Adds a server to the network.
     pub(crate) fn join(&mut self, server: u64, ip: String, alias_ips: Vec<String>) {
         self.members.push(Member {
             server,
@@ -535,7 +538,7 @@ impl Network {
         });
     }
 
-    /// The first address that is free; the network's own is taken by its gateway.
+    /// The first free address. The first one in the range is the gateway's.
     pub(crate) fn free_ip(&self) -> Option<String> {
         let first: Ipv4Addr = self.ip_range.split('/').next()?.parse().ok()?;
         (2..250)
@@ -563,7 +566,7 @@ impl Volume {
 }
 
 impl Firewall {
-    /// Whether it is applied to a server, by its number or its labels, or is about to be.
+    /// Reports whether it is applied to a server, by id or by labels, or is about to be.
     pub(crate) fn is_of(&self, server: &Server) -> bool {
         self.servers.contains(&server.id) || chooses(self.selector.as_deref(), &server.labels)
     }

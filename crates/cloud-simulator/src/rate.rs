@@ -12,16 +12,16 @@ use crate::answer::{Answer, Refusal};
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RateLimit {
-    /// A Hetzner account regains its requests evenly.
+    /// The hourly limit. A Hetzner account regains its requests evenly.
     pub(crate) per_hour: u32,
-    /// At `DigitalOcean` only.
+    /// The limit per minute, at `DigitalOcean` only.
     pub(crate) per_minute: Option<u32>,
 }
 
-/// One account's count.
+/// The request count of one account.
 #[derive(Debug, Clone)]
 pub(crate) enum Rate {
-    /// `DigitalOcean`: every request counts for an hour (and for a minute) from its own instant.
+    /// `DigitalOcean`: every request counts for an hour (and for a minute) from its own instant on.
     Sliding(Sliding),
     /// Hetzner: requests are regained one by one.
     Bucket(Bucket),
@@ -38,7 +38,7 @@ pub(crate) struct Sliding {
 #[derive(Debug, Clone)]
 pub(crate) struct Bucket {
     per_hour: u32,
-    /// How much is used, in milliseconds of recovery.
+    /// How much is used, as the milliseconds until it is regained.
     debt_ms: i64,
     since: Timestamp,
 }
@@ -47,7 +47,8 @@ const HOUR: SignedDuration = SignedDuration::from_hours(1);
 const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 
 impl Rate {
-    /// The limits are 5000 per hour and 250 per minute (DODESC), and 3600 per hour (HZSPEC).
+    /// Creates an empty count. The default limits are 5000 per hour and 250 per minute at
+    /// `DigitalOcean` (DODESC), and 3600 per hour at Hetzner (HZSPEC).
     pub(crate) fn new(provider: Provider, limit: Option<RateLimit>, now: Timestamp) -> Self {
         match provider {
             Provider::DigitalOcean => Self::Sliding(Sliding {
@@ -74,7 +75,7 @@ impl Rate {
         }
     }
 
-    /// Adds the headers that every answer carries.
+    /// Adds the headers that every response carries.
     pub(crate) fn headers(&self, answer: Answer, now: Timestamp) -> Answer {
         match self {
             Self::Sliding(sliding) => {
@@ -112,7 +113,7 @@ impl Sliding {
         if self.counted.len() >= self.per_hour {
             return Err(exceeded(None));
         }
-        // The request that must be a minute old before another may come.
+        // The request that must be a minute old before the next one is allowed.
         let blocking = self.counted.len().checked_sub(self.per_minute);
         if let Some(oldest) = blocking.and_then(|index| self.counted.get(index))
             && *oldest + MINUTE > now
@@ -126,7 +127,7 @@ impl Sliding {
 }
 
 impl Bucket {
-    /// How long it takes until one request is regained, in milliseconds.
+    /// How long it takes to regain one request, in milliseconds.
     fn step_ms(&self) -> i64 {
         3_600_000 / i64::from(self.per_hour)
     }

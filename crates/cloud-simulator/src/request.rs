@@ -7,16 +7,16 @@ use axum::{
 use domain::configuration::Provider;
 use serde::Serialize;
 
-/// What a client sent.
+/// A request as the client sent it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Request {
-    /// The method, in capitals.
+    /// The method, in uppercase.
     pub method: String,
     /// The path, without the query.
     pub path: String,
-    /// The query as it was written, without the question mark.
+    /// The raw query, without the question mark.
     pub query: String,
-    /// The header `Content-Type`.
+    /// The `Content-Type` header.
     pub content_type: Option<String>,
     /// Whether it carried a bearer token.
     pub authorization: bool,
@@ -24,11 +24,11 @@ pub struct Request {
     pub body: String,
 }
 
-/// A request to one of the clouds, with what is not logged.
+/// A request to one of the clouds, with the parts that are not logged.
 #[derive(Clone)]
 pub(crate) struct Incoming {
     pub(crate) request: Request,
-    /// The scheme and host under which the simulator was called, for links.
+    /// The scheme and host that the client used, for building links.
     pub(crate) origin: String,
     /// The bearer token, if the request carries one.
     pub(crate) token: Option<String>,
@@ -67,17 +67,17 @@ impl Request {
         }
     }
 
-    /// The path's parts after the version: `["droplets", "1"]`.
+    /// The path segments after the version: `["droplets", "1"]`.
     pub(crate) fn segments(&self) -> Vec<&str> {
         self.path.split('/').skip(2).collect()
     }
 
-    /// Whether it asks for a change.
+    /// Reports whether the request asks for a change.
     pub(crate) fn is_change(&self) -> bool {
         self.method != "GET" && self.method != "HEAD"
     }
 
-    /// Every pair of the query, decoded.
+    /// The decoded key-value pairs of the query.
     pub(crate) fn pairs(&self) -> Vec<(String, String)> {
         form_urlencoded::parse(self.query.as_bytes())
             .into_owned()

@@ -1,4 +1,4 @@
-//! From a request's method and path to the operation that answers it.
+//! Maps a request's method and path to the operation that handles it.
 
 use crate::{
     answer::{Answer, Refusal},
@@ -6,13 +6,13 @@ use crate::{
     world::{Account, Timeline},
 };
 
-/// An operation: its method, its path after the version, and what answers it. In the path `#`
-/// stands for a number and `*` for any id. The first that fits is taken.
+/// An operation: its method, its path after the version, and its handler. In the path, `#` stands
+/// for a number and `*` for any id. The first match wins.
 pub(crate) type Route = (&'static str, &'static str, Handler);
 
 pub(crate) type Handler = fn(&mut Call<'_>) -> Result<Answer, Refusal>;
 
-/// A request that has been let in.
+/// An authorized request, as its handler gets it.
 pub(crate) struct Call<'a> {
     pub(crate) incoming: &'a Incoming,
     pub(crate) account: &'a mut Account,
@@ -20,15 +20,15 @@ pub(crate) struct Call<'a> {
     pub(crate) ids: Ids,
 }
 
-/// The ids in a path, in their order.
+/// The ids in a path, in order.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ids {
     pub(crate) numbers: Vec<u64>,
     pub(crate) names: Vec<String>,
 }
 
-/// The operation at a path, and the path's ids. Otherwise the status: 404 if no operation has the
-/// path, 405 if it takes another method.
+/// Finds the operation at a path, and the path's ids. The error is the HTTP status: 404 if no
+/// operation has the path, 405 if the path takes another method.
 pub(crate) fn find(routes: &[Route], method: &str, path: &[&str]) -> Result<(Handler, Ids), u16> {
     let mut status = 404;
     for (of_method, pattern, handler) in routes {

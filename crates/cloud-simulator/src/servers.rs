@@ -1,4 +1,4 @@
-//! Hetzner servers: power, actions, and what the API shows of them.
+//! Hetzner servers: power, actions, and their representation in the API.
 
 pub(crate) mod create;
 pub(crate) mod images;
@@ -26,7 +26,7 @@ use crate::{
 /// How long it takes to send a signal, or to find that there is nothing to do.
 const SIGNAL: SignedDuration = SignedDuration::from_secs(1);
 
-/// A server: what a fleet says of it, then its state.
+/// A server: its description in a fleet, then its state.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -35,7 +35,7 @@ const SIGNAL: SignedDuration = SignedDuration::from_secs(1);
 )]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Server {
-    /// May be left out where only one account is of its cloud.
+    /// May be left out if its cloud has only one account.
     #[serde(skip_serializing)]
     pub(crate) account: Option<AccountName>,
     pub(crate) id: u64,
@@ -50,22 +50,22 @@ pub(crate) struct Server {
     pub(crate) status: ServerStatus,
     #[serde(default)]
     pub(crate) ignores_shutdown: bool,
-    /// How long the guest needs from the shutdown request until it is off.
+    /// How long the guest takes from the shutdown request until it is off.
     #[serde(default = "defaults::seconds::<15>", skip_serializing)]
     pub(crate) shutdown: SignedDuration,
     /// How long it takes to cut the power.
     #[serde(default = "defaults::seconds::<4>", skip_serializing)]
     pub(crate) poweroff: SignedDuration,
-    /// Its own disk in GB, which a change of type may leave as it is; left out, its type's.
+    /// Its own disk in GB, which a change of type may leave unchanged; defaults to its type's disk.
     #[serde(default)]
     pub(crate) disk: u64,
-    /// How many changes of type are refused, for the location has no room.
+    /// How many changes of type are refused because the location has no room.
     #[serde(default)]
     pub(crate) change_type_refusals: u32,
-    /// How many changes of type are accepted after these, and fail.
+    /// How many changes of type after these are accepted and then fail.
     #[serde(default)]
     pub(crate) change_type_failures: u32,
-    /// Whether a change of type leaves it off; usually it starts again (HZSPEC).
+    /// Whether a change of type leaves it off; normally it starts again (HZSPEC).
     #[serde(default)]
     pub(crate) stays_off_after_change: bool,
     /// How long a change of type takes.
@@ -77,69 +77,70 @@ pub(crate) struct Server {
     /// How long an image of it takes.
     #[serde(default = "defaults::seconds::<120>", skip_serializing)]
     pub(crate) snapshot: SignedDuration,
-    /// What an image of it takes of the provider's storage, in GB.
+    /// The storage that an image of it takes at the provider, in GB.
     #[serde(default = "defaults::snapshot_gb")]
     pub(crate) snapshot_gb: f64,
-    /// How many of its images are accepted, and fail.
+    /// How many of its images are accepted and then fail.
     #[serde(default)]
     pub(crate) snapshot_failures: u32,
-    /// How long it takes to create one like it, until it may be powered on.
+    /// How long it takes to create a server from one of its images, until it may be powered on.
     #[serde(default = "defaults::seconds::<20>", skip_serializing)]
     pub(crate) creation: SignedDuration,
-    /// How many like it are accepted, and fail.
+    /// How many servers from its images are accepted and then fail.
     #[serde(default)]
     pub(crate) creation_failures: u32,
-    /// Whether what is made from its images from now on does not boot.
+    /// Whether servers from images that are taken from now on fail to boot.
     #[serde(default)]
     pub(crate) copies_break: bool,
     /// How long it takes to delete it.
     #[serde(default = "defaults::seconds::<5>", skip_serializing)]
     pub(crate) deletion: SignedDuration,
-    /// For how long after that its addresses in networks are still taken.
+    /// How long after that its addresses in networks stay taken.
     #[serde(default = "defaults::seconds::<5>", skip_serializing)]
     pub(crate) release: SignedDuration,
-    /// What of these it has.
+    /// The extras that it has.
     #[serde(default)]
     pub(crate) has: BTreeSet<Extra>,
-    /// Its public addresses to begin with.
+    /// The families of its initial public addresses.
     #[serde(default = "defaults::addresses", skip_serializing)]
     pub(crate) addresses: BTreeSet<Family>,
 
-    /// Whether it does not boot: whenever it is switched on, it is off again soon.
+    /// Whether it fails to boot: it soon turns off again whenever it is powered on.
     #[serde(skip_deserializing)]
     pub(crate) broken: bool,
-    /// Counts the times that power came, went or was cycled, so that an old shutdown signal
-    /// cannot switch off a later boot.
+    /// Counts power changes and reboots, so that an old shutdown signal cannot turn off a later
+    /// boot.
     #[serde(skip)]
     boot: u64,
-    /// What its disk holds: by which server it was last written, and which of that one's boots
-    /// wrote it. Two disks that say the same hold the same.
+    /// Identifies the contents of its disk: the server that last wrote to it, and the number of
+    /// that write. Equal values mean equal contents.
     #[serde(skip_deserializing)]
     pub(crate) contents: String,
-    /// What it held when the server was made.
+    /// The contents of its disk when the server was created.
     #[serde(skip_deserializing)]
     pub(crate) first_contents: String,
-    /// How often something else was written to its disk.
+    /// How often the contents of its disk have changed.
     #[serde(skip)]
     written: u64,
-    /// Its addresses.
+    /// The ids of its primary IPs.
     #[serde(skip_deserializing)]
     pub(crate) ipv4: Option<u64>,
     #[serde(skip_deserializing)]
     pub(crate) ipv6: Option<u64>,
-    /// The image that it was made from, if that was one of ours.
+    /// The image that it was made from, if that is one of the project's.
     #[serde(skip_deserializing)]
     pub(crate) image: Option<u64>,
-    /// The server that was there before all images, of which it is the latest copy.
+    /// The original server that it descends from through images; its own id if there is none.
     #[serde(skip)]
     pub(crate) origin: u64,
-    /// The action that runs, during which the server is locked.
+    /// The running action, which locks the server.
     #[serde(skip_deserializing)]
     pub(crate) action: Option<u64>,
-    /// Left out, when it joins the simulation.
+    /// Defaults to the instant at which it joins the simulation.
     #[serde(default)]
     pub(crate) created: Timestamp,
-    /// The answer of [`Self::to_text`]: of thousands in a list few have changed since the last.
+    /// The cached result of [`Self::to_text`]: of the thousands in a list, few have changed since
+    /// the last one.
     #[serde(skip)]
     text: OnceLock<String>,
 }
@@ -160,7 +161,7 @@ pub(crate) enum ServerStatus {
     Unknown,
 }
 
-/// What a server may have besides.
+/// An extra that a server may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Extra {
@@ -181,7 +182,7 @@ pub(crate) enum Family {
     Ipv6,
 }
 
-/// What an action is to do; the name in the request's path.
+/// An action to begin: the name in the request's path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Command {
     Shutdown,
@@ -202,17 +203,17 @@ impl Command {
     }
 }
 
-/// What a change of type asks for: the body of its request. Both are required (HZSPEC).
+/// A requested change of type: the body of its request. Both fields are required (HZSPEC).
 #[derive(Debug, Clone)]
 pub(crate) struct TypeChange {
     /// The type's name or id.
     pub(crate) server_type: String,
-    /// Whether the disk grows as well, for good.
+    /// Whether the disk also grows, permanently.
     pub(crate) upgrade_disk: bool,
 }
 
 impl Server {
-    /// Begins its life with what the fleet says.
+    /// Initializes its state from the fleet's description.
     pub(crate) fn created_at(mut self, now: Timestamp) -> Self {
         if self.created == Timestamp::default() {
             self.created = now;
@@ -226,20 +227,20 @@ impl Server {
         self
     }
 
-    /// What was made from another's image has nothing of its state.
+    /// Resets the state that it has inherited from another server's image.
     fn begin_life(&mut self) {
         self.status = ServerStatus::Initializing;
         (self.boot, self.written, self.action) = (0, 0, None);
         self.show_again();
     }
 
-    /// Its guest writes to its disk.
+    /// Simulates a write by the guest to its disk.
     pub(crate) fn write(&mut self) {
         self.written += 1;
         self.contents = format!("{}.{}", self.id, self.written);
     }
 
-    /// Its address of a kind, by number.
+    /// The id of its address of a family.
     pub(crate) fn address_mut(&mut self, family: Family) -> &mut Option<u64> {
         match family {
             Family::Ipv4 => &mut self.ipv4,
@@ -264,8 +265,8 @@ impl Server {
         Ok(())
     }
 
-    /// The type that a change asks for, or why it is refused. The code for a location without
-    /// room, and that the present type is refused, are assumptions.
+    /// The type that a change asks for, or why it is refused. The code for a location without room
+    /// and the refusal of the current type are assumptions.
     fn type_after<'a>(
         &self,
         change: &TypeChange,
@@ -314,7 +315,7 @@ impl Server {
         Ok(found)
     }
 
-    /// The server, to be changed.
+    /// Returns a server to be changed, and invalidates its cached text.
     pub(crate) fn of(account: &mut Account, id: u64) -> Option<&mut Self> {
         let server = account.servers.get_mut(&id)?;
         server.show_again();
@@ -330,7 +331,7 @@ impl Server {
         }
     }
 
-    /// Where it does not boot, its guest is soon off again, as a Droplet's.
+    /// If the server is broken, schedules its guest to turn off again soon, like a Droplet's.
     fn fail_to_boot(&self, owner: usize, timeline: &mut Timeline) {
         let (id, boot) = (self.id, self.boot);
         if self.broken && self.status == ServerStatus::Running {
@@ -348,7 +349,7 @@ impl Server {
         text
     }
 
-    /// Something has changed that its answer shows.
+    /// Invalidates the cached text, after a change that it shows.
     pub(crate) fn show_again(&mut self) {
         self.text.take();
     }
@@ -377,9 +378,9 @@ impl Server {
     }
 }
 
-/// Begins an action and returns its number.
+/// Begins an action and returns its id.
 ///
-/// Power-on of a running server and power-off of one that is off are undocumented; here they are
+/// Powering on a running server and powering off one that is off are undocumented; here they are
 /// accepted and do nothing.
 pub(crate) fn begin(
     account: &mut Account,
@@ -420,7 +421,7 @@ pub(crate) fn begin(
     Ok(action)
 }
 
-/// Begins a change of type and returns its action's number.
+/// Begins a change of type and returns its action's id.
 pub(crate) fn change_type(
     account: &mut Account,
     timeline: &mut Timeline,
@@ -453,7 +454,7 @@ pub(crate) fn change_type(
     Ok(action)
 }
 
-/// A change of type has succeeded, and the server starts again (HZSPEC), or it has failed.
+/// Ends a change of type: it succeeds, and the server starts again (HZSPEC), or it fails.
 fn end_change(
     account: &mut Account,
     timeline: &mut Timeline,
@@ -486,7 +487,7 @@ fn end_change(
     account.ledger.change(&meter, now, &size);
 }
 
-/// What a server is billed as.
+/// The meter a server is billed under.
 pub(crate) fn meter(id: u64) -> Meter {
     (ResourceId::Server(ServerId(id)), 0)
 }
@@ -496,7 +497,8 @@ pub(crate) fn disk_of(server_type: &Value) -> u64 {
     server_type["disk"].as_u64().unwrap_or_default()
 }
 
-/// An action has succeeded. For a shutdown this says only that the signal was sent (HZSPEC).
+/// Completes an action successfully. For a shutdown this says only that the signal was sent
+/// (HZSPEC).
 fn end(account: &mut Account, timeline: &mut Timeline, action: u64) {
     let owner = account.index;
     let id = account.finish_action(timeline, action);
@@ -512,7 +514,7 @@ fn end(account: &mut Account, timeline: &mut Timeline, action: u64) {
     }
 }
 
-/// The guest has shut itself down, unless power came or went in between.
+/// Turns off a server whose guest has shut down, unless its power has changed in between.
 fn guest_off(account: &mut Account, id: u64, boot: u64) {
     if let Some(server) = Server::of(account, id)
         && server.boot == boot

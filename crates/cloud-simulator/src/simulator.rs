@@ -1,4 +1,4 @@
-//! The simulator as its users hold it: it serves requests, and holds or delays them.
+//! The public handle to the simulator: serves requests, and holds or delays them.
 
 use std::{
     collections::BTreeMap,
@@ -39,22 +39,22 @@ use crate::{
     world::World,
 };
 
-/// Far more than any request of either API.
+/// The largest request body that is accepted, in bytes: far more than either API needs.
 const LARGEST_BODY: usize = 1024 * 1024;
 
-/// For how many rounds of this thread's tasks no request must have arrived before a delay moves the
+/// How many rounds of this thread's tasks must pass without a new request before a delay moves the
 /// clock, so that a client that sends several requests at once can send them all.
 const QUIET_ROUNDS: u32 = 64;
 
-/// Both clouds. Cloning gives the same ones.
+/// Both simulated clouds. Clones share the same state.
 #[derive(Clone)]
 pub struct Simulator {
     now: Now,
-    /// Lets time pass, if the clock can be moved.
+    /// Advances the clock; `None` if it cannot be moved.
     pass: Option<Pass>,
     /// How many requests have arrived.
     arrived: Arc<AtomicU64>,
-    /// The clock, if it can be moved.
+    /// The held clock, if there is one.
     held: Option<HeldClock>,
     clouds: Arc<Mutex<Clouds>>,
 }
@@ -66,7 +66,7 @@ impl fmt::Debug for Simulator {
 }
 
 impl Simulator {
-    /// Clouds that hold `fleet`, on the clock `now`.
+    /// Creates clouds that hold `fleet`, on the clock `now`.
     #[must_use]
     pub fn new(fleet: &Fleet, now: Now) -> Self {
         let mut world = World::new(now());
@@ -82,7 +82,7 @@ impl Simulator {
         }
     }
 
-    /// The same clouds, which move their clock themselves while an answer is delayed.
+    /// Makes the clouds advance their clock themselves while a response is delayed.
     #[must_use]
     pub fn passing(self, pass: Pass) -> Self {
         Self {
@@ -91,7 +91,7 @@ impl Simulator {
         }
     }
 
-    /// Clouds that hold `fleet`, with a clock that `POST /_simulator/clock` can move.
+    /// Creates clouds that hold `fleet`, with a clock that `POST /_simulator/clock` can move.
     #[must_use]
     pub fn with_held_clock(fleet: &Fleet, clock: HeldClock) -> Self {
         let simulator = Self::new(fleet, clock.as_now()).passing(clock.as_pass());
@@ -101,7 +101,7 @@ impl Simulator {
         }
     }
 
-    /// Both APIs and the control API.
+    /// The router of both APIs and the control API.
     pub fn router(&self) -> Router {
         control::routes()
             .fallback(exchange)
@@ -113,19 +113,19 @@ impl Simulator {
         axum::serve(listener, self.router()).await
     }
 
-    /// The simulated instant.
+    /// The current simulated time.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         (self.now)()
     }
 
-    /// The clock, if it can be moved.
+    /// The held clock, if there is one.
     #[must_use]
     pub fn held_clock(&self) -> Option<&HeldClock> {
         self.held.as_ref()
     }
 
-    /// Every request so far, in the order in which the clouds took them.
+    /// Every request so far, in the order in which the clouds handled them.
     #[must_use]
     pub fn log(&self) -> Vec<Entry> {
         self.log_after(0)
@@ -143,7 +143,7 @@ impl Simulator {
         self.up_to_date().world.resources()
     }
 
-    /// Every image that there is, with what its disk holds.
+    /// Every image, with the contents of its disk.
     #[must_use]
     pub fn images(&self) -> Vec<Value> {
         self.up_to_date().world.images()
@@ -155,20 +155,20 @@ impl Simulator {
         self.resources().remove(&reference.to_string())
     }
 
-    /// A person does something in the provider's console.
+    /// Performs a person's act in the provider's console.
     pub fn person(&self, resource: &ResourceRef, act: Act) -> Result<(), PersonError> {
         people::act(&mut self.up_to_date().world, resource, act)
     }
 
-    /// A person deletes an image or a snapshot, protected or not, as the console lets them. Returns
-    /// whether there was one.
+    /// Deletes an image or a snapshot, protected or not, as a person can in the console. Returns
+    /// whether it existed.
     #[must_use]
     pub fn delete_image(&self, account: &AccountName, id: u64) -> bool {
         self.up_to_date().world.delete_image(account, id)
     }
 
-    /// A person gives an image the label `key=value`, or a snapshot of a Droplet the tag
-    /// `key:value`, or takes it away. Returns whether there is such a one.
+    /// Adds the label `key=value` to an image, or the tag `key:value` to a snapshot of a Droplet,
+    /// or removes it, as a person would. Returns whether the image or snapshot exists.
     #[must_use]
     pub fn label_image(
         &self,
@@ -181,24 +181,25 @@ impl Simulator {
         world.label_image(account, id, label, is_given)
     }
 
-    /// A person replaces an account's token: from now on the former one is refused.
+    /// Replaces an account's token, as a person would: from now on the previous one is refused.
     pub fn set_token(&self, account: &AccountName, token: &str) {
         self.up_to_date().world.set_token(account, token);
     }
 
-    /// A person creates what a fleet's TOML describes.
+    /// Creates what a fleet's TOML describes, as a person would.
     pub fn create(&self, description: &str) -> Result<(), FleetError> {
         fleet::create(description, &mut self.up_to_date().world)
     }
 
-    /// Replaces the price list, from the beginning: the answers show it, and the bill charges it.
+    /// Replaces the price list retroactively: responses show the new prices, and the bill charges
+    /// them from the beginning.
     pub fn set_prices(&self, prices: Prices) {
         let world = &mut self.up_to_date().world;
         world.set_market(world.market().priced(prices));
     }
 
-    /// Withdraws a plan, or gives it back: a Droplet size or a server type, everywhere or in one
-    /// region or location.
+    /// Withdraws or restores a plan (a Droplet size or a server type), everywhere or in one region
+    /// or location.
     pub fn set_offer(
         &self,
         plan: &str,
@@ -210,7 +211,7 @@ impl Simulator {
         Ok(())
     }
 
-    /// What the clouds charge for what they hold, and have held.
+    /// Computes what the clouds charge for everything they hold or have held.
     #[must_use]
     pub fn bill(&self, query: &BillQuery) -> Bill {
         bill::bill(&self.up_to_date().world, query)
@@ -221,7 +222,7 @@ impl Simulator {
         self.lock().interference.faults.push(fault);
     }
 
-    /// The faults that are set, with how many requests each still has to hit.
+    /// The active faults, each with the number of requests it still has to hit.
     #[must_use]
     pub fn faults(&self) -> Vec<Fault> {
         self.lock().interference.faults.clone()
@@ -238,36 +239,36 @@ impl Simulator {
         self.lock().interference.add_hold(hold)
     }
 
-    /// The holds that are set.
+    /// The active holds.
     #[must_use]
     pub fn holds(&self) -> Vec<HoldView> {
         self.lock().interference.holds()
     }
 
-    /// Waits until a request waits in the hold.
+    /// Waits until a request is waiting in the hold.
     pub async fn wait_until_caught(&self, id: HoldId) -> Result<(), UnknownHoldError> {
         let mut waiting = self.lock().interference.waiting(id)?;
         let caught = waiting.wait_for(|waiting| *waiting > 0).await;
         caught.map(|_| ()).map_err(|_| UnknownHoldError(id))
     }
 
-    /// Ends a hold and lets the requests in it go on.
+    /// Ends a hold and lets the requests in it proceed.
     pub fn release(&self, id: HoldId) -> Result<(), UnknownHoldError> {
         self.lock().interference.end_hold(id, Verdict::GoOn)
     }
 
-    /// Ends a hold and closes the connections of the requests in it. Those held on arrival have
+    /// Ends a hold and closes the connections of the requests in it. Requests held on arrival have
     /// no effect.
     pub fn discard(&self, id: HoldId) -> Result<(), UnknownHoldError> {
         self.lock().interference.end_hold(id, Verdict::Discard)
     }
 
     fn lock(&self) -> MutexGuard<'_, Clouds> {
-        // A panic while the lock is held fails the test anyhow.
+        // A panic while the lock is held fails the test anyway.
         self.clouds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The clouds, after everything that was due until now.
+    /// Locks the clouds and applies everything that is due by now.
     fn up_to_date(&self) -> MutexGuard<'_, Clouds> {
         let now = (self.now)();
         let mut clouds = self.lock();
@@ -306,7 +307,8 @@ impl Simulator {
         respond(answer, self.now())
     }
 
-    /// Lets time pass until then, once a client that sends several requests at once has sent them.
+    /// Waits until `at`. A movable clock is advanced once no more requests are arriving, so that a
+    /// client that sends several at once can send them all.
     async fn wait_until(&self, at: Timestamp) {
         let Some(pass) = &self.pass else {
             let wait = at.duration_since(self.now());
@@ -331,7 +333,7 @@ impl Simulator {
     }
 }
 
-/// A request's place in its hold, given up on drop.
+/// A request's place in its hold, released on drop.
 struct Ticket {
     simulator: Simulator,
     caught: Caught,
@@ -355,7 +357,8 @@ impl Drop for Ticket {
     }
 }
 
-/// Takes a request to a cloud. If the client disconnects, this future is dropped where it waits.
+/// Handles a request to a cloud. If the client disconnects, this future is dropped wherever it is
+/// waiting.
 async fn exchange(Shared(simulator): Shared<Simulator>, request: extract::Request) -> Response {
     let (parts, body) = request.into_parts();
     let Ok(body) = to_bytes(body, LARGEST_BODY).await else {
@@ -374,7 +377,7 @@ async fn exchange(Shared(simulator): Shared<Simulator>, request: extract::Reques
         }
     };
     if late {
-        // As a task of its own it outlives the client.
+        // A separate task outlives the client.
         tokio::spawn(held).await.unwrap_or_else(|_| closed())
     } else {
         held.await
@@ -389,17 +392,17 @@ fn respond(answer: Answer, now: Timestamp) -> Response {
     for (name, value) in answer.headers {
         response = response.header(name, value);
     }
-    // A fault's status or header may be invalid in HTTP.
+    // A fault may set a status or header that HTTP does not allow.
     let response = response.body(Body::from(answer.body));
     response.unwrap_or_else(|_| closed())
 }
 
-/// Closes the connection without an answer: the server gives up before it has sent anything.
+/// Closes the connection without a response: the server gives up before it has sent anything.
 fn closed() -> Response {
     Response::new(Body::new(Broken))
 }
 
-/// A body that fails at once.
+/// A body that fails immediately.
 struct Broken;
 
 impl http_body::Body for Broken {

@@ -1,7 +1,7 @@
 //! What a DigitalOcean team holds besides Droplets, databases and clusters: snapshots, reserved
 //! addresses, volumes, firewalls, load balancers, projects, alert policies and SSH keys.
 //!
-//! What belongs to a Droplet is noted on the thing, not on the Droplet.
+//! An attachment is stored on what is attached, not on the Droplet.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ use crate::{
     world::Account,
 };
 
-/// All of it. Things with a UUID are kept by that, addresses by themselves.
+/// Everything that a team holds besides its resources, by id or UUID; addresses by themselves.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Team {
     pub(crate) snapshots: BTreeMap<u64, Snapshot>,
@@ -28,7 +28,7 @@ pub(crate) struct Team {
     pub(crate) volumes: BTreeMap<String, Volume>,
     pub(crate) firewalls: BTreeMap<String, Firewall>,
     pub(crate) load_balancers: BTreeMap<String, LoadBalancer>,
-    /// New Droplets are in the first one.
+    /// New Droplets are placed in the default one.
     pub(crate) projects: BTreeMap<String, Project>,
     pub(crate) alerts: BTreeMap<String, Alert>,
     pub(crate) ssh_keys: BTreeMap<u64, SshKey>,
@@ -40,16 +40,17 @@ pub(crate) struct Snapshot {
     pub(crate) id: u64,
     pub(crate) name: String,
     pub(crate) created: Timestamp,
-    /// From when on lists and answers show it: some time after its action says that it is complete
-    /// (`do-snapshot`, Gamocosm #113).
+    /// When lists and responses begin to show it: some time after its action reports that it is
+    /// complete (`do-snapshot`, Gamocosm #113).
     pub(crate) listed: Timestamp,
     pub(crate) size_gb: f64,
     pub(crate) region: String,
     pub(crate) tags: BTreeSet<String>,
-    /// The Droplet that it was made from, as it was then: what is made from it behaves like it.
+    /// The Droplet that it was made from, as it was then. Droplets created from the snapshot behave
+    /// like it.
     #[serde(serialize_with = "number_of")]
     pub(crate) of: Droplet,
-    /// What its disk holds, as [`Droplet::contents`].
+    /// The contents of its disk, as in [`Droplet::contents`].
     pub(crate) contents: String,
 }
 
@@ -64,7 +65,7 @@ pub(crate) struct ReservedIp {
     pub(crate) droplet: Option<u64>,
     #[serde(skip_deserializing)]
     pub(crate) created: Timestamp,
-    /// What it is billed as while it is not assigned.
+    /// The meter it is billed under while it is not assigned.
     #[serde(skip)]
     meter: Option<Meter>,
 }
@@ -90,7 +91,7 @@ pub(crate) struct Firewall {
     pub(crate) account: Option<AccountName>,
     pub(crate) id: String,
     pub(crate) name: String,
-    /// The Droplets to which it applies by number.
+    /// The Droplets that it applies to by id.
     #[serde(default)]
     pub(crate) droplets: BTreeSet<u64>,
     /// The tags by which it applies to others.
@@ -115,7 +116,7 @@ pub(crate) struct LoadBalancer {
     pub(crate) name: String,
     #[serde(default)]
     pub(crate) droplets: BTreeSet<u64>,
-    /// The tag by which Droplets are behind it, in place of their numbers.
+    /// The tag that selects its Droplets, instead of their ids.
     pub(crate) tag: Option<String>,
     #[serde(skip_deserializing)]
     pub(crate) created: Timestamp,
@@ -142,7 +143,7 @@ pub(crate) struct Project {
 pub(crate) struct Alert {
     pub(crate) account: Option<AccountName>,
     pub(crate) id: String,
-    /// The Droplets that it watches by number.
+    /// The Droplets that it watches by id.
     #[serde(default)]
     pub(crate) droplets: BTreeSet<u64>,
     #[serde(skip_deserializing)]
@@ -166,13 +167,13 @@ fn number_of<S: serde::Serializer>(droplet: &Droplet, serializer: S) -> Result<S
 }
 
 impl Team {
-    /// The snapshots that are shown by now.
+    /// The snapshots that are listed by `now`.
     pub(crate) fn listed(&self, now: Timestamp) -> impl Iterator<Item = &Snapshot> {
         let snapshots = self.snapshots.values();
         snapshots.filter(move |snapshot| snapshot.listed <= now)
     }
 
-    /// The firewalls of a Droplet, by number or by its tags.
+    /// The firewalls that apply to a Droplet, by id or by its tags.
     pub(crate) fn firewalls_of(&self, droplet: &Droplet) -> impl Iterator<Item = &Firewall> {
         let firewalls = self.firewalls.values();
         firewalls.filter(|firewall| {
@@ -187,8 +188,7 @@ impl Team {
         volumes.filter(move |volume| volume.droplet == Some(droplet))
     }
 
-    /// What belongs to a Droplet by its number, each in words, and the VPC and project that it is
-    /// in.
+    /// A description of each thing that is attached to a Droplet by id, and of its VPC and project.
     pub(crate) fn attached_to(&self, droplet: &Droplet) -> BTreeSet<String> {
         let id = droplet.id;
         let mut attached = BTreeSet::new();
@@ -217,7 +217,7 @@ impl Team {
         attached
     }
 
-    /// A Droplet that no project names is in the default one, where there is one.
+    /// Places the Droplets that no project names in the default one, if there is one.
     pub(crate) fn place_in_projects<'a>(&mut self, droplets: impl Iterator<Item = &'a u64>) {
         let placed: BTreeSet<_> = self
             .projects
@@ -232,7 +232,7 @@ impl Team {
         }
     }
 
-    /// Detaches everything from a Droplet that is no longer there.
+    /// Detaches everything from a deleted Droplet.
     fn without(&mut self, droplet: u64) {
         for volume in self.volumes.values_mut() {
             volume.droplet = volume.droplet.filter(|own| *own != droplet);
@@ -250,8 +250,8 @@ impl Team {
 }
 
 impl Account {
-    /// Detaches everything from a Droplet that is no longer there. Its reserved addresses stay,
-    /// and are billed from now on.
+    /// Detaches everything from a deleted Droplet. Its reserved addresses stay, and are billed from
+    /// now on.
     pub(crate) fn detach_all(&mut self, droplet: u64, now: Timestamp) {
         self.team.without(droplet);
         let ips = self.team.reserved_ips.values();
@@ -262,8 +262,8 @@ impl Account {
         }
     }
 
-    /// Assigns a reserved address, or takes it from its Droplet. Only an IPv4 address that is not
-    /// assigned is billed.
+    /// Assigns or unassigns a reserved address. Only an IPv4 address that is not assigned is
+    /// billed.
     pub(crate) fn assign(&mut self, ip: &str, droplet: Option<u64>, now: Timestamp) {
         let number = self.team.reserved_ips.keys().position(|own| own == ip);
         let Some(reserved) = self.team.reserved_ips.get_mut(ip) else {
@@ -287,12 +287,12 @@ impl Account {
 }
 
 impl Snapshot {
-    /// As the list of a Droplet's snapshots shows it, where its id is a number.
+    /// The snapshot as the list of a Droplet's snapshots shows it, with its id as a number.
     pub(crate) fn of_droplet_json(&self) -> Value {
         catalog::with(&self.common(), json!({"id": self.id, "type": "snapshot"}))
     }
 
-    /// As the list of all snapshots shows it, where its id is text.
+    /// The snapshot as the list of all snapshots shows it, with its id as text.
     pub(crate) fn to_json(&self) -> Value {
         let fields = json!({
             "id": self.id.to_string(),
@@ -313,7 +313,7 @@ impl Snapshot {
         })
     }
 
-    /// As an image, which has the same number.
+    /// The snapshot as an image, which has the same id.
     pub(crate) fn image_json(&self) -> Value {
         let fields = json!({
             "id": self.id,
@@ -329,7 +329,7 @@ impl Snapshot {
         catalog::with(&self.common(), fields)
     }
 
-    /// What it is billed as: a part of the Droplet that it was made from.
+    /// The meter it is billed under: a part of the Droplet that it was made from.
     pub(crate) fn meter(&self) -> Meter {
         (crate::droplets::meter(self.of.id).0, self.id)
     }
@@ -361,7 +361,7 @@ impl ReservedIp {
     }
 }
 
-/// What an answer about a Droplet needs besides the Droplet.
+/// What a response about a Droplet needs besides the Droplet.
 #[derive(Clone, Copy)]
 pub(crate) struct Shown<'a> {
     pub(crate) market: &'a Market,
@@ -454,7 +454,7 @@ impl Project {
         })
     }
 
-    /// A Droplet in it.
+    /// A Droplet in the project, as the API shows it.
     pub(crate) fn resource_json(&self, droplet: u64, status: &str) -> Value {
         json!({
             "urn": format!("do:droplet:{droplet}"),
@@ -494,5 +494,5 @@ impl SshKey {
     }
 }
 
-/// How long a reserved address takes to be assigned.
+/// How long it takes to assign a reserved address.
 pub(crate) const ASSIGNS: SignedDuration = SignedDuration::from_secs(5);

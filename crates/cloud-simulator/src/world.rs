@@ -1,4 +1,4 @@
-//! What the clouds hold, and what is still to happen.
+//! The contents of the clouds, and their pending changes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -29,7 +29,7 @@ use crate::{
     team::Team,
 };
 
-/// All accounts, and the changes that are under way in them.
+/// All accounts, and the changes in flight in them.
 pub(crate) struct World {
     pub(crate) accounts: Vec<Account>,
     pub(crate) timeline: Timeline,
@@ -38,13 +38,13 @@ pub(crate) struct World {
     pub(crate) began: Timestamp,
 }
 
-/// One login, and everything that it reaches.
+/// One login, and everything that it gives access to.
 #[derive(Debug, Clone)]
 pub(crate) struct Account {
-    /// Its place in [`World::accounts`].
+    /// The account's index in [`World::accounts`].
     pub(crate) index: usize,
     pub(crate) login: Login,
-    /// What it can order.
+    /// The plans that it can order.
     pub(crate) market: Arc<Market>,
     pub(crate) rate: Rate,
     pub(crate) droplets: BTreeMap<u64, Droplet>,
@@ -57,7 +57,7 @@ pub(crate) struct Account {
     pub(crate) team: Team,
     /// Oldest first.
     pub(crate) actions: BTreeMap<u64, Action>,
-    /// What is billed of all these.
+    /// The billing history of all these.
     pub(crate) ledger: Ledger,
 }
 
@@ -65,27 +65,27 @@ pub(crate) struct Account {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Login {
-    /// Its name, as in a reference.
+    /// The account's name, as used in references.
     pub(crate) name: AccountName,
     pub(crate) provider: Provider,
-    /// What requests must carry as `Authorization: Bearer`.
+    /// The token that requests must carry as `Authorization: Bearer`.
     pub(crate) token: Token,
-    /// Whether the token may only read.
+    /// Whether the token is read-only.
     #[serde(default)]
     read_only: bool,
-    /// Another token, which may only read.
+    /// A second token, which is read-only.
     pub(crate) read_token: Option<Token>,
-    /// All that its tokens may do at `DigitalOcean`; none where they may do everything.
+    /// The scopes of its tokens at `DigitalOcean`; `None` means full access.
     pub(crate) scopes: Option<BTreeSet<String>>,
-    /// Other limits than the cloud's own.
+    /// Limits that replace the cloud's own.
     pub(crate) rate_limit: Option<RateLimit>,
-    /// How many items its pages hold at most, where that is fewer than the cloud's own.
+    /// The maximum number of items on a page, if lower than the cloud's own.
     pub(crate) page_size: Option<usize>,
-    /// How many servers or Droplets it may hold.
+    /// How many servers or Droplets it may hold; `None` means no limit.
     pub(crate) server_limit: Option<usize>,
 }
 
-/// A token. Its `Debug` does not show it.
+/// A token. Its `Debug` output redacts it.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Token(String);
@@ -111,53 +111,54 @@ impl Login {
         [&self.token].into_iter().chain(&self.read_token)
     }
 
-    /// Whether one of this account's tokens may only read.
+    /// Reports whether one of this account's tokens is read-only.
     pub(crate) fn may_only_read(&self, token: &str) -> bool {
         self.read_only || self.token.0 != token
     }
 
-    /// Whether its tokens have a scope.
+    /// Reports whether its tokens have a scope.
     pub(crate) fn has_scope(&self, scope: &str) -> bool {
         let scopes = self.scopes.as_ref();
         scopes.is_none_or(|scopes| scopes.contains(scope))
     }
 
-    /// Whether it would be ambiguous which of two logins a request uses.
+    /// Reports whether it would be ambiguous which of two logins a request or a reference uses.
     pub(crate) fn clashes_with(&self, other: &Self) -> bool {
         let shares_token = other.tokens().any(|token| self.accepts(&token.0));
         self.name == other.name || self.provider == other.provider && shares_token
     }
 }
 
-/// An action on a Droplet or server, or on what else an account holds.
+/// An action on a Droplet, a server, or something else that an account holds.
 #[derive(Debug, Clone)]
 pub(crate) struct Action {
     pub(crate) id: u64,
-    /// What it changes: the provider's word for its kind, and its number.
+    /// What it acts on: the provider's word for the kind, and the id.
     pub(crate) on: Subject,
-    /// The cloud's word for it: `power_off`, `stop_server`.
+    /// The provider's name for the action, such as `power_off` or `stop_server`.
     pub(crate) kind: Value,
-    /// The region of its Droplet; `DigitalOcean` still shows it when the Droplet is gone.
+    /// The region of its Droplet, which `DigitalOcean` still shows when the Droplet is gone.
     pub(crate) region: String,
     pub(crate) started: Timestamp,
     pub(crate) finished: Option<Timestamp>,
-    /// Why it failed, if it did: the code and message of Hetzner's; `DigitalOcean` gives no reason.
+    /// Why it failed, if it did: Hetzner's code and message. `DigitalOcean` gives no reason.
     pub(crate) error: Option<(&'static str, &'static str)>,
 }
 
-/// The provider's word for a kind of thing (`server`, `image`), and the thing's number.
+/// The provider's word for a kind of thing (`server`, `image`), and the thing's id.
 pub(crate) type Subject = (&'static str, u64);
 
-/// What happens to an account at an instant.
+/// A change to an account that is due at some instant.
 type Effect = Box<dyn FnOnce(&mut Account, &mut Timeline) + Send>;
 
-/// The instant, and everything that is still to happen.
+/// The current instant, and all pending effects.
 pub(crate) struct Timeline {
     now: Timestamp,
-    /// By how much later everything happens that the current request leads to.
+    /// How much later the effects of the current request happen.
     pub(crate) slowness: SignedDuration,
     serial: u64,
-    /// By instant, then in the order in which they were begun, with the account's index.
+    /// Effects with the account's index, by instant, then in the order in which they were
+    /// scheduled.
     pending: BTreeMap<(Timestamp, u64), (usize, Effect)>,
 }
 
@@ -166,7 +167,7 @@ impl Timeline {
         self.now
     }
 
-    /// Lets an effect happen to the account with this index when `delay` has passed.
+    /// Schedules an effect on the account with this index, once `delay` has passed.
     pub(crate) fn after(
         &mut self,
         account: usize,
@@ -179,21 +180,22 @@ impl Timeline {
         self.pending.insert((at, self.serial), effect);
     }
 
-    /// A number for something new, larger than every one before.
+    /// Returns an id for something new, larger than all previous ids.
     pub(crate) fn number(&mut self) -> u64 {
         self.serial += 1;
         500_000_000 + self.serial
     }
 
-    /// A UUID for something new. The same fleet and requests give the same ones.
+    /// Returns a UUID for something new. The same fleet and requests yield the same UUIDs.
     pub(crate) fn uuid(&mut self) -> String {
         uuid_of(self.number())
     }
 }
 
-/// A plausible UUID for a number.
+/// Returns a plausible UUID for a number.
 pub(crate) fn uuid_of(number: u64) -> String {
-    // Two rounds of a mixing function (splitmix64), so that consecutive numbers look unlike.
+    // Two applications of a mixing function (splitmix64), so that consecutive numbers look
+    // unrelated.
     let mix = |seed: u64| {
         let mut bits = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -226,17 +228,17 @@ impl World {
         }
     }
 
-    /// What everything costs.
+    /// The price list.
     pub(crate) fn prices(&self) -> &Prices {
         &self.market.prices
     }
 
-    /// What all accounts can order.
+    /// The plans that all accounts can order.
     pub(crate) fn market(&self) -> Market {
         Market::clone(&self.market)
     }
 
-    /// Deletes an image or a snapshot; returns whether there was one.
+    /// Deletes an image or a snapshot; returns whether it existed.
     pub(crate) fn delete_image(&mut self, name: &AccountName, id: u64) -> bool {
         let now = self.timeline.now;
         let mut accounts = self.accounts.iter_mut();
@@ -248,8 +250,8 @@ impl World {
         is_there || snapshots::delete(account, id, now).is_ok()
     }
 
-    /// Gives an image a label, or a snapshot the tag `key:value`, or takes it away; returns whether
-    /// there is such a one.
+    /// Adds a label to an image, or the tag `key:value` to a snapshot, or removes it; returns
+    /// whether the image or snapshot exists.
     pub(crate) fn label_image(
         &mut self,
         name: &AccountName,
@@ -283,7 +285,7 @@ impl World {
         true
     }
 
-    /// From now on an account accepts this token, and its former one no longer.
+    /// Replaces an account's token; the previous one is no longer accepted.
     pub(crate) fn set_token(&mut self, name: &AccountName, token: &str) {
         let mut accounts = self.accounts.iter_mut();
         if let Some(account) = accounts.find(|account| account.login.name == *name) {
@@ -291,7 +293,7 @@ impl World {
         }
     }
 
-    /// Replaces what all accounts can order.
+    /// Replaces the plans that all accounts can order.
     pub(crate) fn set_market(&mut self, market: Market) {
         self.market = Arc::new(market);
         for account in &mut self.accounts {
@@ -301,12 +303,12 @@ impl World {
         }
     }
 
-    /// An account that is still empty.
+    /// Creates an empty account.
     pub(crate) fn new_account(&self, index: usize, login: Login) -> Account {
         Account::new(index, login, self.timeline.now, Arc::clone(&self.market))
     }
 
-    /// Lets everything happen that was to happen until `now`.
+    /// Applies everything that is due by `now`.
     pub(crate) fn advance(&mut self, now: Timestamp) {
         let timeline = &mut self.timeline;
         while let Some(entry) = timeline.pending.first_entry()
@@ -319,14 +321,14 @@ impl World {
         timeline.now = timeline.now.max(now);
     }
 
-    /// The index of the account that a token of this cloud opens.
+    /// The index of the account that a token gives access to.
     pub(crate) fn opened_by(&self, provider: Provider, token: &str) -> Option<usize> {
         self.accounts
             .iter()
             .position(|account| account.login.provider == provider && account.login.accepts(token))
     }
 
-    /// An account, and the timeline on which it schedules what takes time.
+    /// An account, and the timeline on which its effects are scheduled.
     pub(crate) fn account(&mut self, index: usize) -> (&mut Account, &mut Timeline) {
         (&mut self.accounts[index], &mut self.timeline)
     }
@@ -341,7 +343,8 @@ impl World {
         self.accounts.iter().flat_map(of_account).collect()
     }
 
-    /// The images and snapshots of all accounts, oldest first, each with its account's name.
+    /// The images and snapshots of all accounts, each with its account's name; oldest first within
+    /// an account.
     pub(crate) fn images(&self) -> Vec<Value> {
         let of_account = |account: &Account| {
             let name = json!({"account": account.login.name});
@@ -413,7 +416,7 @@ impl Account {
         states
     }
 
-    /// Adds an action and returns its number.
+    /// Adds an action and returns its id.
     pub(crate) fn begin_action(
         &mut self,
         timeline: &mut Timeline,
@@ -436,21 +439,21 @@ impl Account {
         id
     }
 
-    /// Adds an action that is finished at once, and returns its number.
+    /// Adds an action that finishes immediately, and returns its id.
     pub(crate) fn act_at_once(&mut self, timeline: &mut Timeline, on: Subject, kind: &str) -> u64 {
         let id = self.begin_action(timeline, on, json!(kind));
         self.finish_action(timeline, id);
         id
     }
 
-    /// Marks an action as finished and returns the number of what it has changed.
+    /// Marks an action as finished and returns the id of what it acted on.
     pub(crate) fn finish_action(&mut self, timeline: &Timeline, id: u64) -> Option<u64> {
         let action = self.actions.get_mut(&id)?;
         action.finished = Some(timeline.now);
         Some(action.on.1)
     }
 
-    /// Marks an action as finished in vain.
+    /// Marks an action as failed and returns the id of what it acted on.
     pub(crate) fn fail_action(&mut self, timeline: &Timeline, id: u64) -> Option<u64> {
         let on = self.finish_action(timeline, id);
         if let Some(action) = self.actions.get_mut(&id) {

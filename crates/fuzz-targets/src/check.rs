@@ -1,4 +1,4 @@
-//! What holds of everything that is read and written.
+//! Properties of everything that is read and written.
 
 use std::{
     error::Error,
@@ -9,10 +9,11 @@ use std::{
 use serde::{Serialize, de::DeserializeOwned};
 use testing::everything;
 
-/// Stands for a secret; whatever repeats it gives a secret away.
+/// Stands for a secret: whatever repeats it leaks one.
 pub(crate) const SECRET: &str = "pasted/by/mistake-5ec2e7";
 
-/// Reads a text. What is read is written as a text that says the same, and a refusal has words.
+/// Parses a text. A parsed value must survive a round trip through text, and an error must have a
+/// message.
 pub(crate) fn read<T>(text: &str) -> Option<T>
 where
     T: FromStr<Err: Error + 'static> + Display + PartialEq + Debug,
@@ -31,7 +32,7 @@ where
     }
 }
 
-/// Reads a text that may be a secret by mistake: a refusal does not repeat it.
+/// Parses a text that may be a secret by mistake: an error must not repeat it.
 pub(crate) fn read_in_confidence<T>(text: &str)
 where
     T: FromStr<Err: Error + 'static>,
@@ -43,7 +44,7 @@ where
     }
 }
 
-/// A value that is written as JSON is read as the same.
+/// Checks that a value survives a round trip through JSON.
 pub(crate) fn is_same_as_json<T>(value: &T)
 where
     T: Serialize + DeserializeOwned + PartialEq + Debug,
@@ -53,7 +54,7 @@ where
     assert_eq!(again, *value, "written as {json}");
 }
 
-/// An error names something.
+/// Checks that an error has a message.
 pub(crate) fn has_words(error: &(dyn Error + 'static)) {
     assert!(!error.to_string().trim().is_empty(), "{error:?}");
 }

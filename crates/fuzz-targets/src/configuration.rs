@@ -12,9 +12,9 @@ use store::item::{AccountPart, ConfigurationItem, Stored as _};
 
 use crate::check::SECRET;
 
-/// A configuration that is accepted is written, and stored, as one that says the same, and fits the
-/// schema that editors check it by. What is wrong with any other is said with its line, without
-/// repeating what stands where a token's place should.
+/// An accepted configuration survives being written and stored, and fits the schema that editors
+/// check it against. The problems of any other are reported with their lines, without repeating
+/// what stands in place of a token.
 pub(crate) fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     match parse(&text, "offhours.toml") {
@@ -60,7 +60,7 @@ fn fits_the_schema(text: &str) {
     }
 }
 
-/// A TOML value as editors hand it to a schema: dates and times are texts.
+/// A TOML value as editors pass it to a schema: dates and times are strings.
 fn json(value: toml::Value) -> Value {
     match value {
         toml::Value::Datetime(datetime) => Value::String(datetime.to_string()),
@@ -102,7 +102,7 @@ fn is_stored(configuration: &domain::configuration::Configuration) {
     }
 }
 
-/// Puts a secret where the file names a token, and reads it again.
+/// Puts a secret in place of a token, key or URL, and parses the file again.
 fn keeps_secrets(text: &str) {
     let Ok(document) = text.parse::<toml::Table>() else {
         return;

@@ -1,4 +1,4 @@
-//! What the four functions are invoked with: timers, hints, commands and questions.
+//! The events that invoke the four functions: timers, hints, commands and questions.
 
 use domain::{
     configuration::Account,
@@ -9,8 +9,7 @@ use serde_json::Value;
 
 use crate::check;
 
-/// What is accepted is written as an event that says the same; a timer is no question, and a hint
-/// no command.
+/// An accepted event survives a round trip; a timer is never a question, nor a hint a command.
 pub(crate) fn run(data: &[u8]) {
     match serde_json::from_slice::<Invocation>(data) {
         Ok(invocation) => {
@@ -43,7 +42,7 @@ fn value(data: &[u8]) -> Value {
     serde_json::from_slice(data).expect("it was read as an event")
 }
 
-/// A command applies to what it names and to nothing else.
+/// Checks that a command applies to what it names and to nothing else.
 fn has_one_target(command: &Command, event: &Value) {
     let named = ["resources", "schedule", "account"].map(|key| !event[key].is_null());
     let expected = match command.target {

@@ -7,8 +7,7 @@ use offhours::{
 
 use crate::check;
 
-/// What is translated is a configuration that is accepted and has the same schedules; what is not
-/// is named.
+/// The translation is an accepted configuration with the same schedules; what is left out is named.
 pub(crate) fn run(data: &[u8]) {
     let source = Source {
         name: "export.json".to_owned(),

@@ -1,10 +1,9 @@
-//! Fuzz targets: every parser that meets text from outside, with a property of what it makes of
-//! any bytes.
+//! Fuzz targets: every parser of outside input, with a property that holds for any bytes.
 //!
-//! A target reads its input as the product does and fails, by a panic, if the property does not
-//! hold. `tests/corpus.rs` runs each over its corpus and over mutations of it; `fuzz/` runs the same
-//! functions under libFuzzer (`make fuzz`). The corpus of a target is the folder `corpus/NAME`:
-//! whatever made it fail once stays there, under a name that says what it was.
+//! A target reads its input as the product does and panics if the property does not hold.
+//! `tests/corpus.rs` runs each target over its corpus and over mutations of it; `fuzz/` runs the
+//! same functions under libFuzzer (`make fuzz`). The corpus of a target is the folder
+//! `corpus/NAME`. Every input that once made it fail stays there, under a name that describes it.
 
 mod check;
 mod configuration;
@@ -21,9 +20,9 @@ mod time;
 /// A parser with a property.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
-    /// What it is called: its corpus, and its program in `fuzz/`.
+    /// The name of the target, of its corpus, and of its program in `fuzz/`.
     pub name: &'static str,
-    /// Fails if the property does not hold for these bytes.
+    /// Panics if the property does not hold for these bytes.
     pub run: fn(&[u8]),
 }
 
@@ -47,7 +46,7 @@ const fn target(name: &'static str, run: fn(&[u8])) -> Target {
     Target { name, run }
 }
 
-/// Runs the target of a name.
+/// Runs the target with this name.
 pub fn run(name: &str, data: &[u8]) {
     let target = TARGETS.into_iter().find(|target| target.name == name);
     (target.expect("a target of this name").run)(data);

@@ -1,4 +1,4 @@
-//! Machines over SSH: hosts, their keys, commands, measures, logins and private keys.
+//! Machines over SSH: hosts, host keys, commands, limits, logins and private keys.
 
 use domain::machine::{
     CommandTimeout, ConnectTimeout, Deadline, Endpoint, Host, HostKey, OutputLimit, RemoteCommand,
@@ -11,12 +11,12 @@ use testing::everything;
 
 use crate::check::{self, SECRET, read};
 
-/// The lines around a private key in OpenSSH's form. The corpus has keys without them.
+/// The lines around a private key in OpenSSH's format. The corpus has keys without them.
 const BEGIN: &str = "-----BEGIN OPENSSH PRIVATE KEY-----";
 const END: &str = "-----END OPENSSH PRIVATE KEY-----";
 
-/// Each line says the same when what was read of it is written; the whole is a login, or a private
-/// key, or neither.
+/// Whatever a line parses as survives a round trip; the whole text is a login, a private key, or
+/// neither.
 pub(crate) fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     for line in text.lines() {

@@ -1,4 +1,4 @@
-//! Names, references and whatever else is one word or one line; patterns that cover them.
+//! Names, references and other values of one word or one line, and the patterns that cover them.
 
 use domain::{
     AccountName, MachineName, ResourceId, ResourceRef, ScheduleName,
@@ -10,8 +10,7 @@ use provider::Base;
 
 use crate::check::{self, read, read_in_confidence};
 
-/// Each line says the same when what was read of it is written, and is not repeated where it may
-/// be a secret.
+/// Whatever a line parses as survives a round trip, and what may be a secret is not repeated.
 pub(crate) fn references(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     for line in text.lines().chain([&*text]) {
@@ -24,7 +23,7 @@ pub(crate) fn references(data: &[u8]) {
         read_in_confidence::<TokenReference>(line);
         read_in_confidence::<KeyReference>(line);
         read_in_confidence::<Base>(line);
-        // Dots and slashes of a reference separate its parts in keys and in the paths of requests.
+        // In keys and in the paths of requests, dots and slashes separate the parts of a reference.
         if let Some(reference) = read::<ResourceRef>(line) {
             check::is_same_as_json(&reference);
             let id = reference.id.to_string();
@@ -45,8 +44,8 @@ pub(crate) fn references(data: &[u8]) {
     }
 }
 
-/// The first line is a pattern, the others are names: it covers what it spells out, and of plain
-/// text what the two signs of a glob stand for.
+/// The first line is a pattern, the others are names. The pattern covers its own text, and exactly
+/// those ASCII names that its wildcards match.
 pub(crate) fn patterns(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (first, names) = text.split_once('\n').unwrap_or((&text, ""));
@@ -69,7 +68,7 @@ pub(crate) fn patterns(data: &[u8]) {
         }
         .into()
     };
-    // A number with zeros before it is written without them.
+    // A number is written without its leading zeros.
     let is_as_written = |reference: ResourceRef| reference.to_string() == glob;
     if !subject.is_empty() || glob.parse().is_ok_and(is_as_written) {
         assert_eq!(covers(glob), Some(true), "{glob:?} does not cover itself");
@@ -88,10 +87,11 @@ pub(crate) fn patterns(data: &[u8]) {
     }
 }
 
-/// What a glob says of plain text, in either case: `*` is any text, `?` is one character.
+/// Reports whether a glob covers an ASCII text, ignoring case: `*` is any text, `?` is one
+/// character.
 fn is_covered(glob: &str, name: &str) -> bool {
     let name = name.to_ascii_lowercase().into_bytes();
-    // Which beginnings of the name the glob covers, as far as it has been read.
+    // The prefixes of the name that the part of the glob read so far covers.
     let mut covered = vec![false; name.len() + 1];
     covered[0] = true;
     for sign in glob.to_ascii_lowercase().bytes() {

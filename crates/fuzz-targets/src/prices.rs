@@ -5,7 +5,7 @@ use report::hours::Prices;
 
 use crate::check;
 
-/// Prices that are accepted are numbers that can be added up.
+/// Accepted prices are numbers that can be added up.
 pub(crate) fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let prices = match Prices::parse(&text) {

@@ -1,7 +1,8 @@
-//! What the clouds answer: lists, single resources, action logs, plans, changes and refusals.
+//! The responses of the clouds: lists, single resources, action logs, plans, changes and refusals.
 //!
-//! An input's first line says what is asked, such as `status droplet/1`. After it come the answers,
-//! each after a line `---`: its status, or how it was lost; its headers; an empty line; its body.
+//! The first line of an input is the question, such as `status droplet/1`. After it come the
+//! responses, each after a line `---`: its status, or how it was lost; its headers; an empty line;
+//! its body.
 
 mod script;
 
@@ -26,7 +27,7 @@ use testing::everything;
 use crate::check;
 use script::{Answer, HOST, Script, TOKEN};
 
-/// The longest that an error is, in characters.
+/// The maximum length of an error, in characters.
 const LONGEST_ERROR: usize = 2000;
 
 /// Asks `DigitalOcean`.
@@ -39,7 +40,7 @@ pub(crate) fn hetzner(data: &[u8]) {
     ask(Provider::Hetzner, data);
 }
 
-/// No answer but the provider's own makes a resource disappear or a change accepted, whatever is
+/// No response but the provider's own makes a resource disappear or a change accepted, whatever is
 /// understood can be stored, and no error repeats the token.
 fn ask(provider: Provider, data: &[u8]) {
     let (question, script) = Script::read(data);
@@ -64,7 +65,7 @@ fn ask(provider: Provider, data: &[u8]) {
     conversation.script.check();
 }
 
-/// Builds requests; none of them leaves.
+/// Builds requests; none of them is sent.
 static HTTP: LazyLock<reqwest::Client> =
     LazyLock::new(|| http_client().expect("its settings are fixed"));
 
@@ -77,7 +78,7 @@ fn client(provider: Provider, script: Arc<Script>) -> Client {
     }
 }
 
-/// One account, and what is answered.
+/// A client of one account, and the responses that it gets.
 struct Conversation {
     provider: Provider,
     client: Client,
@@ -133,7 +134,7 @@ impl Conversation {
         }
     }
 
-    /// Gone is only what the provider itself says it does not know.
+    /// Checks that a resource is gone only if the provider itself says that it does not know it.
     fn status(&self, id: &ResourceId) {
         let Some(found) = understood(done(self.client.status(id))) else {
             return;
@@ -162,8 +163,9 @@ impl Conversation {
         }
     }
 
-    /// A change leaves at most once. It is accepted only in words that are understood, and not
-    /// accepted for certain only in the provider's own.
+    /// Checks that a change is sent at most once. It counts as accepted only with a response that
+    /// is understood, and as definitely not accepted only if it never left or the provider refused
+    /// it.
     fn send(&self, word: &str, id: ResourceId) {
         let Some(change) = change(word, id) else {
             return;
@@ -191,7 +193,7 @@ impl Conversation {
         }
     }
 
-    /// Whether an answer is the provider's own 404.
+    /// Reports whether a response is the provider's own 404.
     fn is_not_found(&self, answer: &Answer) -> bool {
         let json = answer.json();
         let words = match self.provider {
@@ -202,7 +204,7 @@ impl Conversation {
     }
 }
 
-/// The smallest plan that is offered has a size.
+/// Checks that the smallest offered plan has a known size.
 fn smallest(plans: &DatabasePlans, nodes: u32) {
     let size = DatabaseSize {
         engine: "pg".to_owned(),
@@ -215,7 +217,7 @@ fn smallest(plans: &DatabasePlans, nodes: u32) {
     }
 }
 
-/// What was understood; an error is one that can be printed.
+/// Returns what was understood; an error must be fit to print.
 fn understood<T>(result: Result<T, ProviderError>) -> Option<T> {
     result.map_err(|error| is_fit_to_print(&error)).ok()
 }
@@ -237,7 +239,7 @@ fn is_fit_to_print(error: &(dyn std::error::Error + 'static)) {
     }
 }
 
-/// The answer is there at once: nothing is waited for.
+/// Returns the result, which must be ready immediately.
 fn done<T>(asking: impl Future<Output = T>) -> T {
     asking.now_or_never().expect("the script never waits")
 }
@@ -276,7 +278,7 @@ fn change(word: &str, id: ResourceId) -> Option<Change> {
     })
 }
 
-/// Whether an answer shows the cluster of a pool, and not the pool.
+/// Reports whether a response shows the cluster of a pool, but not the pool.
 fn lacks_pool(answer: &Answer, id: &ResourceId) -> bool {
     let ResourceId::NodePool(cluster, pool) = id else {
         return false;
@@ -288,7 +290,7 @@ fn lacks_pool(answer: &Answer, id: &ResourceId) -> bool {
     answer.is_success() && is_cluster && pools.is_some_and(|pools| !pools.iter().any(is_it))
 }
 
-/// What is seen of a resource for the first time is stored as a record, which is read again.
+/// Checks that the record of a resource seen for the first time can be stored and read again.
 fn can_be_stored(resource: &Resource) {
     let reference = ResourceRef {
         account: "main".parse().expect("a name"),

@@ -2,7 +2,7 @@
 //!
 //! An input has a key and its value on each line: `timezone`, `start`, `stop`, `holidays`, and for
 //! the period that the latest line `period` began, `weekdays`, `monthdays`, `months`, `begin` and
-//! `end`. `at` is an instant at which the schedule is asked.
+//! `end`. `at` is the instant at which the schedule is evaluated.
 
 use std::ops::RangeInclusive;
 
@@ -13,13 +13,13 @@ use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
 use crate::check;
 
-/// How many edges are followed.
+/// How many edges are checked.
 const EDGES: usize = 6;
 
-/// The years in which all answers have to agree.
+/// The years in which all results must agree.
 const YEARS: RangeInclusive<i16> = 1900..=2500;
 
-/// A schedule that is accepted has edges in their order, each of which begins what it says.
+/// An accepted schedule has its edges in order, and each begins the desired state that it names.
 pub(crate) fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (definition, at) = definition(&text);
@@ -29,7 +29,7 @@ pub(crate) fn run(data: &[u8]) {
             has_ordered_edges(&schedule, at);
             is_explained(&schedule, at);
         }
-        // Where the calendar ends, an answer is all that there is to ask for.
+        // Near the ends of the calendar, only the desired state itself must agree.
         Ok(schedule) => {
             assert_eq!(schedule.explain(at).desired, schedule.desired_at(at));
             assert_eq!(schedule.latest_edge(at).desired, schedule.desired_at(at));
@@ -52,7 +52,7 @@ pub(crate) fn run(data: &[u8]) {
     }
 }
 
-/// What an input says; a key that is not known says nothing.
+/// Reads an input; unknown keys are ignored.
 fn definition(text: &str) -> (Definition, Timestamp) {
     let mut definition = Definition::default();
     let mut at = Timestamp::UNIX_EPOCH;
@@ -107,7 +107,7 @@ fn has_ordered_edges(schedule: &Schedule, at: Timestamp) {
     }
 }
 
-/// A second before an instant: what is desired changes at whole seconds.
+/// A second before an instant: the desired state changes at whole seconds.
 fn before(at: Timestamp) -> Timestamp {
     at - SignedDuration::from_secs(1)
 }

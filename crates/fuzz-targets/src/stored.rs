@@ -1,6 +1,6 @@
 //! Stored items: records, history, overrides, the head, the log, accounts, schedules and digests.
 //!
-//! An input holds items in DynamoDB's own JSON, one after another.
+//! An input holds items in DynamoDB JSON, one after another.
 
 use std::{fmt::Debug, sync::LazyLock};
 
@@ -22,8 +22,8 @@ use store::{
 
 use crate::check;
 
-/// An item that is read and written is the same from then on; one of a newer format is not read;
-/// what a record says can be judged at any instant.
+/// An item is stable once it has been read and written, one of a newer format is not read, and a
+/// record can be judged at any instant.
 pub(crate) fn run(data: &[u8]) {
     let values = serde_json::Deserializer::from_slice(data).into_iter::<Value>();
     let items = values
@@ -52,7 +52,7 @@ pub(crate) fn run(data: &[u8]) {
     }
 }
 
-/// What an item says as one of a kind, after it was written and read again.
+/// Reads an item as one of a kind, and returns it after it was written and read again.
 fn read<T: Stored + Debug>(item: &Item) -> Option<T> {
     let format = item.get("format").and_then(|format| format.as_n().ok());
     let is_known =
@@ -84,7 +84,7 @@ fn again<T: Stored>(item: &Item) -> Result<T, StoreError> {
     T::of_item(item.clone())
 }
 
-/// An item of DynamoDB's JSON, `{"name": {"S": "web"}, …}`; none if it is anything else.
+/// An item from DynamoDB JSON, `{"name": {"S": "web"}, …}`; `None` if it is anything else.
 fn item(json: &Value) -> Option<Item> {
     let fields = json.as_object()?.iter();
     fields

@@ -1,4 +1,4 @@
-//! Instants, lengths of time and ends, as people write them on the command line.
+//! Instants, durations and ends, as people write them on the command line.
 
 use std::sync::LazyLock;
 
@@ -11,8 +11,8 @@ use offhours::time::{
 
 use crate::check;
 
-/// Where and when people write them: in an ordinary hour, in one that the clock repeats, and at
-/// both ends of the calendar.
+/// The zones and instants at which they are evaluated: in an ordinary hour, in one that the clock
+/// repeats, and at both ends of the calendar.
 static PLACES: LazyLock<[(TimeZone, Timestamp); 4]> = LazyLock::new(|| {
     let zone = |name| TimeZone::get(name).expect("a zone");
     let repeated = "2026-10-25T00:30:00Z".parse().expect("an instant");
@@ -40,8 +40,8 @@ static SCHEDULE: LazyLock<Schedule> = LazyLock::new(|| {
     Schedule::new(&definition).expect("a schedule")
 });
 
-/// A length is more than nothing and at most ten years, an end is after now and no further away,
-/// a month has an end after its beginning.
+/// A length is positive and at most ten years, an end is after now and no further away, and a month
+/// has 28 to 31 days.
 pub(crate) fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     for line in text.lines() {

@@ -1,7 +1,7 @@
-//! Every target over its corpus, and over a fixed number of mutations of it that are the same in
-//! every run.
+//! Runs every target over its corpus, and over a fixed number of mutations of it that are the same
+//! in every run.
 //!
-//! `OFFHOURS_MUTATIONS` says how many there are for each target, and `OFFHOURS_SEED` which, for a
+//! `OFFHOURS_MUTATIONS` sets their number for each target and `OFFHOURS_SEED` the seed, for a
 //! longer search without libFuzzer.
 
 #![expect(
@@ -21,10 +21,10 @@ use fuzz_targets::{TARGETS, run};
 use mutation::Corpus;
 use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
 
-/// How many mutations are tried, as long as no other number is asked for.
+/// The default number of mutations.
 const MUTATIONS: u32 = 250;
 
-/// One test a target, so that they run side by side.
+/// Defines one test per target, so that they run in parallel.
 macro_rules! targets {
     ($($name:ident: $share:literal),+ $(,)?) => {
         $(
@@ -38,7 +38,7 @@ macro_rules! targets {
     };
 }
 
-// Of the mutations, how many in a hundred: less where a single input takes long.
+// The percentage of the mutations that is tried: less where a single input takes long.
 targets! {
     configuration: 50,
     digitalocean: 100,

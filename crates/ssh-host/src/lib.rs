@@ -1,5 +1,5 @@
-//! A real SSH server on loopback, with keys of its own, whose commands go through a gate as an
-//! administrator would write one: for tests, and for the demonstration.
+//! A real SSH server on loopback, with its own keys, for tests and the demo. Its commands go
+//! through a gate like one that an administrator would write.
 
 use std::{
     fs,
@@ -14,19 +14,19 @@ use std::{
 
 use tempfile::TempDir;
 
-/// Started by its full path: it executes itself again for each connection.
+/// Started by its full path, because it executes itself again for each connection.
 const PROGRAM: &str = "/usr/sbin/sshd";
 
-/// Why there is no server.
+/// Why the server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A program is not installed: which, and how to install it.
+    /// A program is not installed: names it, and says how to install it.
     #[error("{0}")]
     Missing(&'static str),
-    /// A file, a key or a process could not be made.
+    /// A file, a key or a process could not be created.
     #[error("the SSH server cannot be set up")]
     Io(#[from] io::Error),
-    /// The server ended: what it wrote.
+    /// The server exited, with what it wrote to its log.
     #[error("the SSH server does not start: {0}")]
     Ended(String),
 }
@@ -41,34 +41,34 @@ pub struct Sshd {
     user: String,
 }
 
-/// How a server differs from the usual one.
+/// How a server differs from the default one.
 #[derive(Debug, Clone, Default)]
 pub struct Setup {
-    /// What the gate knows: the words of a command, and the script that runs for it. `$DIR` is the
-    /// server's folder.
+    /// What the gate accepts: the words of a command, and the script that runs for it. `$DIR` is
+    /// the server's folder.
     pub gate: Vec<(String, String)>,
-    /// Whether an ECDSA key is offered beside the ed25519 one.
+    /// Whether an ECDSA key is offered in addition to the ed25519 one.
     pub ecdsa: bool,
-    /// Further lines of the server's configuration.
+    /// Additional lines of the server's configuration.
     pub lines: Vec<String>,
 }
 
 impl Setup {
-    /// A command for which the gate runs a script.
+    /// Adds a command for which the gate runs a script.
     #[must_use]
     pub fn command(mut self, words: &str, script: &str) -> Self {
         self.gate.push((words.to_owned(), script.to_owned()));
         self
     }
 
-    /// A machine for each name.
+    /// Adds a machine for each name.
     #[must_use]
     pub fn machines(self, names: &[&str]) -> Self {
         names.iter().fold(self, |setup, name| setup.machine(name))
     }
 
-    /// A machine that is a file with its state: `start NAME`, `stop NAME`, `force NAME` and
-    /// `status NAME` do what they say. It begins stopped.
+    /// Adds a machine that is a file with its state: `start NAME`, `stop NAME`, `force NAME` and
+    /// `status NAME` do what they say. It is stopped at first.
     #[must_use]
     pub fn machine(self, name: &str) -> Self {
         let write = |state: &str| format!("echo {state} > \"$DIR/{name}\"");
@@ -112,7 +112,7 @@ impl Setup {
         Err(StartError::Ended(log.unwrap_or_default()))
     }
 
-    /// Writes the gate, and the key that may pass it.
+    /// Writes the gate, and authorizes the key that may pass it.
     fn write(&self, path: &Path) -> io::Result<()> {
         let folder = path.display();
         let case = |(words, script): &(String, String)| format!("'{words}') {script} ;;\n");
@@ -142,7 +142,7 @@ impl Setup {
             "PasswordAuthentication no".to_owned(),
             "KbdInteractiveAuthentication no".to_owned(),
             "PermitUserEnvironment no".to_owned(),
-            // A shell reads its start-up files from there: the user's own are not the host's.
+            // A shell reads its startup files from there, and the user's own are not for this host.
             format!("SetEnv HOME={folder}"),
             "LogLevel DEBUG1".to_owned(),
         ];
@@ -174,7 +174,7 @@ impl Setup {
     }
 }
 
-/// Whether an SSH server answers at a port.
+/// Reports whether an SSH server answers on a port.
 fn greets(port: u16) -> bool {
     let mut greeting = [0; 4];
     TcpStream::connect(("127.0.0.1", port))
@@ -182,7 +182,7 @@ fn greets(port: u16) -> bool {
         .is_ok_and(|()| &greeting == b"SSH-")
 }
 
-/// The program that this machine lacks.
+/// The program that this machine lacks, with how to install it.
 fn missing() -> Option<&'static str> {
     let finds = |program: &str| Command::new(program).arg("-?").output().is_ok();
     if !Path::new(PROGRAM).exists() {
@@ -205,14 +205,14 @@ fn keygen(file: &Path, kind: &str) -> io::Result<()> {
     Err(io::Error::other("ssh-keygen made no key"))
 }
 
-/// The user that may log in: the one who runs this.
+/// The user that may log in: the one who runs this program.
 fn user() -> io::Result<String> {
     let output = Command::new("id").arg("-un").output()?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 fn end(child: &mut Child) {
-    // It may have ended already.
+    // It may have exited already.
     let _ended = child.kill();
     let _status = child.wait();
 }
@@ -230,19 +230,19 @@ impl Sshd {
         &self.user
     }
 
-    /// The line of the server's ed25519 key.
+    /// The server's ed25519 public key, as one line.
     #[must_use]
     pub fn host_key(&self) -> String {
         self.read("host.pub")
     }
 
-    /// The line of its ECDSA key.
+    /// The server's ECDSA public key, as one line.
     #[must_use]
     pub fn ecdsa_host_key(&self) -> String {
         self.read("host-ecdsa.pub")
     }
 
-    /// The line of a key that is not the server's.
+    /// A public key that is not the server's, as one line.
     #[must_use]
     pub fn other_host_key(&self) -> String {
         self.read("other.pub")
@@ -254,7 +254,7 @@ impl Sshd {
         self.read("user")
     }
 
-    /// A private key that may not.
+    /// A private key that may not pass it.
     #[must_use]
     pub fn other_key(&self) -> String {
         self.read("other")
@@ -272,7 +272,7 @@ impl Sshd {
         self.read("commands").lines().map(str::to_owned).collect()
     }
 
-    /// Switches a machine on, as a person would at its button.
+    /// Switches a machine on, as a person would with its power button.
     pub fn switch_on(&self, name: &str) -> io::Result<()> {
         fs::write(self.path(name), "on")
     }
@@ -288,7 +288,7 @@ impl Sshd {
         text.unwrap_or_default().trim_end().to_owned()
     }
 
-    /// Kills the process whose number a script wrote into a file; false while there is none.
+    /// Kills the process whose id a script wrote to a file. Returns false if there is none.
     #[must_use]
     pub fn end_process_in(&self, name: &str) -> bool {
         let Ok(number) = fs::read_to_string(self.path(name)) else {

@@ -1,5 +1,5 @@
-//! What a token may do: `DigitalOcean`'s custom scopes (DOSPEC). A request without one of its scopes is
-//! forbidden, and what else may not be read is left out of answers.
+//! The permissions of a token: `DigitalOcean`'s custom scopes (DOSPEC). A request without one of
+//! its scopes is forbidden, and whatever else the token may not read is left out of responses.
 
 use domain::configuration::Provider;
 use serde_json::Value;
@@ -10,8 +10,8 @@ use crate::{
     world::Login,
 };
 
-/// A method, how the path begins after the version, and the scopes that such a request needs. `*` stands
-/// for any id; the first that fits counts.
+/// A method, a prefix of the path after the version, and the scopes that such a request needs. `*`
+/// stands for any id; the first match wins.
 const SCOPES: &[(&str, &str, &[&str])] = &[
     ("GET", "account/keys", &["ssh_key:read"]),
     ("GET", "account", &["account:read"]),
@@ -54,10 +54,10 @@ const SCOPES: &[(&str, &str, &[&str])] = &[
     ("PUT", "kubernetes", &["kubernetes:update"]),
 ];
 
-/// What answers leave out, by its name, where the token lacks the scope.
+/// The fields that responses leave out if the token lacks the scope.
 const LEFT_OUT: [(&str, &str); 2] = [("tags", "tag:read"), ("vpc_uuid", "vpc:read")];
 
-/// Forbids what a login's tokens may not do.
+/// Refuses a request that a login's tokens have no scopes for.
 pub(crate) fn check(login: &Login, request: &Request) -> Result<(), Refusal> {
     let needed = needed(&request.method, &request.segments());
     if needed.iter().all(|scope| login.has_scope(scope)) {
@@ -67,7 +67,7 @@ pub(crate) fn check(login: &Login, request: &Request) -> Result<(), Refusal> {
     }
 }
 
-/// An answer as a login's tokens may read it.
+/// Returns a response without the fields that a login's tokens may not read.
 pub(crate) fn without_the_unreadable(answer: Answer, login: &Login) -> Answer {
     let unreadable = LEFT_OUT.iter().filter(|(_, scope)| !login.has_scope(scope));
     let unreadable: Vec<_> = unreadable.map(|(key, _)| *key).collect();

@@ -1,5 +1,5 @@
-//! The operations on what a team holds besides Droplets, databases and clusters, and on Droplets
-//! that come and go.
+//! The operations on what a team holds besides Droplets, databases and clusters, and those that
+//! create and delete Droplets.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ use crate::{
 };
 
 impl Call<'_> {
-    /// What answers about Droplets need besides these.
+    /// What responses about Droplets need besides the Droplets.
     pub(super) fn shown(&self) -> Shown<'_> {
         Shown {
             market: &self.account.market,
@@ -40,7 +40,7 @@ impl Call<'_> {
         snapshot.ok_or_else(Refusal::not_found)
     }
 
-    /// The Droplets that a request names, all of which there must be.
+    /// The Droplets that a request names, all of which must exist.
     fn named_droplets(&self) -> Result<BTreeSet<u64>> {
         #[derive(Deserialize)]
         struct Named {
@@ -100,7 +100,7 @@ pub(super) fn backup_policy(call: &mut Call<'_>) -> Result<Answer> {
     }}))
 }
 
-/// What would be deleted with a Droplet, were all of it deleted: a preview, without an effect.
+/// Previews what would be deleted along with a Droplet, without any effect.
 pub(super) fn associated(call: &mut Call<'_>) -> Result<Answer> {
     let id = call.droplet()?.id;
     let team = &call.account.team;
@@ -144,7 +144,7 @@ pub(super) fn delete_snapshot(call: &mut Call<'_>) -> Result<Answer> {
     Ok(Answer::empty(204))
 }
 
-/// The private images; the public ones are those of the catalog.
+/// Lists the private images and, unless the query excludes it, the public one of the catalog.
 pub(super) fn images(call: &mut Call<'_>) -> Result<Answer> {
     let listed = call.account.team.listed(call.timeline.now());
     let mut images: Vec<_> = listed.map(Snapshot::image_json).collect();
@@ -198,8 +198,8 @@ pub(super) fn reserved_ip(call: &mut Call<'_>) -> Result<Answer> {
     ok(&json!({key: ip.to_json(&call.account.droplets, call.shown())}))
 }
 
-/// Assigns or takes away an address. A Droplet has one of each family at most, and none while it
-/// has a pending event (TFDO #1034); the words for both are assumptions.
+/// Assigns or unassigns an address. A Droplet has at most one of each family, and gets none while
+/// it has a pending event (TFDO #1034); the messages for both are assumptions.
 pub(super) fn act_on_reserved_ip(call: &mut Call<'_>) -> Result<Answer> {
     #[derive(Deserialize)]
     struct Order {
@@ -302,7 +302,7 @@ pub(super) fn firewall(call: &mut Call<'_>) -> Result<Answer> {
     ok(&json!({"firewall": firewall.to_json()}))
 }
 
-/// That one is added twice without harm is an assumption.
+/// Adds Droplets to a firewall. That adding one twice is a no-op is an assumption.
 pub(super) fn add_to_firewall(call: &mut Call<'_>) -> Result<Answer> {
     let id = call.named(&call.account.team.firewalls)?.id.clone();
     let droplets = call.named_droplets()?;
@@ -328,7 +328,8 @@ pub(super) fn load_balancer(call: &mut Call<'_>) -> Result<Answer> {
     ok(&json!({"load_balancer": balancer.to_json(&call.account.market)}))
 }
 
-/// One that chooses its Droplets by a tag takes none by number (DOSPEC).
+/// Adds Droplets to a load balancer. One that selects its Droplets by tag takes none by id
+/// (DOSPEC).
 pub(super) fn add_to_load_balancer(call: &mut Call<'_>) -> Result<Answer> {
     let balancer = call.named(&call.account.team.load_balancers)?;
     let (id, by_tag) = (balancer.id.clone(), balancer.tag.is_some());
@@ -368,7 +369,7 @@ pub(super) fn project_resources(call: &mut Call<'_>) -> Result<Answer> {
     })
 }
 
-/// Moves resources into a project, out of the one that they were in. Only Droplets are known.
+/// Moves resources into a project, out of the one that they were in. Only Droplets are supported.
 pub(super) fn add_to_project(call: &mut Call<'_>) -> Result<Answer> {
     #[derive(Deserialize)]
     struct Urns {
@@ -403,7 +404,7 @@ pub(super) fn alerts(call: &mut Call<'_>) -> Result<Answer> {
     page(call, "policies", alerts, Alert::to_json)
 }
 
-/// The tags that Droplets have.
+/// Lists the tags of all Droplets.
 pub(super) fn tags(call: &mut Call<'_>) -> Result<Answer> {
     let droplets = call.account.droplets.values();
     let tags: BTreeSet<_> = droplets.flat_map(|droplet| &droplet.tags).collect();
@@ -415,7 +416,7 @@ pub(super) fn tags(call: &mut Call<'_>) -> Result<Answer> {
     )
 }
 
-/// The networks in which Droplets are.
+/// Lists the VPCs of all Droplets.
 pub(super) fn vpcs(call: &mut Call<'_>) -> Result<Answer> {
     let droplets = call.account.droplets.values();
     let vpcs: BTreeSet<_> = droplets
@@ -434,7 +435,7 @@ pub(super) fn ssh_keys(call: &mut Call<'_>) -> Result<Answer> {
     page(call, "ssh_keys", keys, SshKey::to_json)
 }
 
-/// The sources that a database lets in. Only Droplets are simulated.
+/// Lists the trusted sources of a database. Only Droplets are simulated.
 pub(super) fn trusted_sources(call: &mut Call<'_>) -> Result<Answer> {
     let database = call.database()?;
     let rules = database.lets_in.iter().map(|droplet| {
@@ -450,7 +451,7 @@ pub(super) fn trusted_sources(call: &mut Call<'_>) -> Result<Answer> {
     ok(&json!({"rules": rules.collect::<Vec<_>>()}))
 }
 
-/// How an account shows what it may hold.
+/// The limits that the response about an account shows.
 pub(super) fn limits(call: &Call<'_>) -> Value {
     match call.account.login.server_limit {
         Some(limit) => json!({"droplet_limit": limit}),

@@ -1,4 +1,4 @@
-//! Droplets come and go.
+//! Creating and deleting Droplets.
 
 use std::collections::BTreeSet;
 
@@ -14,18 +14,18 @@ use crate::{
     world::{Account, Timeline},
 };
 
-/// How long it takes until a Droplet that was accepted is found to have no place.
+/// How long it takes to find that there is no room for an accepted Droplet.
 const PLACEMENT: SignedDuration = SignedDuration::from_secs(10);
 
-/// What a new Droplet is to be: the body of its request. Several at once, by `names`, are not
-/// simulated.
+/// An order for a new Droplet: the body of its request. Creating several at once, by `names`, is
+/// not simulated.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct DropletOrder {
     pub(crate) name: String,
     #[serde(default = "crate::defaults::region")]
     region: String,
     size: String,
-    /// A snapshot's number, or the slug of a public image.
+    /// A snapshot's id, or the slug of a public image.
     image: Value,
     #[serde(default)]
     ssh_keys: Vec<Value>,
@@ -43,7 +43,7 @@ pub(crate) struct DropletOrder {
     backup_policy: Option<Value>,
 }
 
-/// Begins a Droplet; returns its number and its action's.
+/// Begins to create a Droplet; returns its id and its action's.
 pub(crate) fn create(
     account: &mut Account,
     timeline: &mut Timeline,
@@ -94,8 +94,8 @@ pub(crate) fn create(
     Ok((id, action))
 }
 
-/// Why a Droplet is refused. The words for a limit, a size and an image are those that people have
-/// quoted; the others are assumptions.
+/// Refuses an invalid order. The messages for a limit, a size and an image are as quoted by users;
+/// the others are assumptions.
 fn check(account: &Account, order: &DropletOrder) -> Result<(), Refusal> {
     let refuse = |message: &str| Err(Refusal::unprocessable(message));
     let limit = account.login.server_limit;
@@ -106,7 +106,7 @@ fn check(account: &Account, order: &DropletOrder) -> Result<(), Refusal> {
     if order.name.is_empty() || order.name.len() > 255 || !order.name.chars().all(fits) {
         return refuse("Only valid hostname characters are allowed. (a-z, A-Z, 0-9, . and -)");
     }
-    // That a tag which is none is refused here as it is where tags are made, is an assumption.
+    // Assumption: an invalid tag is refused here just as it is when tags are created.
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ':');
     let is_tag = |tag: &String| (1..=255).contains(&tag.len()) && tag.chars().all(fits);
     if !order.tags.iter().all(is_tag) {
@@ -142,7 +142,7 @@ fn check(account: &Account, order: &DropletOrder) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// What an order's image makes of a Droplet.
+/// The Droplet template that an order's image gives.
 fn image_of(
     account: &Account,
     order: &DropletOrder,
@@ -175,7 +175,7 @@ fn image_of(
 }
 
 impl Droplet {
-    /// What was made from another's snapshot has nothing of its state.
+    /// Resets the state that it has inherited from another Droplet's snapshot.
     fn begin_life(&mut self) {
         self.status = DropletStatus::New;
         self.powered = false;
@@ -187,7 +187,7 @@ impl Droplet {
     }
 }
 
-/// A Droplet is there, and on; or there was no place for it after all, and it is gone.
+/// Ends the creation of a Droplet: it is on, or it is gone because there was no room for it.
 fn end(account: &mut Account, timeline: &mut Timeline, action: u64, fails: bool) {
     let id = if fails {
         account.fail_action(timeline, action)
@@ -206,15 +206,15 @@ fn end(account: &mut Account, timeline: &mut Timeline, action: u64, fails: bool)
     }
     let snapshot = droplet.made_from;
     if let Some(snapshot) = snapshot.and_then(|id| account.team.snapshots.get_mut(&id)) {
-        // The next one made from it has one failure less before it.
+        // One failure fewer is left for the Droplets made from it.
         let left = snapshot.of.creation_failures;
         snapshot.of.creation_failures = left.saturating_sub(1);
     }
     gone(account, timeline, id);
 }
 
-/// Deletes a Droplet, which is shown for a moment more. That one with a pending event is refused
-/// is an assumption.
+/// Deletes a Droplet, which is still shown for a moment. The refusal during a pending event is an
+/// assumption.
 pub(crate) fn delete(
     account: &mut Account,
     timeline: &mut Timeline,
@@ -237,7 +237,7 @@ pub(crate) fn delete(
     Ok(())
 }
 
-/// A Droplet is gone, and billed no longer; its snapshots, volumes and reserved addresses stay.
+/// Removes a Droplet and stops billing it; its snapshots, volumes and reserved addresses stay.
 pub(crate) fn gone(account: &mut Account, timeline: &Timeline, id: u64) -> Option<()> {
     account.droplets.remove(&id)?;
     let now = timeline.now();

@@ -12,11 +12,11 @@ use crate::{
     world::{Account, Timeline},
 };
 
-/// Longer than anything is simulated.
+/// Longer than any simulation.
 const NEVER: SignedDuration = SignedDuration::from_hours(100 * 365 * 24);
 
-/// A snapshot's action is completed: it will be shown a little later. Or it has failed, without a
-/// reason (DOSPEC has none).
+/// Completes a snapshot's action: the snapshot appears a little later. Or the action fails without
+/// a reason (DOSPEC has none).
 pub(super) fn end(
     account: &mut Account,
     timeline: &mut Timeline,
@@ -50,7 +50,7 @@ pub(super) fn end(
         of: droplet.clone(),
     };
     if droplet.powered {
-        // The guest goes on writing.
+        // The guest keeps writing.
         droplet.write();
     }
     let of = droplet.id;
@@ -63,7 +63,7 @@ pub(super) fn end(
     });
 }
 
-/// Deletes a snapshot, which nothing protects.
+/// Deletes a snapshot; nothing can protect it.
 pub(crate) fn delete(account: &mut Account, id: u64, now: Timestamp) -> Result<(), Refusal> {
     let snapshot = account.team.snapshots.remove(&id);
     let snapshot = snapshot.ok_or_else(Refusal::not_found)?;
@@ -72,7 +72,7 @@ pub(crate) fn delete(account: &mut Account, id: u64, now: Timestamp) -> Result<(
     Ok(())
 }
 
-/// What something of so many GB is billed as.
+/// The MB that a size in GB is billed as.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,4 +1,5 @@
-//! The operations on what a project holds besides its servers, and on servers that come and go.
+//! The operations on what a project holds besides its servers, and those that create, change and
+//! delete servers.
 
 use domain::configuration::Provider;
 use serde_json::{Map, Value, json};
@@ -20,7 +21,8 @@ fn invalid(message: &str) -> Refusal {
     Refusal::new(422, "invalid_input", message)
 }
 
-/// The body of a change, with no other keys than these: Hetzner refuses what it does not know.
+/// Parses the body of a change, which may have no keys other than these: Hetzner refuses unknown
+/// ones.
 fn body(call: &Call<'_>, keys: &[&str]) -> Result<Map<String, Value>> {
     let parsed = serde_json::from_str(&call.incoming.request.body);
     let Ok(Value::Object(body)) = parsed else {
@@ -44,7 +46,7 @@ fn missing(key: &str) -> Refusal {
     }
 }
 
-/// What may be left out.
+/// Reads a list of numbers that may be left out.
 fn numbers(body: &Map<String, Value>, key: &str) -> Vec<u64> {
     let list = body.get(key).and_then(Value::as_array);
     list.into_iter()
@@ -66,7 +68,7 @@ fn flag(body: &Map<String, Value>, key: &str, usual: bool) -> bool {
     body.get(key).and_then(Value::as_bool).unwrap_or(usual)
 }
 
-/// Labels, all of which replace all of the present ones (HZSPEC).
+/// Parses labels, which replace all of the current ones (HZSPEC).
 fn labels(body: &Map<String, Value>) -> Result<Option<Labels>> {
     let Some(given) = body.get("labels") else {
         return Ok(None);
@@ -79,7 +81,7 @@ fn labels(body: &Map<String, Value>) -> Result<Option<Labels>> {
     Ok(Some(labels))
 }
 
-/// The answer to a change that has begun.
+/// The response to a change that has begun.
 fn begun(call: &Call<'_>, action: u64) -> Result<Answer> {
     let body = json!({"action": servers::action_json(find_action(call, action)?)});
     Ok(Answer::json(201, &body))
@@ -99,7 +101,7 @@ fn listed(call: &Call<'_>, key: &str, items: impl Iterator<Item = Value>) -> Res
     Ok(page(call, key, chosen.collect(), field, Value::to_string))
 }
 
-/// The list of one kind of thing.
+/// Lists one kind of thing.
 pub(super) fn list<T: Thing>(call: &mut Call<'_>) -> Result<Answer> {
     let request = &call.incoming.request;
     let ip = request.parameter("ip");
@@ -109,7 +111,7 @@ pub(super) fn list<T: Thing>(call: &mut Call<'_>) -> Result<Answer> {
     listed(call, &format!("{}s", T::KIND), shown)
 }
 
-/// One thing.
+/// Returns one thing.
 pub(super) fn one<T: Thing>(call: &mut Call<'_>) -> Result<Answer> {
     let thing = T::all(&call.account.project).get(&call.id());
     let thing = thing.ok_or_else(servers::not_found)?;
@@ -126,7 +128,7 @@ impl Call<'_> {
         &mut self.account.project
     }
 
-    /// A server that an attached thing belongs to shows it.
+    /// Invalidates the cached text of a server, after a change of what is attached to it.
     fn show_again(&mut self, server: u64) {
         Server::of(self.account, server);
     }
@@ -188,7 +190,8 @@ pub(super) fn create_server(call: &mut Call<'_>) -> Result<Answer> {
     Ok(Answer::json(201, &body))
 }
 
-/// Both families unless they are switched off; an existing address by its number.
+/// The public addresses by family, both unless they are disabled; an existing one is given by its
+/// id.
 fn addresses(public_net: &Value) -> Vec<(Family, Option<u64>)> {
     [(Family::Ipv4, "ipv4"), (Family::Ipv6, "ipv6")]
         .into_iter()
@@ -324,7 +327,7 @@ pub(super) fn add_to_placement_group(call: &mut Call<'_>) -> Result<Answer> {
     begun(call, action)
 }
 
-/// A backup may become a snapshot, and never the other way round (HZSPEC).
+/// Changes an image. A backup may become a snapshot, but never the other way around (HZSPEC).
 pub(super) fn update_image(call: &mut Call<'_>) -> Result<Answer> {
     let body = body(call, &["description", "type", "labels"])?;
     let labels = labels(&body)?;

@@ -1,4 +1,4 @@
-//! Servers come and go.
+//! Creating and deleting servers.
 
 use std::collections::BTreeSet;
 
@@ -15,31 +15,31 @@ use crate::{
     world::{Account, Timeline},
 };
 
-/// How long it takes until a server that was accepted is found to have no place.
+/// How long it takes to find that there is no room for an accepted server.
 const PLACEMENT: jiff::SignedDuration = jiff::SignedDuration::from_secs(10);
 
-/// What a new server is to be: the body of its request.
+/// An order for a new server: the body of its request.
 #[derive(Debug, Clone)]
 pub(crate) struct ServerOrder {
     pub(crate) name: String,
-    /// The type's name or number.
+    /// The type's name or id.
     pub(crate) server_type: String,
-    /// The image's number.
+    /// The image's id.
     pub(crate) image: String,
     pub(crate) location: String,
     pub(crate) labels: Labels,
     pub(crate) starts: bool,
-    /// Its public addresses: each an existing one by number, or a new one.
+    /// Its public addresses by family: the id of an existing one, or `None` for a new one.
     pub(crate) addresses: Vec<(Family, Option<u64>)>,
     pub(crate) networks: Vec<u64>,
     pub(crate) volumes: Vec<u64>,
     pub(crate) firewalls: Vec<u64>,
     pub(crate) placement_group: Option<u64>,
-    /// The keys' names or numbers.
+    /// The keys' names or ids.
     pub(crate) ssh_keys: Vec<String>,
 }
 
-/// A server that was accepted: its number, and its actions'.
+/// An accepted server: its id, and its actions'.
 pub(crate) struct Created {
     pub(crate) server: u64,
     pub(crate) action: u64,
@@ -50,8 +50,8 @@ fn invalid(message: impl Into<String>) -> Refusal {
     Refusal::new(422, "invalid_input", message)
 }
 
-/// Begins a server, or says why it is refused. The order in which all this is checked is an
-/// assumption, and so are the words where no code is documented.
+/// Begins to create a server, or says why it is refused. The order of these checks is an
+/// assumption, and so are the messages where no code is documented.
 pub(crate) fn create(
     account: &mut Account,
     timeline: &mut Timeline,
@@ -123,7 +123,7 @@ fn image_of<'a>(account: &'a Account, named: &str) -> Result<&'a Image, Refusal>
     Ok(image)
 }
 
-/// The type that an order asks for, if it can be had where it is wanted and the image fits it.
+/// The type that an order asks for, if it is available in the location and the image fits it.
 fn type_of<'a>(
     market: &'a Market,
     order: &ServerOrder,
@@ -158,7 +158,7 @@ fn type_of<'a>(
     Ok(found)
 }
 
-/// A name is a host's, and used once in a project (HZSPEC).
+/// Checks that a name is a valid host name and unique in its project (HZSPEC).
 pub(crate) fn check_name(account: &Account, name: &str) -> Result<(), Refusal> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
     if name.is_empty() || name.len() > 63 || !name.chars().all(fits) {
@@ -171,7 +171,7 @@ pub(crate) fn check_name(account: &Account, name: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether everything that is to be attached is there and free (HZSPEC).
+/// Checks that everything to be attached exists and is free (HZSPEC).
 fn check_around(account: &Account, order: &ServerOrder) -> Result<(), Refusal> {
     let project = &account.project;
     for (family, id) in &order.addresses {
@@ -236,7 +236,7 @@ fn check_address(ip: &PrimaryIp, family: Family, order: &ServerOrder) -> Result<
     Ok(())
 }
 
-/// Gives a server the addresses of its order; an order without any gets neither.
+/// Gives a server the addresses of its order; for an order without any, it gets neither family.
 fn attach_addresses(
     account: &mut Account,
     timeline: &mut Timeline,
@@ -259,7 +259,8 @@ fn attach_addresses(
     }
 }
 
-/// Attaches what an order names. A firewall is applied a little later, one by labels as well.
+/// Attaches what an order names. Firewalls are applied a little later, including those that select
+/// the server by labels.
 fn attach_things(
     account: &mut Account,
     timeline: &mut Timeline,
@@ -295,7 +296,7 @@ fn attach_things(
     }
 }
 
-/// A firewall is about to be applied to a server.
+/// Begins to apply a firewall to a server.
 pub(crate) fn apply(account: &mut Account, timeline: &mut Timeline, firewall: u64, server: u64) {
     let Some(found) = account.project.firewalls.get_mut(&firewall) else {
         return;
@@ -310,7 +311,8 @@ pub(crate) fn apply(account: &mut Account, timeline: &mut Timeline, firewall: u6
     });
 }
 
-/// A server is there, and off; or there was no place for it after all, and it is gone.
+/// Ends the creation of a server: it is off and starts if that was ordered, or it is gone because
+/// there was no room for it.
 fn end_creation(
     account: &mut Account,
     timeline: &mut Timeline,
@@ -343,7 +345,7 @@ fn end_creation(
     }
 }
 
-/// The next one made from the same image has one failure less before it.
+/// Leaves one failure fewer for the servers made from the same image.
 fn count_failure(account: &mut Account, id: u64) {
     let image = account.servers.get(&id).and_then(|server| server.image);
     if let Some(image) = image.and_then(|id| account.project.images.get_mut(&id)) {
@@ -351,7 +353,7 @@ fn count_failure(account: &mut Account, id: u64) {
     }
 }
 
-/// Begins to delete a server; returns its action's number.
+/// Begins to delete a server; returns its action's id.
 pub(crate) fn delete(
     account: &mut Account,
     timeline: &mut Timeline,
@@ -376,7 +378,7 @@ pub(crate) fn delete(
     Ok(action)
 }
 
-/// A server is gone, and billed no longer; what was attached to it is free, its addresses in
+/// Removes a server and stops billing it. What was attached to it is free, its addresses in
 /// networks a little later.
 pub(crate) fn gone(account: &mut Account, timeline: &mut Timeline, id: u64) -> Option<()> {
     let server = account.servers.remove(&id)?;
@@ -391,7 +393,7 @@ pub(crate) fn gone(account: &mut Account, timeline: &mut Timeline, id: u64) -> O
     Some(())
 }
 
-/// What an address is billed as: a part of the server that it was made for.
+/// The meter an address is billed under: a part of the server that it was created for.
 pub(crate) fn address_meter(ip: &PrimaryIp, server: u64) -> Meter {
     (meter(server).0, ip.id)
 }

@@ -12,7 +12,7 @@ use crate::{
     world::{Account, Timeline},
 };
 
-/// What an image is to be: the body of its request.
+/// An order for an image: the body of its request.
 #[derive(Debug, Clone)]
 pub(crate) struct ImageOrder {
     pub(crate) kind: ImageKind,
@@ -20,9 +20,9 @@ pub(crate) struct ImageOrder {
     pub(crate) labels: Labels,
 }
 
-/// Begins an image of a server; returns its number and its action's.
+/// Begins to create an image of a server; returns its id and its action's.
 ///
-/// That of a running server is made as well, and may be torn. That the server is locked meanwhile
+/// A running server can be imaged as well, but the image may be torn. Locking the server meanwhile
 /// is an assumption.
 pub(crate) fn begin(
     account: &mut Account,
@@ -50,7 +50,7 @@ pub(crate) fn begin(
         contents: of.contents.clone(),
     };
     if !of.is_off() {
-        // The guest goes on writing.
+        // The guest keeps writing.
         of.write();
     }
     let takes = of.snapshot;
@@ -65,7 +65,7 @@ pub(crate) fn begin(
     Ok((id, action))
 }
 
-/// An image is complete, or has failed.
+/// Ends the creation of an image: it is complete, or it has failed.
 fn end(account: &mut Account, timeline: &Timeline, action: u64, image: u64) {
     let server = account.finish_action(timeline, action);
     let mut fails = false;
@@ -90,7 +90,7 @@ fn end(account: &mut Account, timeline: &Timeline, action: u64, image: u64) {
     account.ledger.open(meter, life.made_later());
 }
 
-/// Deletes an image. That one being made is refused is an assumption.
+/// Deletes an image. The refusal while it is being created is an assumption.
 pub(crate) fn delete(account: &mut Account, id: u64, now: Timestamp) -> Result<(), Refusal> {
     let image = account.project.images.get(&id).ok_or_else(not_found)?;
     if image.protected {
@@ -111,7 +111,7 @@ pub(crate) fn delete(account: &mut Account, id: u64, now: Timestamp) -> Result<(
     Ok(())
 }
 
-/// An image is gone: servers no longer show it, and it is billed no longer.
+/// Removes an image: servers no longer show it, and it is no longer billed.
 pub(crate) fn forget(account: &mut Account, id: u64, now: Timestamp) {
     let Some(image) = account.project.images.remove(&id) else {
         return;
@@ -122,7 +122,7 @@ pub(crate) fn forget(account: &mut Account, id: u64, now: Timestamp) {
     made_from_it.for_each(Server::show_again);
 }
 
-/// What an image is billed as: a part of the server that it was made from.
+/// The meter an image is billed under: a part of the server that it was made from.
 fn meter(image: &Image) -> Meter {
     (super::meter(image.of.id).0, image.id)
 }

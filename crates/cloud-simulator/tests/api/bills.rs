@@ -1,4 +1,4 @@
-//! What the clouds charge, computed again by hand.
+//! What the clouds charge, checked against amounts computed by hand.
 
 use cloud_simulator::{Act, BillQuery, Prices};
 use serde_json::{Value, json};
@@ -169,7 +169,7 @@ async fn a_pool_at_zero_costs_nothing_and_new_nodes_are_billed_from_their_creati
     clouds.pass(HOUR);
     act(&clouds, "do/node-pool/c/p", scale(0));
     clouds.pass(HOUR);
-    // One more than there were: `left_running` does not know it.
+    // One node more than before, which `left_running` does not count.
     act(&clouds, "do/node-pool/c/p", scale(3));
     clouds.pass(HOUR);
     // Two nodes for 1:00:00 and the 90 s of draining, three for an hour: 7380 s + 10800 s.
@@ -186,7 +186,7 @@ async fn a_pool_at_zero_costs_nothing_and_new_nodes_are_billed_from_their_creati
     ];
     assert_eq!(lines(&clouds, "left_running=true").await, left_running);
 
-    // What a person deletes costs nothing from then on, in either history.
+    // Once a person deletes it, it costs nothing more, in either history.
     act(&clouds, "do/node-pool/c/p", Act::Delete);
     clouds.pass(HOUR);
     assert_eq!(lines(&clouds, "").await, expected);
@@ -201,7 +201,7 @@ async fn of_a_month_the_dearest_672_hours_are_charged() {
     clouds.pass(17 * HOUR + 17 * 24 * HOUR - 60);
     change_plan(&clouds, "do/droplet/1", "s-1vcpu-1gb");
     clouds.pass(60 * 24 * HOUR);
-    // December has 744 h: 240 of them at the large size, and of the other 504 only 432.
+    // December has 744 h: 240 of them at the large size, and of the other 504 only 432 are charged.
     let expected = [
         json!(["s-1vcpu-1gb", 432 * HOUR, "second", "0.00893", "3.85776"]),
         json!(["s-4vcpu-8gb", 240 * HOUR, "second", "0.07143", "17.1432"]),
@@ -231,14 +231,15 @@ async fn a_servers_month_costs_no_more_than_the_monthly_price() {
 async fn an_old_server_keeps_its_price_until_its_type_changes() {
     let clouds = Clouds::with(&server("cpx22", "2026-06-14T07:30:00Z")).await;
     clouds.pass(HOUR);
-    // The hour that began at 6:30 belongs to what was before.
+    // The hour that began at 6:30 belongs to the time before the bill.
     let kept = json!(["cpx22", 1, "hour", "0.0128", "0.0128"]);
     assert_eq!(lines(&clouds, "").await[0], kept);
     for plan in ["cpx32", "cpx22"] {
         change_plan(&clouds, "hz/server/42", plan);
         clouds.pass(HOUR);
     }
-    // 7:30 to 8:30 and 8:30 to 9:30 cpx32 in part; from 9:01:30 cpx22 at the new price.
+    // From 7:30 to 8:30 and from 8:30 to 9:30 it is partly cpx32; from 9:01:30, cpx22 at the new
+    // price.
     let expected = [
         json!(["cpx22", 1, "hour", "0.0312", "0.0312"]),
         json!(["cpx32", 2, "hour", "0.0569", "0.1138"]),
@@ -266,14 +267,14 @@ async fn whatever_there_was_costs_a_cent() {
     ];
     assert_eq!(lines(&clouds, "").await, expected);
     assert_eq!(lines(&clouds, "left_running=true").await, expected);
-    // It is charged once, where it has ended.
+    // The minimum is charged once, where the Droplet has ended.
     assert!(
         lines(&clouds, "since=2026-11-23T07:00:05Z")
             .await
             .is_empty()
     );
 
-    // One that is still there is charged as long as it was: 0.00893 · 60 / 3600.
+    // A Droplet that still exists is charged for its time so far: 0.00893 · 60 / 3600.
     clouds
         .simulator
         .create(&format!("{}account = \"do\"", droplet("s-1vcpu-1gb")))
@@ -305,7 +306,7 @@ async fn bills_of_parts_add_up_to_the_bill_of_the_whole() {
     let (whole, first, second) = (of(None, None), of(None, middle), of(middle, None));
     assert_eq!((whole.since, whole.until), (begin, clouds.now()));
     for (currency, total) in whole.totals() {
-        // The rounding of a line's last decimal is all that may differ.
+        // They may differ only by the rounding of a line's last decimal.
         let parts = first.totals()[&currency] + second.totals()[&currency];
         let difference = total.less(parts) + parts.less(total);
         assert!(
@@ -313,7 +314,8 @@ async fn bills_of_parts_add_up_to_the_bill_of_the_whole() {
             "{total} {parts}"
         );
     }
-    // The server's hours begin at 12 min 13 s: the 50 h and 7 s hold 50 beginnings.
+    // The server's hours begin at 12 min 13 s past the hour: 50 of them begin within the 50 h and 7
+    // s.
     assert_eq!(
         whole
             .lines

@@ -12,7 +12,7 @@ use tokio::{
 /// Monday, 08:00 in Berlin.
 pub(crate) const START: &str = "2026-11-23T07:00:00Z";
 
-/// Accounts of both clouds, and one of each that may only read.
+/// Accounts of both clouds, and a read-only one of each.
 const ACCOUNTS: &str = r#"
 [[accounts]]
 name = "do"
@@ -44,7 +44,7 @@ pub(crate) struct Clouds {
     address: String,
 }
 
-/// An answer as it came over the wire.
+/// A response as it came over the wire.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -71,7 +71,7 @@ impl Answer {
         self.header(name).unwrap().parse().unwrap()
     }
 
-    /// The answer, once its status is the expected one.
+    /// Returns the body, after checking the status.
     #[track_caller]
     pub(crate) fn expect(self, status: u16) -> Value {
         assert_eq!(self.status, status, "{self:?}");
@@ -84,9 +84,9 @@ impl Answer {
 }
 
 impl Clouds {
-    /// Serves a fleet; what is left out of each entry's `account` is `do` or `hz`.
+    /// Serves a fleet, adding the `account` (`do` or `hz`) to each entry.
     pub(crate) async fn with(fleet: &str) -> Self {
-        // In a table of a cloud's own things the account is that cloud's.
+        // A table of only one cloud gets that cloud's account.
         let of = |line: &str| match line.trim_matches(['[', ']']) {
             "droplets" | "databases" | "clusters" => Some("do"),
             "servers" => Some("hz"),
@@ -104,7 +104,7 @@ impl Clouds {
         Self::serve(&format!("{ACCOUNTS}{owned}")).await
     }
 
-    /// Serves a fleet with its own accounts.
+    /// Serves a fleet that describes its own accounts.
     pub(crate) async fn serve(fleet: &str) -> Self {
         let fleet: Fleet = fleet.parse().unwrap();
         let clock = HeldClock::at(START.parse().unwrap());
@@ -120,7 +120,7 @@ impl Clouds {
         }
     }
 
-    /// Lets simulated time pass.
+    /// Advances the simulated time.
     pub(crate) fn pass(&self, seconds: i64) {
         self.clock
             .move_to(self.clock.now() + SignedDuration::from_secs(seconds))
@@ -142,14 +142,14 @@ impl Clouds {
         self.simulator.resource(&reference).unwrap()
     }
 
-    /// How much of an item the bill has, of resources whose references begin like this: in the one
-    /// line that there is.
+    /// The quantity of an item on the bill for resources whose references have this prefix. Panics
+    /// unless the bill has exactly one such line.
     #[track_caller]
     pub(crate) fn charged(&self, resource: &str, item: &str) -> u64 {
         self.charged_of(resource, item, false)
     }
 
-    /// The same, had nothing ever been stopped.
+    /// The same, as if nothing had ever been stopped.
     #[track_caller]
     pub(crate) fn charged_if_left_running(&self, resource: &str, item: &str) -> u64 {
         self.charged_of(resource, item, true)
@@ -196,7 +196,7 @@ impl Clouds {
             .expect("an answer")
     }
 
-    /// None if the connection is closed without an answer.
+    /// Sends a request; `None` if the connection is closed without a response.
     pub(crate) async fn try_send(
         &self,
         token: &str,
@@ -225,7 +225,7 @@ impl Clouds {
         })
     }
 
-    /// Sends a request and leaves the answer unread: dropping the stream is a client that goes.
+    /// Sends a request and leaves the response unread: dropping the stream disconnects the client.
     pub(crate) async fn begin(
         &self,
         token: &str,

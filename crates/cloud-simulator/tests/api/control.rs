@@ -210,7 +210,7 @@ async fn people_create_and_delete() {
         let again = clouds.simulator.person(&reference, Act::Delete);
         assert_eq!(again, Err(PersonError::Unknown(reference)));
     }
-    // The pool's workers went with it.
+    // The pool's workers were deleted with it.
     assert_eq!(clouds.get("/v2/droplets").await["meta"]["total"], 0);
 }
 
@@ -231,7 +231,7 @@ async fn people_rename_and_set_a_status() {
         person("hz/server/42", status("asleep")),
         Err(PersonError::Refused { .. })
     ));
-    // A server's name is used once in a project.
+    // A server's name is unique in its project.
     let own = clouds.get("/v1/servers/42").await["server"]["name"].clone();
     let name = own.as_str().unwrap().to_owned();
     assert!(matches!(

@@ -1,4 +1,4 @@
-//! Database clusters' sizes.
+//! The sizes of database clusters.
 
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ async fn a_resize_is_accepted_without_a_word_and_shows_its_size_at_the_end() {
         [json!("resizing"), size, nodes, storage]
     );
     clouds.pass(1);
-    // The storage is the new plan's own, for the request did not say.
+    // The storage is the new plan's own, since the request did not give any.
     let small = [
         json!("online"),
         json!("db-s-1vcpu-1gb"),
@@ -114,7 +114,7 @@ async fn fewer_nodes_alone_keep_the_storage() {
     assert_eq!(shown(&clouds).await, expected);
 }
 
-/// Resizes a cluster of an engine to another number of nodes, with its plan.
+/// Resizes a cluster of an engine to another number of nodes, on the same plan.
 async fn with_nodes(engine: &str, from: u32, to: u32) -> Answer {
     let fleet = fleet("")
         .replace("\"pg\"", &format!("\"{engine}\""))

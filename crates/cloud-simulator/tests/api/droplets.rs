@@ -1,4 +1,4 @@
-//! Droplets' power, and what else their API shows.
+//! The power of Droplets, and what else their API shows.
 
 use serde_json::{Value, json};
 

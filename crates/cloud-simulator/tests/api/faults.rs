@@ -226,7 +226,7 @@ async fn a_discarded_request_is_closed_with_or_without_its_effect() {
     }
 }
 
-/// Waits until no request waits in the hold any more: its client has gone.
+/// Waits until no request is left in the hold, because its client has disconnected.
 async fn until_gone(clouds: &Clouds) {
     while clouds.simulator.holds()[0].waiting > 0 {
         tokio::task::yield_now().await;

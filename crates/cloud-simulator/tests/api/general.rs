@@ -1,4 +1,4 @@
-//! What holds for every operation: errors, permissions, pages, rates.
+//! The behavior common to all operations: errors, permissions, pages, rate limits.
 
 use serde_json::{Value, json};
 
@@ -261,7 +261,7 @@ async fn digitalocean_refuses_one_request_too_many_per_minute_and_per_hour() {
     assert_eq!(refused.header("retry-after"), None);
     assert_eq!(refused.number("ratelimit-remaining"), 0);
     refused.expect(429);
-    // The window slides: the three oldest requests are forgotten an hour after they came.
+    // The window slides: the three oldest requests are forgotten an hour after they arrived.
     clouds.pass(3480);
     let answer = clouds.send("GET", "/v2/account", None).await;
     assert_eq!(answer.number("ratelimit-remaining"), 2);

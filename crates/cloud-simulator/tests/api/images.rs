@@ -1,11 +1,11 @@
-//! Servers' images, and servers made from them.
+//! Images of servers, and servers made from them.
 
 use cloud_simulator::{Act, Offer};
 use serde_json::{Value, json};
 
 use crate::client::Clouds;
 
-/// A server with everything that may be attached to one, and what else is needed.
+/// A server with everything that can be attached to one, and the other fixtures.
 const FLEET: &str = r#"
 [[servers]]
 id = 42
@@ -62,7 +62,7 @@ async fn post(clouds: &Clouds, path: &str, body: Value) -> Value {
     clouds.send("POST", path, Some(body)).await.expect(201)
 }
 
-/// The code with which a change is refused.
+/// The status and the code with which a change is refused.
 async fn refused(clouds: &Clouds, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
     let answer = clouds.send(method, path, body).await;
     (answer.status, answer.json()["error"]["code"].clone())
@@ -76,7 +76,7 @@ async fn switch_off(clouds: &Clouds) {
     clouds.pass(10);
 }
 
-/// An image of the server that is off, once it is complete.
+/// Powers off the server, and returns a complete image of it.
 async fn image(clouds: &Clouds) -> u64 {
     switch_off(clouds).await;
     let order = json!({"type": "snapshot", "description": "web", "labels": {"mark": "a1"}});
@@ -87,7 +87,7 @@ async fn image(clouds: &Clouds) -> u64 {
     made["image"]["id"].as_u64().unwrap()
 }
 
-/// The body that makes the server again.
+/// The body of a request that recreates the server.
 async fn body_of(clouds: &Clouds, image: u64) -> Value {
     let ips = clouds.get("/v1/primary_ips").await["primary_ips"].clone();
     let of = |kind: &str| {
@@ -112,7 +112,7 @@ async fn body_of(clouds: &Clouds, image: u64) -> Value {
     })
 }
 
-/// Keeps the server's addresses, and deletes it.
+/// Deletes the server, but keeps its addresses.
 async fn delete(clouds: &Clouds) {
     let ips = clouds.get("/v1/primary_ips").await["primary_ips"].clone();
     for ip in ips.as_array().unwrap() {
@@ -211,7 +211,7 @@ async fn an_address_that_is_not_kept_goes_with_its_server() {
     assert_eq!(ips, json!([]));
     let volume = clouds.get("/v1/volumes/8").await["volume"].clone();
     assert_eq!(volume["server"], Value::Null);
-    // Its address in a network is taken a little longer.
+    // Its address in a network stays taken a little longer.
     let members = || async { clouds.get("/v1/networks/7").await["network"]["servers"].clone() };
     assert_eq!(members().await, json!([42]));
     clouds.pass(5);
@@ -415,12 +415,12 @@ async fn a_sleeping_server_costs_its_image_and_its_address() {
     let body = body_of(&clouds, image).await;
     post(&clouds, "/v1/servers", body).await;
     clouds.pass(3600);
-    // 135 s are one started hour. The image has 4.5 GB.
+    // 135 s are one started hour. The image is 4.5 GB.
     assert_eq!(clouds.charged("hz/server/42", "cpx22"), 1);
     assert_eq!(clouds.charged("hz/server/42", "primary-ipv4"), 11);
     assert_eq!(clouds.charged("hz/server/42", "snapshot"), 4500 * 11);
     assert_eq!(clouds.charged("hz/server/5", "cpx22"), 1);
-    // Had nothing been stopped, it would have run all the time, once.
+    // Had nothing been stopped, there would have been one server, running all the time.
     assert_eq!(clouds.charged_if_left_running("hz/", "cpx22"), 11);
 }
 

@@ -1,4 +1,4 @@
-//! Plans that are withdrawn and given back.
+//! Plans that are withdrawn and restored.
 
 use cloud_simulator::{Offer, OfferError};
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ async fn size(clouds: &Clouds, slug: &str) -> (Value, bool) {
     (find(sizes, slug), is_listed)
 }
 
-/// A type in Falkenstein; none if it is not listed.
+/// A type in Falkenstein; `None` if it is not listed.
 async fn in_falkenstein(clouds: &Clouds, name: &str) -> Option<Value> {
     let types = clouds.get(&format!("/v1/server_types?name={name}")).await;
     let locations = types["server_types"].get(0)?["locations"].clone();
@@ -87,7 +87,7 @@ async fn a_server_type_is_sold_out_deprecated_and_gone() {
         (&here["available"], &here["deprecation"]),
         (&json!(false), &Value::Null)
     );
-    // A server shows its own type.
+    // A server's response repeats its type.
     let server = clouds.get("/v1/servers").await["servers"][0].clone();
     assert_eq!(server["server_type"]["locations"][0], here);
 
@@ -120,7 +120,7 @@ async fn a_server_type_is_sold_out_deprecated_and_gone() {
 async fn the_types_before_the_present_series_are_not_listed_in_the_eu() {
     let clouds = Clouds::with("").await;
     assert_eq!(in_falkenstein(&clouds, "cx22").await, None);
-    // These are still sold in the US.
+    // Listed, since it is still sold in the US.
     let old = in_falkenstein(&clouds, "cpx31").await.unwrap();
     assert_eq!(old["available"], false);
     let pricing = clouds.get("/v1/pricing").await["pricing"].clone();

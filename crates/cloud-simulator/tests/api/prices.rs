@@ -1,4 +1,4 @@
-//! Prices in the clouds' answers.
+//! Prices in the clouds' responses.
 
 use cloud_simulator::Prices;
 use serde_json::Value;
@@ -17,7 +17,7 @@ name = "builder"
 server_type = "cpx22"
 "#;
 
-/// The entry of a list that has this text in this field.
+/// The entry of a list in which `field` is `text`.
 #[track_caller]
 fn entry<'a>(list: &'a Value, field: &str, text: &str) -> &'a Value {
     let mut entries = list.as_array().unwrap().iter();
@@ -67,7 +67,7 @@ async fn every_answer_takes_its_prices_from_the_list() {
         (Some(168.0), Some(0.25))
     );
     assert_eq!(of_type["net"], "0.0400000000");
-    // The server's answer is kept between requests, but not with its old price.
+    // The server's response is cached between requests, but not with its old price.
     assert_eq!(of_server, of_type);
 }
 

@@ -1,11 +1,12 @@
-//! Droplets' sizes.
+//! The sizes of Droplets.
 
 use cloud_simulator::{Act, Offer};
 use serde_json::{Value, json};
 
 use crate::client::{Answer, Clouds};
 
-/// Off, and once resized with a small disk of its own.
+/// A Droplet that is off and has kept a small disk of its own, another one that is off, and a
+/// running one.
 const FLEET: &str = r#"
 [[droplets]]
 id = 1
@@ -85,7 +86,7 @@ async fn a_resize_without_the_disk_takes_a_minute_and_leaves_the_droplet_off() {
 #[tokio::test]
 async fn a_resize_with_the_disk_is_for_good() {
     let clouds = Clouds::with(FLEET).await;
-    // The same size, but with its whole disk.
+    // The same size, but with its full disk.
     resize(&clouds, 1, "s-4vcpu-8gb", true).await.expect(201);
     clouds.pass(60);
     assert_eq!(shown(&clouds, 1).await[1], 160);

@@ -1,4 +1,4 @@
-//! Hetzner servers' power.
+//! The power of Hetzner servers.
 
 use serde_json::{Value, json};
 

@@ -1,11 +1,11 @@
-//! Droplets' snapshots, and Droplets made from them.
+//! Snapshots of Droplets, and Droplets made from them.
 
 use cloud_simulator::{Act, Offer};
 use serde_json::{Value, json};
 
 use crate::client::Clouds;
 
-/// A Droplet with everything that may be attached to one, and what else is needed.
+/// A Droplet with everything that can be attached to one, and the other fixtures.
 const FLEET: &str = r#"
 [[droplets]]
 id = 1
@@ -89,7 +89,7 @@ fn refused(answer: crate::client::Answer) -> String {
     error["message"].as_str().unwrap().to_owned()
 }
 
-/// The number of a snapshot of the Droplet, which is off, once it is shown.
+/// Powers off the Droplet, and returns the id of a snapshot of it once that is shown.
 async fn snapshot(clouds: &Clouds) -> u64 {
     act(clouds, 1, json!({"type": "power_off"})).await;
     clouds.pass(20);
@@ -198,7 +198,7 @@ async fn a_droplet_made_again_from_its_snapshot_has_all_but_its_own_addresses() 
         .unwrap()
         .len();
     assert_eq!(firewalls, 2);
-    // There is no way to create one that is off: its guest has run.
+    // A Droplet cannot be created powered off, so its guest has already run.
     assert_ne!(clouds.state(&format!("do/droplet/{id}"))["contents"], kept);
     assert_eq!(clouds.simulator.images()[0]["contents"], kept);
 }
@@ -340,7 +340,7 @@ async fn a_sleeping_droplet_costs_its_snapshot_and_its_reserved_address() {
     let path = "/v2/reserved_ips/203.0.113.20/actions";
     clouds.send("POST", path, Some(assign)).await.expect(201);
     clouds.pass(3540);
-    // 352 s cost less than a cent, which is charged as one.
+    // 352 s cost less than a cent, and are charged as one.
     assert_eq!(clouds.charged("do/droplet/1", "s-2vcpu-4gb"), 1);
     assert_eq!(clouds.charged("do/droplet/5", "s-2vcpu-4gb"), 3600);
     // From the deletion until it is assigned again: ten started hours.
@@ -422,7 +422,7 @@ async fn what_is_made_from_a_snapshot_that_does_not_boot_is_off_again_after_each
     assert_eq!(status().await, "active");
     clouds.pass(40);
     assert_eq!(status().await, "off");
-    // Once a person has mended it, it stays on.
+    // Once a person has repaired it, it stays on.
     let droplet = format!("do/droplet/{id}").parse().unwrap();
     let mend = Act::BreakCopies { breaks: false };
     clouds.simulator.person(&droplet, mend).unwrap();

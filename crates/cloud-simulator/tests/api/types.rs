@@ -1,11 +1,11 @@
-//! Hetzner servers' types.
+//! The types of Hetzner servers.
 
 use cloud_simulator::{Act, Offer};
 use serde_json::{Value, json};
 
 use crate::client::{Answer, Clouds};
 
-/// Off, with the disk of the smaller type.
+/// A server that is off and has kept the disk of the smaller type, and a running one.
 const FLEET: &str = r#"
 [[servers]]
 id = 42
@@ -86,7 +86,7 @@ async fn a_fleet_may_say_that_a_server_stays_off() {
     clouds.pass(90);
     let large = [json!("cpx32"), json!(160), json!("off"), json!(false)];
     assert_eq!(shown(&clouds, 43).await, large);
-    // The disk was upgraded for good.
+    // The disk was upgraded permanently.
     let back = json!({"server_type": "cpx22", "upgrade_disk": false});
     check_refusal(change(&clouds, 43, back).await, 422, "invalid_server_type");
 }
@@ -110,7 +110,7 @@ async fn both_fields_are_required() {
     check_refusal(clouds.send("POST", path, None).await, 400, "json_error");
     let unknown = change(&clouds, 9, json!({})).await;
     check_refusal(unknown, 404, "not_found");
-    // The type's id is as good as its name, as text or as a number.
+    // The type's id works as well as its name, as text or as a number.
     let by_number = json!({"server_type": 96, "upgrade_disk": false});
     change(&clouds, 42, by_number).await.expect(201);
     clouds.pass(90);
@@ -134,7 +134,8 @@ async fn a_running_server_and_a_type_that_does_not_fit_are_refused() {
         422,
         "server_not_stopped",
     );
-    // Unknown, gone, of another architecture, too small on disk, deprecated here, the present one.
+    // Unknown, withdrawn, other architecture, disk too small, deprecated here, and the current
+    // type.
     for name in ["huge", "cx32", "cax11", "cpx12", "cpx31", "ccx23"] {
         check_refusal(change_to(&clouds, name).await, 422, "invalid_server_type");
     }

@@ -1,4 +1,5 @@
-//! A cloud that gives the answers of an input, one after another, and then none.
+//! A cloud that gives the responses of an input, one after another, and then breaks all
+//! connections.
 
 use std::{
     collections::VecDeque,
@@ -11,16 +12,16 @@ use http::{HeaderName, HeaderValue, Request, Response, StatusCode, header::AUTHO
 use provider::{Carried, Carry, Lost};
 use serde_json::Value;
 
-/// Where the cloud is.
+/// The host of the cloud.
 pub(super) const HOST: &str = "cloud.example.com";
 
 /// The account's token.
 pub(super) const TOKEN: &str = "dop_v1_5ec2e75ec2e75ec2e7";
 
-/// The most answers of an input; what it says after them is not read.
+/// The maximum number of responses in an input; further ones are ignored.
 const MOST: usize = 32;
 
-/// One answer, or how it was lost.
+/// One response, or how it was lost.
 #[derive(Debug, Clone)]
 pub(super) struct Answer(Result<Response<Bytes>, Lost>);
 
@@ -68,7 +69,7 @@ impl Answer {
             .is_some_and(|status| (200..300).contains(&status))
     }
 
-    /// Whether it says no, and not only that the service behind failed.
+    /// Reports whether it is a refusal, and not a failure of the service behind.
     pub(super) fn is_refusal(&self) -> bool {
         self.status()
             .is_some_and(|status| (400..500).contains(&status))
@@ -82,7 +83,8 @@ impl Answer {
         matches!(self.0, Err(Lost::Broken))
     }
 
-    /// Its body, where that is JSON; null otherwise. A field that is not read may be anything.
+    /// Its body as JSON; null if it is not JSON. Invalid UTF-8 is tolerated: a field that is not
+    /// read may be anything.
     pub(super) fn json(&self) -> Value {
         let body = self.0.as_ref().ok().map(Response::body);
         let text = body.map(|body| String::from_utf8_lossy(body));
@@ -102,7 +104,7 @@ fn line(rest: &mut &[u8]) -> String {
     String::from_utf8_lossy(line).into_owned()
 }
 
-/// The answers of an input, and what was asked.
+/// The responses of an input, and the requests that were made.
 #[derive(Debug, Default)]
 pub(super) struct Script {
     left: Mutex<VecDeque<Answer>>,
@@ -111,7 +113,7 @@ pub(super) struct Script {
 }
 
 impl Script {
-    /// What an input asks, and the answers to it.
+    /// Reads an input: its question, and the responses to it.
     pub(super) fn read(data: &[u8]) -> (String, Self) {
         let mut rest = data;
         let question = line(&mut rest);
@@ -133,7 +135,7 @@ impl Script {
         (question, script)
     }
 
-    /// The answers that were given, those that were lost included.
+    /// The responses that were given, including lost ones.
     pub(super) fn given(&self) -> Vec<Answer> {
         self.given
             .lock()
@@ -141,15 +143,15 @@ impl Script {
             .clone()
     }
 
-    /// [`Self::given`] but for the connections that broke: what only reads is asked again after one.
+    /// [`Self::given`] without the broken connections, after which reads are retried.
     pub(super) fn answered(&self) -> Vec<Answer> {
         let mut given = self.given();
         given.retain(|answer| !answer.is_broken());
         given
     }
 
-    /// Every request went to the cloud itself, with the token, to a path of its API; and there were
-    /// not many more than there were answers.
+    /// Checks that every request went to the cloud itself, with the token, to a path of its API,
+    /// and that there were not many more requests than an input has responses.
     pub(super) fn check(&self) {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         for request in asked.iter() {

@@ -1,10 +1,10 @@
-//! Inputs between those of a corpus and nonsense: entries of it, changed here and there.
+//! Inputs between a corpus and nonsense: its entries with a few changes.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
 use proptest::{collection::vec, prelude::*};
 
-/// What a parser may stumble over, wherever it stands.
+/// Text that may trip up a parser anywhere.
 const ODD: [&str; 43] = [
     "",
     " ",
@@ -51,10 +51,10 @@ const ODD: [&str; 43] = [
     "9223372036854775807",
 ];
 
-/// Each more than the longest entry has, so that every place of it can be named.
+/// The range of positions, larger than the longest entry, so that any position in it can be chosen.
 const PLACES: u32 = 1 << 16;
 
-/// The inputs that a target keeps, and the words that are in them.
+/// The inputs that a target keeps, and the words in them.
 pub(crate) struct Corpus {
     pub(crate) entries: Vec<Entry>,
     words: Vec<Vec<u8>>,
@@ -65,8 +65,7 @@ pub(crate) struct Entry {
     pub(crate) data: Vec<u8>,
 }
 
-/// An entry, and what is done to it, one after another. Numbers count from the beginning again
-/// where there are fewer.
+/// An entry, and the changes made to it, in order. Numbers wrap around where there are fewer items.
 #[derive(Debug, Clone)]
 pub(crate) struct Mutation {
     entry: u32,
@@ -77,21 +76,21 @@ pub(crate) struct Mutation {
 enum Change {
     /// Flips a bit.
     Flip { at: u32, bit: u32 },
-    /// Leaves out some bytes.
+    /// Removes some bytes.
     Cut { from: u32, length: u32 },
-    /// Leaves out all that follows.
+    /// Removes everything from a position on.
     Truncate { at: u32 },
-    /// Says some bytes twice.
+    /// Repeats some bytes.
     Repeat { from: u32, length: u32 },
-    /// Puts something odd, or a word of the corpus, somewhere.
+    /// Inserts something odd, or a word of the corpus.
     Insert { at: u32, word: u32 },
-    /// Puts it in the place of a word.
+    /// Replaces a word with one.
     Replace { word: u32, with: u32 },
-    /// Goes on as another entry does.
+    /// Continues with the rest of another entry.
     Splice { at: u32, entry: u32, from: u32 },
-    /// Says a word very often.
+    /// Repeats a word many times.
     Flood { word: u32, times: u32 },
-    /// Leaves out a line.
+    /// Removes a line.
     CutLine { line: u32 },
 }
 
@@ -115,7 +114,7 @@ pub(crate) fn any() -> impl Strategy<Value = Mutation> {
 }
 
 impl Corpus {
-    /// The files of a folder.
+    /// Reads the files of a folder.
     pub(crate) fn read(folder: &Path) -> Self {
         let files = fs::read_dir(folder)
             .unwrap()
@@ -141,7 +140,7 @@ impl Corpus {
         }
     }
 
-    /// The input that a mutation makes.
+    /// The input that a mutation yields.
     pub(crate) fn mutated(&self, mutation: &Mutation) -> Vec<u8> {
         let mut input = self.entry(mutation.entry).to_owned();
         for change in &mutation.changes {
@@ -210,7 +209,7 @@ impl Corpus {
     }
 }
 
-/// A place among so many; 0 where there is none.
+/// A position within a length; 0 if the length is 0.
 fn place(number: u32, length: usize) -> usize {
     number as usize % length.max(1)
 }
@@ -220,7 +219,7 @@ fn range(from: u32, length: u32, of: usize) -> std::ops::Range<usize> {
     from..of.min(from + length as usize)
 }
 
-/// Where the words stand: letters and digits with what joins them.
+/// The ranges of the words: letters and digits, with what joins them.
 fn words(text: &[u8]) -> impl Iterator<Item = std::ops::Range<usize>> {
     let joins = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.:".contains(byte);
     let mut at = 0;
