@@ -1,5 +1,5 @@
-//! What dispatch logs of its ticks: what it withholds from now on, and one line for a tick in which
-//! nothing happened.
+//! What dispatch logs about its ticks: changes in what it withholds, and one line for a tick in
+//! which nothing happened.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,12 +10,12 @@ use domain::AccountName;
 
 use crate::{Dispatched, Withheld};
 
-/// What was logged last, so that it is not repeated each minute. It lasts as long as the process.
+/// What was last logged, so that it is not repeated each minute. It lives as long as the process.
 #[derive(Debug, Default)]
 pub struct Journal(Mutex<BTreeMap<AccountName, Withheld>>);
 
 impl Journal {
-    /// Logs what one tick did; what was handed out is logged already.
+    /// Logs what one tick did, except what was handed out, which has been logged already.
     pub fn note(&self, dispatched: &Dispatched) {
         let mut said = false;
         for (account, withheld) in self.news(dispatched) {
@@ -31,7 +31,7 @@ impl Journal {
         }
     }
 
-    /// The accounts in which the reasons for withholding differ from the last tick's. How much is
+    /// Returns the accounts whose reasons for withholding differ from the last tick's. How much is
     /// withheld may change from tick to tick without being news.
     fn news(&self, dispatched: &Dispatched) -> Vec<(AccountName, Withheld)> {
         let now = &dispatched.withheld;
@@ -49,7 +49,7 @@ impl Journal {
     }
 }
 
-/// Which of the reasons for withholding there are.
+/// Returns which of the reasons for withholding apply.
 fn reasons(withheld: Withheld) -> [bool; 3] {
     [withheld.postponed, withheld.unobserved, withheld.ahead].map(|count| count > 0)
 }

@@ -20,12 +20,12 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use store::{AccountState, Found, Head, InForce, Reader, StoreError};
 
-/// The most references in one event, which is what one invocation has time for. All that an account
-/// gets in a tick in one direction goes to one invocation: a list read by one is of no use to
-/// another.
+/// The most references in one event: as many as one invocation has time for. Everything that an
+/// account gets in one tick and direction goes to one invocation, because a list read by one is of
+/// no use to another.
 const BATCH: usize = 1000;
 
-/// Where starts need more than an account allows, one part in so many is for its stops.
+/// When starts need more than an account allows, one part in this many is left for its stops.
 const FOR_STOPS: u64 = 4;
 
 /// What one tick handed out.
@@ -35,11 +35,11 @@ pub struct Dispatched {
     pub starts: Vec<ResourceRef>,
     /// Handed to stop.
     pub stops: Vec<ResourceRef>,
-    /// Due, and left for the next tick: by the rate limit or by `max_stops`.
+    /// Due, but left for the next tick by the rate limit or by `max_stops`.
     pub postponed: usize,
-    /// Stops due in accounts that were not listed for a quarter of an hour.
+    /// Stops due in accounts that have not been listed for a quarter of an hour.
     pub unobserved: usize,
-    /// Due, and not taken by stop or start: those could not be invoked.
+    /// Due, but not delivered because stop or start could not be invoked.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub undelivered: usize,
     /// What is due and was not handed out, by account.
@@ -50,9 +50,9 @@ pub struct Dispatched {
 /// What is due in one account and was not handed out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Withheld {
-    /// Left for the next tick, by the rate limit or by `max_stops`.
+    /// Left for the next tick by the rate limit or by `max_stops`.
     pub postponed: usize,
-    /// Stops due while the account was not listed for a quarter of an hour.
+    /// Stops due while the account has not been listed for a quarter of an hour.
     pub unobserved: usize,
     /// Handled under a later generation than the one in force: the table `schedules` was restored
     /// from a backup, and nothing is done about them.
@@ -65,7 +65,7 @@ fn is_zero(value: &usize) -> bool {
     *value == 0
 }
 
-/// One tick of the timer.
+/// Handles one tick of the timer.
 pub async fn handle(
     store: &Reader,
     invoke: &impl Invoke,
@@ -114,7 +114,7 @@ pub async fn handle(
     Ok(dispatched)
 }
 
-/// What could be read. What a newer program wrote is left alone, and logged.
+/// Returns what could be read. What a newer version wrote is left alone, and logged.
 fn readable<T>(found: Found<T>) -> T {
     for one in &found.unreadable {
         left_alone(&one.reference, &one.source);
@@ -122,7 +122,8 @@ fn readable<T>(found: Found<T>) -> T {
     found.read
 }
 
-/// How much of each account was handled under a later generation than the one in force.
+/// Counts the records of each account that were handled under a later generation than the one in
+/// force.
 async fn ahead(
     store: &Reader,
     due: &[Record],
@@ -133,7 +134,7 @@ async fn ahead(
         let account = record.reference.account.clone();
         ahead.entry(account).or_default().ahead += 1;
     }
-    // What was applied since the head was read may have been acted on already.
+    // A configuration that was applied since the head was read may have been acted on already.
     if !ahead.is_empty() && store.present().await?.head != *head {
         ahead.clear();
     }
@@ -145,12 +146,12 @@ async fn ahead(
 struct Due {
     starts: Vec<ResourceRef>,
     stops: Vec<ResourceRef>,
-    /// Transitions under way that may need a request more: the hard cut, or the next part.
+    /// Transitions in flight that may need another request: the forced power-off, or the next part.
     going_on: u64,
 }
 
-/// What is due, by account, in the order of its instants; but what has failed before comes after
-/// what was not tried as often, so that it does not keep its place at the head.
+/// Groups what is due by account, in the order of its instants. Records that have failed come after
+/// those with fewer attempts, so that they do not keep their place at the head.
 fn by_account(
     records: &[Record],
     in_force: &InForce,
@@ -183,7 +184,7 @@ fn by_account(
     by_account
 }
 
-/// Whether a transition under way may need another request than the one that was sent.
+/// Reports whether a transition in flight may need another request than the one that was sent.
 fn goes_on(record: &Record) -> bool {
     let request = record
         .request
@@ -202,7 +203,7 @@ struct HandOut {
 }
 
 impl HandOut {
-    /// Starts before stops, within what the account allows and within `max_stops`.
+    /// Selects starts before stops, within what the account allows and within `max_stops`.
     fn of(
         due: Due,
         account: Option<&Account>,
@@ -229,7 +230,8 @@ impl HandOut {
         let lists = state.and_then(AccountState::lists);
         let allowance = allowance(account, state, now);
         let allowance = allowance - due.going_on.min(allowance / FOR_STOPS);
-        // What starts leave is for stops; but those have their part, however many starts there are.
+        // Stops get what starts leave, but always at least their share, however many starts there
+        // are.
         let for_stops = cost(&out.stops, lists).min(allowance / FOR_STOPS);
         out.postponed += fit(&mut out.starts, lists, allowance - for_stops);
         let left = allowance - cost(&out.starts, lists);
@@ -244,10 +246,10 @@ fn truncate(references: &mut Vec<ResourceRef>, most: usize) -> usize {
     cut
 }
 
-/// Leaves as many as so many requests are enough for; says how many are cut.
+/// Keeps as many references as the allowance is enough for. Returns how many were cut.
 fn fit(references: &mut Vec<ResourceRef>, lists: Option<&ListRequests>, allowance: u64) -> usize {
     let all = references.len();
-    // What a list takes is in it however few are left.
+    // The cost of a list is included, however few references are left.
     let mut needed = cost(references, lists);
     while needed > allowance {
         let over = usize::try_from((needed - allowance).div_ceil(2)).unwrap_or(usize::MAX);
@@ -257,12 +259,12 @@ fn fit(references: &mut Vec<ResourceRef>, lists: Option<&ListRequests>, allowanc
     all - references.len()
 }
 
-/// How many requests it takes to look at these and to change them.
+/// Returns how many requests it takes to observe these and to change them.
 fn cost(references: &[ResourceRef], lists: Option<&ListRequests>) -> u64 {
     acting(references.iter().map(ResourceRef::kind), lists)
 }
 
-/// How many requests the account's rate limit allows in this tick.
+/// Returns how many requests the account's rate limit allows in this tick.
 fn allowance(account: Option<&Account>, state: Option<&AccountState>, now: Timestamp) -> u64 {
     let Some(cloud) = account.and_then(Account::cloud) else {
         return u64::MAX;
@@ -272,7 +274,7 @@ fn allowance(account: Option<&Account>, state: Option<&AccountState>, now: Times
     Allowance::of(cloud.provider.facts(), rate, lists, now).at_a_tick()
 }
 
-/// Hands a batch over. What could not be handed over is still due at the next tick.
+/// Hands a batch over and reports whether that succeeded. If not, it is still due at the next tick.
 async fn hand(invoke: &impl Invoke, direction: Direction, batch: &[ResourceRef]) -> bool {
     let hint = Invocation::Due(batch.to_vec());
     match invoke.invoke(direction, hint).await {

@@ -1,4 +1,4 @@
-//! The way to AWS: one HTTP client with rustls and ring, addresses from `AWS_ENDPOINT_URL`.
+//! The connection to AWS: one HTTP client with rustls and ring, endpoints from `AWS_ENDPOINT_URL`.
 
 use std::{env, time::Duration};
 
@@ -21,20 +21,20 @@ use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
 
 use crate::settings;
 
-/// The root certificates of Amazon Trust Services, from which AWS's endpoints have theirs
+/// The root certificates of Amazon Trust Services, which sign those of AWS's endpoints
 /// (AMAZONTRUST).
 const AMAZON_ROOTS: &[u8] = include_bytes!("amazon-roots.pem");
 
-/// The SDK's own limit, which its defaults set.
+/// The timeout that the SDK's own defaults set.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(3100);
 
-/// Configuration for a function's clients, from the variables that AWS Lambda sets and those of the
-/// endpoints.
+/// Builds the configuration for a function's clients, from the variables that AWS Lambda sets and
+/// those of the endpoints.
 ///
-/// A function trusts Amazon's own root certificates: to read all of the system's takes longer than
-/// the rest of its start. It reads those where AWS's own would not do. Nor does it look for profiles
-/// or for an instance's credentials, of which a function has none; what would look for them is not
-/// linked.
+/// A function trusts Amazon's own root certificates, because reading all of the system's takes
+/// longer than the rest of its start. It reads the system's where AWS's own may not suffice. It
+/// does not look for profiles or instance credentials either, because a function has none; the code
+/// that would look for them is not linked.
 pub async fn config() -> SdkConfig {
     let trusted = if needs_system_roots(|name| env::var_os(name).is_some(), env::vars()) {
         TrustStore::default()
@@ -59,7 +59,7 @@ pub async fn config() -> SdkConfig {
 
 const ENDPOINT_URL: &str = "AWS_ENDPOINT_URL";
 
-/// What the environment says of one service alone: above all its `AWS_ENDPOINT_URL_LAMBDA`.
+/// Settings for a single service in the environment: above all `AWS_ENDPOINT_URL_LAMBDA`.
 #[derive(Debug)]
 struct Variables;
 
@@ -72,8 +72,8 @@ impl LoadServiceConfig for Variables {
     }
 }
 
-/// Whether the environment names certificates of its own, or an address that AWS's own root
-/// certificates may not vouch for: one that was set, or one in China.
+/// Reports whether the environment names its own certificates, or an address that AWS's root
+/// certificates may not vouch for: a custom one, or one in China.
 fn needs_system_roots(
     is_set: impl Fn(&str) -> bool,
     variables: impl IntoIterator<Item = (String, String)>,
@@ -85,8 +85,8 @@ fn needs_system_roots(
     is_set("SSL_CERT_FILE") || is_set("SSL_CERT_DIR") || variables.into_iter().any(elsewhere)
 }
 
-/// Configuration for the command's clients, which trust what the system trusts: with another
-/// profile or region than the environment's, if any is given.
+/// Loads the configuration for the command's clients, which trust what the system trusts. Uses
+/// another profile or region than the environment's, if given.
 pub async fn config_of(profile: Option<&str>, region: Option<&str>) -> SdkConfig {
     let mut loader =
         aws_config::defaults(BehaviorVersion::latest()).http_client(https(TrustStore::default()));
@@ -107,7 +107,7 @@ fn https(trusted: TrustStore) -> SharedHttpClient {
         .build_https()
 }
 
-/// Configuration for an engine on this machine that asks for no credentials.
+/// Builds the configuration for an engine on this machine that asks for no credentials.
 #[must_use]
 pub fn local_config(endpoint: &str) -> SdkConfig {
     // The engine checks no signature, but the SDK signs all the same.
@@ -158,7 +158,7 @@ mod tests {
         let config = local_config("https://127.0.0.1")
             .into_builder()
             .http_client(client);
-        // To make a client reads them, and panics at one that cannot be read.
+        // Creating a client reads them, and panics if one cannot be read.
         drop(aws_sdk_ssm::Client::new(&config.build()));
         let text = std::str::from_utf8(AMAZON_ROOTS).unwrap();
         assert_eq!(text.matches("-----BEGIN CERTIFICATE-----").count(), 5);

@@ -12,11 +12,11 @@ const BATCH: usize = 10;
 /// The most bytes in one request, counted as EventBridge counts them.
 const BATCH_BYTES: usize = 256 * 1024;
 
-/// Bytes that an event's time counts for.
+/// The bytes that an event's time counts for.
 const TIME_BYTES: usize = 14;
 
-/// After this many requests in a row without an answer the bus is left alone for the rest of an
-/// invocation, which must end.
+/// After this many consecutive requests without a response, the bus is left alone for the rest of
+/// an invocation, which has to end.
 const GIVE_UP_AFTER: u32 = 2;
 
 /// An event for the bus.
@@ -36,12 +36,12 @@ impl BusEvent {
     }
 }
 
-/// An event that the bus did not take.
+/// An event that the bus did not accept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// What kind of event it was.
     pub detail_type: &'static str,
-    /// The bus's word for why.
+    /// The bus's error code.
     pub code: String,
 }
 
@@ -50,17 +50,17 @@ pub struct Refusal {
 #[error("the event bus gave no usable answer")]
 pub struct PublishError(#[source] pub Box<dyn std::error::Error + Send + Sync>);
 
-/// Takes events.
+/// A sink for events.
 pub trait Publish {
-    /// Puts at most ten events on the bus; returns those that it did not take.
+    /// Puts at most ten events on the bus; returns those that it did not accept.
     fn publish(
         &self,
         events: &[BusEvent],
     ) -> impl Future<Output = Result<Vec<Refusal>, PublishError>>;
 }
 
-/// Publishes events as they come, until the last sender is gone. What cannot be published is
-/// logged, and nothing else comes of it.
+/// Publishes events as they come, until the last sender is dropped. Events that cannot be published
+/// are logged, and otherwise ignored.
 pub async fn deliver(mut events: mpsc::UnboundedReceiver<BusEvent>, bus: &impl Publish) {
     let mut unanswered = 0;
     let mut received = Vec::with_capacity(BATCH);
@@ -95,8 +95,8 @@ fn lost(events: &[BusEvent], why: &str) {
     }
 }
 
-/// Parts of a size that the bus takes. An event that is too large by itself is a part of its own,
-/// for the bus to refuse.
+/// Splits events into batches of a size that the bus accepts. An event that is too large by itself
+/// is a batch of its own, for the bus to refuse.
 fn batches(events: Vec<BusEvent>) -> Vec<Vec<BusEvent>> {
     let mut batches: Vec<Vec<BusEvent>> = Vec::new();
     let mut bytes = 0;
@@ -130,14 +130,14 @@ mod eventbridge {
     use super::{BusEvent, Publish, PublishError, Refusal, SOURCE};
     use crate::settings::{EVENT_BUS, SettingError, required};
 
-    /// How long one request may take, its repetitions included: the invocation waits for it before
-    /// it ends.
+    /// How long one request may take, including retries: the invocation waits for it before it
+    /// ends.
     const PATIENCE: Duration = Duration::from_secs(4);
 
-    /// How long a request waits for an answer before it is repeated.
+    /// How long a request waits for a response before it is retried.
     const ATTEMPT: Duration = Duration::from_millis(1_500);
 
-    /// The word in place of a bus's name for none.
+    /// The word for no bus, in place of a bus's name.
     const NOBODY: &str = "none";
 
     /// A bus at Amazon EventBridge, or none.
@@ -149,12 +149,12 @@ mod eventbridge {
     pub struct BusName(Option<String>);
 
     impl BusName {
-        /// The name in the environment, which must have one.
+        /// Reads the name from the environment, which must have one.
         pub fn from_settings() -> Result<Self, SettingError> {
             Self::new(&required(EVENT_BUS)?)
         }
 
-        /// A bus's name or its ARN, or `none`.
+        /// Parses a bus's name or its ARN, or `none`.
         pub fn new(name: &str) -> Result<Self, SettingError> {
             let fits = |c: char| c.is_ascii_alphanumeric() || "/.-_:".contains(c);
             if !name.chars().all(fits) {
@@ -168,7 +168,7 @@ mod eventbridge {
     }
 
     impl EventBus {
-        /// The bus of that name.
+        /// Connects to the bus of that name.
         #[must_use]
         pub fn connect(config: &SdkConfig, name: BusName) -> Self {
             let timeouts = TimeoutConfig::builder()
@@ -191,7 +191,7 @@ mod eventbridge {
             let answer = client.put_events().set_entries(Some(entries)).send().await;
             let answer = answer
                 .map_err(|error| PublishError(Box::new(aws_sdk_eventbridge::Error::from(error))))?;
-            // The answer names the events in the order of the request.
+            // The response lists the events in the order of the request.
             let results = events.iter().zip(answer.entries());
             let refusals = results.filter_map(|(event, result)| {
                 result.error_code().map(|code| Refusal {
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(sizes(Vec::new()), [0; 0]);
     }
 
-    /// A bus that answers nothing.
+    /// A bus that never responds.
     #[derive(Default)]
     struct Silent(RefCell<usize>);
 

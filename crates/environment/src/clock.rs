@@ -1,10 +1,10 @@
-//! The only place that reads the machine's clock, and a clock that stands still for the rest.
+//! The only place that reads the machine's clock, and a stepped clock for simulations and tests.
 //!
 //! A [`Clock`] is either the machine's or *stepped*. A stepped clock moves only when its driver
-//! moves it, and the driver does so only when all who take part wait: while handlers
-//! work, no time passes for them, so that a simulated day gives the same result on a slow machine
-//! as on a fast one, and no test waits for time to pass. The exception is a simulated cloud whose
-//! answers take their time: it moves the clock by as much as each takes.
+//! moves it, and the driver does so only when all participants are waiting. While handlers work, no
+//! time passes for them, so a simulated day gives the same result on a slow machine as on a fast
+//! one, and no test waits for time to pass. The exception is a simulated cloud with slow responses:
+//! it moves the clock by as much as each takes.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -14,7 +14,7 @@ use std::{
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-/// Gives the time and waits for it to pass. Cloning gives the same clock.
+/// A clock that tells the time and waits for it to pass. Clones share the same clock.
 #[derive(Debug, Clone)]
 pub struct Clock(Source);
 
@@ -25,13 +25,13 @@ enum Source {
 }
 
 impl Clock {
-    /// The machine's clock.
+    /// Returns the machine's clock.
     #[must_use]
     pub fn machine() -> Self {
         Self(Source::Machine)
     }
 
-    /// The present instant.
+    /// Returns the current instant.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         match &self.0 {
@@ -41,7 +41,7 @@ impl Clock {
         }
     }
 
-    /// The stepped clock that this is, if it is one.
+    /// Returns the stepped clock, if this is one.
     #[must_use]
     pub fn stepped(&self) -> Option<&SteppedClock> {
         match &self.0 {
@@ -50,8 +50,8 @@ impl Clock {
         }
     }
 
-    /// Waits until `duration` has passed by this clock, without taking part: for the task that
-    /// gives another's work that long and does not make the driver's clock move.
+    /// Waits until `duration` has passed by this clock, without taking part: for a task that limits
+    /// how long another one works, and must not make the driver move the clock.
     pub async fn pass(&self, duration: Duration) {
         match &self.0 {
             Source::Machine => self.sleep(duration).await,
@@ -61,8 +61,8 @@ impl Clock {
 
     /// Waits until `duration` has passed by this clock.
     ///
-    /// On a stepped clock the caller must take part (see [`SteppedClock::take_part`]), or the
-    /// driver does not wait for its work.
+    /// On a stepped clock the caller must take part (see [`SteppedClock::take_part`]); otherwise
+    /// the driver does not wait for its work.
     pub async fn sleep(&self, duration: Duration) {
         match &self.0 {
             #[expect(clippy::disallowed_methods, reason = "this is the crate that waits")]
@@ -89,18 +89,18 @@ pub struct SteppedClock {
 #[derive(Debug)]
 struct State {
     now: Timestamp,
-    /// How many of those who take part are not asleep.
+    /// The number of participants that are not asleep.
     awake: usize,
-    /// The instants for which sleepers wait.
+    /// The instants that sleepers wait for.
     wakes: Vec<Timestamp>,
 }
 
-/// One task's part: the driver waits for its work until this is dropped.
+/// A guard for a participating task: the driver waits for its work until this is dropped.
 #[derive(Debug)]
 pub struct Part(SteppedClock);
 
 impl SteppedClock {
-    /// A clock that stands at `now`.
+    /// Creates a clock that stands at `now`.
     #[must_use]
     pub fn at(now: Timestamp) -> Self {
         Self {
@@ -113,20 +113,21 @@ impl SteppedClock {
         }
     }
 
-    /// The instant at which the clock stands.
+    /// Returns the instant at which the clock stands.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.lock().now
     }
 
-    /// Takes part: until the guard is dropped, or while it sleeps, [`Self::idle`] waits for it.
+    /// Registers a participant: until the guard is dropped, [`Self::idle`] waits for it whenever it
+    /// is not asleep.
     #[must_use]
     pub fn take_part(&self) -> Part {
         self.lock().awake += 1;
         Part(self.clone())
     }
 
-    /// Waits until all who take part are asleep or gone.
+    /// Waits until all participants are asleep or gone.
     pub async fn idle(&self) {
         let mut changed = self.changed.subscribe();
         while self.lock().awake > 0 {
@@ -137,8 +138,8 @@ impl SteppedClock {
         }
     }
 
-    /// [`Self::idle`], or until the clock has passed `at` while they work: a simulated cloud moves
-    /// it while it answers.
+    /// Like [`Self::idle`], but also returns once the clock has passed `at` while participants
+    /// work: a simulated cloud moves it while it answers.
     pub async fn idle_or_past(&self, at: Timestamp) {
         let mut changed = self.changed.subscribe();
         let goes_on = || {
@@ -153,14 +154,14 @@ impl SteppedClock {
         }
     }
 
-    /// The earliest instant that a sleeper waits for.
+    /// Returns the earliest instant that a sleeper waits for.
     #[must_use]
     pub fn next_wake(&self) -> Option<Timestamp> {
         self.lock().wakes.iter().min().copied()
     }
 
-    /// Waits until every task that takes part is asleep, and gives the instant at which the first of
-    /// them is to wake.
+    /// Waits until all participants are asleep, and returns the instant at which the first of them
+    /// is to wake.
     pub async fn first_wake(&self) -> Timestamp {
         let mut changed = self.changed.subscribe();
         loop {
@@ -217,7 +218,7 @@ impl SteppedClock {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // The state is whole between statements: a panic elsewhere does not spoil it.
+        // The state is consistent between statements, so a panic elsewhere does not corrupt it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -10,9 +10,9 @@ use serde::{Serialize, de::DeserializeOwned};
 #[derive(Debug, thiserror::Error)]
 #[error("failed to invoke {function}")]
 pub struct InvokeError {
-    /// Which function: what it does, or its name.
+    /// The function: what it does, or its name.
     pub function: String,
-    /// Why.
+    /// Why it failed.
     #[source]
     pub source: Box<dyn std::error::Error + Send + Sync>,
 }
@@ -21,17 +21,17 @@ pub struct InvokeError {
 #[cfg(feature = "aws")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InvokeFailure {
-    /// There is no such function.
+    /// No such function exists.
     Missing,
-    /// It is there, and failed, or its answer is not valid.
+    /// The function exists, but failed or returned an invalid answer.
     Failed,
-    /// AWS was not reached, or does not let us ask.
+    /// AWS could not be reached, or denied the request.
     NotAsked,
 }
 
 #[cfg(feature = "aws")]
 impl InvokeError {
-    /// Why it failed.
+    /// Returns why it failed.
     #[must_use]
     pub fn failure(&self) -> InvokeFailure {
         match self.source.downcast_ref::<aws_sdk_lambda::Error>() {
@@ -54,7 +54,7 @@ pub trait Invoke {
     ) -> impl Future<Output = Result<(), InvokeError>> + Send;
 }
 
-/// Functions at AWS Lambda, by their names.
+/// The functions at AWS Lambda, by name.
 #[cfg(feature = "aws")]
 #[derive(Debug, Clone)]
 pub struct LambdaFunctions {
@@ -67,7 +67,7 @@ pub struct LambdaFunctions {
 
 #[cfg(feature = "aws")]
 impl LambdaFunctions {
-    /// The function that stops, as the environment names it.
+    /// Returns the function that stops, as the environment names it.
     pub fn stop_alone(
         config: &aws_config::SdkConfig,
     ) -> Result<Self, crate::settings::SettingError> {
@@ -81,7 +81,7 @@ impl LambdaFunctions {
         })
     }
 
-    /// The functions that stop and start, as the environment names them.
+    /// Returns the functions that stop and start, as the environment names them.
     pub fn stop_and_start(
         config: &aws_config::SdkConfig,
     ) -> Result<Self, crate::settings::SettingError> {
@@ -92,8 +92,8 @@ impl LambdaFunctions {
         })
     }
 
-    /// The functions of a deployed stack, as the command finds them: by the names in the
-    /// environment, or behind the prefix that the tables have.
+    /// Returns the functions of a deployed stack, as the command finds them: by the names in the
+    /// environment, or else by the prefix of the tables.
     #[must_use]
     pub fn of_stack(config: &aws_config::SdkConfig, prefix: &str) -> Self {
         use crate::settings::{
@@ -129,7 +129,7 @@ impl LambdaFunctions {
         self.answer(name, question).await
     }
 
-    /// Checks that dispatch is there. It takes no questions: only its timer invokes it.
+    /// Checks that dispatch exists. It takes no questions: only its timer invokes it.
     pub async fn find_dispatch(&self) -> Result<(), InvokeError> {
         let name = self.dispatch.as_deref();
         let name = name.ok_or_else(|| unnamed("dispatch"))?;
@@ -194,7 +194,7 @@ impl LambdaFunctions {
     }
 }
 
-/// A function whose name was not given to this process.
+/// Returns the error for a function whose name was not given to this process.
 #[cfg(feature = "aws")]
 fn unnamed(function: &str) -> InvokeError {
     InvokeError {

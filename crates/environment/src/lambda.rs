@@ -1,4 +1,4 @@
-//! The way from AWS Lambda to a function and back.
+//! The shell between AWS Lambda and a function.
 
 use std::{
     hash::{BuildHasher as _, RandomState},
@@ -13,14 +13,14 @@ pub use lambda_runtime::Diagnostic;
 
 use crate::{in_words, logging};
 
-/// A function, made once at the start: it takes one invocation after another.
+/// A Lambda function: built once at cold start, then invoked for one event after another.
 pub trait Function {
-    /// What it is invoked with.
+    /// The event that it is invoked with.
     type Event: DeserializeOwned;
-    /// What it answers.
+    /// The answer that it returns.
     type Answer: Serialize;
 
-    /// One run of an invocation, which `writer` identifies.
+    /// Handles one run of an invocation, which `writer` identifies.
     fn invoke(
         &self,
         event: Self::Event,
@@ -28,8 +28,8 @@ pub trait Function {
     ) -> impl Future<Output = Result<Self::Answer, Diagnostic>>;
 }
 
-/// Serves a function until AWS ends it. A start that fails, above all for a setting that is missing
-/// or wrong, ends with one line that says why.
+/// Serves a function until AWS ends it. If the start fails, above all because a setting is missing
+/// or invalid, logs one line that says why.
 pub async fn serve<F: Function>(start: impl Future<Output = anyhow::Result<F>>) -> ExitCode {
     let served = match logging::json() {
         Ok(()) => run(start).await,
@@ -39,11 +39,11 @@ pub async fn serve<F: Function>(start: impl Future<Output = anyhow::Result<F>>) 
 }
 
 async fn run<F: Function>(start: impl Future<Output = anyhow::Result<F>>) -> anyhow::Result<()> {
-    // Boxed, as the next: the types of nested futures are too deep for the compiler.
+    // Boxed, like the next one: the types of nested futures are too deep for the compiler.
     let function = Box::pin(start).await?;
     let invoke = async |event: LambdaEvent<F::Event>| {
         let context = event.context;
-        // Keyed at random, anew for each.
+        // Keyed at random, and differently for each run.
         let run = RandomState::new().hash_one(context.deadline);
         let writer = Writer::of(&context.request_id, run);
         function.invoke(event.payload, writer).await
@@ -52,7 +52,7 @@ async fn run<F: Function>(start: impl Future<Output = anyhow::Result<F>>) -> any
     served.await.map_err(anyhow::Error::from_boxed)
 }
 
-/// A failed invocation, as AWS shows it: `kind` is the word that alarms and callers match.
+/// Describes a failed invocation, as AWS shows it. Alarms and callers match on `kind`.
 #[must_use]
 pub fn failed(kind: &str, error: &dyn std::error::Error) -> Diagnostic {
     Diagnostic {

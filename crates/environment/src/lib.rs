@@ -1,5 +1,5 @@
-//! What comes from outside: the clock, settings, tokens, other functions; and what goes there:
-//! log lines, metrics and events.
+//! The outside world: the clock, settings, tokens and other functions as inputs; log lines, metrics
+//! and events as outputs.
 
 #[cfg(feature = "aws")]
 pub mod aws;

@@ -1,4 +1,4 @@
-//! Log lines: JSON on stdout for a Lambda, plain on stderr for a person.
+//! Log lines: JSON on stdout for a Lambda, plain text on stderr for a person.
 
 use std::{io::IsTerminal as _, process::ExitCode};
 
@@ -8,12 +8,13 @@ use tracing_subscriber::{
 
 use crate::settings::{SettingError, optional};
 
-/// The levels that are logged: `info`, or `warn,lifecycle=debug`.
+/// The setting for the levels that are logged: `info`, or `warn,lifecycle=debug`.
 const LEVELS: &str = "RUST_LOG";
 
-/// Logs as JSON lines, one per event, as CloudWatch reads them. Level by `RUST_LOG`, else `info`.
+/// Starts logging as JSON lines, one per event, as CloudWatch reads them. The level is that of
+/// `RUST_LOG`, or else `info`.
 ///
-/// Fails if `RUST_LOG` cannot be read; by then it logs all the same.
+/// Fails if `RUST_LOG` cannot be parsed; logging works even then.
 pub fn json() -> Result<(), SettingError> {
     let (levels, read) = match levels() {
         Ok(levels) => (levels, Ok(())),
@@ -32,7 +33,7 @@ pub fn json() -> Result<(), SettingError> {
     read
 }
 
-/// Ends a program: its error is one log line.
+/// Ends a program: logs its error as one line, and returns the exit code.
 pub fn ended(result: anyhow::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -43,13 +44,13 @@ pub fn ended(result: anyhow::Result<()>) -> ExitCode {
     }
 }
 
-/// Logs as plain lines on stderr. Level by `RUST_LOG`, else `warn`.
+/// Starts logging as plain lines on stderr. The level is that of `RUST_LOG`, or else `warn`.
 pub fn plain() {
     let lines = fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .without_time();
-    // The embedded engine warns of every conditional write that meets another: routine here.
+    // The embedded engine warns about every conflicting conditional write, which is routine here.
     let levels = levels().ok().flatten();
     tracing_subscriber::registry()
         .with(lines)
@@ -57,7 +58,7 @@ pub fn plain() {
         .init();
 }
 
-/// The levels that the environment names, if it does.
+/// Returns the levels that the environment names, if any.
 fn levels() -> Result<Option<Targets>, SettingError> {
     let Some(text) = optional(LEVELS) else {
         return Ok(None);
@@ -75,14 +76,14 @@ fn known(levels: &str) -> Targets {
     levels.parse().expect("our own levels can be read")
 }
 
-/// Warns of an item that is left alone, and says why in words.
+/// Logs a warning about an item that is left alone, and returns the reason.
 pub fn left_alone(reference: &str, error: &dyn std::error::Error) -> String {
     let reason = in_words(error);
     tracing::warn!(resource.id = reference, "Left {reference} alone: {reason}");
     reason
 }
 
-/// An error and its causes in one line, for a record, a report or an alarm.
+/// Formats an error and its causes in one line, for a record, a report or an alarm.
 #[must_use]
 pub fn in_words(error: &dyn std::error::Error) -> String {
     match causes_in_words(error) {
@@ -91,7 +92,7 @@ pub fn in_words(error: &dyn std::error::Error) -> String {
     }
 }
 
-/// The causes of an error in one line, without its own words.
+/// Formats the causes of an error in one line, without its own message; `None` if it has no causes.
 #[must_use]
 pub fn causes_in_words(error: &dyn std::error::Error) -> Option<String> {
     let causes = std::iter::successors(error.source(), |error| error.source());
@@ -101,7 +102,7 @@ pub fn causes_in_words(error: &dyn std::error::Error) -> Option<String> {
     (!causes.is_empty()).then(|| causes.join(": "))
 }
 
-/// What AWS said, out of an answer for which the SDK has no type and only a debug form:
+/// Returns AWS's own message from an error for which the SDK has no type and only a debug form:
 /// `AccessDeniedException` above all.
 #[cfg(feature = "aws")]
 fn said_by_aws(error: &(dyn std::error::Error + 'static)) -> Option<String> {

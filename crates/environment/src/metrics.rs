@@ -15,19 +15,19 @@ pub const NAMESPACE: &str = "Offhours";
 /// The only dimension.
 const DIMENSION: &str = "Stack";
 
-/// The most values that the format takes of one metric in one line.
+/// The most values of one metric that the format accepts in one line.
 const MOST_VALUES: usize = 100;
 
 /// Everything that is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Metric {
-    /// Requests that left.
+    /// Requests sent.
     Asked,
-    /// Transitions whose end was seen.
+    /// Transitions whose target state was seen.
     Seen,
-    /// Records whose last try failed, and accounts that could not be listed.
+    /// Records whose last attempt failed, and accounts that could not be listed.
     Failed,
-    /// Records that are not as wanted for longer than their kind's usual time.
+    /// Records that have been out of their desired state for longer than their kind's usual time.
     Overdue,
     /// Records whose transition the provider refused.
     Refused,
@@ -35,7 +35,7 @@ pub enum Metric {
     Stuck,
     /// Records that wait for approval.
     Held,
-    /// Records that are stopped, or owed a size, under no schedule.
+    /// Records that are stopped or owed a size, without a schedule.
     Orphaned,
     /// Records that two schedules or two accounts name.
     Conflicts,
@@ -44,7 +44,7 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// Those that every inventory counts anew, for each account.
+    /// The metrics that every inventory counts anew, for each account.
     pub const GAUGES: [Self; 8] = [
         Self::Failed,
         Self::Overdue,
@@ -56,7 +56,7 @@ impl Metric {
         Self::TokensRefused,
     ];
 
-    /// Its name in CloudWatch.
+    /// Returns its name in CloudWatch.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -79,7 +79,7 @@ impl Metric {
 pub struct Metrics(BTreeMap<Metric, Vec<u64>>);
 
 impl Metrics {
-    /// Counts one more that happened, or raises a gauge: an alarm does not wait for the next
+    /// Counts one more occurrence, or raises a gauge, so that an alarm does not wait for the next
     /// inventory.
     pub fn happened(&mut self, metric: Metric) {
         if Metric::GAUGES.contains(&metric) {
@@ -89,7 +89,7 @@ impl Metrics {
         }
     }
 
-    /// Counts `more` that happened; nothing for none.
+    /// Counts `more` occurrences; records nothing for zero.
     fn add(&mut self, metric: Metric, more: u64) {
         if more == 0 {
             return;
@@ -101,7 +101,7 @@ impl Metrics {
         }
     }
 
-    /// Records how many there are now, zero included: a value of its own, beside those of other
+    /// Records how many there are now, zero included, as a separate value beside those of other
     /// accounts.
     pub fn measure(&mut self, metric: Metric, value: u64) {
         self.0.entry(metric).or_default().push(value);
@@ -115,7 +115,7 @@ impl Metrics {
         }
     }
 
-    /// The line to print; none if nothing was counted.
+    /// Returns the line to print; `None` if nothing was counted.
     #[must_use]
     pub fn line(&self, stack: &str, at: Timestamp) -> Option<String> {
         if self.0.is_empty() {
@@ -151,7 +151,8 @@ impl Metrics {
     }
 }
 
-/// One number, or several. Of more than the format takes the largest stay: alarms are on those.
+/// Returns one number, or several. If there are more than the format accepts, the largest are kept:
+/// alarms watch those.
 fn value(values: &[u64]) -> Value {
     match values {
         [one] => json!(one),

@@ -2,7 +2,7 @@
 
 use std::env;
 
-/// A setting that is missing or wrong: the start fails with it.
+/// A setting that is missing or invalid, which fails the start.
 #[derive(Debug, thiserror::Error)]
 #[error("the environment variable {name} {problem}")]
 pub struct SettingError {
@@ -11,7 +11,7 @@ pub struct SettingError {
 }
 
 impl SettingError {
-    /// A setting that is wrong; `problem` goes on after its name.
+    /// Creates the error of an invalid setting; `problem` continues the message after its name.
     #[must_use]
     pub fn new(name: &'static str, problem: impl Into<String>) -> Self {
         Self {
@@ -43,18 +43,18 @@ pub const POLL_STATUS_FUNCTION: &str = "OFFHOURS_POLL_STATUS_FUNCTION";
 /// The name of the function that decides.
 pub const DISPATCH_FUNCTION: &str = "OFFHOURS_DISPATCH_FUNCTION";
 
-/// A setting that must be there.
+/// Reads a required setting.
 pub fn required(name: &'static str) -> Result<String, SettingError> {
     optional(name).ok_or_else(|| SettingError::new(name, "is not set"))
 }
 
-/// A setting that may be absent; empty counts as absent.
+/// Reads an optional setting; an empty one counts as absent.
 #[must_use]
 pub fn optional(name: &'static str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// A function's name, or its ARN, that must be there.
+/// Reads a function's name or ARN, which is required.
 pub fn function(name: &'static str) -> Result<String, SettingError> {
     let function = required(name)?;
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_:$".contains(c);
@@ -67,7 +67,7 @@ pub fn function(name: &'static str) -> Result<String, SettingError> {
     }
 }
 
-/// The stack's name, by the prefix of its tables.
+/// Returns the stack's name, derived from the prefix of its tables.
 #[must_use]
 pub fn stack(table_prefix: &str) -> &str {
     table_prefix
@@ -76,7 +76,7 @@ pub fn stack(table_prefix: &str) -> &str {
         .unwrap_or(table_prefix)
 }
 
-/// The prefix of the tables' names: `offhours-` unless set.
+/// Reads the prefix of the tables' names: `offhours-` unless set.
 pub fn table_prefix() -> Result<String, SettingError> {
     let prefix = optional(TABLE_PREFIX).unwrap_or_else(|| "offhours-".to_owned());
     let fits = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);

@@ -18,7 +18,7 @@ pub enum TokenError {
     /// Tokens in SSM need AWS.
     #[error("ssm:{0} cannot be read without AWS; use env:VARIABLE for local use")]
     NoAws(String),
-    /// SSM did not give the parameter.
+    /// SSM did not return the parameter.
     #[cfg(feature = "aws")]
     #[error("failed to read the SSM parameter {name}")]
     Ssm {
@@ -28,15 +28,15 @@ pub enum TokenError {
         #[source]
         source: Box<aws_sdk_ssm::Error>,
     },
-    /// The parameter holds nothing.
+    /// The parameter is empty.
     #[error("the SSM parameter {0} is empty")]
     Empty(String),
     /// The file with the key cannot be read.
     #[error("failed to read the key's file {path}")]
     File {
-        /// Which file.
+        /// The file's path.
         path: String,
-        /// Why not.
+        /// Why it cannot be read.
         #[source]
         source: std::io::Error,
     },
@@ -45,14 +45,14 @@ pub enum TokenError {
 /// Reads a token from where the caller keeps it.
 type Reader = dyn Fn(&TokenReference) -> Option<SecretString> + Send + Sync;
 
-/// Where tokens come from.
+/// The sources of tokens.
 #[derive(Default)]
 pub struct Tokens {
     #[cfg(feature = "aws")]
     ssm: Option<aws_sdk_ssm::Client>,
-    /// Asked before all other places.
+    /// Asked before all other sources.
     reader: Option<Box<Reader>>,
-    /// Read before.
+    /// The tokens that have been read.
     known: Mutex<HashMap<TokenReference, SecretString>>,
 }
 
@@ -63,21 +63,21 @@ impl fmt::Debug for Tokens {
 }
 
 impl Tokens {
-    /// Tokens from the environment's variables alone.
+    /// Reads tokens from environment variables only.
     #[must_use]
     pub fn from_variables() -> Self {
         Self::default()
     }
 
-    /// Tokens that are known already; others come from the environment's variables.
+    /// Uses tokens that are already known; others come from environment variables.
     #[must_use]
     pub fn known(tokens: impl IntoIterator<Item = (TokenReference, SecretString)>) -> Self {
         let tokens: HashMap<_, _> = tokens.into_iter().collect();
         Self::kept(move |reference| tokens.get(reference).cloned())
     }
 
-    /// Tokens that are kept elsewhere: read where one is not known, and again after it was refused.
-    /// What is not kept there comes from the environment's variables.
+    /// Uses tokens that are kept elsewhere: read when one is not known, and again after one was
+    /// refused. Tokens that are not kept there come from environment variables.
     #[must_use]
     pub fn kept(
         reader: impl Fn(&TokenReference) -> Option<SecretString> + Send + Sync + 'static,
@@ -88,7 +88,7 @@ impl Tokens {
         }
     }
 
-    /// Tokens from SSM as well.
+    /// Reads tokens from SSM as well.
     #[cfg(feature = "aws")]
     #[must_use]
     pub fn from_aws(config: &aws_config::SdkConfig) -> Self {
@@ -98,7 +98,7 @@ impl Tokens {
         }
     }
 
-    /// The token kept under a reference.
+    /// Returns the token that is kept under a reference.
     pub async fn token(&self, reference: &TokenReference) -> Result<SecretString, TokenError> {
         if let Some(token) = self.lock().get(reference) {
             return Ok(token.clone());
@@ -113,7 +113,7 @@ impl Tokens {
         Ok(token)
     }
 
-    /// The private key kept under a reference. A file is read each time.
+    /// Returns the private key that is kept under a reference. A file is read each time.
     pub async fn key(&self, reference: &KeyReference) -> Result<SecretString, TokenError> {
         match reference {
             KeyReference::Token(reference) => self.token(reference).await,

@@ -13,14 +13,14 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use tokio::net::TcpListener;
 
-/// Which clouds.
+/// The clouds to work with.
 #[derive(Debug)]
 pub enum Clouds {
     /// The providers themselves, or whatever their environment variables point to.
     Real,
     /// Simulated in this process.
     Simulated {
-        /// What they hold to begin with.
+        /// What they hold at the start.
         fleet: Box<Fleet>,
         /// Where they listen; port 0 for any.
         address: SocketAddr,
@@ -40,9 +40,9 @@ pub enum Clouds {
     Elsewhere {
         /// Where it listens.
         url: Base,
-        /// For its control API.
+        /// The HTTP client for its control API.
         http: reqwest::Client,
-        /// Whether its clock is one that is moved.
+        /// Whether its clock is held, so that it has to be moved.
         held: bool,
     },
 }
@@ -55,7 +55,7 @@ struct SimulatorClock {
 }
 
 impl Clouds {
-    /// Simulated clouds that hold `fleet`, for these accounts.
+    /// Creates simulated clouds that hold `fleet`, for these accounts.
     pub fn simulated<'a>(
         fleet: Fleet,
         accounts: impl IntoIterator<Item = (&'a AccountName, &'a Account)>,
@@ -63,7 +63,7 @@ impl Clouds {
     ) -> anyhow::Result<Self> {
         let mut tokens = Vec::new();
         for (name, account) in accounts {
-            // An account over SSH is not simulated: its host is asked.
+            // An account over SSH is not simulated: its real host is contacted.
             let Some(account) = account.cloud() else {
                 continue;
             };
@@ -87,8 +87,8 @@ impl Clouds {
         })
     }
 
-    /// A simulator that runs as its own program, and what its clock shows, if that is one that is
-    /// moved.
+    /// Connects to a simulator that runs as its own program. Also returns what its clock shows, if
+    /// it is held.
     pub async fn elsewhere(url: &str) -> anyhow::Result<(Self, Option<Timestamp>)> {
         let url: Base = url.parse()?;
         let http = provider::http_client()?;
@@ -101,7 +101,7 @@ impl Clouds {
         Ok((clouds, clock.held.then_some(clock.now)))
     }
 
-    /// Lets simulated clouds in this process listen.
+    /// Starts serving simulated clouds in this process.
     pub async fn start(self, clock: &Clock) -> anyhow::Result<Self> {
         let Self::Simulated {
             fleet,
@@ -129,7 +129,7 @@ impl Clouds {
         })
     }
 
-    /// Where simulated clouds listen.
+    /// Returns where simulated clouds listen.
     #[must_use]
     pub fn url(&self) -> Option<&Base> {
         match self {
@@ -138,7 +138,7 @@ impl Clouds {
         }
     }
 
-    /// The simulated clouds in this process.
+    /// Returns the simulated clouds in this process.
     #[must_use]
     pub fn simulator(&self) -> Option<&Simulator> {
         match self {
@@ -147,7 +147,7 @@ impl Clouds {
         }
     }
 
-    /// Where they are asked.
+    /// Returns the endpoints at which they are reached.
     pub fn endpoints(&self) -> anyhow::Result<Endpoints> {
         match self.url() {
             Some(url) => Ok(Endpoints::all_at(url)),
@@ -155,7 +155,7 @@ impl Clouds {
         }
     }
 
-    /// The accounts' tokens: the fleet's, or the environment's.
+    /// Returns the accounts' tokens: the fleet's, or the environment's.
     pub fn tokens(&self) -> anyhow::Result<Tokens> {
         match self {
             Self::Listening { tokens, .. } => Ok(Tokens::known(tokens.iter().cloned())),
@@ -165,7 +165,7 @@ impl Clouds {
         }
     }
 
-    /// What the clock of a simulator elsewhere shows, if that is one that is moved.
+    /// Returns what the clock of a simulator in another process shows, if it is held.
     pub(crate) async fn clock(&self) -> anyhow::Result<Option<Timestamp>> {
         let Self::Elsewhere {
             url,
@@ -179,7 +179,7 @@ impl Clouds {
         Ok(Some(clock.now))
     }
 
-    /// Moves the clock of a simulator elsewhere; one in this process reads ours.
+    /// Moves the clock of a simulator in another process; one in this process reads ours.
     pub(crate) async fn advance_to(&self, now: Timestamp) -> anyhow::Result<()> {
         if let Self::Elsewhere {
             url,
@@ -199,7 +199,7 @@ impl Clouds {
     }
 }
 
-/// Asks the simulator's control API.
+/// Sends a request to the simulator's control API.
 async fn ask<T: serde::de::DeserializeOwned>(
     request: reqwest::RequestBuilder,
 ) -> anyhow::Result<T> {

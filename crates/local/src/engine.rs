@@ -1,4 +1,4 @@
-//! An embedded DynamoDB engine, spoken to over its protocol like the real one.
+//! An embedded DynamoDB engine, accessed over its protocol like the real one.
 
 mod reads;
 
@@ -18,11 +18,11 @@ use tokio::net::TcpListener;
 
 use reads::Reads;
 
-/// What a table's name begins with, where its reads are remembered.
+/// The prefix of the names of tables whose reads are cached.
 const PREFIX: &str = "offhours-";
 
-/// Serves the engine in the background and says where it listens. Without a file, what it holds
-/// ends with the process.
+/// Serves the engine in the background and returns the address that it listens on. Without a file,
+/// its data ends with the process.
 pub async fn serve(data: Option<&Path>, address: SocketAddr) -> anyhow::Result<SocketAddr> {
     let listener = TcpListener::bind(address)
         .await
@@ -37,15 +37,15 @@ pub async fn serve(data: Option<&Path>, address: SocketAddr) -> anyhow::Result<S
             let name = path.to_str().context("the data file's name is not UTF-8")?;
             let database = Database::new(name)
                 .with_context(|| format!("cannot open the data file {}", path.display()))?;
-            // Another process may write the file meanwhile: nothing that was read is remembered.
+            // Another process may write the file meanwhile, so no reads are cached.
             tokio::spawn(dynoxide::server::serve_on(listener, database));
         }
     }
     Ok(address)
 }
 
-/// An engine in memory, which answers a read that is repeated before anything was written to its
-/// table as it did before. Cloning gives the same one.
+/// An in-memory engine with a cache: a read that is repeated before its table is written gets the
+/// same answer. Clones share the same engine.
 #[derive(Clone)]
 pub struct Engine {
     database: Database,
@@ -53,7 +53,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An empty one.
+    /// Creates an empty engine.
     pub fn in_memory() -> Result<Self, DynoxideError> {
         Ok(Self {
             database: Database::memory()?,
@@ -61,7 +61,8 @@ impl Engine {
         })
     }
 
-    /// Carries out a request of DynamoDB's protocol: `Query`, say, and its body in JSON.
+    /// Executes a request of DynamoDB's protocol, given the operation, such as `Query`, and its
+    /// JSON body.
     pub fn carry_out(&self, operation: &str, body: &str) -> Result<Bytes, DynoxideError> {
         self.reads.answer(operation, body, || {
             ask(&self.database, operation, body).map(Bytes::from)
@@ -78,7 +79,7 @@ async fn answer(
     headers: HeaderMap,
     body: String,
 ) -> impl IntoResponse {
-    // At once, and on no other thread: on a clock that is stepped, a request takes no time.
+    // Answered at once and on this thread: on a stepped clock, a request takes no time.
     let (status, body) = match engine.carry_out(operation(&headers), &body) {
         Ok(answer) => (StatusCode::OK, answer),
         Err(error) => {
@@ -91,7 +92,7 @@ async fn answer(
     (status, [(header::CONTENT_TYPE, json)], body)
 }
 
-/// The operation that a request's headers name.
+/// Returns the operation that a request's headers name.
 #[must_use]
 pub fn operation(headers: &HeaderMap) -> &str {
     let target = headers.get("x-amz-target");
@@ -100,7 +101,7 @@ pub fn operation(headers: &HeaderMap) -> &str {
     operation.unwrap_or_default()
 }
 
-/// Asks the engine itself, as its own server does.
+/// Calls the engine directly, as its own server does.
 pub fn ask(database: &Database, operation: &str, body: &str) -> Result<String, DynoxideError> {
     macro_rules! call {
         ($method:ident) => {{

@@ -1,4 +1,5 @@
-//! The file of a local store: what is wrong with it before it is opened, and what to do about it.
+//! The file of a local store: detects what is wrong with it before it is opened, and says what to
+//! do about it.
 
 use std::{
     collections::BTreeSet,
@@ -17,7 +18,7 @@ use crate::Unusable;
 /// The tables in which the engine keeps the names of all others.
 const ENGINE_TABLES: [&str; 2] = ["_config", "_tables"];
 
-/// How long another process may be writing.
+/// How long to wait while another process is writing.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a command does with a store.
@@ -27,7 +28,7 @@ pub enum Purpose {
     Look,
     /// Writes to it.
     Change,
-    /// Writes to it, and makes it if there is none.
+    /// Writes to it, and creates it if there is none.
     Create,
 }
 
@@ -35,13 +36,13 @@ pub enum Purpose {
 #[derive(Debug)]
 pub struct DataFile {
     path: PathBuf,
-    /// Where a copy is that stands in for a file which may not be written.
+    /// The folder of a copy that stands in for a file that is read-only.
     copy: Option<TempDir>,
 }
 
 impl DataFile {
-    /// Checks a file, and refuses one from which no store can be opened. A file that may only be
-    /// read is copied, if it is only to be looked at.
+    /// Checks a file, and refuses one from which no store can be opened. A read-only file is copied
+    /// if it is only to be read.
     pub fn open(path: &Path, purpose: Purpose) -> anyhow::Result<Self> {
         let writable = Self {
             path: path.to_owned(),
@@ -71,7 +72,7 @@ impl DataFile {
         }
     }
 
-    /// The file to open: its own, or the copy.
+    /// Returns the file to open: the original, or the copy.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         match &self.copy {
@@ -80,7 +81,7 @@ impl DataFile {
         }
     }
 
-    /// Whether a copy stands in for a file that may only be read.
+    /// Reports whether a copy stands in for a file that is read-only.
     #[must_use]
     pub fn is_copy(&self) -> bool {
         self.copy.is_some()
@@ -92,7 +93,7 @@ impl DataFile {
             path: path.to_owned(),
             copy: Some(directory),
         };
-        // What was written last may not be in the file itself yet.
+        // The latest writes may not be in the file itself yet.
         for suffix in ["", "-wal"] {
             let with_suffix = |path: &Path| {
                 let mut name = path.as_os_str().to_owned();
@@ -126,7 +127,7 @@ fn make_writable(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, permissions)
 }
 
-/// Whether there is nothing yet: no file, or an empty one.
+/// Reports whether there is nothing yet: no file, or an empty one.
 fn is_new(path: &Path) -> anyhow::Result<bool> {
     match fs::metadata(path) {
         Ok(found) if found.is_dir() => {
@@ -152,13 +153,13 @@ fn is_new(path: &Path) -> anyhow::Result<bool> {
     }
 }
 
-/// The tables of a database, once it is sure that it may be written.
+/// Returns the tables of a database, after checking that it is writable.
 fn try_to_write(file: &Connection) -> rusqlite::Result<BTreeSet<String>> {
     file.busy_timeout(PATIENCE)?;
     let mut names = file.prepare("SELECT name FROM sqlite_master WHERE type = 'table'")?;
     let names: rusqlite::Result<_> = names.query_map((), |row| row.get(0))?.collect();
     match file.execute_batch("BEGIN IMMEDIATE; ROLLBACK") {
-        // Another process writes, so one may.
+        // Another process is writing, so the file is writable.
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => names,
         Err(error) => Err(error),
         Ok(()) => names,
@@ -172,7 +173,7 @@ fn may_not_write(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// Refuses a database that holds something else than a store.
+/// Refuses a database that holds something other than a store.
 fn check_tables(path: &Path, tables: &BTreeSet<String>) -> Result<(), Unusable> {
     let is_store = ENGINE_TABLES.iter().any(|table| tables.contains(*table));
     let Some(foreign) = tables.iter().find(|_| !is_store) else {
@@ -185,7 +186,7 @@ fn check_tables(path: &Path, tables: &BTreeSet<String>) -> Result<(), Unusable> 
     )))
 }
 
-/// Why a file cannot be opened, and what to do.
+/// Explains why a file cannot be opened, and what to do.
 fn refusal(path: &Path, error: rusqlite::Error) -> anyhow::Error {
     let file = path.display();
     let advice = match error.sqlite_error_code() {
@@ -210,8 +211,7 @@ fn refusal(path: &Path, error: rusqlite::Error) -> anyhow::Error {
     anyhow::Error::new(error).context(advice)
 }
 
-/// What to do about an error of a store that is open, where the words of `SQLite` are among those
-/// of the error.
+/// Returns what to do about an error from an open store, if the message contains one of `SQLite`'s.
 #[must_use]
 pub fn advice(words: &str) -> Option<&'static str> {
     let advices = [
@@ -237,7 +237,8 @@ pub fn advice(words: &str) -> Option<&'static str> {
     Some(advice)
 }
 
-/// What one process at a time may have; given up when it ends, however it ends.
+/// A lock that one process at a time may hold. It is released when the process ends, however it
+/// ends.
 #[derive(Debug)]
 pub struct Lock {
     #[expect(dead_code, reason = "it is locked for as long as it is open")]
@@ -247,15 +248,15 @@ pub struct Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // While it is locked: who has opened it meanwhile finds that it was deleted. One that stays
-        // does no harm.
+        // Deleted while it is locked, so that a process that has opened it meanwhile finds it
+        // deleted. A leftover file does no harm.
         fs::remove_file(&self.path).ok();
     }
 }
 
 impl Lock {
-    /// Takes it, unless another process has it. A file that cannot be locked does not count: not
-    /// every file system has locks.
+    /// Takes the lock, unless another process holds it. Returns `None` for a file that cannot be
+    /// opened or locked: not every file system has locks.
     pub fn take(path: &Path, has_it: &str) -> anyhow::Result<Option<Self>> {
         loop {
             let Ok(file) = File::options()
@@ -273,7 +274,7 @@ impl Lock {
                         path: path.to_owned(),
                     }));
                 }
-                // The process that had it deleted it after it was opened here.
+                // The process that held the lock deleted the file after it was opened here.
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => return Err(Unusable(has_it.to_owned()).into()),
                 Err(TryLockError::Error(_)) => return Ok(None),
@@ -282,7 +283,7 @@ impl Lock {
     }
 }
 
-/// Whether an open file is the one that stands at a path now.
+/// Reports whether an open file is the one at a path now.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
@@ -293,7 +294,7 @@ fn is_at(file: &File, path: &Path) -> bool {
     (opened.dev(), opened.ino()) == (there.dev(), there.ino())
 }
 
-/// Elsewhere an open file is not deleted.
+/// On other systems, an open file is not deleted.
 #[cfg(not(unix))]
 fn is_at(_: &File, _: &Path) -> bool {
     true

@@ -1,8 +1,8 @@
 //! The whole service in one process: the four handlers on a timer, the store on an embedded
 //! engine, the clouds real or simulated, the clock real or stepped. Prints nothing.
 //!
-//! The handlers get the same JSON events as at AWS, the store is spoken to over DynamoDB's
-//! protocol and the clouds over HTTP: what runs here is what runs there.
+//! The handlers get the same JSON events as on AWS, and reach the store over DynamoDB's protocol
+//! and the clouds over HTTP: what runs here is what runs there.
 
 pub mod clouds;
 pub mod engine;
@@ -25,23 +25,23 @@ use service::{Clients, News, Service};
 
 pub use cloud_simulator::{Amount, BillLine, BillQuery, Fleet, Simulator};
 
-/// A file or an address that cannot be used as it was named: what is wrong, and what to do instead.
+/// A file or an address that cannot be used as given: what is wrong, and what to do instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unusable(pub String);
 
-/// What the service in one process is made of.
+/// The options of the service in one process.
 #[derive(Debug)]
 pub struct Options {
     /// The clouds.
     pub clouds: Clouds,
-    /// Where the store keeps its data; in memory if nowhere.
+    /// Where the store keeps its data; `None` for in memory.
     pub data: Option<PathBuf>,
     /// Where the embedded engine listens.
     pub engine_address: SocketAddr,
-    /// A stepped clock begins here; none for the machine's clock.
+    /// Where a stepped clock starts; `None` for the machine's clock.
     pub from: Option<Timestamp>,
-    /// How many seconds pass on a stepped clock in one real second; none for as many as it takes.
+    /// How many seconds pass on a stepped clock in one real second; `None` for as fast as possible.
     pub speed: Option<f64>,
 }
 
@@ -65,7 +65,7 @@ struct Began {
 }
 
 impl Local {
-    /// Starts the engine and the simulated clouds. What happens later goes into `news`.
+    /// Starts the engine and the simulated clouds. Later events are sent to `news`.
     pub async fn start(
         options: Options,
         news: mpsc::UnboundedSender<News>,
@@ -77,7 +77,7 @@ impl Local {
         Self::start_on(engine_address, options, news).await
     }
 
-    /// [`Self::start`] with an engine that listens there already.
+    /// Like [`Self::start`], with an engine that already listens at that address.
     pub async fn start_on(
         engine_address: SocketAddr,
         options: Options,
@@ -107,13 +107,13 @@ impl Local {
         })
     }
 
-    /// The store, to see what became of it.
+    /// Returns the store, to inspect the outcome.
     #[must_use]
     pub fn store(&self) -> &Store {
         self.service.store()
     }
 
-    /// Where simulated clouds listen.
+    /// Returns where simulated clouds listen.
     #[must_use]
     pub fn clouds_url(&self) -> Option<&provider::Base> {
         self.clouds.url()
@@ -125,25 +125,26 @@ impl Local {
         self.clouds.simulator()
     }
 
-    /// The handlers, to invoke them directly.
+    /// Returns the handlers, to invoke them directly.
     #[must_use]
     pub fn service(&self) -> &Arc<Service> {
         &self.service
     }
 
-    /// The present instant of the service.
+    /// Returns the current instant of the service.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.service.now()
     }
 
-    /// Ticks once a minute until `until`, or for ever. `passed` is called with every instant.
+    /// Ticks once a minute until `until`, or forever. `passed` is called with every instant.
     pub async fn run(
         &self,
         until: Option<Timestamp>,
         mut passed: impl FnMut(Timestamp),
     ) -> anyhow::Result<()> {
-        // On the machine's clock, no one should wait for the next whole minute to see something.
+        // On the machine's clock, nobody should have to wait for the next whole minute to see
+        // something.
         let mut tick = match &self.stepped {
             Some(_) => next_tick(self.now()),
             None => self.now(),
@@ -160,7 +161,7 @@ impl Local {
         Ok(())
     }
 
-    /// Lets time pass until `at` with no tick before, and ticks then: to skip quiet hours.
+    /// Lets time pass until `at` without a tick, and then ticks: to skip quiet hours.
     pub async fn tick_at(&self, at: Timestamp) -> anyhow::Result<()> {
         self.advance_to(at, &mut |_| ()).await?;
         self.service.tick().await;
@@ -192,7 +193,7 @@ impl Local {
         loop {
             stepped.idle_or_past(to).await;
             if stepped.now() > to {
-                // Slow clouds: the timer fires though the handlers are still at work, as at AWS.
+                // Slow clouds: the timer fires while the handlers are still at work, as on AWS.
                 passed(stepped.now());
                 return Ok(());
             }
@@ -207,7 +208,7 @@ impl Local {
         }
     }
 
-    /// Waits until simulated time may reach `to`, by the machine's clock since the beginning.
+    /// Waits until simulated time may reach `to`, by the machine's clock since the start.
     async fn pace(&self, to: Timestamp) {
         if let Some(speed) = self.speed {
             let machine = Clock::machine();
@@ -219,7 +220,7 @@ impl Local {
     }
 }
 
-/// The first whole minute not before `now`.
+/// Returns the first whole minute at or after `now`.
 fn next_tick(now: Timestamp) -> Timestamp {
     let past = now.as_second().rem_euclid(60);
     let whole = past == 0 && now.subsec_nanosecond() == 0;
@@ -227,7 +228,7 @@ fn next_tick(now: Timestamp) -> Timestamp {
     Timestamp::from_second(seconds).unwrap_or(now)
 }
 
-/// Tokens and addresses where the clouds are real.
+/// Returns the tokens and endpoints of the real clouds.
 fn real_clouds() -> anyhow::Result<(Tokens, Endpoints)> {
     let endpoints = Endpoints::given(|provider| {
         let address = environment::settings::optional(provider.facts().endpoint_setting);

@@ -1,5 +1,5 @@
-//! A local store as a command works with it: the clouds and the clock that go with it, and the
-//! functions in the command's own process.
+//! A local store as a command uses it: with its clouds and its clock, and with the functions in the
+//! command's own process.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -17,15 +17,15 @@ use crate::{
     service::{Clients, News, Service},
 };
 
-/// A local store that is open.
+/// An open local store.
 #[derive(Debug)]
 pub struct Opened {
     store: Store,
     clock: Clock,
     clouds: Arc<Clouds>,
-    /// The clock of a simulator that is moved.
+    /// The clock that follows a simulator's, if that one is held.
     stepped: Option<SteppedClock>,
-    /// The store's file, or its copy, which is there for as long as this is.
+    /// The store's file, or its copy, which exists for as long as this does.
     file: DataFile,
 }
 
@@ -68,20 +68,20 @@ impl Opened {
         &self.clock
     }
 
-    /// Whether a copy is shown, for the file may only be read.
+    /// Reports whether a copy is shown, because the file is read-only.
     #[must_use]
     pub fn is_copy(&self) -> bool {
         self.file.is_copy()
     }
 
-    /// Whether a simulator's clock gives the time.
+    /// Reports whether a simulator's clock gives the time.
     #[must_use]
     pub fn is_simulated(&self) -> bool {
         self.stepped.is_some()
     }
 
-    /// The functions in this process, and what happens while they work. Where they wait, a simulator's
-    /// clock is moved.
+    /// Returns the functions in this process, and a channel with what happens while they work. When
+    /// they wait, a simulator's clock is moved.
     pub fn functions(&self) -> anyhow::Result<(Arc<Service>, mpsc::UnboundedReceiver<News>)> {
         let (sender, news) = mpsc::unbounded_channel();
         if let Some(stepped) = self.stepped.clone() {
@@ -97,7 +97,7 @@ impl Opened {
         Ok((service, news))
     }
 
-    /// Clients for the accounts, which only read.
+    /// Creates read-only clients for the accounts.
     pub fn providers(&self) -> anyhow::Result<Providers> {
         Ok(Providers::new(
             Access::Read,
@@ -107,7 +107,7 @@ impl Opened {
         ))
     }
 
-    /// What a simulator's clock shows now, where it gives the time.
+    /// Returns what a simulator's clock shows now, if it gives the time.
     pub async fn simulated_now(&self) -> anyhow::Result<Option<Timestamp>> {
         let (Some(stepped), Some(now)) = (&self.stepped, self.clouds.clock().await?) else {
             return Ok(None);
@@ -116,7 +116,7 @@ impl Opened {
         Ok(Some(stepped.now()))
     }
 
-    /// Lets time pass: real time, or that of a simulator whose clock is moved.
+    /// Lets time pass: real time, or that of a simulator whose clock is held.
     pub async fn wait(&self, duration: Duration) -> anyhow::Result<()> {
         match &self.stepped {
             None => self.clock.sleep(duration).await,
@@ -130,11 +130,12 @@ impl Opened {
     }
 }
 
-/// Moves a simulator's clock on, each time that all who work by it wait, to where the first goes on.
+/// Moves a simulator's clock, each time that all participants wait, to when the first of them
+/// wakes.
 async fn wake_sleepers(stepped: SteppedClock, clouds: Arc<Clouds>) {
     loop {
         let wake = stepped.first_wake().await;
-        // A simulator that is gone fails the sleeper's next request, which says so.
+        // If the simulator is gone, the sleeper's next request fails and says so.
         clouds.advance_to(wake).await.ok();
         stepped.advance_to(wake);
     }

@@ -1,6 +1,6 @@
-//! The four handlers, invoked as AWS would: by a timer, or by each other.
+//! The four handlers, invoked as on AWS: by a timer, or by each other.
 //!
-//! Handlers are not `Send`, as the Lambda runtime does not ask it of them: they run within a
+//! Handlers are not `Send`, because the Lambda runtime does not require it: they run within a
 //! [`tokio::task::LocalSet`].
 
 use std::{
@@ -26,8 +26,7 @@ use tokio::{sync::mpsc, task::JoinSet};
 
 use super::clouds::Clouds;
 
-/// The functions, each with the seconds after which an invocation is ended, as AWS ends it
-/// (`infra/template.yaml`).
+/// The functions, each with its timeout in seconds, as on AWS (`infra/template.yaml`).
 pub const TIMEOUTS: [(&str, u64); 4] = [DISPATCH, POLL_STATUS, STOP, START];
 
 const DISPATCH: (&str, u64) = ("dispatch", 30);
@@ -53,32 +52,32 @@ pub struct Service {
 /// The invocations of one function that have ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Invoked {
-    /// How many there were.
+    /// The number of invocations.
     pub count: u64,
-    /// How long they lasted together, by the service's clock.
+    /// Their total duration, by the service's clock.
     pub lasted: Duration,
 }
 
-/// What is reported as it happens.
+/// An event that is reported as it happens.
 #[derive(Debug)]
 pub enum News {
     /// Something happened to a resource, or to an account.
     Outcome(Outcome),
-    /// An edge of a schedule is over.
+    /// What became of an edge of a schedule.
     Digest(Digest),
 }
 
-/// The clients of the accounts, as the functions have them.
+/// The functions' clients for the accounts.
 #[derive(Debug)]
 pub struct Clients {
-    /// Those of poll-status.
+    /// The clients of poll-status.
     pub reading: Providers,
-    /// Those of stop and start.
+    /// The clients of stop and start.
     pub changing: Providers,
 }
 
 impl Clients {
-    /// Clients of these clouds.
+    /// Creates clients for these clouds.
     pub fn of(clouds: &Clouds) -> anyhow::Result<Self> {
         let of = |access| -> anyhow::Result<_> {
             let http = provider::http_client()?;
@@ -100,7 +99,7 @@ impl Clients {
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 impl Service {
-    /// The handlers over a store and clouds. What happens is sent to `news`.
+    /// Creates the handlers over a store and clouds. Events are sent to `news`.
     #[must_use]
     pub fn new(
         store: Store,
@@ -128,19 +127,19 @@ impl Service {
         &self.store
     }
 
-    /// The present instant.
+    /// Returns the current instant.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// How often each function was invoked.
+    /// Returns the ended invocations of each function.
     #[must_use]
     pub fn invoked(&self) -> BTreeMap<&'static str, Invoked> {
         self.lock_invoked().clone()
     }
 
-    /// Both timers fire. Returns at once; the handlers work in the background.
+    /// Fires both timers. Returns at once; the handlers work in the background.
     pub async fn tick(self: &Arc<Self>) {
         while let Some(ended) = self.lock_tasks().try_join_next() {
             if let Err(error) = ended {
@@ -151,7 +150,7 @@ impl Service {
         self.spawn(DISPATCH, async move { service.dispatch().await });
         let service = Arc::clone(self);
         self.spawn(POLL_STATUS, async move { service.poll_status().await });
-        // Let the handlers begin before the driver asks whether all are idle.
+        // Let the handlers begin before the driver checks whether all are idle.
         tokio::task::yield_now().await;
     }
 
@@ -201,7 +200,7 @@ impl Service {
         }
     }
 
-    /// Looks once at what is in flight.
+    /// Observes once what is in flight.
     pub async fn poll_once(self: &Arc<Self>) -> Result<(), lifecycle::Error> {
         let writer = self.writer();
         let listener = |outcome: &Outcome| self.hear(outcome);
@@ -226,7 +225,7 @@ impl Service {
         }
     }
 
-    /// What poll-status works with; [`Self::acting`] for stop and start.
+    /// Returns the context of poll-status; [`Self::acting`] is for stop and start.
     fn looking<'a>(&'a self, writer: &'a Writer, listener: &'a dyn Listener) -> Context<'a> {
         self.context(&self.clients.reading, writer, listener)
     }
@@ -269,7 +268,7 @@ impl Service {
             tokio::select! {
                 biased;
                 ended = work => if let Err(error) = ended {
-                    // As at AWS: what is due stays due, and the next tick tries again.
+                    // As on AWS: what is due stays due, and the next tick tries again.
                     tracing::error!("An invocation failed: {}", in_words(&*error));
                 },
                 () = service.clock.pass(Duration::from_secs(seconds)) => {
@@ -315,7 +314,7 @@ impl Invoke for Functions<'_> {
     }
 }
 
-/// The event of a timer's rule.
+/// Returns the event of a timer's rule.
 fn timer_event() -> EventBridgeEvent {
     let mut event = EventBridgeEvent::default();
     "Scheduled Event".clone_into(&mut event.detail_type);

@@ -1,5 +1,5 @@
-//! Observes: follows transitions until they are seen, and takes the inventory. Sends no change;
-//! where a cut of power is due, it asks stop, which looks again.
+//! Observes: follows transitions until their target state is seen, and takes the inventory. Sends
+//! no changes; when a forced power-off is due, it invokes stop, which observes again.
 
 use aws_lambda_events::eventbridge::EventBridgeEvent;
 use domain::{configuration::Account, invocation::Question};
@@ -11,7 +11,7 @@ use lifecycle::{
 use serde::{Deserialize, de::Error as _};
 use serde_json::Value;
 
-/// What poll-status is invoked with.
+/// The event that poll-status is invoked with.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(try_from = "Value")]
 pub enum Event {
@@ -40,7 +40,7 @@ impl TryFrom<Value> for Event {
     }
 }
 
-/// One invocation: a tick of the timer, or a question.
+/// Handles one invocation: a tick of the timer, or a question.
 pub async fn handle(
     context: Context<'_>,
     invoke: &impl Invoke,
@@ -125,7 +125,7 @@ mod tests {
             r#"{{"provider": "ssh", "host": "jump.example.net", "user": "offhours",
             "key": "ssm:/offhours/lab-key", "host_keys": ["{host_key}"]}}"#
         );
-        // It is in order otherwise.
+        // It is otherwise valid.
         serde_json::from_str::<Account>(&ssh).unwrap();
         let cloud = r#"{"provider": "hetzner", "token": "ssm:/offhours/hz"}"#;
         for accounts in [

@@ -1,5 +1,5 @@
-//! Reads that are repeated before anything was written to their table: the engine would answer them
-//! alike.
+//! A cache of reads: the engine would answer a repeated read the same way until its table is
+//! written.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -10,12 +10,12 @@ use bytes::Bytes;
 
 use super::PREFIX;
 
-/// The answers since each table was last written. Cloning gives the same ones.
+/// The answers since each table was last written. Clones share the same cache.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Reads(Arc<Mutex<BTreeMap<String, HashMap<String, Bytes>>>>);
 
 impl Reads {
-    /// The answer to a request: from memory, or else from the engine.
+    /// Returns the answer to a request: from the cache, or else from the engine.
     pub(super) fn answer<E>(
         &self,
         operation: &str,
@@ -42,7 +42,7 @@ impl Reads {
     }
 }
 
-/// The tables that a request names, each once.
+/// Returns the tables that a request names, each once.
 fn tables_in(body: &str) -> Vec<&str> {
     let names = body.split('"').filter(|text| text.starts_with(PREFIX));
     let mut tables: Vec<_> = names.collect();
@@ -57,7 +57,7 @@ mod tests {
 
     use super::*;
 
-    /// Asks, and says whether the engine was asked.
+    /// Sends a request and reports whether it reached the engine.
     fn asks(reads: &Reads, operation: &str, body: &str) -> bool {
         let mut asked = false;
         let engine = || {
