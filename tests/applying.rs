@@ -1,4 +1,4 @@
-//! `offhours apply`: all or nothing, and nothing is left behind silently.
+//! `offhours apply`: all or nothing, and nothing is left behind without notice.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::{
     support::{ACCOUNTS, EACH_KIND, office_hours, run},
 };
 
-/// A schedule that stops nothing now, beside the one that all follow.
+/// A schedule that stops nothing now, in addition to the one that all resources follow.
 const OTHER: &str = "\n[schedules.other]\ntimezone = \"UTC\"\nperiods = [{}]\n";
 
 async fn apply(
@@ -43,7 +43,7 @@ fn a_first_apply_says_what_comes_and_the_second_has_nothing_to_do() {
         assert_eq!(plan["in_force_generation"], 0);
         assert_eq!(plan["applied"], Value::Null);
         assert_eq!(names(&plan["difference"]["schedules"], "name"), ["office"]);
-        // Known from one list call each, before any inventory.
+        // Known from one list request each, before any inventory.
         let mut soon = names(&plan["consequences"]["soon"], "resource");
         soon.sort_unstable();
         assert_eq!(soon, EACH_KIND);
@@ -97,13 +97,13 @@ fn a_token_that_is_refused_is_reported_before_anything_is_applied() {
             .map(|t| (t["account"].as_str().unwrap(), t["error"].is_null()))
             .collect();
         assert_eq!(errors, [("do-main", true), ("hz-eu", false)], "{plan}");
-        // Applied all the same, but the exit code says that not all is well.
+        // Applied anyway, but the exit code shows that not everything is in order.
         let (code, plan) = apply(&terminal, &configuration, &["--yes"]).await;
         assert_eq!((code, &plan["applied"]), (Some(3), &json!(1)), "{plan}");
     });
 }
 
-/// All follow `office`, and are stopped at the end of its day.
+/// A terminal in which everything follows `office` and is stopped at the end of its day.
 async fn stopped() -> Terminal {
     let terminal = Terminal::new("17:50:00").await;
     terminal.local(&office_hours("", "", ""), "18:30:00").await;
@@ -192,7 +192,7 @@ fn what_a_command_or_an_override_holds_stopped_is_left_behind_by_no_apply() {
                 news.matches(r#""event":"orphaned""#).count(),
             )
         };
-        // The override stands until after three; the others are reported once.
+        // The override lasts until after three; the others are reported once.
         let by_command = left[..2].iter().map(ToString::to_string).collect();
         assert_eq!(orphaned("12:40:00").await, (Some(3), by_command, 2));
         let all: Vec<_> = left.iter().map(ToString::to_string).collect();
@@ -260,7 +260,7 @@ fn restoring_prevails_over_an_enforced_schedule_and_over_an_override() {
             .await;
         assert_eq!(overrides.stdout.trim(), "[]");
 
-        // Nothing stops it again, whatever it was that overruled the schedule.
+        // Nothing stops them again, whatever overruled the schedule before.
         terminal.local(&without, "20:00:00").await;
         let ended = terminal.run(&["status", "--format", "json"]).await;
         let rows: Vec<Value> = serde_json::from_str(&ended.stdout).unwrap();
@@ -349,7 +349,7 @@ fn a_rollback_brings_back_what_was_in_force_before_as_a_new_generation() {
     });
 }
 
-/// `do-main` is called `do-new`; anything that joined would be held.
+/// Renames `do-main` to `do-new`. Anything that joined would be held.
 fn renamed() -> String {
     office_hours("max_new = 0", "was = \"do-main\"", "")
         .replace("accounts.do-main", "accounts.do-new")
@@ -489,7 +489,7 @@ fn a_local_service_runs_what_is_in_force_whatever_file_is_beside_it() {
 const LEAVING: &str = "graceful = true\n\
     methods = { droplet = \"resize\", server = \"rescale\", database = \"standbys\" }";
 
-/// A Droplet, a server and a database that come back from these methods.
+/// A Droplet, a server and a database that can come back from these methods.
 const FIT: &str = r#"
     [[droplets]]
     id = 1
@@ -512,7 +512,7 @@ const FIT: &str = r#"
     tags = ["offhours:office"]
 "#;
 
-/// One of each that does not, and one that keeps its plan because none is cheaper.
+/// One of each that cannot, and a Droplet that keeps its plan because none is cheaper.
 const UNFIT: &str = r#"
     [[droplets]]
     id = 2
@@ -554,7 +554,7 @@ async fn with_fleet(fleet: &[&str], at: &str) -> Terminal {
     Terminal::with_fleet(&fleet, at).await
 }
 
-/// Of a stop: the resource, the plan that it leaves, and the plan to which it moves.
+/// The stops that an apply shows: the resource, and the plans that it leaves and moves to.
 fn plans(plan: &Value) -> Vec<[&str; 3]> {
     let stops = plan["moves"]["stops"].as_array().unwrap();
     let plans = stops
@@ -579,7 +579,7 @@ fn stops_that_change_a_plan_are_shown_with_what_they_save() {
         assert_eq!(plans(&plan), expected, "{plan}");
         assert_eq!(plan["moves"]["unknown"], json!([]));
 
-        // As much as `offhours savings` says of the same schedule.
+        // The same savings that `offhours savings` reports for this schedule.
         let simulate = format!("--simulate={}", terminal.simulator.url);
         let savings = ["savings", "--config", "offhours.toml", "--format", "json"];
         let savings = terminal.bare(&[&savings[..], &[&simulate]].concat()).await;
@@ -604,7 +604,7 @@ fn stops_that_change_a_plan_are_shown_with_what_they_save() {
         assert!(shown.contains(&line), "{shown}");
         assert!(shown.contains(" USD a month\n"), "{shown}");
 
-        // While it is stopped on the small plan, what it comes back to is what counts.
+        // While it is stopped on the small plan, the plan it returns to is the one that counts.
         terminal.local(&configuration, "18:30:00").await;
         let resources = terminal.simulator.resources().await;
         assert_eq!(resources["do-main/droplet/1"]["size"], smaller);
@@ -650,7 +650,7 @@ fn what_could_not_come_back_refuses_the_apply_and_each_is_named() {
                 "{}",
                 ended.stderr
             );
-            // The others are shown all the same.
+            // The others are shown anyway.
             for words in ["web (do-main/droplet/1)", "stays on s-1vcpu-512mb-10gb"] {
                 assert!(ended.stdout.contains(words), "{}", ended.stdout);
             }
@@ -681,7 +681,7 @@ fn a_plan_that_is_sold_out_later_holds_up_no_other_change_and_no_rollback() {
 
         let (code, plan) = apply(&terminal, &office_hours("", "", ""), &["--yes"]).await;
         assert_eq!(code, Some(0), "{plan}");
-        // As new it is refused, and as a rollback it is not.
+        // It is refused as a new configuration, but not as a rollback.
         let (code, _) = apply(&terminal, &configuration, &["--yes"]).await;
         assert_eq!(code, Some(2));
         let ended = terminal.run(&["apply", "--rollback", "--yes"]).await;
@@ -720,7 +720,7 @@ fn a_list_that_fails_is_a_warning_and_no_plan_is_asked_for_without_need() {
     });
 }
 
-/// The accounts of the tests, and no schedule.
+/// The accounts of the tests, without a schedule.
 fn accounts_alone() -> String {
     let all = office_hours("", "", "");
     let schedules = all.find("[schedules").unwrap();

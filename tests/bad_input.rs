@@ -1,5 +1,5 @@
-//! Clouds that refuse, lie or fall silent: reported, never taken for success, and never in the way
-//! of the others; once they behave again, all is well.
+//! Clouds that refuse, lie or fall silent. Each failure is reported, is never taken for success,
+//! and never holds up the other clouds; once the cloud behaves again, everything recovers.
 
 use cloud_simulator::Act;
 use domain::{
@@ -14,18 +14,19 @@ use crate::support::{
     office_hours, one_of_each_kind, reference, run,
 };
 
-/// Those of [`EACH_KIND`] at the cloud that misbehaves.
+/// The resources of [`EACH_KIND`] at the misbehaving cloud.
 const AT_FAULT: [&str; 3] = [EACH_KIND[0], EACH_KIND[1], EACH_KIND[2]];
 
-/// The one at the other cloud.
+/// The resource at the other cloud.
 const SOUND: &str = EACH_KIND[3];
 
 fn stopped(record: &Record) -> bool {
     record.phase == Phase::Settled { at: Power::Stopped }
 }
 
-/// Lets the faulty account misbehave from before the edge until 18:10, and checks that this is
-/// reported, that nothing counts as done, that the others go on, and that all is well afterwards.
+/// Lets the faulty account misbehave from before the edge until 18:10. Checks that this is
+/// reported, that nothing counts as done, that the others proceed, and that everything recovers
+/// afterwards.
 async fn survives(mut world: World, mend: impl AsyncFnOnce(&World)) {
     world.run_until(monday("18:09:30")).await;
     assert!(
@@ -46,7 +47,7 @@ async fn survives(mut world: World, mend: impl AsyncFnOnce(&World)) {
     let shown = world.outcomes().iter().filter(|o| shown(&o.event)).count();
     assert!(shown > 1, "nothing was reported");
     mend(&world).await;
-    // The longest back-off after three failures, and the time that a resize takes.
+    // Enough for the longest backoff after three failures, and for a resize.
     world.run_until(monday("18:45:30")).await;
     for resource in AT_FAULT {
         let record = world.record(resource).await;
@@ -61,7 +62,7 @@ async fn survives(mut world: World, mend: impl AsyncFnOnce(&World)) {
     assert_eq!(resources["do-main/node-pool/c1/p1"]["count"], 2);
 }
 
-/// One way of misbehaving: for reads, or with any other method for all changes.
+/// Tests one kind of misbehavior: on reads for `GET`, on all changes for any other method.
 fn misbehaving(method: &'static str, does: Value) {
     run(async move {
         let configuration = office_hours("", "", "");
@@ -149,9 +150,9 @@ fn what_keeps_failing_is_tried_less_and_less_often_until_its_next_edge() {
             let record = world.record("do-main/droplet/1").await;
             (record.attempts, record.retry_at)
         };
-        // At 18:00, 18:01, 18:03 and 18:07.
+        // It was tried at 18:00, 18:01, 18:03 and 18:07.
         assert_eq!(tried("18:14:30").await, (4, Some(monday("18:15:00"))));
-        // At 19:00 for the first time.
+        // It was tried at 19:00 for the first time.
         assert_eq!(tried("19:00:30").await, (1, Some(monday("19:01:00"))));
     });
 }
@@ -251,8 +252,8 @@ async fn with_bad_token(tokens: &[(&str, &str)]) -> World {
     World::with_tokens(&configuration, &fleet, &tokens, from).await
 }
 
-/// With a token that opens nothing the account's resources are not even known; the other account
-/// is served, and a new configuration mends it.
+/// With an invalid token the account's resources are not even known. Checks that the other account
+/// is served, and that a new configuration fixes the failure.
 async fn is_mended_by_another_token(mut world: World, reason: &str) {
     world.run_until(monday("18:12:30")).await;
     assert!(stopped(&world.record(SOUND).await));
@@ -302,7 +303,7 @@ fn a_token_that_may_only_read() {
         world.run_until(monday("18:30:30")).await;
         assert!(stopped(&world.record(SOUND).await));
         for resource in AT_FAULT {
-            // The account's failure, and not the resource's.
+            // It is the account's failure, not the resource's.
             let refused = |e: &&Event| matches!(e, Event::Refused { .. });
             let events = world.events(resource);
             assert_eq!(events.iter().find(refused), None);
@@ -311,7 +312,7 @@ fn a_token_that_may_only_read() {
             assert!(record.in_flight().is_some(), "{record:#?}");
             assert!(!record.used, "nothing can have shrunk it");
         }
-        // Each minute: a token that may do it goes on within one.
+        // It is retried every minute, so a token with the permission takes effect within one.
         let tried = world.changes().len();
         assert!((80..=100).contains(&tried), "{tried}");
     });
@@ -340,7 +341,7 @@ fn a_token_that_is_refused_is_not_tried_for_each_of_many() {
         })));
         world.run_until(monday("18:00:30")).await;
         let asked = asked() - before;
-        // Those that were under way together when the first was refused.
+        // Only the requests that were in flight together when the first was refused.
         assert!((1..=16).contains(&asked), "{asked}");
     });
 }

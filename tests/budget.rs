@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// Functions that only note that they were invoked.
+/// Functions that only record their invocations.
 #[derive(Debug, Default)]
 struct Noted(Mutex<Vec<(Direction, Invocation)>>);
 
@@ -34,7 +34,7 @@ impl Invoke for Noted {
     }
 }
 
-/// How many Droplets one account has in the test of an edge.
+/// The number of Droplets in the account, in the test of an edge.
 const MANY: u64 = 50;
 
 #[test]
@@ -57,7 +57,7 @@ fn stopping_many_droplets_costs_one_request_each_and_one_list_per_look() {
             *per_look.entry(list.at).or_default() += 1;
         }
         assert!(per_look.values().all(|&passes| passes == 1), "{per_look:?}");
-        // Before acting, and at 5, 10 and 20 seconds: a Droplet is off after 10.
+        // It is observed before acting, and at 5, 10 and 20 seconds; a Droplet is off after 10.
         assert!((2..=4).contains(&per_look.len()), "{per_look:?}");
         for id in 1..=MANY {
             let power = world
@@ -129,7 +129,8 @@ fn what_is_due_in_an_account_is_handed_over_at_once_and_at_most_a_thousand() {
             })
             .collect();
         assert_eq!(sizes, [1000]);
-        // Head, what is due (one page per megabyte), configuration, accounts, their states.
+        // The head, the due records (one page per megabyte), the configuration, the accounts, their
+        // states.
         let requests = proxy.take_count();
         assert!(requests <= 7, "{requests}");
     });
@@ -145,7 +146,7 @@ fn the_allowance_of_the_last_inventory_counts_until_the_next_one_knows_another()
             add_record(world.local.store(), id).await;
         }
         let rate = Rate {
-            // A twentieth, an inventory and a look, a list, ten changes.
+            // The reserved twentieth, an inventory and an observation, a list, and ten changes.
             remaining: 180 + 2 + 1 + 10,
             at: monday("17:55:00"),
             limit: None,
@@ -154,7 +155,7 @@ fn the_allowance_of_the_last_inventory_counts_until_the_next_one_knows_another()
         let account = "hz-eu".parse().unwrap();
         world.local.store().save_rate(&account, rate).await.unwrap();
         let (_, store) = CountingProxy::before(world.local.engine_address).await;
-        // At a whole five minutes, where edges are, it is as old as it gets.
+        // At a multiple of five minutes, when edges fall, the recorded rate is at its oldest.
         for (now, stops) in [("18:00:01", 10), ("18:01:04", 10), ("18:01:06", 30)] {
             let dispatched = dispatch(&store, &Noted::default(), monday(now)).await;
             assert_eq!(dispatched.stops.len(), stops, "{now}");
@@ -202,7 +203,8 @@ fn poll_status_with_nothing_due_ends_after_few_requests_and_asks_no_cloud() {
     });
 }
 
-/// How many requests it takes to inventory so many accounts at one cloud, a server in each.
+/// The number of store requests for an inventory of this many accounts at one cloud, with one
+/// server each.
 async fn requests_of_inventories(accounts: u64) -> usize {
     let numbers = 1..=accounts;
     let configured = numbers

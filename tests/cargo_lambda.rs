@@ -1,5 +1,5 @@
-//! The four functions under `cargo lambda watch`, invoked with the committed events, with a store
-//! and clouds that `offhours local --no-timers` serves.
+//! Runs the four functions under `cargo lambda watch` and invokes them with the committed events.
+//! The store and the clouds are served by `offhours local --no-timers`.
 
 use std::{
     fs::{self, File},
@@ -20,10 +20,10 @@ use crate::{
     support::{any_port, program, root},
 };
 
-/// The Droplet that the committed events name; the example fleet has it, too.
+/// The Droplet that the committed events name; the example fleet contains it, too.
 const DROPLET: &str = "do-main/droplet/387104512";
 
-/// Desired states that hold whenever this runs but for the first minutes of a year.
+/// Schedules whose desired states never change, except in the first minutes of a year.
 const CONFIGURATION: &str = r#"
 [accounts.do-main]
 provider = "digitalocean"
@@ -40,7 +40,7 @@ start = "1 0 1 1 *"
 stop = "0 0 1 1 *"
 "#;
 
-/// On the machine's clock: quick, so that the test does not wait for long.
+/// The fleet runs on the machine's clock, so its actions are quick to keep the test short.
 const FLEET: &str = r#"
 [[accounts]]
 name = "do-main"
@@ -120,7 +120,7 @@ async fn each_committed_event_does_what_it_says_under_cargo_lambda() {
     functions.end().await;
 }
 
-/// The kinds of a report's events.
+/// The kinds of events in a report.
 fn events(report: &Value) -> Vec<&str> {
     let outcomes = report["outcomes"].as_array().unwrap();
     let events = outcomes.iter().map(|outcome| &outcome["event"]);
@@ -176,7 +176,7 @@ impl Functions {
             .args(["lambda", "watch", "--ignore-changes"])
             .args(["-A", "127.0.0.1", "-P", &port.to_string()])
             .current_dir(root())
-            // As this test was built: what is built already is not built again.
+            // The target directory of this test, so that existing builds are reused.
             .env("CARGO_TARGET_DIR", target_directory())
             .env("AWS_ENDPOINT_URL", &store)
             .env(
@@ -211,7 +211,7 @@ impl Functions {
         }
     }
 
-    /// Invokes a function with one of its committed events; returns its answer.
+    /// Invokes a function with one of its committed events, and returns its response.
     async fn invoke(&self, function: &str, event: &str) -> Value {
         let output = Command::new(cargo_lambda())
             .args(["lambda", "invoke", function, "-A", "127.0.0.1"])
@@ -228,7 +228,7 @@ impl Functions {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// The commands of a person who finds the service as at AWS, and holds no provider's token.
+    /// Runs the commands of a person who uses the service as at AWS and holds no provider token.
     async fn answer_the_command(&self) {
         let (code, rows) = self.offhours(&["status", "--live"]).await;
         let rows: Vec<Value> = serde_json::from_str(&rows).unwrap();
@@ -290,7 +290,7 @@ impl Functions {
         (output.status.code(), shown)
     }
 
-    /// Lets the timer fire until the end of a transition was seen.
+    /// Fires the timer until the end of a transition has been seen.
     async fn poll_until_seen(&self, direction: &str) {
         loop {
             let report = self.invoke("poll-status", "timer").await;
@@ -303,7 +303,7 @@ impl Functions {
         }
     }
 
-    /// What the clouds were asked to change, in order.
+    /// The changes requested from the clouds, in order.
     async fn changes(&self) -> Vec<String> {
         let url = format!("{}/_simulator/log", self.clouds);
         let client = provider::http_client().unwrap();
@@ -327,7 +327,7 @@ impl Functions {
         self.local.kill().await.unwrap();
     }
 
-    /// As Ctrl-C does: watch ends its functions before itself.
+    /// Interrupts watch as Ctrl-C does, so that it ends its functions before itself.
     fn interrupt_watch(&self) {
         if let Some(id) = self.watch.id() {
             let mut kill = std::process::Command::new("sh");
@@ -353,7 +353,7 @@ fn cargo_lambda() -> PathBuf {
     path
 }
 
-/// Where this test was built: it is `TARGET/debug/deps/offhours-HASH`.
+/// The target directory of this test, whose binary is `TARGET/debug/deps/offhours-HASH`.
 fn target_directory() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     test.ancestors().nth(3).unwrap().to_owned()

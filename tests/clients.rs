@@ -1,5 +1,5 @@
-//! Both clouds' official clients work against the simulator: what our client is tested with is
-//! not only what our client believes.
+//! The official clients of both clouds work against the simulator, so that our client is not only
+//! tested against its own assumptions.
 
 use tokio::process::Command;
 

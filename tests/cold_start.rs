@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::program;
 
-/// All settings of a function, as the template gives them.
+/// All settings of a function, as the template sets them.
 fn settings(function: &str) -> Vec<(&'static str, &'static str)> {
     let mut settings = vec![
         ("OFFHOURS_TABLE_PREFIX", "offhours-"),
@@ -30,7 +30,7 @@ fn settings(function: &str) -> Vec<(&'static str, &'static str)> {
     settings
 }
 
-/// Starts a function with one setting changed; returns its only line.
+/// Starts a function with one setting changed, and returns the only line it prints.
 #[track_caller]
 fn ends_with(function: &str, changed: &str, to: Option<&str>) -> String {
     let mut settings = settings(function);

@@ -1,4 +1,4 @@
-//! The commands of a person on a local store, as the built program answers them.
+//! A person's commands on a local store, run with the built program.
 
 use offhours::configuration_file;
 
@@ -228,14 +228,14 @@ fn a_preview_follows_the_simulators_clock() {
     });
 }
 
-/// How many changes the clouds were asked for.
+/// The number of changes requested from the clouds.
 async fn changes(simulator: &SimulatorProgram) -> usize {
     let is_change = |entry: &serde_json::Value| entry["request"]["method"] != "GET";
     let log = simulator.log().await;
     log.into_iter().filter(is_change).count()
 }
 
-/// The requests in events of one kind, in the order of their resources.
+/// The requests in events of one kind, sorted by resource.
 fn requests(lines: &str, event: &str) -> Vec<(String, String)> {
     let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
     let mut requests: Vec<_> = lines

@@ -1,5 +1,5 @@
 //! A day of the example fleet, and two weeks with the clock changes of two continents: what is
-//! reported is what the clouds saw.
+//! reported matches what the clouds saw.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,7 +26,7 @@ use crate::{
 
 const BERLIN_CATALOG: &str = "do-main/database/5f7a3c1e-8f0d-4c55-9a5c-0f3cf6a3a1b7";
 
-/// Protected, opted out, or named by nothing.
+/// Protected, opted out, or not covered by any schedule.
 const UNTOUCHABLE: [&str; 4] = [
     "do-main/droplet/375660214",
     "do-main/droplet/402518833",
@@ -34,7 +34,7 @@ const UNTOUCHABLE: [&str; 4] = [
     "hz-eu/server/53104470",
 ];
 
-/// What a day of the example leaves behind.
+/// The results of a day of the example fleet.
 struct Day {
     outcomes: Vec<Outcome>,
     digests: Vec<Digest>,
@@ -107,12 +107,13 @@ fn each_edge_is_reported_once_and_its_numbers_are_what_happened(day: &Day) {
     let edges = edges.map(|(schedule, time, desired)| (schedule, at(time), desired));
     assert_eq!(printed.collect::<Vec<_>>(), edges);
     for digest in &day.digests {
-        // No two edges are under way at once: what happened meanwhile belongs to this one.
+        // No two edges are in progress at once, so everything that happens meanwhile belongs to
+        // this one.
         let meanwhile = digest.edge..=digest.at;
         let during = || day.outcomes.iter().filter(|o| meanwhile.contains(&o.at));
         let count = |is: fn(&Event) -> bool| during().filter(|o| is(&o.event)).count();
-        // A request that is refused at once is reported as refused. A machine that is moved is
-        // asked several times.
+        // A request that is refused immediately is reported as refused only. A machine that is
+        // moved gets several requests.
         let is_asked = |e: &Event| matches!(e, Event::Asked { .. } | Event::Refused { .. });
         let asked: BTreeSet<_> = during()
             .filter(|outcome| is_asked(&outcome.event))
@@ -151,7 +152,7 @@ fn each_edge_is_reported_once_and_its_numbers_are_what_happened(day: &Day) {
     );
 }
 
-/// What the requests and their answers alone show of one resource.
+/// What the requests and responses alone reveal about one resource.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Tale {
     stopped: u32,
@@ -159,18 +160,18 @@ struct Tale {
     saved: Option<SavedState>,
     restored: u32,
     forced: u32,
-    /// A machine is back on its plan, and still off.
+    /// Whether a machine is back on its plan but still off.
     grown: bool,
-    /// The provider's own words.
+    /// The response bodies of refusals.
     refused: Vec<String>,
-    /// What a GET showed last.
+    /// What the last GET showed.
     last: Option<Shown>,
     /// An accepted change whose end no GET has shown yet.
     open: Option<Change>,
     changes: u32,
 }
 
-/// What a GET showed of a resource.
+/// The state of a resource in the response to a GET.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Shown {
     on: Option<bool>,
@@ -185,7 +186,7 @@ enum Change {
     Restore(SavedState),
 }
 
-/// Reads the log from its beginning, as the clouds see it.
+/// Derives the history of each resource from the whole log, as the clouds saw it.
 fn tales(log: &[Entry]) -> BTreeMap<String, Tale> {
     let mut tales = BTreeMap::<String, Tale>::new();
     for entry in log {
@@ -214,7 +215,7 @@ impl Tale {
         let size = |wanted: &SavedState| {
             shown.on == Some(true) && shown.size.as_ref().is_some_and(|size| fits(wanted, size))
         };
-        // The change of a server's type starts it.
+        // Changing a server's type starts it.
         let moved = |wanted: &SavedState| {
             shown.on.is_some() && shown.size.as_ref().is_some_and(|size| fits(wanted, size))
         };
@@ -305,11 +306,11 @@ impl Tale {
             if fits(&wanted, saved) {
                 return Change::Restore(wanted);
             }
-            // Off is not the end of its stop.
+            // Being off was not the end of its stop.
             self.stopped -= 1;
             return Change::Shrink(wanted);
         }
-        // What was there before the first shrink is what has to come back.
+        // The size before the first shrink is the one that must come back.
         let saved = self.saved.get_or_insert(last);
         if self.stopped > self.restored {
             assert!(fits(&wanted, saved), "{wanted:?} is not {saved:?}");
@@ -319,8 +320,7 @@ impl Tale {
     }
 }
 
-/// Whether a size is the one that was asked for; a request that leaves the storage out leaves it to
-/// the cloud.
+/// Whether a size is the requested one. A request that omits the storage leaves it to the cloud.
 fn fits(asked: &SavedState, size: &SavedState) -> bool {
     if let (SavedState::Machine(asked), SavedState::Machine(size)) = (asked, size) {
         return asked.plan == size.plan;
@@ -339,7 +339,7 @@ fn fits(asked: &SavedState, size: &SavedState) -> bool {
     asked == *size
 }
 
-/// What a GET's answer shows, by reference.
+/// The resources in a GET's response, by reference.
 fn shown(entry: &Entry) -> Vec<(String, Shown)> {
     let account = entry.account.as_ref().unwrap();
     let body: Value = serde_json::from_str(&entry.answer.as_ref().unwrap().body).unwrap();
@@ -556,9 +556,9 @@ fn a_database_without_a_smaller_plan_is_already_smallest(day: &Day) {
     assert_eq!(smallest.len(), 1);
 }
 
-/// Resources without what a restored node pool has anew, for its nodes are new ones: of each node
-/// its id, its name, its Droplet and when it came and changed; of each node's Droplet its number,
-/// its name and when it was created. How many there are, their size, state, tags and all else stay.
+/// The resources without what is new in a restored node pool, whose nodes are new: each node's id,
+/// name, Droplet, and times of creation and change; the id, name and creation time of each node's
+/// Droplet. Their number, size, state, tags and everything else are kept.
 fn comparable(resources: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     let without = |value: &mut Value, fields: &[&str]| {
         for field in fields {
@@ -568,7 +568,7 @@ fn comparable(resources: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     let mut comparable = BTreeMap::new();
     for (reference, view) in resources {
         let mut view = view.clone();
-        // A guest that has run has written.
+        // A guest that has run has written to its disk.
         view.as_object_mut().unwrap().remove("contents");
         let mut reference = reference.clone();
         if view["worker_of"].is_array() {
@@ -577,7 +577,7 @@ fn comparable(resources: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
             let number = (1..=100).find(|n| !comparable.contains_key(&format!("{of} {n}")));
             reference = format!("{of} {}", number.unwrap());
         }
-        // A database has a number here, a node pool its nodes.
+        // For a database, `nodes` is a number; for a node pool, a list.
         if let Some(nodes) = view["nodes"].as_array_mut() {
             for node in nodes {
                 without(node, &["id", "name", "droplet", "created", "updated"]);
@@ -653,7 +653,7 @@ fn changes_use_the_documented_methods_and_paths_and_no_others(day: &Day) {
         "POST /v2/droplets/{id}/actions power_off",
         "POST /v2/droplets/{id}/actions power_on",
         "POST /v2/droplets/{id}/actions resize",
-        // The schedule of New York is graceful.
+        // New York's schedule is graceful.
         "POST /v2/droplets/{id}/actions shutdown",
         "PUT /v2/databases/{id}/resize",
         "PUT /v2/kubernetes/clusters/{id}/node_pools/{id}",
@@ -711,7 +711,7 @@ fn the_program_prints_one_json_object_per_line_and_the_summary_last() {
     assert!(!tallies(&summary).is_empty());
 }
 
-/// The machines of the demonstration that a person rehearses.
+/// The machines of the demo that a person rehearses.
 const REHEARSED: [&str; 2] = ["do-main/droplet/391990217", "hz-eu/server/52934801"];
 
 #[test]
@@ -826,8 +826,8 @@ fn previewed(from: Timestamp) -> BTreeSet<(String, Timestamp, bool)> {
     edges
 }
 
-/// A tick an hour for two weeks, and every minute around each edge: quiet hours would take the
-/// test long and show nothing more, since a wrong edge is acted on at the next tick.
+/// A tick per hour for two weeks, and every minute around each edge. More ticks in quiet hours
+/// would make the test slow and show nothing more, since a wrong edge is acted on at the next tick.
 fn ticks(from: Timestamp, edges: &BTreeSet<(String, Timestamp, bool)>) -> BTreeSet<Timestamp> {
     let minutes = SignedDuration::from_mins;
     let regular = (0..14 * 24).map(|hour| from + minutes(60 * hour));
@@ -887,7 +887,7 @@ fn over_two_clock_changes_power_follows_the_preview_and_nothing_else() {
     }
     assert_eq!(changed, edges, "each edge led to a change");
     assert_eq!(edges.len(), 10 * 2 + 10 * 2 + 2 * 2);
-    // Before and after the change in Berlin, and in New York.
+    // Before and after the clock change in Berlin, and in New York.
     for (name, at) in [
         ("berlin", "2026-10-23T06:00:00Z"),
         ("berlin", "2026-10-26T07:00:00Z"),

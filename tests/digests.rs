@@ -1,4 +1,4 @@
-//! Each edge of a schedule is reported once, whichever process counts and however often.
+//! Each edge of a schedule is reported once, whichever process counts it and however often.
 
 use domain::{digest::Digest, schedule::Desired};
 use environment::SteppedClock;
@@ -12,7 +12,7 @@ use crate::{
     support::{CountingProxy, World, fault, monday, office_hours, one_of_each_kind, run},
 };
 
-/// A world after its evening edge, which was reported.
+/// A world in which the evening edge has been reported.
 async fn after_the_edge() -> World {
     let configuration = office_hours("", "", "");
     let world = World::start(&configuration, &one_of_each_kind(), monday("17:48:00")).await;
@@ -20,14 +20,14 @@ async fn after_the_edge() -> World {
     world
 }
 
-/// One tick of another process, which holds no token: nothing is in flight.
+/// Runs one tick of another process. It holds no token, because nothing is in flight.
 async fn tick(world: &World, store: &Store, writer: &str, at: Timestamp) -> Report {
     let poll_status = PollStatus::new(world, store, &[], SteppedClock::at(at));
-    // Boxed: several of these in one test, one beside the other, would fill its stack.
+    // Boxed, because several of these side by side in one test would fill its stack.
     Box::pin(poll_status.tick(writer)).await
 }
 
-/// Forgets that the evening's edge was reported.
+/// Deletes the note that the evening edge has been reported.
 async fn forget(world: &World) {
     let delete = world.engine().delete_item().table_name("offhours-accounts");
     let key = digest_key(&"office".parse().unwrap());
@@ -57,7 +57,7 @@ fn ticks_at_once_and_cold_starts_report_an_edge_once() {
         forget(&world).await;
         let (_, first) = CountingProxy::before(world.local.engine_address).await;
         let (_, second) = CountingProxy::before(world.local.engine_address).await;
-        // The same invocation twice is two of them.
+        // The same invocation delivered twice runs twice.
         let (left, right) = tokio::join!(
             tick(&world, &first, "twice", at),
             tick(
@@ -108,7 +108,7 @@ fn a_tick_after_an_edge_was_reported_costs_one_request_more_and_then_none() {
     run(async {
         let world = after_the_edge().await;
         let (proxy, cold) = CountingProxy::before(world.local.engine_address).await;
-        // The head, the configuration in two tables, the states, what is due, the digests.
+        // The head, the configuration in two tables, the states, the due records, the digests.
         for (at, most) in [("18:32:00", 6), ("18:32:30", 3)] {
             let report = tick(&world, &cold, "idle", monday(at)).await;
             assert_eq!(report, Report::default());

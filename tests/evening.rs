@@ -1,10 +1,10 @@
-//! The evening on the command line in README.md, the night in docs/at-three-in-the-morning.md, and the
-//! savings and the cost in README.md: what they show is what happens.
+//! Checks that the transcripts in the documentation show what happens: the evening, the savings and
+//! the cost in README.md, and the night in docs/at-three-in-the-morning.md.
 //!
-//! Between its two marks each has commands with what they print. They are run here in a shell,
-//! beside a simulator whose clock stands where the text says; with `OFFHOURS_UPDATE_README` set,
-//! what they print is written there, and otherwise compared. What happens at the provider between
-//! two commands is a mark of its own.
+//! Each transcript stands between two marks and has commands with their output. The commands are
+//! run here in a shell, beside a simulator whose clock is set to the time in the text. With
+//! `OFFHOURS_UPDATE_README` set, their output is written to the document; otherwise it is compared.
+//! What happens at the provider between two commands has a mark of its own.
 
 use std::{
     env, fs,
@@ -24,15 +24,15 @@ use crate::{
 /// A document with a transcript between two marks.
 struct Transcript {
     path: &'static str,
-    /// What the clouds hold to begin with.
+    /// The fleet that the clouds start with.
     fleet: &'static str,
     begin: &'static str,
     end: &'static str,
-    /// What happens when one of these marks is reached.
+    /// The marks inside the transcript, and what happens at each.
     between: &'static [(&'static str, Happens)],
 }
 
-/// What happens at the provider.
+/// An event at the provider.
 #[derive(Clone, Copy)]
 enum Happens {
     TokenRevoked,
@@ -101,7 +101,8 @@ fn the_night_in_the_docs_is_what_happens() {
 }
 
 impl Transcript {
-    /// A document before its transcript, the transcript, and what comes after it.
+    /// Splits a document into the text before its transcript, the transcript, and the text after
+    /// it.
     fn parts<'t>(&self, text: &'t str) -> (&'t str, &'t str, &'t str) {
         let (before, rest) = text.split_once(self.begin).unwrap();
         let (shown, after) = rest.split_once(self.end).unwrap();
@@ -161,7 +162,7 @@ impl Happens {
     }
 }
 
-/// The text with what each command prints as it is printed now.
+/// Returns the text with the output of each command replaced by its current output.
 fn retold(evening: &str, mut run: impl FnMut(&str) -> String) -> String {
     let mut answer = String::new();
     let mut lines = evening.lines().peekable();
@@ -171,7 +172,7 @@ fn retold(evening: &str, mut run: impl FnMut(&str) -> String) -> String {
             in_block = !in_block;
         }
         let Some(command) = line.strip_prefix("$ ").filter(|_| in_block) else {
-            // What an earlier run printed is left out; words between the blocks stay.
+            // The output of an earlier run is dropped; text between the blocks stays.
             if !in_block || line.starts_with("```") {
                 answer += line;
                 answer.push('\n');
@@ -194,7 +195,7 @@ fn retold(evening: &str, mut run: impl FnMut(&str) -> String) -> String {
     answer
 }
 
-/// What a command prints, on a terminal that has no colours.
+/// Runs a command and returns its output, which has no colors because it is not a terminal's.
 fn shell(command: &str, directory: &Path, simulator: &str) -> String {
     let programs = program("offhours");
     let path = format!(
@@ -217,9 +218,9 @@ fn shell(command: &str, directory: &Path, simulator: &str) -> String {
         .unwrap();
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(!printed.contains("simulated-"), "{printed}");
-    // Tables end their lines with spaces, which editors and diffs dislike.
+    // Lines of tables end with spaces, which editors and diffs dislike.
     let mut lines: Vec<_> = printed.lines().map(str::trim_end).collect();
-    // What happens at one instant is printed in any order.
+    // Events of the same instant are printed in any order.
     for together in
         lines.chunk_by_mut(|one, next| instant(one).is_some_and(|at| next.starts_with(at)))
     {
@@ -228,16 +229,17 @@ fn shell(command: &str, directory: &Path, simulator: &str) -> String {
     lines.into_iter().flat_map(|line| [line, "\n"]).collect()
 }
 
-/// `Mon 16:41:00Z`, with which a line of what happens begins.
+/// The time at the start of an event's line, such as `Mon 16:41:00Z`.
 fn instant(line: &str) -> Option<&str> {
     let at = line.split("  ").next()?;
     at.ends_with('Z').then_some(at)
 }
 
-/// What stands for the provider's ids of requests: requests of one instant come in any order.
+/// A placeholder for the provider's request ids, because requests of the same instant come in any
+/// order.
 const REQUEST: &str = "4d9f4f0e-9a2f-4c55-8d6e-0c6b5f3a7e21";
 
-/// The text with one id for all requests, whole or shortened; the fleet's own ids stay.
+/// Replaces all request ids, whole or shortened, with the placeholder. The fleet's own ids stay.
 fn with_one_request_id(text: &str, fleet: &str) -> String {
     let is_separator = |c: char| !(c.is_ascii_alphanumeric() || c == '-');
     let is_id = |word: &str| {

@@ -1,7 +1,7 @@
-//! Nothing is touched that was not asked for: per guard, the requests that did not leave.
+//! Nothing is touched without being asked for: for each guard, the requests that were not sent.
 //!
-//! Wherever it fits, a resource without the guard stands beside it and is stopped at the same
-//! edge, so that an empty log means that the guard held and not that nothing was tried.
+//! Where it fits, a resource without the guard is stopped at the same edge, so that an empty log
+//! means that the guard held and not that nothing was tried.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,7 +24,7 @@ use crate::support::{
     office_hours, one_of_each_kind, program, reference, run, server, servers,
 };
 
-/// Inventories fall on 17:48, 17:53, 17:58 and 18:03: the edge at 18:00 is between two.
+/// Inventories run at 17:48, 17:53, 17:58 and 18:03: the edge at 18:00 falls between two.
 fn before_the_edge() -> Timestamp {
     monday("17:48:00")
 }
@@ -177,8 +177,8 @@ fn an_opt_out_a_minute_before_the_edge_is_seen_in_time() {
     });
 }
 
-/// In observe mode nothing is sent and all is reported; acting begins with the configuration that
-/// says so, without waiting for another edge.
+/// Checks that observe mode sends nothing and reports everything, and that a configuration without
+/// it takes effect without waiting for another edge.
 fn observes(
     top: &'static str,
     account: &'static str,
@@ -496,14 +496,14 @@ fn stale_hints_twice_late_or_for_others_do_nothing() {
         world.run_until(monday("18:00:30")).await;
         let asked = world.changes().len();
         assert_eq!(asked, 4);
-        // Twice while it is under way, then after it was seen.
+        // Both hints while the stop is in flight, and again after it has been seen.
         world.stop(&hint).await;
         world.start_now(&hint).await;
         world.run_until(after_the_edge()).await;
         world.stop(&hint).await;
         world.start_now(&hint).await;
         assert_eq!(world.changes().len(), asked);
-        // A hint to stop that comes after a start.
+        // A stop hint that arrives after a start.
         world.start_now(&json!({ "schedule": "office" })).await;
         world.run_until(monday("18:25:30")).await;
         let asked = world.changes().len();
@@ -520,7 +520,7 @@ fn two_hints_at_the_same_moment_lead_to_one_request() {
         let configuration = office_hours("", "", "");
         let world = World::start(&configuration, &one_of_each_kind(), before_the_edge()).await;
         world.run_until(monday("17:59:30")).await;
-        // No tick falls into these moments: only the two hints act.
+        // No tick falls into this moment: only the command and the two hints act.
         world.run_until(monday("17:59:59")).await;
         let manual = json!({ "resources": EACH_KIND });
         let hint = json!({ "cause": "due", "resources": EACH_KIND });
@@ -664,7 +664,7 @@ fn a_command_against_an_override_is_declined() {
             report.outcomes.iter().all(|o| declined(&o.event)),
             "{report:?}"
         );
-        // Neither the command nor the edge at 18:00; the end of the override does.
+        // Neither the command nor the edge at 18:00 stops anything; the end of the override does.
         world.run_until(monday("18:49:30")).await;
         assert_eq!(world.changes().len(), 0);
         world.run_until(monday("18:52:30")).await;

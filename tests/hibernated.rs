@@ -1,5 +1,5 @@
-//! What people see of a machine that is hibernated, as the built programs show it, and how they make it
-//! again without them.
+//! What people see of a hibernated machine in the built programs, and how they recreate it without
+//! them.
 
 use jiff::{SignedDuration, Timestamp};
 use reqwest::Method;
@@ -14,7 +14,7 @@ use crate::{
 const SERVER: &str = HETZNER.machine;
 const CONFIGURATION: &str = HETZNER.configuration;
 
-/// An instant of the night after Monday, or on Tuesday.
+/// An instant on Tuesday, including the night after Monday.
 fn tuesday(time: &str) -> Timestamp {
     monday(time) + SignedDuration::from_hours(24)
 }
@@ -23,7 +23,7 @@ async fn afternoon(cloud: &Cloud) -> Terminal {
     Terminal::with_fleet(&format!("{ACCOUNTS}{}", cloud.fleet), "13:00:00").await
 }
 
-/// After a rehearsal, in the evening: the server is kept as a snapshot.
+/// The evening after a rehearsal: the server is kept as a snapshot.
 async fn evening() -> (Terminal, Value) {
     let terminal = afternoon(&HETZNER).await;
     let first = server_has(&terminal.simulator.url, &json!(42)).await;
@@ -44,7 +44,7 @@ impl Terminal {
         self.local(cloud.configuration, "19:30:00").await;
     }
 
-    /// What a command prints for programs of the one machine.
+    /// The JSON output of a command for the only machine.
     async fn shown(&self, arguments: &[&str]) -> Value {
         let arguments = [arguments, &["--format", "json"]].concat();
         let ended = self.run(&arguments).await;
@@ -58,7 +58,7 @@ impl Terminal {
         rows.remove(0)
     }
 
-    /// Asks Hetzner with the project's token.
+    /// Sends a request to Hetzner with the project's token.
     async fn hetzner(&self, method: Method, path: &str, body: Option<Value>) -> Value {
         let path = format!("v1/{path}");
         self.simulator
@@ -82,7 +82,7 @@ fn every_command_shows_it_under_its_reference_with_its_snapshot() {
         assert_eq!(snapshots.len(), 2);
         assert_eq!(snapshots[0]["wakes"], true);
         assert_eq!(snapshots[1]["proven"], true);
-        // Its price is not known here: neither the store nor a file has it.
+        // The price is unknown here: neither the store nor a file has it.
         assert_eq!(kept["month"], Value::Null);
         let listed = terminal.shown(&["list"]).await;
         assert_eq!(
@@ -133,7 +133,7 @@ fn every_command_shows_it_under_its_reference_with_its_snapshot() {
     });
 }
 
-/// Its cloud protects no snapshots, and its price is in no answer.
+/// Its cloud does not protect snapshots, and no response contains their price.
 #[test]
 fn a_droplet_is_shown_under_its_reference_with_its_snapshot() {
     run(async {
@@ -206,7 +206,7 @@ fn while_it_is_made_again_it_is_said_what_is_waited_for() {
         for expected in ["making it again: asked for at ", "what it had, then on"] {
             assert!(why.contains(expected), "{expected}: {why}");
         }
-        // The machine that is being made is its own, and no other.
+        // The machine being created counts as this resource, not as another one.
         assert_eq!(terminal.shown(&["list"]).await["resource"], SERVER);
     });
 }
@@ -281,7 +281,7 @@ fn without_us_it_is_made_again_by_the_commands_that_are_printed() {
             first
         );
 
-        // To Offhours it is a machine of others, until a person says otherwise.
+        // To Offhours it is an unrelated machine until a person says otherwise.
         terminal.local(CONFIGURATION, "20:00:00").await;
         let own = terminal.shown(&["status", SERVER]).await;
         let needed = own["needs_person"].as_str().unwrap();
@@ -360,7 +360,7 @@ fn an_apply_says_what_it_hibernates_what_that_saves_and_what_stands_in_the_way()
     });
 }
 
-/// All that reading needs, but for what is named.
+/// A fleet whose token has all the scopes needed for reading except these.
 fn reading_without(missing: &[&str]) -> String {
     let scopes = [
         "account:read",
@@ -426,15 +426,15 @@ fn doctor_names_each_scope_that_a_token_lacks_for_hibernating_and_what_it_cannot
         );
         assert!(found.contains("shows only when they do"), "{found}");
 
-        // Without such a schedule nothing is asked for.
+        // Without a schedule that hibernates, nothing is requested.
         let powering_off = hibernating.replace("hibernate", "power-off");
         let powering_off = powering_off.replace("accept = \"lost-backups\"\n", "");
         assert_eq!(doctor(&reading_without(&missing), &powering_off).await, "");
     });
 }
 
-/// Does what Hetzner's program does of a command line, by the requests that it sends, and lets that come
-/// to its end.
+/// Does what Hetzner's CLI does for a command line by sending the same requests, and waits until
+/// they are done.
 async fn hcloud(terminal: &Terminal, line: &str) {
     let words: Vec<&str> = line.split(' ').collect();
     let [_, of, what, rest @ ..] = words.as_slice() else {
@@ -524,7 +524,7 @@ async fn hcloud(terminal: &Terminal, line: &str) {
     wait(terminal).await;
 }
 
-/// The words that are no options, and the options with their values.
+/// Splits the words into those that are not options, and the options with their values.
 fn parsed<'w>(words: &[&'w str]) -> (Vec<&'w str>, Vec<(&'w str, &'w str)>) {
     let (mut named, mut options) = (Vec::new(), Vec::new());
     let mut words = words.iter().copied().peekable();

@@ -1,5 +1,5 @@
-//! Machines that are kept as snapshots while they are stopped: their days, and those on which that
-//! goes wrong.
+//! Machines that are kept as snapshots while they are stopped: ordinary days, and days on which
+//! something goes wrong.
 
 use std::collections::BTreeSet;
 
@@ -23,14 +23,14 @@ pub(crate) struct Cloud {
     account: &'static str,
     pub(crate) machine: &'static str,
     pub(crate) configuration: &'static str,
-    /// A machine with all that its cloud attaches to one.
+    /// A machine with everything that its cloud can attach to one.
     pub(crate) fleet: &'static str,
-    /// Where machines are.
+    /// The API path of machines.
     machines: &'static str,
     running: &'static str,
-    /// Whether the clouds describe a machine, as its state shows it, as one of ours.
+    /// Whether a machine is one of ours, judging by its state at the cloud.
     is_ours: fn(&Value) -> bool,
-    /// Each kind of request of a night: its method, its path, and what its body contains.
+    /// The kinds of requests in a night: the method, the path, and a part of the body.
     requests: &'static [(&'static str, &'static str, &'static str)],
 }
 
@@ -184,19 +184,20 @@ public_key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI team"
     ],
 };
 
-/// An instant in the night after Monday, or on Tuesday.
+/// An instant on Tuesday, including the night after Monday.
 fn tuesday(time: &str) -> Timestamp {
     monday(time) + SignedDuration::from_hours(24)
 }
 
-/// The service with one machine, in the afternoon. What a disk held last is watched from here on.
+/// The service with one machine, from the afternoon on. It keeps track of the latest contents of
+/// the disk.
 struct Night {
     cloud: &'static Cloud,
     world: World,
     latest: String,
-    /// The machines of ours that were seen.
+    /// The ids of our machines that were seen.
     known: BTreeSet<u64>,
-    /// What the first one had.
+    /// What the first machine had.
     had: Value,
 }
 
@@ -245,7 +246,7 @@ impl Night {
         self
     }
 
-    /// A person's start.
+    /// Starts the machine by a person's command.
     async fn start(&self) {
         let event = json!({"resources": [self.cloud.machine], "by": "ada"});
         self.world.start_now(&event).await;
@@ -255,7 +256,7 @@ impl Night {
         self.world.record(self.cloud.machine).await
     }
 
-    /// The machines that there are.
+    /// The machines that exist.
     fn machines(&self) -> Vec<Value> {
         let all = self.world.simulator().resources();
         let is_machine = |of: &str| of.contains("/server/") || of.contains("/droplet/");
@@ -269,7 +270,7 @@ impl Night {
         machines.remove(0)
     }
 
-    /// Runs, and looks every minute at whether the latest data are there.
+    /// Runs until an instant, checking every minute that the latest data exist.
     async fn run_until(&mut self, until: Timestamp) {
         while self.world.local.now() < until {
             let minute = self.world.local.now() + SignedDuration::from_mins(1);
@@ -292,7 +293,7 @@ impl Night {
             return;
         }
         let images = self.world.simulator().images();
-        // A snapshot of a Droplet is there only once it is whole.
+        // A Droplet's snapshot is listed only once it is complete.
         let whole = |image: &&Value| image.get("status").is_none_or(|is| is == "available");
         let mut whole = images.iter().filter(whole);
         let copied = whole.any(|image| text(&image["contents"]) == self.latest);
@@ -306,7 +307,7 @@ impl Night {
         assert_eq!(self.machines(), Vec::<Value>::new());
     }
 
-    /// One machine runs, and has all that the first one had.
+    /// Checks that one machine runs and has everything that the first one had.
     async fn runs(&self) {
         let record = self.record().await;
         let running = Phase::Settled { at: Power::Running };
@@ -316,7 +317,8 @@ impl Night {
         assert_eq!(self.has(&machine["id"]).await, self.had);
     }
 
-    /// Nothing is made beside another machine, and all is well once a person has deleted that.
+    /// Checks that nothing is created beside another machine, and that everything recovers once a
+    /// person has deleted it.
     async fn is_in_the_way(&mut self, other: &str) {
         let (_, id) = other.split_once('/').unwrap();
         self.run_until(tuesday("06:30:30")).await;
@@ -330,7 +332,7 @@ impl Night {
         self.runs().await;
     }
 
-    /// A person makes a Droplet by the API; its number.
+    /// Creates a Droplet through the API, as a person would, and returns its id.
     async fn makes(&self, body: &Value) -> u64 {
         let http = provider::http_client().unwrap();
         let request = http.post(format!("{}/v2/droplets", self.url().await));
@@ -361,7 +363,7 @@ impl Night {
         self.world.simulator().add_fault(one);
     }
 
-    /// How often a deletion of a machine was sent.
+    /// The number of deletion requests for machines.
     fn deletions(&self) -> usize {
         let below = format!("{}/", self.cloud.machines);
         let changes = self.world.changes();
@@ -371,7 +373,7 @@ impl Night {
             .count()
     }
 
-    /// How often a machine was asked for.
+    /// The number of creation requests for machines.
     fn creations(&self) -> usize {
         let changes = self.world.changes();
         let requests = changes.iter().map(|entry| &entry.request);
@@ -380,7 +382,7 @@ impl Night {
             .count()
     }
 
-    /// What its cloud answers to a question.
+    /// The cloud's response to a GET request.
     async fn asks(&self, path: String) -> Value {
         let (version, token) = if self.cloud.account == "hz-eu" {
             ("v1", "secret-hz-token")
@@ -395,7 +397,7 @@ impl Night {
         format!("http://{address}")
     }
 
-    /// What a machine has at its cloud, apart from what its own is: its id, its image, its age.
+    /// What a machine has at its cloud, except what is unique to it: its id, its image, its age.
     async fn has(&self, id: &Value) -> Value {
         if self.cloud.account == "hz-eu" {
             server_has(&self.url().await, id).await
@@ -460,7 +462,7 @@ async fn ask(url: &str, path: &str, token: &str) -> Value {
     request.send().await.unwrap().json().await.unwrap()
 }
 
-/// The same of a server at a simulator's address.
+/// The same for a server at a simulator's address.
 pub(crate) async fn server_has(url: &str, id: &Value) -> Value {
     let ask = async |path: String| ask(url, &format!("v1/{path}"), "secret-hz-token").await;
     let server = &ask(format!("servers/{id}")).await["server"];
@@ -483,7 +485,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap().to_owned()
 }
 
-/// Once for each cloud.
+/// Runs a test once for each cloud.
 fn at_each_cloud(test: impl AsyncFn(&'static Cloud)) {
     for cloud in [&HETZNER, &DIGITALOCEAN] {
         run(test(cloud));
@@ -520,7 +522,7 @@ fn what_has_not_been_rehearsed_is_not_hibernated() {
     });
 }
 
-/// A rehearsal may take its time: it shows how large the snapshot is.
+/// The rehearsal itself may take long, because it shows how large the snapshot is.
 #[test]
 fn a_snapshot_that_would_take_most_of_the_night_is_not_begun() {
     run(async {
@@ -539,7 +541,7 @@ fn a_snapshot_that_would_take_most_of_the_night_is_not_begun() {
     });
 }
 
-/// Every request of a night, lost on its way there or back, late or slow.
+/// Each request of a night is lost on its way there or back, late, slow, or answered with an error.
 #[test]
 fn whatever_becomes_of_a_request_the_machine_is_back_in_the_morning() {
     let all = [
@@ -615,7 +617,7 @@ fn a_name_that_another_machine_has_taken_is_reported_and_waited_for() {
     });
 }
 
-/// At its cloud several may have one name.
+/// At this cloud, several machines may have the same name.
 #[test]
 fn a_droplet_whose_name_another_has_is_hibernated_and_woken() {
     run(async {
@@ -695,7 +697,7 @@ fn a_machine_that_has_left_while_it_sleeps_is_woken_by_hand() {
     });
 }
 
-/// A Droplet that behaves as these lines say.
+/// A fleet whose Droplet has these lines in addition.
 fn droplet_with(lines: &str) -> String {
     let name = "name = \"build\"\n";
     DIGITALOCEAN
@@ -710,7 +712,7 @@ fn a_snapshot_that_is_listed_late_is_waited_for_and_never_made_twice() {
         let mut night = Night::of(&DIGITALOCEAN, DIGITALOCEAN.configuration, &fleet).await;
         let event = json!({"resources": [DIGITALOCEAN.machine], "by": "ada", "rehearsal": true});
         night.world.stop(&event).await;
-        // The answer is lost as well: the action log alone says that it is made.
+        // The response is lost as well: only the action log shows that the snapshot is being made.
         let lost = json!({"drop": {"after_effect": true}});
         night.fails(("POST", "/actions", "snapshot"), &lost);
         night.run_until(monday("17:15:30")).await;
@@ -748,8 +750,8 @@ fn a_machine_for_which_there_was_no_place_is_asked_for_again_and_never_gone() {
     });
 }
 
-/// A firewall keeps all that comes after it from being attached, so that the Droplet may not be
-/// deleted; its project comes last.
+/// A firewall that cannot be attached keeps everything after it from being attached, so that the
+/// Droplet may not be deleted. The project comes last.
 #[test]
 fn a_droplet_that_came_up_without_all_it_had_has_it_again_the_next_morning() {
     for (path, is_deleted) in [("/v2/firewalls/", false), ("/v2/projects/", true)] {
@@ -777,7 +779,7 @@ fn a_droplet_that_came_up_without_all_it_had_has_it_again_the_next_morning() {
             assert_eq!(phase, Phase::Settled { at: Power::Stopped });
             assert_eq!(night.machines().is_empty(), is_deleted, "{path}");
             night.world.simulator().clear_faults();
-            // One request after the other, and more than one a minute.
+            // Requests are sent one after the other, and more than one per minute.
             night.run_until(tuesday("06:10:30")).await;
             night.runs().await;
         });

@@ -1,4 +1,4 @@
-//! The inventory on request: the same one, when a person asks and not when a timer does.
+//! The inventory on request: the same as the timer's, but taken when a person asks.
 
 use domain::{AccountName, invocation::Question};
 use lifecycle::{Event, Outcome, event::Subject};
@@ -8,7 +8,7 @@ use crate::support::{
     ACCOUNTS, TOKENS, World, fault, monday, office_hours, one_of_each_kind, run, server,
 };
 
-/// What an inventory on request reports of one account.
+/// The events that an inventory on request reports for one account.
 fn shown<'o>(account: &str, outcomes: &'o [Outcome]) -> Vec<&'o Event> {
     let about = |outcome: &&Outcome| match &outcome.subject {
         Subject::Account { account: of } => of.as_str() == account,
@@ -22,7 +22,7 @@ fn accounts(names: &[&str]) -> Vec<AccountName> {
     names.iter().map(|name| name.parse().unwrap()).collect()
 }
 
-/// Before any inventory.
+/// A world at nine, before any inventory.
 async fn at_nine() -> World {
     let configuration = office_hours("", "", "");
     World::start(&configuration, &one_of_each_kind(), monday("09:00:00")).await
@@ -105,13 +105,13 @@ fn an_inventory_on_request_reports_a_failure_however_often_it_was_reported() {
     });
 }
 
-/// A server in Ashburn, in a project that more than one account may open.
+/// A server in Ashburn, in a project that more than one account can open.
 async fn ashburn(configuration: &str) -> World {
     let fleet = [ACCOUNTS, &server(11, "location = \"ash\"")].concat();
     World::with_tokens(configuration, &fleet, &TOKENS, monday("16:30:00")).await
 }
 
-/// The account of Ashburn, and the other one without it.
+/// A configuration with one account for Ashburn, and another one without it.
 fn split() -> String {
     office_hours("", "", "").replace(
         "[accounts.hz-eu]",
@@ -144,7 +144,7 @@ fn a_project_that_is_split_by_datacenters_is_not_a_conflict() {
 #[test]
 fn a_conflict_is_over_when_one_of_the_accounts_looks_after_it_no_more() {
     run(async {
-        // `hz-eu` has all locations, Ashburn too.
+        // `hz-eu` covers all locations, including Ashburn.
         let both = split().replace("datacenters = [\"fsn1-dc14\"]", "");
         let mut world = ashburn(&both).await;
         world.run_until(monday("16:50:30")).await;

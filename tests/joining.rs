@@ -1,5 +1,5 @@
-//! Many resources at once under a schedule: what an apply names, what an inventory finds, and what
-//! commands reach.
+//! Many resources that join a schedule at once: those that an apply names, those that an inventory
+//! finds, and those that commands reach.
 
 use cloud_simulator::Act;
 use domain::{record::Phase, resource::Power};
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::support::{ACCOUNTS, World, droplet, droplets, monday, parse, run, short_night};
 
-/// Half an hour after that night.
+/// Half an hour after the short night.
 fn morning() -> jiff::Timestamp {
     monday("19:10:30")
 }
@@ -23,7 +23,7 @@ fn thirty() -> (String, String) {
     (fleet, format!("resources = [{}]", listed.join(", ")))
 }
 
-/// What `offhours apply` says beforehand.
+/// What `offhours apply` announces beforehand.
 async fn foretold(world: &World, configuration: &str) -> Consequences {
     let store = world.local.store();
     let account = "do-main".parse().unwrap();
@@ -81,7 +81,7 @@ fn as_many_as_an_apply_may_name_are_stopped_within_a_minute() {
         world.apply(&roomy).await;
         world.run_until(monday("18:08:30")).await;
         assert_eq!(world.touched().len(), 30);
-        // A person starts one before the next inventory; that stands.
+        // A person starts one before the next inventory, and it stays that way.
         world.person("do-main/droplet/7", Act::PowerOn);
         world.run_until(monday("18:20:30")).await;
         assert_eq!(counted(&world).await, (0, 29));
@@ -167,7 +167,7 @@ fn a_command_for_a_schedule_leaves_out_what_is_held_and_names_it() {
         let named = json!({ "resources": ["do-main/droplet/3"] });
         world.stop(&named).await;
         assert_eq!(world.touched().len(), 2);
-        // What Offhours has stopped is not held back from its start.
+        // A resource that Offhours has stopped is not held back from its start.
         world.run_until(monday("18:50:30")).await;
         let record = world.record("do-main/droplet/3").await;
         assert!(record.held);

@@ -1,7 +1,7 @@
-//! The process is killed between any two steps; the next one finishes, and loses nothing.
+//! The process is killed between any two steps; the next one finishes the work and loses nothing.
 //!
-//! Nothing here waits for time to pass: requests to the clouds are held by the simulator, writes of
-//! records by a gate in front of the store's engine, and while they are held the clock stands.
+//! Nothing here waits for time to pass: the simulator holds requests to the clouds, a gate in front
+//! of the store's engine holds writes of records, and the clock stands still meanwhile.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -31,7 +31,8 @@ use crate::{
     },
 };
 
-/// Each kind; of servers one that shuts down when it is asked, and one that does not.
+/// One resource of each kind, but two servers: one that shuts down on request and one that does
+/// not.
 fn fleet() -> String {
     let database = database("d1", "orders", "pg").replace("db-s-2vcpu-4gb", "db-s-4vcpu-8gb");
     let pool = pool(
@@ -62,25 +63,25 @@ const ALL: [&str; 5] = [
     DEAF,
 ];
 
-/// The server that is cut off after 60 seconds.
+/// The server whose power is cut after 60 seconds.
 const DEAF: &str = "hz-eu/server/12";
 
 /// Where the process is killed, in the order of its steps.
 #[derive(Debug, Clone, Copy)]
 enum Point {
-    /// While it looks at the resources.
+    /// While it observes the resources.
     BeforeTheClaim,
-    /// The claim is written; its answer never came.
+    /// The claim has been written, but its response never arrives.
     AfterTheClaim,
-    /// The request has left, and never arrives.
+    /// The request has been sent, but never arrives.
     SentAndLost,
-    /// The request has left, and arrives after its sender is gone.
+    /// The request has been sent, and arrives after its sender is gone.
     SentAndLate,
-    /// The request has taken effect; its answer never came.
+    /// The request has taken effect, but its response never arrives.
     AnswerLost,
-    /// The answer came, and was not noted.
+    /// The response has arrived, but was not recorded.
     AnsweredNotNoted,
-    /// The end state was seen, and was not written; once for each resource.
+    /// The target state was observed, but not written; once for each resource.
     SeenNotSettled,
 }
 
@@ -190,8 +191,7 @@ async fn ctrl_c_ends_it_well_and_the_next_one_finishes() {
     world.is_stopped().await;
 }
 
-/// A machine over SSH beside simulated clouds that hold nothing; it is nearly 18:00, when it is
-/// stopped.
+/// A machine over SSH beside empty simulated clouds, shortly before its stop at 18:00.
 async fn machine_before_its_stop(lab: &Lab) -> World {
     let world = World::with(&lab.usual("", ""), "").await;
     world.run(monday("17:59:00")).await;
@@ -252,7 +252,7 @@ async fn a_command_that_goes_on_without_the_process_is_not_repeated_before_it_is
             .await;
         running.until(arrived.read()).await;
         running.kill().await;
-        // The next process is at work already when the command ends.
+        // The next process is already at work when the command ends.
         world.run(monday("18:01:00")).await;
         assert_eq!(lab.changes(), ["stop build"]);
         verdict.write(goes_on).await;
@@ -273,7 +273,7 @@ async fn survives(point: Point) {
     world.run(monday("18:50:00")).await;
     world.is_stopped().await;
     for resource in ALL {
-        // Whatever was repeated: the cloud has accepted it once.
+        // Whatever was repeated, the cloud has accepted it once.
         let expected: &[_] = match resource {
             "do-main/droplet/1" => &["power_off"],
             "hz-eu/server/11" => &["shutdown"],
@@ -300,12 +300,12 @@ async fn survives(point: Point) {
     }
 }
 
-/// A machine that is moved to a smaller plan, and what its cloud is asked for.
+/// A machine that is moved to a smaller plan, and the requests sent to its cloud.
 struct Moved {
     resource: &'static str,
     fleet: String,
     plan: &'static str,
-    /// Each part of a stop with its request, and of the start after it. The change of its type
+    /// The parts of a stop and of the start after it, each with its request. Changing its type
     /// starts a server, which is then shut down again.
     stop: [(&'static str, &'static str); 2],
     start: &'static [(&'static str, &'static str)],
@@ -353,7 +353,7 @@ async fn machines_survive(point: Point) {
         let now = world.simulator.now().await;
         let saved = all_of(&[machine.resource], &world.store, Power::Stopped, now).await;
         assert_eq!(saved[machine.resource].to_string(), machine.plan);
-        // Whatever was repeated: the cloud has accepted it once.
+        // Whatever was repeated, the cloud has accepted it once.
         assert_eq!(world.changes_of(machine.resource).await, machine.stopped_by);
 
         world.run(monday("18:59:00")).await;
@@ -454,7 +454,7 @@ impl World {
             Point::SentAndLate => {
                 let holds = self.hold_changes("arrival", true).await;
                 self.kill_when_held(&holds, until).await;
-                // The next process is at work already when they arrive.
+                // The next process is already at work when they arrive.
                 let minute = jiff::SignedDuration::from_mins(1);
                 self.run(self.simulator.now().await + minute).await;
                 for hold in holds {
@@ -560,7 +560,7 @@ impl World {
         self.gate.open();
     }
 
-    /// Everything is stopped, and the original sizes are kept.
+    /// Checks that everything is stopped and that the original sizes are kept.
     async fn is_stopped(&self) {
         let now = self.simulator.now().await;
         let saved = all_are(&self.store, Power::Stopped, now).await;
@@ -583,7 +583,7 @@ impl World {
         assert_eq!((status(ALL[3]), status(DEAF)), ("off", "off"));
     }
 
-    /// The requests that the clouds accepted as changes, and of which resource.
+    /// The requests that the clouds accepted as changes, each with its resource.
     async fn changes(&self) -> Vec<(String, String)> {
         let log = self.simulator.log().await;
         let changes = log.iter().filter(|entry| entry["changed"] == true);
@@ -602,7 +602,7 @@ impl World {
     }
 }
 
-/// What a request asks for, in a word.
+/// What a request asks for, in one word.
 fn what(request: &Value) -> String {
     let path = request["path"].as_str().unwrap();
     if path.starts_with("/v1/") {
@@ -612,12 +612,13 @@ fn what(request: &Value) -> String {
     body["type"].as_str().unwrap_or("size").to_owned()
 }
 
-/// Nothing is under way, and every record is at that end; returns what is kept to be put back.
+/// Checks that nothing is in flight and that every record has settled at `end`. Returns the saved
+/// states.
 async fn all_are(store: &Store, end: Power, now: Timestamp) -> BTreeMap<&'static str, SavedState> {
     all_of(&ALL, store, end, now).await
 }
 
-/// [`all_are`] of some.
+/// Like [`all_are`], for some of the resources.
 async fn all_of(
     resources: &[&'static str],
     store: &Store,
@@ -637,12 +638,12 @@ async fn all_of(
     kept
 }
 
-/// The resources' whole state but for a pool's nodes: new ones have other ids, names, Droplets and
-/// instants. Of them only the states are kept.
+/// The whole state of the resources, but only the states of a pool's nodes: new nodes have other
+/// ids, names, Droplets and times.
 fn comparable(mut resources: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     resources.retain(|_, state| state.get("worker_of").is_none_or(Value::is_null));
     for state in resources.values_mut() {
-        // A guest that has run has written.
+        // A guest that has run has written to its disk.
         state.as_object_mut().unwrap().remove("contents");
         let nodes = state["nodes"].as_array().cloned();
         if let Some(nodes) = nodes {
@@ -652,41 +653,41 @@ fn comparable(mut resources: BTreeMap<String, Value>) -> BTreeMap<String, Value>
     resources
 }
 
-/// Which write of a record.
+/// A kind of write of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Write {
-    /// The one that permits a request.
+    /// The write that permits a request.
     Claim,
-    /// The one that permits the hard cut.
+    /// The write that permits the hard cut.
     Cut,
-    /// One without a permit: the first after a claim notes the answer.
+    /// A write without a permit: the first one after a claim records the response.
     Note,
-    /// One that records a part as done, or ends the transition with it.
+    /// A write that records a part as done, or ends the transition with it.
     Seen,
-    /// The one that ends the transition, with its history.
+    /// The write that ends the transition, with its history.
     Settle,
 }
 
-/// Before the engine gets a write, or before its sender gets the answer.
+/// Whether a write is held before the engine gets it, or before its sender gets the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Arrival,
     Answer,
 }
 
-/// An HTTP proxy in front of the store's engine that keeps writes for ever.
+/// An HTTP proxy in front of the store's engine that can hold writes forever.
 #[derive(Clone)]
 struct Gate {
     engine: Upstream,
     trap: Arc<Mutex<Option<Trap>>>,
 }
 
-/// Which writes the gate keeps, and those that it has kept.
+/// Which writes the gate holds, and the resources whose writes it has caught.
 #[derive(Clone)]
 struct Trap {
     write: Write,
     side: Side,
-    /// Only of requests that do this part.
+    /// The part whose requests are held. `None` for all parts.
     part: Option<String>,
     resources: BTreeSet<String>,
     caught: watch::Sender<BTreeSet<String>>,
@@ -706,7 +707,7 @@ impl Gate {
         (gate, address)
     }
 
-    /// Keeps the next writes of this sort from now on.
+    /// Holds the next writes of this kind from now on.
     fn trap(&self, write: Write, side: Side, resources: &[&str]) -> Trap {
         self.keep_next(Trap {
             write,
@@ -717,7 +718,7 @@ impl Gate {
         })
     }
 
-    /// [`Self::trap`] for one part of a transition.
+    /// Like [`Self::trap`], for one part of a transition.
     fn trap_in(&self, part: &str, write: Write, side: Side, resource: &str) -> Trap {
         self.keep_next(Trap {
             write,
@@ -756,7 +757,7 @@ impl Gate {
 }
 
 impl Trap {
-    /// The resource, if this is a write to be kept.
+    /// The resource, if this write is to be held.
     fn keeps(&self, headers: &HeaderMap, body: &Bytes) -> Option<String> {
         let target = headers.get("x-amz-target")?.to_str().unwrap();
         let body: Value = serde_json::from_slice(body).unwrap();
@@ -778,7 +779,7 @@ impl Trap {
                 }
                 Write::Settle => item["phase"]["M"]["name"]["S"] == "settled",
             };
-        // What ends a transition drops its request.
+        // The write that ends a transition drops its request.
         let of_part = |part: &String| {
             let asked = request["part"]["S"].as_str();
             asked.is_none_or(|asked| asked == part)

@@ -1,5 +1,5 @@
-//! Machines over SSH for tests: a real server whose machines are files, the way to it, and a service
-//! that reaches them.
+//! Machines over SSH for tests: a real server whose machines are files, a proxy in front of it, and
+//! a service that reaches them.
 
 use std::{
     collections::BTreeSet,
@@ -20,10 +20,10 @@ use crate::support::{World, any_port, run_logged};
 /// The machine of most tests.
 pub(crate) const BUILD: &str = "lab/machine/build";
 
-/// What every command prints. It may be secret, and is shown nowhere.
+/// The output of every command. It may be secret, so it is shown nowhere.
 const PRINTED: &str = "moonstone";
 
-/// The file with the port to which the way leads at present; none while it is cut.
+/// The file with the port that the proxy currently forwards to. Empty while the connection is cut.
 const WAY: &str = "way";
 
 /// Closed from 18:00 to 18:40 and from 18:50 on, in UTC.
@@ -36,13 +36,13 @@ periods = [{ begin = "07:00", end = "18:00" }, { begin = "18:40", end = "18:50" 
 /// A server with machines, all running, and the account that reaches them.
 pub(crate) struct Lab {
     pub(crate) sshd: Sshd,
-    /// Where the way to the server begins; it may lead to another one later.
+    /// The port of the proxy, which may forward to another server later.
     port: u16,
     machines: Vec<&'static str>,
 }
 
 impl Lab {
-    /// None where this machine has no SSH server.
+    /// Returns `None` if this machine has no SSH server.
     pub(crate) async fn start(machines: &[&'static str]) -> Option<Self> {
         let setup = machines.iter().fold(Setup::default(), machine);
         let sshd = sshd::start(setup)?;
@@ -61,7 +61,7 @@ impl Lab {
         Some(lab)
     }
 
-    /// The account `lab`, with these keys besides.
+    /// The account `lab`, with these additional keys.
     pub(crate) fn account(&self, keys: &str) -> String {
         self.account_with(&[self.sshd.host_key()], keys)
     }
@@ -84,7 +84,7 @@ impl Lab {
         )
     }
 
-    /// A machine of the account, with these keys besides.
+    /// A machine of the account, with these additional keys.
     #[expect(clippy::unused_self, reason = "reads as what the laboratory has")]
     pub(crate) fn machine(&self, name: &str, keys: &str) -> String {
         format!(
@@ -103,12 +103,12 @@ impl Lab {
         [&self.account(""), &machine, OFFICE, policy].concat()
     }
 
-    /// From now on a command does this first; it goes on as usual unless that exits.
+    /// Makes a command run this script first. It continues as usual unless the script exits.
     pub(crate) fn on(&self, command: &str, script: &str) {
         fs::write(self.hook(command), format!("{script}\n")).unwrap();
     }
 
-    /// From now on a command does as usual.
+    /// Makes a command behave as usual again.
     pub(crate) fn as_usual(&self, command: &str) {
         fs::remove_file(self.hook(command)).unwrap();
     }
@@ -117,7 +117,7 @@ impl Lab {
         self.sshd.path(&format!("on {command}"))
     }
 
-    /// A pipe in the server's folder, by which a script and a test wait for each other.
+    /// A pipe in the server's folder, with which a script and a test wait for each other.
     pub(crate) fn pipe(&self, name: &str) -> Pipe {
         let path = self.sshd.path(name);
         let made = std::process::Command::new("mkfifo").arg(&path).status();
@@ -130,7 +130,7 @@ impl Lab {
         fs::read_to_string(self.sshd.path(machine)).unwrap() == "on\n"
     }
 
-    /// The commands so far that were to change something, oldest first.
+    /// The commands so far that change something, oldest first.
     pub(crate) fn changes(&self) -> Vec<String> {
         let ran = self.ran().into_iter();
         ran.filter(|line| !line.starts_with("status ")).collect()
@@ -142,17 +142,17 @@ impl Lab {
         ran.lines().map(str::to_owned).collect()
     }
 
-    /// Lets the way lead to this server.
+    /// Makes the proxy forward to this server.
     pub(crate) fn leads_to(&self, sshd: &Sshd) {
         fs::write(self.sshd.path(WAY), sshd.port().to_string()).unwrap();
     }
 
-    /// Lets the way lead nowhere.
+    /// Makes the proxy forward nowhere.
     pub(crate) fn is_cut_off(&self) {
         fs::write(self.sshd.path(WAY), "").unwrap();
     }
 
-    /// A script that lets the way lead to another server.
+    /// A script that makes the proxy forward to another server.
     pub(crate) fn moved_to(sshd: &Sshd) -> String {
         format!("printf {} > \"$DIR/{WAY}\"", sshd.port())
     }
@@ -165,7 +165,7 @@ impl Lab {
         other
     }
 
-    /// Has the server accept this key alone, of those in its folder.
+    /// Makes the server accept only this one of the keys in its folder.
     pub(crate) fn accepts(&self, key: &str) {
         let public = fs::read_to_string(self.sshd.path(&format!("{key}.pub"))).unwrap();
         let gate = self.sshd.path("gate");
@@ -178,19 +178,20 @@ impl Lab {
         World::start(configuration, "", from).await
     }
 
-    /// Fails if a text says what nothing may say: a private key, or what commands print.
+    /// Fails if a text contains what must not be revealed: a private key, or the output of
+    /// commands.
     #[track_caller]
     pub(crate) fn keeps_its_keys_from(&self, text: &str) {
         let keys = [self.sshd.key(), self.sshd.other_key()].join("\n");
-        // The line that says what it is stands for no secret.
+        // The line that names the type of key is not a secret.
         let lines = keys.lines().filter(|line| !line.starts_with("-----"));
         for secret in lines.chain([PRINTED, "PRIVATE KEY"]) {
             assert!(!text.contains(secret), "{secret} is in {text}");
         }
     }
 
-    /// Fails if a text says any of that, or the host, its keys or the user: only the configuration
-    /// does.
+    /// Fails if a text contains any of that, or the host, its keys or the user. Only the
+    /// configuration may contain these.
     #[track_caller]
     pub(crate) fn is_kept_from(&self, text: &str) {
         self.keeps_its_keys_from(text);
@@ -210,7 +211,7 @@ impl Lab {
         assert!(!words.contains(self.sshd.user()), "the user is in {text}");
     }
 
-    /// All that the service has reported and stored.
+    /// Everything that the service has reported and stored.
     async fn reported(&self, world: &mut World) -> String {
         let mut reported = Vec::new();
         for outcome in world.outcomes() {
@@ -229,7 +230,7 @@ impl Lab {
     }
 }
 
-/// A named pipe. Programs use it, for they can be ended while they wait.
+/// A named pipe. It is accessed through programs, because they can be killed while they wait.
 pub(crate) struct Pipe(PathBuf);
 
 impl Pipe {
@@ -250,7 +251,7 @@ impl Pipe {
     }
 }
 
-/// A machine that is a file with its state, whose commands note that they ran.
+/// Adds a machine that is a file with its state, and commands that record that they ran.
 fn machine(setup: Setup, name: &&'static str) -> Setup {
     let command = |setup: Setup, word: &str, usual: &str| {
         let hook = format!("\"$DIR/on {word}\"");
@@ -267,7 +268,7 @@ fn machine(setup: Setup, name: &&'static str) -> Setup {
     command(setup, "status", &status)
 }
 
-/// Listens, and passes each connection on to the port that a file names by then.
+/// Starts a proxy that passes each connection on to the port that a file names at that time.
 async fn way(file: PathBuf) -> SocketAddr {
     let listener = TcpListener::bind(any_port()).await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -294,7 +295,7 @@ async fn pass(mut near: TcpStream, port: Option<u16>) -> io::Result<()> {
 }
 
 /// Runs a test on a laboratory with these machines. Fails if an invocation failed, or if a log line
-/// or anything that was reported or stored says what nothing may say.
+/// or anything that was reported or stored contains what must not be revealed.
 pub(crate) fn in_lab(machines: &[&'static str], test: impl AsyncFnOnce(&Lab) -> World) {
     let (lab, log) = run_logged(async {
         let lab = Lab::start(machines).await?;

@@ -1,5 +1,5 @@
-//! Accounts that are large, and clouds that are slow: on the stepped clock each answer takes its
-//! time, and an invocation is ended when AWS would end it.
+//! Large accounts and slow clouds: on the stepped clock each response takes its time, and an
+//! invocation is ended when AWS would end it.
 
 use std::collections::BTreeSet;
 
@@ -20,10 +20,10 @@ use crate::{
     },
 };
 
-/// How many servers one account has; 50 are on a page.
+/// The number of servers in one account. A page has 50.
 const SERVERS: u64 = 5000;
 
-/// Three schedules, each for more of the servers of one account.
+/// Three schedules, each covering more servers of one account than the one before.
 const SCHEDULES: &str = r#"
     max_stops = 250
     [accounts.hz-eu]
@@ -43,7 +43,7 @@ const SCHEDULES: &str = r#"
     periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:04" }]
 "#;
 
-/// The schedule of one of the servers: those of each are on all pages.
+/// The schedule of a server. The servers of each schedule are spread over the pages.
 fn schedule(id: u64) -> Option<&'static str> {
     match id {
         1 | 2500 | 5000 => Some("handful"),
@@ -66,7 +66,7 @@ fn project() -> String {
     servers.fold(ACCOUNTS.to_owned(), |fleet, server| fleet + &server)
 }
 
-/// Each request of an account takes so long from now on.
+/// Makes each request of an account take this long from now on.
 fn take(world: &World, account: &str, by: &str) {
     world.simulator().add_fault(fault(&json!({
         "match": { "account": account },
@@ -75,7 +75,7 @@ fn take(world: &World, account: &str, by: &str) {
     })));
 }
 
-/// The servers as an earlier inventory recorded them, a batch at a time.
+/// Records all servers in batches, as an earlier inventory would have done.
 async fn record_all(world: &World) {
     let (client, table) = (world.engine(), tables().resources);
     let puts: Vec<_> = (1..=SERVERS)
@@ -95,7 +95,7 @@ async fn record_all(world: &World) {
     }
 }
 
-/// The resources that were seen at the end of a transition since the last time.
+/// The resources seen at the end of a transition since the last call.
 fn seen(world: &mut World, shown: &mut usize) -> BTreeSet<String> {
     let outcomes = world.outcomes();
     let new =
@@ -127,7 +127,7 @@ fn five_thousand_servers_at_a_second_a_page_are_stopped_and_started() {
             world.run_until(monday(until)).await;
             assert_eq!(seen(&mut world, &mut shown), of(name), "{name}");
         }
-        // The night is left out: nothing is due in it.
+        // The night is skipped, because nothing is due in it.
         world
             .local
             .tick_at(instant("2026-11-24T06:58:00Z"))
@@ -140,7 +140,7 @@ fn five_thousand_servers_at_a_second_a_page_are_stopped_and_started() {
     });
 }
 
-/// A Hetzner project of which the inventory comes first, and another account.
+/// Renames the accounts so that the inventory of the Hetzner project comes first.
 fn slow_first(text: &str) -> String {
     text.replace("hz-eu", "a-slow").replace("do-main", "b-fine")
 }
@@ -180,7 +180,7 @@ fn an_account_that_cannot_be_listed_in_time_says_so_and_takes_no_time_from_the_o
         assert!(state("b-fine").listed_at.unwrap() >= monday("18:00:00"));
         let error = state("a-slow").error.as_ref().unwrap().words();
         assert_eq!(error, "the list of 30 pages was not finished in time");
-        // Each try costs one turn in five minutes, not each minute's.
+        // An attempt takes one turn every five minutes, not every minute's.
         let log = world.simulator().log();
         let is_first = |entry: &&Entry| entry.request.query.ends_with("&page=1");
         assert_eq!(
@@ -311,7 +311,7 @@ fn an_inventory_that_is_not_written_in_time_goes_on_with_the_next_tick_and_holds
             clock.advance_to(monday("09:00:00") + SignedDuration::from_mins(2 * minute));
             recorded.push(listed(world.local.store()).await);
         }
-        // The account that was never tried has the second tick.
+        // The second tick goes to the account that was never tried.
         let [(first, false), _, (third, false), (150, true)] = recorded[..] else {
             panic!("{recorded:?}");
         };
@@ -323,7 +323,7 @@ fn an_inventory_that_is_not_written_in_time_goes_on_with_the_next_tick_and_holds
     });
 }
 
-/// How many Droplets are recorded, and whether the account was listed whole.
+/// The number of recorded Droplets, and whether the account has been listed completely.
 async fn listed(store: &Store) -> (usize, bool) {
     let account = "do-main".parse().unwrap();
     let records = store.records_of(&account).await.unwrap().read;

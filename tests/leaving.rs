@@ -11,16 +11,16 @@ use crate::support::{
 
 const ORDERS: &str = "do-main/database/d1";
 
-/// The same under the account's new name.
+/// The same database under the account's new name.
 const RENAMED: &str = "do-new/database/d1";
 
-/// Both accounts; `do-main` is called `do-new`. Nothing may join unless a person approves.
+/// Both accounts, with `do-main` renamed to `do-new`. Nothing may join unless a person approves.
 fn renamed() -> String {
     let configuration = office_hours("max_new = 0", "was = \"do-main\"", "");
     configuration.replace("[accounts.do-main]", "[accounts.do-new]")
 }
 
-/// Stopped in the evening, under their first name.
+/// A world in the evening: everything is stopped, under the accounts' first names.
 async fn stopped() -> World {
     let configuration = office_hours("max_new = 0", "", "");
     let from = monday("17:48:00");
@@ -50,7 +50,7 @@ fn is_new(outcome: &Outcome) -> bool {
     )
 }
 
-/// All that the index says is due by the end of the year.
+/// Everything that the index lists as due by the end of the year.
 async fn in_index(world: &World) -> Vec<String> {
     let due = world
         .local
@@ -196,7 +196,7 @@ async fn command(world: &World, arguments: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8(text).unwrap())
 }
 
-/// The references that a command prints for programs.
+/// The references in a command's JSON output.
 async fn printed(world: &World, arguments: &[&str]) -> Vec<String> {
     let (code, shown) = command(world, &[arguments, &["--format", "json"]].concat()).await;
     assert!(matches!(code, Some(0 | 3)), "{shown}");
@@ -218,7 +218,7 @@ fn of_a_removed_account_only_what_is_owed_is_shown_and_no_name_is_taken() {
         let left = printed(&world, &["status", "--account", "do-main"]).await;
         assert_eq!(left, [ORDERS, DROPLET, POOL]);
 
-        // A name of what is left is another resource's.
+        // Another resource has the same name as one of those left.
         let mut server = world.record("hz-eu/server/11").await;
         server.name = "web".to_owned();
         world.local.store().save(server).await.unwrap();
@@ -259,7 +259,7 @@ fn what_a_removed_account_has_left_is_forgotten_and_what_it_is_owed_goes_to_hist
         );
         assert!(store.record(&reference(ORDERS)).await.unwrap().is_some());
 
-        // Nothing follows what is under way there.
+        // Nothing follows what is in flight there.
         assert!(world.record(POOL).await.in_flight().is_some());
         world.run_until(monday("18:36:00")).await;
         let (code, shown) = command(&world, &["forget", "--yes", ORDERS, DROPLET, POOL]).await;

@@ -1,4 +1,4 @@
-//! What inventories mend, and what a list that shows too little must not lead to.
+//! What inventories repair, and what an incomplete list must not lead to.
 
 use std::{
     collections::BTreeSet,
@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// So many servers that a list is the cheapest way to look at all of them.
+/// Enough servers that a list is the cheapest way to observe all of them.
 const SERVERS: std::ops::RangeInclusive<u64> = 11..=30;
 
 fn servers() -> Vec<String> {
@@ -40,7 +40,7 @@ async fn many_servers() -> World {
     world
 }
 
-/// Takes records out of the index, as a write that was lost would have left them.
+/// Takes records out of the index, as a lost write would have.
 async fn mislay(world: &World, resources: &[String]) -> Vec<Record> {
     let mut before = Vec::new();
     for resource in resources {
@@ -84,7 +84,7 @@ fn an_inventory_whose_listing_fails_mends_the_records_all_the_same() {
             "does": { "answer": { "status": 500 } },
         })));
         let process = Process::beside(&world);
-        // One that cannot be written keeps no other from it.
+        // A record that cannot be written must not keep the others from being repaired.
         let refused = Fate::error("ValidationException");
         process.wire.plan(writes("hz-eu/server/11"), refused);
         process.take_inventory().await;
@@ -96,7 +96,7 @@ fn an_inventory_whose_listing_fails_mends_the_records_all_the_same() {
     });
 }
 
-/// What the cloud lists, but for these servers: a page that shifted while it was read.
+/// The cloud's list without these servers, as if a page had shifted while it was read.
 async fn shifted(world: &World, lacking: &[u64]) -> Value {
     let url = world.local.clouds_url().unwrap();
     let list = provider::http_client()
@@ -112,7 +112,7 @@ async fn shifted(world: &World, lacking: &[u64]) -> Value {
     list
 }
 
-/// The next so many lists lack these servers, which are still there.
+/// Makes the next lists lack these servers, which still exist.
 async fn shift(world: &World, lacking: &[u64], times: u32) {
     let body = shifted(world, lacking).await.to_string();
     world.simulator().add_fault(fault(&json!({
@@ -124,7 +124,7 @@ async fn shift(world: &World, lacking: &[u64], times: u32) {
     })));
 }
 
-/// Whether all the lists that were to be shifted were asked for.
+/// Whether all the lists to be shifted have been requested.
 fn is_used_up(world: &World) -> bool {
     world.simulator().faults().iter().all(|f| f.times == 0)
 }
@@ -222,7 +222,7 @@ fn what_is_stuck_and_stops_after_all_is_settled_by_the_next_inventory() {
     });
 }
 
-/// A parameter store that knows one token, until it is given another.
+/// A parameter store with one token, until it is rotated.
 struct Parameters(Arc<Mutex<&'static str>>);
 
 impl Parameters {
@@ -243,7 +243,8 @@ impl Parameters {
     }
 }
 
-/// A server, the token of whose account is kept by a name, and another process that has read it.
+/// A server whose account's token is in the parameter store, and another process that reads it from
+/// there.
 async fn kept_by_name(token: &'static str) -> (World, Parameters, Process) {
     let by_name: TokenReference = "ssm:/offhours/hz".parse().unwrap();
     let configuration = office_hours("", "", "");
@@ -257,7 +258,7 @@ async fn kept_by_name(token: &'static str) -> (World, Parameters, Process) {
     (world, parameters, process)
 }
 
-/// A hint to stop the server, at an instant.
+/// Hands the process a hint to stop the server, at an instant.
 async fn hint_at(process: &Process, time: &str) {
     process.clock.advance_to(monday(time));
     process.hint(Direction::Stop, &["hz-eu/server/11"]).await;

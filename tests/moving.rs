@@ -1,5 +1,5 @@
-//! Stops that lower the bill: machines moved to a smaller plan while they are off, databases
-//! without their standbys; and the days on which that goes wrong.
+//! Stops that lower the bill, including those that go wrong: machines are moved to a smaller plan
+//! while they are off, and databases lose their standbys.
 
 use cloud_simulator::{Act, Offer};
 use domain::{
@@ -62,7 +62,7 @@ impl World {
         self.simulator().resource(&reference(resource)).unwrap()
     }
 
-    /// The plan, and whether it is on, at the provider.
+    /// The plan of a resource at the provider, and whether it is on.
     fn stands(&self, resource: &str) -> (String, bool) {
         let shown = self.shown(resource);
         let text = |field: &str| shown[field].as_str().map(str::to_owned);
@@ -76,7 +76,7 @@ impl World {
         assert_eq!(self.stands(resource), (plan.to_owned(), on), "{resource}");
     }
 
-    /// The requests to change a resource: the action, or the body.
+    /// The change requests for a resource: the type of the action, or the last segment of the path.
     fn asked(&self, resource: &str) -> Vec<String> {
         let of = reference(resource);
         let changes = self.changes().into_iter();
@@ -133,7 +133,7 @@ fn each_method_stops_on_less_and_brings_everything_back() {
         }
         let asked = ["shutdown", "resize", "resize", "power_on"];
         assert_eq!(world.asked(DROPLET), asked);
-        // The change of type starts a server, which is shut down again.
+        // Changing its type starts a server, which is then shut down again.
         let asked = ["shutdown", "change_type", "shutdown", "change_type"];
         assert_eq!(world.asked(SERVER), asked);
         let events = world.events(DROPLET);
@@ -166,7 +166,8 @@ fn a_server_may_run_on_its_small_type_and_counts_as_stopped() {
     });
 }
 
-/// What must not be moved: what a fleet or a schedule says, and a part of the reason that is given.
+/// Moves that must be refused: the resource, its keys in the fleet, the policy, and a part of the
+/// reason.
 const UNFIT: [(&str, &str, &str, &str); 8] = [
     (
         DROPLET,
@@ -351,7 +352,7 @@ fn a_person_who_switches_the_machine_on_meanwhile_keeps_it() {
         world.is(DROPLET, "s-1vcpu-1gb", true);
         let record = world.record(DROPLET).await;
         assert!(matches!(record.saved, Some(SavedState::Machine(_))));
-        // The begin edge gives it its own plan back.
+        // The begin edge restores its own plan.
         world.run_until(at("18:50")).await;
         world.is(DROPLET, "g-2vcpu-8gb", true);
         let asked = ["shutdown", "resize", "shutdown", "resize", "power_on"];
@@ -364,11 +365,11 @@ fn a_person_who_resizes_just_before_the_move_has_that_plan_back_in_the_morning()
     run(async {
         let slow = "shutdown = \"12s\"\nresize = \"300s\"";
         let world = evening(&[droplet(slow)], "").await;
-        // It is off, which only the person knows yet.
+        // It is off, but only the person knows that yet.
         world.run_until(monday("18:00:20")).await;
         let plan = "s-2vcpu-2gb".to_owned();
         world.person(DROPLET, Act::ChangePlan { plan, disk: false });
-        // Until theirs has ended, the Droplet has a pending event.
+        // Until the person's resize has ended, the Droplet has a pending event.
         world.run_until(at("18:04")).await;
         world.is(DROPLET, "g-2vcpu-8gb", false);
         assert_eq!(world.record(DROPLET).await.saved, None);

@@ -1,4 +1,4 @@
-//! What a newer program wrote is left alone, and keeps nothing else from being done.
+//! What a newer program wrote is left alone, and does not hold up anything else.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use cloud_simulator::Act;
@@ -21,7 +21,7 @@ const SERVER: &str = "hz-eu/server/11";
 const RESOURCES: &str = "offhours-resources";
 const ACCOUNT_STATES: &str = "offhours-accounts";
 
-/// Has a newer program write an item, and returns it as it is then.
+/// Rewrites an item as a newer program would, and returns it.
 async fn rewrite(world: &World, table: &str, key: Item) -> Item {
     let mut item = stored(world, table, key).await;
     item.insert("format".to_owned(), AttributeValue::N("3".to_owned()));
@@ -103,7 +103,7 @@ fn an_account_whose_state_is_newer_is_not_listed_and_the_other_goes_on() {
         let newer = rewrite(&world, ACCOUNT_STATES, account_state_key(&account)).await;
         world.run_until(monday("18:20:00")).await;
         assert!(world.was_seen(SERVER));
-        // How old the observations there are is unknown.
+        // The age of the observations in that account is unknown.
         assert_eq!(world.touched().len(), 1, "{:?}", world.touched());
         let record = world.record("do-main/droplet/1").await;
         assert!(matches!(record.phase, Phase::Settled { .. }));
@@ -144,7 +144,7 @@ fn an_older_command_replaces_a_configuration_that_it_cannot_read() {
         let in_force = store.in_force().await.unwrap().configuration;
         assert_eq!(in_force.generation, Generation(2));
         assert!(in_force.says_the_same(&parse(&configuration)));
-        // Nothing joined anew by that.
+        // Nothing joins anew because of that.
         let record = store.record(&reference(SERVER)).await.unwrap().unwrap();
         assert!(record.opted_in && !record.held);
         assert_eq!(record.handled.unwrap().generation, Generation(1));

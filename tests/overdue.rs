@@ -1,5 +1,5 @@
-//! What is not as it should be for too long: named by the commands, measured by each inventory, and
-//! nothing else is.
+//! Resources that are not in their desired state for too long: they are named by the commands and
+//! measured by each inventory, and no others are.
 
 use cloud_simulator::Act;
 use domain::{overdue::overdue, schedule::Desired};
@@ -23,13 +23,13 @@ fn rows(ended: &Ended) -> Vec<Value> {
     serde_json::from_str(&ended.stdout).unwrap()
 }
 
-/// The texts of a field, by what names each row; rows without it left out.
+/// The text of a field in each row, with the row's name. Rows without the field are left out.
 fn texts<'r>(rows: &'r [Value], name: &str, field: &str) -> Vec<(&'r str, &'r str)> {
     let text = |row: &'r Value| Some((row[name].as_str()?, row[field].as_str()?));
     rows.iter().filter_map(text).collect()
 }
 
-/// What `status` answers while nothing needs a person.
+/// Checks what `status` answers while nothing needs a person.
 async fn needs_nothing(terminal: &Terminal) {
     for command in [["status"].as_slice(), &["status", "--accounts"]] {
         let ended = terminal.run(command).await;
@@ -39,7 +39,7 @@ async fn needs_nothing(terminal: &Terminal) {
     assert_eq!(ended.stderr, "No resource matches.\n");
 }
 
-/// What the commands answer while the three resources of do-main should run and do not.
+/// Checks what the commands answer while the three resources of do-main should run but do not.
 async fn needs_a_person(terminal: &Terminal) {
     let at_fault = &EACH_KIND[..3];
     for command in [["status"].as_slice(), &["status", "--needs-person"]] {
@@ -92,7 +92,8 @@ async fn needs_a_person(terminal: &Terminal) {
 fn a_token_revoked_overnight_is_named_at_once_and_what_it_keeps_stopped_from_the_morning_on() {
     run(async {
         let terminal = Terminal::new("21:50:00").await;
-        // Until eleven in the evening, to see the same day thirteen hours on.
+        // The office is open until eleven in the evening, to observe the same day thirteen hours
+        // later.
         let configuration = office_hours("", "", "").replace("19:00", "23:00");
         terminal
             .local_until(&configuration, monday("22:30:00"))
@@ -124,7 +125,7 @@ fn a_token_revoked_overnight_is_named_at_once_and_what_it_keeps_stopped_from_the
         needs_a_person(&terminal).await;
 
         terminal.simulator.clear_faults().await;
-        // The longest back-off, and a resize.
+        // Enough for the longest backoff and a resize.
         terminal
             .local_until(&configuration, tuesday("21:38:00"))
             .await;
@@ -149,7 +150,7 @@ fn an_account_that_is_no_longer_listed_needs_a_person() {
         terminal
             .local_until(&configuration, monday("12:20:00"))
             .await;
-        // A quarter of an hour is nothing that does not mend itself.
+        // Up to a quarter of an hour may still resolve itself.
         needs_nothing(&terminal).await;
         terminal
             .local_until(&configuration, monday("12:22:00"))
@@ -170,7 +171,7 @@ fn an_account_that_is_no_longer_listed_needs_a_person() {
     });
 }
 
-/// What is overdue now, of all that is recorded.
+/// The recorded resources that are overdue now.
 async fn overdue_now(world: &World) -> Vec<String> {
     let store = world.local.store();
     let in_force = store.in_force().await.unwrap();
@@ -208,7 +209,7 @@ fn what_is_meant_to_be_so_or_still_in_time_is_not_overdue() {
         let mut world = World::start(&configuration, &fleet.concat(), monday("06:30:00")).await;
         let none: [&str; 0] = [];
 
-        // What joins is wanted stopped since Friday, and is late by nothing.
+        // Resources that join have been desired stopped since Friday, but are not late.
         world.run_until(monday("06:31:30")).await;
         assert_eq!(overdue_now(&world).await, none);
         world.run_until(monday("06:45:30")).await;
@@ -234,17 +235,17 @@ fn what_is_meant_to_be_so_or_still_in_time_is_not_overdue() {
                 .is_some()
         );
         assert_eq!(overdue_now(&world).await, none);
-        // Joined after its edge, what runs is late by nothing.
+        // A running resource that joined after its edge is not late.
         world.create_droplet(5);
         world.run_until(monday("18:25:30")).await;
         assert!(world.record("do-main/droplet/5").await.opted_in);
         assert_eq!(overdue_now(&world).await, none);
-        // Held, observed and retained: all three run, and are wanted stopped.
+        // Held, observed and retained: all three run although they are desired stopped.
         world.run_until(monday("18:50:30")).await;
         assert!(world.was_seen("do-main/database/d1"));
         assert_eq!(overdue_now(&world).await, none);
 
-        // What should run, and does not start.
+        // A resource that should run but does not start.
         world.simulator().add_fault(fault(&json!({
             "match": { "account": "do-main", "method": "POST" },
             "times": 1_000_000,

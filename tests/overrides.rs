@@ -1,4 +1,4 @@
-//! Overrides that a person sets at a terminal, and what the service makes of them.
+//! Overrides that a person sets at a terminal, and their effect in the service.
 
 use serde_json::{Value, json};
 
@@ -10,8 +10,8 @@ use crate::{
 const WEB: &str = "do-main/droplet/1";
 const CI: &str = "hz-eu/server/11";
 
-/// On Monday at three minutes past one in Berlin, after the first inventory: all runs, as `office`
-/// wants it until 19:00.
+/// Monday, three minutes past one in Berlin, after the first inventory: everything runs, as
+/// `office` desires until 19:00.
 async fn at_lunch() -> (Terminal, String) {
     let terminal = Terminal::new("12:00:00").await;
     let configuration = office_hours("", "", "");
@@ -19,7 +19,7 @@ async fn at_lunch() -> (Terminal, String) {
     (terminal, configuration)
 }
 
-/// What a command prints for programs; it must be done.
+/// The JSON output of a command that must succeed.
 async fn done(terminal: &Terminal, arguments: &[&str]) -> Value {
     let arguments = [&["override"], arguments, &["--format", "json"]].concat();
     let ended = terminal.run(&arguments).await;
@@ -27,7 +27,7 @@ async fn done(terminal: &Terminal, arguments: &[&str]) -> Value {
     serde_json::from_str(&ended.stdout).unwrap()
 }
 
-/// What a command says that is refused as bad usage.
+/// The message of a command that must be refused as bad usage.
 async fn refused(terminal: &Terminal, arguments: &[&str]) -> String {
     let arguments = [&["override"], arguments].concat();
     let ended = terminal.run(&arguments).await;
@@ -36,7 +36,7 @@ async fn refused(terminal: &Terminal, arguments: &[&str]) -> String {
     ended.stderr
 }
 
-/// The resources that are off or small at the providers.
+/// The resources that `status` shows as stopped.
 async fn stopped(terminal: &Terminal) -> Vec<String> {
     let status = terminal.run(&["status", "--format", "json"]).await;
     let rows: Vec<Value> = serde_json::from_str(&status.stdout).unwrap();
@@ -91,7 +91,7 @@ fn an_override_acts_until_its_end_and_then_the_schedule_takes_over() {
 fn what_is_set_cleared_and_replaced_at_one_instant_ends_as_the_last_one_wants() {
     run(async {
         let (terminal, configuration) = at_lunch().await;
-        // The simulator's clock stands still: all of this is at one instant.
+        // The simulator's clock stands still, so all of this happens at one instant.
         let by_name = ["stopped", "office", "--until", "next-edge"];
         let shown = done(&terminal, &by_name).await;
         assert_eq!(shown["override"]["schedule"], "office");
@@ -117,7 +117,7 @@ fn what_is_set_cleared_and_replaced_at_one_instant_ends_as_the_last_one_wants() 
             assert_eq!(shown["replaced"].is_null(), desired == "running");
             assert_eq!(shown["override"]["ends_at"], "2026-11-24T23:00:00Z");
         }
-        // Machines are quick; the database and the pool are on their way.
+        // Machines are quick; the database and the pool are still in flight.
         terminal.local(&configuration, "12:16:00").await;
         let off = stopped(&terminal).await;
         assert!(

@@ -1,4 +1,4 @@
-//! Dispatch hands out within what an account's rate limit leaves, and what must run goes first.
+//! Dispatch stays within what an account's rate limit leaves, and hands out starts first.
 
 use domain::{pacing::Rate, record::Record, resource::Power};
 use jiff::{SignedDuration, Timestamp};
@@ -9,13 +9,13 @@ use crate::{
     support::{ACCOUNTS, World, dispatch, first_seen, monday, office_hours, reference, run},
 };
 
-/// The twentieth of Hetzner's limit that is not planned for.
+/// The twentieth of Hetzner's limit that is kept back.
 const KEPT: u64 = 180;
 
-/// What a list of the servers takes.
+/// The number of requests for a list of the servers.
 const LIST: u64 = 1;
 
-/// An account of a hundred servers, of which so many are to start at 18:00 and so many to stop.
+/// A world with this many servers to start and to stop at 18:00.
 async fn due_at_the_edge(starts: u64, stops: u64) -> World {
     let nights = r#"
         [schedules.nights]
@@ -44,7 +44,8 @@ fn edge() -> Timestamp {
     monday("18:00:00")
 }
 
-/// How many starts and stops one tick hands out, when so many requests were left so long ago.
+/// The number of starts and stops that one tick hands out if this many requests were left this long
+/// ago.
 async fn handed_out(world: &World, remaining: u64, age: SignedDuration) -> (usize, usize) {
     let store = world.local.store();
     store
@@ -55,7 +56,7 @@ async fn handed_out(world: &World, remaining: u64, age: SignedDuration) -> (usiz
     (dispatched.starts.len(), dispatched.stops.len())
 }
 
-/// An account that was listed at the edge, with so many requests left so long before.
+/// An account that was listed at the edge, with this many requests left this long before it.
 fn state(remaining: u64, age: SignedDuration) -> AccountState {
     AccountState {
         listed_at: Some(edge()),
@@ -97,9 +98,9 @@ fn what_is_left_goes_to_the_starts_first_and_a_fourth_of_it_to_the_stops() {
     run(async {
         let world = due_at_the_edge(8, 8).await;
         assert_eq!(handed_out(&world, KEPT + 14, NOW).await, (8, 4));
-        // Where there is not enough for all that are to start.
+        // There is not enough for everything that is to start.
         assert_eq!(handed_out(&world, KEPT + 8, NOW).await, (5, 1));
-        // A stop is never the only one that goes out.
+        // A stop is never handed out alone.
         assert_eq!(handed_out(&world, KEPT + 3, NOW).await, (2, 0));
     });
 }

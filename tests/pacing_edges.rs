@@ -1,6 +1,6 @@
-//! What it takes to stop, or to start, a large account at one edge: how many requests, until when,
-//! and whether the cloud had to refuse any. The clouds count as they say they do: at `DigitalOcean`
-//! 250 requests a minute and 5,000 an hour, at Hetzner 3,600 an hour.
+//! The cost of stopping or starting a large account at one edge: how many requests it takes, how
+//! long, and whether the cloud refuses any. The simulated clouds apply their documented limits: at
+//! `DigitalOcean` 250 requests a minute and 5,000 an hour, at Hetzner 3,600 an hour.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use crate::support::{
     ACCOUNTS, TOKENS, World, droplet, droplets, fault, monday, office_hours, run, servers,
 };
 
-/// What marks the requests of another tool with the same token.
+/// Marks the requests of another tool with the same token.
 const OTHER: &str = "another_tool";
 
-/// An account, and what else uses its token.
+/// An account, and another tool that uses its token.
 struct Account {
     name: &'static str,
     token: &'static str,
-    /// What the other tool asks for.
+    /// The path that the other tool requests.
     path: &'static str,
-    /// How many requests a minute it sends, evenly.
+    /// The number of requests it sends per minute, evenly spread.
     others: u32,
 }
 
@@ -39,16 +39,16 @@ const SERVERS: Account = Account {
     others: 0,
 };
 
-/// What was asked of an account from the edge on.
+/// The requests to an account from the edge on.
 #[derive(Debug)]
 struct Asked {
-    /// Changes, whatever became of them.
+    /// The change requests, whatever their outcome.
     changes: Vec<Entry>,
-    /// What stop and start asked for before these.
+    /// The number of reads by stop and start before these.
     looks: usize,
-    /// What poll-status asked for.
+    /// The number of reads by poll-status.
     following: usize,
-    /// How many requests were refused because there were too many, ours or not.
+    /// The number of requests, ours or not, that were refused because there were too many.
     refused: usize,
 }
 
@@ -66,7 +66,8 @@ impl Asked {
             .into_iter()
             .filter(|entry| entry.at >= edge() && !entry.request.query.contains(OTHER))
             .partition(|entry| entry.request.method != "GET");
-        // On the stepped clock they leave at the same instant as the changes that follow them.
+        // On the stepped clock these reads are sent at the same instant as the changes that follow
+        // them.
         let mut first = BTreeMap::new();
         for change in &changes {
             first.entry(change.at).or_insert(change.sequence);
@@ -81,14 +82,14 @@ impl Asked {
         }
     }
 
-    /// How long after the edge the last change was asked for.
+    /// The time from the edge to the last change request.
     fn took(&self) -> SignedDuration {
         let last = self.changes.iter().map(|entry| entry.at).max().unwrap();
         last.duration_since(edge())
     }
 
-    /// Holds an edge of so many resources to what it may cost, where so many requests a minute are
-    /// ours: two lists for a hundred changes.
+    /// Checks the cost of an edge with this many resources, if this many requests per minute are
+    /// ours: at most two lists per hundred changes.
     #[track_caller]
     fn check(&self, resources: u64, a_minute: u32) {
         self.check_changes(resources, a_minute);
@@ -96,7 +97,7 @@ impl Asked {
         assert!(asked * 100 <= resources * 102, "{asked} requests");
     }
 
-    /// [`Self::check`], apart from the lists.
+    /// Like [`Self::check`], but without the lists.
     #[track_caller]
     #[expect(clippy::print_stdout, reason = "the figures that `--nocapture` shows")]
     fn check_changes(&self, resources: u64, a_minute: u32) {
@@ -126,7 +127,7 @@ fn edge() -> Timestamp {
     monday("18:00:00")
 }
 
-/// Lets time pass, in which the other tool asks as well.
+/// Lets time pass while the other tool sends its requests.
 async fn pass(world: &World, account: &Account, until: Timestamp) {
     if account.others == 0 {
         return world.run_until(until).await;
@@ -150,7 +151,7 @@ async fn pass(world: &World, account: &Account, until: Timestamp) {
     world.run_until(until).await;
 }
 
-/// An account with this fleet, from so long before 18:00 on until then.
+/// A world with this fleet, started at `from` and run until `until`.
 async fn at_the_edge(account: &Account, more: &str, fleet: &str, from: &str, until: &str) -> World {
     let fleet = [ACCOUNTS, fleet].concat();
     let configuration = office_hours("max_stops = 1000", "", more);
@@ -213,7 +214,7 @@ fn servers_are_stopped_at_once_while_others_take_a_third_of_the_hour() {
     });
 }
 
-/// A schedule whose begin is the end of `office`.
+/// A schedule that begins when `office` ends.
 const NIGHTS: &str = r#"
     [schedules.nights]
     timezone = "UTC"

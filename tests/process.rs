@@ -1,5 +1,5 @@
-//! Another process of the service beside the one under test: on the same store, over a wire that
-//! loses answers, with a clock of its own.
+//! A second process of the service beside the one under test: on the same store, over a wire that
+//! loses responses, with a clock of its own.
 
 use std::{cell::RefCell, sync::Arc};
 
@@ -19,7 +19,7 @@ use testing::{Sent, Wire};
 
 use crate::support::{TOKENS, World, kept, reference, tables};
 
-/// The process. It reaches no other function.
+/// The second process. It does not reach any other function.
 pub(crate) struct Process {
     pub(crate) store: Store,
     pub(crate) wire: Arc<Wire>,
@@ -29,12 +29,12 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// A process whose clock stands where the service's does.
+    /// A process whose clock shows the same time as the service's.
     pub(crate) fn beside(world: &World) -> Self {
         Self::with_tokens(world, Tokens::known(kept(&TOKENS)))
     }
 
-    /// [`Self::beside`], with tokens from elsewhere.
+    /// Like [`Self::beside`], with tokens from elsewhere.
     pub(crate) fn with_tokens(world: &World, tokens: Tokens) -> Self {
         let (store, wire) = Wire::to(world.local.engine_address, tables());
         Self {
@@ -47,20 +47,20 @@ impl Process {
         }
     }
 
-    /// [`Self::beside`], at a later instant.
+    /// Like [`Self::beside`], at a later time.
     pub(crate) fn later(world: &World, now: Timestamp) -> Self {
         let process = Self::beside(world);
         process.clock.advance_to(now);
         process
     }
 
-    /// An invocation of stop or start by dispatch.
+    /// Invokes stop or start, as dispatch does.
     pub(crate) async fn hint(&self, direction: Direction, resources: &[&str]) -> Report {
         let event = json!({ "cause": "due", "resources": resources });
         self.act("a hint", direction, &event).await
     }
 
-    /// The invocation of stop or start with this id.
+    /// Invokes stop or start with this invocation id.
     pub(crate) async fn act(&self, id: &str, direction: Direction, event: &Value) -> Report {
         let invocation = serde_json::from_value(event.clone()).unwrap();
         let handle = async |context: Context<'_>| {
@@ -71,7 +71,7 @@ impl Process {
         self.invoke(id, handle).await
     }
 
-    /// An inventory of all accounts.
+    /// Takes an inventory of all accounts.
     pub(crate) async fn take_inventory(&self) -> Report {
         let take = async |context: Context<'_>| {
             poll::take_inventory(context, &Nowhere, &[]).await.unwrap()
@@ -79,7 +79,7 @@ impl Process {
         self.invoke("an inventory", take).await
     }
 
-    /// One observation of what is in flight.
+    /// Observes once what is in flight.
     pub(crate) async fn look(&self) -> Report {
         let look = async |context: Context<'_>| poll::look_once(context, &Nowhere).await.unwrap();
         self.invoke("a look", look).await
@@ -99,7 +99,7 @@ impl Process {
         .await
     }
 
-    /// What was published of a resource since the last call.
+    /// The events published for a resource since the last call.
     pub(crate) fn published(&self, resource: &str) -> Vec<Event> {
         let resource = reference(resource);
         let about = |outcome: &Outcome| match &outcome.subject {
@@ -135,12 +135,12 @@ impl<'a> PollStatus<'a> {
         }
     }
 
-    /// One tick, by the invocation with this id.
+    /// Runs one tick, as the invocation with this id.
     pub(crate) async fn tick(&self, id: &str) -> Report {
         self.handle(id, timer(), &|_: &Outcome| ()).await
     }
 
-    /// The invocation with this id.
+    /// Handles an event, as the invocation with this id.
     pub(crate) async fn handle(&self, id: &str, event: Value, listener: &dyn Listener) -> Report {
         let clock = Clock::from(self.clock.clone());
         let context = Context {
@@ -161,7 +161,7 @@ pub(crate) fn timer() -> Value {
     serde_json::from_str(include_str!("../crates/poll-status/events/timer.json")).unwrap()
 }
 
-/// The world's clouds, as another process reaches them.
+/// Clients for the world's clouds, as another process has them.
 fn providers(world: &World, access: Access, tokens: Tokens) -> Providers {
     let endpoints = Endpoints::all_at(world.local.clouds_url().unwrap());
     Providers::new(access, tokens, endpoints, http_client().unwrap())
@@ -177,7 +177,7 @@ pub(crate) fn writes(resource: &str) -> impl Fn(&Sent) -> bool + Send + 'static 
     }
 }
 
-/// No other function is reached.
+/// Functions whose invocations go nowhere.
 pub(crate) struct Nowhere;
 
 impl Invoke for Nowhere {

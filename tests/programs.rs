@@ -61,7 +61,7 @@ impl SimulatorProgram {
         serde_json::from_str(&text).unwrap_or(Value::Null)
     }
 
-    /// Asks a cloud as a person does, with a token and their own program.
+    /// Sends a request to a cloud, as a person with a token and their own program does.
     pub(crate) async fn asked(
         &self,
         token: &str,
@@ -87,7 +87,7 @@ impl SimulatorProgram {
         support::instant(self.get("clock").await["now"].as_str().unwrap())
     }
 
-    /// Every resource's whole state, by reference.
+    /// The whole state of every resource, by reference.
     pub(crate) async fn resources(&self) -> BTreeMap<String, Value> {
         let mut answer = self.get("resources").await;
         serde_json::from_value(answer["resources"].take()).unwrap()
@@ -99,25 +99,25 @@ impl SimulatorProgram {
         serde_json::from_value(answer["entries"].take()).unwrap()
     }
 
-    /// Has the clouds misbehave.
+    /// Makes the clouds misbehave.
     pub(crate) async fn fault(&self, fault: Value) {
         let url = format!("{}/_simulator/faults", self.url);
         self.ask(self.http.post(url).json(&fault)).await;
     }
 
-    /// Has a plan be sold out, or sold again.
+    /// Makes a plan sold out, or available again.
     pub(crate) async fn offer(&self, offer: Value) {
         let url = format!("{}/_simulator/plans", self.url);
         self.ask(self.http.post(url).json(&offer)).await;
     }
 
-    /// Has them behave again.
+    /// Makes the clouds behave again.
     pub(crate) async fn clear_faults(&self) {
         let url = format!("{}/_simulator/faults", self.url);
         self.ask(self.http.delete(url)).await;
     }
 
-    /// Has a person act in a provider's console.
+    /// Acts as a person in a provider's console.
     pub(crate) async fn person(&self, resource: &str, act: Value) {
         let url = format!("{}/_simulator/people", self.url);
         let body = json!({"resource": resource, "act": act});
@@ -131,7 +131,7 @@ impl SimulatorProgram {
             .await;
     }
 
-    /// What the clouds charge for each resource, up to now.
+    /// The clouds' charges by resource, for this query.
     pub(crate) async fn bill(&self, query: &str) -> BTreeMap<String, f64> {
         let url = format!("{}/_simulator/bill?{query}", self.url);
         let text = self.http.get(url).send().await.unwrap();
@@ -156,7 +156,7 @@ impl SimulatorProgram {
         HoldNumber(answer["id"].as_u64().unwrap())
     }
 
-    /// Waits until a request waits in the hold.
+    /// Waits until the hold has caught a request.
     pub(crate) async fn wait_until_caught(&self, hold: HoldNumber) {
         self.get(&format!("holds/{}?wait=true", hold.0)).await;
     }
@@ -177,7 +177,7 @@ impl SimulatorProgram {
     }
 }
 
-/// Names a hold in the simulator.
+/// The number of a hold in the simulator.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HoldNumber(u64);
 
@@ -191,13 +191,13 @@ pub(crate) fn next_change_of(resource: &str, at: &str, late: bool) -> Value {
 /// Where `offhours local` keeps its records.
 #[derive(Debug, Clone)]
 pub(crate) enum Keeps {
-    /// On an engine that listens already.
+    /// On an engine that is already listening.
     Engine(SocketAddr),
     /// On its own engine, in a file.
     File(PathBuf),
 }
 
-/// How `offhours local` is started: beside a simulator, as fast as it goes.
+/// How `offhours local` is started: beside a simulator, at full speed.
 pub(crate) struct LocalProgram {
     keeps: Keeps,
     directory: TempDir,
@@ -205,7 +205,7 @@ pub(crate) struct LocalProgram {
 }
 
 impl LocalProgram {
-    /// With this configuration; nothing runs yet.
+    /// Prepares it with this configuration; nothing runs yet.
     pub(crate) fn new(configuration: &str, keeps: Keeps) -> Self {
         let directory = TempDir::new().unwrap();
         fs::write(directory.path().join("offhours.toml"), configuration).unwrap();
@@ -216,7 +216,7 @@ impl LocalProgram {
         }
     }
 
-    /// Starts it, to run until that instant of the simulator's clock.
+    /// Starts it, to run until this time on the simulator's clock.
     pub(crate) async fn start(&self, simulator: &SimulatorProgram, until: Timestamp) -> Running {
         let length = until.duration_since(simulator.now().await).as_secs();
         self.starts.set(self.starts.get() + 1);
@@ -249,21 +249,21 @@ impl LocalProgram {
         }
     }
 
-    /// Runs it until that instant, to its own end.
+    /// Runs it until this time, to its own end.
     pub(crate) async fn run(&self, simulator: &SimulatorProgram, until: Timestamp) -> String {
         let running = self.start(simulator, until).await;
         running.ends_well().await
     }
 }
 
-/// A process of `offhours local`.
+/// A running process of `offhours local`.
 pub(crate) struct Running {
     child: Child,
     log: PathBuf,
 }
 
 impl Running {
-    /// Waits for its own end, which must be a success; returns what it printed.
+    /// Waits for it to end by itself, successfully, and returns its output.
     pub(crate) async fn ends_well(mut self) -> String {
         let status = self.child.wait().await.unwrap();
         let printed = printed(&self.log);
@@ -273,8 +273,7 @@ impl Running {
         printed
     }
 
-    /// Waits for its own end, as of one whose command line cannot be followed; returns what it
-    /// printed.
+    /// Waits for it to end by itself with a usage error, and returns its output.
     pub(crate) async fn refused(mut self) -> String {
         let status = self.child.wait().await.unwrap();
         let printed = printed(&self.log);
@@ -292,12 +291,12 @@ impl Running {
         }
     }
 
-    /// SIGKILL.
+    /// Sends SIGKILL.
     pub(crate) async fn kill(mut self) {
         self.child.kill().await.unwrap();
     }
 
-    /// SIGINT, as Ctrl-C sends it.
+    /// Sends SIGINT, as Ctrl-C does.
     pub(crate) async fn interrupt(&self) {
         let id = self.child.id().unwrap();
         let mut kill = Command::new("sh");
@@ -306,7 +305,7 @@ impl Running {
     }
 }
 
-/// The commands, on a store beside a simulator.
+/// Runs the commands on a store, beside a simulator.
 pub(crate) struct Terminal {
     pub(crate) simulator: SimulatorProgram,
     pub(crate) data: PathBuf,
@@ -325,7 +324,7 @@ impl Terminal {
         Self::with_fleet(&one_of_each_kind(), at).await
     }
 
-    /// Beside a simulator with this fleet.
+    /// A terminal beside a simulator with this fleet.
     pub(crate) async fn with_fleet(fleet: &str, at: &str) -> Self {
         let directory = TempDir::new().unwrap();
         Self {
@@ -335,17 +334,17 @@ impl Terminal {
         }
     }
 
-    /// Writes offhours.toml, in the folder in which the commands run.
+    /// Writes offhours.toml to the folder in which the commands run.
     pub(crate) fn write(&self, configuration: &str) {
         fs::write(self.directory.path().join("offhours.toml"), configuration).unwrap();
     }
 
-    /// Runs the service until an instant; returns what it printed.
+    /// Runs the service until a time, and returns its output.
     pub(crate) async fn local(&self, configuration: &str, until: &str) -> String {
         self.local_until(configuration, monday(until)).await
     }
 
-    /// [`Self::local`], on whatever day.
+    /// Like [`Self::local`], on any day.
     pub(crate) async fn local_until(&self, configuration: &str, until: Timestamp) -> String {
         let local = LocalProgram::new(configuration, Keeps::File(self.data.clone()));
         local.run(&self.simulator, until).await
@@ -359,7 +358,7 @@ impl Terminal {
             .await
     }
 
-    /// Runs a command that asks no store.
+    /// Runs a command that needs no store.
     pub(crate) async fn bare(&self, arguments: &[&str]) -> Ended {
         let Output {
             status,
@@ -385,7 +384,7 @@ impl Terminal {
     }
 }
 
-/// Python with what tests/python/requirements.txt names.
+/// The Python interpreter with the packages of tests/python/requirements.txt.
 pub(crate) fn python() -> PathBuf {
     let path = env::var_os("OFFHOURS_PYTHON")
         .map_or_else(|| support::root().join(".venv/bin/python"), PathBuf::from);

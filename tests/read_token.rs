@@ -1,4 +1,4 @@
-//! An account's second token, which may only read: poll-status uses that one.
+//! An account's second, read-only token: poll-status uses that one.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ fn fleet() -> String {
         )
 }
 
-/// What trying these accounts shows.
+/// The results of trying these accounts.
 async fn tried(world: &World, accounts: &BTreeMap<AccountName, Account>) -> Vec<Trial> {
     let question = Question::Try(accounts.clone());
     world.local.service().ask(question).await.unwrap().trials
@@ -40,7 +40,7 @@ fn both_tokens() -> String {
         )
 }
 
-/// A world in which these are the tokens that are kept under these references.
+/// A world in which these tokens are kept under these references.
 async fn world_with(tokens: [(&str, &str); 4]) -> World {
     World::with_tokens(&both_tokens(), &fleet(), &tokens, monday("17:48:00")).await
 }
@@ -64,7 +64,7 @@ fn poll_status_sees_an_edge_through_with_the_read_tokens_alone() {
         assert_eq!(world.touched().len(), 4);
         let phase = world.record("hz-eu/server/11").await.phase;
         assert!(matches!(phase, Phase::InFlight { .. }), "{phase:?}");
-        // The other tokens are kept where nothing is.
+        // The other tokens are looked up where there are none.
         let reading_alone = both_tokens()
             .replace("env:DO_TOKEN", "env:OFFHOURS_NOTHING_HERE_1")
             .replace("env:HZ_TOKEN", "env:OFFHOURS_NOTHING_HERE_2");
@@ -75,7 +75,7 @@ fn poll_status_sees_an_edge_through_with_the_read_tokens_alone() {
         }
         let listed = world.local.store().account_states().await.unwrap().read;
         assert!(listed.values().all(|state| state.error.is_none()));
-        // A start needs them.
+        // A start needs the other tokens.
         let report = world
             .start_now(&serde_json::json!({ "resources": ["hz-eu/server/11"] }))
             .await;

@@ -1,5 +1,4 @@
-//! Starts that are refused, tokens that are replaced, requests that are lost: what comes back in
-//! the morning, and how soon.
+//! Refused starts, replaced tokens, lost requests: what comes back in the morning, and how soon.
 
 use cloud_simulator::Act;
 use domain::{
@@ -113,9 +112,9 @@ fn a_refusal_that_lasts_is_reported_once_and_asked_about_every_quarter_of_an_hou
         let events = world.events(DROPLET);
         let refused = events.iter().filter(|e| matches!(e, Event::Refused { .. }));
         assert_eq!(refused.count(), 1);
-        // Nine of the Droplet, and one of the server.
+        // Nine for the Droplet, and one for the server.
         assert_eq!(world.changes().len() - before, 10);
-        // The stop edge still turns it.
+        // The stop edge still reverses it.
         world.run_until(monday("22:05:30")).await;
         assert!(is_settled(&world.record(DROPLET).await, Power::Stopped));
     });
@@ -167,7 +166,7 @@ fn a_stop_that_is_reversed_before_it_shows_is_watched_and_says_so() {
         let report = world.start_now(&target).await;
         let events: Vec<_> = report.outcomes.iter().map(|o| &o.event).collect();
         assert!(matches!(events[..], [Event::Watching { .. }]), "{events:?}");
-        // The guest obeys the earlier shutdown all the same, and is started again.
+        // The guest still obeys the earlier shutdown, and is started again.
         world.run_until(monday("10:09:30")).await;
         let record = world.record(SERVER).await;
         assert!(record.watched_until().is_some(), "{record:#?}");

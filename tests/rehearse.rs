@@ -1,4 +1,5 @@
-//! `offhours rehearse`: what stands in the way of hibernating a machine, from what is around it.
+//! `offhours rehearse`: what stands in the way of hibernating a machine, judging by what is around
+//! it.
 
 use std::process::Output;
 
@@ -11,7 +12,7 @@ use crate::{
     traffic,
 };
 
-/// A Droplet and a server with all that the clouds attach to one, and a plain one of each.
+/// A Droplet and servers with what the clouds can attach to them, and a plain Droplet.
 const FLEET: &str = r#"
 [[accounts]]
 name = "digitalocean"
@@ -116,7 +117,8 @@ async fn clouds() -> SimulatorProgram {
     SimulatorProgram::start(FLEET, instant("2026-11-23T12:00:00Z")).await
 }
 
-/// The exit code, standard output and standard error, with tokens that may only read.
+/// Runs the command with read-only tokens. Returns the exit code, standard output and standard
+/// error.
 async fn rehearse(clouds: &SimulatorProgram, arguments: &[&str]) -> (i32, String, String) {
     let Output {
         status,
@@ -137,7 +139,7 @@ async fn rehearse(clouds: &SimulatorProgram, arguments: &[&str]) -> (i32, String
     (status.code().unwrap(), stdout, stderr)
 }
 
-/// The exit code, and the rehearsal as programs read it.
+/// Returns the exit code and the rehearsal as JSON.
 async fn report(clouds: &SimulatorProgram, arguments: &[&str]) -> (i32, Value) {
     let arguments = [arguments, &["--key", "team", "--format", "json"]].concat();
     let (code, stdout, stderr) = rehearse(clouds, &arguments).await;
@@ -193,7 +195,7 @@ fn what_is_around_a_droplet_is_found_and_what_is_accepted_stands_in_no_way() {
         let (code, plain) = report(&clouds, &accepting).await;
         assert_eq!((code, &plain["fits"]), (0, &json!(true)));
         assert_eq!(plain["snapshot_minutes"], 50);
-        // The arithmetic is that of the report's own test.
+        // The arithmetic is checked by the report's own test.
         assert_eq!(plain["month"]["snapshots"], 3.0);
         assert!(plain["month"]["saved"].as_f64().unwrap() > 34.0);
         let needs = [&accepting[..], &["--needs-private-ip"]].concat();

@@ -13,7 +13,7 @@ use crate::{
     support::{instant, program, run},
 };
 
-/// Two accounts with a token each that may only read, and what decides on each method.
+/// Two accounts with a read-only token each, and the resources that decide on each method.
 const FLEET: &str = r#"
 [[accounts]]
 name = "do-main"
@@ -88,7 +88,7 @@ currency = "USD"
 "2 x db-s-1vcpu-2gb" = 60
 "#;
 
-/// A person at a machine that has tokens in its environment, and nothing else of Offhours.
+/// A person at a machine with tokens in its environment, and nothing else of Offhours.
 struct Person {
     simulator: SimulatorProgram,
     directory: TempDir,
@@ -135,7 +135,7 @@ impl Person {
         (status.code().unwrap(), stdout, stderr)
     }
 
-    /// The report, after an end without failures.
+    /// The report of a run that ends without failures.
     async fn report(&self, arguments: &[&str]) -> Value {
         let arguments = [arguments, &["--format", "json"]].concat();
         let (code, stdout, stderr) = self.asks(&arguments).await;
@@ -183,7 +183,7 @@ fn read_tokens_and_no_configuration_are_enough_and_nothing_is_changed() {
         let vpn = row(&report, "vpn");
         assert_eq!(vpn["never_stopped"], "opted out by a tag on the resource");
         assert_eq!(vpn["methods"], json!([]));
-        // The workers of a pool are that pool's.
+        // The workers of a pool belong to that pool.
         assert_eq!(report["resources"].as_array().unwrap().len(), 8);
         let log = person.simulator.log().await;
         assert!(!log.is_empty());
@@ -310,7 +310,7 @@ fn what_is_printed_for_programs_has_the_shape_that_is_served() {
     });
 }
 
-/// The same accounts, whose tokens may do everything.
+/// The same accounts, with tokens that may do everything.
 const WRITING: &str = r#"
 [[accounts]]
 name = "do-main"
@@ -323,7 +323,7 @@ provider = "hetzner"
 token = "secret-hz-reads"
 "#;
 
-/// A machine of each kind, a pool and a database, all of which can be made smaller and back at once.
+/// A machine of each kind, a pool and a database, all of which can be shrunk and restored at once.
 const SWITCHED: &str = r#"
 [[droplets]]
 id = 1
@@ -355,10 +355,10 @@ status = "off"
 stays_off_after_change = true
 "#;
 
-/// What makes a resource small, or brings it back.
+/// The act that shrinks a resource, or restores it.
 type Acts = fn(bool) -> Value;
 
-/// What is changed at an edge, and what is in force from then on, small and large.
+/// The resources that change at an edge, with the act that shrinks or restores each.
 const CHANGES: [(&str, Acts); 4] = [
     ("do-main/droplet/1", |small| {
         let plan = if small { "s-1vcpu-1gb" } else { "g-2vcpu-8gb" };
@@ -388,7 +388,7 @@ fn what_is_said_of_a_month_is_what_the_clouds_then_charge() {
         let arguments = ["--month", "2026-11", "--prices", prices.to_str().unwrap()];
         let said = person.report(&arguments).await;
 
-        // The month begins on a Sunday: all is small until Monday.
+        // The month begins on a Sunday, so everything is small until Monday.
         let simulator = &person.simulator;
         let switch = async |small: bool| {
             for (resource, act) in CHANGES {
@@ -431,7 +431,7 @@ fn what_is_said_of_a_month_is_what_the_clouds_then_charge() {
     });
 }
 
-/// A machine of each cloud whose copies take as long, and as much room, as they may.
+/// A machine at each cloud whose copies take the longest time and the most space that they may.
 const HIBERNATED: &str = r#"
 [[droplets]]
 id = 1
@@ -460,30 +460,30 @@ name = "team"
 public_key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI team"
 "#;
 
-/// What hibernates a machine and wakes it, by the requests of its cloud.
+/// The requests that hibernate and wake a machine at its cloud.
 struct Cloud {
     account: &'static str,
     kind: &'static str,
     token: &'static str,
-    /// The machine's name, and the number that it begins with.
+    /// The machine's name, and its first id.
     name: &'static str,
     first: u64,
-    /// Where machines are, and their copies.
+    /// The API paths of machines and of their copies.
     machines: &'static str,
     copies: &'static str,
-    /// What makes a copy, and where its number is in a list of all.
+    /// The request that makes a copy, and the key of the list of all copies.
     copying: fn() -> Value,
     action: &'static str,
     list: &'static str,
-    /// What makes a machine of a copy.
+    /// The request that makes a machine from a copy.
     order: fn(u64) -> Value,
     made: &'static str,
-    /// For how long a copy takes after the end, and how early a start begins.
+    /// How long after the end a copy is finished, and how early a start begins.
     copied_after: SignedDuration,
     lead: SignedDuration,
 }
 
-/// A Droplet of 25 GB, and a server of 80.
+/// A Droplet of 25 GB, and a server of 80 GB.
 const CLOUDS: [Cloud; 2] = [
     Cloud {
         account: "do-main",
@@ -544,7 +544,7 @@ impl Sleeper<'_> {
         self.simulator.asked(token, method, path, body).await
     }
 
-    /// The numbers of all copies.
+    /// The ids of all copies.
     async fn all(&self) -> Vec<u64> {
         let of_kind = match self.cloud.kind {
             "server" => "?type=snapshot",
@@ -562,7 +562,7 @@ impl Sleeper<'_> {
         found.map(|one| number(&one["id"]).unwrap()).collect()
     }
 
-    /// Switches it off and begins to copy it.
+    /// Switches it off, before it is copied.
     async fn begin_copy(&self) {
         let Cloud { account, kind, .. } = self.cloud;
         let resource = format!("{account}/{kind}/{}", self.machine);
@@ -580,7 +580,7 @@ impl Sleeper<'_> {
         self.ask(Method::POST, &path, Some(copying())).await;
     }
 
-    /// Deletes the machine, which is copied, and of three copies the oldest one.
+    /// Deletes the machine once it is copied, and the oldest of three copies.
     async fn delete(&mut self) {
         let Cloud {
             machines, copies, ..
@@ -615,12 +615,13 @@ impl Sleeper<'_> {
     }
 }
 
-/// What is said rests on the longest that each step may take: here each takes as long as that.
+/// The report assumes the longest time that each step may take; here each step takes that long.
 #[test]
 fn a_month_of_hibernated_machines_costs_what_is_said() {
     for cloud in CLOUDS {
         run(async {
-            // Two copies are there before the month begins, on a Sunday: the machine is gone by then.
+            // Two copies exist before the month begins on a Sunday, and the machine is gone by
+            // then.
             let begin = instant("2026-11-01T00:00:00Z");
             let before = begin - SignedDuration::from_hours(48);
             let person = Person::new(&format!("{WRITING}{HIBERNATED}"), before).await;

@@ -1,5 +1,5 @@
-//! The table of the schedules alone is restored from a backup: what is in force is behind what was
-//! handled. That is reported, and applying again mends it.
+//! Only the table of schedules is restored from a backup, so that the generation in force is behind
+//! the one that was handled. That is reported, and applying again fixes it.
 
 use domain::{configuration::Generation, resource::Power};
 use lifecycle::{Event, event::Subject};

@@ -1,4 +1,4 @@
-//! The shape of the code: which crate may know which, and what must not occur where.
+//! The shape of the code: which crate may depend on which, and what must not occur where.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -52,7 +52,7 @@ fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
         .collect()
 }
 
-/// The crates of ours that a crate depends on, however indirectly.
+/// The workspace crates that a crate depends on, directly or indirectly.
 fn reachable(of: &str, dependencies: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
     let mut reached = BTreeSet::new();
     let mut open = vec![of.to_owned()];
@@ -191,7 +191,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// A line of code, and where it stands.
+/// A line of code, and its location.
 struct Line {
     krate: String,
     place: String,

@@ -1,4 +1,4 @@
-//! What programs read: each command's JSON has the shape that `offhours schema` serves for it.
+//! JSON output: each command's document has the shape that `offhours schema` prints for it.
 
 use std::collections::BTreeMap;
 
@@ -66,7 +66,7 @@ fn what_commands_print_for_programs_has_the_shape_that_is_served() {
                 *checked.entry(what).or_insert(0) += elements(&document);
             }
         }
-        // Nothing was held; of all others there was something to check.
+        // Nothing was held; every other command had something to check.
         let empty: Vec<_> = checked.iter().filter(|(_, n)| **n == 0).collect();
         assert_eq!(empty, [(&"approve", &0)]);
     });
@@ -109,7 +109,7 @@ fn what_local_prints_for_programs_has_the_shape_that_is_served() {
     });
 }
 
-/// One document, or one for each line.
+/// Parses one document, or one per line.
 fn documents(text: &str) -> Vec<Value> {
     match serde_json::from_str(text) {
         Ok(document) => vec![document],

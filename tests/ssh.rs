@@ -1,5 +1,5 @@
-//! Machines over SSH, at a real server: what is run on them, when, and what an answer that is
-//! missing, late or wrong leads to.
+//! Machines over SSH on a real server: what is run on them and when, and what a missing, late or
+//! wrong answer leads to.
 
 use std::{collections::BTreeSet, fs};
 
@@ -21,7 +21,7 @@ use crate::{
     support::{World, monday},
 };
 
-/// Ten minutes before the office closes: the first inventory is over when it does.
+/// Eleven minutes before the office closes, so that the first inventory is finished by then.
 fn evening() -> Timestamp {
     monday("17:49:00")
 }
@@ -40,14 +40,14 @@ fn running(record: &Record) {
     assert!(is_settled(record, Power::Running), "{record:#?}");
 }
 
-/// What is said of the account as a whole.
+/// The events about the account as a whole.
 fn of_account(world: &mut World) -> Vec<Event> {
     let about = |outcome: &&Outcome| matches!(outcome.subject, Subject::Account { .. });
     let outcomes = world.outcomes().iter();
     outcomes.filter(about).map(|o| o.event.clone()).collect()
 }
 
-/// The answers to what was asked of the machine, oldest first.
+/// The answers to the requests to the machine, oldest first.
 fn answers(world: &mut World) -> Vec<Answer> {
     let mut answers = Vec::new();
     for event in world.events(BUILD) {
@@ -62,7 +62,7 @@ fn is_unknown(answer: &Answer, words: &str) -> bool {
     matches!(answer, Answer::Unknown(said) if said.contains(words))
 }
 
-/// When an event of the machine happened first.
+/// The time of the first such event.
 fn first(world: &mut World, is_it: impl Fn(&Event) -> bool) -> Timestamp {
     let outcomes = world.outcomes().iter();
     outcomes
@@ -317,7 +317,7 @@ fn an_account_over_ssh_that_is_renamed_keeps_its_machines_and_starts_what_it_sto
     });
 }
 
-/// A guest that takes the stop, and goes on running.
+/// A guest that accepts the stop but keeps running.
 const DEAF: &str = "exit 0";
 
 #[test]
@@ -363,7 +363,7 @@ fn a_machine_without_a_command_for_it_has_its_power_cut_under_no_schedule() {
         in_lab(&["build"], async |lab| {
             let world = lab.world(&lab.usual("", policy), evening()).await;
             lab.on("stop", DEAF);
-            // It has all of its ten minutes: there is nothing to decide after one.
+            // It gets its full ten minutes, because there is nothing to decide after one.
             world.run_until(monday("18:09:30")).await;
             assert!(world.record(BUILD).await.in_flight().is_some());
             world.run_until(monday("18:20:30")).await;
@@ -379,7 +379,7 @@ fn a_machine_without_a_command_for_it_has_its_power_cut_under_no_schedule() {
     }
 }
 
-/// What a server's log says of a login that was tried.
+/// The number of log lines of a server that show a login attempt.
 fn logins(log: &str) -> usize {
     let is_login = |line: &&str| line.contains("userauth") || line.contains("Accepted");
     log.lines().filter(is_login).count()
@@ -410,7 +410,7 @@ fn a_host_with_another_key_learns_nothing_and_is_trusted_again_once_its_key_is_p
         let error = states.values().next().unwrap().error.clone().unwrap();
         assert!(error.to_string().contains("host-key-changed"), "{error}");
 
-        // As while a host changes its key: the old one and the new one.
+        // The old key and the new one, as while a host changes its key.
         let both = [lab.sshd.host_key(), other.host_key()];
         let pins = |text: String| text.replace(&lab.account(""), &lab.account_with(&both, ""));
         world.apply(&pins(lab.usual("", ""))).await;
@@ -428,7 +428,7 @@ fn a_stop_that_meets_another_host_key_is_refused_and_not_repeated_by_itself() {
         let world = lab.world(&lab.usual("", ""), evening()).await;
         world.run_until(monday("17:52:30")).await;
         let other = lab.another_server();
-        // The look still meets the first host, the stop another one.
+        // The observation still reaches the first host, the stop another one.
         lab.on("status", &Lab::moved_to(&other));
         world.stop(&json!({ "resources": [BUILD] })).await;
         let record = world.record(BUILD).await;

@@ -1,4 +1,4 @@
-//! What the commands say of machines over SSH, at a real server.
+//! What the commands show about machines over SSH on a real server.
 
 use std::sync::{Arc, Mutex};
 
@@ -23,7 +23,7 @@ async fn lab() -> Option<Lab> {
     Lab::start(&["build", "render"]).await
 }
 
-/// Fails unless the command ended with that code, and said nothing that may not be said.
+/// Fails unless the command ended with this code, and revealed nothing that must stay hidden.
 #[track_caller]
 fn ended(lab: &Lab, ended: Ended, code: i32) -> Ended {
     let ended = configured(lab, ended, code);
@@ -31,7 +31,7 @@ fn ended(lab: &Lab, ended: Ended, code: i32) -> Ended {
     ended
 }
 
-/// The same for one that shows the configuration.
+/// The same for a command that shows the configuration.
 #[track_caller]
 fn configured(lab: &Lab, ended: Ended, code: i32) -> Ended {
     let shown = format!("{}{}", ended.stdout, ended.stderr);
@@ -100,7 +100,7 @@ fn the_commands_show_stop_and_start_machines_and_say_nothing_of_their_host() {
         says(&checked.stdout, &["the state of 2 machines is known"]);
         assert_eq!(lab.changes().len(), 2, "doctor changes nothing");
 
-        // What was applied, with all that a file has of it.
+        // What was applied, with everything that a file contains.
         let exported = configured(&lab, terminal.run(&["export"]).await, 0);
         says(
             &exported.stdout,
@@ -231,7 +231,8 @@ fn a_stopped_machine_that_leaves_the_file_is_started_first_or_left_on_purpose() 
     });
 }
 
-/// What the command asked of Lambda, and how poll-status answers a question for an inventory.
+/// A fake Lambda: the questions that it was asked, and how poll-status answers one for an
+/// inventory.
 #[derive(Clone, Default)]
 struct Lambda {
     asked: Arc<Mutex<Vec<(String, Value)>>>,
@@ -258,7 +259,7 @@ impl Lambda {
         format!("http://{}", serve(router).await)
     }
 
-    /// The questions since the last call; every one was for poll-status.
+    /// The questions since the last call, all of which must have been for poll-status.
     fn questions(&self) -> Vec<Value> {
         let asked = self.asked.lock().unwrap().drain(..).collect::<Vec<_>>();
         let question = |(path, question): (String, Value)| {

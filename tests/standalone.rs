@@ -1,5 +1,5 @@
 //! `offhours local` beside a simulator that runs as its own program: each kind and engine is
-//! stopped and started, by the requests that were promised and by no other.
+//! stopped and started by the promised requests and no others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::{
     support::{ACCOUNTS, an_hour_off, database, droplet, monday, pool, server},
 };
 
-/// A Droplet, a pool, a server that shuts down when it is asked, and one that does not.
+/// A Droplet, a pool, a server that shuts down on request, and one that does not.
 fn machines_and_pool() -> String {
     [
         ACCOUNTS,
@@ -25,11 +25,11 @@ fn machines_and_pool() -> String {
 
 const ENGINES: [&str; 5] = ["pg", "mysql", "redis", "valkey", "mongodb"];
 
-/// What may be asked, `{id}` being a resource's and `{pool_id}` a pool's. Reads first.
+/// The allowed requests, reads first. `{id}` is a resource's id, and `{pool_id}` a pool's.
 const PROMISED: [&str; 17] = [
     "GET /v1/servers",
     "GET /v1/servers/{id}",
-    // What others did meanwhile, before the power is cut.
+    // Shows what others did in the meantime, before the power is cut.
     "GET /v1/servers/{id}/actions",
     "GET /v2/databases",
     "GET /v2/databases/options",
@@ -125,7 +125,7 @@ fn method_and_path(request: &Value) -> (&str, &str) {
     (text("method"), text("path"))
 }
 
-/// Method and path, with words for the ids.
+/// The method and the path, with placeholders for the ids.
 fn template(request: &Value) -> String {
     let (method, path) = method_and_path(request);
     let is_id = |segment: &str| {
@@ -160,7 +160,7 @@ async fn one_local_at_a_time_moves_the_clock_of_a_simulator() {
         simulator.url
     );
     assert!(refused.contains(&expected), "{refused}");
-    // However the first one ends, the next may begin.
+    // However the first process ends, the next may start.
     running.kill().await;
     simulator.discard(hold).await;
     second.run(&simulator, monday("18:30:00")).await;

@@ -1,4 +1,4 @@
-//! What the tests share: a service with its clouds, at an hour of a working day.
+//! Shared by the tests: a service with its clouds, at an hour of a working day.
 
 use std::{
     cell::Cell,
@@ -45,7 +45,7 @@ use tokio::sync::mpsc;
 
 use crate::telling::{check_bus_event, schemas};
 
-/// Both accounts of the small fleets; each test adds what they hold.
+/// Both accounts of the small fleets. Each test adds their resources.
 pub(crate) const ACCOUNTS: &str = r#"
 [[accounts]]
 name = "do-main"
@@ -58,13 +58,13 @@ provider = "hetzner"
 token = "secret-hz-token"
 "#;
 
-/// The accounts' tokens, and where the configurations say that they are kept.
+/// The accounts' tokens, with the references that the configurations have for them.
 pub(crate) const TOKENS: [(&str, &str); 2] = [
     ("env:DO_TOKEN", "secret-do-token"),
     ("env:HZ_TOKEN", "secret-hz-token"),
 ];
 
-/// Tokens that are kept under these references.
+/// Tokens, with the references under which they are kept.
 pub(crate) fn kept(tokens: &[(&str, &str)]) -> Vec<(TokenReference, SecretString)> {
     let kept = |(reference, token): &(&str, &str)| (reference.parse().unwrap(), (*token).into());
     tokens.iter().map(kept).collect()
@@ -91,13 +91,13 @@ pub(crate) fn office_hours(top: &str, account: &str, policy: &str) -> String {
     )
 }
 
-/// [`office_hours`] with a night that is over at 18:40 UTC.
+/// Like [`office_hours`], with a night that ends at 18:40 UTC.
 pub(crate) fn short_night(top: &str, policy: &str) -> String {
     let night = r#"end = "19:00" }, { begin = "19:40", end = "23:00" }"#;
     office_hours(top, "", policy).replace(r#"end = "19:00" }"#, night)
 }
 
-/// [`office_hours`] on all days, stopped for one hour: from 18:00 to 19:00 UTC.
+/// Like [`office_hours`], but on all days, and stopped for an hour from 18:00 to 19:00 UTC.
 pub(crate) fn an_hour_off(top: &str) -> String {
     office_hours(top, "", "").replace(
         r#"{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }"#,
@@ -105,7 +105,7 @@ pub(crate) fn an_hour_off(top: &str) -> String {
     )
 }
 
-/// Another schedule, which is closed at 18:00 UTC, too.
+/// Another schedule, which is also closed at 18:00 UTC.
 pub(crate) const NIGHTS: &str = r#"
     [schedules.nights]
     timezone = "UTC"
@@ -123,7 +123,7 @@ pub(crate) fn droplets(ids: RangeInclusive<u64>, tags: &[&str]) -> String {
         .collect()
 }
 
-/// A database in a fleet, in the schedule `office`; it can be stopped to a smaller plan.
+/// A database in a fleet, in the schedule `office`. A stop can move it to a smaller plan.
 pub(crate) fn database(id: &str, name: &str, engine: &str) -> String {
     format!(
         "[[databases]]\nid = \"{id}\"\nname = \"{name}\"\nengine = \"{engine}\"\n\
@@ -152,7 +152,7 @@ pub(crate) fn unlabelled_server(id: u64) -> String {
     format!("[[servers]]\nid = {id}\nname = \"ci-{id}\"\n")
 }
 
-/// Servers with these ids: [`server`].
+/// Several [`server`]s, with these ids.
 pub(crate) fn servers(ids: RangeInclusive<u64>, more: &str) -> String {
     ids.map(|id| server(id, more)).collect()
 }
@@ -214,12 +214,12 @@ pub(crate) fn any_port() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 0))
 }
 
-/// The tables' names, as `offhours local` has them.
+/// The names of the tables, as `offhours local` uses them.
 pub(crate) fn tables() -> Tables {
     Tables::prefixed("offhours-")
 }
 
-/// Serves in the background, and says where.
+/// Serves in the background, and returns the address.
 pub(crate) async fn serve(router: Router) -> SocketAddr {
     let listener = tokio::net::TcpListener::bind(any_port()).await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -231,8 +231,8 @@ thread_local! {
     static PANICS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Runs a test on this thread, as handlers are not `Send`. Fails if a handler panicked, if an
-/// invocation failed, or if a log line holds a token.
+/// Runs a test on this thread, because handlers are not `Send`. Fails if a handler panicked, if an
+/// invocation failed, or if a log line contains a token.
 pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     let (result, logged) = run_logged(test);
     let errors: Vec<_> = logged.lines().filter(|l| l.contains("ERROR")).collect();
@@ -240,7 +240,7 @@ pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     result
 }
 
-/// [`run`], where errors are to be logged; returns the log as well.
+/// Like [`run`], for a test in which errors are logged. Returns the log as well.
 pub(crate) fn run_logged<T>(test: impl Future<Output = T>) -> (T, String) {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -276,7 +276,7 @@ pub(crate) struct World {
     news: mpsc::UnboundedReceiver<News>,
     heard: Vec<Outcome>,
     digests: Vec<Digest>,
-    /// Of the events on the bus.
+    /// The schemas of the events on the bus.
     schemas: BTreeMap<String, Validator>,
 }
 
@@ -288,7 +288,7 @@ impl World {
         Self::with(configuration, clouds, from).await
     }
 
-    /// [`Self::start`], where these tokens are kept, whatever the fleet's are.
+    /// Like [`Self::start`], with these tokens, whatever the fleet's are.
     pub(crate) async fn with_tokens(
         configuration: &str,
         fleet: &str,
@@ -324,7 +324,7 @@ impl World {
         }
     }
 
-    /// Lets the timers fire every minute until then.
+    /// Fires the timers every minute until this time.
     pub(crate) async fn run_until(&self, until: Timestamp) {
         self.local.run(Some(until), |_| ()).await.unwrap();
     }
@@ -333,38 +333,38 @@ impl World {
         self.local.simulator().unwrap()
     }
 
-    /// The store's engine itself.
+    /// A client for the store's engine.
     pub(crate) fn engine(&self) -> Client {
         client_of(self.local.engine_address)
     }
 
-    /// Has a person act on a resource at its provider.
+    /// Acts on a resource at its provider, as a person.
     pub(crate) fn person(&self, resource: &str, act: Act) {
         let resource = reference(resource);
         self.simulator().person(&resource, act).unwrap();
     }
 
-    /// Has a person give a resource other tags.
+    /// Gives a resource other tags, as a person.
     pub(crate) fn retag(&self, resource: &str, tags: &[&str]) {
         let tags = tags.iter().map(ToString::to_string).collect();
         self.person(resource, Act::Retag { tags });
     }
 
-    /// Has a person create a Droplet, in the schedule `office`.
+    /// Creates a Droplet in the schedule `office`, as a person.
     pub(crate) fn create_droplet(&self, id: u64) {
         let mut new = droplet(id, &format!("new-{id}"), &["offhours:office"]);
         new.push_str("account = \"do-main\"\n");
         self.simulator().create(&new).unwrap();
     }
 
-    /// The requests so far that are to change something, whatever became of them.
+    /// The change requests so far, whatever their outcome.
     pub(crate) fn changes(&self) -> Vec<Entry> {
         let mut log = self.simulator().log();
         log.retain(|entry| entry.request.method != "GET");
         log
     }
 
-    /// The resources that a change was asked of.
+    /// The resources for which a change was requested.
     pub(crate) fn touched(&self) -> BTreeSet<String> {
         let changes = self.changes();
         let touched = changes.iter().filter_map(|entry| entry.resource.as_ref());
@@ -482,7 +482,7 @@ impl World {
     }
 }
 
-/// One tick of dispatch.
+/// Runs one tick of dispatch.
 pub(crate) async fn dispatch(store: &Store, invoke: &impl Invoke, now: Timestamp) -> Dispatched {
     let timer = include_str!("../crates/dispatch/events/timer.json");
     let timer = serde_json::from_str(timer).unwrap();
@@ -500,12 +500,12 @@ pub(crate) struct CountingProxy {
 }
 
 impl CountingProxy {
-    /// A proxy, and a store that speaks through it.
+    /// A proxy, and a store that connects through it.
     pub(crate) async fn before(engine: SocketAddr) -> (Self, Store) {
         Self::taking(engine, None).await
     }
 
-    /// A proxy that lets so much time pass with each request.
+    /// A proxy that advances a clock by this much with each request.
     pub(crate) async fn taking(
         engine: SocketAddr,
         takes: Option<(SteppedClock, SignedDuration)>,
@@ -523,7 +523,7 @@ impl CountingProxy {
         (proxy, store)
     }
 
-    /// How many requests have passed since the last call.
+    /// The number of requests since the last call.
     pub(crate) fn take_count(&self) -> usize {
         self.count.swap(0, Ordering::Relaxed)
     }
@@ -537,7 +537,7 @@ impl CountingProxy {
     }
 }
 
-/// The answer to a request that was passed on.
+/// The response to a forwarded request.
 pub(crate) type Answer = (StatusCode, HeaderMap, Bytes);
 
 /// The engine behind a proxy.
@@ -559,7 +559,7 @@ impl Upstream {
         let request = self.http.post(&self.url).headers(headers).body(body);
         let answer = request.send().await.unwrap();
         let (status, mut headers) = (answer.status(), answer.headers().clone());
-        // The body goes on as a whole, whatever it came as.
+        // The body is forwarded as a whole, however it arrived.
         headers.remove("transfer-encoding");
         (status, headers, answer.bytes().await.unwrap())
     }
@@ -578,7 +578,7 @@ pub(crate) fn program(name: &str) -> PathBuf {
     let advice = "run `cargo build --workspace --bins`, as `make test` does";
     let modified = |path: &Path| path.metadata().and_then(|found| found.modified()).ok();
     let built = modified(&path).unwrap_or_else(|| panic!("no {}: {advice}", path.display()));
-    // What is edited while the tests run is of no concern.
+    // Files edited while the tests run do not matter.
     let changed = built..modified(&test).unwrap();
     let sources = fs::read_to_string(path.with_extension("d")).unwrap();
     for source in sources.split_whitespace().skip(1) {
@@ -588,7 +588,7 @@ pub(crate) fn program(name: &str) -> PathBuf {
     path
 }
 
-/// A fault, as the simulator's control API takes it.
+/// A fault, in the form that the simulator's control API accepts.
 pub(crate) fn fault(json: &Value) -> Fault {
     serde_json::from_value(json.clone()).unwrap()
 }

@@ -1,5 +1,5 @@
-//! What is published: events that have the shape of their schemas, metrics that CloudWatch takes,
-//! and a bus that fails without harm.
+//! What is published: events in the shape of their schemas, metrics that CloudWatch accepts, and a
+//! bus whose failures do no harm.
 
 use std::{
     collections::BTreeMap,
@@ -64,7 +64,7 @@ pub(crate) fn check_bus_event(schemas: &BTreeMap<String, Validator>, outcome: &O
     }
 }
 
-/// Outcomes of each detail type, as reports have them; the first has all that is optional.
+/// Outcomes of each detail type, as in reports. The first has all the optional fields.
 const OUTCOMES: &str = r#"[
     {"event": "seen", "direction": "stop", "cause": {"manual": {"by": "ada"}}, "seconds": 42,
      "forced": true, "saved": {"kind": "node-pool", "count": 3, "autoscale": {"min": 1, "max": 5}},
@@ -128,7 +128,7 @@ fn digest() -> Digest {
     }
 }
 
-/// Keeps what it is given.
+/// Keeps the events that it is given.
 #[derive(Default)]
 struct Kept(Mutex<Vec<BusEvent>>);
 
@@ -166,7 +166,7 @@ fn every_kind_of_event_has_the_shape_of_its_schema() {
     });
 }
 
-/// What CloudWatch would take from a line.
+/// Checks the line that CloudWatch would read, and returns it.
 fn check_metrics(metrics: &Metrics) -> Value {
     let schema = fs::read(root().join("tests/schemas/embedded-metric-format.schema.json"));
     let schema: Value = serde_json::from_slice(&schema.unwrap()).unwrap();
@@ -250,7 +250,7 @@ fn a_failure_does_not_wait_for_the_end_of_the_work() {
         let kept = Kept::default();
         publishing(&kept, "offhours", async |listener: &dyn Listener| {
             listener.happened(&outcomes()[4]);
-            // As long as an observation takes, or the wait for the next one.
+            // Stands for an observation, or for the wait until the next one.
             tokio::task::yield_now().await;
             let kept = kept.0.lock().unwrap();
             assert_eq!(kept[0].detail_type, "Transition Stuck");
@@ -266,7 +266,7 @@ struct Bridge {
 }
 
 impl Bridge {
-    /// Takes all but each event of these detail types.
+    /// Accepts all events except those of these detail types.
     async fn refusing(types: &'static [&'static str]) -> Self {
         let requests: Arc<Mutex<Vec<Value>>> = Arc::default();
         let kept = Arc::clone(&requests);
@@ -342,7 +342,7 @@ fn events_reach_the_bus_in_order_ten_at_a_time() {
     });
 }
 
-/// A clock for the SDK on which every wait is over at once, and noted.
+/// A timer for the SDK that ends every wait immediately, and records it.
 #[derive(Debug, Clone, Default)]
 struct Waits(Arc<Mutex<Vec<Duration>>>);
 
@@ -358,13 +358,13 @@ fn a_bus_that_does_not_answer_is_waited_for_only_so_long() {
     let ((), logged) = run_logged(async {
         let listener = tokio::net::TcpListener::bind(any_port()).await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        // The connection is never accepted, and every wait for it is over at once.
+        // The connection is never accepted, and every wait for it ends immediately.
         let waits = Waits::default();
         let config = local_config(&url).into_builder();
         let config = config.sleep_impl(waits.clone()).build();
         let bus = EventBus::connect(&config, BusName::new("offhours").unwrap());
         bus::deliver(events(31), &bus).await;
-        // Two requests, each with its repetitions: four seconds at most for each.
+        // Two requests, each with its retries: at most four seconds for each.
         let patience = Duration::from_secs(4);
         let waits = waits.0.lock().unwrap();
         let requests = waits.iter().filter(|wait| **wait == patience);
@@ -392,7 +392,7 @@ fn a_bus_that_refuses_events_harms_nothing_but_the_events() {
         assert!(!world.record("do-main/droplet/1").await.opted_in);
         assert!(world.record("do-main/droplet/2").await.opted_in);
         let line = check_metrics(&metrics);
-        // At once, and as the inventories of the two accounts count.
+        // Immediately, and as counted by the inventories of the two accounts.
         assert_eq!(line["Conflicts"], json!([1, 1, 0]));
         assert_eq!(line["TokensRefused"], json!([0, 0]));
         let [entry] = &bridge.entries()[..] else {
@@ -405,7 +405,7 @@ fn a_bus_that_refuses_events_harms_nothing_but_the_events() {
     assert!(logged.contains(refused), "{logged}");
 }
 
-/// poll-status as the function runs it, over a bus.
+/// Runs poll-status as the function does, with a bus.
 async fn invoke(
     poll_status: &PollStatus<'_>,
     bus: &impl Publish,
@@ -419,13 +419,13 @@ async fn tick(poll_status: &PollStatus<'_>) -> (Report, Metrics) {
     invoke(poll_status, &Kept::default(), timer()).await
 }
 
-/// In another process of the service, on the same store.
+/// poll-status in another process of the service, on the same store.
 fn poll_status_with<'a>(world: &'a World, tokens: &[(&str, &str)]) -> PollStatus<'a> {
     let clock = SteppedClock::at(world.local.now());
     PollStatus::new(world, world.local.store(), tokens, clock)
 }
 
-/// [`TOKENS`], the first of which was replaced.
+/// [`TOKENS`], but with the first one from before it was replaced.
 const OLD: [(&str, &str); 2] = [("env:DO_TOKEN", "secret-old"), TOKENS[1]];
 
 /// The log's lines.
@@ -523,7 +523,7 @@ fn what_is_overdue_is_measured_by_each_inventory_until_it_is_not() {
             ("18:25:00", json!([1, 0])),
         ];
         measured(&TOKENS, &times).await;
-        // An account that cannot be listed is counted all the same.
+        // An account that cannot be listed is still counted.
         measured(&OLD, &[("18:30:00", json!([1, 0]))]).await;
         world.run_until(monday("18:35:30")).await;
         measured(&TOKENS, &[("18:40:30", json!([0, 0]))]).await;

@@ -1,4 +1,4 @@
-//! What we send and what the simulator answers fit the clouds' own `OpenAPI` descriptions.
+//! Our requests and the simulator's responses match the clouds' own `OpenAPI` descriptions.
 
 use std::{
     env, fs,
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::{programs::python, support::root};
 
-/// Checks a day's requests and their answers against the descriptions.
+/// Checks a day's requests and their responses against the descriptions.
 pub(crate) fn fits_the_clouds_descriptions(log: &[Entry]) {
     let answered = log.iter().filter(|entry| entry.answer.is_some());
     let lines: Vec<_> = answered
@@ -23,7 +23,7 @@ pub(crate) fn fits_the_clouds_descriptions(log: &[Entry]) {
     fit(&lines);
 }
 
-/// The same of requests that a simulator's program has logged, all of which it has answered.
+/// The same for the requests in the log of a simulator program, which has answered all of them.
 pub(crate) fn logged_ones_fit(log: &[Value]) {
     assert!(!log.is_empty());
     let lines: Vec<_> = log.iter().map(|entry| format!("{entry}\n")).collect();
@@ -50,11 +50,12 @@ fn a_violation_of_the_clouds_descriptions_is_found() {
     );
 }
 
-/// The folder with both clouds' descriptions; they are too large to be kept with the code.
+/// The folder with both clouds' descriptions, which are too large to be kept with the code. `None`
+/// if it is not configured.
 fn specs() -> Option<PathBuf> {
     let specs = env::var_os("OFFHOURS_SPECS").filter(|folder| !folder.is_empty());
     if specs.is_none() {
-        // Not through the test runner, which keeps what a passing test prints.
+        // Written directly, because the test runner captures what a passing test prints.
         let text = "\nSKIPPED the validation of traffic: OFFHOURS_SPECS names no folder with \
                     digitalocean.openapi.yaml and hetzner.v1.openapi.json\n";
         io::stderr().write_all(text.as_bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! A command that comes twice, and one that comes to a record which is ahead of the clock.
+//! A command that is delivered twice, and one for a record that is ahead of the clock.
 
 use cloud_simulator::Act;
 use domain::{record::Direction, resource::Power};
@@ -34,7 +34,7 @@ fn a_command_that_comes_twice_is_one_command() {
         assert_eq!(world.changes().len(), 1);
         world.run_until(monday("10:04:30")).await;
         assert_eq!(observed(&world).await, Some(Power::Stopped));
-        // A person starts it at the provider; then the command comes again.
+        // A person starts it at the provider; then the command is delivered again.
         world.person(SERVER, Act::PowerOn);
         world.run_until(monday("10:10:30")).await;
         assert_eq!(observed(&world).await, Some(Power::Running));

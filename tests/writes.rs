@@ -1,5 +1,5 @@
 //! Writes of records that are lost, late, refused or overtaken: nothing is sent twice, everything
-//! is published, and one record keeps no other from its turn.
+//! is published, and no record holds up another.
 
 use cloud_simulator::{Act, Hold, Matching, Stage};
 use domain::{
@@ -40,7 +40,7 @@ async fn before_the_edge() -> World {
     world
 }
 
-/// The edge, when no timer of the service has fired yet.
+/// The edge, before any timer of the service has fired.
 fn edge() -> Timestamp {
     monday("18:00:00")
 }
@@ -49,7 +49,7 @@ fn seconds(count: i64) -> SignedDuration {
     SignedDuration::from_secs(count)
 }
 
-/// An error that the client does not try again.
+/// An error that the client does not retry.
 fn refused() -> Fate {
     Fate::error("ValidationException")
 }
@@ -64,7 +64,7 @@ fn notes(resource: &str) -> impl Fn(&Sent) -> bool + Send + 'static {
     move |sent| writes(sent) && !sent.is_claim()
 }
 
-/// The next request with this method about this resource.
+/// A hold for the next request with this method for this resource.
 fn next(resource: &str, method: &str, at: Stage) -> Hold {
     Hold {
         matching: Matching {
@@ -120,8 +120,8 @@ fn a_claim_that_only_looks_like_ours_is_not_ours() {
         let simulator = world.simulator();
         let look = simulator.add_hold(next(SERVER, "GET", Stage::Arrival));
         let change = simulator.add_hold(next(SERVER, "POST", Stage::Arrival));
-        // The first has read the record when the second claims it. The claims differ by their
-        // writers alone.
+        // The first invocation has read the record when the second claims it. The claims differ
+        // only in their writers.
         let first = async {
             let report = process.act("the first", Direction::Stop, &hint).await;
             assert!(report.outcomes.is_empty(), "{report:?}");
@@ -154,7 +154,7 @@ fn a_claim_that_takes_longer_than_the_send_window_sends_nothing() {
             process.hint(Direction::Stop, &[SERVER]).await;
             assert_eq!(world.changes().len(), sent, "{took} s");
             assert_eq!(is_accepted(&world.record(SERVER).await), sent > 0);
-            // When the permit is over it is asked again, unless it was accepted.
+            // Once the permit has expired it is requested again, unless it was accepted.
             process.clock.advance_to(edge() + seconds(121));
             process.hint(Direction::Stop, &[SERVER]).await;
             assert_eq!(world.changes().len(), 1, "{took} s");
@@ -199,7 +199,7 @@ fn an_answer_that_is_lost_leaves_the_permit_standing() {
     });
 }
 
-/// Stops the server, and does something to its record before the cloud's answer comes.
+/// Stops the server, and changes its record before the cloud's response arrives.
 async fn while_a_request_is_under_way(
     world: &World,
     process: &Process,
@@ -274,7 +274,7 @@ fn a_record_that_cannot_be_claimed_keeps_no_other_of_any_account_waiting() {
         assert_eq!(report.outcomes.len(), 3);
         for left in [DROPLET, SERVER] {
             assert!(was_postponed(&process.published(left)), "{left}");
-            // Its record is as it was: it is tried again.
+            // Its record is unchanged, so it is tried again.
             process.hint(Direction::Stop, &[left]).await;
             assert!(is_accepted(&world.record(left).await), "{left}");
         }
@@ -317,7 +317,7 @@ fn a_request_whose_answer_cannot_be_noted_is_published_all_the_same() {
     });
 }
 
-/// Both servers were asked to shut down at 18:00; the process looks when they are off.
+/// Both servers were asked to shut down at 18:00; by the clock of the process they are off now.
 async fn on_their_way_down() -> (World, Process) {
     let world = before_the_edge().await;
     let process = Process::later(&world, edge());
@@ -366,7 +366,7 @@ fn what_a_plain_write_says_is_published_though_its_answer_is_lost() {
         let there = |e: &Event| matches!(e, Event::AlreadyThere { .. });
         assert!(process.published(OTHER).iter().any(there));
 
-        // The signal was sent, and nothing has come of it.
+        // The signal was sent, but had no effect.
         world.run_until(monday("17:59:59")).await;
         process.clock.advance_to(monday("18:30:00"));
         process.wire.plan(writes(SERVER), Fate::AnswerLost);
