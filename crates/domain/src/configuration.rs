@@ -1,4 +1,4 @@
-//! What a user configured, parsed: accounts, schedules and guard rails of one generation.
+//! The parsed configuration of one generation: accounts, schedules and guard rails.
 
 mod schedules;
 
@@ -26,14 +26,15 @@ use crate::{
 
 pub use schedules::Schedules;
 
-/// Most stops that dispatch hands out per account and tick, unless configured otherwise.
+/// Default limit on the stops that dispatch hands out per account and tick.
 pub const DEFAULT_MAX_STOPS: u32 = 100;
 
-/// Most resources that may join schedules in one inventory before they are held for approval,
-/// unless configured otherwise.
+/// Default limit on the resources that may join schedules in one inventory before they are held for
+/// approval.
 pub const DEFAULT_MAX_NEW: u32 = 25;
 
-/// The number of an applied configuration; each `apply` raises it. Zero: nothing applied.
+/// The number of an applied configuration. Each `apply` increases it; zero means that nothing has
+/// been applied.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -47,12 +48,12 @@ impl fmt::Display for Generation {
     }
 }
 
-/// One generation of the configuration, complete.
+/// One complete generation of the configuration.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Configuration {
-    /// Which one it is.
+    /// The generation's number.
     pub generation: Generation,
-    /// What holds for the whole service.
+    /// The settings of the whole service.
     pub settings: Settings,
     /// Accounts by name.
     pub accounts: BTreeMap<AccountName, Account>,
@@ -61,7 +62,7 @@ pub struct Configuration {
 }
 
 impl Configuration {
-    /// How long a stop or a start of a resource may take, where its account says so.
+    /// Returns how long a stop or a start of a resource may take, if its account sets that.
     #[must_use]
     pub fn late(&self, reference: &ResourceRef, direction: Direction) -> Option<SignedDuration> {
         let machine = self.machine(reference)?;
@@ -72,8 +73,8 @@ impl Configuration {
         SignedDuration::try_from(deadline.get()).ok()
     }
 
-    /// Whether a stop of a resource may end in a cut of its power: a machine over SSH needs a
-    /// command for it.
+    /// Reports whether a stop of a resource may end in a power cut. A machine over SSH needs a
+    /// command for that.
     #[must_use]
     pub fn has_power_cut(&self, reference: &ResourceRef) -> bool {
         match reference.kind() {
@@ -90,7 +91,7 @@ impl Configuration {
         self.accounts.get(&reference.account)?.machine(name)
     }
 
-    /// Whether two configurations say the same, whichever generations they are.
+    /// Reports whether two configurations are equal apart from their generations.
     #[must_use]
     pub fn says_the_same(&self, other: &Self) -> bool {
         let rule = |rule: &Rule| {
@@ -117,27 +118,27 @@ impl PartialEq for Configuration {
     }
 }
 
-/// What holds for the whole service.
+/// Settings of the whole service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default)]
 pub struct Settings {
     /// "act" (the default), or "observe" to decide, record and report what would be stopped and
-    /// started, and send nothing.
+    /// started, but send nothing.
     #[serde(skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "act")))]
     pub mode: Mode,
-    /// What is never touched, by a schedule, an override or a command: references, names or tags,
-    /// with * for any text.
+    /// Resources that are never touched, whether by a schedule, an override or a command:
+    /// references, names or tags, in which * matches any text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(with = "OneOrSeveral<Pattern>", extend("examples" = [["do-main/droplet/*", "name:*prod*", "tag:production"]])))]
     pub protect: Vec<Pattern>,
-    /// Most stops per account and minute.
+    /// Maximum number of stops per account and minute. Default: 100.
     #[serde(skip_serializing_if = "is_default_max_stops")]
     #[cfg_attr(feature = "schema", schemars(range(min = 1), extend("maximum" = u32::MAX, "default" = DEFAULT_MAX_STOPS)))]
     pub max_stops: u32,
-    /// Most resources that may join schedules in one inventory; more are held, untouched, until
-    /// `offhours approve`.
+    /// Maximum number of resources of one account that may join schedules at once. If there are
+    /// more, they are held, untouched, until `offhours approve`. Default: 25.
     #[serde(skip_serializing_if = "is_default_max_new")]
     #[cfg_attr(feature = "schema", schemars(extend("maximum" = u32::MAX, "default" = DEFAULT_MAX_NEW)))]
     pub max_new: u32,
@@ -176,7 +177,7 @@ pub enum Mode {
     /// Decide and send.
     #[default]
     Act,
-    /// Decide, record and report what would have been sent; send nothing.
+    /// Decide, record and report what would have been sent, but send nothing.
     Observe,
 }
 
@@ -191,18 +192,18 @@ pub enum Provider {
     Hetzner,
 }
 
-/// One login: at a cloud, or at a host that runs commands.
+/// A login at a cloud, or at a host that runs commands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Account {
-    /// At a cloud.
+    /// A login at a cloud.
     Cloud(CloudAccount),
-    /// At a host that runs commands.
+    /// A login at a host that runs commands.
     Ssh(Box<SshAccount>),
 }
 
 impl Account {
-    /// Which kind of account it is.
+    /// Returns the account's kind.
     #[must_use]
     pub fn kind(&self) -> AccountKind {
         match self {
@@ -211,7 +212,7 @@ impl Account {
         }
     }
 
-    /// The name that it had before.
+    /// Returns the account's previous name, if it had one.
     #[must_use]
     pub fn was(&self) -> Option<&AccountName> {
         match self {
@@ -220,7 +221,7 @@ impl Account {
         }
     }
 
-    /// Gives it the name that it had before.
+    /// Sets the account's previous name.
     pub fn set_was(&mut self, was: AccountName) {
         match self {
             Self::Cloud(account) => account.was = Some(was),
@@ -228,7 +229,7 @@ impl Account {
         }
     }
 
-    /// Whether decisions about its resources lead to requests.
+    /// Returns the account's mode: whether decisions about its resources lead to requests.
     #[must_use]
     pub fn mode(&self) -> Mode {
         match self {
@@ -237,14 +238,14 @@ impl Account {
         }
     }
 
-    /// Whether it may be tried before it is applied. The right to ask must not include the choice of
-    /// where a token is sent, or of what runs where.
+    /// Reports whether the account may be tried before it is applied. The right to ask must not
+    /// include choosing where a token is sent, or what runs where.
     #[must_use]
     pub fn may_be_tried(&self) -> bool {
         self.cloud().is_some_and(|account| account.url.is_none())
     }
 
-    /// The cloud's account, where it is one.
+    /// Returns the cloud account, unless this is an SSH account.
     #[must_use]
     pub fn cloud(&self) -> Option<&CloudAccount> {
         match self {
@@ -253,7 +254,7 @@ impl Account {
         }
     }
 
-    /// The machine of this name, where it reaches machines over SSH.
+    /// Returns the machine of this name. A cloud account has none.
     #[must_use]
     pub fn machine(&self, name: &MachineName) -> Option<&Machine> {
         match self {
@@ -269,7 +270,7 @@ impl From<CloudAccount> for Account {
     }
 }
 
-/// What an account reaches: a cloud, or machines over SSH. Written as the account's `provider`.
+/// The kind of an account: a cloud, or machines over SSH. Written as the account's `provider`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(into = "&'static str")]
 pub enum AccountKind {
@@ -280,14 +281,14 @@ pub enum AccountKind {
 }
 
 impl AccountKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 3] = [
         Self::Cloud(Provider::DigitalOcean),
         Self::Cloud(Provider::Hetzner),
         Self::Ssh,
     ];
 
-    /// The word for it in a configuration.
+    /// Returns the word for the kind in a configuration.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -296,7 +297,7 @@ impl AccountKind {
         }
     }
 
-    /// The kinds of resource that such an account reaches.
+    /// Returns the kinds of resource that such an account reaches.
     #[must_use]
     pub fn kinds(self) -> &'static [ResourceKind] {
         match self {
@@ -305,7 +306,7 @@ impl AccountKind {
         }
     }
 
-    /// What to do where its token or key is wrong, or lacks a right.
+    /// Returns what to do if the account's token or key is wrong, or lacks a permission.
     #[must_use]
     pub fn login_remedy(self) -> &'static str {
         match self {
@@ -346,7 +347,7 @@ impl JsonSchema for AccountKind {
     }
 }
 
-/// Which of the two it is, the schema decides by the provider.
+/// The schema picks one of the two forms by `provider`.
 #[cfg(feature = "schema")]
 impl JsonSchema for Account {
     fn schema_name() -> std::borrow::Cow<'static, str> {
@@ -364,7 +365,7 @@ impl JsonSchema for Account {
     }
 }
 
-/// One login at a host that runs the commands which stop and start machines.
+/// An account at a host that runs the commands which stop and start machines: one SSH login.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(
     feature = "schema",
@@ -372,23 +373,23 @@ impl JsonSchema for Account {
     schemars(rename = "ssh-account", deny_unknown_fields)
 )]
 pub struct SshAccount {
-    /// "ssh".
+    /// The provider: always "ssh".
     pub provider: Ssh,
-    /// The name that the account had before: records and overrides of its machines are carried
-    /// over. May stay for good.
+    /// The account's previous name. Records and overrides of its machines are carried over from it.
+    /// May stay here permanently.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "AccountName", extend("examples" = ["lab"])))]
     pub was: Option<AccountName>,
-    /// "observe" runs no command of this account but `status`.
+    /// "act" (the default), or "observe" to run none of this account's commands except `status`.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "act")))]
     pub mode: Mode,
-    /// The host, its keys, and the machines.
+    /// The host, its keys and the machines.
     #[serde(flatten)]
     pub login: SshLogin,
 }
 
-/// The provider of an account over SSH.
+/// The provider of an SSH account.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -398,7 +399,7 @@ pub enum Ssh {
     Ssh,
 }
 
-/// One login at one cloud.
+/// An account at a cloud provider: one login.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(
     feature = "schema",
@@ -413,47 +414,48 @@ pub enum Ssh {
     )
 )]
 pub struct CloudAccount {
-    /// The cloud: "digitalocean" or "hetzner".
+    /// The cloud provider: "digitalocean" or "hetzner".
     pub provider: Provider,
-    /// The name that the account had before: records, saved sizes and overrides of its resources
-    /// are carried over. May stay for good.
+    /// The account's previous name. Records, saved sizes and overrides of its resources are carried
+    /// over from it. May stay here permanently.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "AccountName", extend("examples" = ["do-main"])))]
     pub was: Option<AccountName>,
-    /// Where the token is kept, never the token itself: `ssm:/PATH/NAME` (an SSM parameter of type
-    /// `SecureString`) or, for local use, `env:VARIABLE`.
+    /// Where the API token is stored, never the token itself: `ssm:/PATH/NAME` (an SSM parameter of
+    /// type `SecureString`) or, for local use, `env:VARIABLE`.
     #[cfg_attr(feature = "schema", schemars(extend("examples" = ["ssm:/offhours/do-main", "env:HCLOUD_TOKEN"])))]
     pub token: TokenReference,
-    /// Where a token is kept that may only read. Offhours observes with it, and needs the other one
-    /// only to stop and start. Without it, the other one serves for both.
+    /// Where a read-only API token is stored, in the same form as `token`. Offhours observes with
+    /// it, and uses `token` only to stop and start. Without it, `token` is used for both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "TokenReference", extend("examples" = ["ssm:/offhours/do-main-read"])))]
     pub read_token: Option<TokenReference>,
-    /// Hetzner: the datacenters to cover, by their old names; without it, all locations.
+    /// Hetzner: the datacenters to cover, by their old names. Default: all locations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(with = "OneOrMore<Datacenter>"))]
     pub datacenters: Vec<Datacenter>,
-    /// Hetzner: true lets servers from before 2026-06-15 be rescaled. They are billed at older
-    /// prices, and a change of type moves them to the new ones for good.
+    /// Hetzner: whether servers from before 2026-06-15 may be rescaled. They are billed at older
+    /// prices, and a change of type moves them to the new prices permanently. Default: false.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     pub accept_new_prices: bool,
-    /// The SSH key with which hibernated machines are made again, by its name in the account.
+    /// The SSH key with which hibernated machines are recreated, by its name in the account.
+    /// Without it, no machine is hibernated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "String", extend("examples" = ["team"])))]
     pub ssh_key: Option<String>,
-    /// "observe" sends nothing for this account.
+    /// "act" (the default), or "observe" to send nothing for this account.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "act")))]
     pub mode: Mode,
-    /// A base address other than the provider's own: `https://HOST`, or `http://` on loopback.
+    /// A base URL to use instead of the provider's own: `https://HOST`, or `http://` on loopback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "schema::Url"))]
     pub url: Option<String>,
 }
 
 impl CloudAccount {
-    /// Whether a region or location is among its datacenters; without any, all are.
+    /// Reports whether the account covers a region or location. Without datacenters, it covers all.
     #[must_use]
     pub fn covers(&self, region: &str) -> bool {
         let mut locations = self.datacenters.iter().map(|one| one.location());
@@ -491,7 +493,7 @@ impl Datacenter {
         Self::HilDc1,
     ];
 
-    /// The name as a user writes it.
+    /// Returns the name as a user writes it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -503,7 +505,7 @@ impl Datacenter {
         }
     }
 
-    /// The location that the provider's answers name: the part before the dash.
+    /// Returns the location that the provider's responses name: the part before the dash.
     #[must_use]
     pub fn location(self) -> &'static str {
         let name = self.as_str();
@@ -511,7 +513,7 @@ impl Datacenter {
     }
 }
 
-/// A datacenter's name that is not among the allowed ones.
+/// A datacenter name that is not allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown datacenter `{0}`: expected fsn1-dc14, nbg1-dc3, hel1-dc2, ash-dc1 or hil-dc1")]
 pub struct UnknownDatacenter(pub String);
@@ -527,7 +529,7 @@ impl FromStr for Datacenter {
     }
 }
 
-/// Where a token is kept; never the token itself.
+/// Where a token is stored; never the token itself.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 #[cfg_attr(
@@ -542,7 +544,7 @@ pub enum TokenReference {
     Env(String),
 }
 
-/// Not a valid token reference. The text is not repeated, for it may be a token.
+/// Not a valid token reference. The text is not repeated, because it may be a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("write where the token is kept, ssm:/PATH/NAME or env:VARIABLE, never the token itself")]
 pub struct TokenReferenceError;
@@ -588,16 +590,16 @@ impl fmt::Display for TokenReference {
     }
 }
 
-/// A schedule, and how its author wants it followed.
+/// A schedule and the policy for following it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Rule {
-    /// When to run.
+    /// When its resources run.
     #[serde(with = "stored_schedule")]
     pub schedule: Schedule,
-    /// Resources that follow it besides the tagged ones.
+    /// Resources that follow it in addition to the tagged ones.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub resources: BTreeSet<ResourceRef>,
-    /// How to follow it.
+    /// How it is followed.
     #[serde(flatten)]
     pub policy: Policy,
 }
@@ -611,75 +613,79 @@ pub struct Rule {
     reason = "each is a switch that the user sets by this name"
 )]
 pub struct Policy {
-    /// "observe" sends nothing for this schedule.
+    /// "act" (the default), or "observe" to send nothing for this schedule.
     #[serde(skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "act")))]
     pub mode: Mode,
-    /// Droplets: ask the guest to shut down, and cut the power 60 s later. Without it a Droplet's
-    /// stop is a hard cut.
+    /// Droplets: whether to ask the guest to shut down first, and cut the power 60 s later.
+    /// Default: false, so that a Droplet's stop is a hard power cut.
     #[serde(skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     pub graceful: bool,
-    /// false: never cut the power; after 60 s the machine is stuck, and a person decides.
+    /// Whether the power may be cut. If false, a machine that is still on after 60 s becomes stuck,
+    /// and a person decides. Default: true.
     #[serde(skip_serializing_if = "Clone::clone")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = true)))]
     pub force: bool,
-    /// Put the desired state back at every inventory, if anyone changed it. Excludes
-    /// `retain_running`.
+    /// Whether to restore the desired state at every inventory if anyone has changed it. Default:
+    /// false. Cannot be combined with `retain_running`.
     #[serde(skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     pub enforce: bool,
-    /// Leave running at the end what was found running at the begin. Excludes enforce.
+    /// Whether to leave a resource running at the end of a window if it was found running at its
+    /// begin. Default: false. Cannot be combined with `enforce`.
     #[serde(skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     pub retain_running: bool,
-    /// When a resource that joins begins to follow: "at-once", or from its "next-edge" on.
+    /// When a resource that joins the schedule starts to follow it: "at-once" (the default), or
+    /// from its "next-edge" on.
     #[serde(skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "at-once")))]
     pub adopt: Adopt,
-    /// How each kind of resource is stopped.
+    /// The method by which each kind of resource is stopped.
     #[serde(skip_serializing_if = "is_default")]
     pub methods: Methods,
-    /// Droplets that are resized: the size to move to, by its slug, instead of the cheapest that
-    /// fits. The tag `offhours-to:SIZE` on a Droplet prevails.
+    /// Droplets that are resized: the slug of the size to move to. Default: the cheapest that fits.
+    /// The tag `offhours-to:SIZE` on a Droplet takes precedence.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "schema::Plan", extend("examples" = ["s-1vcpu-1gb"])))]
     pub resize_to: Option<String>,
-    /// Servers that are rescaled: the type to change to, by its name, instead of the cheapest that
-    /// fits. The label `offhours-to=TYPE` on a server prevails.
+    /// Servers that are rescaled: the name of the type to change to. Default: the cheapest that
+    /// fits. The label `offhours-to=TYPE` on a server takes precedence.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "schema::Plan", extend("examples" = ["cpx12"])))]
     pub rescale_to: Option<String>,
-    /// true: a machine that cannot return to its own plan in time starts on the small one.
-    /// Otherwise it stays off until its own plan is to be had.
+    /// Whether a machine that cannot return to its own plan in time starts on the small one.
+    /// Default: false, so that it stays off until its own plan is available.
     #[serde(skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     pub start_small: bool,
-    /// true: a server that the change of its type has started is left running on the small type.
-    /// Otherwise it is shut down again.
+    /// Whether a server that was started by the change of its type is left running on the small
+    /// type. Default: false, so that it is shut down again.
     #[serde(skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     pub rescaled_runs: bool,
-    /// Machines that are hibernated: what is accepted of it. Without it, what would be lost stands in
-    /// the way.
+    /// Machines that are hibernated: the risks to accept. Without it, anything that would be lost
+    /// prevents the hibernation.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     #[cfg_attr(feature = "schema", schemars(with = "OneOrMore<Risk>", extend("examples" = ["lost-backups"])))]
     pub accept: BTreeSet<Risk>,
-    /// Droplets that are hibernated: true refuses one with a private address, which its cloud chooses
-    /// anew each time.
+    /// Droplets that are hibernated: whether to refuse one with a private address, because its
+    /// cloud assigns a new one each time. Default: false.
     #[serde(skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     pub needs_private_ip: bool,
-    /// Machines that are to be hibernated, where something stands in the way: "refuse" leaves them
+    /// Machines that should be hibernated but cannot be: "refuse" (the default) leaves them
     /// running, "power-off" only powers them off.
     #[serde(skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "refuse")))]
     pub otherwise: Otherwise,
-    /// Databases: the plan to shrink to, by its slug, instead of the smallest.
+    /// Databases: the slug of the plan to shrink to. Default: the smallest plan, or the database's
+    /// own with the method "standbys".
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "schema::Plan", extend("examples" = ["db-s-1vcpu-1gb"])))]
     pub stop_size: Option<String>,
-    /// Databases: the number of nodes to shrink to, instead of the present one.
+    /// Databases: the number of nodes to shrink to. Default: the current number.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "u32", range(min = 1, max = 3)))]
     pub stop_nodes: Option<u32>,
@@ -708,20 +714,22 @@ impl Default for Policy {
     }
 }
 
-/// How each kind of resource is stopped, where there is a choice.
+/// The stop method of each kind of resource that offers a choice.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema), schemars(rename = "methods"))]
 #[serde(default, deny_unknown_fields)]
 pub struct Methods {
-    /// Droplets: "power-off", "resize" to a cheaper plan while it is off, or "hibernate".
+    /// Droplets: "power-off" (the default), "resize" to move to a cheaper plan while off, or
+    /// "hibernate".
     #[serde(skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "power-off")))]
     pub droplet: DropletMethod,
-    /// Servers: "power-off", "rescale" to a cheaper type while it is off, or "hibernate".
+    /// Servers: "power-off" (the default), "rescale" to change to a cheaper type while off, or
+    /// "hibernate".
     #[serde(skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "power-off")))]
     pub server: ServerMethod,
-    /// Databases: "smallest-plan", or "standbys" to drop standby nodes alone.
+    /// Databases: "smallest-plan" (the default), or "standbys" to drop only the standby nodes.
     #[serde(skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "smallest-plan")))]
     pub database: DatabaseMethod,
@@ -737,7 +745,8 @@ pub enum DropletMethod {
     PowerOff,
     /// Powered off, and moved to a cheaper plan until the start.
     Resize,
-    /// Powered off, kept as a snapshot and deleted, and made again for the start. A preview.
+    /// Powered off, kept as a snapshot and deleted, then recreated for the start. A preview
+    /// feature.
     Hibernate,
 }
 
@@ -751,19 +760,20 @@ pub enum ServerMethod {
     PowerOff,
     /// Powered off, and changed to a cheaper type until the start.
     Rescale,
-    /// Powered off, kept as a snapshot and deleted, and made again for the start. A preview.
+    /// Powered off, kept as a snapshot and deleted, then recreated for the start. A preview
+    /// feature.
     Hibernate,
 }
 
-/// What to do with a machine that is to be hibernated and cannot be.
+/// What to do with a machine that should be hibernated but cannot be.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Otherwise {
-    /// Nothing: its stop is refused, and reported.
+    /// The stop is refused and reported; the machine is left running.
     #[default]
     Refuse,
-    /// It is powered off, and billed as before.
+    /// The machine is powered off, and billed as before.
     PowerOff,
 }
 
@@ -772,15 +782,15 @@ pub enum Otherwise {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum DatabaseMethod {
-    /// Resized to its smallest plan, or to `stop_size` and `stop_nodes`.
+    /// Resized to the smallest plan, or to `stop_size` and `stop_nodes`.
     #[default]
     SmallestPlan,
-    /// Left on its plan with the fewest nodes that its engine runs with; with `stop_size`, on that
-    /// plan.
+    /// Reduced to the fewest nodes that the engine runs with, on its own plan or, if set, on
+    /// `stop_size`.
     Standbys,
 }
 
-/// When a resource that joins a schedule begins to follow it.
+/// When a resource that joins a schedule starts to follow it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -816,7 +826,7 @@ mod stored_schedule {
     }
 }
 
-/// What `protect` names: references, names or tags, each with `*` for any text.
+/// A pattern of `protect`: a reference, `name:NAME` or `tag:TAG`, in which `*` matches any text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 #[cfg_attr(
@@ -850,7 +860,7 @@ impl FromStr for Pattern {
         let (subject, glob) = match text.split_once(':') {
             Some(("name", glob)) => (PatternSubject::Name, glob),
             Some(("tag", glob)) => (PatternSubject::Tag, glob),
-            // A reference has slashes; a star alone covers every one.
+            // A reference contains slashes; a lone star covers every reference.
             None if text.contains('/') || text == "*" => (PatternSubject::Reference, text),
             Some(_) | None => return Err(PatternError(text.to_owned())),
         };
@@ -858,7 +868,8 @@ impl FromStr for Pattern {
         if glob.is_empty() {
             return Err(PatternError(text.to_owned()));
         }
-        // A whole reference covers its resource however its number is written.
+        // A full reference is normalized, so that it covers its resource however the number is
+        // written.
         let whole = (subject == PatternSubject::Reference)
             .then(|| glob.parse::<ResourceRef>().ok())
             .flatten();
@@ -893,8 +904,8 @@ impl fmt::Display for Pattern {
 }
 
 impl Pattern {
-    /// Whether the pattern covers a resource of this reference, any of these names and any of
-    /// these tags. Letters match in either case: a guard rail errs on the side of guarding.
+    /// Reports whether the pattern covers a resource with this reference, any of these names or any
+    /// of these tags. Matching ignores case: a guard rail errs on the side of guarding.
     #[must_use]
     pub fn covers<'a>(
         &self,
@@ -912,27 +923,28 @@ impl Pattern {
     }
 }
 
-/// A person's desired state for a time: it wins over schedules until it ends.
+/// A desired state that a person has set for a limited time. It takes precedence over schedules
+/// until it ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Override {
-    /// What it applies to.
+    /// The resource or schedule that it applies to.
     pub target: Target,
-    /// What is desired.
+    /// The desired state.
     pub desired: Desired,
-    /// From when.
+    /// When it was set; it applies from then on.
     pub set_at: Timestamp,
-    /// Until when, exclusively.
+    /// When it ends, exclusive.
     pub ends_at: Timestamp,
     /// Who set it.
     pub by: String,
-    /// Why.
+    /// Why it was set; absent if no reason was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
 impl Override {
-    /// Whether the override wins at this instant.
+    /// Reports whether the override wins at this instant.
     #[must_use]
     pub fn is_active(&self, at: Timestamp) -> bool {
         self.set_at <= at && at < self.ends_at
@@ -946,7 +958,7 @@ impl Override {
 pub enum Target {
     /// One resource.
     Resource(ResourceRef),
-    /// All that follows a schedule.
+    /// Every resource that follows a schedule.
     Schedule(ScheduleName),
 }
 
@@ -959,18 +971,19 @@ impl fmt::Display for Target {
     }
 }
 
-/// All overrides kept, ended ones included: an end is an edge. At most one per target.
+/// All stored overrides, including those that have ended, because an end is an edge. At most one
+/// per target.
 #[derive(Debug, Clone, Default)]
 pub struct Overrides(BTreeMap<Target, Override>);
 
 impl Overrides {
-    /// The override of this target, active or not.
+    /// Returns the override of this target, active or not.
     #[must_use]
     pub fn of(&self, target: &Target) -> Option<&Override> {
         self.0.get(target)
     }
 
-    /// All of them.
+    /// Iterates over all overrides.
     pub fn iter(&self) -> impl Iterator<Item = &Override> {
         self.0.values()
     }

@@ -1,4 +1,4 @@
-//! What is due for a record: one pure function that all four functions use.
+//! What is due for a record: a pure function that all four Lambda functions share.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
@@ -16,13 +16,13 @@ use crate::{
     schedule::{Desired, Early},
 };
 
-/// Among how many coming edges the next start is sought.
+/// How many coming edges are searched for the next start.
 const EDGES_AHEAD: usize = 64;
 
-/// The resolution of instants.
+/// The resolution of a [`Timestamp`].
 const INSTANT_BEFORE: SignedDuration = SignedDuration::from_nanos(1);
 
-/// The configuration and the overrides under which decisions are taken.
+/// The configuration and the overrides that decisions are based on.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules<'a> {
     /// The generation in force.
@@ -34,13 +34,13 @@ pub struct Rules<'a> {
 /// What a record needs at an instant, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// What the resource follows.
+    /// The schedule that the resource follows, or why it follows none.
     pub membership: Membership,
     /// Whether it may be touched at all: it follows a schedule, or a person named it.
     pub opted_in: bool,
-    /// What is desired now; none where either will do.
+    /// The state desired now; `None` if either state will do.
     pub desired: Option<Desired>,
-    /// The latest edge, if there ever was one.
+    /// The latest edge; `None` if there has never been one.
     pub edge: Option<DesiredEdge>,
     /// What to do.
     pub decision: Decision,
@@ -51,31 +51,31 @@ pub struct Verdict {
 pub struct DesiredEdge {
     /// Its instant and rank.
     pub key: EdgeKey,
-    /// The desired state from then on; none where either will do.
+    /// The desired state from then on; `None` if either state will do.
     pub desired: Option<Desired>,
-    /// What it comes from.
+    /// What caused it.
     pub cause: Cause,
 }
 
 /// What to do about a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// An edge, a new configuration or a drift wants a transition, or its acknowledgement.
+    /// An edge, a new configuration or drift calls for a transition, or for an acknowledgement.
     Act(Due),
-    /// A transition is under way whose request has to be made again.
+    /// The request of the transition in flight has to be sent again.
     AskAgain(Direction),
-    /// Nothing, and why.
+    /// Nothing to do, and why.
     Leave(LeaveReason),
 }
 
-/// Something that is due.
+/// An action that is due.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Due {
-    /// Which way.
+    /// Whether to stop or to start.
     pub direction: Direction,
     /// What a claim or an acknowledgement records.
     pub handled: Handled,
-    /// What wants it.
+    /// What asks for it.
     pub cause: Cause,
     /// Why it is due now.
     pub why: Why,
@@ -83,16 +83,16 @@ pub struct Due {
     pub mode: Mode,
 }
 
-/// Why something is due.
+/// Why a stop or a start is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Why {
-    /// An edge later than the handled one.
+    /// An edge is later than the one handled last.
     Edge,
-    /// A newer configuration, or another schedule, wants something else.
+    /// A newer configuration or another schedule asks for a different state.
     Changed,
-    /// `enforce`: a person changed what the handled edge desired.
+    /// A person changed the state that the handled edge desired, and `enforce` restores it.
     Drift,
 }
 
@@ -105,10 +105,10 @@ pub enum LeaveReason {
     /// A tag names a schedule that does not exist.
     #[error("its tag names the schedule `{0}`, which does not exist")]
     UnknownSchedule(String),
-    /// Nothing names it.
+    /// No schedule, override or command names it.
     #[error("no schedule names it")]
     Unnamed,
-    /// Joined with too many others at once.
+    /// Held until a person approves it: it joined with too many others at once, or lost storage.
     #[error("held until `offhours approve`")]
     Held,
     /// Joined with `adopt = "next-edge"`, and no edge has come since.
@@ -128,7 +128,7 @@ pub enum LeaveReason {
     NothingDesired,
 }
 
-/// Judges a record at an instant, by what `subject` shows of it.
+/// Judges a record at an instant, taking its membership from `subject`.
 #[must_use]
 pub fn judge(record: &Record, subject: Subject<'_>, rules: Rules<'_>, now: Timestamp) -> Verdict {
     let membership = Membership::of(subject, rules.configuration);
@@ -206,12 +206,12 @@ fn decide(
     }
 }
 
-/// Whether an edge would start what Offhours itself has stopped, or what it owes a size.
+/// Reports whether an edge would start a resource that Offhours itself has stopped, or owes a size.
 fn brings_back(record: &Record, edge: &DesiredEdge) -> bool {
     edge.desired == Some(Desired::Running) && is_to_come_back(record)
 }
 
-/// Whether Offhours itself has stopped it, or owes it a size.
+/// Reports whether Offhours itself has stopped the resource, or owes it a size.
 fn is_to_come_back(record: &Record) -> bool {
     let stopped = record
         .handled
@@ -220,13 +220,14 @@ fn is_to_come_back(record: &Record) -> bool {
     stopped || record.saved.is_some()
 }
 
-/// Whether an edge came before the resource joined its schedule, and is not that of a command.
+/// Reports whether an edge other than a command's came before the resource joined its schedule.
 fn is_before_joining(record: &Record, edge: &DesiredEdge) -> bool {
     let since = record.joined_at.is_some_and(|at| edge.key.instant > at);
     edge.key.rank != Rank::Manual && !since
 }
 
-/// Why an edge is due for a record, if it is. An edge without a desired state never is.
+/// Returns why an edge is due for a record, or `None` if it is not. An edge without a desired state
+/// is never due.
 fn why_due(
     record: &Record,
     schedule: Option<&ScheduleName>,
@@ -253,7 +254,7 @@ fn why_due(
         | Phase::Stuck { .. }
         | Phase::Gone { .. } => false,
     };
-    // Observing records an edge without its desired state: there is nothing to put back.
+    // Observe mode records an edge without its desired state, so there is nothing to put back.
     (enforced
         && drifted
         && edge.key == handled.key
@@ -262,14 +263,14 @@ fn why_due(
         .then_some(Why::Drift)
 }
 
-/// Whether the request of the transition under way has to be made again.
+/// Reports whether the request of the transition in flight has to be sent again.
 fn wants_asking(record: &Record, now: Timestamp) -> bool {
     if record.permit_is_open(now) {
         return false;
     }
     let Some(request) = &record.request else {
-        // A watch-out that has seen the wrong state: the opposite request has acted, and there is
-        // no request of ours to wait for.
+        // A watch-out that has seen the wrong state: the opposite request has taken effect, and
+        // there is no request of ours to wait for.
         let end = record
             .in_flight()
             .map(|transition| transition.direction.end());
@@ -283,8 +284,8 @@ fn wants_asking(record: &Record, now: Timestamp) -> bool {
     }
 }
 
-/// Whether requests may be sent for a record under this policy: not where the service, its account
-/// or its schedule only observes.
+/// Returns the mode for a record under this policy: no request may be sent if the service, its
+/// account or its schedule only observes.
 #[must_use]
 pub fn mode(record: &Record, policy: &Policy, configuration: &Configuration) -> Mode {
     match observer(record, policy, configuration) {
@@ -293,7 +294,7 @@ pub fn mode(record: &Record, policy: &Policy, configuration: &Configuration) -> 
     }
 }
 
-/// The scope that only observes.
+/// The scope that is in observe mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -302,11 +303,11 @@ pub enum Observer {
     Service,
     /// The resource's account.
     Account,
-    /// The schedule that it follows.
+    /// The schedule that the resource follows.
     Schedule,
 }
 
-/// The widest scope that only observes a record under this policy.
+/// Returns the widest scope that only observes a record under this policy, if any does.
 #[must_use]
 pub fn observer(
     record: &Record,
@@ -323,10 +324,10 @@ pub fn observer(
     .find_map(|(observer, mode)| (mode == Some(Mode::Observe)).then_some(observer))
 }
 
-/// When a record next needs a decision or an observation: its place in the index.
+/// Returns when a record next needs a decision or an observation: its position in the index.
 ///
-/// It is the first edge after the *handled* one, never "after now": a writer whose clock is ahead
-/// would otherwise skip an edge.
+/// This is the first edge after the *handled* one, never "after now": otherwise, a writer whose
+/// clock is ahead would skip an edge.
 #[must_use]
 pub fn due_at(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Timestamp> {
     if matches!(record.phase, Phase::Gone { .. }) {
@@ -353,24 +354,24 @@ pub fn due_at(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Times
             let key = latest.map(|edge| edge.key);
             let of_this = record.failing.is_none() || record.failing == key;
             let retry_at = record.retry_at.filter(|&at| of_this && at > now);
-            // What is due already stays due since the same instant, and needs no write to be so.
+            // What is already due stays due since the same instant, and needs no write for that.
             let due_since = record.due_at.map_or(now, |at| at.min(now));
             let retry_at = retry_at.unwrap_or(due_since);
-            // A back-off never reaches past the next edge.
+            // A backoff never extends past the next edge.
             let next = desired_states.next_that_acts(key, now);
             Some(next.map_or(retry_at, |edge| retry_at.min(edge.key.instant)))
         }
-        // Of what is held, only an edge that brings it back acts.
+        // A held record acts only on an edge that brings it back.
         Decision::Leave(LeaveReason::Held) => {
             let key = latest.filter(|_| is_to_come_back(record))?.key;
             let next = desired_states.next_that_acts(Some(key), now);
             next.map(|edge| edge.key.instant)
         }
-        // The record is ahead of this reader: it is read again when this instant has come.
+        // The record is ahead of this reader, and is read again at this instant.
         Decision::Leave(LeaveReason::StaleReader) => record.due_at,
         Decision::Leave(_) => {
-            // An edge without a desired state needs no decision: it only moves the place to search
-            // from.
+            // An edge without a desired state needs no decision: it only moves the start of the
+            // search.
             let without_desired = latest
                 .filter(|edge| edge.desired.is_none())
                 .map(|edge| edge.key);
@@ -388,7 +389,7 @@ pub fn due_at(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Times
     }
 }
 
-/// When a transition under way is observed next.
+/// Returns when a transition in flight is observed next.
 fn next_look(
     record: &Record,
     transition: &Transition,
@@ -399,7 +400,7 @@ fn next_look(
     let asked_at = record.request.as_ref().map(|request| request.asked_at);
     let first_look = asked_at.unwrap_or(transition.claimed_at) + FIRST_LOOK;
     match record.request.as_ref().map(|request| &request.ask) {
-        // Nothing is under way until it is asked again, or until a newer edge comes.
+        // Nothing is pending until the request is sent again, or until a newer edge comes.
         Some(Ask::Failed { retry_at }) if wanted == Some(transition.direction.desired()) => {
             let handled = record.handled.as_ref().map(|handled| handled.key);
             let next = desired_states.next_that_acts(handled, now);
@@ -410,8 +411,8 @@ fn next_look(
     }
 }
 
-/// The coming edges of the effective desired state after an instant, those at which either state
-/// will do included.
+/// Returns the coming edges of the effective desired state after an instant, including those from
+/// which on either state will do.
 pub fn coming_edges<'a>(
     record: &'a Record,
     rules: Rules<'a>,
@@ -420,7 +421,7 @@ pub fn coming_edges<'a>(
     let membership = Membership::of(Subject::recorded(record), rules.configuration);
     let mut desired_states = DesiredStates::of(record, &membership, rules);
     if let Some(schedule) = &mut desired_states.schedule {
-        // People see their own times.
+        // People see the times that they configured.
         schedule.lead = SignedDuration::ZERO;
     }
     let mut last = EdgeKey {
@@ -434,7 +435,8 @@ pub fn coming_edges<'a>(
     })
 }
 
-/// When a record's next start begins, as far as its schedule, its overrides and commands say now.
+/// Returns when a record's next start begins, according to its current schedule, overrides and
+/// commands.
 #[must_use]
 pub fn next_start(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<Timestamp> {
     let kept = record.hibernation.as_deref();
@@ -447,8 +449,8 @@ pub fn next_start(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<T
     })
 }
 
-/// The override that decides over a record at an instant: its own, or that of the schedule it
-/// follows. None where nothing may touch it.
+/// Returns the override that applies to a record at an instant: its own, or that of the schedule it
+/// follows. Returns `None` if the resource may not be touched.
 #[must_use]
 pub fn override_of<'a>(record: &Record, rules: Rules<'a>, now: Timestamp) -> Option<&'a Override> {
     let membership = Membership::of(Subject::recorded(record), rules.configuration);
@@ -497,7 +499,7 @@ impl<'a> DesiredStates<'a> {
         };
         let manual = record.manual_command.as_ref().filter(|b| !overruled(b));
         let manual = manual.map(manual_edge);
-        // A command that was only reported is over: its report said that nothing was sent.
+        // A command that was only reported is finished: its report said that nothing was sent.
         let handled = record.handled.as_ref();
         let reported = |edge: &DesiredEdge| {
             handled.is_some_and(|handled| handled.key == edge.key && handled.desired.is_none())
@@ -510,11 +512,11 @@ impl<'a> DesiredStates<'a> {
         }
     }
 
-    /// Whether a person named this very resource: by an override of it, or by the command that
-    /// made the latest edge.
+    /// Reports whether a person named this very resource: by an override of it, or by the command
+    /// that made the latest edge.
     ///
-    /// A command older than the handled edge no longer names it. Once the schedule that superseded
-    /// it is gone, it can be the latest edge again, and must not act.
+    /// A command older than the handled edge no longer names the resource. Once the schedule that
+    /// superseded it is gone, the command can be the latest edge again, and must not act.
     fn named_by_person(&self, record: &Record, latest: Option<&DesiredEdge>) -> bool {
         let handled = record.handled.as_ref().map(|handled| handled.key);
         latest.is_some_and(|edge| match edge.key.rank {
@@ -526,7 +528,8 @@ impl<'a> DesiredStates<'a> {
         })
     }
 
-    /// The schedule's own desired state, under an override of the schedule if one is active.
+    /// Returns the schedule's own desired state, or that of the schedule's override if one is
+    /// active.
     fn below_resource_override(&self, at: Timestamp) -> Option<Desired> {
         match self.schedule_override {
             Some(o) if o.is_active(at) => Some(o.desired),
@@ -538,7 +541,7 @@ impl<'a> DesiredStates<'a> {
         self.mask_end(at).is_some()
     }
 
-    /// When the override that masks the schedule at this instant ends.
+    /// Returns when the override that masks the schedule at this instant ends.
     fn mask_end(&self, at: Timestamp) -> Option<Timestamp> {
         [self.resource_override, self.schedule_override]
             .into_iter()
@@ -548,7 +551,7 @@ impl<'a> DesiredStates<'a> {
             .max()
     }
 
-    /// The edges that overrides and commands make, in no order.
+    /// Returns the edges that overrides and commands make, in no particular order.
     fn made_by_people(&self) -> impl Iterator<Item = DesiredEdge> {
         let resource = self.resource_override.into_iter().flat_map(|o| {
             let after = self.below_resource_override(o.ends_at);
@@ -557,7 +560,8 @@ impl<'a> DesiredStates<'a> {
         let masked = |at| self.resource_override.is_some_and(|o| o.is_active(at));
         let schedule = self.schedule_override.into_iter().flat_map(move |o| {
             let after = self.schedule.and_then(|s| s.desired_at(o.ends_at));
-            // Where both overrides end together, the resource's own end says what changes.
+            // If both overrides end together, the end of the resource's own override says what
+            // changes.
             let just_before = o.ends_at - INSTANT_BEFORE;
             let set = Some(set(o)).filter(|_| !masked(o.set_at));
             let ended = ended(o, after).filter(|_| !masked(o.ends_at) && !masked(just_before));
@@ -566,11 +570,11 @@ impl<'a> DesiredStates<'a> {
         resource.chain(schedule).chain(self.manual.clone())
     }
 
-    /// The latest edge not after `now`.
+    /// Returns the latest edge at or before `now`.
     fn latest(&self, now: Timestamp) -> Option<DesiredEdge> {
         let scheduled = self.schedule.map(|schedule| {
             let latest = schedule.latest_edge(now);
-            // A desired state that never changed is an edge before all others.
+            // A desired state that never changed counts as an edge before all others.
             schedule_edge(
                 latest.since.unwrap_or(Timestamp::UNIX_EPOCH),
                 latest.desired,
@@ -584,7 +588,7 @@ impl<'a> DesiredStates<'a> {
             .max_by_key(|edge| edge.key)
     }
 
-    /// The first edge after `key`.
+    /// Returns the first edge after `key`.
     fn next(&self, key: EdgeKey) -> Option<DesiredEdge> {
         self.next_scheduled(key.instant)
             .into_iter()
@@ -593,18 +597,19 @@ impl<'a> DesiredStates<'a> {
             .min_by_key(|edge| edge.key)
     }
 
-    /// The schedule's first edge after an instant that no override masks.
+    /// Returns the schedule's first edge after an instant that is not masked by an override.
     fn next_scheduled(&self, after: Timestamp) -> Option<DesiredEdge> {
         let schedule = self.schedule?;
         let mut edge = schedule.next_edge(after)?;
         while let Some(end) = self.mask_end(edge.at) {
-            // Edges are whole minutes: this loses none at the end itself.
+            // Edges fall on whole minutes, so this does not skip an edge at `end` itself.
             edge = schedule.next_edge(end - INSTANT_BEFORE)?;
         }
         Some(schedule_edge(edge.at, edge.desired))
     }
 
-    /// The first edge after `from` that wants something; from now on where nothing was handled.
+    /// Returns the first edge after `from` that has a desired state. Without `from`, the search
+    /// starts at `now`.
     fn next_that_acts(&self, from: Option<EdgeKey>, now: Timestamp) -> Option<DesiredEdge> {
         let mut key = from.unwrap_or(EdgeKey {
             instant: now,
@@ -655,7 +660,7 @@ fn set(o: &Override) -> DesiredEdge {
     }
 }
 
-/// The end of an override, an edge only if the desired state changes there.
+/// Returns the end of an override as an edge, if the desired state changes there.
 fn ended(o: &Override, after: Option<Desired>) -> Option<DesiredEdge> {
     (after != Some(o.desired)).then_some(DesiredEdge {
         key: EdgeKey {

@@ -14,59 +14,62 @@ use crate::{
     stop_method::StopMethod,
 };
 
-/// From an edge to its digest at the latest: the longest transition, and five minutes.
+/// The latest a digest is published after its edge: the longest transition, plus five minutes.
 pub const DEADLINE: SignedDuration = SignedDuration::from_mins(35);
 
 /// How old an edge may be and still get a digest. One that was not handled in time, because the
 /// service is new or was down, gets none.
 pub const WINDOW: SignedDuration = SignedDuration::from_mins(40);
 
-/// How long before the next edge a digest is given at the latest: a tick fits in between.
+/// How long before the next edge a digest is published at the latest, so that a tick fits in
+/// between.
 const BEFORE_NEXT: SignedDuration = SignedDuration::from_secs(90);
 
-/// What became of one edge of one schedule.
+/// The outcome of one edge of one schedule.
 ///
 /// Each resource that followed the edge counts in exactly one of `seen`, `already`, `would`,
 /// `refused`, `stuck`, `overtaken` and `unfinished`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Digest {
-    /// Which schedule.
+    /// The schedule's name.
     pub schedule: ScheduleName,
-    /// When its desired state changed.
+    /// When the schedule's desired state changed.
     pub edge: Timestamp,
-    /// To what.
+    /// The desired state from then on.
     pub desired: Desired,
-    /// When this was counted.
+    /// When the resources were counted.
     pub at: Timestamp,
-    /// Resources for which this was the latest edge.
+    /// Number of resources for which this was the latest edge.
     pub followed: usize,
-    /// Those for which a request was permitted.
+    /// Number of resources for which a request was permitted.
     pub asked: usize,
-    /// Those that were seen in the desired state.
+    /// Number of resources that were seen in the desired state.
     pub seen: usize,
-    /// Those for which nothing had to be sent.
+    /// Number of resources for which nothing had to be sent.
     pub already: usize,
-    /// Those for which a request would have been sent but for observe mode.
+    /// Number of resources for which a request would have been sent if not for observe mode.
     pub would: usize,
-    /// Those that the provider refused.
+    /// Number of resources whose stop or start was refused.
     pub refused: usize,
-    /// Those that were not seen by their deadline.
+    /// Number of resources that were not seen in the desired state by their deadline.
     pub stuck: usize,
-    /// Those that a person changed or opted out meanwhile.
+    /// Number of resources that a person changed or opted out in the meantime.
     pub overtaken: usize,
-    /// Those that are due, in flight or postponed.
+    /// Number of resources that are still due, in flight or postponed.
     pub unfinished: usize,
-    /// How many of those that were seen were stopped by each method, or had been.
+    /// Number of seen resources by the method that stopped them or, for a start, had stopped them;
+    /// absent if there are none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub methods: BTreeMap<StopMethod, usize>,
-    /// The one that took longest to be seen.
+    /// The resource that took longest to be seen; absent if none was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slowest: Option<Slowest>,
-    /// Refused, stuck, overtaken and unfinished, by name.
+    /// The resources that were refused, stuck, overtaken or unfinished, sorted by name; absent if
+    /// there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_seen: Vec<Named>,
-    /// When the schedule's desired state changes next.
+    /// When the schedule's desired state changes next; absent if no change is to come.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_edge_at: Option<Timestamp>,
 }
@@ -75,26 +78,26 @@ pub struct Digest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Slowest {
-    /// Which.
+    /// The resource's reference, `ACCOUNT/KIND/ID`.
     pub resource: ResourceRef,
     /// Its name at the provider.
     pub name: String,
-    /// From the claim until it was seen.
+    /// Time from the claim until it was seen, in seconds.
     pub seconds: i64,
 }
 
-/// A resource, for people.
+/// A resource, with its name for people.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Named {
     /// Its name at the provider.
     pub name: String,
-    /// Which.
+    /// The resource's reference, `ACCOUNT/KIND/ID`.
     pub resource: ResourceRef,
 }
 
-/// The schedule's edge for which a digest may be due: its latest, if that wants something and is
-/// young enough.
+/// Returns the schedule's edge for which a digest may be due: its latest, if that has a desired
+/// state and is recent enough.
 #[must_use]
 pub fn edge_within_window(schedule: &Schedule, now: Timestamp) -> Option<Edge> {
     let latest = schedule.latest_edge(now);
@@ -106,7 +109,7 @@ pub fn edge_within_window(schedule: &Schedule, now: Timestamp) -> Option<Edge> {
     (young && edge.desired.is_some()).then_some(edge)
 }
 
-/// The instant at which an edge's digest is given, whatever is unfinished.
+/// Returns the instant at which an edge's digest is published, even if some records are unfinished.
 #[must_use]
 pub fn deadline(schedule: &Schedule, edge: Edge) -> Timestamp {
     let latest = edge.at + DEADLINE;
@@ -115,11 +118,11 @@ pub fn deadline(schedule: &Schedule, edge: Edge) -> Timestamp {
 }
 
 impl Digest {
-    /// Counts what became of an edge of a schedule; none if no record followed it.
+    /// Counts what became of an edge of a schedule. Returns `None` if no record followed it.
     ///
-    /// A record follows an edge that is its latest one: where an override masks the edge, or an
-    /// override or a command came after it, the record does not count. Nor does one that is held,
-    /// opted out or gone, or one that joined to follow from its next edge on.
+    /// A record follows an edge that is its latest one. It does not count if an override masks the
+    /// edge, or if an override or a command came later. Nor does a record count that is held, opted
+    /// out or gone, or that joined to follow from its next edge on.
     #[must_use]
     pub fn of<'r>(
         records: impl IntoIterator<Item = &'r Record>,
@@ -163,21 +166,21 @@ impl Digest {
         }
     }
 
-    /// Whether nothing is due, in flight or postponed any more.
+    /// Reports whether nothing is due, in flight or postponed any more.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.unfinished == 0
     }
 
-    /// Hours from the count until the schedule's next edge.
+    /// Returns the hours from the count until the schedule's next edge.
     #[must_use]
     pub fn hours_until_next_edge(&self) -> Option<f64> {
         let next = self.next_edge_at?;
         Some(next.duration_since(self.at).as_secs_f64() / 3600.0)
     }
 
-    /// What is worth a word of those that are where the edge wants them: what was there already, and
-    /// what a schedule has stopped by a method that it had to ask for.
+    /// Returns remarks on the resources that are where the edge wants them: how many were there
+    /// already, and how many were stopped by each method that a schedule has to ask for.
     fn how(&self) -> Vec<String> {
         let already = (self.already > 0).then(|| format!("{} already", self.already));
         let stopped = self.desired == Desired::Stopped;
@@ -247,8 +250,8 @@ enum State<'r> {
         /// Whether a request was permitted.
         asked: bool,
     },
-    /// A start that needs a person: the provider refuses it, or accepts it and its action ends in
-    /// an error each time.
+    /// A start that needs a person: the provider refuses it, or accepts it and its action fails
+    /// each time.
     Refused {
         /// Whether the provider accepts it.
         accepted: bool,
@@ -267,7 +270,7 @@ impl<'r> State<'r> {
     ) -> Option<Self> {
         let verdict = judge(record, Subject::recorded(record), rules, now);
         let gone = matches!(record.phase, Phase::Gone { .. });
-        // A start counts earlier where making the machine again takes long.
+        // A start counts earlier if recreating the machine takes long.
         let kept = record.hibernation.as_deref();
         let lead = match edge.desired {
             Some(Desired::Running) => kept.and_then(|kept| kept.lead),
@@ -285,10 +288,10 @@ impl<'r> State<'r> {
             let handled = record.handled.as_ref();
             let request = record.request.as_ref();
             let asked = request.is_some_and(|r| r.direction == transition.direction);
-            // A request that an earlier edge led to is not this one's.
+            // A request that was made for an earlier edge does not belong to this one.
             let asked = asked && handled.is_some_and(|handled| handled.key == key);
             return Some(match request.filter(|request| request.problem.is_some()) {
-                // It goes on being asked for, and needs a person to get any further.
+                // It is still being retried, and needs a person to get any further.
                 Some(request) if asked => Self::Refused {
                     accepted: request.first_accepted_at.is_some(),
                 },

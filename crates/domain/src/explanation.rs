@@ -1,7 +1,7 @@
-//! The whole chain for one resource at an instant: which rule names it, what wants what, what was
-//! decided, and what comes next.
+//! The whole chain for one resource at an instant: which rule names it, what each rule wants, what
+//! was decided, and what comes next.
 //!
-//! It decides nothing by itself: each part comes from the functions that the service uses.
+//! This module decides nothing by itself: each part comes from the functions that the service uses.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -18,128 +18,130 @@ use crate::{
     schedule::{Desired, Evaluation},
 };
 
-/// Why a resource is, or will be, in its state.
+/// Why a resource is, or will be, in its state at an instant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Explanation {
     /// The instant that is explained.
     pub at: Timestamp,
-    /// Every rule that may have a say, strongest first.
+    /// Every rule that may apply, strongest first.
     pub levels: Vec<Level>,
-    /// The schedule that the resource follows.
+    /// The schedule that the resource follows; null if there is none.
     pub schedule: Option<ScheduleName>,
-    /// The zone in which that schedule judges days and times.
+    /// The IANA name of the time zone in which that schedule's days and times are judged; null
+    /// without a schedule.
     pub timezone: Option<String>,
-    /// What the schedule says by itself.
+    /// What the schedule alone asks for; null without a schedule.
     pub evaluation: Option<Evaluation>,
-    /// What is desired, all rules together; none where either state will do.
+    /// The desired state after all rules; null if either state will do.
     pub desired: Option<Desired>,
-    /// The latest edge of that desired state.
+    /// The latest edge of that desired state; null if there has never been one.
     pub edge: Option<EdgeExplanation>,
-    /// The edge that was acted on, or acknowledged, last.
+    /// The last edge that was acted on or acknowledged; null if there is none.
     pub handled: Option<Handled>,
-    /// What is done about it.
+    /// What Offhours does about it.
     pub decision: DecisionExplanation,
-    /// The scope that only observes, so that nothing is sent.
+    /// The scope that is in observe mode, so that nothing is sent; null if none is.
     pub observed_by: Option<Observer>,
-    /// Whether it waits for a person's approval.
+    /// Whether the resource waits for a person's approval.
     pub held: bool,
-    /// Whether `retain_running` leaves it running at the coming end edge.
+    /// Whether `retain_running` leaves the resource running at the next end edge.
     pub retained: bool,
-    /// Whether the desired state is put back if anyone changes it.
+    /// Whether the desired state is restored if anyone changes it.
     pub enforced: bool,
     /// What comes next.
     pub next: Next,
 }
 
-/// One rule of the order of precedence.
+/// One rule in the order of precedence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Level {
-    /// Which rule, and what it says.
+    /// The rule, and what it says.
     #[serde(flatten)]
     pub says: Says,
-    /// Whether that counts.
+    /// Whether the rule counts.
     pub standing: Standing,
 }
 
-/// A rule, and what it says of the resource.
+/// A rule, and what it says about the resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "level", rename_all = "kebab-case")]
 pub enum Says {
     /// The account is not configured.
     NoAccount {
-        /// Which.
+        /// The account's name.
         account: AccountName,
     },
-    /// The account has no such machine any more.
+    /// The account no longer has this machine.
     NoMachine {
-        /// Which.
+        /// The machine's name.
         machine: MachineName,
     },
-    /// `protect`.
+    /// The patterns of `protect`.
     Protect {
-        /// The pattern that covers it.
+        /// The pattern that covers the resource; null if none does.
         pattern: Option<Pattern>,
     },
-    /// The tag that opts out.
+    /// The tag or label that opts out.
     OptOut {
-        /// Whether only the cluster carries it; none if nothing does.
+        /// Whether only the cluster carries the tag; null if neither the resource nor its cluster
+        /// does.
         on_cluster: Option<bool>,
     },
-    /// Offhours does not support it.
+    /// Offhours does not support the resource.
     Unsupported {
-        /// Why.
+        /// Why it is not supported.
         reason: String,
     },
-    /// Another account reaches it as well.
+    /// Another account reaches the resource as well.
     TwoAccounts {
-        /// As what.
+        /// The resource's reference in the other account.
         other: ResourceRef,
     },
     /// The override of the resource itself.
     ResourceOverride {
-        /// The last one that was set.
+        /// The override that was set last, active or not; null if there is none.
         set: Option<Override>,
     },
-    /// The override of its schedule.
+    /// The override of the resource's schedule.
     ScheduleOverride {
-        /// The last one that was set.
+        /// The override that was set last, active or not; null if there is none.
         set: Option<Override>,
     },
-    /// A person's stop or start.
+    /// A manual stop or start.
     Manual {
-        /// The last one.
+        /// The latest command; null if there is none.
         command: Option<ManualCommand>,
     },
     /// The `resources` lists of schedules.
     List {
-        /// The schedules that list it.
+        /// The schedules that list the resource.
         names: Vec<String>,
     },
-    /// Its own tag or label.
+    /// The resource's own tag or label.
     Tag {
-        /// What the tags name.
+        /// The schedule names in the tags.
         names: Vec<String>,
     },
-    /// Its cluster's tag.
+    /// The tag of the resource's cluster.
     ClusterTag {
-        /// What the tags name.
+        /// The schedule names in the tags.
         names: Vec<String>,
     },
 }
 
-/// Whether what a rule says counts.
+/// Whether a rule counts at this instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Standing {
-    /// It is the first that applies.
+    /// The first rule that applies.
     Decides,
-    /// It applies, and a stronger or later one wins.
+    /// The rule applies, but a stronger or later one wins.
     Overruled,
-    /// It says nothing at this instant.
+    /// The rule says nothing at this instant.
     Silent,
 }
 
@@ -147,57 +149,58 @@ pub enum Standing {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EdgeExplanation {
-    /// When; none if the desired state has always been so.
+    /// When the desired state changes; null if it has always been so.
     pub at: Option<Timestamp>,
-    /// The desired state from then on; none where either will do.
+    /// The desired state from then on; null if either state will do.
     pub to: Option<Desired>,
-    /// What it comes from.
+    /// What causes the edge.
     pub cause: Cause,
 }
 
-/// What is done, and why.
+/// What Offhours does, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "what", rename_all = "kebab-case")]
 pub enum DecisionExplanation {
     /// A stop or a start is due.
     Act {
-        /// Which.
+        /// Stop or start.
         direction: Direction,
-        /// Why now.
+        /// Why it is due now.
         why: Why,
-        /// Whether `retain_running` has the edge acknowledged, and nothing stopped.
+        /// Whether `retain_running` only acknowledges the edge, so that nothing is stopped.
         retained: bool,
     },
-    /// The request of the transition under way is to be made again.
+    /// The request of the transition in flight is to be sent again.
     AskAgain {
-        /// Which.
+        /// Stop or start.
         direction: Direction,
     },
-    /// Nothing.
+    /// Nothing is done.
     Leave {
-        /// Why not, as a word.
+        /// The reason as a word, for programs.
         reason: &'static str,
-        /// Why not, for people.
+        /// The reason in words, for people.
         words: String,
     },
 }
 
-/// What comes next, as far as is known.
+/// What comes next, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Next {
-    /// The next edge that wants something.
+    /// The next edge with a desired state; null if there is none.
     pub edge: Option<EdgeExplanation>,
-    /// After a failure: not tried again before.
+    /// After a failure, the earliest time of the next attempt; null if nothing waits for one.
     pub retry_at: Option<Timestamp>,
-    /// Under way: when it is looked at next.
+    /// While a transition is in flight, when the resource is observed next; otherwise null.
     pub look_at: Option<Timestamp>,
-    /// A request may be on its way until then; no other writer acts meanwhile.
+    /// The instant until which a request may be in flight, and no other writer acts; null if there
+    /// is none.
     pub permit_until: Option<Timestamp>,
 }
 
-/// Explains a record as it is now by the rules at an instant.
+/// Explains a record in its present state, under the rules at an instant.
 #[must_use]
 pub fn explain(record: &Record, rules: Rules<'_>, at: Timestamp) -> Explanation {
     let subject = Subject::recorded(record);
@@ -289,7 +292,7 @@ fn next(record: &Record, verdict: &Verdict, rules: Rules<'_>, at: Timestamp) -> 
     }
 }
 
-/// What each rule says, with its place in the order of precedence.
+/// Returns what each rule says, in order of precedence, and whether it counts.
 fn levels(record: &Record, verdict: &Verdict, rules: Rules<'_>, at: Timestamp) -> Vec<Level> {
     let subject = Subject::recorded(record);
     let mut levels = bars(subject, rules);
@@ -325,7 +328,7 @@ fn levels(record: &Record, verdict: &Verdict, rules: Rules<'_>, at: Timestamp) -
     }
     let deciding = levels.iter().position(|(_, applies)| *applies);
     let standing = |(index, (says, applies)): (usize, (Says, bool))| {
-        // A command that an override or a later edge overruled was given all the same.
+        // A command that an override or a later edge overruled was still given.
         let said = applies || given && matches!(says, Says::Manual { .. });
         let standing = match (deciding == Some(index), said) {
             (true, _) => Standing::Decides,
@@ -337,8 +340,8 @@ fn levels(record: &Record, verdict: &Verdict, rules: Rules<'_>, at: Timestamp) -
     levels.into_iter().enumerate().map(standing).collect()
 }
 
-/// What forbids touching the resource. `protect` and the opt-out are shown even where they say
-/// nothing, because readers look for them.
+/// Returns what forbids touching the resource. `protect` and the opt-out are included even if they
+/// do not apply, because readers look for them.
 fn bars(subject: Subject<'_>, rules: Rules<'_>) -> Vec<(Says, bool)> {
     let (mut bars, mut others) = (Vec::new(), Vec::new());
     let (mut pattern, mut on_cluster) = (None, None);
@@ -350,7 +353,7 @@ fn bars(subject: Subject<'_>, rules: Rules<'_>) -> Vec<(Says, bool)> {
             Exclusion::OptedOut { on_cluster: on } => on_cluster = Some(on),
             Exclusion::Unsupported(reason) => others.push((Says::Unsupported { reason }, true)),
             Exclusion::TwoAccounts(other) => others.push((Says::TwoAccounts { other }, true)),
-            // A matter of lists and tags, which have entries of their own.
+            // Lists and tags have entries of their own.
             Exclusion::TwoSchedules { .. } => {}
         }
     }

@@ -1,5 +1,5 @@
-//! Whether a machine could be hibernated: shut down, kept as a snapshot, deleted, and made again from
-//! it. Pure: everything is decided from what was read.
+//! Whether a machine can be hibernated: shut down, kept as a snapshot, deleted, and recreated from
+//! it. Pure: everything is decided from data that was already read.
 
 use std::collections::BTreeSet;
 
@@ -24,71 +24,72 @@ use kept::LONGEST_LEAD;
 /// How many snapshots of a machine are kept.
 pub const KEPT: u64 = 2;
 
-/// How long a snapshot takes at most, for each GB of the disk: `DigitalOcean` names two minutes for
-/// each that is used (DOSNAPSHOTS), and Hetzner no time.
+/// The longest time a snapshot takes for each GB of the disk. `DigitalOcean` documents two minutes
+/// for each GB used (DOSNAPSHOTS); Hetzner documents no time.
 const SNAPSHOT_PER_GB: SignedDuration = SignedDuration::from_mins(2);
 
-/// A snapshot may take one part in so many of the time for which its machine is off.
+/// A snapshot may take at most one part in this many of the time for which its machine is off.
 const PARTS_OFF: i32 = 3;
 
-/// How long before its instant a start is begun at least, and how much longer for each GB.
+/// The lead of a machine's first start: a fixed part, and more for each GB.
 const LEAD: SignedDuration = SignedDuration::from_mins(20);
 const LEAD_PER_GB: SignedDuration = SignedDuration::from_secs(15);
 
-/// What is around a machine at its cloud: what would have to be put back, and what names it.
+/// A machine's surroundings at its cloud: what would have to be put back, and what refers to it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Surroundings {
     /// Its public addresses.
     pub addresses: Vec<Address>,
     /// Its addresses in private networks.
     pub private: Vec<PrivateAddress>,
-    /// What is attached to it and would be attached again, each in words: `volume data`.
+    /// Attached resources that would be reattached, each in words: `volume data`.
     pub attached: Vec<String>,
-    /// What names it by its id or private address elsewhere, each in words: `firewall web`.
+    /// What refers to it elsewhere by its id or private address, each in words: `firewall web`.
     pub named_by: Vec<String>,
-    /// Whether it has backups, which go with it.
+    /// Whether it has backups, which are deleted with it.
     pub backups: bool,
-    /// Whether it was made from an image of its owner's own, which may not boot again.
+    /// Whether it was created from a custom image, which may not boot again.
     pub custom_image: bool,
-    /// Whether a firewall would be applied only after it runs again, and none before.
+    /// Whether firewalls would be applied only once it runs again, and none before.
     pub open_at_first: bool,
     /// The account's SSH keys.
     pub ssh_keys: Vec<SshKey>,
-    /// How many machines the account may have, where its cloud says so.
+    /// The account's limit on machines, if its cloud reports one.
     pub room: Option<Room>,
-    /// What the token may not read of the machine: `its tags`.
+    /// What the token may not read about the machine: `its tags`.
     pub unreadable: Vec<&'static str>,
-    /// Why the account may create no machines, in its cloud's words.
+    /// Why the account may not create machines, in its cloud's words.
     pub account_problem: Option<String>,
 }
 
 /// A public SSH key of an account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SshKey {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// How a request for a machine names it.
+    /// How a request to create a machine refers to it.
     pub sent_as: String,
 }
 
-/// How many machines an account may have.
+/// An account's limit on machines, and how many it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
-    /// At most.
+    /// The most machines that the account may have.
     pub most: u64,
-    /// How many there are now.
+    /// The machines that it has now.
     pub present: u64,
 }
 
 impl Surroundings {
-    /// A key of the account, by its name.
+    /// Returns a key of the account by its name.
     #[must_use]
     pub fn ssh_key(&self, name: &str) -> Option<&SshKey> {
         self.ssh_keys.iter().find(|key| key.name == name)
     }
 
-    /// Whether it has an address that costs while no machine has it: a reserved IPv4 address does at
-    /// `DigitalOcean` (DOSNAPSHOTS), and Hetzner's primary ones cost the same either way (HZPRICES).
+    /// Reports whether the machine has an address that costs money while it is unassigned. A
+    /// reserved IPv4 address does at `DigitalOcean` (DOSNAPSHOTS); Hetzner's primary addresses cost
+    /// the same either way (HZPRICES).
     #[must_use]
     pub fn address_costs(&self, kind: ResourceKind) -> bool {
         let is_v4 = |address: &Address| address.stays && address.ip.contains('.');
@@ -101,7 +102,7 @@ impl Surroundings {
 pub struct Address {
     /// The address, or the network.
     pub ip: String,
-    /// Whether it can be kept while there is no machine, and be given to the new one.
+    /// Whether it can be kept while there is no machine, and assigned to the new one.
     pub stays: bool,
     /// Whether its cloud has blocked it.
     pub blocked: bool,
@@ -116,48 +117,48 @@ pub struct PrivateAddress {
     pub stays: bool,
 }
 
-/// What the owner of a machine has decided about it, and what is around its stop.
+/// What the owner of a machine has decided about hibernating it, and the circumstances of its stop.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Terms {
-    /// What is accepted.
+    /// The risks that are accepted.
     pub accepted: BTreeSet<Risk>,
-    /// Whether the machine needs its private address, where its cloud cannot keep that.
+    /// Whether it is an obstacle that the cloud cannot keep the machine's private address.
     pub needs_private_ip: bool,
-    /// The key that a new machine is made with, by its name in the account.
+    /// The SSH key to create the new machine with, by its name in the account.
     pub ssh_key: Option<String>,
-    /// How many machines of the account are hibernated, each of which needs its place again.
+    /// How many machines of the account are hibernated. Each of them needs its place again.
     pub hibernated: u64,
-    /// The stop that is in question; none where its length does not matter, or it has no end.
+    /// The stop in question; `None` if its length does not matter, or if it has no end.
     pub stretch: Option<Stretch>,
 }
 
-/// For how long a machine would be off, and how large a snapshot of it is.
+/// How long a machine would be off, and how large a snapshot of it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stretch {
-    /// Until its next start.
+    /// The time until its next start.
     pub off: SignedDuration,
-    /// The size of its latest snapshot, in hundredths of a GB; none where there is none yet, so that
-    /// its whole disk is taken to be full.
+    /// The size of its latest snapshot, in hundredths of a GB. If `None`, there is none yet, and
+    /// the whole disk counts as full.
     pub latest: Option<u64>,
 }
 
-/// What the owner of a machine can accept.
+/// A risk of hibernation that a machine's owner can accept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Risk {
-    /// Another public address after each start.
+    /// A different public address after each start.
     NewIp,
     /// The loss of the machine's backups.
     LostBackups,
-    /// That the machine's own kind of image boots again, of which there is no promise.
+    /// A custom image, which is not guaranteed to boot again.
     CustomImage,
 }
 
 /// Why a machine is not hibernated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Obstacle {
-    /// Its plan or its kind forbids it, as it would forbid a move to another plan.
+    /// Its plan or its kind rules it out, as either would rule out a move to another plan.
     #[error("{0}")]
     Plan(#[from] Unfit),
     /// Its disk is smaller than its plan's, and the new machine's would not be.
@@ -166,9 +167,9 @@ pub enum Obstacle {
          larger one for good"
     )]
     DiskWouldGrow {
-        /// Its own.
+        /// The size of its own disk.
         disk_gib: u64,
-        /// The plan's.
+        /// The size of its plan's disk.
         plan_gib: u64,
     },
     /// A public address would be lost.
@@ -189,10 +190,10 @@ pub enum Obstacle {
         /// The address.
         ip: String,
     },
-    /// Something else names it by what changes.
+    /// Something else refers to it by its id or an address, which would change.
     #[error("{by} names it by its id or an address, and these would change")]
     Named {
-        /// What, in words.
+        /// What refers to it, in words.
         by: String,
     },
     /// Its backups would be deleted with it.
@@ -201,33 +202,34 @@ pub enum Obstacle {
     /// Its image may not boot.
     #[error("it was made from an image of its own, and whether a copy boots is not known")]
     CustomImage,
-    /// It would be reachable for a moment.
+    /// It would be reachable without a firewall for a moment.
     #[error("no firewall applies to it by a tag: until one is applied again, it would be open")]
     OpenAtFirst,
-    /// Without a key, each new machine gets a random root password that has expired.
+    /// No SSH key is named. Without one, each new machine gets a random root password that has
+    /// expired.
     #[error("no SSH key is named with which it would be made again")]
     NoKey,
     /// The key is not in the account.
     #[error("the account has no SSH key `{key}`")]
     UnknownKey {
-        /// The key that is named.
+        /// The name of the key.
         key: String,
     },
     /// The account may not create machines.
     #[error("its account may create no machines: {0}")]
     Account(String),
-    /// There would be no place in the account to make it again.
+    /// The account would have no room to recreate it.
     #[error(
         "its account may have {most} machines, and has {needed} with those that are hibernated: there \
          may be no place to make it again"
     )]
     NoRoom {
-        /// How many it may have.
+        /// The most machines that the account may have.
         most: u64,
-        /// How many it has, with those that are hibernated.
+        /// The machines that it has, including those that are hibernated.
         needed: u64,
     },
-    /// Its snapshot would take too much of the time that it is to save.
+    /// Its snapshot would take too much of the time for which it would be off.
     #[error(
         "its snapshot of {gb} GB may take {minutes} min, more than a third of the {off_minutes} min \
          for which it would be off"
@@ -235,23 +237,23 @@ pub enum Obstacle {
     SlowSnapshot {
         /// How large the snapshot may be.
         gb: u64,
-        /// How long that may take.
+        /// How long the snapshot may take.
         minutes: i64,
-        /// For how long the machine would be off.
+        /// How long the machine would be off.
         off_minutes: i64,
-        /// Whether the size is that of a snapshot, and not of the whole disk.
+        /// Whether the size is that of an earlier snapshot, rather than of the whole disk.
         measured: bool,
     },
-    /// No machine made from one of its snapshots has been seen to run.
+    /// No machine created from one of its snapshots has been seen running.
     #[error("no snapshot of it has been seen to boot")]
     NotRehearsed,
-    /// What is not known would not be put back.
+    /// The token may not read something, which would therefore not be put back.
     #[error("the token may not read {0}, which would not be put back")]
     Unreadable(&'static str),
 }
 
 impl Obstacle {
-    /// What to do about it.
+    /// Returns what to do about it.
     #[must_use]
     pub fn remedy(&self) -> &'static str {
         match self {
@@ -296,7 +298,7 @@ impl Obstacle {
     }
 }
 
-/// Everything that stands in the way, most serious first.
+/// Returns every obstacle to hibernating a machine, most serious first.
 #[must_use]
 pub fn preflight(
     machine: Machine<'_>,
@@ -347,7 +349,7 @@ pub fn preflight(
     obstacles
 }
 
-/// What stands in the way of it by what a list shows of the machine, whatever is around it.
+/// Returns the obstacles that a list of machines shows, regardless of the machine's surroundings.
 #[must_use]
 pub fn obstacles_of_its_own(machine: Machine<'_>, catalog: &Catalog) -> Vec<Obstacle> {
     let plan = obstacles_to_a_plan(machine, catalog).into_iter();
@@ -355,8 +357,8 @@ pub fn obstacles_of_its_own(machine: Machine<'_>, catalog: &Catalog) -> Vec<Obst
     plan.chain(disk(machine.size, catalog)).collect()
 }
 
-/// A new machine has the disk of its plan: a smaller one would grow, and so would what its next
-/// snapshot needs.
+/// A new machine gets the disk of its plan: a smaller disk would grow, and so would the disk that
+/// its next snapshot needs.
 fn disk(size: &MachineSize, catalog: &Catalog) -> Option<Obstacle> {
     let plan_gib = catalog.plan(&size.plan)?.disk_gib;
     let disk_gib = size.disk_gib;
@@ -395,34 +397,35 @@ fn snapshot_of(gigabytes: u64) -> SignedDuration {
     SNAPSHOT_PER_GB * i32::try_from(gigabytes).unwrap_or(i32::MAX)
 }
 
-/// Whether a machine's provider documents how long a snapshot takes. Hetzner does not.
+/// Reports whether a machine's provider documents how long a snapshot takes. Hetzner does not.
 #[must_use]
 pub fn has_snapshot_time(kind: ResourceKind) -> bool {
     kind == ResourceKind::Droplet
 }
 
-/// How long a stop makes its first snapshot at most: the whole disk is taken to be full, and Hetzner
-/// to be no slower than `DigitalOcean`.
+/// Returns the longest time that a stop takes for its first snapshot. It assumes that the disk is
+/// full, and that Hetzner is no slower than `DigitalOcean`.
 #[must_use]
 pub fn first_snapshot(size: &MachineSize) -> SignedDuration {
     snapshot_of(size.disk_gib)
 }
 
-/// How long before its instant a machine's first start begins. Later leads follow from how long
-/// earlier starts took.
+/// Returns how long before its instant a machine's first start begins. Later leads depend on how
+/// long earlier starts took.
 #[must_use]
 pub fn first_lead(size: &MachineSize) -> SignedDuration {
     let gigabytes = i32::try_from(size.disk_gib).unwrap_or(i32::MAX);
     (LEAD + LEAD_PER_GB * gigabytes).min(LONGEST_LEAD)
 }
 
-/// What its snapshots cost in a month at most: as many as are kept, each as large as the disk.
+/// Returns the most that the machine's snapshots cost in a month: as many as are kept, each as
+/// large as the disk.
 #[must_use]
 pub fn snapshots_at_most(size: &MachineSize, per_gb_month: Money) -> Money {
     per_gb_month.share(size.disk_gib * KEPT, 1)
 }
 
-/// What no way of making a machine again keeps.
+/// Returns what is lost however a machine is recreated.
 #[must_use]
 pub fn always_lost(resource: &Resource) -> &'static [&'static str] {
     if resource.kind() == ResourceKind::Server {

@@ -1,4 +1,4 @@
-//! Finished stops and starts, as history keeps them.
+//! Finished stops and starts, as stored in history.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -10,24 +10,24 @@ use crate::{
     stop_method::StopMethod,
 };
 
-/// For how many days a history item is kept.
+/// How many days a history item is kept.
 ///
-/// History is read by when its items expire: items written under another value would be found as
-/// far off as the values differ.
+/// History is queried by when its items expire: items written under another value would be found
+/// off by the difference.
 pub const HISTORY_DAYS: i64 = 90;
 
 /// One finished transition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryEntry {
-    /// Which resource.
+    /// The resource.
     pub reference: ResourceRef,
-    /// Its name then.
+    /// Its name at that time.
     pub name: String,
     /// Stop or start.
     pub direction: Direction,
     /// What asked for it.
     pub cause: Cause,
-    /// The schedule followed then.
+    /// The schedule followed at that time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<ScheduleName>,
     /// When it was claimed.
@@ -42,12 +42,12 @@ pub struct HistoryEntry {
     pub finished_at: Timestamp,
     /// How it ended.
     pub ending: Ending,
-    /// Why, in the provider's words, if it refused.
+    /// The provider's reason, if it refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Whether the power was cut after a shutdown without effect.
     pub forced: bool,
-    /// How it was stopped, or by what method of stopping there was something to put back.
+    /// How it was stopped; for a start, the stop method that left something to put back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<StopMethod>,
     /// The saved state at the end, or what was put back.
@@ -59,7 +59,8 @@ pub struct HistoryEntry {
 }
 
 impl HistoryEntry {
-    /// A transition of a record that ends now, with the record's request in its direction.
+    /// Returns the entry of a record's transition that ends now, with the record's request in the
+    /// same direction.
     #[must_use]
     pub fn of(record: &Record, transition: &Transition, ending: Ending, now: Timestamp) -> Self {
         let request = record.request_towards(transition.direction);
@@ -80,7 +81,8 @@ impl HistoryEntry {
         }
     }
 
-    /// A start that will never be asked for: it names the saved state that is not put back.
+    /// Returns the entry of a start that will never be requested. It names the saved state that is
+    /// not put back.
     #[must_use]
     pub fn unasked(record: &Record, cause: Cause, ending: Ending, now: Timestamp) -> Self {
         Self {
@@ -102,7 +104,7 @@ impl HistoryEntry {
         }
     }
 
-    /// The transition's identity within its resource.
+    /// Returns the transition's identity within its resource.
     #[must_use]
     pub fn transition_key(&self) -> String {
         format!(
@@ -112,7 +114,7 @@ impl HistoryEntry {
         )
     }
 
-    /// What the record keeps of it; none for a transition that no edge has led to.
+    /// Returns what the record keeps of it; `None` for a transition that no edge led to.
     #[must_use]
     pub fn last(&self, record: &Record) -> Option<Last> {
         Some(Last {
@@ -125,7 +127,7 @@ impl HistoryEntry {
         })
     }
 
-    /// How it ended, and why, for people.
+    /// Returns how it ended, and why, for people.
     #[must_use]
     pub fn ended(&self) -> String {
         match &self.reason {

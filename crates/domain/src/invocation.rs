@@ -1,5 +1,5 @@
-//! What the functions are invoked with. Senders serialize these types and receivers deserialize
-//! them, so that both always agree on the form.
+//! The payloads that the functions are invoked with. Senders serialize these types and receivers
+//! deserialize them, so that both always agree on the form.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::{
     configuration::{Account, Configuration},
 };
 
-/// The most characters of a command's author: more than the ARN of a role's session has.
+/// The most characters of a command's author: more than the ARN of a role session has.
 const BY_CHARACTERS: usize = 256;
 
 /// Not a valid invocation of stop or start.
@@ -23,19 +23,19 @@ pub enum InvocationError {
          \"schedule\": \"NAME\" and \"account\": \"NAME\""
     )]
     Target,
-    /// The author's name is too long: it is kept in each record.
+    /// The author's name is too long. It is kept in each record.
     #[error("\"by\" has at most {BY_CHARACTERS} characters")]
     By,
-    /// A hint names resources.
+    /// A hint names something other than resources, or is a dry run.
     #[error("an event with \"cause\": \"due\" names \"resources\" and nothing else")]
     Hint,
 }
 
-/// What stop and start are invoked with.
+/// The payload of stop and start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Form", into = "Form")]
 pub enum Invocation {
-    /// These may be due. A hint: what really is due is decided from the records.
+    /// These resources may be due. This is a hint: what is really due is decided from the records.
     Due(Vec<ResourceRef>),
     /// A person, or a person's own timer, asks for it now.
     Command(Command),
@@ -46,14 +46,14 @@ pub enum Invocation {
 pub struct Command {
     /// What it applies to.
     pub target: CommandTarget,
-    /// Report what would be done, and do nothing.
+    /// Whether to report what would be done, and do nothing.
     pub dry_run: bool,
-    /// Who gives it.
+    /// Who gave it.
     pub by: Option<String>,
-    /// When it was given, where that is known.
+    /// When it was given, if that is known.
     pub given_at: Option<Timestamp>,
-    /// A stop that begins a rehearsal: machines are hibernated though no snapshot of them has proved
-    /// itself.
+    /// Whether this stop begins a rehearsal: machines are hibernated although no snapshot of them
+    /// has proved itself.
     pub rehearsal: bool,
 }
 
@@ -68,7 +68,7 @@ pub enum CommandTarget {
     Account(AccountName),
 }
 
-/// What poll-status is asked other than by its timer. Its answer is a report.
+/// A request to poll-status, other than by its timer. The response is a report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Question {
@@ -76,13 +76,14 @@ pub enum Question {
     Resources(Vec<ResourceRef>),
     /// What can these accounts list with their tokens, before they are applied?
     Try(BTreeMap<AccountName, Account>),
-    /// What would stops that leave a plan, a standby, or the machine itself lead to, if this were applied?
+    /// What would stops that change a plan, drop a standby or delete the machine lead to, if this
+    /// configuration were applied?
     Moves(Box<Configuration>),
-    /// Take an inventory of these accounts; of all if none is named.
+    /// Take an inventory of these accounts, or of all if none is named.
     Inventory(Vec<AccountName>),
 }
 
-/// How an invocation is written as JSON.
+/// The JSON form of an invocation.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Form {
@@ -177,7 +178,7 @@ impl From<Invocation> for Form {
 mod tests {
     use super::*;
 
-    /// The form in which `json` is read, and written again.
+    /// Reads `json`, and checks that it is written back unchanged.
     #[track_caller]
     fn read(json: &str) -> Invocation {
         let invocation: Invocation = serde_json::from_str(json).unwrap();

@@ -1,7 +1,7 @@
-//! Joining a schedule: from when on a resource follows one, and how many may begin to at once.
+//! Joining a schedule: when a resource starts to follow one, and how many may start at once.
 //!
-//! A configuration that names resources and an inventory that finds tags both make resources join;
-//! both use this, so that whichever comes first decides as the other would have.
+//! Resources join through a configuration that names them, or through an inventory that finds their
+//! tags. Both use this module, so that they decide alike, whichever comes first.
 
 use jiff::Timestamp;
 
@@ -11,16 +11,17 @@ use crate::{
     record::{Phase, Record},
 };
 
-/// Whether a resource follows a schedule, by this verdict.
+/// Reports whether a resource follows a schedule, according to this verdict.
 #[must_use]
 pub fn follows(verdict: &Verdict) -> bool {
     verdict.opted_in && verdict.membership.schedule().is_some()
 }
 
 impl Record {
-    /// Records since when the resource follows its schedule, or that it follows none.
+    /// Records since when the resource has followed its schedule, or that it follows none.
     ///
-    /// Returns whether it is new: it joins now, and no edge of it was ever handled.
+    /// Returns whether it is new: it joins now, no edge of it was ever handled, and no state of it
+    /// is saved.
     pub fn note_joining(&mut self, verdict: &Verdict, now: Timestamp) -> bool {
         let schedule = verdict.membership.schedule();
         if !follows(verdict) {
@@ -28,13 +29,13 @@ impl Record {
             return false;
         }
         if self.joined_at.is_some() {
-            // Moving to another schedule is not joining, but nothing of it is late yet.
+            // Moving to another schedule is not joining, but nothing that it wants is late yet.
             let moved = self.schedule.is_some() && self.schedule.as_ref() != schedule;
             self.joined_at = if moved { Some(now) } else { self.joined_at };
             return false;
         }
         self.joined_at = Some(now);
-        // It followed one before the instant was recorded.
+        // It already followed a schedule before that instant was recorded.
         if self.opted_in {
             return false;
         }
@@ -50,8 +51,8 @@ impl Record {
     }
 }
 
-/// Holds the new ones of an account's records if that makes more than `max_new` that wait for
-/// approval: a wrong tag, or a wrong line of configuration, is a mistake more often than not.
+/// Holds the new records of an account if more than `max_new` would then wait for approval: that
+/// many at once are more often a wrong tag or a wrong line of configuration than intended.
 pub fn hold_too_many<'r>(
     new: impl IntoIterator<Item = &'r mut Record>,
     held_before: usize,
@@ -65,8 +66,8 @@ pub fn hold_too_many<'r>(
     }
 }
 
-/// Lets those records of one account join that follow a schedule under these rules, by their tags
-/// as the last inventory saw them.
+/// Lets the records of one account join that follow a schedule under these rules, judged by their
+/// tags as of the last inventory.
 pub fn join_all(records: &mut [Record], rules: Rules<'_>, now: Timestamp) {
     let held_before = records.iter().filter(|record| record.held).count();
     let mut new = Vec::new();

@@ -16,15 +16,15 @@ use crate::{
 pub enum LeftBehind {
     /// No schedule starts it again; a person can.
     Orphaned,
-    /// It is owed a size, and without its account Offhours cannot put that back.
+    /// It is owed a size, which Offhours cannot put back without its account.
     Unreachable,
 }
 
-/// Judges whether a resource is left behind under these rules.
+/// Returns why a resource is left behind under these rules, or `None` if it is not.
 ///
-/// An override stands until it ends: what a person wants until then is not left behind. Nor is a
-/// machine that a person stopped while no schedule covered it, because that was meant to last; an
-/// owed size never is.
+/// An override stands until it ends: a resource under one is not left behind. Nor is a machine that
+/// a person stopped while no schedule covered it, because that was meant to last. An owed size is
+/// never meant to last.
 #[must_use]
 pub fn left_behind(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<LeftBehind> {
     if matches!(record.phase, Phase::Gone { .. }) {
@@ -39,8 +39,8 @@ pub fn left_behind(record: &Record, rules: Rules<'_>, now: Timestamp) -> Option<
     (ours && !is_wanted()).then_some(LeftBehind::Orphaned)
 }
 
-/// Whether a record is all that is left of a resource: its account is not configured, and it is
-/// owed nothing.
+/// Reports whether a record is all that is left of a resource: its account is not configured, and
+/// nothing is owed to it.
 #[must_use]
 pub fn is_ghost(record: &Record, configuration: &Configuration) -> bool {
     let account = &record.reference.account;
@@ -48,15 +48,15 @@ pub fn is_ghost(record: &Record, configuration: &Configuration) -> bool {
     !configuration.accounts.contains_key(account) && !owed
 }
 
-/// Whether Offhours holds a resource stopped, is stopping it, or owes it a size.
+/// Reports whether Offhours holds a resource stopped, is stopping it, or owes it a size.
 #[must_use]
 pub fn is_held_stopped(record: &Record) -> bool {
     let stopping = record.under_way_towards(Direction::Stop).is_some();
     record.saved.is_some() || stopping || was_stopped(record)
 }
 
-/// Whether something starts a resource again: the schedule that it follows, or what a person wants
-/// of it now.
+/// Reports whether something starts a resource again: the schedule that it follows, or what a
+/// person wants of it now.
 #[must_use]
 pub fn is_covered(record: &Record, rules: Rules<'_>, now: Timestamp) -> bool {
     let verdict = judge(record, Subject::recorded(record), rules, now);
@@ -69,14 +69,14 @@ pub fn is_covered(record: &Record, rules: Rules<'_>, now: Timestamp) -> bool {
     }
 }
 
-/// Whether it is off since a stop of ours.
+/// Reports whether it has been off since a stop of ours.
 fn was_stopped(record: &Record) -> bool {
     let handled = record.handled.as_ref();
     handled.is_some_and(|handled| handled.desired == Some(Desired::Stopped))
         && matches!(record.phase, Phase::Settled { at: Power::Stopped })
 }
 
-/// Whether a person stopped it while no schedule was to start it again.
+/// Reports whether a person stopped it while no schedule would start it again.
 fn was_meant_to_last(record: &Record) -> bool {
     let handled = record.handled.as_ref();
     handled.is_some_and(|handled| handled.key.rank == Rank::Manual && handled.schedule.is_none())

@@ -1,7 +1,7 @@
 //! The rules, with no I/O: names, schedules, records and the decisions made about them.
 //!
-//! Nothing in here is async, opens a connection or reads a clock: every rule is given the
-//! instant to judge, so that it can be tested at any instant.
+//! Nothing here is async, opens a connection or reads a clock. Every rule takes the instant to
+//! judge as an argument, so that it can be tested at any instant.
 
 pub mod configuration;
 pub mod decision;

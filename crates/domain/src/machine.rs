@@ -1,8 +1,8 @@
-//! Machines that are stopped and started by fixed commands on one host, over SSH, as they are
-//! configured: the login, the host's keys, and each machine's commands.
+//! The configuration of machines that are stopped and started by fixed commands on one host, over
+//! SSH: the login, the host's keys, and each machine's commands.
 //!
-//! Every text is checked where it is read. A command is sent as it is written: there is nothing to
-//! fill in, so nothing that a name, a tag or an answer says can become part of it.
+//! Every text is validated where it is read. A command is sent as it is written: there is nothing
+//! to fill in, so nothing in a name, a tag or a response can become part of it.
 
 mod address;
 mod host_key;
@@ -29,7 +29,7 @@ use crate::{
     configuration::{TokenReference, TokenReferenceError},
 };
 
-/// Gives a type that parses from text and prints as text the conversions that serde uses.
+/// Implements the conversions that serde uses, for a type that parses from text and prints as text.
 macro_rules! as_text {
     ($name:ident, $error:ident) => {
         impl TryFrom<String> for $name {
@@ -49,10 +49,10 @@ macro_rules! as_text {
 }
 use as_text;
 
-/// The longest command, in bytes.
+/// The maximum length of a command, in bytes.
 pub const LONGEST_COMMAND: usize = 512;
 
-/// A login at the host that runs the commands, and the machines that they are for.
+/// The login at the host that runs the commands, and the machines that the commands are for.
 ///
 /// The host must stay up when the machines stop: a machine cannot switch itself on again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,45 +61,47 @@ pub struct SshLogin {
     /// The host that runs the commands: a name or an address, without a user or a port.
     #[cfg_attr(feature = "schema", schemars(extend("examples" = ["jump.example.net"])))]
     pub host: Host,
-    /// The port of its SSH server.
+    /// The port of the host's SSH server. Default: 22.
     #[serde(default = "ssh_port", skip_serializing_if = "is_ssh_port")]
     #[cfg_attr(feature = "schema", schemars(range(min = 1), extend("default" = SSH_PORT)))]
     pub port: u16,
     /// The user to log in as.
     #[cfg_attr(feature = "schema", schemars(extend("examples" = ["offhours"])))]
     pub user: User,
-    /// Where the private key is kept: `ssm:/PATH/NAME`, `env:VARIABLE` or, for local use,
-    /// `file:/PATH`. An ed25519 key in OpenSSH's form, without a passphrase.
+    /// Where the private key is stored: `ssm:/PATH/NAME`, `env:VARIABLE` or, for local use,
+    /// `file:/PATH`. An ed25519 key in OpenSSH's format, without a passphrase.
     #[cfg_attr(feature = "schema", schemars(extend("examples" = ["ssm:/offhours/lab-key"])))]
     pub key: KeyReference,
-    /// The host's public keys: one, or two while the host changes its key. A host that shows any
+    /// The host's public keys: one, or two while the host changes its key. A host that presents any
     /// other key is refused.
     #[cfg_attr(feature = "schema", schemars(extend("examples" = [["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAID2MFepRAu6qdgmRqxbuktBQOdN2QdL0zSZ1xcsO/yTw"]])))]
     pub host_keys: HostKeys,
-    /// How long a connection may take to be made; the login may take as long again, 10 s at most.
+    /// Maximum time for the connection. The login may take as long again, at most 10 s. Default:
+    /// 10s.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "10s")))]
     pub connect_timeout: ConnectTimeout,
-    /// How long a command may run, within a minute for a start or a stop with everything around it,
-    /// and 20 s for a status. One that takes longer has an unknown outcome.
+    /// Maximum time for a command; one that takes longer has an unknown outcome. Including
+    /// connection and login, a start or a stop takes at most 60 s, and a status 20 s. Default: 60s.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "60s")))]
     pub command_timeout: CommandTimeout,
-    /// How much of a command's output is kept; the rest is read and dropped.
+    /// Maximum amount of a command's output to keep; the rest is read and discarded. Default: 4KiB.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "4KiB")))]
     pub output_limit: OutputLimit,
-    /// Whether the host and the probes may be at loopback, link-local and metadata addresses.
+    /// Whether the host and the probes may have loopback, link-local or metadata addresses.
+    /// Default: false.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     pub allow_private_hosts: bool,
-    /// The machines by name.
+    /// The machines, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[cfg_attr(feature = "schema", schemars(with = "Named<Machine>"))]
     pub machines: BTreeMap<MachineName, Machine>,
 }
 
-/// The port of SSH, unless configured otherwise.
+/// The default port of SSH.
 pub const SSH_PORT: u16 = 22;
 
 fn ssh_port() -> u16 {
@@ -127,69 +129,72 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     )
 )]
 pub struct Machine {
-    /// The command that starts the machine. It must return at once, and do no harm when repeated.
+    /// The command that starts the machine. It must return at once and be safe to repeat.
     #[cfg_attr(feature = "schema", schemars(extend("examples" = ["start build-01"])))]
     pub start: RemoteCommand,
-    /// The command that stops it. It must return at once, and do no harm when repeated.
+    /// The command that stops the machine. It must return at once and be safe to repeat.
     #[cfg_attr(feature = "schema", schemars(extend("examples" = ["stop build-01"])))]
     pub stop: RemoteCommand,
-    /// The command whose exit code says whether it runs: 0 running, 3 stopped, any other unknown.
+    /// The command whose exit code says whether the machine runs: 0 means running, 3 stopped, and
+    /// any other unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "RemoteCommand", extend("examples" = ["status build-01"])))]
     pub status: Option<RemoteCommand>,
-    /// The command that cuts its power, where `stop` did not end it.
+    /// The command that cuts the machine's power if `stop` did not end it. Without it, the power is
+    /// never cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "RemoteCommand"))]
     pub force: Option<RemoteCommand>,
-    /// A port that is open while the machine runs, as HOST:PORT, tried from where Offhours runs.
+    /// A port that is open while the machine runs, as HOST:PORT. Offhours tries it from where it
+    /// runs itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Endpoint", extend("examples" = ["10.0.0.9:22"])))]
     pub probe: Option<Endpoint>,
-    /// What it means if the probe's port is closed or does not answer: "unknown", or "stopped".
-    /// Write "stopped" only where nothing else can close it; for commands that run on the machine
-    /// itself, it also covers a host that does not answer.
+    /// What it means if the probe's port is closed or does not answer: "unknown" (the default) or
+    /// "stopped". Use "stopped" only if nothing else can close the port. For commands that run on
+    /// the machine itself, it also covers a host that does not answer.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "unknown")))]
     pub unreachable_means: Unreachable,
-    /// How long a start may take until the machine is seen running.
+    /// Maximum time for a start until the machine is seen running. Default: 10m.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "10m")))]
     pub start_deadline: Deadline,
-    /// How long a stop may take until the machine is seen stopped.
+    /// Maximum time for a stop until the machine is seen stopped. Default: 10m.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "10m")))]
     pub stop_deadline: Deadline,
-    /// Tags, as a cloud's resources have them: `offhours:NAME` makes it follow a schedule.
+    /// Tags like those of a cloud's resources: `offhours:NAME` makes the machine follow a schedule.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     #[cfg_attr(feature = "schema", schemars(extend("examples" = [["env:dev"]])))]
     pub tags: BTreeSet<String>,
 }
 
-/// What it means that a machine does not answer.
+/// What it means if a machine does not answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Unreachable {
-    /// Nothing: it may run all the same.
+    /// Nothing: it may still be running.
     #[default]
     Unknown,
-    /// That it is stopped.
+    /// The machine is stopped.
     Stopped,
 }
 
-/// What is wrong with a login as a whole, each part being valid.
+/// What is wrong with a login as a whole, although each part is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LoginError {
-    /// Port 0, at which nothing can listen.
+    /// Port 0, on which nothing can listen.
     #[error("`port` is 0: write the port of the host's SSH server, usually 22")]
     NoPort,
-    /// The host's address is one of this machine, or one that only its own network gives a meaning.
+    /// The host's address refers to this machine, or has a meaning only in its own network.
     #[error(
         "`host` is a loopback, link-local or metadata address: name the host that runs the commands, \
          or set allow_private_hosts = true"
     )]
     PrivateHost,
-    /// The same for a probe.
+    /// The same, for a probe.
     #[error(
         "the probe is at a loopback, link-local or metadata address: name the machine, or set \
          allow_private_hosts = true"
@@ -201,7 +206,7 @@ pub enum LoginError {
 }
 
 impl SshLogin {
-    /// Checks what its parts cannot check alone.
+    /// Checks what its parts cannot check on their own.
     pub fn check(&self) -> Result<(), LoginError> {
         if self.port == 0 {
             return Err(LoginError::NoPort);
@@ -222,7 +227,7 @@ impl SshLogin {
     }
 }
 
-/// A command as it is sent: fixed text, one line.
+/// A command, sent exactly as written: fixed text on one line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 #[cfg_attr(
@@ -235,13 +240,13 @@ pub struct RemoteCommand(String);
 /// Not a valid command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RemoteCommandError {
-    /// Nothing but spaces.
+    /// Nothing but whitespace.
     #[error("empty command: write the command that the host is to run")]
     Empty,
     /// Longer than a command may be.
     #[error("command of {0} bytes: at most {LONGEST_COMMAND}; put what is longer into a script")]
     TooLong(usize),
-    /// A newline would make it two commands; others would hide what it does.
+    /// A newline would make it two commands; other control characters would hide what it does.
     #[error("command with a newline or another control character: write one line of plain text")]
     Control,
 }
@@ -326,7 +331,7 @@ impl fmt::Display for User {
 
 as_text!(User, UserError);
 
-/// Where a private key is kept; never the key itself.
+/// Where a private key is stored; never the key itself.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 #[cfg_attr(
@@ -335,13 +340,13 @@ as_text!(User, UserError);
     schemars(inline, extend("pattern" = r"^(ssm:[A-Za-z0-9/_.-]+|env:[A-Za-z0-9_]+|file:/[^\x00-\x1f\x7f-\x9f]+)$"))
 )]
 pub enum KeyReference {
-    /// Where tokens are kept, too.
+    /// A reference of the same form as a token's.
     Token(TokenReference),
-    /// `file:/PATH`: a file with the key, by its absolute path, for local use.
+    /// `file:/PATH`: a file that contains the key, by its absolute path, for local use.
     File(String),
 }
 
-/// Not a valid reference to a key. The text is not repeated, for it may be a key.
+/// Not a valid key reference. The text is not repeated, because it may be a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "write where the key is kept, ssm:/PATH/NAME, env:VARIABLE or file:/PATH, never the key itself"

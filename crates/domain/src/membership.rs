@@ -1,4 +1,4 @@
-//! Which schedule a resource follows, by which rule, and what forbids it.
+//! Which schedule a resource follows, by which rule, and what forbids touching it.
 
 use std::collections::BTreeSet;
 
@@ -9,16 +9,16 @@ use crate::{
     resource::{Cluster, Resource},
 };
 
-/// The tag, or label, that names a schedule.
+/// The tag or label that names a schedule.
 const TAG: &str = "offhours";
 
-/// The tag, or label, that names the plan on which a machine stops.
+/// The tag or label that names the plan on which a machine is stopped.
 const TARGET_TAG: &str = "offhours-to";
 
-/// The word in place of a schedule's name that opts a resource out.
+/// The word that opts a resource out, in place of a schedule's name.
 const OPT_OUT: &str = "off";
 
-/// What membership is judged by: from a record, or from a fresh observation.
+/// The facts that membership is judged by, from a record or from a fresh observation.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
     reference: &'a ResourceRef,
@@ -30,7 +30,7 @@ pub struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// As the last inventory left it.
+    /// Returns the subject as the last inventory left it.
     #[must_use]
     pub fn recorded(record: &'a Record) -> Self {
         Self {
@@ -43,7 +43,8 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// As an observation shows it; only an inventory sees resources that two accounts reach.
+    /// Returns the subject as an observation shows it, except that only an inventory sees resources
+    /// that two accounts reach.
     #[must_use]
     pub fn seen(record: &'a Record, resource: &'a Resource) -> Self {
         Self {
@@ -56,7 +57,8 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Whether a pattern covers it: by its reference, or by a name or tag of it or its cluster.
+    /// Reports whether a pattern covers the resource: by its reference, or by a name or tag of the
+    /// resource or its cluster.
     #[must_use]
     pub fn is_covered_by(self, pattern: &Pattern) -> bool {
         let cluster = self.cluster;
@@ -70,23 +72,23 @@ impl<'a> Subject<'a> {
 /// What a resource follows, or why it follows nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Membership {
-    /// Never touched, by whatever means.
+    /// Never touched, by any means.
     Barred(Exclusion),
     /// Follows a schedule.
     Member {
-        /// Which.
+        /// The schedule's name.
         schedule: ScheduleName,
-        /// By which rule.
+        /// The rule by which it follows.
         via: Via,
     },
     /// A tag names a schedule that does not exist.
     Unknown {
         /// The word in the tag.
         word: String,
-        /// By which rule.
+        /// The rule that the tag belongs to.
         via: Via,
     },
-    /// Nothing names it.
+    /// No list or tag names a schedule for it.
     Unnamed,
 }
 
@@ -111,14 +113,14 @@ pub enum Exclusion {
     /// Offhours does not support it.
     #[error("{0}")]
     Unsupported(String),
-    /// Two schedules name it on one level.
+    /// Two schedules name it on the same level.
     #[error("conflict: {first} and {second} both name it by {via}")]
     TwoSchedules {
-        /// One of them.
+        /// The first of them.
         first: String,
-        /// Another one.
+        /// The second of them.
         second: String,
-        /// The level.
+        /// The level on which they name it.
         via: Via,
     },
     /// Two accounts reach it.
@@ -127,7 +129,7 @@ pub enum Exclusion {
 }
 
 impl Exclusion {
-    /// Whether a person has to settle a contradiction.
+    /// Reports whether this is a contradiction that a person has to settle.
     #[must_use]
     pub fn is_conflict(&self) -> bool {
         match self {
@@ -177,7 +179,7 @@ impl Membership {
         }
     }
 
-    /// What names a resource, whatever forbids touching it.
+    /// Returns what names a resource, regardless of what forbids touching it.
     #[must_use]
     pub fn named(subject: Subject<'_>, configuration: &Configuration) -> Self {
         Via::ALL
@@ -189,7 +191,7 @@ impl Membership {
             })
     }
 
-    /// The schedule followed, if one is.
+    /// Returns the schedule that is followed, if any.
     #[must_use]
     pub fn schedule(&self) -> Option<&ScheduleName> {
         match self {
@@ -198,13 +200,13 @@ impl Membership {
         }
     }
 
-    /// The followed schedule's rule.
+    /// Returns the rule of the followed schedule.
     #[must_use]
     pub fn rule<'a>(&self, configuration: &'a Configuration) -> Option<&'a Rule> {
         configuration.schedules.get(self.schedule()?)
     }
 
-    /// How the followed schedule is to be followed; by default where none is.
+    /// Returns the policy of the followed schedule, or the default policy if none is followed.
     #[must_use]
     pub fn policy(&self, configuration: &Configuration) -> Policy {
         let rule = self.rule(configuration);
@@ -212,7 +214,7 @@ impl Membership {
     }
 }
 
-/// All that forbids touching a resource, strongest first.
+/// Returns everything that forbids touching a resource, strongest first.
 pub(crate) fn bars<'a>(
     subject: Subject<'a>,
     configuration: &'a Configuration,
@@ -241,7 +243,7 @@ pub(crate) fn bars<'a>(
         .chain(duplicate_of.map(Exclusion::TwoAccounts))
 }
 
-/// The machine that a reference names, where its account is configured without it.
+/// Returns the machine that a reference names, if its account is configured without it.
 fn missing_machine(reference: &ResourceRef, configuration: &Configuration) -> Option<MachineName> {
     let ResourceId::Machine(name) = &reference.id else {
         return None;
@@ -258,7 +260,7 @@ fn protecting(subject: Subject<'_>, configuration: &Configuration) -> Option<Exc
     covering.cloned().map(Exclusion::Protected)
 }
 
-/// What one rule names: schedules, or words that are not schedules.
+/// Returns what one rule names: schedules, or words that are not schedules.
 pub(crate) fn names_by(
     via: Via,
     subject: Subject<'_>,
@@ -277,18 +279,18 @@ pub(crate) fn names_by(
     }
 }
 
-/// What tags `offhours:NAME` and labels `offhours=NAME` name.
+/// Returns the names in tags `offhours:NAME` and labels `offhours=NAME`.
 fn names_in(tags: &BTreeSet<String>) -> BTreeSet<String> {
     words(TAG, tags)
 }
 
-/// The plans to stop on that tags `offhours-to:PLAN` and labels `offhours-to=PLAN` name. They make
-/// nothing join a schedule.
+/// Returns the plans to stop on that tags `offhours-to:PLAN` and labels `offhours-to=PLAN` name.
+/// These tags make nothing join a schedule.
 pub(crate) fn target_tags(tags: &BTreeSet<String>) -> BTreeSet<String> {
     words(TARGET_TAG, tags)
 }
 
-/// The words that tags `KEY:WORD` and labels `KEY=WORD` carry, in lower case.
+/// Returns the words that tags `KEY:WORD` and labels `KEY=WORD` carry, in lower case.
 fn words(key: &str, tags: &BTreeSet<String>) -> BTreeSet<String> {
     tags.iter()
         .filter_map(|tag| {

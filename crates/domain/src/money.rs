@@ -1,19 +1,19 @@
-//! Amounts of money, exact to a billionth: hourly prices have five digits and more after the point,
-//! and are multiplied by the hours of a month.
+//! Amounts of money, exact to a billionth: hourly prices have five or more decimal places, and are
+//! multiplied by the hours of a month.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// How many nanos are one unit of a currency.
+/// The number of nanos in one unit of a currency.
 const ONE: i64 = 1_000_000_000;
 
-/// How many digits of a price after its point are kept.
+/// The number of decimal places of a price that are kept.
 const DIGITS: usize = 9;
 
 const SECONDS_PER_HOUR: i128 = 3600;
 
-/// What a provider's prices are in.
+/// The currency of a provider's prices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Currency {
@@ -24,7 +24,7 @@ pub enum Currency {
 }
 
 impl Currency {
-    /// Its code, as in ISO 4217.
+    /// Returns its ISO 4217 code.
     #[must_use]
     pub fn code(self) -> &'static str {
         match self {
@@ -40,7 +40,7 @@ impl fmt::Display for Currency {
     }
 }
 
-/// Not a currency that is known.
+/// Not a known currency.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown currency `{0}`: expected EUR or USD")]
 pub struct UnknownCurrency(pub String);
@@ -60,7 +60,7 @@ impl FromStr for Currency {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Money {
     currency: Currency,
-    /// Billionths of its unit.
+    /// The amount in billionths of the currency's unit.
     nanos: i64,
 }
 
@@ -70,49 +70,50 @@ pub struct Money {
 pub struct NotAnAmount(pub String);
 
 impl Money {
-    /// Nothing, in a currency.
+    /// Returns an amount of zero.
     #[must_use]
     pub fn zero(currency: Currency) -> Self {
         Self { currency, nanos: 0 }
     }
 
-    /// Reads a decimal amount, such as `0.0088000000`. Digits after the ninth are cut off.
+    /// Parses a decimal amount, such as `0.0088000000`. Digits after the ninth decimal place are
+    /// cut off.
     pub fn parse(text: &str, currency: Currency) -> Result<Self, NotAnAmount> {
         let nanos = nanos(text).ok_or_else(|| NotAnAmount(text.to_owned()))?;
         Ok(Self { currency, nanos })
     }
 
-    /// What it is in.
+    /// Returns its currency.
     #[must_use]
     pub fn currency(self) -> Currency {
         self.currency
     }
 
-    /// The same number in another currency: for prices whose currency is given elsewhere.
+    /// Returns the same number in another currency, for prices whose currency is given elsewhere.
     #[must_use]
     pub fn labelled(self, currency: Currency) -> Self {
         Self { currency, ..self }
     }
 
-    /// Whether it is less than nothing.
+    /// Reports whether it is less than zero.
     #[must_use]
     pub fn is_negative(self) -> bool {
         self.nanos < 0
     }
 
-    /// Whether it is nothing.
+    /// Reports whether it is zero.
     #[must_use]
     pub fn is_zero(self) -> bool {
         self.nanos == 0
     }
 
-    /// Which of two amounts is more; none of two currencies.
+    /// Compares two amounts. Returns `None` if their currencies differ.
     #[must_use]
     pub fn compare(self, other: Self) -> Option<std::cmp::Ordering> {
         (self.currency == other.currency).then(|| self.nanos.cmp(&other.nanos))
     }
 
-    /// Both together; none of two currencies.
+    /// Adds two amounts. Returns `None` if their currencies differ.
     #[must_use]
     pub fn plus(self, other: Self) -> Option<Self> {
         (self.currency == other.currency).then(|| Self {
@@ -121,7 +122,7 @@ impl Money {
         })
     }
 
-    /// This one without the other; none of two currencies.
+    /// Subtracts another amount. Returns `None` if their currencies differ.
     #[must_use]
     pub fn minus(self, other: Self) -> Option<Self> {
         (self.currency == other.currency).then(|| Self {
@@ -130,7 +131,7 @@ impl Money {
         })
     }
 
-    /// So many of it.
+    /// Returns the amount multiplied by a count.
     #[must_use]
     pub fn times(self, count: u32) -> Self {
         Self {
@@ -139,13 +140,14 @@ impl Money {
         }
     }
 
-    /// What an hourly price is for so many seconds, to the nearest billionth.
+    /// Returns what an hourly price comes to over so many seconds, to the nearest billionth.
     #[must_use]
     pub fn for_seconds(self, seconds: u64) -> Self {
         self.share(seconds, SECONDS_PER_HOUR)
     }
 
-    /// A part of it, to the nearest billionth; nothing of a whole that is nothing.
+    /// Returns `part` / `whole` of the amount, to the nearest billionth; zero if `whole` is not
+    /// positive.
     #[must_use]
     pub fn share(self, part: u64, whole: i128) -> Self {
         if whole <= 0 {
@@ -159,7 +161,7 @@ impl Money {
         }
     }
 
-    /// The amount with two digits after the point, to the nearest: `-4.20`.
+    /// Returns the amount to the nearest cent, with two decimal places: `-4.20`.
     #[must_use]
     pub fn to_cents(self) -> String {
         let per_cent = i128::from(ONE / 100);
@@ -171,7 +173,7 @@ impl Money {
     }
 }
 
-/// `4.20 EUR`.
+/// Written as `4.20 EUR`.
 impl fmt::Display for Money {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&format!("{} {}", self.to_cents(), self.currency))

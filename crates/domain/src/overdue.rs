@@ -1,6 +1,7 @@
-//! When a resource has not been as desired for longer than its kind usually takes.
+//! Resources that have not been as desired for longer than their kind usually takes.
 //!
-//! It decides nothing: what is due is tried again regardless. It says when a person is needed.
+//! This module decides nothing: what is due is retried regardless. It reports when a person is
+//! needed.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -13,10 +14,10 @@ use crate::{
     schedule::Desired,
 };
 
-/// What ticks, inventories and a first back-off add to the time that a kind needs.
+/// The time that ticks, inventories and a first backoff add to what a kind needs.
 pub const SLACK: SignedDuration = SignedDuration::from_mins(5);
 
-/// How long after an edge a resource may take to reach the desired state.
+/// Returns how long after an edge a resource may take to reach the desired state.
 #[must_use]
 pub fn usual_time(
     record: &Record,
@@ -25,7 +26,7 @@ pub fn usual_time(
 ) -> SignedDuration {
     let configured = configuration.late(&record.reference, direction);
     let kept = record.hibernation.as_deref();
-    // A hibernated machine's start begins early, and a stop goes on for as long as its copy takes.
+    // A hibernated machine's start begins early, and a stop lasts as long as its snapshot takes.
     let more = match direction {
         Direction::Start => kept.and_then(|kept| kept.lead),
         Direction::Stop => {
@@ -37,21 +38,21 @@ pub fn usual_time(
     configured.unwrap_or_else(|| late(record.kind())) + SLACK + more.unwrap_or_default()
 }
 
-/// Not as desired, for longer than the kind's usual time.
+/// A resource that has not been as desired for longer than its kind usually takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Overdue {
-    /// What is desired.
+    /// The desired state.
     pub desired: Desired,
-    /// Since when it should have been so.
+    /// Since when the resource should have been in it.
     pub since: Timestamp,
 }
 
-/// Whether a record is overdue at an instant, under a configuration that has been in force since
-/// `in_force_since`.
+/// Judges whether a record is overdue at an instant, under a configuration that has been in force
+/// since `in_force_since`.
 ///
-/// What a person changed after its edge was handled is not; neither is what may not be touched, is
-/// held, or is only observed. A transition that is stuck, or that the provider refused, has a phase
-/// that says so, and is overdue only when a later edge is.
+/// A resource that a person changed after its edge was handled is not overdue. Neither is one that
+/// may not be touched, is held, or is only observed. A transition that is stuck or was refused by
+/// the provider has a phase that says so, and is overdue only when a later edge is.
 #[must_use]
 pub fn overdue(
     record: &Record,
@@ -63,7 +64,7 @@ pub fn overdue(
     judged_overdue(record, &verdict, rules.configuration, in_force_since, now)
 }
 
-/// [`overdue`], by what the record was judged to be due at that instant.
+/// Like [`overdue`], for a record that has already been judged at that instant.
 #[must_use]
 pub fn judged_overdue(
     record: &Record,
@@ -80,7 +81,7 @@ pub fn judged_overdue(
     let desired = edge.desired?;
     let direction = Direction::towards(desired);
     let policy = verdict.membership.policy(configuration);
-    // When it became due, where that is later than the edge.
+    // When it became due, if that is later than the edge.
     let newer = match &verdict.decision {
         Decision::Act(due) if is_retained(record, &policy, direction, &due.cause) => return None,
         Decision::Act(due) => match due.why {
@@ -116,19 +117,19 @@ pub fn judged_overdue(
         .then_some(Overdue { desired, since })
 }
 
-/// Whether `retain_running` leaves it running at this edge, once that is recorded.
+/// Reports whether `retain_running` leaves it running at this edge, once that is recorded.
 fn is_retained(record: &Record, policy: &Policy, direction: Direction, cause: &Cause) -> bool {
     let leaves = policy.retain_running && record.retained;
     leaves && direction == Direction::Stop && *cause == Cause::Schedule
 }
 
-/// Whether what the record shows is where `direction` leads.
+/// Reports whether the record shows the resource in the target state of `direction`.
 fn shows(record: &Record, direction: Direction, now: Timestamp) -> bool {
     let end = direction.end();
     let observed = |power: Power| record.observed.as_ref().is_some_and(|o| o.power == power);
     match &record.phase {
         Phase::Settled { at } => *at == end,
-        // Seen at its end, it would be settled, unless an opposite request may still act.
+        // Seen in its target state, it would be settled, unless an opposite request may still act.
         Phase::InFlight { transition } if transition.direction == direction => {
             observed(end) && record.not_before().is_some_and(|until| now < until)
         }

@@ -1,5 +1,6 @@
-//! How many requests stop and start may send to an account: as many as its provider allows in an
-//! hour, and in a minute where it says so, less what others take and what observing needs.
+//! Pacing: how many requests stop and start may send per account. That is the provider's hourly
+//! limit, and its per-minute limit if it has one, less what other users of the token consume and
+//! what observing needs.
 
 use std::collections::BTreeMap;
 
@@ -12,55 +13,56 @@ use crate::{
     record::{Direction, INVENTORY_INTERVAL, SKEW},
 };
 
-/// For how long a provider that has a limit for a minute counts a request. A second more than it
-/// says: a request arrives later than it was sent.
+/// How long a provider with a per-minute limit counts a request. One second more than documented,
+/// because a request arrives later than it was sent.
 const MINUTE: SignedDuration = SignedDuration::from_secs(61);
 
-/// From what is shorter, nothing is concluded about others: a single burst of theirs would look like
-/// a habit.
+/// The shortest interval from which the usage of others is estimated. Over a shorter one, a single
+/// burst of theirs would look like a habit.
 const SHORTEST: SignedDuration = SignedDuration::from_secs(30);
 
-/// The rate is noted by every inventory, and by all requests in between; older than this, it says
-/// nothing. The tick before an inventory, and one that is late, still pace by the last one.
+/// The age beyond which a recorded rate is ignored. Every inventory records the rate, and so do all
+/// requests in between. The tick before an inventory, and a late one, still pace by the last rate.
 pub const RATE_AGE: SignedDuration =
     SignedDuration::from_secs(INVENTORY_INTERVAL.as_secs() + SKEW.as_secs() + 60);
 
-/// How much of an hour's limit is never planned for: what others do is only known once it is done.
+/// Returns the part of the hourly limit that is never planned for: what others use is only known
+/// afterward.
 #[must_use]
 pub fn kept_back(per_hour: u64) -> u64 {
     per_hour / 20
 }
 
-/// How many requests the list of each kind takes.
+/// The number of requests that it takes to list each kind.
 pub type ListRequests = BTreeMap<ResourceKind, u32>;
 
-/// A provider's rate limit as its headers last showed it.
+/// A provider's rate limit, as its headers last reported it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rate {
     /// Requests left.
     pub remaining: u64,
-    /// When that was said.
+    /// When the headers reported it.
     pub at: Timestamp,
-    /// How many are allowed in an hour.
+    /// Requests allowed per hour; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
-    /// What other users of the token took, when that was last measured.
+    /// The usage of the token's other users, as last measured.
     #[serde(default, rename = "measured", skip_serializing_if = "Option::is_none")]
     pub others: Option<Others>,
 }
 
-/// What other users of a token take, as it was measured.
+/// The measured usage of a token's other users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Others {
-    /// How many requests a minute.
+    /// Requests per minute.
     pub a_minute: u64,
-    /// When that was measured.
+    /// When it was measured.
     pub at: Timestamp,
 }
 
 impl Rate {
-    /// What others took between this and a later rate, of which so many were our own; none where
-    /// that was too short, or long ago.
+    /// Returns what others used between this rate and a later one, given how many of the requests
+    /// were our own. `None` if too little time has passed, or too much.
     #[must_use]
     pub fn others_until(&self, remaining: u64, now: Timestamp, ours: u64) -> Option<Others> {
         let passed = now.duration_since(self.at);
@@ -76,19 +78,19 @@ impl Rate {
     }
 }
 
-/// What stop or start last spent of an account's allowance, without a pause.
+/// The latest uninterrupted run of requests that stop or start spent of an account's allowance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
-    /// When the first request left.
+    /// When the first request was sent.
     pub began: Timestamp,
     /// When the last one was answered.
     pub ended: Timestamp,
-    /// How many there were.
+    /// The number of requests.
     pub requests: u64,
 }
 
 impl Spent {
-    /// How many of these were sent after an instant, taken to be spread evenly.
+    /// Returns how many of these were sent after an instant, assuming that they were spread evenly.
     #[must_use]
     pub fn since(&self, instant: Timestamp) -> u64 {
         if instant < self.began {
@@ -107,20 +109,20 @@ impl Spent {
             .min(self.requests)
     }
 
-    /// How many the provider still counts in its minute.
+    /// Returns how many of these the provider still counts against its per-minute limit.
     #[must_use]
     pub fn counted(&self, now: Timestamp) -> u64 {
         self.since(now - MINUTE)
     }
 
-    /// When it counts fewer of them; none if it counts none.
+    /// Returns when the provider will count fewer of them; `None` if it counts none now.
     #[must_use]
     pub fn counts_fewer_at(&self, now: Timestamp) -> Option<Timestamp> {
         let next = (self.began + MINUTE).max(now + SignedDuration::from_secs(1));
         (self.counted(now) > 0).then_some(next)
     }
 
-    /// With what was spent before and is still counted.
+    /// Adds earlier requests that are still counted.
     #[must_use]
     pub fn after(self, before: Option<Self>) -> Self {
         let Some(before) = before.filter(|before| before.counted(self.ended) > 0) else {
@@ -134,23 +136,23 @@ impl Spent {
     }
 }
 
-/// What an account's provider allows, and what of it is for others and for observing.
+/// What an account's provider allows, and how much of that is for others and for observing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allowance {
-    /// How many requests it allows in an hour.
+    /// Requests allowed per hour.
     pub per_hour: u64,
-    /// How many it allows in a minute, if it counts those.
+    /// Requests allowed per minute; `None` if the provider has no such limit.
     pub per_minute: Option<u64>,
-    /// How many of the hour's are left; none if that is unknown.
+    /// Requests left in the hour; `None` if unknown.
     pub remaining: Option<u64>,
-    /// How many others take in a minute.
+    /// Requests per minute that others use.
     pub others: u64,
-    /// How many an inventory and one look take.
+    /// Requests that an inventory and one observation take.
     pub observing: u64,
 }
 
 impl Allowance {
-    /// What is known of an account at a provider.
+    /// Returns the allowance of an account, from what is known about it and its provider.
     #[must_use]
     pub fn of(
         facts: &Facts,
@@ -162,20 +164,20 @@ impl Allowance {
         let per_hour = rate.and_then(|rate| rate.limit);
         let per_hour = per_hour.unwrap_or(facts.requests_per_hour);
         let remaining = rate.map(|rate| rate.remaining);
-        // What is forgotten after an hour was taken evenly, for all that is known.
+        // For lack of better knowledge, the hour's usage counts as spread evenly.
         let in_the_hour = remaining.map(|left| per_hour.saturating_sub(left).div_ceil(60));
         let measured = rate.and_then(|rate| rate.others);
         let lately = measured.filter(|others| now.duration_since(others.at) <= RATE_AGE);
         let others = match (facts.requests_per_minute, lately) {
             (Some(_), Some(others)) => others.a_minute,
-            // A burst is over by now. Were it still counted, we would send nothing, and never measure
-            // anew.
+            // A burst is over by now. If it still counted, we would send nothing, and never measure
+            // again.
             (Some(_), None) => {
                 let measured = measured.map(|others| others.a_minute);
                 let least = [in_the_hour, measured].into_iter().flatten().min();
                 least.unwrap_or_default()
             }
-            // A bucket's level shows what others take.
+            // The level of a token bucket already reflects what others use.
             (None, _) => 0,
         };
         let lists = lists.map(|lists| lists.values().map(|&requests| u64::from(requests)));
@@ -193,8 +195,8 @@ impl Allowance {
         }
     }
 
-    /// How many requests may be sent within one minute, by the limit for a minute. A hundredth is
-    /// left over, for what is sent at one instant arrives at another.
+    /// Returns how many requests may be sent within one minute under the per-minute limit. One
+    /// percent is left unused, because requests do not arrive at the instant they are sent.
     #[must_use]
     pub fn in_a_minute(&self) -> u64 {
         self.per_minute.map_or(u64::MAX, |most| {
@@ -202,7 +204,7 @@ impl Allowance {
         })
     }
 
-    /// How many may be sent now, by the limit for an hour.
+    /// Returns how many requests may be sent now under the hourly limit.
     #[must_use]
     pub fn in_the_hour(&self) -> u64 {
         self.remaining.map_or(u64::MAX, |remaining| {
@@ -211,14 +213,15 @@ impl Allowance {
         })
     }
 
-    /// How many may be planned for at a tick.
+    /// Returns how many requests may be planned for one tick.
     #[must_use]
     pub fn at_a_tick(&self) -> u64 {
         self.in_a_minute().min(self.in_the_hour())
     }
 }
 
-/// How many requests it takes to look at resources of these kinds, and to change each of them.
+/// Returns how many requests it takes to observe resources of these kinds and to change each of
+/// them.
 #[must_use]
 pub fn acting(kinds: impl IntoIterator<Item = ResourceKind>, lists: Option<&ListRequests>) -> u64 {
     let mut of_kind = BTreeMap::<_, u64>::new();
@@ -231,29 +234,29 @@ pub fn acting(kinds: impl IntoIterator<Item = ResourceKind>, lists: Option<&List
         .sum()
 }
 
-/// How many requests it takes to look at one of a kind and to change it, apart from lists: of a
-/// machine a list shows enough, what has a size is read by itself.
+/// Returns how many requests it takes to observe and change one resource of a kind, apart from
+/// lists. For a machine, the list shows enough; a sized resource is read individually.
 #[must_use]
 pub fn requests_each(kind: ResourceKind) -> u64 {
     if kind.is_sized() { 2 } else { 1 }
 }
 
-/// How many requests it takes at most to see machines that are hibernated: at `DigitalOcean`, where
-/// each kind of thing around them is a list of its own, with a few projects and databases.
+/// The most requests that it takes to see hibernated machines. The numbers are for `DigitalOcean`,
+/// where each kind of attached resource has its own list, with a few projects and databases.
 #[derive(Debug, Clone, Copy)]
 pub struct SightRequests {
-    /// To see what is around all of them.
+    /// Requests for the attached resources of all machines together.
     pub around: u64,
-    /// To see each of them.
+    /// Requests for each machine.
     pub each: u64,
 }
 
 impl SightRequests {
-    /// Those of following what is under way.
+    /// The requests for following a transition in flight.
     pub const FOLLOWING: Self = Self { around: 8, each: 6 };
 
-    /// Those of acting. Before a deletion, what could keep a machine from being made again is read
-    /// as well, and then all of it again.
+    /// Returns the requests for acting. Before a deletion, whatever could keep a machine from being
+    /// recreated is read as well, and then everything is read once more.
     #[must_use]
     pub const fn acting(direction: Direction) -> Self {
         match direction {
@@ -268,7 +271,7 @@ impl SightRequests {
         }
     }
 
-    /// How many it takes to see so many machines.
+    /// Returns how many requests it takes to see this many machines.
     #[must_use]
     pub fn for_machines(self, machines: u64) -> u64 {
         match machines {
@@ -277,14 +280,15 @@ impl SightRequests {
         }
     }
 
-    /// How many machines can be seen with so many.
+    /// Returns how many machines can be seen with this many requests.
     #[must_use]
     pub fn machines_in(self, room: u64) -> u64 {
         room.saturating_sub(self.around) / self.each
     }
 }
 
-/// How many requests it takes to look at so many machines of a kind: a list where that takes fewer.
+/// Returns how many requests it takes to observe this many machines of a kind: by a list, where
+/// that takes fewer.
 fn looking(kind: ResourceKind, count: u64, lists: Option<&ListRequests>) -> u64 {
     if kind.is_sized() {
         return 0;
@@ -378,7 +382,7 @@ mod tests {
         ]);
         let alone = Allowance::of(facts, None, Some(&lists), at(0));
         assert_eq!(alone.at_a_tick(), 250 - 2 - 8);
-        // A third of the hour's, evenly.
+        // A third of the hourly limit, spread evenly.
         let shared = Allowance::of(facts, Some(rate(5000 - 1667)), Some(&lists), at(60));
         assert_eq!(shared.at_a_tick(), 250 - 2 - 8 - 28);
         let measured = Rate {
@@ -402,7 +406,7 @@ mod tests {
         };
         let age = RATE_AGE.as_secs();
         assert_eq!([0, age].map(|seconds| others(364, 4400, seconds)), [364; 2]);
-        // No more than evenly over the hour, and no more than was measured.
+        // At most the hour's average, and at most what was measured.
         assert_eq!(others(364, 4400, age + 1), 10);
         assert_eq!(others(3, 4400, age + 1), 3);
     }

@@ -1,7 +1,7 @@
 //! The plans that a cloud offers for machines, and which smaller one a machine can stop on.
 //!
 //! A machine that is moved to a smaller plan has to come back: it must keep its disk, and its
-//! present plan must still be for sale where it stands. Whatever cannot be known to be undone is
+//! current plan must still be for sale in its region. A move that is not known to be reversible is
 //! refused, each time with a reason and what to do about it.
 
 use std::{
@@ -20,8 +20,8 @@ use crate::{
     resource::{MachineSize, Resource},
 };
 
-/// From then on Hetzner bills orders, and moves to another type, by a new price list. A server that
-/// was created before keeps its old price until it is moved (HZPRICES).
+/// The instant from which Hetzner bills orders, and moves to another type, by a new price list. A
+/// server created earlier keeps its old price until it is moved (HZPRICES).
 pub const HETZNER_NEW_PRICES: Timestamp = Timestamp::constant(1_781_481_600, 0);
 
 /// What a plan costs in a region, and whether it can be ordered there.
@@ -29,11 +29,11 @@ pub const HETZNER_NEW_PRICES: Timestamp = Timestamp::constant(1_781_481_600, 0);
 pub struct Offer {
     /// Whether a machine can be moved to the plan there now. A hint: capacity is not reserved.
     pub orderable: bool,
-    /// Whether the provider has announced that it will not sell the plan there any more.
+    /// Whether the provider has announced that it will stop selling the plan there.
     pub deprecated: bool,
-    /// For a whole month, without taxes.
+    /// The price of a whole month, without taxes.
     pub monthly: Money,
-    /// For an hour, without taxes.
+    /// The price of an hour, without taxes.
     pub hourly: Money,
 }
 
@@ -50,16 +50,16 @@ pub struct MachinePlan {
     pub disk_gib: u64,
     /// The processor's architecture, where the provider has several.
     pub architecture: Option<String>,
-    /// Whether its disk is in the network instead of in its host.
+    /// Whether its disk is network storage rather than local to its host.
     pub network_storage: bool,
     /// Whether it has a graphics processor.
     pub gpu: bool,
-    /// By region or location; where it is not offered it has none.
+    /// The offers by region or location; none where it is not offered.
     pub offers: BTreeMap<String, Offer>,
 }
 
 impl MachinePlan {
-    /// Its capacity, with the disk that comes with it.
+    /// Returns the plan's capacity, with the disk that comes with it.
     #[must_use]
     pub fn size(&self) -> MachineSize {
         MachineSize {
@@ -73,18 +73,18 @@ impl MachinePlan {
     }
 }
 
-/// The plans that a provider offers for machines, by their slugs.
+/// The plans that a provider offers for machines, by slug.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Catalog(BTreeMap<String, MachinePlan>);
 
 impl Catalog {
-    /// The plan of this slug.
+    /// Returns the plan with this slug.
     #[must_use]
     pub fn plan(&self, slug: &str) -> Option<&MachinePlan> {
         self.0.get(slug)
     }
 
-    /// What a plan costs in a region; none where it is not sold.
+    /// Returns what a plan costs in a region; `None` where it is not sold.
     #[must_use]
     pub fn offer(&self, slug: &str, region: &str) -> Option<&Offer> {
         self.plan(slug)?.offers.get(region)
@@ -95,7 +95,8 @@ impl Catalog {
         self.0.values()
     }
 
-    /// The same plans, with prices in another currency: for a list that does not name it.
+    /// Returns the same plans with prices labeled in another currency, for a list that does not
+    /// name it.
     #[must_use]
     pub fn in_currency(mut self, currency: Currency) -> Self {
         let plans = self.0.values_mut();
@@ -106,7 +107,7 @@ impl Catalog {
         self
     }
 
-    /// Whether no plan is known.
+    /// Reports whether no plan is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -127,14 +128,15 @@ pub struct Machine<'a> {
     pub resource: &'a Resource,
     /// Its plan and its own disk.
     pub size: &'a MachineSize,
-    /// Whether a Droplet autoscale pool made it, which replaces it.
+    /// Whether it was created by a Droplet autoscale pool, which replaces it.
     pub autoscaled: bool,
     /// Whether its owner accepts that a move ends an old price (Hetzner).
     pub accepts_new_prices: bool,
 }
 
 impl Machine<'_> {
-    /// Whether it may still be billed at a price that no API shows, and that its first move ends.
+    /// Reports whether it may still be billed at an old price, which no API shows and its first
+    /// move ends.
     #[must_use]
     pub fn may_have_kept_price(&self) -> bool {
         self.resource.kind() == ResourceKind::Server
@@ -149,21 +151,21 @@ impl Machine<'_> {
 /// The plan on which a machine stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Smaller<'c> {
-    /// Which.
+    /// The plan.
     pub plan: &'c MachinePlan,
-    /// What it costs there.
+    /// What it costs in the machine's region.
     pub offer: &'c Offer,
-    /// What the present plan costs there, by the list.
+    /// What the current plan costs there, at list price.
     pub present: &'c Offer,
-    /// Whether the machine may be billed at another price than the list's until it is moved, so that
-    /// what a move saves is unknown.
+    /// Whether the machine may be billed at another price than the list's until it is moved, so
+    /// that the savings of a move are unknown.
     pub has_kept_price: bool,
 }
 
 /// Why a machine cannot stop on a smaller plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
-    /// The provider's list of plans is empty, or the machine is at no cloud.
+    /// The provider's list of plans is empty, or the machine is not in a cloud.
     #[error("no plans are known")]
     NoPlans,
     /// A Kubernetes worker.
@@ -192,37 +194,37 @@ pub enum Unfit {
         "it was created before 2026-06-15 and may have an old price, which a move ends for good"
     )]
     KeptPrice,
-    /// The provider does not list the present plan any more.
+    /// The provider no longer lists the current plan.
     #[error("its plan {plan} is no longer listed, so that it could not come back")]
     PresentUnknown {
-        /// The present plan.
+        /// The current plan.
         plan: String,
     },
-    /// The present plan cannot be ordered there.
+    /// The current plan cannot be ordered in the region.
     #[error("its plan {plan} cannot be ordered in {region} now, so that it could not come back")]
     PresentNotOrderable {
-        /// The present plan.
+        /// The current plan.
         plan: String,
         /// The machine's region.
         region: String,
     },
-    /// The present plan is being withdrawn.
+    /// The current plan is being withdrawn.
     #[error("its plan {plan} is deprecated in {region}, so that it may not come back")]
     PresentDeprecated {
-        /// The present plan.
+        /// The current plan.
         plan: String,
         /// The machine's region.
         region: String,
     },
-    /// No plan that would hold it costs less.
+    /// No plan that fits costs less.
     #[error("its plan {plan} is already the cheapest that fits in {region}")]
     AlreadyCheapest {
-        /// The present plan.
+        /// The current plan.
         plan: String,
         /// The machine's region.
         region: String,
     },
-    /// Cheaper plans exist, and all have smaller disks.
+    /// Cheaper plans exist, but all have smaller disks.
     #[error("its disk of {disk_gib} GB is larger than that of every cheaper plan in {region}")]
     DiskTooLarge {
         /// The machine's own disk.
@@ -230,90 +232,90 @@ pub enum Unfit {
         /// The machine's region.
         region: String,
     },
-    /// Its tags ask for two plans.
+    /// Its tags name two plans.
     #[error("conflict: its tags name both {first} and {second} as the plan to stop on")]
     TwoTargets {
-        /// One of them.
+        /// One of the plans.
         first: String,
-        /// Another one.
+        /// Another of the plans.
         second: String,
     },
-    /// The plan that is asked for does not exist.
+    /// The requested plan does not exist.
     #[error("unknown plan `{target}`{}", near.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default())]
     TargetUnknown {
-        /// The plan that is asked for.
+        /// The requested plan.
         target: String,
-        /// A plan with nearly that name.
+        /// A plan with a similar name; `None` if there is none.
         near: Option<String>,
     },
-    /// The plan that is asked for is not sold there.
+    /// The requested plan is not sold in the region.
     #[error("the plan {target} is not offered in {region}")]
     TargetNotOffered {
-        /// The plan that is asked for.
+        /// The requested plan.
         target: String,
         /// The machine's region.
         region: String,
     },
-    /// The plan that is asked for cannot be ordered there at present.
+    /// The requested plan cannot be ordered in the region at present.
     #[error("the plan {target} cannot be ordered in {region} now")]
     TargetNotOrderable {
-        /// The plan that is asked for.
+        /// The requested plan.
         target: String,
         /// The machine's region.
         region: String,
     },
-    /// The plan that is asked for is being withdrawn.
+    /// The requested plan is being withdrawn.
     #[error("the plan {target} is deprecated in {region}")]
     TargetDeprecated {
-        /// The plan that is asked for.
+        /// The requested plan.
         target: String,
         /// The machine's region.
         region: String,
     },
-    /// The plan that is asked for is not cheaper.
+    /// The requested plan is not cheaper.
     #[error("the plan {target} costs no less than {plan}")]
     TargetNotCheaper {
-        /// The plan that is asked for.
+        /// The requested plan.
         target: String,
-        /// The present plan.
+        /// The current plan.
         plan: String,
     },
-    /// The plan that is asked for has a smaller disk.
+    /// The requested plan has a smaller disk.
     #[error("the plan {target} has {target_gib} GB of disk, and the machine has {disk_gib} GB")]
     TargetDiskSmaller {
-        /// The plan that is asked for.
+        /// The requested plan.
         target: String,
         /// Its disk.
         target_gib: u64,
         /// The machine's own disk.
         disk_gib: u64,
     },
-    /// The plan that is asked for has other processors.
+    /// The requested plan has processors of another kind.
     #[error("the plan {target} has processors of another kind than {plan}")]
     TargetOtherProcessor {
-        /// The plan that is asked for.
+        /// The requested plan.
         target: String,
-        /// The present plan.
+        /// The current plan.
         plan: String,
     },
-    /// The plan that is asked for keeps its disk elsewhere.
+    /// The requested plan has another type of storage.
     #[error("the plan {target} has another type of storage than {plan}")]
     TargetOtherStorage {
-        /// The plan that is asked for.
+        /// The requested plan.
         target: String,
-        /// The present plan.
+        /// The current plan.
         plan: String,
     },
-    /// The plan that is asked for has a graphics processor.
+    /// The requested plan has a graphics processor.
     #[error("the plan {target} has a GPU")]
     TargetGpu {
-        /// The plan that is asked for.
+        /// The requested plan.
         target: String,
     },
 }
 
 impl Unfit {
-    /// What to do about it.
+    /// Returns what to do about it.
     #[must_use]
     pub fn remedy(&self) -> &'static str {
         match self {
@@ -357,11 +359,12 @@ impl Unfit {
     }
 }
 
-/// The plan that a machine's tag, or else its schedule, asks for; none for the cheapest that fits.
+/// Returns the plan that a machine's tag, or else its schedule, names; `None` for the cheapest that
+/// fits.
 ///
 /// # Errors
 ///
-/// [`Unfit::TwoTargets`] if its tags name two: which one was meant is not guessed.
+/// [`Unfit::TwoTargets`] if its tags name two: Offhours does not guess which one was meant.
 pub fn wanted(
     kind: ResourceKind,
     tags: &BTreeSet<String>,
@@ -380,8 +383,7 @@ pub fn wanted(
     }
 }
 
-/// The plan on which a machine stops: the one that is asked for, or otherwise the cheapest that
-/// fits.
+/// Chooses the plan on which a machine stops: the requested one, or else the cheapest that fits.
 pub fn smaller<'c>(
     machine: Machine<'_>,
     catalog: &'c Catalog,
@@ -412,7 +414,7 @@ pub fn smaller<'c>(
     })
 }
 
-/// Everything for which a machine can neither leave its plan nor be put back on it.
+/// Returns every reason why a machine cannot leave its plan, or cannot be put back on it.
 #[must_use]
 pub fn obstacles_to_a_plan(machine: Machine<'_>, catalog: &Catalog) -> Vec<Unfit> {
     let no_way_back = if catalog.is_empty() || machine.size.plan.is_empty() {
@@ -421,13 +423,13 @@ pub fn obstacles_to_a_plan(machine: Machine<'_>, catalog: &Catalog) -> Vec<Unfit
         present(machine, catalog).err()
     };
     let mut obstacles: Vec<_> = refusals(machine).collect();
-    // A plan with a GPU says what the machine itself may have said.
+    // The plan may report a GPU that the machine itself has already reported.
     let new = no_way_back.filter(|one| !obstacles.contains(one));
     obstacles.extend(new);
     obstacles
 }
 
-/// What forbids any other plan, whichever it is.
+/// Returns the reasons that rule out every other plan.
 fn refusals(machine: Machine<'_>) -> impl Iterator<Item = Unfit> {
     let facts = &machine.resource.facts;
     let kept = machine.may_have_kept_price() && !machine.accepts_new_prices;
@@ -445,7 +447,7 @@ fn refusals(machine: Machine<'_>) -> impl Iterator<Item = Unfit> {
     apply.map(|(_, refusal)| refusal)
 }
 
-/// The offer of the present plan: what is not for sale any more cannot be put back.
+/// Returns the offer of the current plan. A plan that is no longer for sale could not be restored.
 fn present<'c>(machine: Machine<'_>, catalog: &'c Catalog) -> Result<&'c Offer, Unfit> {
     let plan = machine.size.plan.clone();
     let region = machine.resource.region.clone();
@@ -474,7 +476,7 @@ fn named<'c>(target: &str, catalog: &'c Catalog) -> Result<&'c MachinePlan, Unfi
     })
 }
 
-/// A machine's way from its present plan to others.
+/// A machine's move from its current plan to another.
 #[derive(Clone, Copy)]
 struct Move<'m, 'c> {
     machine: Machine<'m>,
@@ -482,7 +484,7 @@ struct Move<'m, 'c> {
 }
 
 impl Move<'_, '_> {
-    /// Whether the machine can stop on a plan, and what that costs.
+    /// Checks that the machine can stop on a plan, and returns what that costs.
     fn check(self, plan: &MachinePlan) -> Result<&Offer, Unfit> {
         let size = self.machine.size;
         let target = || plan.slug.clone();
@@ -520,7 +522,7 @@ impl Move<'_, '_> {
         }
     }
 
-    /// Of equally cheap plans the one with the most memory.
+    /// Returns the cheapest plan that fits; of equally cheap ones, the one with the most memory.
     fn cheapest(self, catalog: &Catalog) -> Result<(&MachinePlan, &Offer), Unfit> {
         let size = self.machine.size;
         let region = self.machine.resource.region.clone();
@@ -529,7 +531,7 @@ impl Move<'_, '_> {
         for plan in catalog.plans() {
             match self.check(plan) {
                 Ok(offer) => fitting.push((plan, offer)),
-                // The disk is checked last: the plan is right in everything else.
+                // The disk is checked last, so the plan fits in every other respect.
                 Err(Unfit::TargetDiskSmaller { .. }) => lacks_disk = true,
                 Err(_) => {}
             }
@@ -557,15 +559,15 @@ impl Move<'_, '_> {
     }
 }
 
-/// Hours off are billed by the hour, so that this is the price that counts; but no plan is left for
-/// one whose whole month is dearer.
+/// Compares the hourly prices, since time off is billed by the hour, but never counts a plan as
+/// cheaper if its monthly price is higher.
 fn costs_less(offer: &Offer, than: &Offer) -> bool {
     let hourly = offer.hourly.compare(than.hourly);
     let monthly = offer.monthly.compare(than.monthly);
     hourly.is_some_and(Ordering::is_lt) && monthly.is_some_and(Ordering::is_le)
 }
 
-/// Whose processors a plan's slug names (`DigitalOcean`).
+/// The maker of a plan's processors, as its slug names it (`DigitalOcean`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Maker {
     Amd,
@@ -586,8 +588,9 @@ impl Maker {
     }
 }
 
-/// Nothing that is documented says that a machine may cross from one maker's processors to the
-/// other's and back. Unmarked plans may have either, so that only those marked Intel reach them.
+/// Reports whether the processors stay of the same kind. No documentation says that a machine may
+/// move from one maker's processors to the other's and back. Unmarked plans may have either, so of
+/// the marked plans only those marked Intel may move to them.
 fn has_same_processors(size: &MachineSize, plan: &MachinePlan) -> bool {
     let makers_agree = match (Maker::of(&size.plan), Maker::of(&plan.slug)) {
         (Maker::Intel, Maker::Intel | Maker::Unmarked)

@@ -1,4 +1,4 @@
-//! What is known of each provider, in one table.
+//! The facts about each provider, in one table.
 
 use std::fmt;
 
@@ -7,21 +7,21 @@ use crate::{ResourceKind, configuration::Provider};
 /// The facts of one provider.
 #[derive(Debug)]
 pub struct Facts {
-    /// The word for it in a configuration.
+    /// Its name in a configuration.
     pub word: &'static str,
-    /// The kinds of resource that it has.
+    /// The kinds of resource that it offers.
     pub kinds: &'static [ResourceKind],
     /// Its public address, before the version of the API.
     pub endpoint: &'static str,
-    /// The setting that names another address.
+    /// The setting that overrides the address.
     pub endpoint_setting: &'static str,
-    /// How many requests it allows an hour (DODESC: per token; HZSPEC: per project).
+    /// Requests allowed per hour (DODESC: per token; HZSPEC: per project).
     pub requests_per_hour: u64,
-    /// How many it allows a minute, where it counts those as well (DODESC).
+    /// Requests allowed per minute, if it has such a limit (DODESC).
     pub requests_per_minute: Option<u64>,
-    /// Whether an account may be narrowed down to datacenters.
+    /// Whether an account can be restricted to certain datacenters.
     pub has_datacenters: bool,
-    /// What to do where a token is wrong, or lacks a right.
+    /// What to do if a token is invalid, or lacks a permission.
     pub token_remedy: &'static str,
 }
 
@@ -56,10 +56,10 @@ const HETZNER: Facts = Facts {
 };
 
 impl Provider {
-    /// All of them.
+    /// All providers.
     pub const ALL: [Self; 2] = [Self::DigitalOcean, Self::Hetzner];
 
-    /// Its facts.
+    /// Returns the facts about the provider.
     #[must_use]
     pub fn facts(self) -> &'static Facts {
         match self {
@@ -68,7 +68,7 @@ impl Provider {
         }
     }
 
-    /// The kinds of resource that this cloud has.
+    /// Returns the kinds of resource that the provider offers.
     #[must_use]
     pub fn kinds(self) -> &'static [ResourceKind] {
         self.facts().kinds

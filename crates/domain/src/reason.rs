@@ -1,17 +1,18 @@
-//! Why something failed: words for people, and what the provider's support asks for.
+//! Why something failed: a message for people, and the request id that the provider's support asks
+//! for.
 
 use std::{error::Error, fmt};
 
 use serde::{Deserialize, Serialize};
 
-/// A provider's own words for not doing something.
+/// A provider's refusal, in its own words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Refusal {
-    /// The HTTP status, or the exit code of a command; none where the answer has no number.
+    /// The HTTP status, or the exit code of a command; `None` if the response has no number.
     pub status: Option<u16>,
-    /// The provider's word for programs: `unprocessable_entity`, `locked`.
+    /// The provider's machine-readable code: `unprocessable_entity`, `locked`.
     pub code: String,
-    /// The provider's sentence for people.
+    /// The provider's message for people.
     pub message: String,
     /// The provider's id of the request.
     pub request_id: Option<String>,
@@ -33,22 +34,23 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Why something failed, as it is stored and printed.
+/// Why something failed, as stored and printed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reason {
     /// What failed, in a few words.
     what: String,
-    /// Why that failed.
+    /// Why it failed; absent if `what` says everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     because: Option<String>,
-    /// The provider's id of the request that was refused: a new one each time.
+    /// The provider's id of the refused request, a new one for each request; absent if there is
+    /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     request_id: Option<String>,
 }
 
 impl Reason {
-    /// What failed, and why.
+    /// Creates a reason from what failed, and why.
     #[must_use]
     pub fn new(what: String, because: Option<String>) -> Self {
         Self {
@@ -58,7 +60,7 @@ impl Reason {
         }
     }
 
-    /// An error with its causes.
+    /// Creates a reason from an error and its causes.
     #[must_use]
     pub fn of(error: &(dyn Error + 'static)) -> Self {
         let (mut words, mut request_id) = (Vec::new(), None);
@@ -87,7 +89,7 @@ impl Reason {
         &self.what
     }
 
-    /// What failed and why, without the id of the request.
+    /// Returns what failed and why, without the request id.
     #[must_use]
     pub fn words(&self) -> String {
         match &self.because {
@@ -96,7 +98,7 @@ impl Reason {
         }
     }
 
-    /// Whether two say the same, though of two requests.
+    /// Reports whether two reasons are the same, even if they are about different requests.
     #[must_use]
     pub fn says_the_same(&self, other: &Self) -> bool {
         (&self.what, &self.because) == (&other.what, &other.because)

@@ -1,4 +1,4 @@
-//! What is kept of one resource between invocations.
+//! The persisted state of one resource.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -15,21 +15,21 @@ use crate::{
     stop_method::StopMethod,
 };
 
-/// How long a provider's answer may support a write, from the instant at which it was requested.
+/// How long a provider's response may support a write, counted from the instant of its request.
 pub const LOOK_AGE: SignedDuration = SignedDuration::from_secs(30);
 
-/// How long after the write that permits it a request may leave.
+/// How long after the write that permits it a request may be sent.
 pub const SEND_WINDOW: SignedDuration = SignedDuration::from_secs(30);
 
-/// How long a permit stands: send window, request timeout, and the time in which a lost request
+/// How long a permit is valid: send window, request timeout, and the time in which a lost request
 /// may still arrive.
 pub const PERMIT: SignedDuration = SignedDuration::from_secs(120);
 
-/// From "shutdown accepted" to the forced cut: the 60 s that a guest has, and 5 s for clocks that
-/// differ.
+/// From "shutdown accepted" to the forced power-off: the 60 s that a guest has, and 5 s of clock
+/// skew.
 pub const GRACE: SignedDuration = SignedDuration::from_secs(65);
 
-/// By how much the clocks of two functions may differ.
+/// How far apart the clocks of two functions may be.
 pub const SKEW: SignedDuration = SignedDuration::from_secs(5);
 
 /// How often each account's resources are listed; also the longest time for which a record can
@@ -39,10 +39,10 @@ pub const INVENTORY_INTERVAL: SignedDuration = SignedDuration::from_mins(5);
 /// Nothing is stopped in an account whose resources were last listed longer ago than this.
 pub const OBSERVATION_AGE: SignedDuration = SignedDuration::from_mins(15);
 
-/// From a claim to the first observation of its effect.
+/// The time from a claim to the first observation of its effect.
 pub const FIRST_LOOK: SignedDuration = SignedDuration::from_secs(5);
 
-/// How long an accepted request may take to show its effect; later it never will.
+/// Returns how long an accepted request may take to show its effect. After that, it never will.
 #[must_use]
 pub fn late(kind: ResourceKind) -> SignedDuration {
     match kind {
@@ -54,30 +54,30 @@ pub fn late(kind: ResourceKind) -> SignedDuration {
     }
 }
 
-/// Raised by every write; every write names the one that it replaces.
+/// The revision of a record. Incremented by every write; each write names the revision it replaces.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(transparent)]
 pub struct Revision(pub u64);
 
-/// One writer: one run of one function. It says whose a permit is.
+/// One writer: one run of one function. It identifies the holder of a permit.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Writer(pub String);
 
 impl Writer {
-    /// What stands between the invocation and the run.
+    /// The separator between the invocation and the run.
     const RUN: char = '#';
 
-    /// A run of an invocation. AWS may deliver an invocation twice, and both runs may work at the
-    /// same instant: only `run`, which no other has, tells them apart.
+    /// Creates the writer for a run of an invocation. AWS may deliver an invocation twice, and both
+    /// runs may be at work at the same instant: only `run`, which is unique, tells them apart.
     #[must_use]
     pub fn of(invocation: &str, run: u64) -> Self {
         Self(format!("{invocation}{}{run:x}", Self::RUN))
     }
 
-    /// The invocation: the same one twice is one command.
+    /// Returns the invocation. The same invocation delivered twice is one command.
     #[must_use]
     pub fn invocation(&self) -> &str {
         let run = self.0.rsplit_once(Self::RUN);
@@ -92,14 +92,14 @@ impl Writer {
     reason = "each is a fact of its own, and a field of the stored item"
 )]
 pub struct Record {
-    /// Which resource: the record's key.
+    /// The resource, and the record's key.
     pub reference: ResourceRef,
-    /// The provider's id, as the reference has it: a machine that was hibernated has another one
-    /// since.
+    /// The provider's id, as in the reference. A machine that was hibernated has since had another
+    /// one.
     pub provider_id: String,
     /// Its name at the provider.
     pub name: String,
-    /// For a node pool: the cluster around it.
+    /// The cluster that a node pool belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<Cluster>,
     /// Tags, or labels as `key=value`, as the last inventory saw them.
@@ -108,99 +108,106 @@ pub struct Record {
     /// Region or location.
     #[serde(default)]
     pub region: String,
-    /// The plan's slug, as the last inventory saw it: a machine's, a database's, that of a pool's
-    /// nodes. For people; what must be put back is in `saved`.
+    /// The plan's slug, as the last inventory saw it: the machine's, the database's, or that of the
+    /// pool's nodes. For people; what must be restored is in `saved`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
-    /// Why Offhours never touches it.
+    /// Why Offhours never touches it; `None` if it may.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsupported: Option<String>,
-    /// The schedule that the last inventory found it to follow.
+    /// The schedule that it follows, according to the last inventory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<ScheduleName>,
-    /// Whether the last inventory found it opted in. Acting judges a fresh observation.
+    /// Whether the last inventory found it opted in. Before acting, a fresh observation is checked
+    /// instead.
     pub opted_in: bool,
-    /// Since when Offhours may act by its schedule: when it joined, moved to another, or was
-    /// approved; absent if it follows none. What was wanted before does not count as late.
+    /// The instant from which Offhours may act on its schedule: when it joined, moved to another
+    /// one, or was approved. `None` if it follows none. Whatever was desired before does not count
+    /// as late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joined_at: Option<Timestamp>,
-    /// Whether the last inventory found it orphaned: reported once, when that begins.
+    /// Whether the last inventory found it orphaned. Reported once, when it becomes so.
     #[serde(default, skip_serializing_if = "is_false")]
     pub orphaned: bool,
-    /// Joined with too many others at once, or lost storage: untouched until a person approves.
+    /// Whether it joined with too many others at once, or lost storage: untouched until a person
+    /// approves.
     #[serde(default, skip_serializing_if = "is_false")]
     pub held: bool,
-    /// Storage that its latest start could not put back, for which it is held.
+    /// Storage that its latest start could not restore, for which it is held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_storage: Option<LostStorage>,
-    /// Reached through another account as well: untouched.
+    /// The same resource as reached through another account. While set, it is untouched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duplicate_of: Option<ResourceRef>,
-    /// What was seen last, written only when it differs.
+    /// The latest observation, written only when it differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed: Option<Observed>,
-    /// Where in its life the resource is.
+    /// Where the resource is in its life cycle.
     pub phase: Phase,
-    /// The edge that was acted on, or acknowledged, last.
+    /// The last edge that was acted on or acknowledged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handled: Option<Handled>,
-    /// The latest command by a person.
+    /// The latest manual command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manual_command: Option<ManualCommand>,
     /// Our latest request whose effect has not been seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Request>,
-    /// The writer that is about to send; no other may claim, ask, settle or mark gone meanwhile.
+    /// The permit of the writer that is about to send. Meanwhile no other writer may claim, ask,
+    /// settle or mark the record gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permit: Option<Permit>,
-    /// An opposite request that may still act: no earlier observation settles the transition.
+    /// An opposite request that may still act. No observation from before its end settles the
+    /// transition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opposite: Option<Opposite>,
-    /// What must be put back.
+    /// The state that must be restored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saved: Option<SavedState>,
-    /// Since `saved` was set, a shrink may have been accepted.
+    /// Whether a shrink may have been accepted since `saved` was set.
     #[serde(default, skip_serializing_if = "is_false")]
     pub used: bool,
-    /// The plans to which a machine may have been moved since `saved` was set: on none of them is
-    /// it whole, whatever it has more of there.
+    /// The plans to which a machine may have been moved since `saved` was set. On none of them does
+    /// it count as restored, whatever it has more of there.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub small_plans: BTreeSet<String>,
-    /// On its small plan it counts as stopped, though it may run there: `rescaled_runs` at the time
-    /// of the stop.
+    /// Whether it counts as stopped on its small plan even if it runs there: `rescaled_runs` at the
+    /// time of the stop.
     #[serde(default, skip_serializing_if = "is_false")]
     pub small_runs: bool,
-    /// What a machine that is hibernated, or was, is made again from.
+    /// What a machine that is, or was, hibernated is recreated from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hibernation: Option<Box<Hibernation>>,
-    /// How the latest edge that was acted on, or acknowledged, ended.
+    /// How the last edge that was acted on or acknowledged ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Last>,
-    /// Found running at a begin edge; `retain_running` leaves it at the end edge.
+    /// Whether it was found running at a begin edge, so that `retain_running` leaves it alone at
+    /// the end edge.
     #[serde(default, skip_serializing_if = "is_false")]
     pub retained: bool,
-    /// When an inventory listed it for the first time: nothing is known from before.
+    /// When an inventory first listed it; nothing is known from before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_seen_at: Option<Timestamp>,
-    /// First answered 404 to its Status operation at this instant.
+    /// When its Status operation first returned 404.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing_since: Option<Timestamp>,
-    /// When this record next needs a decision or an observation; absent: no such instant known.
+    /// When this record next needs a decision or an observation; `None` if no such instant is
+    /// known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_at: Option<Timestamp>,
-    /// After a failure before any claim: not tried again before this.
+    /// The earliest retry after a failure that came before any claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<Timestamp>,
-    /// The edge whose failures `retry_at` and `attempts` count: they delay no later one.
+    /// The edge whose failures `retry_at` and `attempts` count. They do not delay a later edge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failing: Option<EdgeKey>,
-    /// Failures in a row.
+    /// The number of consecutive failures.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempts: u32,
     /// The latest failure, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<Reason>,
-    /// Raised by every write.
+    /// Incremented by every write.
     pub revision: Revision,
 }
 
@@ -214,12 +221,12 @@ fn is_zero(value: &u32) -> bool {
     *value == 0
 }
 
-/// A request of ours opposite to the transition under way.
+/// A request of ours, opposite to the transition in flight.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opposite {
-    /// Until when it may still act.
+    /// The instant until which it may still act.
     pub until: Timestamp,
-    /// For sized kinds: the size to which it may still lead.
+    /// The size to which it may still lead; only for sized kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub may_become: Option<SavedState>,
 }
@@ -227,95 +234,95 @@ pub struct Opposite {
 /// What an observation showed, and when.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observed {
-    /// Whether it ran.
+    /// Whether it was running.
     pub power: Power,
-    /// Its size, for sized kinds.
+    /// Its size; only for sized kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<SavedState>,
-    /// Why it was busy.
+    /// Why it was busy; `None` if idle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busy: Option<String>,
     /// When the observation that first showed this was requested.
     pub at: Timestamp,
 }
 
-/// Where in its life a resource is.
+/// Where a resource is in its life cycle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "name")]
 pub enum Phase {
-    /// Nothing is under way.
+    /// Nothing is in flight.
     Settled {
         /// The state in which it was seen, or left.
         at: Power,
     },
-    /// A stop or a start is under way.
+    /// A stop or a start is in flight.
     InFlight {
-        /// Which, and since when.
+        /// The transition in flight.
         transition: Transition,
     },
-    /// The provider refused, and no repetition can cure it.
+    /// The provider refused, and no retry can succeed.
     Refused {
-        /// What was refused.
+        /// The transition that was refused.
         transition: Transition,
-        /// The provider's words.
+        /// The provider's message.
         reason: String,
     },
-    /// Accepted, and not seen by the deadline; or not to be forced.
+    /// Accepted, but its effect was not seen by the deadline, or a forced power-off is not allowed.
     Stuck {
-        /// What is stuck.
+        /// The transition that is stuck.
         transition: Transition,
-        /// Since when.
+        /// When it became stuck.
         since: Timestamp,
-        /// Why.
+        /// Why it is stuck.
         reason: String,
     },
-    /// The provider answers 404.
+    /// The provider returns 404.
     Gone {
-        /// Since when.
+        /// When it was found to be gone.
         since: Timestamp,
     },
 }
 
-/// A stop or a start under way.
+/// A stop or a start in flight.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transition {
     /// Stop or start.
     pub direction: Direction,
-    /// When it was claimed; with the reference, its identity in history.
+    /// When it was claimed. Together with the reference, this identifies it in the history.
     pub claimed_at: Timestamp,
-    /// What asked for it.
+    /// What caused it.
     pub cause: Cause,
-    /// The schedule followed when it was claimed.
+    /// The schedule that the resource followed when it was claimed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<ScheduleName>,
-    /// How it stops, or puts back what a stop left: another configuration changes neither on the
-    /// way. Absent in what older versions wrote.
+    /// How it stops, or undoes a stop: a new configuration changes neither midway. `None` in
+    /// records that older versions wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<StopMethod>,
-    /// Whether the power was cut after a shutdown without effect, in a part that is done.
+    /// Whether a part that is done cut the power after a shutdown without effect.
     #[serde(default, skip_serializing_if = "is_false")]
     pub forced: bool,
-    /// For a stop that changes a machine's plan: what it leads to.
+    /// The state that a stop leads to, if it changes a machine's plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<SavedState>,
 }
 
-/// How the latest edge that was acted on, or acknowledged, ended. Nothing is decided by it: it is
-/// what a digest counts.
+/// How the last edge that was acted on or acknowledged ended. No decision depends on it; digests
+/// count it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Last {
-    /// Which edge was the handled one when it ended.
+    /// The edge that was the handled one when it ended.
     pub key: EdgeKey,
     /// When it was claimed, or acknowledged.
     pub claimed_at: Timestamp,
-    /// When the latest request was permitted; absent if none was needed.
+    /// When the latest request was permitted; `None` if none was needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<Timestamp>,
     /// When it ended.
     pub finished_at: Timestamp,
     /// How it ended.
     pub ending: Ending,
-    /// By what method it was stopped, or had been; absent if nothing was sent.
+    /// The method by which it was stopped, or had been; `None` if nothing was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<StopMethod>,
 }
@@ -324,15 +331,15 @@ pub struct Last {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
-    /// The end state was seen.
+    /// The target state was seen.
     Seen,
     /// Nothing had to be sent.
     AlreadyThere,
-    /// Observe mode: it would have been asked for.
+    /// Observe mode: it would have been requested.
     WouldHave,
     /// The provider refused.
     Refused,
-    /// Not seen by the deadline, or not to be forced.
+    /// Not seen by the deadline, or a forced power-off is not allowed.
     Stuck,
     /// A person did the opposite meanwhile.
     Overtaken,
@@ -340,16 +347,16 @@ pub enum Ending {
     LetGo,
     /// A newer, opposite edge took over.
     Turned,
-    /// A person's size was kept at the start; the saved one is in this entry alone.
+    /// A person's size was kept at the start; the saved one remains only in this entry.
     Kept,
-    /// The resource is gone; its saved state is in this entry alone.
+    /// The resource is gone; its saved state remains only in this entry.
     Gone,
-    /// A person had its record deleted; its saved state is in this entry alone.
+    /// A person deleted its record; its saved state remains only in this entry.
     Forgotten,
 }
 
 impl Ending {
-    /// The name that programs read.
+    /// Returns the machine-readable name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -368,7 +375,7 @@ impl Ending {
     }
 }
 
-/// For people.
+/// The human-readable form.
 impl fmt::Display for Ending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -387,7 +394,7 @@ impl fmt::Display for Ending {
     }
 }
 
-/// Towards which target state.
+/// The direction of a transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -399,7 +406,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// The desired state that this direction fulfils.
+    /// Returns the desired state that this direction fulfills.
     #[must_use]
     pub fn desired(self) -> Desired {
         match self {
@@ -408,7 +415,7 @@ impl Direction {
         }
     }
 
-    /// The direction that fulfils a desired state.
+    /// Returns the direction that fulfills a desired state.
     #[must_use]
     pub fn towards(desired: Desired) -> Self {
         match desired {
@@ -417,7 +424,7 @@ impl Direction {
         }
     }
 
-    /// The target state of this direction.
+    /// Returns the target state of this direction.
     #[must_use]
     pub fn end(self) -> Power {
         match self {
@@ -449,13 +456,13 @@ pub enum Cause {
     OverrideEnded,
     /// A person's command.
     Manual {
-        /// Whose.
+        /// Who gave the command.
         by: String,
     },
 }
 
 impl Cause {
-    /// The rank of an edge with this cause.
+    /// Returns the rank of an edge with this cause.
     #[must_use]
     pub fn rank(&self) -> Rank {
         match self {
@@ -466,7 +473,7 @@ impl Cause {
         }
     }
 
-    /// The name that programs read.
+    /// Returns the machine-readable name.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -477,7 +484,7 @@ impl Cause {
         }
     }
 
-    /// Whose command it was.
+    /// Returns who gave the command; `None` if it was none.
     #[must_use]
     pub fn by(&self) -> Option<&str> {
         match self {
@@ -498,66 +505,68 @@ impl fmt::Display for Cause {
     }
 }
 
-/// Breaks ties between edges at one instant; the later variant wins.
+/// Breaks ties between edges at the same instant: the later value wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Rank {
-    /// The schedule's own.
+    /// An edge of the schedule itself.
     Schedule,
-    /// An override's end.
+    /// The end of an override.
     OverrideEnded,
-    /// An override's beginning.
+    /// The beginning of an override.
     OverrideSet,
     /// A person's command.
     Manual,
 }
 
-/// What identifies an edge within a generation: its instant, and its rank among equals.
+/// Identifies an edge within a generation: by its instant, and by its rank among edges at that
+/// instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EdgeKey {
-    /// When.
+    /// The instant of the edge.
     pub instant: Timestamp,
-    /// Which one, of several at that instant.
+    /// The rank of the edge among several at that instant.
     pub rank: Rank,
 }
 
-/// The edge that was acted on, or acknowledged, last.
+/// The last edge that was acted on or acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Handled {
-    /// The configuration under which it was judged.
+    /// The generation of the configuration under which the edge was judged.
     pub generation: Generation,
-    /// Which edge.
+    /// The edge's instant and rank.
     pub key: EdgeKey,
-    /// What it desired; none where nothing was done about it (observe mode), so that acting begins
-    /// as soon as it is allowed. A person's command does not act later.
+    /// The state that the edge desired. Absent if nothing was done about it (observe mode), so that
+    /// Offhours acts as soon as it is allowed to; a person's command does not act later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub desired: Option<Desired>,
-    /// The schedule followed then.
+    /// The schedule followed at that time; absent if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<ScheduleName>,
 }
 
-/// A person's stop or start.
+/// A manual stop or start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ManualCommand {
-    /// When, at the earliest just after the handled edge.
+    /// When the command was given, at the earliest just after the handled edge.
     pub instant: Timestamp,
-    /// What it asked for.
+    /// The state that the command asks for.
     pub desired: Desired,
-    /// Who.
+    /// Who gave the command.
     pub by: String,
-    /// The invocation: the same one twice is one command.
+    /// The id of the invocation that brought the command. The same invocation delivered twice is
+    /// one command.
     pub request_id: String,
-    /// The invocations of the commands before it, latest first, a few: none of them acts again when
-    /// its event is redelivered.
+    /// The ids of the invocations of a few earlier commands, latest first. None of these commands
+    /// acts again if its event is redelivered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<String>,
-    /// It begins a rehearsal: the machine is hibernated though none of its snapshots has proved
-    /// itself.
+    /// Whether the command begins a rehearsal: the machine is hibernated although none of its
+    /// snapshots has proved itself yet.
     #[serde(default, skip_serializing_if = "is_false")]
     pub rehearsal: bool,
 }
@@ -566,13 +575,14 @@ pub struct ManualCommand {
 const EARLIER: usize = 8;
 
 impl ManualCommand {
-    /// Whether an invocation gave this command, or one of those before it.
+    /// Reports whether an invocation gave this command, or one of those before it.
     #[must_use]
     pub fn knows(&self, request_id: &str) -> bool {
         self.request_id == request_id || self.earlier.iter().any(|id| id == request_id)
     }
 
-    /// The invocations of this command and of those before it, as a newer one keeps them.
+    /// Returns the invocations of this command and of those before it, as a newer command stores
+    /// them.
     #[must_use]
     pub fn invocations(&self) -> Vec<String> {
         let all = std::iter::once(&self.request_id).chain(&self.earlier);
@@ -580,65 +590,67 @@ impl ManualCommand {
     }
 }
 
-/// One request of ours to a provider, as far as we know it.
+/// One of our requests to a provider, as far as we know about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
     /// Stop or start.
     pub direction: Direction,
-    /// The instant of the write that permitted it, or later the hard cut after it.
+    /// When the write that permitted it was made or, later, the one that permitted the forced
+    /// power-off after it.
     pub asked_at: Timestamp,
-    /// When the observation on which it rests was requested.
+    /// When the observation that it is based on was requested.
     pub looked_at: Timestamp,
     /// What became of it.
     pub ask: Ask,
-    /// An earlier ask of this transition never got its answer.
+    /// Whether an earlier ask of this transition never got a response.
     #[serde(default, skip_serializing_if = "is_false")]
     pub unknown: bool,
-    /// The hard cut that follows a shutdown.
+    /// The forced power-off that follows a shutdown.
     #[serde(default)]
     pub forced: Forced,
-    /// Which part of the transition it does.
+    /// The part of the transition that it performs.
     #[serde(default, skip_serializing_if = "is_whole")]
     pub part: Part,
-    /// Whether the guest was asked first, so that a hard cut may follow.
+    /// Whether the guest was asked to shut down first, so that a forced power-off may follow.
     #[serde(default, skip_serializing_if = "is_false")]
     pub graceful: bool,
-    /// The size asked for, where that is what it changes.
+    /// The requested size, if it changes the size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<SavedState>,
-    /// How long it may take to show its effect, where its account says so; otherwise what
-    /// [`late`] says of the kind.
+    /// How long it may take to show its effect, if its account sets that; otherwise [`late`]
+    /// decides by kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late: Option<SignedDuration>,
-    /// When an ask of this transition was accepted first: one whose action ended in an error is
-    /// asked again, and the deadline counts from here.
+    /// When an ask of this transition was first accepted. An ask whose action ended in an error is
+    /// repeated, and the deadline counts from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_accepted_at: Option<Timestamp>,
-    /// The request in words, where its effect is seen by its not being needed any more.
+    /// A description of the request, for one whose effect shows only in its no longer being needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub what: Option<String>,
-    /// The machine that a cloud said it had begun to make.
+    /// The machine that the cloud reported it has begun to create.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made: Option<ResourceId>,
-    /// What a person has to mend, while a start goes on being asked for: the provider's refusal, or
-    /// an action that ends in an error each time.
+    /// What a person has to fix while a start keeps being retried: the provider's refusal, or an
+    /// action that ends in an error every time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<Reason>,
 }
 
 impl Request {
-    /// From acceptance to *stuck*: how long it may take to show its effect.
+    /// Returns the time from acceptance to *stuck*: how long it may take to show its effect.
     #[must_use]
     pub fn deadline(&self, kind: ResourceKind) -> SignedDuration {
         self.late.unwrap_or_else(|| late(kind))
     }
 
-    /// Until when an effect of this request, or of the hard cut after it, may still appear.
+    /// Returns until when an effect of this request, or of the forced power-off after it, may still
+    /// appear.
     #[must_use]
     pub fn quiet_at(&self, kind: ResourceKind) -> Timestamp {
         let from = match (&self.ask, self.forced) {
-            // An unanswered earlier ask could arrive until its permit's end, and this one was
-            // permitted only after that: its acceptance bounds both.
+            // An unanswered earlier ask could arrive until its permit expired, and this one was
+            // permitted only after that, so its acceptance bounds both.
             (Ask::Accepted { at, .. }, Forced::No) => *at,
             (Ask::Accepted { .. }, Forced::Intended | Forced::Accepted)
             | (Ask::Open | Ask::Failed { .. } | Ask::Done { .. }, _) => self.asked_at + PERMIT,
@@ -646,7 +658,7 @@ impl Request {
         from + self.deadline(kind) + SKEW
     }
 
-    /// Whether the provider may have taken it: accepted, or never answered.
+    /// Reports whether the provider may have accepted it: it was accepted, or never answered.
     #[must_use]
     pub fn may_act(&self) -> bool {
         self.unknown
@@ -657,7 +669,7 @@ impl Request {
             }
     }
 
-    /// Whether its effect makes a resource of this kind smaller.
+    /// Reports whether its effect makes a resource of this kind smaller.
     #[must_use]
     pub fn is_shrink(&self, kind: ResourceKind) -> bool {
         match self.part {
@@ -677,15 +689,15 @@ impl Request {
         }
     }
 
-    /// Whether it belongs to hibernation, and what became of it is not known yet.
+    /// Reports whether it belongs to hibernation and its outcome is not known yet.
     #[must_use]
     pub fn is_unresolved(&self) -> bool {
         let known = matches!(self.ask, Ask::Failed { .. } | Ask::Done { .. });
         self.part.hibernates() && !known
     }
 
-    /// The state towards which it moves the machine: a start that has to grow it switches it off
-    /// first.
+    /// Returns the direction in which it moves the machine: a start that has to grow it switches it
+    /// off first.
     #[must_use]
     pub fn towards(&self) -> Direction {
         match self.part {
@@ -705,8 +717,8 @@ impl Request {
     }
 }
 
-/// Which part of a transition a request does. A method that changes a machine's plan needs
-/// several, one after the other, each derived from what is seen.
+/// The part of a transition that a request performs. A method that changes a machine's plan needs
+/// several, one after another, each derived from what is observed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Part {
@@ -721,27 +733,27 @@ pub enum Part {
     Grow,
     /// Switches it on.
     On,
-    /// Switches it on on the small plan, the saved one not being to be had.
+    /// Switches it on while it is on the small plan, because the saved plan is not available.
     OnSmall,
-    /// Has a public address of the machine stay when it is deleted.
+    /// Keeps a public address of the machine when it is deleted.
     Keep,
-    /// Makes a snapshot of it.
+    /// Takes a snapshot of it.
     Snapshot,
     /// Protects the snapshot from deletion.
     Protect,
     /// Deletes the machine.
     Delete,
-    /// Makes it again from the snapshot.
+    /// Recreates it from the snapshot.
     Create,
-    /// Gives one thing back to it that it had before.
+    /// Reattaches one thing that it had before.
     Attach,
-    /// Deletes a snapshot that is not needed any more.
+    /// Deletes a snapshot that is no longer needed.
     Remove,
 }
 
 impl Part {
-    /// Whether it belongs to hibernation alone. Such a request is resolved before any other leaves:
-    /// its effect was seen, or it can have none any more.
+    /// Reports whether it belongs to hibernation alone. Such a request is resolved before any other
+    /// is sent: its effect was seen, or can no longer occur.
     #[must_use]
     pub fn hibernates(self) -> bool {
         match self {
@@ -766,52 +778,52 @@ fn is_whole(part: &Part) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "state")]
 pub enum Ask {
-    /// Permitted; the answer is not known.
+    /// Permitted; the outcome is unknown.
     Open,
-    /// The provider took it.
+    /// The provider accepted it.
     Accepted {
-        /// When its answer was recorded.
+        /// When the response was recorded.
         at: Timestamp,
-        /// The provider's action, where it names one.
+        /// The provider's action; `None` if it names none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         action: Option<ActionId>,
     },
-    /// It was certainly not taken, or ended in an error.
+    /// It was definitely not accepted, or ended in an error.
     Failed {
-        /// When to ask again.
+        /// When to retry.
         retry_at: Timestamp,
     },
     /// Its effect was seen, and the transition has another part to come.
     Done {
-        /// When the look that showed it was requested.
+        /// When the observation that showed it was requested.
         at: Timestamp,
     },
 }
 
-/// The hard cut that follows an accepted shutdown without effect.
+/// The forced power-off that follows an accepted shutdown without effect.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Forced {
     /// Not needed so far.
     #[default]
     No,
-    /// Permitted; the answer is not known.
+    /// Permitted; the outcome is unknown.
     Intended,
-    /// The provider took it.
+    /// The provider accepted it.
     Accepted,
 }
 
 /// Permission to send one request, given by the write just before it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Permit {
-    /// Until when.
+    /// When it expires.
     pub until: Timestamp,
-    /// Whose.
+    /// The writer that holds it.
     pub writer: Writer,
 }
 
 impl Record {
-    /// The record of a resource that is seen for the first time.
+    /// Creates the record of a resource that is seen for the first time.
     #[must_use]
     pub fn first_seen(reference: ResourceRef, resource: &Resource) -> Self {
         let mut record = Self {
@@ -857,7 +869,7 @@ impl Record {
         record
     }
 
-    /// Takes over what an inventory says of names and tags.
+    /// Copies what an inventory reports about names and tags.
     pub fn describe(&mut self, resource: &Resource) {
         self.name.clone_from(&resource.name);
         self.cluster.clone_from(&resource.cluster);
@@ -868,7 +880,8 @@ impl Record {
         self.unsupported.clone_from(&resource.unsupported);
     }
 
-    /// Whether nothing was ever done about the resource, as far as this record says, or it is gone.
+    /// Reports whether nothing was ever done about the resource, as far as this record shows, or it
+    /// is gone.
     #[must_use]
     pub fn is_untouched(&self) -> bool {
         let acted = self.handled.is_some() || self.manual_command.is_some();
@@ -882,8 +895,8 @@ impl Record {
         self.reference.kind()
     }
 
-    /// The resource as its provider knows it now; none for a machine that was deleted to be
-    /// hibernated.
+    /// Returns the resource as its provider knows it now; `None` for a machine that was deleted by
+    /// hibernation.
     #[must_use]
     pub fn present(&self) -> Option<&ResourceId> {
         match &self.hibernation {
@@ -892,8 +905,8 @@ impl Record {
         }
     }
 
-    /// Whether the machine alone does not show how it is: it is being hibernated or woken, may be
-    /// asleep, or lacks something that it had.
+    /// Reports whether the machine alone does not show its state: it is being hibernated or woken,
+    /// may be asleep, or lacks something that it had.
     #[must_use]
     pub fn needs_sight(&self) -> bool {
         let kept = self.hibernation.as_ref();
@@ -901,20 +914,21 @@ impl Record {
         needed || self.is_hibernating()
     }
 
-    /// Whether the transition under way, or stuck, hibernates the machine or wakes it.
+    /// Reports whether the transition that is in flight or stuck hibernates the machine or wakes
+    /// it.
     #[must_use]
     pub fn is_hibernating(&self) -> bool {
         let transition = self.transition();
         transition.is_some_and(|now| now.method == Some(StopMethod::Hibernate))
     }
 
-    /// Whether it was seen hibernated, and nothing is under way.
+    /// Reports whether it was seen hibernated and nothing is in flight.
     #[must_use]
     pub fn is_asleep(&self) -> bool {
         self.in_flight().is_none() && self.present().is_none()
     }
 
-    /// Whether a writer holds a permit at this instant.
+    /// Reports whether a writer holds a permit at this instant.
     #[must_use]
     pub fn permit_is_open(&self, now: Timestamp) -> bool {
         self.permit
@@ -922,21 +936,22 @@ impl Record {
             .is_some_and(|permit| now < permit.until)
     }
 
-    /// The earliest observation that may settle the transition under way, where an opposite request
-    /// delays it.
+    /// Returns the instant before which no observation may settle the transition in flight, if an
+    /// opposite request delays it.
     #[must_use]
     pub fn not_before(&self) -> Option<Timestamp> {
         self.opposite.as_ref().map(|opposite| opposite.until)
     }
 
-    /// What a watch-out waits for: nothing is asked, and an opposite request may still act.
+    /// Returns the request that a watch-out waits for: nothing is asked, and an opposite request
+    /// may still act.
     #[must_use]
     pub fn watch_out(&self) -> Option<&Opposite> {
         self.opposite.as_ref().filter(|_| self.request.is_none())
     }
 
-    /// Until when a resource already in its target state is watched, because an opposite request
-    /// may still act.
+    /// Returns until when a resource already in its target state is watched because an opposite
+    /// request may still act.
     #[must_use]
     pub fn watched_until(&self) -> Option<Timestamp> {
         let end = self.in_flight()?.direction.end();
@@ -945,8 +960,8 @@ impl Record {
             .filter(|_| observed.power == end && observed.busy.is_none())
     }
 
-    /// Whether a shrink may have been accepted since `saved` was set. What is seen from then on may
-    /// be our own work, and must not pass for the original.
+    /// Reports whether a shrink may have been accepted since `saved` was set. A size seen from then
+    /// on may be our own doing and must not be taken for the original.
     #[must_use]
     pub fn may_have_shrunk(&self) -> bool {
         let asked = self
@@ -956,7 +971,7 @@ impl Record {
         self.used || asked
     }
 
-    /// Forgets what is saved: it was put back, or cannot have been taken away.
+    /// Forgets the saved state: it was restored, or cannot have been lost.
     pub fn clear_saved(&mut self) {
         self.saved = None;
         self.used = false;
@@ -964,7 +979,7 @@ impl Record {
         self.small_runs = false;
     }
 
-    /// Drops the latest request and what rests on it, but remembers that it may have shrunk the
+    /// Drops the latest request and what depends on it, but remembers that it may have shrunk the
     /// resource.
     pub fn drop_request(&mut self) {
         self.used = self.may_have_shrunk();
@@ -972,15 +987,15 @@ impl Record {
         self.opposite = None;
     }
 
-    /// Whether its latest edge was handled under a later configuration than this one. A reader of
-    /// this one does nothing about it.
+    /// Reports whether its latest edge was handled under a later configuration than this one. A
+    /// reader of this one leaves it alone.
     #[must_use]
     pub fn is_ahead_of(&self, generation: Generation) -> bool {
         let handled = self.handled.as_ref();
         handled.is_some_and(|handled| handled.generation > generation)
     }
 
-    /// The transition under way, if one is.
+    /// Returns the transition in flight, if any.
     #[must_use]
     pub fn in_flight(&self) -> Option<&Transition> {
         match &self.phase {
@@ -992,7 +1007,7 @@ impl Record {
         }
     }
 
-    /// Keeps an observation that shows anything other than the one before.
+    /// Stores an observation if it shows anything other than the previous one.
     pub fn observe(&mut self, observed: Observed) {
         let before = self.observed.as_ref();
         let at = before.map_or(observed.at, |before| before.at);
@@ -1006,7 +1021,7 @@ impl Record {
         }
     }
 
-    /// The transition under way, or stuck.
+    /// Returns the transition that is in flight or stuck.
     #[must_use]
     pub fn transition(&self) -> Option<&Transition> {
         match &self.phase {
@@ -1015,21 +1030,22 @@ impl Record {
         }
     }
 
-    /// The transition under way, if it goes in this direction.
+    /// Returns the transition in flight, if it goes in this direction.
     #[must_use]
     pub fn under_way_towards(&self, direction: Direction) -> Option<&Transition> {
         let transition = self.in_flight();
         transition.filter(|transition| transition.direction == direction)
     }
 
-    /// Whether a part of the transition under way was seen done, and the next is to be asked for.
+    /// Reports whether a part of the transition in flight was seen done and the next part is to be
+    /// requested.
     #[must_use]
     pub fn wants_next_part(&self) -> bool {
         let request = self.request.as_ref().filter(|_| self.in_flight().is_some());
         request.is_some_and(|request| matches!(request.ask, Ask::Done { .. }))
     }
 
-    /// The latest request, if it goes in this direction.
+    /// Returns the latest request, if it goes in this direction.
     #[must_use]
     pub fn request_towards(&self, direction: Direction) -> Option<&Request> {
         let request = self.request.as_ref();

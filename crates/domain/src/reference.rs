@@ -4,13 +4,13 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// Words that mean something else where a schedule's or account's name may stand.
+/// Words that mean something else where a schedule's or account's name may appear.
 const RESERVED: [&str; 3] = ["off", "none", "all"];
 
-/// What every name matches, as a regular expression.
+/// The regular expression that every name matches.
 pub const NAME_PATTERN: &str = "^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$";
 
-/// What every reference matches, as a regular expression.
+/// The regular expression that every reference matches.
 #[cfg(feature = "schema")]
 const REFERENCE_PATTERN: &str = "^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?/((droplet|server)/[0-9]+\
     |database/[A-Za-z0-9-]{1,64}|node-pool/[A-Za-z0-9-]{1,64}/[A-Za-z0-9-]{1,64}\
@@ -19,7 +19,7 @@ const REFERENCE_PATTERN: &str = "^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?/((droplet|
 /// Not a valid name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// The text breaks the grammar of names.
+    /// The text does not match the grammar of names.
     #[error(
         "invalid name `{0}`: expected 1 to 63 of a-z, 0-9, `-` and `_`, with a letter or digit at both ends"
     )]
@@ -154,14 +154,14 @@ pub enum ResourceKind {
     Database,
     /// A DigitalOcean Kubernetes node pool: scaled to zero and back.
     NodePool,
-    /// A Hetzner Cloud server: shut down, or powered off, and powered on.
+    /// A Hetzner Cloud server: shut down or powered off, then powered on.
     Server,
-    /// A machine of one's own: stopped and started by commands over SSH.
+    /// A machine of your own: stopped and started by commands over SSH.
     Machine,
 }
 
 impl ResourceKind {
-    /// All kinds, in the order in which people read them.
+    /// All kinds, in display order.
     pub const ALL: [Self; 5] = [
         Self::Droplet,
         Self::Database,
@@ -170,7 +170,7 @@ impl ResourceKind {
         Self::Machine,
     ];
 
-    /// The word for this kind within a reference.
+    /// Returns the word for this kind within a reference.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -182,7 +182,8 @@ impl ResourceKind {
         }
     }
 
-    /// Whether a stop makes the resource smaller (and its size must be saved) rather than off.
+    /// Reports whether a stop makes the resource smaller (and its size must be saved) rather than
+    /// off.
     #[must_use]
     pub fn is_sized(self) -> bool {
         match self {
@@ -227,7 +228,7 @@ impl ResourceId {
         }
     }
 
-    /// The provider's own id, without the kind: `3164444`, `CLUSTER/POOL`.
+    /// Returns the provider's own id, without the kind: `3164444`, `CLUSTER/POOL`.
     #[must_use]
     pub fn provider_id(&self) -> String {
         match self {
@@ -308,7 +309,7 @@ pub enum ReferenceError {
          ACCOUNT/node-pool/CLUSTER/POOL, ACCOUNT/server/NUMBER or ACCOUNT/machine/NAME"
     )]
     Malformed(String),
-    /// The word in the middle names no kind that Offhours knows.
+    /// The word in the middle is not a kind that Offhours knows.
     #[error(
         "invalid reference `{reference}`: unknown kind `{kind}`: expected droplet, database, \
          node-pool, server or machine"
@@ -316,10 +317,10 @@ pub enum ReferenceError {
     UnknownKind {
         /// The whole text.
         reference: String,
-        /// The word in the place of the kind.
+        /// The word in place of the kind.
         kind: String,
     },
-    /// The account's part is not a valid name.
+    /// The account part is not a valid name.
     #[error("invalid reference `{reference}`: expected an account's name first")]
     Account {
         /// The whole text.
@@ -330,7 +331,7 @@ pub enum ReferenceError {
     },
 }
 
-/// A resource anywhere: `ACCOUNT/KIND/ID`.
+/// The reference of a resource: `ACCOUNT/KIND/ID`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 #[cfg_attr(

@@ -10,13 +10,14 @@ use crate::{
 };
 
 impl Configuration {
-    /// The accounts that had another name before: that one, and the present one.
+    /// Returns the renamed accounts, each with its former name and its current one.
     pub fn renames(&self) -> impl Iterator<Item = (&AccountName, &AccountName)> {
         let accounts = self.accounts.iter();
         accounts.filter_map(|(name, account)| Some((account.was()?, name)))
     }
 
-    /// The present name of an account. A name that is configured is its own account's.
+    /// Returns the current name of an account. A name that is configured always means its own
+    /// account.
     #[must_use]
     pub fn present_name<'n>(&'n self, account: &'n AccountName) -> &'n AccountName {
         let mut renames = self.renames();
@@ -26,7 +27,7 @@ impl Configuration {
         }
     }
 
-    /// The present reference of a resource whose account may have had another name.
+    /// Returns the current reference of a resource whose account may have been renamed.
     #[must_use]
     pub fn renamed(&self, reference: &ResourceRef) -> ResourceRef {
         ResourceRef {
@@ -35,8 +36,8 @@ impl Configuration {
         }
     }
 
-    /// Takes back the renames of the configuration in force, where this earlier one has an account
-    /// under its former name alone: a rollback carries its records back.
+    /// Reverts the renames of the configuration in force where this earlier one has the account
+    /// under its former name only, so that a rollback carries its records back.
     pub fn take_back_renames(&mut self, in_force: &Configuration) {
         for (was, present) in in_force.renames() {
             if self.accounts.contains_key(present) {
@@ -50,19 +51,19 @@ impl Configuration {
 }
 
 impl Overrides {
-    /// All of them as they stand when the accounts of a configuration have their present names. Of
-    /// two for one resource the later one stands.
+    /// Returns all overrides, with the accounts under their current names in a configuration. Of
+    /// two for one resource, the later one stands.
     #[must_use]
     pub fn renamed(&self, configuration: &Configuration) -> Self {
         let mut all: Vec<_> = self.iter().map(|one| one.renamed(configuration)).collect();
-        // Where two collide, the last one collected stays.
+        // If two collide, the last one collected wins.
         all.sort_by_key(|one| one.set_at);
         all.into_iter().collect()
     }
 }
 
 impl Override {
-    /// The same override of the resource under its present reference.
+    /// Returns the same override, with the resource under its current reference.
     #[must_use]
     pub fn renamed(&self, configuration: &Configuration) -> Self {
         let target = match &self.target {
@@ -76,11 +77,12 @@ impl Override {
     }
 }
 
-/// The record of a resource under its present reference, and a size that it no longer keeps.
+/// Merges the records of a resource into one under its current reference. Also returns the size
+/// that the result no longer keeps, if any.
 ///
-/// `old` is the record under the former name of the account, `new` the one under the present name,
-/// if there is one. The new one goes on, unless only the old one was acted on; it takes over the
-/// size that the old one is owed.
+/// `old` is the record under the account's former name, `new` the one under its current name, if
+/// there is one. The new one is kept, unless only the old one was acted on, and inherits the size
+/// that the old one is owed.
 #[must_use]
 pub fn joined(
     old: &Record,
@@ -101,11 +103,11 @@ pub fn joined(
     (record, dropped)
 }
 
-/// Takes over the size that an older record of the same resource is owed. Returns the size that is
-/// dropped, if one is.
+/// Inherits the size that an older record of the same resource is owed. Returns the size that is
+/// dropped, if any.
 fn inherit(record: &mut Record, older: &Record) -> Option<SavedState> {
     let owed = older.saved.clone()?;
-    // Nothing followed the older record meanwhile: its shrink may have been accepted.
+    // Nothing tracked the older record meanwhile, so its shrink may have been accepted.
     record.used = true;
     let Some(own) = record.saved.take() else {
         record.saved = Some(owed);

@@ -1,4 +1,4 @@
-//! What a provider says of a resource, in one vocabulary for both clouds.
+//! What a provider reports about a resource, in one vocabulary for both clouds.
 
 use std::{cmp::Ordering, collections::BTreeSet, fmt};
 
@@ -10,14 +10,14 @@ use crate::{
     reference::{ResourceId, ResourceKind},
 };
 
-/// One resource as a provider's answer showed it.
+/// A resource as a provider's response showed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resource {
-    /// Which resource.
+    /// The resource's id.
     pub id: ResourceId,
     /// Its name at the provider; not unique.
     pub name: String,
-    /// For a node pool: the cluster around it.
+    /// The cluster that a node pool belongs to.
     pub cluster: Option<Cluster>,
     /// DigitalOcean's tags as they are; Hetzner's labels as `key=value`.
     pub tags: BTreeSet<String>,
@@ -27,9 +27,9 @@ pub struct Resource {
     pub power: Power,
     /// Why no change may be sent now: locked, resizing, upgrading. `None` when idle.
     pub busy: Option<String>,
-    /// What a stop may make smaller.
+    /// Its size, which a stop may reduce.
     pub size: Size,
-    /// Of a machine: what forbids it another plan. None of it is true of anything else.
+    /// What keeps a machine from moving to another plan. Nothing is set for other kinds.
     pub facts: MachineFacts,
     /// Why Offhours never touches it: a Kafka cluster, a Kubernetes worker. `None` when it may.
     pub unsupported: Option<String>,
@@ -38,16 +38,16 @@ pub struct Resource {
 /// An observation of a resource, and when it was requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Look {
-    /// The instant at which the request left: the observation's age counts from here.
+    /// When the request was sent; the observation's age counts from here.
     pub requested_at: Timestamp,
-    /// What the answer showed.
+    /// What the response showed.
     pub resource: Resource,
-    /// What was seen besides of a machine that may be hibernated; `resource` then stands for it
-    /// while there is none.
+    /// What else was seen of a machine that may be hibernated. While there is no machine,
+    /// `resource` stands in for it.
     pub sight: Option<Box<Sight>>,
 }
 
-/// The Kubernetes cluster around a node pool.
+/// The Kubernetes cluster that a node pool belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cluster {
     /// The cluster's name.
@@ -56,24 +56,25 @@ pub struct Cluster {
     pub tags: BTreeSet<String>,
 }
 
-/// Whether a resource runs, as far as its own status says so.
+/// Whether a resource runs, according to its own status.
 ///
-/// For a database this is always `Running`: its stop is a smaller plan, seen in its [`Size`].
+/// For a database this is always `Running`: its stop is a move to a smaller plan, which its size
+/// shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Power {
-    /// On; a node pool with nodes.
+    /// On; a node pool that has nodes.
     Running,
-    /// Off; a node pool without any node, not even one that is draining.
+    /// Off; a node pool without any nodes, not even draining ones.
     Stopped,
-    /// Neither: starting, stopping, migrating, or a word that we do not know.
+    /// Neither: starting, stopping, migrating, or a status that Offhours does not know.
     Between,
 }
 
 impl Power {
-    /// Whether a resource of a kind runs, in a word. Of a machine over SSH, what is neither is not
-    /// known: no cloud says that it is on its way from one to the other.
+    /// Returns a word for whether a resource of a kind runs. For a machine over SSH, `Between`
+    /// means unknown: no cloud reports that it is on its way from one state to the other.
     #[must_use]
     pub fn in_a_word(self, kind: ResourceKind) -> String {
         match (kind, self) {
@@ -104,31 +105,32 @@ pub enum Size {
     NodePool(NodePoolSize),
 }
 
-/// A machine's plan, and what another plan has to match for the machine to fit it.
+/// A machine's plan, and the properties that another plan must match for the machine to fit it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MachineSize {
     /// The plan's slug; empty for a machine over SSH.
     pub plan: String,
-    /// Virtual CPUs.
+    /// Number of virtual CPUs.
     #[serde(default)]
     pub vcpus: u32,
     /// Memory, in MiB.
     #[serde(default)]
     pub memory_mib: u64,
-    /// The machine's own disk, in GiB: a plan's may be larger, and must not be smaller.
+    /// Size of the machine's own disk, in GiB. The disk of another plan may be larger, but must not
+    /// be smaller.
     #[serde(default)]
     pub disk_gib: u64,
-    /// The processor's architecture, where a provider has several: `x86` or `arm` (Hetzner).
+    /// Processor architecture, `x86` or `arm` (Hetzner); absent for providers that have only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub architecture: Option<String>,
-    /// Whether its disk is in the network instead of in its host (Hetzner).
+    /// Whether the disk is network storage instead of local to the host (Hetzner).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub network_storage: bool,
 }
 
-/// What a provider says of a machine, besides its size, that decides whether it can have another
-/// plan.
+/// What a provider reports about a machine, besides its size, that decides whether it can move to
+/// another plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -137,7 +139,7 @@ pub struct MachineSize {
 pub struct MachineFacts {
     /// When it was created.
     pub created_at: Option<Timestamp>,
-    /// A Kubernetes worker: its node pool decides about its plan.
+    /// It is a Kubernetes worker, so its node pool decides its plan.
     pub kubernetes_worker: bool,
     /// It has a graphics processor.
     pub gpu: bool,
@@ -160,16 +162,16 @@ pub struct DatabaseSize {
     pub plan: String,
     /// Primary and standby nodes together, 1 to 3.
     pub nodes: u32,
-    /// Disk, in MiB, where the provider says so.
+    /// Storage, in MiB; `None` if the provider does not report it.
     pub storage_mib: Option<u64>,
 }
 
-/// A node pool's size, and what an update removes unless it sends it again.
+/// A node pool's size, and what an update removes unless it is sent again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodePoolSize {
     /// The slug of its nodes' plan.
     pub plan: String,
-    /// The count that the pool is to have.
+    /// The number of nodes that the pool is set to.
     pub count: u32,
     /// The autoscaler's bounds, when it is on.
     pub autoscale: Option<AutoscaleBounds>,
@@ -177,25 +179,25 @@ pub struct NodePoolSize {
     pub present: u32,
     /// Nodes listed as running.
     pub ready: u32,
-    /// Labels to send again, as the provider wrote them (JSON text).
+    /// Labels to send back, as the provider wrote them (JSON text).
     pub labels: String,
-    /// Taints to send again, as the provider wrote them (JSON text).
+    /// Taints to send back, as the provider wrote them (JSON text).
     pub taints: String,
 }
 
-/// The bounds between which a node pool scales itself.
+/// The bounds within which a node pool scales itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AutoscaleBounds {
-    /// Fewest nodes.
+    /// Minimum number of nodes.
     pub min: u32,
-    /// Most nodes.
+    /// Maximum number of nodes.
     pub max: u32,
 }
 
 impl AutoscaleBounds {
-    /// These bounds, wide enough for a count that a person has made larger: within narrower ones the
-    /// autoscaler would take nodes away.
+    /// Widens these bounds to include a count that a person has raised: within narrower ones the
+    /// autoscaler would remove nodes.
     #[must_use]
     pub fn reaching(self, count: u32) -> Self {
         Self {
@@ -205,7 +207,8 @@ impl AutoscaleBounds {
     }
 }
 
-/// What must be put back after a stop: stored before the request that shrinks anything leaves.
+/// The state to restore after a stop. It is stored before the request that shrinks anything is
+/// sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
@@ -214,17 +217,17 @@ pub enum SavedState {
     Database {
         /// The plan's slug.
         plan: String,
-        /// Primary and standby nodes together.
+        /// Number of nodes, primary and standby nodes together.
         nodes: u32,
-        /// Disk, in MiB, where the provider says so.
+        /// Disk size, in MiB; absent if the provider does not report it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         storage_mib: Option<u64>,
     },
     /// A node pool's count and autoscaler bounds.
     NodePool {
-        /// Nodes.
+        /// Number of nodes.
         count: u32,
-        /// The autoscaler's bounds, when it was on.
+        /// The autoscaler's bounds; absent if it was off.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         autoscale: Option<AutoscaleBounds>,
     },
@@ -232,13 +235,13 @@ pub enum SavedState {
     Machine(MachineSize),
 }
 
-/// Storage that a database had before a stop, and did not have again after the start.
+/// Storage that a database had before a stop and did not get back after the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LostStorage {
-    /// Before the stop, in MiB.
+    /// Storage before the stop, in MiB.
     pub before_mib: u64,
-    /// After the start, in MiB.
+    /// Storage after the start, in MiB.
     pub after_mib: u64,
 }
 
@@ -253,7 +256,7 @@ pub struct LoggedAction {
     pub state: ActionState,
     /// When the provider began it, by the provider's clock.
     pub started_at: Timestamp,
-    /// When it ended, by that clock; none while it is under way.
+    /// When it ended, by that clock; `None` while it is in progress.
     pub ended_at: Option<Timestamp>,
 }
 
@@ -268,15 +271,15 @@ pub enum ActionEffect {
     Start,
     /// A shutdown signal to the guest.
     Shutdown,
-    /// A hard cut of power.
+    /// A forced power-off.
     PowerOff,
-    /// A reboot, reset or power cycle: the machine is meant to run afterwards.
+    /// A reboot, reset or power cycle: the machine is meant to run afterward.
     Reboot,
-    /// None, but another plan afterwards.
+    /// No effect on power, but another plan afterward.
     Resize,
-    /// None, but another disk afterwards.
+    /// No effect on power, but another disk afterward.
     Rebuild,
-    /// None: a snapshot of the disk.
+    /// No effect: a snapshot of the disk.
     Snapshot,
     /// Anything else: a rename, a word that we do not know.
     Other,
@@ -285,7 +288,7 @@ pub enum ActionEffect {
 /// How far an action has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ActionState {
-    /// Under way.
+    /// In progress.
     Running,
     /// Finished; for a shutdown this says only that the signal was sent.
     Done,
@@ -302,7 +305,7 @@ impl Resource {
 }
 
 impl Size {
-    /// The plan's slug: a machine's, a database's, that of a pool's nodes.
+    /// Returns the plan's slug: the machine's, the database's, or that of the pool's nodes.
     #[must_use]
     pub fn plan(&self) -> &str {
         match self {
@@ -312,8 +315,8 @@ impl Size {
         }
     }
 
-    /// The state that would have to be put back after a stop that makes it smaller; none for a
-    /// machine over SSH, whose size is not known.
+    /// Returns the state to restore after a stop that makes it smaller; `None` for a machine over
+    /// SSH, whose size is not known.
     #[must_use]
     pub fn to_save(&self) -> Option<SavedState> {
         match self {
@@ -345,7 +348,7 @@ pub struct PlanCapacity {
 }
 
 impl PlanCapacity {
-    /// Reads `…-2vcpu-4gb…`; none if the slug does not say both.
+    /// Parses `…-2vcpu-4gb…`; `None` if the slug does not give both.
     #[must_use]
     pub fn of_plan(slug: &str) -> Option<Self> {
         let number_before = |unit: &str| {
@@ -391,7 +394,7 @@ impl fmt::Display for LostStorage {
 }
 
 impl LostStorage {
-    /// Whether a size has all of it again.
+    /// Reports whether a size has all of the storage again.
     #[must_use]
     pub fn is_back(self, seen: &Size) -> bool {
         let Size::Database(seen) = seen else {
@@ -402,15 +405,15 @@ impl LostStorage {
 }
 
 impl DatabaseSize {
-    /// Why its standby nodes cannot be taken away: `MongoDB` has one or three for good (DODOCS), and
-    /// other engines are not supported at all. None where they can.
+    /// Returns why its standby nodes cannot be removed: `MongoDB` has one or three for good
+    /// (DODOCS), and other engines are not supported at all. `None` if they can.
     #[must_use]
     pub fn keeps_its_nodes(&self) -> Option<String> {
         let drops = matches!(self.engine.as_str(), "pg" | "mysql" | "redis" | "valkey");
         (!drops).then(|| format!("nodes of {} cannot be taken away", self.engine))
     }
 
-    /// Whether a resize can set the storage: on these two engines alone (TFDO,
+    /// Reports whether a resize can set the storage, which only these two engines allow (TFDO,
     /// `resource_database_cluster.go`).
     #[must_use]
     pub fn has_settable_storage(&self) -> bool {
@@ -419,7 +422,7 @@ impl DatabaseSize {
 }
 
 impl SavedState {
-    /// What another state lacks of this one's storage, where both are known.
+    /// Returns what another state lacks of this one's storage, if both are known.
     #[must_use]
     pub fn lost_storage_in(&self, other: &Self) -> Option<LostStorage> {
         let storage = |state: &Self| match state {
@@ -434,8 +437,9 @@ impl SavedState {
         (after_mib < before_mib).then_some(lost)
     }
 
-    /// This state with the autoscaler's bounds of another one, where this one has none: those that
-    /// our own stop switched off belong to whatever size is put back, and reach as far as it.
+    /// Returns this state with the autoscaler bounds of another one, if it has none. Bounds that
+    /// our own stop switched off belong to whatever size is restored, and are widened to include
+    /// it.
     #[must_use]
     pub fn with_bounds_of(&self, other: &Self) -> Self {
         match (self, other) {
@@ -453,7 +457,8 @@ impl SavedState {
         }
     }
 
-    /// This state with the storage of another one, where that is more: a comparison leaves storage out.
+    /// Returns this state with the storage of another one if that is larger: `compare` ignores
+    /// storage.
     #[must_use]
     pub fn with_storage_of(&self, other: &Self) -> Self {
         match (self.clone(), other) {
@@ -476,10 +481,10 @@ impl SavedState {
     }
 
     /// Compares what two states would give a user: count or nodes, then vCPU and memory. Of two
-    /// equal counts the one with an autoscaler is the larger.
+    /// equal counts, the one with an autoscaler is larger.
     ///
-    /// None when they cannot be compared: different kinds, a slug that names no capacity, one plan
-    /// with more memory and less vCPU, or equal counts under different bounds.
+    /// Returns `None` when they cannot be compared: different kinds, a slug that gives no capacity,
+    /// a plan with more memory and less vCPU, or equal counts under different bounds.
     #[must_use]
     pub fn compare(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {
@@ -511,8 +516,8 @@ impl SavedState {
 }
 
 impl MachineSize {
-    /// Compares vCPU and memory; none where one has more of the one and less of the other, or where
-    /// two plans have the same of both.
+    /// Compares vCPU and memory. Returns `None` if one has more of the one and less of the other,
+    /// or if two different plans have the same of both.
     #[must_use]
     pub fn compare(&self, other: &Self) -> Option<Ordering> {
         let capacity = both(
@@ -548,7 +553,7 @@ fn compare_plans(left: &str, right: &str) -> Option<Ordering> {
     )
 }
 
-/// The order of pairs in which neither half may contradict the other.
+/// Combines the orders of two halves. Returns `None` if they contradict each other.
 fn both(first: Ordering, second: Ordering) -> Option<Ordering> {
     match (first, second) {
         (Ordering::Equal, order) | (order, Ordering::Equal) => Some(order),

@@ -1,4 +1,5 @@
-//! JSON schemas of what is written as a text with a grammar of its own, or as one value or a list.
+//! JSON schemas for values that are written as text with its own grammar, or as one value or a
+//! list.
 
 use std::{borrow::Cow, marker::PhantomData};
 
@@ -12,7 +13,7 @@ pub struct Named<T>(PhantomData<T>);
 /// One value, or a list of them.
 pub struct OneOrSeveral<T>(PhantomData<T>);
 
-/// One value, or a list of them with an entry at least.
+/// One value, or a nonempty list of them.
 pub struct OneOrMore<T>(PhantomData<T>);
 
 impl<T: JsonSchema> JsonSchema for Named<T> {
@@ -68,7 +69,7 @@ fn one_or_list<T: JsonSchema>(least: u32, generator: &mut SchemaGenerator) -> Sc
     json_schema!({ "anyOf": [one, { "type": "array", "items": one, "minItems": least }] })
 }
 
-/// Declares types that stand for a schema and hold nothing.
+/// Declares uninhabited types that stand for a schema.
 macro_rules! shapes {
     ($($(#[$doc:meta])* $name:ident = $schema:expr;)*) => {$(
         $(#[$doc])*
@@ -98,9 +99,10 @@ shapes! {
     Plan = text("^[a-z0-9_-]+$");
     /// Five fields, or a nickname such as `@daily`.
     Cron = text(r"^\s*(@\w+|\S+(\s+\S+){4})\s*$");
-    /// Days, and ranges of them, with or without a year. TOML's own dates are such texts in JSON.
+    /// Days, and ranges of them, with or without a year. TOML's own dates become such strings in
+    /// JSON.
     Holidays = list(&holidays());
-    /// `HH:MM`. TOML's own times have seconds in JSON.
+    /// `HH:MM`. TOML's own times include seconds in JSON.
     Begin = text("^([01][0-9]|2[0-3]):[0-5][0-9](:00)?$");
     /// `HH:MM`, up to 24:00.
     End = text("^(([01][0-9]|2[0-3]):[0-5][0-9](:00)?|24:00)$");
@@ -129,19 +131,19 @@ fn month() -> String {
     format!(r"{month}(\s*-\s*{month})?(\s*/\s*{DAY})?")
 }
 
-/// A text of entries that match `entry`, separated by commas.
+/// A string of comma-separated entries that match `entry`.
 fn list(entry: &str) -> Schema {
     text(&format!(r"^\s*({entry})\s*(,\s*({entry})\s*)*$"))
 }
 
-/// Such a text, or a whole number from 1.
+/// Such a string, or an integer from 1 to `most`.
 fn text_or_number(most: u32, entry: &str) -> Schema {
     let text = list(entry);
     let number = json_schema!({ "type": "integer", "minimum": 1, "maximum": most });
     json_schema!({ "anyOf": [text, number] })
 }
 
-/// A text that matches a regular expression.
+/// A string that matches a regular expression.
 fn text(pattern: &str) -> Schema {
     json_schema!({ "type": "string", "pattern": pattern })
 }

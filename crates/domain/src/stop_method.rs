@@ -10,15 +10,15 @@ use crate::{
     resource::SavedState,
 };
 
-/// How a resource is stopped, and with that how it is started again.
+/// How a resource is stopped, and therefore how it is started again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum StopMethod {
-    /// Cuts a machine's power, as pulling its cord would.
+    /// Cuts a machine's power, like pulling its plug.
     PowerOff,
-    /// Asks a machine's guest to shut down, and cuts the power 60 s later; over SSH by the
-    /// machine's own commands, the cut only where it has one.
+    /// Asks a machine's guest to shut down, and cuts the power 60 s later. Over SSH, runs the
+    /// machine's own commands, and cuts the power only if it has a command for that.
     Graceful,
     /// Powers a Droplet off, and moves it to a cheaper plan.
     Resize,
@@ -35,7 +35,7 @@ pub enum StopMethod {
 }
 
 impl StopMethod {
-    /// How a policy has a kind of resource stopped.
+    /// Returns how a policy stops a kind of resource.
     #[must_use]
     pub fn of(kind: ResourceKind, policy: &Policy) -> Self {
         let methods = policy.methods;
@@ -55,7 +55,7 @@ impl StopMethod {
         }
     }
 
-    /// How a policy has a machine switched off, whether or not its plan is changed after that.
+    /// Returns how a policy switches a machine off, whether or not its plan is changed after that.
     #[must_use]
     pub fn to_switch_off(kind: ResourceKind, policy: &Policy) -> Self {
         if kind == ResourceKind::Droplet && !policy.graceful {
@@ -65,7 +65,8 @@ impl StopMethod {
         }
     }
 
-    /// How what is saved of a machine was made smaller; none where only its power was cut.
+    /// Returns the method that made a machine smaller, judged by its saved state; `None` if only
+    /// its power was cut.
     #[must_use]
     pub fn that_left(kind: ResourceKind, saved: &SavedState) -> Option<Self> {
         match (kind, saved) {
@@ -75,25 +76,25 @@ impl StopMethod {
         }
     }
 
-    /// Whether it changes a machine's plan.
+    /// Reports whether it changes a machine's plan.
     #[must_use]
     pub fn changes_plan(self) -> bool {
         matches!(self, Self::Resize | Self::Rescale)
     }
 
-    /// Whether it leaves a plan, or a standby.
+    /// Reports whether it gives up a plan or a standby node.
     #[must_use]
     pub fn leaves_something(self) -> bool {
         self.changes_plan() || self == Self::Standbys
     }
 
-    /// Whether it is one that a schedule has to ask for.
+    /// Reports whether a schedule has to choose it explicitly.
     #[must_use]
     pub fn is_chosen(self) -> bool {
         self.leaves_something() || self == Self::Hibernate
     }
 
-    /// The name that configurations and programs use.
+    /// Returns the name that configurations and programs use.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -109,8 +110,8 @@ impl StopMethod {
     }
 }
 
-/// Whether a text can name a plan: a Droplet's size or a database's plan by its slug, or a server's
-/// type.
+/// Reports whether a text can name a plan: the slug of a Droplet's size or a database's plan, or a
+/// server's type.
 #[must_use]
 pub fn is_plan_name(text: &str) -> bool {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';

@@ -4,11 +4,11 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// A service that people ask for and that Offhours does not stop.
+/// A service that users ask for but Offhours does not stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UnsupportedService {
-    /// What it is called.
+    /// The service's name.
     pub service: &'static str,
     /// Why Offhours does not stop it.
     pub reason: &'static str,

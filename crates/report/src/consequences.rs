@@ -1,4 +1,4 @@
-//! What applying a configuration leads to soon, resource by resource.
+//! The near-term consequences of applying a configuration, resource by resource.
 
 use std::collections::BTreeMap;
 
@@ -22,77 +22,80 @@ use serde::Serialize;
 /// How far ahead stops and starts are shown.
 pub const SOON: SignedDuration = SignedDuration::from_mins(15);
 
-/// What a configuration leads to.
+/// What applying a configuration leads to.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Consequences {
-    /// What is stopped or started within the next minutes, soonest first.
+    /// The stops and starts within the next minutes, soonest first.
     pub soon: Vec<Soon>,
-    /// Resources that follow another schedule than before, or none, or one for the first time.
+    /// Resources that would follow a different schedule, or none any more, or one for the first
+    /// time.
     pub moves: Vec<Move>,
-    /// Resources that Offhours holds stopped, or owes a size, and that nothing would cover.
+    /// Resources that Offhours holds stopped, or owes a size, and that nothing would cover any
+    /// more.
     pub stranded: Vec<Stranded>,
-    /// Resources that would join a schedule with too many others at once, and be left alone until
-    /// a person approves them.
+    /// Resources that would join a schedule with too many others at once, and would be left alone
+    /// until a person approves them.
     pub held: Vec<HeldBack>,
-    /// Schedules whose Droplets are cut off hard.
+    /// Schedules that cut the power of their Droplets without a shutdown.
     pub hard_cuts: Vec<ScheduleName>,
 }
 
-/// A stop or a start that is near.
+/// A stop or a start in the near future.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Soon {
-    /// When; the instant of applying for what is due at once.
+    /// When it happens; for what is due at once, the instant of applying.
     pub at: Timestamp,
     /// Stop or start.
     pub direction: Direction,
-    /// Its name.
+    /// The resource's name at the provider.
     pub name: String,
-    /// Which resource.
+    /// The resource's reference, `ACCOUNT/KIND/ID`.
     pub resource: ResourceRef,
-    /// How it is stopped; none for a start.
+    /// How the resource is stopped; null for a start.
     pub method: Option<StopMethod>,
-    /// Whether it is only reported, in observe mode.
+    /// Whether it is only reported, because of observe mode.
     pub observed_only: bool,
 }
 
-/// A resource that follows another schedule.
+/// A resource that would follow a different schedule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Move {
-    /// Which.
+    /// The resource's reference, `ACCOUNT/KIND/ID`.
     pub resource: ResourceRef,
-    /// Its name.
+    /// The resource's name at the provider.
     pub name: String,
-    /// The schedule that it follows now.
+    /// The schedule that it follows now; null if there is none.
     pub from: Option<ScheduleName>,
-    /// The schedule that it would follow.
+    /// The schedule that it would follow; null if there is none.
     pub to: Option<ScheduleName>,
 }
 
-/// A resource that would be left stopped, or small, with nothing to bring it back.
+/// A resource that would be left stopped or small, with nothing to restore it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Stranded {
-    /// Which.
+    /// The resource's reference, `ACCOUNT/KIND/ID`.
     pub resource: ResourceRef,
-    /// Its name.
+    /// The resource's name at the provider.
     pub name: String,
-    /// What is kept to be put back.
+    /// The state that is stored to be restored; null if there is none.
     pub saved: Option<SavedState>,
     /// Why nothing would cover it.
     pub reason: String,
-    /// Whether its account goes, or the machine from its account, so that Offhours cannot start it
-    /// any more.
+    /// Whether its account is removed, or the machine from its account, so that Offhours can no
+    /// longer start it.
     pub account_goes: bool,
-    /// Whether a command to start it would be declined, or undone, under what is in force.
+    /// Whether a command to start it would be declined or undone under the configuration in force.
     #[serde(skip)]
     pub resists: bool,
 }
 
-/// The resources of one account that would join schedules at once, more than `max_new` of them.
+/// The resources of one account that would be held, because together with those held before they
+/// would exceed `max_new`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HeldBack {
-    /// Which account.
+    /// The account's name.
     pub account: AccountName,
-    /// The limit.
+    /// The limit that would be exceeded.
     pub max_new: u32,
     /// The resources that would be held.
     pub resources: Vec<ResourceRef>,
@@ -140,8 +143,8 @@ impl Consequences {
     }
 }
 
-/// The records under the names that their accounts would have, each resource once, account by
-/// account.
+/// Returns the records under the names that their accounts would have, each resource once, account
+/// by account.
 fn carried_over(records: &[Record], new: &Configuration) -> Vec<Record> {
     let (renamed, own): (Vec<_>, Vec<_>) = records
         .iter()
@@ -158,7 +161,7 @@ fn carried_over(records: &[Record], new: &Configuration) -> Vec<Record> {
     all.into_values().collect()
 }
 
-/// A resource's reference under the rules in force.
+/// Returns a resource's reference under the rules in force.
 fn former(reference: &ResourceRef, old: Rules<'_>, new: Rules<'_>) -> ResourceRef {
     let accounts = &old.configuration.accounts;
     let mut renames = new.configuration.renames();
@@ -172,7 +175,7 @@ fn former(reference: &ResourceRef, old: Rules<'_>, new: Rules<'_>) -> ResourceRe
     }
 }
 
-/// Lets the records of one account join as applying would, and returns those that it would hold.
+/// Joins the records of one account as applying would, and returns those that it would hold.
 fn join(records: &mut [Record], new: Rules<'_>, now: Timestamp) -> Option<HeldBack> {
     let account = records.first()?.reference.account.clone();
     if !new.configuration.accounts.contains_key(&account) {
@@ -203,7 +206,7 @@ fn is_configured(record: &Record, rules: Rules<'_>) -> bool {
     }
 }
 
-/// Whether an enforced schedule, or an override, stands against a command to start it.
+/// Reports whether an enforced schedule or an override would decline or undo a command to start it.
 fn resists(record: &Record, verdict: &Verdict, rules: Rules<'_>, now: Timestamp) -> bool {
     let rule = verdict.membership.rule(rules.configuration);
     let enforced = rule.is_some_and(|rule| rule.policy.enforce);
@@ -212,12 +215,12 @@ fn resists(record: &Record, verdict: &Verdict, rules: Rules<'_>, now: Timestamp)
     enforced || overridden
 }
 
-/// Why nothing would start it again.
+/// Returns why nothing would start it again.
 fn uncovered(verdict: &Verdict) -> String {
     match &verdict.membership {
         Membership::Barred(exclusion) => exclusion.to_string(),
         Membership::Unknown { word, .. } => LeaveReason::UnknownSchedule(word.clone()).to_string(),
-        // What a command or an override wants now starts nothing later.
+        // A command or an override that applies now starts nothing later.
         Membership::Unnamed | Membership::Member { .. } => LeaveReason::Unnamed.to_string(),
     }
 }
@@ -233,7 +236,7 @@ fn moved(record: &Record, before: &Verdict, after: &Verdict) -> Option<Move> {
     })
 }
 
-/// The first stop or start of a record within the next minutes that changes something.
+/// Returns the first stop or start of a record within the next minutes that changes something.
 fn soon(record: &Record, verdict: &Verdict, rules: Rules<'_>, now: Timestamp) -> Option<Soon> {
     if !verdict.opted_in || record.held {
         return None;
@@ -243,7 +246,7 @@ fn soon(record: &Record, verdict: &Verdict, rules: Rules<'_>, now: Timestamp) ->
         Decision::AskAgain(_) | Decision::Leave(_) => None,
     };
     let is_there = |direction: Direction| match &record.phase {
-        // A start puts back what is saved, whatever the power says.
+        // A start restores what is saved, whatever the power says.
         Phase::Settled { at } => {
             *at == direction.end() && (direction == Direction::Stop || record.saved.is_none())
         }
@@ -265,7 +268,7 @@ fn soon(record: &Record, verdict: &Verdict, rules: Rules<'_>, now: Timestamp) ->
     })
 }
 
-/// The schedule of a machine whose power is cut without a shutdown.
+/// Returns the schedule of a machine whose power is cut without a shutdown.
 fn hard_cut(record: &Record, verdict: &Verdict, rules: Rules<'_>) -> Option<ScheduleName> {
     let policy = verdict.membership.policy(rules.configuration);
     let name = verdict.membership.schedule()?;

@@ -1,5 +1,5 @@
-//! What the service itself costs at AWS in a month: what `make scale` has counted of fleets of
-//! several sizes, at AWS's prices.
+//! What the service itself costs on AWS in a month: what `make scale` counted for fleets of several
+//! sizes, at AWS's prices.
 
 mod counted;
 
@@ -8,68 +8,68 @@ use serde::Serialize;
 
 use counted::{Month, Taken};
 
-/// A month has so many days here.
+/// The number of days in a month.
 const DAYS: f64 = 30.0;
 
 const TICKS: f64 = DAYS * 24.0 * 60.0;
 
-/// One in five minutes.
+/// One every five minutes.
 const INVENTORIES: f64 = TICKS / 5.0;
 
 /// The memory of each function, in MB (`infra/template.yaml`).
 const MEMORY_MB: f64 = 128.0;
 
-/// How much memory comes with a whole processor, in MB: less of it has less of one.
+/// The memory that comes with a whole processor, in MB: less of it comes with a smaller share.
 /// <https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html>
 const MEMORY_OF_A_PROCESSOR_MB: f64 = 1769.0;
 
-/// How long DynamoDB and a cloud are taken to need for an answer, in seconds: on the machine that
-/// counted they are next door. Of the clouds' requests eight are under way at a time.
+/// The assumed response times of DynamoDB and of a cloud, in seconds: on the machine that counted,
+/// both are local. Eight of the clouds' requests are in flight at a time.
 const STORE_ANSWER: f64 = 0.005;
 const CLOUD_ANSWER: f64 = 0.2 / 8.0;
 
-/// What AWS writes of each invocation besides the function's own lines, in bytes.
+/// What AWS logs for each invocation besides the function's own lines, in bytes.
 const PLATFORM_LOG: f64 = 450.0;
 
-/// What a record and a history item take in the tables, in bytes, and for how many days the latter
-/// is kept.
+/// The sizes of a record and of a history item in the tables, in bytes, and how many days the
+/// latter is kept.
 const RECORD: f64 = 1_100.0;
 const HISTORY_ITEM: f64 = 900.0;
 const HISTORY_DAYS: f64 = 90.0;
 
-/// How often the functions ask for the tables' key: each of five pairs of function and table once in
-/// five minutes at most.
+/// How often the functions request the tables' key: at most once every five minutes for each of
+/// five pairs of function and table.
 const KEY_REQUESTS: f64 = 5.0 * INVENTORIES;
 
-/// How the bill of one month comes about.
+/// The itemized bill of one month.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Cost {
-    /// Resources that follow a schedule.
+    /// Number of resources that follow a schedule.
     pub resources: u64,
-    /// How often each of them is stopped or started in a day.
+    /// How many times a day each of them is stopped or started.
     pub edges: u32,
-    /// What is billed.
+    /// The lines of the bill.
     pub items: Vec<Item>,
-    /// All of it together, in US dollars.
+    /// The total, in US dollars.
     pub usd: f64,
 }
 
 /// One line of the bill.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Item {
-    /// The service that bills it.
+    /// The part of the bill that the line belongs to.
     pub service: Service,
     /// What is billed.
     pub what: &'static str,
-    /// How much of it.
+    /// The quantity that is billed.
     pub quantity: f64,
-    /// What so many cost, in US dollars: a price and its unit.
+    /// The price, as a pair: an amount in US dollars, and the quantity that it buys.
     pub price: (f64, f64),
-    /// What it costs, in US dollars.
+    /// The cost of the quantity, in US dollars.
     pub usd: f64,
 }
 
-/// What AWS bills separately.
+/// A part of the AWS bill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Service {
@@ -88,7 +88,7 @@ pub enum Service {
 }
 
 impl Service {
-    /// All, in the order of a bill.
+    /// Every service, in the order of a bill.
     pub const ALL: [Self; 6] = [
         Self::Lambda,
         Self::DynamoDb,
@@ -99,24 +99,24 @@ impl Service {
     ];
 }
 
-/// Where what was counted comes from.
+/// Where the counts come from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Source {
-    /// When it was counted.
+    /// The date of the counts.
     pub date: String,
     /// The commit that was counted.
     pub commit: String,
-    /// The sizes of the fleets.
+    /// The sizes of the fleets that were counted.
     pub sizes: Vec<u64>,
 }
 
-/// What was counted, and where.
+/// Returns where the counts come from.
 #[must_use]
 pub fn source() -> Source {
     counted::source()
 }
 
-/// What so many resources cost in a month, each with so many edges a day.
+/// Returns what this many resources cost in a month, each with this many edges a day.
 #[must_use]
 pub fn of(resources: u64, edges: u32) -> Cost {
     let month = Month {
@@ -143,7 +143,7 @@ fn items(resources: u64, edges: u32, taken: &Taken) -> Vec<Item> {
         + taken.cloud_requests * CLOUD_ANSWER;
     let stored = resources * (RECORD + HISTORY_ITEM * f64::from(edges) * HISTORY_DAYS) / 1e9;
     let log = (taken.log_bytes + taken.invocations * PLATFORM_LOG) / 1e9;
-    // docs/costs.md has the pages.
+    // docs/costs.md lists the pages with the prices.
     let priced = |service, what, quantity: f64, usd: f64, per: f64| Item {
         service,
         what,

@@ -1,5 +1,6 @@
-//! What the command works out before it prints: what a configuration leads to, how long resources
-//! were stopped, and what the service costs. Pure, with no I/O and no async, so that its tests take seconds.
+//! The computations behind the command's output: what a configuration leads to, how long resources
+//! were stopped, and what the service costs. Pure, with no I/O and no async, so that its tests take
+//! seconds.
 
 pub mod consequences;
 pub mod cost;

@@ -1,4 +1,4 @@
-//! The schedules of a configuration, and which of them name a resource in their lists.
+//! The schedules of a configuration, and which of them list a resource.
 
 use std::{
     collections::BTreeMap,
@@ -13,19 +13,19 @@ use crate::{
     reference::{ResourceRef, ScheduleName},
 };
 
-/// Schedules by name: a map that also knows which schedules list a resource, without going through
+/// Schedules by name: a map that also finds the schedules that list a resource, without scanning
 /// all of them.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Schedules {
     rules: BTreeMap<ScheduleName, Rule>,
-    /// Made when it is first asked for, and given up with every change.
+    /// Built on first use, and dropped on every change.
     #[serde(skip)]
     listing: OnceLock<BTreeMap<ResourceRef, Vec<ScheduleName>>>,
 }
 
 impl Schedules {
-    /// The schedules whose own lists name a resource, in the order of their names.
+    /// Returns the schedules whose own lists name a resource, ordered by name.
     #[must_use]
     pub fn listing(&self, resource: &ResourceRef) -> &[ScheduleName] {
         let listing = self.listing.get_or_init(|| {

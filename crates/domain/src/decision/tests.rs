@@ -1,4 +1,4 @@
-//! What is due, by tables in the week of [`fixtures`](crate::tests::fixtures).
+//! Table-driven tests of what is due, in the week of [`fixtures`](crate::tests::fixtures).
 
 mod precedence;
 mod replay;
@@ -18,7 +18,7 @@ const START: Direction = Direction::Start;
 const RUNNING: Desired = Desired::Running;
 const STOPPED: Desired = Desired::Stopped;
 
-/// What acts, by which edge and for which reason.
+/// Asserts that a decision acts, by which edge and for which reason.
 #[track_caller]
 fn acts(decision: &Decision, edge: &str, rank: Rank, direction: Direction, why: Why) {
     let Decision::Act(due) = decision else {
@@ -174,7 +174,7 @@ fn a_command_that_was_only_observed_does_not_act_later() {
         &world().decide(&observed, "mon 12:00"),
         &LeaveReason::Handled,
     );
-    // What its schedule wants is all that acts once it is allowed.
+    // Once acting is allowed, only what the schedule wants acts.
     let acting = world().in_generation(2);
     let decision = acting.decide(&observed, "mon 12:00");
     acts(&decision, "mon 08:00", Rank::Schedule, START, Why::Changed);
@@ -243,7 +243,7 @@ fn drift_is_judged_only_where_nothing_is_under_way_or_held() {
 
 #[test]
 fn drift_acts_on_the_handled_edge_alone() {
-    // The configuration has moved the edge back since; its desired state has not changed.
+    // The configuration has since moved the edge to an earlier time; its desired state is the same.
     let record = office_droplet()
         .having_handled("mon 19:00", STOPPED)
         .settled(Power::Running);

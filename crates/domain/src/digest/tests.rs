@@ -13,7 +13,7 @@ use crate::{
 
 const STOPPED: Desired = Desired::Stopped;
 
-/// The edge of Monday evening.
+/// Monday evening's edge.
 fn evening() -> Edge {
     Edge {
         at: at("mon 19:00"),
@@ -36,7 +36,8 @@ fn numbered(number: usize) -> Record {
     }
 }
 
-/// The evening's edge ended like this so many seconds after its claim.
+/// Returns a record for which the evening's edge ended in this way, so many seconds after its
+/// claim.
 fn ended(record: Record, ending: Ending, seconds: i64) -> Record {
     let sent = !matches!(ending, Ending::AlreadyThere | Ending::WouldHave);
     let claimed_at = at("mon 19:00:05");
@@ -62,7 +63,7 @@ fn by_resize(mut record: Record) -> Record {
     record
 }
 
-/// Under way since the evening's edge.
+/// Returns a record in flight since the evening's edge.
 fn under_way(record: Record) -> Record {
     let stop = crate::record::Direction::Stop;
     let record = record.having_handled("mon 19:00", STOPPED);
@@ -87,7 +88,7 @@ fn under_way(record: Record) -> Record {
     }
 }
 
-/// Due since the evening's edge; the morning's has been handled.
+/// Returns a record due since the evening's edge, with the morning's edge handled.
 fn due(record: Record) -> Record {
     record.having_handled("mon 08:00", Desired::Running)
 }
@@ -97,7 +98,7 @@ fn count(world: &World, records: &[Record], now: &str) -> Option<Digest> {
     Digest::of(records, world.rules(), &office, evening(), at(now))
 }
 
-/// Whether a record, alone, is left out of the evening's digest.
+/// Asserts that a record, on its own, is left out of the evening's digest.
 #[track_caller]
 fn is_left_out(world: &World, record: Record) {
     assert_eq!(count(world, &[record], "mon 19:10"), None);
@@ -139,7 +140,7 @@ fn each_record_counts_as_what_became_of_it() {
     );
 }
 
-/// One that was to be hibernated, and was only powered off, was not deleted.
+/// A machine that was to be hibernated but was only powered off was not deleted.
 #[test]
 fn what_was_deleted_is_counted_apart_from_what_was_only_powered_off() {
     let by = |number, method| {
@@ -221,7 +222,7 @@ fn a_record_that_may_not_be_touched_is_left_out() {
 fn a_record_that_joined_to_follow_from_its_next_edge_on_is_left_out() {
     let adopted = numbered(1).having_handled("mon 19:00", STOPPED);
     is_left_out(&world(), adopted.clone());
-    // What it keeps is of an edge before.
+    // Its last ending belongs to an earlier edge.
     let mut earlier = ended(numbered(1), Ending::Seen, 40);
     earlier.last.as_mut().unwrap().key = key("mon 08:00");
     is_left_out(&world(), earlier);
@@ -251,7 +252,7 @@ fn an_edge_gets_a_digest_while_it_is_young_and_wants_something() {
     let open = world().with_schedule("open", begins);
     let open = &open.configuration.schedules[&schedule_name("open")].schedule;
     assert!(edge_within_window(open, at("mon 19:10")).is_some());
-    // At midnight the desired state ends.
+    // The desired state ends at midnight.
     assert_eq!(edge_within_window(open, at("tue 00:10")), None);
 }
 
@@ -275,7 +276,7 @@ fn the_longest_transition_ends_before_the_deadline() {
     assert!(longest < DEADLINE && DEADLINE < WINDOW);
 }
 
-/// What became of a record, one way or another.
+/// A record with any outcome.
 fn any_record(number: usize) -> impl Strategy<Value = Record> {
     let endings = vec![
         Ending::Seen,
@@ -376,6 +377,6 @@ fn a_machine_that_was_made_again_counts_at_the_edge_for_which_it_was_woken_early
     };
     let digest = counted(woken(25)).unwrap();
     assert_eq!((digest.followed, digest.seen), (1, 1));
-    // One that was woken for another edge does not follow this one.
+    // A machine woken for another edge does not follow this one.
     assert!(counted(woken(0)).is_none_or(|digest| digest.seen == 0));
 }

@@ -1,4 +1,4 @@
-//! The chain of an explanation, by tables in the week of [`fixtures`](crate::tests::fixtures).
+//! Table-driven tests of explanations, in the week of [`fixtures`](crate::tests::fixtures).
 
 use super::*;
 use crate::{
@@ -15,7 +15,7 @@ fn explained(world: &World, record: &Record, now: &str) -> Explanation {
     explain(record, world.rules(), at(now))
 }
 
-/// The levels that are not silent, as `LEVEL STANDING`.
+/// Checks the levels that are not silent, each as `LEVEL STANDING`.
 #[track_caller]
 fn check(world: &World, record: &Record, now: &str, expected: &[&str]) {
     let explained = explained(world, record, now);
@@ -63,7 +63,7 @@ fn the_first_level_that_applies_decides_and_weaker_ones_are_overruled() {
     let expected = [expected, &["manual overruled"], &weaker].concat();
     check(&own, &record, "mon 09:00", &expected);
 
-    // What is barred follows no schedule that could be overridden.
+    // A barred resource follows no schedule that could be overridden.
     let protected = own.clone().protecting("name:web");
     let expected = [
         "protect decides",

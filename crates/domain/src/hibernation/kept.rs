@@ -1,5 +1,5 @@
-//! What a record keeps of a machine that is hibernated, or was: enough to find whatever we may have
-//! made of it, and to make it again.
+//! What a record keeps of a machine that is or was hibernated: enough to find everything that we
+//! may have created for it, and to recreate it.
 
 use std::{
     collections::BTreeSet,
@@ -16,38 +16,38 @@ use crate::{
     resource::MachineSize,
 };
 
-/// The label of whatever we make: the mark of the request that made it.
+/// The label on everything we create: the mark of the request that created it.
 pub const MARK_LABEL: &str = "offhours-mark";
 
-/// The label of whatever we make: the resource that it is, or is a copy of, by its first id.
+/// The label on everything we create: the resource that it is, or is a copy of, by its first id.
 pub const OF_LABEL: &str = "offhours-of";
 
-/// A snapshot that has proved nothing better is kept until so many newer ones stand beside it.
+/// The most snapshots of a machine. With this many, a stop takes no further one, and needs a
+/// person.
 pub const MOST_SNAPSHOTS: usize = 4;
 
-/// A snapshot is kept for at least so long.
+/// The shortest time for which a complete snapshot is kept.
 pub const KEPT_FOR: SignedDuration = SignedDuration::from_hours(3 * 24);
 
-/// A machine must have run for so long to prove the snapshot that it was made from.
+/// How long a machine must have run to prove the snapshot that it was created from.
 pub const PROVEN_AFTER: SignedDuration = SignedDuration::from_mins(10);
 
-/// How many waking times are remembered.
+/// How many wake durations are remembered.
 const WAKES: usize = 5;
 
-/// From how long to how long before its instant a start is begun.
+/// The bounds of how long before its instant a start begins.
 const SHORTEST_LEAD: SignedDuration = SignedDuration::from_mins(10);
 pub(super) const LONGEST_LEAD: SignedDuration = SignedDuration::from_mins(60);
 
-/// What tells one thing that we asked for from all others: written before its request leaves, and
-/// never used for another.
+/// A unique id of one thing that we request: written before its request leaves, and never reused.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Mark(pub String);
 
 impl Mark {
-    /// The mark of the request that a write permits. Of all writers under one revision only one
-    /// succeeds, so that no two requests share a mark; a writer and an instant come in because the
-    /// revisions of a record that was forgotten begin again.
+    /// Returns the mark of the request that a write permits. Of all writers of one revision only
+    /// one succeeds, so no two requests share a mark. The writer and the instant are included
+    /// because the revisions of a forgotten record start over.
     #[must_use]
     pub fn of(
         reference: &ResourceRef,
@@ -71,7 +71,7 @@ impl Mark {
 }
 
 impl Mark {
-    /// The mark that tags, or labels as `key=value`, carry.
+    /// Returns the mark that tags, or labels as `key=value`, carry.
     #[must_use]
     pub fn in_tags(tags: &BTreeSet<String>) -> Option<Self> {
         let mut pairs = tags.iter().filter_map(|tag| tag.split_once(['=', ':']));
@@ -86,34 +86,35 @@ impl fmt::Display for Mark {
     }
 }
 
-/// What [`OF_LABEL`] says of a resource: `server.42`, for a label's value may hold no `/`.
+/// Returns the value of [`OF_LABEL`] for a resource: `server.42`, because a label's value may not
+/// contain `/`.
 #[must_use]
 pub fn of_label(id: &ResourceId) -> String {
     id.to_string().replace('/', ".")
 }
 
-/// What a record keeps of hibernation.
+/// The persisted state of a machine's hibernation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hibernation {
-    /// The machine as its cloud knows it now; none while there is none.
+    /// The machine's current id at its cloud; `None` while there is no machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub present: Option<ResourceId>,
-    /// A 404 of the machine may be our own deletion.
+    /// Whether a 404 for the machine may be our own deletion.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub delete_asked: bool,
-    /// The snapshot on which the latest deletion rested: what the machine is made again from.
+    /// The snapshot that the latest deletion relied on. The machine is recreated from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wake_from: Option<Mark>,
-    /// What the machine was like then.
+    /// What the machine was like at that deletion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifest: Option<Manifest>,
-    /// Its snapshots that we asked for, newest first.
+    /// Its snapshots that we requested, newest first.
     #[serde(default)]
     pub snapshots: Vec<KeptSnapshot>,
-    /// The marks of the machines that were asked for since the latest deletion.
+    /// The marks of the machines that were requested since the latest deletion.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wakes: Vec<Mark>,
-    /// How long before its instant a start counts.
+    /// How long before its instant a start is due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lead: Option<SignedDuration>,
     /// How long its latest wakes took, latest first.
@@ -122,10 +123,10 @@ pub struct Hibernation {
     /// How many snapshots of the latest stop came to nothing.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failed: usize,
-    /// When the machine that was made last was first seen to run.
+    /// When the machine that was created last was first seen running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running_since: Option<Timestamp>,
-    /// The machine that was made last has not been seen with all that it had.
+    /// Whether the machine that was created last has not been seen with everything that it had.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub incomplete: bool,
 }
@@ -135,43 +136,43 @@ fn is_zero(value: &usize) -> bool {
     *value == 0
 }
 
-/// A snapshot that we asked for.
+/// A snapshot that we requested.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptSnapshot {
-    /// Its mark: by it, it is found.
+    /// Its mark, by which it is found.
     pub mark: Mark,
-    /// Its cloud's id for it, once that is known.
+    /// Its id at the cloud, once that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<u64>,
     /// The machine that it is a copy of.
     pub from: ResourceId,
-    /// When it was asked for.
+    /// When it was requested.
     pub asked_at: Timestamp,
     /// Its size, in hundredths of a GB, once it is complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub centi_gb: Option<u64>,
-    /// When a machine made from it had run long enough.
+    /// When a machine created from it had run long enough to prove it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proven_at: Option<Timestamp>,
-    /// When its removal was asked for: from then on nothing is made from it.
+    /// When its removal was requested. From then on, nothing is created from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remove_asked_at: Option<Timestamp>,
 }
 
-/// What makes a machine the same again: ids and addresses as text, each as its cloud writes it.
+/// What is needed to recreate a machine. Ids and addresses are text, as its cloud writes them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     /// Its name.
     pub name: String,
     /// Region or location.
     pub region: String,
-    /// Tags, or labels as `key=value`; our own are left out.
+    /// Tags, or labels as `key=value`, without our own.
     pub tags: BTreeSet<String>,
-    /// Its plan, and what that gives.
+    /// Its plan and size.
     pub size: MachineSize,
-    /// The SSH key with which it is made, by its name in the account.
+    /// The SSH key to create it with, by its name in the account.
     pub ssh_key: String,
-    /// Its public addresses that stay.
+    /// Its public addresses that are kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<KeptAddress>,
     /// Its addresses in private networks.
@@ -183,19 +184,19 @@ pub struct Manifest {
     /// The firewalls that apply to it by its id.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub firewalls: BTreeSet<String>,
-    /// The load balancers that name it by its id.
+    /// The load balancers that target it by its id.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub load_balancers: Vec<Balanced>,
     /// Addresses that move between machines.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub floating_ips: BTreeSet<String>,
-    /// The group that keeps it apart from others.
+    /// The placement group that keeps it apart from other machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement_group: Option<String>,
     /// Whether it has backups.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub backups: bool,
-    /// When these are made, where its cloud lets that be chosen.
+    /// When backups are made, if its cloud lets that be chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup_policy: Option<BackupPolicy>,
     /// The private network in which its cloud chooses its address.
@@ -204,10 +205,10 @@ pub struct Manifest {
     /// The project that it is in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// What its cloud has switched on for it: `ipv6`, `monitoring`.
+    /// The features that its cloud has enabled for it: `ipv6`, `monitoring`.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub features: BTreeSet<String>,
-    /// Whether it has no public address at all, where that is chosen when it is made.
+    /// Whether it has no public address at all, if that is chosen at creation.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub private_only: bool,
 }
@@ -215,24 +216,24 @@ pub struct Manifest {
 /// When a machine's backups are made, in its cloud's words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackupPolicy {
-    /// How often.
+    /// How often they are made.
     pub plan: String,
-    /// On which day, if not on all.
+    /// The day of the week; `None` if they are made every day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weekday: Option<String>,
-    /// From which hour on.
+    /// The earliest hour at which they are made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hour: Option<u8>,
 }
 
-/// A public address that stays while there is no machine.
+/// A public address that is kept while there is no machine.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct KeptAddress {
-    /// Its cloud's id for it.
+    /// Its id at the cloud.
     pub id: String,
     /// The address.
     pub ip: String,
-    /// Whether it is of IPv6.
+    /// Whether it is an IPv6 address.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_ipv6: bool,
 }
@@ -244,22 +245,22 @@ pub struct NetworkAddress {
     pub network: String,
     /// The address.
     pub ip: String,
-    /// Further addresses in it.
+    /// Additional addresses in the network.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alias_ips: Vec<String>,
 }
 
-/// A load balancer that names a machine.
+/// A load balancer that targets a machine.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Balanced {
     /// The load balancer.
     pub id: String,
-    /// Whether it reaches the machine by its private address.
+    /// Whether it reaches the machine at its private address.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub privately: bool,
 }
 
-/// One thing to give back to a machine that was made again.
+/// One thing to give back to a recreated machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Attachment {
     /// Its addresses in a private network.
@@ -279,10 +280,10 @@ pub enum Attachment {
 }
 
 impl KeptSnapshot {
-    /// Its size in GB, once it is complete.
+    /// Returns its size in GB, once it is complete.
     #[must_use]
     pub fn gb(&self) -> Option<f64> {
-        // Disks have far fewer GB than an `f64` counts exactly.
+        // Disks have far fewer GB than an `f64` represents exactly.
         #[expect(clippy::cast_precision_loss, reason = "as said")]
         let gb = |centi: u64| centi as f64 / 100.0;
         self.centi_gb.map(gb)
@@ -290,8 +291,9 @@ impl KeptSnapshot {
 }
 
 impl Manifest {
-    /// What a machine lacks of this, in the order in which it is given back: firewalls first, for it
-    /// may run already, and networks before what reaches the machine through them.
+    /// Returns the first thing of this manifest that a machine lacks, in the order in which things
+    /// are given back: firewalls first, because the machine may already be running, and networks
+    /// before what reaches the machine through them.
     #[must_use]
     pub fn missing_in(&self, seen: &Self) -> Option<Attachment> {
         let network = self
@@ -319,8 +321,8 @@ impl Manifest {
             })
     }
 
-    /// This, with all that an older one has besides: of a machine to which not all was given back,
-    /// that is what it had.
+    /// Returns this manifest with everything added that only an older one has: what a machine had
+    /// before, if it was not given everything back.
     #[must_use]
     pub fn with_all_of(mut self, older: &Self) -> Self {
         let add = |own: &mut BTreeSet<String>, older: &BTreeSet<String>| {
@@ -350,7 +352,7 @@ impl Manifest {
 }
 
 impl Hibernation {
-    /// Of a machine that was never hibernated.
+    /// Returns the state of a machine that was never hibernated.
     #[must_use]
     pub fn of(machine: ResourceId) -> Self {
         Self {
@@ -368,37 +370,37 @@ impl Hibernation {
         }
     }
 
-    /// Whether there may be no machine: none is known, or its deletion was asked for.
+    /// Reports whether there may be no machine: none is known, or its deletion was requested.
     #[must_use]
     pub fn may_be_asleep(&self) -> bool {
         self.present.is_none() || self.delete_asked
     }
 
-    /// The snapshot of a mark.
+    /// Returns the snapshot with this mark.
     #[must_use]
     pub fn snapshot(&self, mark: &Mark) -> Option<&KeptSnapshot> {
         self.snapshots.iter().find(|one| one.mark == *mark)
     }
 
-    /// The snapshot that the machine is made again from.
+    /// Returns the snapshot that the machine is recreated from.
     #[must_use]
     pub fn waking_snapshot(&self) -> Option<&KeptSnapshot> {
         self.snapshot(self.wake_from.as_ref()?)
     }
 
-    /// The size of its latest snapshot that is complete, in hundredths of a GB.
+    /// Returns the size of its latest complete snapshot, in hundredths of a GB.
     #[must_use]
     pub fn latest_centi_gb(&self) -> Option<u64> {
         self.snapshots.iter().find_map(|one| one.centi_gb)
     }
 
-    /// Whether a machine made from one of its snapshots was seen to run long enough.
+    /// Reports whether a machine created from one of its snapshots was seen to run long enough.
     #[must_use]
     pub fn is_rehearsed(&self) -> bool {
         self.snapshots.iter().any(|one| one.proven_at.is_some())
     }
 
-    /// The machine that we asked for is there, whatever became of the answer.
+    /// Records that the machine that we requested exists, whatever became of the response.
     pub fn adopt(&mut self, machine: ResourceId) {
         self.present = Some(machine);
         self.delete_asked = false;
@@ -406,20 +408,20 @@ impl Hibernation {
         self.incomplete = true;
     }
 
-    /// The deletion was seen.
+    /// Records that the deletion was seen.
     pub fn fall_asleep(&mut self) {
         self.present = None;
         self.running_since = None;
     }
 
-    /// A wake has taken this long: later ones begin in time.
+    /// Records how long a wake took, so that later starts begin early enough.
     pub fn note_wake(&mut self, took: SignedDuration) {
         self.took.insert(0, took);
         self.took.truncate(WAKES);
     }
 
-    /// How long before its instant the next start is begun: as long as the longest of the latest
-    /// wakes, and half of that again.
+    /// Returns how long before its instant the next start begins: one and a half times the longest
+    /// of the latest wakes.
     #[must_use]
     pub fn next_lead(&self, size: &MachineSize) -> SignedDuration {
         match self.took.iter().max() {
@@ -428,14 +430,14 @@ impl Hibernation {
         }
     }
 
-    /// The machine was seen to be off, or was switched on: how long it runs counts anew from its next
-    /// sight, for what goes off again after each start proves nothing.
+    /// Records that the machine was seen off, or was switched on. Its running time counts anew from
+    /// the next observation, because a machine that goes off again after each start proves nothing.
     pub fn note_off(&mut self) {
         self.running_since = None;
     }
 
-    /// The machine was seen to run: a machine that was seen so before, and long enough ago, proves
-    /// the snapshot that it was made from. Whether anything changed.
+    /// Records that the machine was seen running. If it was already seen running long enough ago,
+    /// this proves the snapshot that it was created from. Returns whether anything changed.
     pub fn note_running(&mut self, seen_at: Timestamp) -> bool {
         let woken = self.present.is_some() && !self.wakes.is_empty();
         let mark = self.wake_from.clone().filter(|_| woken);

@@ -1,5 +1,5 @@
-//! What one look shows of a machine that is hibernated or is about to be, and what may be concluded
-//! from it.
+//! What one observation shows of a machine that is hibernated or about to be, and what can be
+//! concluded from it.
 
 use std::collections::BTreeSet;
 
@@ -12,108 +12,110 @@ use crate::{
     resource::{ActionEffect, ActionState, LoggedAction, Power, Resource, Size},
 };
 
-/// What one look showed: the machine, the snapshots of it, and what might be it or pass for it.
+/// What one observation showed: the machine, its snapshots, and what might be the machine or be
+/// mistaken for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sight {
-    /// The machine by its present id; none where that is a 404, or where none is known.
+    /// The machine with its current id; `None` if that returned 404, or if no id is known.
     pub machine: Option<Body>,
     /// All snapshots that carry its label.
     pub snapshots: Vec<SeenSnapshot>,
-    /// All other machines that carry its label; where there is no machine, also those of its name.
+    /// All other machines that carry its label; if there is no machine, also those with its name.
     pub others: Vec<Body>,
-    /// What was asked for last will not come: its cloud says that making it has failed.
+    /// Whether the latest request to create the machine has failed, according to its cloud.
     pub create_failed: bool,
 }
 
-/// A machine, and what is attached to it.
+/// A machine and its attached resources.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Body {
     /// The machine.
     pub resource: Resource,
-    /// The mark of the request that made it, if it was one of ours.
+    /// The mark of the request that created it, if that was one of ours.
     pub mark: Option<Mark>,
-    /// The image that it was made from.
+    /// The image that it was created from.
     pub made_from: Option<u64>,
-    /// What would make it the same again; none where that was not read.
+    /// What is needed to recreate it; `None` if that was not read.
     pub manifest: Option<Manifest>,
     /// Public addresses that would be deleted with it.
     pub unkept: Vec<String>,
-    /// Whether something of it is still being attached.
+    /// Whether something is still being attached to it.
     pub settling: bool,
-    /// Whether its cloud is still making it, and may find no place for it: it is gone then (DOLISTS).
+    /// Whether its cloud is still creating it. The cloud may find no capacity for it, and then it
+    /// is gone (DOLISTS).
     pub unborn: bool,
 }
 
 /// A snapshot as its cloud shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeenSnapshot {
-    /// Its cloud's id for it.
+    /// Its id at the cloud.
     pub id: u64,
-    /// The mark of the request that made it.
+    /// The mark of the request that created it.
     pub mark: Option<Mark>,
     /// The machine that it is a copy of.
     pub from: Option<ResourceId>,
-    /// How far it has come.
+    /// Its progress.
     pub state: SnapshotState,
-    /// When its cloud began it; none where only the machine's log says that.
+    /// When its cloud began it; `None` if only the machine's log says that.
     pub created_at: Option<Timestamp>,
     /// Its size, in hundredths of a GB; 0 until it is complete.
     pub centi_gb: u64,
-    /// The disk that a machine made from it needs, in GB.
+    /// The disk that a machine created from it needs, in GB.
     pub disk_gib: u64,
-    /// The processor that it runs on, where its cloud has several.
+    /// The processor architecture that it runs on, if its cloud has several.
     pub architecture: Option<String>,
-    /// Where machines can be made from it; none where its cloud has it everywhere.
+    /// The regions in which machines can be created from it; `None` if it is available everywhere.
     pub regions: Option<BTreeSet<String>>,
-    /// Whether it is protected from deletion; none where its cloud cannot do that.
+    /// Whether it is protected from deletion; `None` if its cloud offers no protection.
     pub protected: Option<bool>,
-    /// Whether it carries the label that opts out.
+    /// Whether it carries the opt-out label.
     pub opted_out: bool,
 }
 
 /// A machine's own action log, as far back as it was read.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Log<'a> {
-    /// What it shows.
+    /// The actions in it.
     pub actions: &'a [LoggedAction],
-    /// From when on; none where it was not read.
+    /// The start of what was read; `None` if it was not read.
     pub from: Option<Timestamp>,
 }
 
-/// How far a snapshot has come.
+/// The progress of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SnapshotState {
-    /// It is being made.
+    /// It is being created.
     Creating,
     /// It is complete.
     Available,
-    /// It is of no use.
+    /// It is unusable.
     Failed,
 }
 
-/// What a look comes to.
+/// What an observation amounts to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scene<'a> {
-    /// The machine is there.
+    /// The machine exists.
     Here(&'a Body),
-    /// We deleted it, and the snapshot that it is made again from is there.
+    /// We deleted the machine, and the snapshot that it is recreated from exists.
     Asleep(&'a SeenSnapshot),
-    /// The machine that we asked for is being made.
+    /// The machine that we requested is being created.
     Making(&'a Body),
-    /// The machine that we asked for is there.
+    /// The machine that we requested exists.
     Made(&'a Body),
-    /// There is no machine, and the snapshot is gone too, or this token shows neither.
+    /// There is no machine and no usable snapshot, or the token shows neither.
     Lost,
-    /// Two machines were made.
+    /// Two machines were created.
     Twice,
-    /// A machine of others has its name, or its label.
+    /// Another machine has its name, or its label.
     Taken(&'a Body),
-    /// There is no machine, and we have not deleted it.
+    /// There is no machine, and we did not delete it.
     Gone,
 }
 
 impl Sight {
-    /// What the look comes to, by what the record keeps.
+    /// Returns what the observation amounts to, given what the record keeps.
     #[must_use]
     pub fn scene<'a>(&'a self, kept: &Hibernation) -> Scene<'a> {
         let is_ours = |body: &&Body| {
@@ -155,8 +157,8 @@ impl Sight {
         }
     }
 
-    /// Whether our deletion is seen: the machine is not there, and its snapshot is, so that this
-    /// is no other project.
+    /// Reports whether our deletion is seen: the machine is gone and its snapshot is there, so this
+    /// is not another project.
     #[must_use]
     pub fn is_deleted(&self, kept: &Hibernation) -> bool {
         let snapshot = self.waking_snapshot(kept);
@@ -165,20 +167,20 @@ impl Sight {
             && snapshot.is_some_and(|one| one.state == SnapshotState::Available)
     }
 
-    /// The snapshot that the machine is made again from.
+    /// Returns the snapshot that the machine is recreated from.
     fn waking_snapshot(&self, kept: &Hibernation) -> Option<&SeenSnapshot> {
         self.snapshot(kept.wake_from.as_ref()?)
     }
 
-    /// The snapshot of a mark.
+    /// Returns the snapshot with this mark.
     #[must_use]
     pub fn snapshot(&self, mark: &Mark) -> Option<&SeenSnapshot> {
         let mut all = self.snapshots.iter();
         all.find(|one| one.mark.as_ref() == Some(mark))
     }
 
-    /// The newest snapshot that holds all that the machine holds now, so that the machine may be
-    /// deleted; none that was asked for before its log begins.
+    /// Returns the newest snapshot that holds everything the machine holds now, so that the machine
+    /// may be deleted. A snapshot that was requested before the log begins does not count.
     #[must_use]
     pub fn whole_copy<'k>(
         &self,
@@ -212,7 +214,7 @@ impl Sight {
                 && seen.disk_gib <= size.disk_gib
                 && seen.architecture == size.architecture
                 && seen.is_in(&body.resource.region);
-            // Instants are whole seconds.
+            // Instants are compared in whole seconds.
             let begun = seen.created_at.or_else(|| log.snapshot_begun(one.asked_at));
             let since = begun?.as_second();
             let untouched = !log.actions.iter().any(|action| {
@@ -223,7 +225,7 @@ impl Sight {
     }
 }
 
-/// Whether an action may let a machine's disk change.
+/// Reports whether an action may change a machine's disk.
 fn changes_disk(effect: ActionEffect) -> bool {
     match effect {
         ActionEffect::Start
@@ -237,7 +239,7 @@ fn changes_disk(effect: ActionEffect) -> bool {
 }
 
 impl SeenSnapshot {
-    /// Whether a machine can be made from it there.
+    /// Reports whether a machine can be created from it in a region.
     #[must_use]
     pub fn is_in(&self, region: &str) -> bool {
         let regions = self.regions.as_ref();
@@ -246,7 +248,7 @@ impl SeenSnapshot {
 }
 
 impl<'a> Log<'a> {
-    /// The first snapshot that was begun once one was asked for: no later than ours.
+    /// Returns the first snapshot that began since one was requested. It began no later than ours.
     #[must_use]
     pub fn snapshot_since(&self, asked_at: Timestamp) -> Option<&'a LoggedAction> {
         let is_ours = |action: &&LoggedAction| {

@@ -1,4 +1,4 @@
-//! What stands in the way of hibernating a machine, and what it accepts.
+//! The obstacles to hibernating a machine, and what can be accepted.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ fn plan(offer: Offer) -> MachinePlan {
     }
 }
 
-/// A Droplet around which nothing stands in the way.
+/// A Droplet whose surroundings are no obstacle.
 struct Case {
     resource: Resource,
     disk_gib: u64,
@@ -246,7 +246,8 @@ fn a_large_disk_takes_long_and_its_start_begins_at_most_an_hour_early() {
     assert_eq!(minutes(320), (640, 60));
 }
 
-/// Off for so many minutes, with a latest snapshot of so many hundredths of a GB.
+/// Returns a Droplet that would be off for `minutes`, with a latest snapshot of `latest` hundredths
+/// of a GB.
 fn off_for(minutes: i64, latest: Option<u64>) -> Case {
     Case::with(|case| {
         let off = SignedDuration::from_mins(minutes);
@@ -271,7 +272,7 @@ fn a_snapshot_may_take_a_third_of_the_time_off_and_no_more() {
 #[test]
 fn what_the_latest_snapshot_took_counts_instead_of_the_whole_disk() {
     assert_eq!(off_for(479, Some(1000)).obstacles(), []);
-    // A part of a GB counts as one: 11 GB take 22 min.
+    // Part of a GB counts as a whole one: 11 GB take 22 min.
     assert_eq!(off_for(66, Some(1001)).obstacles(), []);
     let slow = Obstacle::SlowSnapshot {
         gb: 11,
@@ -310,7 +311,7 @@ fn each_machine_that_is_hibernated_needs_its_place_again() {
     }
 }
 
-/// What is attached, all of it.
+/// Returns a manifest with everything attached.
 fn full() -> Manifest {
     let texts = |text: &str| BTreeSet::from([text.to_owned()]);
     Manifest {

@@ -1,4 +1,4 @@
-//! What is left behind, by tables in the week of [`fixtures`](crate::tests::fixtures).
+//! Table-driven tests of what is left behind, in the week of [`fixtures`](crate::tests::fixtures).
 
 use super::*;
 use crate::{
@@ -26,7 +26,8 @@ fn owed(record: Record) -> Record {
     }
 }
 
-/// Stopped by the schedule `office`, by a command while it covered it, or by an override.
+/// Returns records stopped by the schedule `office`, by a command while it covered them, or by an
+/// override.
 fn stopped() -> [(&'static str, Record); 3] {
     let of = |instant: &str, rank| {
         let record = office_droplet().having_handled_ranked(instant, rank, STOPPED);
@@ -42,7 +43,7 @@ fn stopped() -> [(&'static str, Record); 3] {
     ]
 }
 
-/// An override of the Droplet that made the stop, and has ended.
+/// Adds the override of the Droplet that made the stop and has ended.
 fn overridden(world: World) -> World {
     world.overriding("do-main/droplet/1", STOPPED, "mon 18:00", "mon 20:00")
 }

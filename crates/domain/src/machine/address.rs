@@ -1,4 +1,4 @@
-//! Hosts by name or address, and which of them are the caller's own surroundings.
+//! Hosts by name or address, and which of them are local to the caller.
 
 use core::net::{IpAddr, Ipv6Addr};
 use std::{fmt, str::FromStr};
@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use super::as_text;
 
-/// The address at which AWS serves credentials over IPv6; over IPv4 it is a link-local one.
+/// The IPv6 address at which AWS serves credentials; the IPv4 one is link-local.
 const METADATA: Ipv6Addr = Ipv6Addr::new(0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x0254);
 
-/// The longest name of a host, in bytes (RFC 1035).
+/// The maximum length of a host name, in bytes (RFC 1035).
 const LONGEST_HOST: usize = 253;
 
 /// A host, by name or address.
@@ -31,7 +31,7 @@ pub enum HostError {
     /// Nothing at all.
     #[error("empty host: write its name or address")]
     Empty,
-    /// Something besides a name or an address.
+    /// Anything but a name or an address.
     #[error("invalid host `{0}`: write a name or an address alone, without a user, port or scheme")]
     Malformed(String),
 }
@@ -43,8 +43,8 @@ impl Host {
         &self.0
     }
 
-    /// Whether it is a loopback, link-local or metadata address, or a name for one. What other names
-    /// resolve to is seen only when connecting: [`is_private`].
+    /// Reports whether this is a loopback, link-local or metadata address, or a name for one. What
+    /// other names resolve to is known only when connecting: see [`is_private`].
     #[must_use]
     pub fn is_private(&self) -> bool {
         let name = self.0.trim_end_matches('.').to_ascii_lowercase();
@@ -52,7 +52,8 @@ impl Host {
     }
 }
 
-/// Whether an address is a loopback, link-local or metadata one, or stands for this machine.
+/// Reports whether an address is a loopback, link-local or metadata one, or stands for this
+/// machine.
 #[must_use]
 pub fn is_private(address: IpAddr) -> bool {
     match address.to_canonical() {

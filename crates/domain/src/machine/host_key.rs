@@ -1,4 +1,4 @@
-//! A host's public key as OpenSSH writes it, checked down to the form of the key itself.
+//! A host's public key as OpenSSH writes it, validated down to the encoding of the key itself.
 
 use std::{fmt, str::FromStr};
 
@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use super::as_text;
 
-/// The longest line that is taken for a key, in bytes: the longest key has 172 in base64.
+/// The maximum length of a line with a key, in bytes: the longest key takes 232 in base64.
 const LONGEST_LINE: usize = 1024;
 
-/// The algorithms of host keys that the client can check.
+/// The host key algorithms that the client can check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum HostKeyAlgorithm {
     /// `ssh-ed25519`
@@ -45,8 +45,8 @@ impl HostKeyAlgorithm {
         }
     }
 
-    /// The parts of a key after its algorithm: the curve's name, where it has one, and the length of
-    /// the point, in bytes (RFC 8709, RFC 5656).
+    /// Returns the parts of a key after its algorithm: the curve's name, if it has one, and the
+    /// length of the point, in bytes (RFC 8709, RFC 5656).
     fn parts(self) -> (Option<&'static str>, usize) {
         match self {
             Self::Ed25519 => (None, 32),
@@ -92,7 +92,7 @@ pub enum HostKeyError {
     /// A line of `known_hosts`.
     #[error("host key after another word: write the line without the host's name, from `{0}` on")]
     KnownHosts(HostKeyAlgorithm),
-    /// A certificate: it would be worth what its authority is worth.
+    /// A certificate, which is only as trustworthy as its authority.
     #[error("host certificates are not accepted: give the host's own key, such as ssh-ed25519")]
     Certificate,
     /// An algorithm that the client does not check.
@@ -104,7 +104,7 @@ pub enum HostKeyError {
     /// The second word does not decode.
     #[error("host key of {0} whose second word is not base64: copy the whole line")]
     Base64(HostKeyAlgorithm),
-    /// What the second word holds is not such a key.
+    /// The second word does not hold such a key.
     #[error("host key that says {0} and holds something else: copy the whole line")]
     Content(HostKeyAlgorithm),
 }
@@ -116,7 +116,7 @@ impl HostKey {
         self.algorithm
     }
 
-    /// The key in SSH's own form: what a host shows.
+    /// Returns the key in SSH's own form, as a host presents it.
     #[must_use]
     pub fn blob(&self) -> &[u8] {
         &self.blob
@@ -162,7 +162,7 @@ impl FromStr for HostKey {
     }
 }
 
-/// Whether bytes have the form of a key of an algorithm, with nothing after it.
+/// Reports whether bytes have the form of a key of an algorithm, with nothing after it.
 fn is_key(blob: &[u8], algorithm: HostKeyAlgorithm) -> bool {
     let mut rest = blob;
     let (curve, length) = algorithm.parts();
@@ -175,7 +175,7 @@ fn is_key(blob: &[u8], algorithm: HostKeyAlgorithm) -> bool {
     is_named && point.is_some_and(|point| point.len() == length) && rest.is_empty()
 }
 
-/// Takes the next field: its length in four bytes, and as many bytes.
+/// Takes the next field: its length in four bytes, then that many bytes.
 fn field<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (length, after) = rest.split_first_chunk()?;
     let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
@@ -201,7 +201,7 @@ impl fmt::Display for HostKey {
 
 as_text!(HostKey, HostKeyError);
 
-/// The keys of one host: one, or two while it changes from one to the other.
+/// The public keys of a host: one, or two while the host changes from one to the other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<HostKey>", into = "Vec<HostKey>")]
 #[cfg_attr(
@@ -211,7 +211,7 @@ as_text!(HostKey, HostKeyError);
 )]
 pub struct HostKeys(Vec<HostKey>);
 
-/// Not the keys of one host.
+/// Not a valid number of host keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0} host keys: give one, or two while the host changes its key")]
 pub struct HostKeysError(pub usize);

@@ -29,7 +29,7 @@ pub enum MeasureError {
     },
 }
 
-/// A whole number with its unit, and how much one of that unit is.
+/// Parses a whole number with its unit; `units` gives the size of each unit.
 fn parse(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
@@ -39,7 +39,7 @@ fn parse(text: &str, units: &[(&str, u64)]) -> Option<u64> {
 
 const TIMES: [(&str, u64); 4] = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)];
 
-/// The largest of the units that gives a whole number.
+/// Writes a value in the largest unit that gives a whole number.
 fn write(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fmt::Result {
     let largest = units
         .iter()
@@ -103,7 +103,7 @@ macro_rules! time {
 }
 
 time! {
-    /// How long a connection may take to be made.
+    /// How long it may take to establish a connection.
     ConnectTimeout: "100ms" (100) to "30s" (30_000), else 10_000
 }
 time! {
@@ -115,7 +115,7 @@ time! {
     Deadline: "30s" (30_000) to "2h" (7_200_000), else 600_000
 }
 
-/// How much of a command's output is kept, in bytes: standard output and error together.
+/// Maximum amount of a command's output to keep, in bytes: standard output and error together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 #[cfg_attr(
@@ -131,7 +131,7 @@ impl OutputLimit {
     /// The limit, in bytes.
     #[must_use]
     pub fn bytes(self) -> usize {
-        // Stored less one, so that 64 KiB fits and nothing is not a limit.
+        // Stored minus one, so that 64 KiB fits and zero cannot be a limit.
         usize::from(self.0) + 1
     }
 }

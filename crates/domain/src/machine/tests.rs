@@ -1,4 +1,4 @@
-//! What a user may write of an SSH account, and what they read where they may not.
+//! What a user may write in an SSH account, and the errors for what they may not.
 
 use serde_json::{Value, json};
 
@@ -86,7 +86,7 @@ fn a_line_that_pins_nothing_is_refused_with_what_to_write() {
         "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAID2M",
         "holds something else",
     );
-    // Another algorithm within, and a byte after the key.
+    // Another algorithm inside, and a byte after the key.
     let (_, p256) = P256.split_once(' ').unwrap();
     check(&format!("ssh-ed25519 {p256}"), "holds something else");
     let longer = ED25519.replace("/yTw lab", "/yTwAA== lab");

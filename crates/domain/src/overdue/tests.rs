@@ -10,7 +10,8 @@ const RUNNING: Desired = Desired::Running;
 const STOPPED: Desired = Desired::Stopped;
 
 impl World {
-    /// Since when the record is overdue, in a configuration that has always been in force.
+    /// Returns since when the record has been overdue, under a configuration that has always been
+    /// in force.
     fn overdue(&self, record: &Record, now: &str) -> Option<Timestamp> {
         overdue(record, self.rules(), None, at(now)).map(|overdue| overdue.since)
     }
@@ -21,7 +22,7 @@ fn check(world: &World, record: &Record, now: &str, since: Option<&str>) {
     assert_eq!(world.overdue(record, now), since.map(at), "at {now}");
 }
 
-/// Stopped on Monday evening, as it should be.
+/// Returns a record stopped on Monday evening, as it should be.
 fn stopped_overnight() -> Record {
     office_droplet()
         .having_handled("mon 19:00", STOPPED)
@@ -29,7 +30,7 @@ fn stopped_overnight() -> Record {
         .showing(Power::Stopped, "mon 19:01")
 }
 
-/// Begun at an edge that was handled by that.
+/// Returns a record with a transition in flight, begun at an edge that it handled.
 fn in_flight(direction: Direction, edge: &str, ask: Ask) -> Record {
     let mut record = office_droplet()
         .having_handled(edge, direction.desired())
@@ -64,7 +65,7 @@ impl Record {
         self
     }
 
-    /// The same as one of another kind, under the same schedule.
+    /// Turns the record into one of another kind, under the same schedule.
     fn of_kind(mut self, reference_text: &str) -> Self {
         self.reference = reference(reference_text);
         self
@@ -79,7 +80,7 @@ fn a_machine_whose_start_edge_is_not_handled_is_overdue_after_a_quarter_of_an_ho
     check(&world(), &record, "tue 08:15:01", Some("tue 08:00"));
     let overdue = overdue(&record, world().rules(), None, at("tue 09:08"));
     assert_eq!(overdue.map(|overdue| overdue.desired), Some(RUNNING));
-    // Tried again and again, and nothing is left of when it became due but its edge.
+    // After many retries, only the edge still shows when it became due.
     record.attempts = 9;
     record.retry_at = Some(at("tue 09:20"));
     record.due_at = record.retry_at;
@@ -97,7 +98,7 @@ fn each_kind_has_its_own_time_and_some_minutes_more() {
         ("do-main/node-pool/c1/p1", "tue 08:20"),
         ("do-main/database/d1", "tue 08:35"),
     ] {
-        // A server's label names it as a tag does.
+        // A server's label names the schedule as a tag does.
         let record = stopped_overnight()
             .tagged(&["offhours:office", "offhours=office"])
             .of_kind(kind);
@@ -128,7 +129,7 @@ fn what_a_person_changed_after_the_edge_was_handled_is_not_overdue() {
         .having_handled("tue 08:00", RUNNING)
         .settled(Power::Stopped);
     check(&world(), &record, "tue 12:00", None);
-    // Neither is a transition that a person overtook, or that was released: it has settled there.
+    // Nor is a transition that a person overtook, or that was released: it has settled there.
     let started = office_droplet()
         .having_handled("mon 19:00", STOPPED)
         .settled(Power::Running);
@@ -179,7 +180,7 @@ fn one_seen_at_its_end_and_only_watched_is_there() {
         may_become: None,
     });
     check(&world(), &record, "tue 08:20", None);
-    // Not looked at any more: what was seen may have changed since.
+    // Not observed any more: what was seen may have changed since.
     check(&world(), &record, "tue 08:30", Some("tue 08:00"));
     record.opposite = Some(Opposite {
         until: at("tue 08:30"),
@@ -189,7 +190,7 @@ fn one_seen_at_its_end_and_only_watched_is_there() {
     check(&world(), &record, "tue 08:20", Some("tue 08:00"));
 }
 
-/// Ended without being where it was to go.
+/// Returns records whose transition ended without reaching its target state.
 fn ended(direction: Direction, edge: &str) -> [Record; 2] {
     let record = in_flight(direction, edge, Ask::Open);
     let transition = || Transition {

@@ -8,7 +8,7 @@ use crate::{
 
 use super::*;
 
-/// An offer at these prices for an hour and a month.
+/// An offer with these hourly and monthly prices.
 fn offer(hourly: &str, monthly: &str) -> Offer {
     let money = |text| Money::parse(text, Currency::Usd).unwrap();
     Offer {
@@ -46,7 +46,7 @@ fn droplet_plans() -> Vec<MachinePlan> {
     ]
 }
 
-/// A case: what a machine is, what is sold, and what is asked for.
+/// A test case: a machine, and the plans that are for sale.
 struct Case {
     resource: Resource,
     size: MachineSize,
@@ -74,7 +74,7 @@ impl Case {
         }
     }
 
-    /// A server on `ccx13`, made at an instant.
+    /// A server on `ccx13`, created at an instant.
     fn server(created_at: Option<&str>) -> Self {
         let x86 = |mut plan: MachinePlan| {
             plan.architecture = Some("x86".to_owned());
@@ -146,7 +146,7 @@ impl Case {
         assert_eq!(found, Ok(expected.to_owned()));
     }
 
-    /// Checks that it is refused in these words, and that there is a remedy.
+    /// Checks that it is refused with this message, and that there is a remedy.
     #[track_caller]
     fn refused(&self, wanted: Option<&str>, words: &str) {
         let unfit = self.wanting(wanted).unwrap_err();
@@ -222,7 +222,7 @@ fn a_named_plan_that_does_not_fit_is_refused_with_its_reason() {
         Some("s-2vcpu-4gb"),
         "the plan s-2vcpu-4gb costs no less than s-1vcpu-2gb",
     );
-    // Dearer for a whole month, whatever an hour of it costs.
+    // More expensive by the month, whatever it costs by the hour.
     droplet()
         .offer("s-1vcpu-2gb", |offer| {
             *offer = self::offer("0.01", "63.01");
@@ -371,7 +371,7 @@ fn an_old_price_is_given_up_only_where_that_is_accepted() {
     }
     let since = Case::server(Some("2026-06-15T00:00:00Z"));
     assert_eq!(since.wanting(None), Ok(("cpx22".to_owned(), false)));
-    // Droplets have no such price.
+    // Droplets have no old prices.
     let droplet = Case::droplet("g-2vcpu-8gb", 25);
     assert_eq!(droplet.wanting(None), Ok(("s-1vcpu-1gb".to_owned(), false)));
 }

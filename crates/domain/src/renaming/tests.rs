@@ -10,7 +10,7 @@ fn name(text: &str) -> AccountName {
     text.parse().unwrap()
 }
 
-/// `do-main` is called `present`.
+/// A configuration in which `do-main` has been renamed to `present`.
 fn renamed(present: &str) -> Configuration {
     let mut configuration = world().configuration;
     let mut account = configuration.accounts.remove(&name("do-main")).unwrap();
@@ -41,7 +41,7 @@ fn a_rollback_carries_back_what_a_rename_carried_over() {
     let back = earlier.renamed(&reference("do-new/droplet/1"));
     assert_eq!(back, reference("do-main/droplet/1"));
 
-    // One that has both keeps both.
+    // A configuration that has both names keeps both.
     let mut both = world().configuration;
     let account = both.accounts[&name("do-main")].clone();
     both.accounts.insert(name("do-new"), account);
@@ -127,7 +127,7 @@ fn the_record_that_something_was_done_about_goes_on() {
 
 #[test]
 fn of_two_sizes_the_larger_is_kept_and_the_other_one_handed_back() {
-    // What the old record is owed, what the new one is; what is kept, and what is not.
+    // The sizes that the old and the new record are owed, the one that is kept, and the other one.
     for (old, new, kept, dropped) in [
         (Some((3, None)), None, Some((3, None)), None),
         (None, Some((2, None)), Some((2, None)), None),
@@ -156,7 +156,7 @@ fn of_two_sizes_the_larger_is_kept_and_the_other_one_handed_back() {
             Some((4, Some((1, 5)))),
             Some((2, Some((1, 5)))),
         ),
-        // Neither is the larger one.
+        // Neither is larger.
         (
             Some((3, Some((1, 5)))),
             Some((3, Some((2, 8)))),

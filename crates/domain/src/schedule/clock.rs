@@ -20,8 +20,8 @@ use serde::Serialize;
 pub(super) const MINUTE: i64 = 60;
 pub(super) const DAY: i64 = 24 * 60 * MINUTE;
 
-/// A change further away than this has no effect on a reading: no clock was ever moved by more
-/// than a day, and an hour is left for looking at neighbouring minutes.
+/// A change further away than this has no effect on a reading: no clock was ever moved by more than
+/// a day, and an hour is left for looking at neighboring minutes.
 const REACH: i64 = DAY + 60 * MINUTE;
 
 /// What a clock shows, in seconds since it showed 1970-01-01 00:00.
@@ -32,7 +32,7 @@ pub(super) struct Reading(i64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Instant(i64);
 
-/// Both move by seconds, and differ from their like by seconds.
+/// Adds and subtracts seconds, and gives the difference of two values in seconds.
 macro_rules! seconds_apart {
     ($($name:ident),*) => {$(
         impl Add<i64> for $name {
@@ -62,14 +62,14 @@ macro_rules! seconds_apart {
 }
 seconds_apart!(Reading, Instant);
 
-/// What a change of the clock does to a reading.
+/// What a clock change does to a local time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Moved {
-    /// The clock skips it: it happens at the jump.
+    /// The clock skips this time: it happens at the jump.
     Skipped,
-    /// The clock shows it twice: a begin happens at the first, an end at the last.
+    /// The clock shows this time twice: a begin happens at the first, an end at the last.
     Repeated,
 }
 
@@ -83,7 +83,7 @@ pub(super) struct Clock {
     pub(super) reached: Reading,
     /// The furthest reading that will not be shown after this instant.
     pub(super) over: Reading,
-    /// Whether the clock runs evenly through the neighbouring hours, so that both are equal.
+    /// Whether the clock runs evenly through the neighboring hours, so that both are equal.
     pub(super) even: bool,
 }
 
@@ -91,7 +91,7 @@ impl Clock {
     pub(super) fn at(zone: &TimeZone, instant: Instant) -> Self {
         let before = offset(zone, instant - REACH);
         if before == offset(zone, instant + REACH) {
-            // No zone moves its clock and moves it back within so short a time, see the tests.
+            // No zone changes its clock and changes it back within so short a time; see the tests.
             let reading = Reading(instant.0 + before);
             return Self {
                 reached: reading,
@@ -102,7 +102,7 @@ impl Clock {
         Self::near_change(zone, instant)
     }
 
-    /// The same as `at`, for any instant, by looking at every change within reach.
+    /// Computes the same as `at` for any instant, by examining every change within reach.
     pub(super) fn near_change(zone: &TimeZone, instant: Instant) -> Self {
         let reading = shown(zone, instant);
         let reached = zone
@@ -122,7 +122,7 @@ impl Clock {
         }
     }
 
-    /// The clock some seconds later, at most an hour, if it is even.
+    /// Returns the clock some seconds later, at most an hour. Only valid for an even clock.
     pub(super) fn later(self, seconds: i64) -> Self {
         Self {
             reached: self.reached + seconds,
@@ -132,7 +132,7 @@ impl Clock {
     }
 }
 
-/// The first instant at which a reading is shown, or the jump that skips it.
+/// Returns the first instant at which a reading is shown, or the jump that skips it.
 pub(super) fn reached_at(zone: &TimeZone, reading: Reading) -> Instant {
     match zone.to_ambiguous_timestamp(reading.civil()).offset() {
         AmbiguousOffset::Unambiguous { offset } | AmbiguousOffset::Fold { before: offset, .. } => {
@@ -142,7 +142,7 @@ pub(super) fn reached_at(zone: &TimeZone, reading: Reading) -> Instant {
     }
 }
 
-/// The last instant at which a reading is shown, or the jump that skips it.
+/// Returns the last instant at which a reading is shown, or the jump that skips it.
 pub(super) fn over_at(zone: &TimeZone, reading: Reading) -> Instant {
     match zone.to_ambiguous_timestamp(reading.civil()).offset() {
         AmbiguousOffset::Unambiguous { offset } | AmbiguousOffset::Fold { after: offset, .. } => {
@@ -152,7 +152,7 @@ pub(super) fn over_at(zone: &TimeZone, reading: Reading) -> Instant {
     }
 }
 
-/// The instant at which the clock is set forward over a reading, to the offset `after`.
+/// Returns the instant at which the clock is set forward over a reading, to the offset `after`.
 fn jump(zone: &TimeZone, reading: Reading, after: Offset) -> Instant {
     let change = zone
         .following(shown_at(reading, after).timestamp())
@@ -161,12 +161,12 @@ fn jump(zone: &TimeZone, reading: Reading, after: Offset) -> Instant {
     Instant::of(change.timestamp())
 }
 
-/// When a clock that is ahead of UTC by an offset shows a reading.
+/// Returns when a clock that is ahead of UTC by an offset shows a reading.
 fn shown_at(reading: Reading, offset: Offset) -> Instant {
     Instant(reading.0 - i64::from(offset.seconds()))
 }
 
-/// What a change of the clock does to a reading, if anything.
+/// Returns what a change of the clock does to a reading, if anything.
 pub(super) fn moved(zone: &TimeZone, reading: Reading) -> Option<Moved> {
     match zone.to_ambiguous_timestamp(reading.civil()).offset() {
         AmbiguousOffset::Unambiguous { .. } => None,
@@ -175,12 +175,13 @@ pub(super) fn moved(zone: &TimeZone, reading: Reading) -> Option<Moved> {
     }
 }
 
-/// What the clock shows.
+/// Returns what the clock shows.
 pub(super) fn shown(zone: &TimeZone, instant: Instant) -> Reading {
     Reading(instant.0 + offset(zone, instant))
 }
 
-/// The instant of the change of the clock within a day of another instant; the nearest of several.
+/// Returns the instant of the clock change within a day of another instant; of several, the
+/// nearest.
 pub(super) fn change_near(zone: &TimeZone, instant: Instant) -> Option<Instant> {
     let changes = |at: &Instant| offset(zone, *at - 1) != offset(zone, *at);
     let before = zone.preceding((instant + 1).timestamp());
@@ -193,50 +194,50 @@ pub(super) fn change_near(zone: &TimeZone, instant: Instant) -> Option<Instant> 
         .min_by_key(|at| (*at - instant).abs())
 }
 
-/// The seconds by which the clock is ahead of UTC.
+/// Returns the seconds by which the clock is ahead of UTC.
 fn offset(zone: &TimeZone, instant: Instant) -> i64 {
     i64::from(zone.to_offset(instant.timestamp()).seconds())
 }
 
 impl Reading {
-    /// Of a date and time; below a second is cut off.
+    /// Converts a date and time; fractions of a second are cut off.
     pub(super) fn of(civil: DateTime) -> Self {
         let epoch = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
         Self(civil.duration_since(epoch).as_secs())
     }
 
-    /// The begin of a day, by its number since 1970-01-01.
+    /// Returns the midnight at which a day begins, given its number since 1970-01-01.
     pub(super) fn midnight(day: i64) -> Self {
         Self(day * DAY)
     }
 
-    /// The number of its day since 1970-01-01.
+    /// Returns the number of its day since 1970-01-01.
     pub(super) fn day(self) -> i64 {
         self.0.div_euclid(DAY)
     }
 
-    /// As date and time; beyond jiff's years it is their first or last.
+    /// Converts to a date and time, clamped to jiff's range.
     pub(super) fn civil(self) -> DateTime {
         Offset::UTC.to_datetime(Instant(self.0).timestamp())
     }
 }
 
 impl Instant {
-    /// The last whole second at or before a timestamp.
+    /// Returns the last whole second at or before a timestamp.
     pub(super) fn of(at: Timestamp) -> Self {
         let second = at.as_second();
         let below = at.duration_since(Timestamp::constant(second, 0)) < SignedDuration::ZERO;
         Self(second - i64::from(below))
     }
 
-    /// As timestamp; beyond jiff's years it is their first or last.
+    /// Converts to a timestamp, clamped to jiff's range.
     pub(super) fn timestamp(self) -> Timestamp {
         let seconds = (self.0).clamp(Timestamp::MIN.as_second(), Timestamp::MAX.as_second());
         Timestamp::from_second(seconds).expect("it was just brought into range")
     }
 }
 
-/// The IANA zone of this name.
+/// Looks up the IANA zone of this name.
 pub(super) fn zone(name: &str) -> Result<TimeZone, String> {
     match TimeZone::get(name) {
         Ok(zone) if !zone.is_unknown() => Ok(zone),
@@ -250,7 +251,8 @@ pub(super) fn zone(name: &str) -> Result<TimeZone, String> {
     }
 }
 
-/// At most three known names that look like this one, or whose city does; the likeliest first.
+/// Returns at most three known names that resemble this one, as a whole or in their city; likeliest
+/// first.
 fn nearest_zones(name: &str) -> Vec<String> {
     const LIKE: f64 = 0.85;
     let city = |name: &str| name.rsplit('/').next().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! A schedule's `start` and `stop`: cron expressions on the clock of its zone.
+//! A schedule's `start` and `stop`: cron expressions in its time zone.
 
 use std::iter;
 
@@ -15,11 +15,11 @@ use super::{
     holidays::Holidays,
 };
 
-/// Most firings that are looked at in search of one that changes the desired state. Daily ones are
-/// followed for more than ten years.
+/// The most firings that are examined in search of one that changes the desired state. For daily
+/// ones, that is more than ten years.
 const MOST_FIRINGS: usize = 4_096;
 
-/// Most holidays in a row that are passed over in search of a firing: about nine years.
+/// The most consecutive holidays that are skipped in search of a firing: about nine years.
 const MOST_HOLIDAYS: usize = 9 * 366;
 
 /// What a firing asks for.
@@ -30,7 +30,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The desired state that such a firing leaves.
+    /// Returns the desired state after such a firing.
     pub(super) fn desired(self) -> Desired {
         match self {
             Self::Start => Desired::Running,
@@ -38,8 +38,8 @@ impl Kind {
         }
     }
 
-    /// The furthest reading whose firing has come: a start comes like the begin of a window and a
-    /// stop like its end.
+    /// Returns the furthest reading whose firing has come: a start comes like the begin of a
+    /// window, and a stop like its end.
     fn reading(self, clock: Clock) -> Reading {
         match self {
             Self::Start => clock.reached,
@@ -47,7 +47,7 @@ impl Kind {
         }
     }
 
-    /// The instant at which a firing comes.
+    /// Returns the instant at which a firing comes.
     pub(super) fn instant(self, zone: &TimeZone, reading: Reading) -> Instant {
         match self {
             Self::Start => clock::reached_at(zone, reading),
@@ -56,18 +56,18 @@ impl Kind {
     }
 }
 
-/// The readings of one kind's firings around what a clock shows.
+/// The readings of one kind's firings around a clock's present reading.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Around {
-    /// The last one that has come.
+    /// The last firing that has come.
     pub(super) last: Option<Reading>,
-    /// The first one to come.
+    /// The next firing to come.
     pub(super) next: Option<Reading>,
-    /// One after the last that did not come, because its day is a holiday.
+    /// A firing after `last` that was skipped because its day is a holiday.
     pub(super) passed_over: Option<Reading>,
 }
 
-/// A schedule's cron expressions: one of them at least.
+/// A schedule's cron expressions, at least one.
 #[derive(Debug, Clone)]
 pub(super) struct Firings {
     start: Option<Cron>,
@@ -84,10 +84,11 @@ impl Firings {
         }
     }
 
-    /// The desired state of the firing with the latest reading; of two with the same, the start's.
+    /// Returns the desired state of the firing with the latest reading; of two with the same, the
+    /// start's.
     ///
-    /// Readings and not instants are compared, so that a repeated hour cannot turn a stop and the
-    /// start after it around, nor a skipped one make two into one.
+    /// Readings are compared rather than instants, so that a repeated hour cannot swap a stop and
+    /// the start after it, and a skipped one cannot merge them.
     pub(super) fn desired(&self, clock: Clock) -> Option<Desired> {
         let latest = |kind: Kind| self.find(kind, kind.reading(clock), Direction::Backward);
         match (latest(Kind::Start), latest(Kind::Stop)) {
@@ -97,7 +98,7 @@ impl Firings {
         }
     }
 
-    /// The first instant after `after` at which the desired state, by then known, changes.
+    /// Returns the first instant after `after` at which the desired state becomes known or changes.
     pub(super) fn next_turn(&self, zone: &TimeZone, after: Instant) -> Option<Instant> {
         let desired_at = |instant| self.desired(Clock::at(zone, instant));
         let desired = desired_at(after);
@@ -112,7 +113,7 @@ impl Firings {
             .min()
     }
 
-    /// The last instant up to `until` at which the desired state changed.
+    /// Returns the last instant up to `until` at which the desired state changed.
     pub(super) fn latest_turn(&self, zone: &TimeZone, until: Instant) -> Option<Instant> {
         let desired_at = |instant| self.desired(Clock::at(zone, instant));
         let desired = desired_at(until);
@@ -127,7 +128,7 @@ impl Firings {
             .find(|&instant| desired_at(instant) == desired)
     }
 
-    /// The instants after another one at which firings of a kind come.
+    /// Returns the instants after another one at which a kind fires.
     fn after(
         &self,
         zone: &TimeZone,
@@ -141,7 +142,7 @@ impl Firings {
             .map(move |reading| kind.instant(zone, reading))
     }
 
-    /// The instants up to another one at which firings of a kind came, the latest first.
+    /// Returns the instants up to another one at which a kind fired, latest first.
     fn up_to(
         &self,
         zone: &TimeZone,
@@ -156,7 +157,7 @@ impl Firings {
             .map(move |reading| kind.instant(zone, reading))
     }
 
-    /// The firings of a kind around what a clock shows: readings.
+    /// Returns the readings of a kind's firings around a clock's present reading.
     pub(super) fn around(&self, kind: Kind, clock: Clock) -> Around {
         let reading = kind.reading(clock);
         let last = self.find(kind, reading, Direction::Backward);
@@ -178,7 +179,7 @@ impl Firings {
         self.holidays.contains(day)
     }
 
-    /// The nearest reading, `from` included, at which a kind fires.
+    /// Returns the nearest reading, `from` included, at which a kind fires.
     fn find(&self, kind: Kind, mut from: Reading, direction: Direction) -> Option<Reading> {
         let (cron, passes_holidays) = match kind {
             Kind::Start => (self.start.as_ref()?, true),
@@ -208,7 +209,7 @@ fn nearest(cron: &Cron, from: Reading, direction: Direction) -> Option<Reading> 
     found.ok().map(Reading::of)
 }
 
-/// Reads a five-field expression, or a nickname such as `@daily`.
+/// Parses a five-field expression, or a nickname such as `@daily`.
 pub(super) fn parse(text: &str) -> Result<Cron, String> {
     const FIELDS: &str = "minute, hour, day of month, month and day of week, as in 0 8 * * mon-fri";
     let fields = text.split_whitespace().count();

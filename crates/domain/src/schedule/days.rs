@@ -33,18 +33,18 @@ const MONTHS: [&str; 12] = [
 const SATURDAY: u32 = 5;
 const SUNDAY: u32 = 6;
 
-/// A day of the calendar, with what the fields ask about it.
+/// A calendar day, with the properties that the fields test.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Day {
     /// Days since 1970-01-01.
     pub(super) number: i64,
-    /// From January, 1 to 12.
+    /// The month, 1 to 12.
     pub(super) month: u32,
-    /// Within the month, 1 to 31.
+    /// The day of the month, 1 to 31.
     pub(super) monthday: u32,
-    /// Days in the month.
+    /// The number of days in the month.
     length: u32,
-    /// From Monday, 0 to 6.
+    /// The weekday, 0 to 6 from Monday.
     weekday: u32,
 }
 
@@ -70,28 +70,28 @@ impl Day {
         Self::new(reading.day())
     }
 
-    /// Its begin.
+    /// Returns the midnight at which it begins.
     pub(super) fn midnight(self) -> Reading {
         Reading::midnight(self.number)
     }
 }
 
-/// What of a period does not match.
+/// The part of a period that does not match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Miss {
-    /// The day's weekday.
+    /// The day of the week.
     Weekday,
     /// The day of the month.
     Monthday,
     /// The month.
     Month,
-    /// Nothing begins on a holiday.
+    /// The day is a holiday, on which nothing begins.
     Holiday,
-    /// The time of the day has not come.
+    /// The time of day has not come yet.
     NotBegun,
-    /// The time of the day has passed.
+    /// The time of day has passed.
     Over,
 }
 
@@ -108,7 +108,7 @@ impl Days {
         self.months.contains(day) && self.weekdays.contains(day) && self.monthdays.contains(day)
     }
 
-    /// The fields that do not contain a day.
+    /// Returns the fields that do not contain a day.
     pub(super) fn missing(&self, day: Day) -> impl Iterator<Item = Miss> {
         [
             (Miss::Weekday, self.weekdays.contains(day)),
@@ -125,14 +125,14 @@ impl Days {
             && self.months == Months::ALL
     }
 
-    /// Whether there is such a day at all: dates and weekdays repeat after 400 years.
+    /// Reports whether any such day exists: dates and weekdays repeat after 400 years.
     pub(super) fn ever_occur(&self) -> bool {
         const FOUR_CENTURIES: i64 = 146_097;
         (0..FOUR_CENTURIES).any(|number| self.contains(Day::new(number)))
     }
 }
 
-/// Weekdays, each at any or only at certain occurrences within the month.
+/// A set of weekdays, each at every occurrence within the month or only at certain ones.
 ///
 /// Bit `7 * (n - 1) + w` stands for the weekday `w` at its `n`-th occurrence, bit `35 + w` for its
 /// last one.
@@ -149,7 +149,7 @@ impl Weekdays {
             || is_last && self.0 >> (35 + day.weekday) & 1 == 1
     }
 
-    /// Reads `mon-fri`, `sat#1`, `friL` and lists of them; no text at all means every day.
+    /// Parses `mon-fri`, `sat#1`, `friL` and lists of them; an empty list means every day.
     pub(super) fn parse(list: &[String]) -> Result<Self, Vec<String>> {
         if list.is_empty() {
             return Ok(Self::ALL);
@@ -203,7 +203,7 @@ fn weekday(entry: &str, name: &str) -> Result<u32, String> {
     })
 }
 
-/// The place of a name, in full or by its first three letters.
+/// Returns the index of a name, given in full or by its first three letters.
 fn position(names: &[&str], name: &str) -> Option<u32> {
     let name = name.trim();
     let found = names
@@ -252,7 +252,7 @@ impl Monthdays {
         })
     }
 
-    /// Reads `1-7`, `28-5`, `28-L`, `1/10`, `5-20/3`, `L`, `15W` and lists of them; no text at all
+    /// Parses `1-7`, `28-5`, `28-L`, `1/10`, `5-20/3`, `L`, `15W` and lists of them; an empty list
     /// means every day.
     pub(super) fn parse(list: &[String]) -> Result<Self, Vec<String>> {
         if list.is_empty() {
@@ -267,7 +267,7 @@ impl Monthdays {
     }
 }
 
-/// The weekday nearest to the `target` of the month to which `day` belongs.
+/// Returns the weekday nearest to day `target` of the month that `day` belongs to.
 fn nearest_weekday(target: u32, day: Day) -> u32 {
     match (day.weekday + 35 + target - day.monthday) % 7 {
         SATURDAY if target == 1 => target + 2,
@@ -318,7 +318,7 @@ impl Months {
         self.0 >> day.month & 1 == 1
     }
 
-    /// Reads `jan`, `11`, `nov-feb`, `jan/3`, `feb-nov/2` and lists of them; no text at all means
+    /// Parses `jan`, `11`, `nov-feb`, `jan/3`, `feb-nov/2` and lists of them; an empty list means
     /// every month.
     pub(super) fn parse(list: &[String]) -> Result<Self, Vec<String>> {
         if list.is_empty() {
@@ -362,7 +362,7 @@ fn stepped<'a>(entry: &str, text: &'a str) -> Result<(&'a str, Option<u32>), Str
     }
 }
 
-/// A number from 1 to `most`, in digits alone.
+/// Parses a number from 1 to `most`, written in digits only.
 fn number(text: &str, most: u32) -> Option<u32> {
     let text = text.trim();
     let plain = text.bytes().all(|c| c.is_ascii_digit());
@@ -370,7 +370,7 @@ fn number(text: &str, most: u32) -> Option<u32> {
     (1..=most).contains(&number).then_some(number)
 }
 
-/// Bits for every `step`-th number from `first` to `last`, where 1 follows `size`.
+/// Returns the bits of every `step`-th number from `first` to `last`, where 1 follows `size`.
 fn ring(first: u32, last: u32, step: u32, size: u32) -> u32 {
     let length = (last + size - first) % size;
     (0..=length)

@@ -9,33 +9,36 @@ use serde::{Deserialize, Serialize};
 #[cfg(feature = "schema")]
 use crate::schema::{self, OneOrMore, OneOrSeveral};
 
-/// A schedule as its author wrote it; what is stored.
+/// A schedule as its author wrote it, which is also how it is stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Definition {
-    /// The time zone in which its days and times are judged, by its IANA name.
+    /// The IANA name of the time zone in which the schedule's days and times are judged. Default:
+    /// the time zone at the top of the file.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[cfg_attr(feature = "schema", schemars(with = "schema::TimeZone", extend("examples" = ["Europe/Berlin", "UTC"])))]
     pub timezone: String,
-    /// When to run: in any of these windows. Excludes start and stop.
+    /// When to run: in any of these windows. Cannot be combined with `start` and `stop`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub periods: Vec<PeriodDefinition>,
-    /// When to start, as a cron expression of five fields in the schedule's zone: minute, hour, day
-    /// of month, month, day of week. Goes with stop, instead of periods.
+    /// When to start, as a cron expression of five fields in the schedule's time zone: minute,
+    /// hour, day of month, month, day of week. Used together with `stop`, instead of `periods`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "schema::Cron", extend("examples" = ["0 8 * * mon-fri"])))]
     pub start: Option<String>,
-    /// When to stop, as a cron expression of five fields in the schedule's zone.
+    /// When to stop, as a cron expression of five fields in the schedule's time zone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "schema::Cron", extend("examples" = ["0 19 * * *"])))]
     pub stop: Option<String>,
-    /// Days on which nothing starts, of one year or, without it, of every year; .. for ranges.
+    /// Days on which nothing starts: YYYY-MM-DD for one year, MM-DD for every year, with .. for
+    /// ranges.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(with = "OneOrSeveral<schema::Holidays>", extend("examples" = [["2026-12-24..2026-12-26", "01-01"]])))]
     pub holidays: Vec<String>,
 }
 
-/// A window of time that begins on the days that all given fields match; {} is every whole day.
+/// A window of time that begins on the days that match all given fields. An empty table, {}, is
+/// every whole day.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(
     feature = "schema",
@@ -43,8 +46,8 @@ pub struct Definition {
     schemars(rename = "period", deny_unknown_fields)
 )]
 pub struct PeriodDefinition {
-    /// mon to sun, ranges that wrap (fri-mon), mon#1 (the first Monday of the month), friL (the
-    /// last Friday); several with commas, or as a list.
+    /// Days of the week: mon to sun, ranges that wrap (fri-mon), mon#1 (the first Monday of the
+    /// month), friL (the last Friday). Separate several with commas, or use a list.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
@@ -52,8 +55,8 @@ pub struct PeriodDefinition {
     )]
     #[cfg_attr(feature = "schema", schemars(with = "OneOrMore<schema::Weekdays>", extend("examples" = ["mon-fri"])))]
     pub weekdays: Vec<String>,
-    /// 1 to 31, ranges that wrap (25-31, 28-L), steps (1/10), L (the last day), 15W (the weekday
-    /// nearest to the 15th); several with commas, or as a list.
+    /// Days of the month: 1 to 31, ranges that wrap (25-31, 28-L), steps (1/10), L (the last day),
+    /// 15W (the weekday nearest to the 15th). Separate several with commas, or use a list.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
@@ -61,8 +64,8 @@ pub struct PeriodDefinition {
     )]
     #[cfg_attr(feature = "schema", schemars(with = "OneOrMore<schema::Monthdays>", extend("examples" = ["1-7", "L"])))]
     pub monthdays: Vec<String>,
-    /// jan to dec or 1 to 12, ranges that wrap (nov-feb), steps (1/3); several with commas, or as a
-    /// list.
+    /// Months: jan to dec or 1 to 12, ranges that wrap (nov-feb), steps (1/3). Separate several
+    /// with commas, or use a list.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
@@ -70,18 +73,19 @@ pub struct PeriodDefinition {
     )]
     #[cfg_attr(feature = "schema", schemars(with = "OneOrMore<schema::Months>", extend("examples" = ["nov-feb"])))]
     pub months: Vec<String>,
-    /// When it begins, HH:MM. Alone: running from then until midnight, any before.
+    /// When the window begins, as HH:MM. Without `end`, running is desired from then until
+    /// midnight, and before it either state will do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "schema::Begin", extend("examples" = ["08:00"])))]
     pub begin: Option<String>,
-    /// When it ends, HH:MM up to 24:00; not after begin: on the next day. Alone: stopped from then
-    /// until midnight, any before.
+    /// When the window ends, as HH:MM up to 24:00; if not after `begin`, on the next day. Without
+    /// `begin`, stopped is desired from then until midnight, and before it either state will do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "schema::End", extend("examples" = ["19:00"])))]
     pub end: Option<String>,
 }
 
-/// One text as it is, several as a list.
+/// Represents one text as it is, and several as a list.
 mod one_or_several {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -115,7 +119,7 @@ mod one_or_several {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}")]
 pub struct Problem {
-    /// Where.
+    /// Where it is.
     pub place: Place,
     /// What is wrong, and what to write instead.
     pub message: String,
@@ -189,12 +193,12 @@ impl Problems {
         });
     }
 
-    /// The value, or none after noting what is wrong with it.
+    /// Returns the value, or `None` after recording what is wrong with it.
     pub(super) fn take<T>(&mut self, place: Place, result: Result<T, String>) -> Option<T> {
         result.map_err(|message| self.note(place, message)).ok()
     }
 
-    /// The same for a list, whose entries may each be wrong.
+    /// Does the same for a list, whose entries may each be wrong.
     pub(super) fn take_all<T>(
         &mut self,
         place: Place,

@@ -1,30 +1,30 @@
-//! A schedule whose starts count before their instants, because starting takes long.
+//! A schedule whose starts count early, because starting takes time.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Desired, Edge, LatestEdge, Schedule};
 
-/// How many edges are searched for one that is not swallowed by a start soon after it.
+/// How many edges to search for one that is not swallowed by a start soon after it.
 const SEARCHED: usize = 512;
 
-/// The resolution of instants.
+/// The resolution of timestamps.
 const INSTANT: SignedDuration = SignedDuration::from_nanos(1);
 
-/// A schedule that says "running" as soon as it will say so within `lead`. Its edges are those of
-/// this reading, so that none of them lies in the future when it is acted upon.
+/// A schedule that says "running" as soon as the original will say so within `lead`. Its edges are
+/// shifted accordingly, so that none of them lies in the future when it is acted on.
 ///
-/// A stop that is followed by a start within `lead` is no edge: the machine goes on running. That
+/// A stop that is followed by a start within `lead` is not an edge: the machine keeps running. That
 /// start counts at its own instant, so that it brings back what a person has stopped.
 #[derive(Debug, Clone, Copy)]
 pub struct Early<'a> {
-    /// As people wrote it.
+    /// The schedule as its author wrote it.
     pub schedule: &'a Schedule,
     /// How long before its instant a start counts.
     pub lead: SignedDuration,
 }
 
 impl Early<'_> {
-    /// What is desired at an instant.
+    /// Returns the desired state at an instant.
     #[must_use]
     pub fn desired_at(self, at: Timestamp) -> Option<Desired> {
         let desired = self.schedule.desired_at(at);
@@ -40,7 +40,7 @@ impl Early<'_> {
         }
     }
 
-    /// The latest edge not after an instant.
+    /// Returns the latest edge at or before an instant.
     #[must_use]
     pub fn latest_edge(self, at: Timestamp) -> LatestEdge {
         if self.lead.is_zero() {
@@ -69,7 +69,7 @@ impl Early<'_> {
         }
     }
 
-    /// The first edge after an instant.
+    /// Returns the first edge after an instant.
     #[must_use]
     pub fn next_edge(self, after: Timestamp) -> Option<Edge> {
         if self.lead.is_zero() {
@@ -84,7 +84,7 @@ impl Early<'_> {
         })
     }
 
-    /// When an edge of the schedule counts, if it is one of this reading.
+    /// Returns when an edge of the schedule counts; `None` if it is no edge of the early schedule.
     fn counts_at(self, edge: Edge) -> Option<Timestamp> {
         let early = edge.at - self.lead;
         if is_start(edge) && self.changes_at(early) {

@@ -1,7 +1,7 @@
 //! The search for the instants at which a schedule's desired state changes.
 //!
-//! The desired state of periods can change only where one of their windows begins or ends; so those
-//! instants are laid out, stretch by stretch, and the desired state is asked at each.
+//! The desired state of periods can change only where one of their windows begins or ends. So those
+//! instants are collected, stretch by stretch, and the desired state is evaluated at each.
 
 use std::vec;
 
@@ -13,23 +13,23 @@ use super::{
     period::Periods,
 };
 
-/// How far a search for the edge of periods goes, in seconds: nine years, because from 29 February
-/// 2096 to the next it is eight.
+/// How far to search for an edge of periods, in seconds: nine years, because from 29 February 2096
+/// to the next one it is eight.
 const HORIZON: i64 = 9 * 366 * DAY;
 
-/// The length of the longest stretch that is laid out at once. The first one is a day long and each
-/// further one twice as long, because the edge is mostly near.
+/// The longest stretch that is collected at once, in seconds. The first one is a day long and each
+/// further one twice as long, because the edge is usually near.
 const LONGEST_STRETCH: i64 = 32 * DAY;
 
-/// Edges of a schedule of periods, in their order.
+/// The edges of a schedule of periods, in order.
 pub(super) struct Edges<'a> {
     schedule: &'a Schedule,
     periods: &'a Periods,
     /// The desired state before the next edge.
     desired: Option<Desired>,
-    /// Instants that are laid out and not yet looked at.
+    /// The instants that are collected but not yet evaluated.
     pending: vec::IntoIter<Instant>,
-    /// The end of the stretch that is laid out.
+    /// The end of the stretch that is collected.
     until: Instant,
     stretch: i64,
     /// The instant at which the search for the next edge ends.
@@ -85,7 +85,7 @@ fn horizon(instant: Instant) -> Instant {
     (instant + HORIZON).min(Instant::of(Timestamp::MAX))
 }
 
-/// The last instant up to `until` at which the desired state changed.
+/// Returns the last instant up to `until` at which the desired state changed.
 pub(super) fn latest_turn(
     schedule: &Schedule,
     periods: &Periods,
@@ -108,7 +108,7 @@ pub(super) fn latest_turn(
     None
 }
 
-/// The instants after `after`, up to `until`, at which a window begins or ends; sorted.
+/// Returns the instants after `after`, up to `until`, at which a window begins or ends; sorted.
 fn turns(schedule: &Schedule, periods: &Periods, after: Instant, until: Instant) -> Vec<Instant> {
     let zone = &schedule.timezone;
     let (from, to) = (Clock::at(zone, after), Clock::at(zone, until));

@@ -1,6 +1,6 @@
-//! Why a schedule wants what it wants at an instant, part by part.
+//! Why a schedule has its desired state at an instant, part by part.
 //!
-//! Each part is asked by the functions that the evaluator itself uses, and a property test holds
+//! Each part is judged by the functions that the evaluator itself uses, and a property test checks
 //! that the parts together give the evaluator's desired state.
 
 use jiff::{
@@ -18,41 +18,41 @@ use super::{
     period::Periods,
 };
 
-/// What a schedule says at an instant, and how each of its parts comes to it.
+/// The desired state of a schedule at an instant, and how each of its parts contributes to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Evaluation {
-    /// The desired state; none where either will do.
+    /// The desired state; null if either state will do.
     pub desired: Option<Desired>,
-    /// What the clock of the schedule's zone shows.
+    /// The local date and time in the schedule's time zone.
     pub reading: DateTime,
-    /// The change of that clock within a day before or after, if there is one.
+    /// The clock change in that time zone within a day before or after; null if there is none.
     pub clock_change: Option<ClockChange>,
     /// Whether the day is a holiday.
     pub holiday: bool,
-    /// Whether it runs only because the minute lies between two windows.
+    /// Whether running is desired only because the minute lies between two windows.
     pub bridged: bool,
-    /// Each period, in the author's order; none where the schedule has cron expressions.
+    /// The periods, in the author's order; empty if the schedule has cron expressions.
     pub periods: Vec<PeriodExplanation>,
-    /// Each cron expression, `start` first; none where the schedule has periods.
+    /// The cron expressions, `start` first; empty if the schedule has periods.
     pub firings: Vec<FiringExplanation>,
 }
 
-/// What a period has to say of a day on which it speaks.
+/// The state that a period asks for on a day on which it has a say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum PeriodSays {
-    /// It should run.
+    /// The resource should run.
     Running,
-    /// It should be stopped.
+    /// The resource should be stopped.
     Stopped,
-    /// Either will do.
+    /// Either state will do.
     Any,
 }
 
 impl PeriodSays {
-    /// The word for it.
+    /// Returns the word for it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -63,67 +63,68 @@ impl PeriodSays {
     }
 }
 
-/// What one period says by itself.
+/// What one period says on its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PeriodExplanation {
-    /// Its place in the schedule, counted from zero.
+    /// The period's position in the schedule, counted from zero.
     pub index: usize,
-    /// What it says: running beats any, any beats stopped. None for a one-sided period on a day
-    /// that is not one of its own: it has no say then.
+    /// What the period says: running beats any, and any beats stopped. Null for a one-sided period
+    /// on a day other than its own, on which it has no say.
     pub says: Option<PeriodSays>,
-    /// The day that was judged: the one on which the window under way began, or today.
+    /// The day that was judged: the one on which the window in progress began, or today.
     pub day: Date,
-    /// When the window of that day begins, were it to.
+    /// When the window of that day begins, or would begin; null for a period without a begin.
     pub begins: Option<Turn>,
-    /// When it ends.
+    /// When the window of that day ends, or would end; null for a period without an end.
     pub ends: Option<Turn>,
-    /// What does not match; nothing if the period applies.
+    /// The parts of the period that do not match; empty if the period applies.
     pub misses: Vec<Miss>,
 }
 
-/// What one cron expression did, and will do.
+/// A cron expression, and when it fires.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FiringExplanation {
-    /// What it asks for: running for `start`, stopped for `stop`.
+    /// The state that it asks for: running for `start`, stopped for `stop`.
     pub desired: Desired,
-    /// The expression.
+    /// The cron expression.
     pub expression: String,
-    /// When it came last.
+    /// When it last fired; null if no such time is found.
     pub last: Option<Turn>,
-    /// When it comes next.
+    /// When it fires next; null if no such time is found.
     pub next: Option<Turn>,
-    /// A later reading than the last at which nothing came, because the day is a holiday.
+    /// The latest local time after `last` at which it did not fire because the day is a holiday;
+    /// null if there is none.
     pub passed_over: Option<DateTime>,
 }
 
-/// A reading of the zone's clock at which something begins or ends, and the instant of it.
+/// A local time at which something begins or ends, and the instant to which it corresponds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Turn {
-    /// What the author wrote, on that day.
+    /// The local date and time, as the author wrote it for that day.
     pub reading: DateTime,
-    /// When that is.
+    /// The instant at which it happens.
     pub at: Timestamp,
-    /// What a change of the clock does to it.
+    /// What a clock change does to it; null if none affects it.
     pub moved: Option<Moved>,
 }
 
-/// A change of a zone's clock.
+/// A clock change in a time zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClockChange {
-    /// When.
+    /// When the clock changes.
     pub at: Timestamp,
-    /// What the clock would have shown then.
+    /// The local time that the clock would have shown at that instant.
     pub from: DateTime,
-    /// What it shows instead.
+    /// The local time that the clock shows instead.
     pub to: DateTime,
 }
 
 impl Schedule {
-    /// The changes of its zone's clock from one instant on, before another.
+    /// Returns the changes of its zone's clock from one instant, inclusive, to another, exclusive.
     pub fn clock_changes(
         &self,
         from: Timestamp,
@@ -138,7 +139,7 @@ impl Schedule {
             .filter(|change| change.from != change.to)
     }
 
-    /// How the desired state at an instant comes about.
+    /// Explains how the desired state at an instant comes about.
     #[must_use]
     pub fn explain(&self, at: Timestamp) -> Evaluation {
         let zone = &self.timezone;

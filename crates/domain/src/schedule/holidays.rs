@@ -4,7 +4,7 @@ use jiff::civil::Date;
 
 use super::{clock::Reading, days::Day, definition::each};
 
-/// Holidays of certain years, and of every year.
+/// Holidays, of specific years and of every year.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Holidays {
     /// First and last day of each range, as numbers of days since 1970-01-01; sorted.
@@ -13,7 +13,7 @@ pub(super) struct Holidays {
     yearly: [u32; 12],
 }
 
-/// One entry: one day, or a range with both its ends.
+/// One entry: a day, or an inclusive range.
 #[derive(Debug, Clone, Copy)]
 enum Entry {
     Once(Date, Date),
@@ -43,7 +43,7 @@ impl Holidays {
         range.is_some_and(|(_, last)| number <= *last)
     }
 
-    /// Reads one text of the list, and adds its days.
+    /// Parses one text of the list and adds its days.
     pub(super) fn add(&mut self, text: &str) -> Result<(), Vec<String>> {
         for entry in each(&[text.to_owned()], parse)? {
             match entry {

@@ -1,11 +1,11 @@
 //! Schedules: when a resource should run, and the instants at which that changes.
 //!
-//! [`Definition`] is what an author wrote and what is stored; [`Schedule`] is the same, checked and
-//! ready to answer: what is desired at an instant ([`Schedule::desired_at`]), since when
+//! [`Definition`] is what an author wrote and what is stored; [`Schedule`] is the same, validated
+//! and ready for queries: the desired state at an instant ([`Schedule::desired_at`]), since when
 //! ([`Schedule::latest_edge`]) and until when ([`Schedule::next_edge`]). All answers rest on one
 //! function from an instant to a desired state, so they cannot contradict each other.
 //!
-//! Clock changes are the subject of the private module `clock`.
+//! Clock changes are handled by the private module `clock`.
 
 mod clock;
 mod cron;
@@ -45,25 +45,26 @@ use edges::Edges;
 use holidays::Holidays;
 use period::{Period, Periods};
 
-/// Most schedules repeat themselves after so long.
+/// The time after which most schedules repeat.
 const WEEK: SignedDuration = SignedDuration::from_hours(7 * 24);
 
-/// What is stopped for so long may as well be stopped for good.
+/// A stop that lasts this long counts as permanent.
 const FOR_GOOD: SignedDuration = SignedDuration::from_hours(28 * 24);
 
-/// What is desired of a resource. Where either will do, nothing is desired: it is left as it is.
+/// The desired state of a resource. If either state will do, none is desired, and the resource is
+/// left as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Desired {
-    /// It should run.
+    /// The resource should run.
     Running,
-    /// It should be stopped, or as small as it gets.
+    /// The resource should be stopped, or as small as possible.
     Stopped,
 }
 
 impl Desired {
-    /// The word for it.
+    /// Returns the word for it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -79,7 +80,7 @@ impl fmt::Display for Desired {
     }
 }
 
-/// What a desired state is called where there may be none.
+/// Returns the word for a desired state, or `any` for none.
 #[must_use]
 pub fn desired_or_any(desired: Option<Desired>) -> &'static str {
     desired.map_or("any", Desired::as_str)
@@ -90,24 +91,25 @@ pub fn desired_or_any(desired: Option<Desired>) -> &'static str {
 pub struct Edge {
     /// The first instant of the new desired state.
     pub at: Timestamp,
-    /// The desired state from then on; none where either will do.
+    /// The desired state from then on; `None` if either will do.
     pub desired: Option<Desired>,
 }
 
 /// The desired state at an instant, and how long it has been so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LatestEdge {
-    /// When the desired state became what it is; none if no change was found.
+    /// When the desired state became what it is; `None` if no change was found.
     pub since: Option<Timestamp>,
-    /// The desired state; none where either will do.
+    /// The desired state; `None` if either will do.
     pub desired: Option<Desired>,
 }
 
-/// A schedule that has been checked.
+/// A validated schedule.
 ///
-/// Edges of periods are sought up to nine years away, so that a 29 February is found across a
-/// century without one; a desired state that lasts longer counts as one that never changes. Edges
-/// of cron expressions are sought over 4096 firings in either direction, at whatever distance.
+/// The search for edges of periods covers nine years, so that a 29 February is found across a
+/// century without one; a desired state that lasts longer counts as one that never changes. The
+/// search for edges of cron expressions covers 4096 firings in either direction, however far away
+/// they are.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     definition: Definition,
@@ -122,7 +124,7 @@ enum Rule {
 }
 
 impl Schedule {
-    /// Checks a definition; returns everything that is wrong with it at once.
+    /// Validates a definition. Returns everything that is wrong with it at once.
     pub fn new(definition: &Definition) -> Result<Self, Vec<Problem>> {
         let mut problems = Problems::default();
         let timezone = problems.take(Place::Timezone, clock::zone(&definition.timezone));
@@ -149,7 +151,7 @@ impl Schedule {
         &self.timezone
     }
 
-    /// Whether a day of its zone is one of its holidays.
+    /// Reports whether a day in its zone is one of its holidays.
     #[must_use]
     pub fn is_holiday(&self, date: Date) -> bool {
         let day = Day::of(Reading::of(date.at(0, 0, 0, 0)));
@@ -159,13 +161,13 @@ impl Schedule {
         }
     }
 
-    /// What is desired at an instant; none where either will do.
+    /// Returns the desired state at an instant; `None` if either will do.
     #[must_use]
     pub fn desired_at(&self, at: Timestamp) -> Option<Desired> {
         self.desired(Instant::of(at))
     }
 
-    /// The latest edge at or before an instant.
+    /// Returns the latest edge at or before an instant.
     #[must_use]
     pub fn latest_edge(&self, at: Timestamp) -> LatestEdge {
         let until = Instant::of(at);
@@ -179,13 +181,13 @@ impl Schedule {
         }
     }
 
-    /// The first edge after an instant.
+    /// Returns the first edge after an instant.
     #[must_use]
     pub fn next_edge(&self, after: Timestamp) -> Option<Edge> {
         self.edges(after).next()
     }
 
-    /// All edges after an instant, in their order. Most schedules have no last one.
+    /// Returns all edges after an instant, in order. For most schedules, they never end.
     pub fn edges(&self, after: Timestamp) -> impl Iterator<Item = Edge> {
         let after = Instant::of(after);
         let (periods, firings) = match &self.rule {
@@ -196,8 +198,8 @@ impl Schedule {
         of_periods.chain(firings.into_iter().flatten())
     }
 
-    /// The longest of the coming week's stops, each until the start that follows it. None where
-    /// nothing stops, or a stop is followed by no start for weeks.
+    /// Returns the longest of the coming week's stops, each measured until the start that follows
+    /// it. `None` if nothing stops, or if a stop is not followed by a start for weeks.
     #[must_use]
     pub fn longest_stop(&self, after: Timestamp) -> Option<SignedDuration> {
         let until = after + WEEK;
@@ -243,8 +245,9 @@ impl Schedule {
         }
     }
 
-    /// Whether an instant at which nothing runs lies in a gap of one minute. Windows begin and end
-    /// at whole minutes, so that is so if both the minute before and the minute after run.
+    /// Reports whether an instant at which nothing runs lies in a one-minute gap. Windows begin and
+    /// end on whole minutes, so that is the case if both the minute before and the minute after
+    /// run.
     fn is_bridged(&self, periods: &Periods, clock: Clock, instant: Instant) -> bool {
         let runs = |distance: i64| {
             periods.say_running(if clock.even {
@@ -257,8 +260,9 @@ impl Schedule {
     }
 }
 
-/// The instant of an end at this reading of a zone's clock, as of a schedule's windows: at the jump
-/// if the clock skips the reading, at its last occurrence if it repeats it.
+/// Returns the instant of an end at this reading of a zone's clock, by the same rule as for a
+/// schedule's windows: the jump if the clock skips the reading, its last occurrence if it repeats
+/// it.
 #[must_use]
 pub fn ends_at(zone: &TimeZone, reading: DateTime) -> Timestamp {
     clock::over_at(zone, Reading::of(reading)).timestamp()
@@ -307,7 +311,7 @@ fn parse_rule(definition: &Definition, problems: &mut Problems) -> Option<Rule> 
     }
 }
 
-/// Notes what is wrong with `start` and `stop` together: one without the other, or both alike.
+/// Records what is wrong with `start` and `stop` together: one without the other, or both the same.
 fn note_half_of_cron(
     definition: &Definition,
     start: Option<&Cron>,

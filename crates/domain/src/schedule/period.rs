@@ -10,20 +10,20 @@ use super::{
     holidays::Holidays,
 };
 
-/// What one period says of each of its days. Times are seconds after the day's midnight; an end
-/// may lie on the next day.
+/// What one period says about each of its days. Times are in seconds after the day's midnight; an
+/// end may be on the next day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shape {
     /// Running from begin to end, stopped otherwise.
     Window { begin: i64, end: i64 },
-    /// Running from begin to midnight, and before it no desired state; on other days nothing.
+    /// Running from begin to midnight, and no desired state before it; no say on other days.
     From { begin: i64 },
-    /// Stopped from end to midnight, and before it no desired state; on other days nothing.
+    /// Stopped from end to midnight, and no desired state before it; no say on other days.
     Until { end: i64 },
 }
 
 impl Shape {
-    /// The times between which it says running.
+    /// Returns the times between which it says running.
     fn running(self) -> Option<(i64, i64)> {
         match self {
             Self::Window { begin, end } => Some((begin, end)),
@@ -39,12 +39,13 @@ impl Shape {
         }
     }
 
-    /// How far the clock has come within what it says of the day after a midnight.
+    /// Returns how far the clock has come within what the shape says about the day after a
+    /// midnight.
     fn progress(self, clock: Clock, midnight: Reading) -> Progress {
         let (begun, end) = match self {
             Self::Window { begin, end } => (midnight + begin <= clock.reached, end),
             Self::From { begin } => (midnight + begin <= clock.reached, DAY),
-            // What it says begins at an end, which comes once its reading is over.
+            // What this shape says begins at its end, and an end comes once its reading is over.
             Self::Until { end } => (midnight + end <= clock.over, DAY),
         };
         if !begun {
@@ -57,7 +58,7 @@ impl Shape {
     }
 }
 
-/// Where a clock stands in what a shape says of a day.
+/// How far a clock has come within what a shape says about a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Progress {
     NotBegun,
@@ -73,7 +74,8 @@ pub(super) struct Period {
 }
 
 impl Period {
-    /// The period, or none after noting all that is wrong with its definition.
+    /// Parses a period. Returns `None` after recording everything that is wrong with its
+    /// definition.
     pub(super) fn parse(
         definition: &PeriodDefinition,
         index: usize,
@@ -158,7 +160,7 @@ fn parse_begin(text: &str) -> Result<i64, String> {
     }
 }
 
-/// As an end, 00:00 is the midnight after the day.
+/// Parses an end, for which 00:00 is the midnight after the day.
 fn parse_end(text: &str) -> Result<i64, String> {
     Ok(match parse_time(text)? {
         0 => DAY,
@@ -166,7 +168,7 @@ fn parse_end(text: &str) -> Result<i64, String> {
     })
 }
 
-/// Reads `HH:MM`, in seconds.
+/// Parses `HH:MM` into seconds.
 fn parse_time(text: &str) -> Result<i64, String> {
     let two_digits = |part: &str| {
         let plain = part.len() == 2 && part.bytes().all(|c| c.is_ascii_digit());
@@ -180,7 +182,7 @@ fn parse_time(text: &str) -> Result<i64, String> {
         .ok_or_else(|| format!("invalid time `{text}`: expected HH:MM, from 00:00 to 24:00"))
 }
 
-/// A schedule's periods together.
+/// All periods of a schedule.
 #[derive(Debug, Clone)]
 pub(super) struct Periods {
     list: Vec<Period>,
@@ -202,19 +204,19 @@ impl Periods {
         }
     }
 
-    /// Whether it is plain that they say running at every instant.
+    /// Reports whether they obviously say running at every instant.
     pub(super) fn always_run(&self) -> bool {
         let whole_day = Shape::Window { begin: 0, end: DAY };
         let always = |period: &Period| period.shape == whole_day && period.days.contains_all();
         self.holidays.is_empty() && self.list.iter().any(always)
     }
 
-    /// Whether a gap between two windows that one minute would close can lie here.
+    /// Reports whether a one-minute gap between two windows may lie here.
     pub(super) fn may_bridge(&self, clock: Clock) -> bool {
         self.has_minute_gaps || !clock.even
     }
 
-    /// Whether any period says running.
+    /// Reports whether any period says running.
     pub(super) fn say_running(&self, clock: Clock) -> bool {
         (clock.over.day() - 1..=clock.reached.day())
             .rev()
@@ -229,8 +231,8 @@ impl Periods {
             })
     }
 
-    /// Whether there is no desired state while no period says running: one of them has none, or
-    /// none of them says anything.
+    /// Reports whether there is no desired state while no period says running: one of them leaves
+    /// it open, or none of them has a say.
     pub(super) fn leave_open(&self, clock: Clock) -> bool {
         let day = Day::of(clock.over);
         let mut silent = true;
@@ -251,7 +253,8 @@ impl Periods {
         silent
     }
 
-    /// Whether a day is one of the period's own. On a holiday nothing begins, but what ends, ends.
+    /// Reports whether a day is one of the period's own. On a holiday nothing begins, but ends
+    /// still apply.
     fn speaks(&self, period: &Period, day: Day) -> bool {
         match period.shape {
             Shape::Window { .. } | Shape::From { .. } => self.begins(period, day),
@@ -259,7 +262,7 @@ impl Periods {
         }
     }
 
-    /// What each period says by itself, and why.
+    /// Returns what each period says by itself, and why.
     pub(super) fn says(&self, clock: Clock, today: Day) -> impl Iterator<Item = Said> {
         let said = move |period| self.said(period, clock, today);
         self.list.iter().map(said)
@@ -298,8 +301,8 @@ impl Periods {
         }
     }
 
-    /// The day whose window is under way, if need be by its times alone; else today. Of a one-sided
-    /// period the day that is not over.
+    /// Returns the day whose window is in progress, if need be by its times alone, or else today.
+    /// For a one-sided period whose window is not in progress, it is the day that is not over.
     fn judged_day(&self, period: &Period, clock: Clock, today: Day) -> Day {
         let present = Day::of(clock.over);
         if period.shape.running().is_none() {
@@ -324,7 +327,7 @@ impl Periods {
         period.days.contains(day) && !self.holidays.contains(day)
     }
 
-    /// The readings at which the windows of these days turn the desired state.
+    /// Returns the readings at which the windows of these days may change the desired state.
     pub(super) fn turns(&self, days: RangeInclusive<i64>) -> Turns {
         let mut turns = Turns::default();
         for number in days {
@@ -354,7 +357,7 @@ pub(super) struct Said {
     pub(super) says: Option<PeriodSays>,
     /// The day that was judged.
     pub(super) day: Day,
-    /// The readings at which its window of that day begins and ends, where it has such.
+    /// The readings at which its window of that day begins and ends; `None` if it has no such side.
     pub(super) begin: Option<Reading>,
     pub(super) end: Option<Reading>,
     /// What does not match.

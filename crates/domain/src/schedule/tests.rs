@@ -1,4 +1,4 @@
-//! What schedules answer, by tables; `properties` compares them with a plainer model.
+//! Table tests of schedules; `properties` compares them with a simpler model.
 
 #![expect(
     clippy::needless_pass_by_value,
@@ -26,7 +26,8 @@ fn at(instant: &str) -> Timestamp {
     instant.parse().unwrap()
 }
 
-/// All edges from `from` up to `until`, each as `INSTANT DESIRED` in the schedule's own zone.
+/// Checks all edges from `from` up to `until`, each as `INSTANT DESIRED` in the schedule's own
+/// zone.
 #[track_caller]
 fn check(definition: Value, from: &str, until: &str, expected: &[&str]) {
     let schedule = schedule(definition);
@@ -214,7 +215,7 @@ fn an_end_alone_stops_until_midnight_and_has_no_desired_state_before() {
 
 #[test]
 fn on_days_that_are_not_its_own_a_one_sided_period_has_no_say() {
-    // A day each: none keeps another from stopping.
+    // One day each: neither keeps the other from stopping.
     check_periods(
         json!([{"weekdays": ["mon"], "end": "19:00"}, {"weekdays": ["tue"], "end": "14:00"}]),
         "2026-06-14",
@@ -226,7 +227,7 @@ fn on_days_that_are_not_its_own_a_one_sided_period_has_no_say() {
             "Wed 06-17 00:00 any",
         ],
     );
-    // Beside windows, all other days are stopped; on its own day nothing starts.
+    // With windows as well, all other days are stopped; on its own day nothing starts.
     check_periods(
         json!([
             {"weekdays": ["mon-thu"], "begin": "08:00", "end": "19:00"},
@@ -264,7 +265,7 @@ fn on_days_that_are_not_its_own_a_one_sided_period_has_no_say() {
 
 #[test]
 fn running_beats_any_beats_stopped() {
-    // A window and a begin alone: outside of both there is no desired state, so nothing is stopped.
+    // A window and a begin alone: outside both there is no desired state, so nothing is stopped.
     check_periods(
         json!([{"begin": "08:00", "end": "10:00"}, {"begin": "20:00"}]),
         "2026-06-15",
@@ -282,7 +283,7 @@ fn running_beats_any_beats_stopped() {
         "2026-06-15",
         &["Mon 06-15 08:00 running", "Mon 06-15 20:00 stopped"],
     );
-    // Of two ends alone on one day the later stops.
+    // Of two ends alone on one day, the later one stops.
     check_periods(
         json!([{"end": "19:00"}, {"weekdays": ["mon"], "end": "21:00"}]),
         "2026-06-15",
@@ -395,7 +396,7 @@ fn the_ends_of_time_are_answered_too() {
     }
 }
 
-/// The days of a month on which a period with these fields runs.
+/// Checks the days of a month on which a period with these fields runs.
 #[track_caller]
 fn check_days(fields: Value, month: &str, expected: &[i8]) {
     let schedule = schedule(json!({"timezone": "UTC", "periods": [fields]}));
@@ -578,7 +579,7 @@ fn a_holiday_is_a_day_of_the_schedules_zone() {
     );
 }
 
-/// The edges of one window, every day, over the two days around a clock change.
+/// Checks the edges of one window on the day of a clock change.
 #[track_caller]
 fn check_change(zone: &str, day: &str, begin: &str, end: &str, expected: &[&str]) {
     let date: Date = day.parse().unwrap();
@@ -805,7 +806,7 @@ fn windows_of_a_day_that_a_zone_leaves_out_keep_what_lies_on_the_next() {
 
 #[test]
 fn nothing_is_stopped_and_started_by_a_clock_change() {
-    // Two windows that meet at any time of any day run through every change of the clock.
+    // Two windows that meet at any time of any day run through every clock change.
     for zone in [
         "Europe/Berlin",
         "America/Havana",
@@ -884,7 +885,7 @@ fn of_a_cron_start_and_stop_at_one_minute_the_start_wins() {
             "Mon 06-22 08:00+00:00 running",
         ],
     );
-    // Stops without effect are passed over in both directions.
+    // Stops without effect are skipped in both directions.
     check(
         json!({"timezone": "UTC", "start": "0 8 * * mon-sat", "stop": "0 8 * * *"}),
         "2026-06-08T12:00Z",
@@ -1026,7 +1027,7 @@ fn cron_firings_at_a_clock_change_come_like_begins_and_ends() {
             "Sun 03-29 03:00+02:00 stopped",
         ],
     );
-    // Both are skipped: what comes of them is the desired state of the later one.
+    // Both are skipped: the later one determines the desired state.
     check("15 2 * * *", "45 2 * * *", spring.0, spring.1, &[]);
     check("45 2 * * *", "15 2 * * *", spring.0, spring.1, &[]);
     check(
@@ -1053,7 +1054,7 @@ fn cron_firings_at_a_clock_change_come_like_begins_and_ends() {
     check("45 2 * * *", "15 2 * * *", autumn.0, autumn.1, &[]);
 }
 
-/// The places and words of the problems with a definition, all of them, in their order.
+/// Checks the places and messages of all problems with a definition, in order.
 #[track_caller]
 fn refuse(definition: Value, expected: &[(&str, &str)]) {
     let definition: Definition = serde_json::from_value(definition).unwrap();
@@ -1156,7 +1157,7 @@ fn days_that_never_come_are_refused() {
     ] {
         refuse_period(period, &[("periods[0]", "no day matches")]);
     }
-    // The fifth Monday of a February is rare, and comes.
+    // A fifth Monday in February is rare, but it exists.
     schedule(json!({
         "timezone": "UTC",
         "periods": [{"weekdays": ["mon#5"], "months": ["feb"]}],

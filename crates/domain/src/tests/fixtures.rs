@@ -1,7 +1,7 @@
 //! Records and rules that read as sentences, for tests.
 //!
-//! All happens in the week of Monday, 15 June 2026, under the schedule `office`: Monday to Friday,
-//! 08:00 to 19:00, UTC.
+//! Everything happens in the week of Monday, 15 June 2026, under the schedule `office`: Monday to
+//! Friday, 08:00 to 19:00, UTC.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ use crate::{
     schedule::{Desired, Schedule},
 };
 
-/// `mon 08:00`, `tue 19:00:30`, …: an instant of the week.
+/// Parses an instant of the week: `mon 08:00`, `tue 19:00:30`, ….
 pub(crate) fn at(text: &str) -> Timestamp {
     let (day, time) = text.split_once(' ').unwrap();
     let days = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
@@ -148,7 +148,7 @@ impl World {
         self
     }
 
-    /// An override of a resource (`do-main/droplet/1`) or of a schedule (`office`).
+    /// Adds an override of a resource (`do-main/droplet/1`) or of a schedule (`office`).
     pub(crate) fn overriding(
         mut self,
         target: &str,
@@ -256,7 +256,7 @@ impl Record {
         self
     }
 
-    /// An edge of the first generation's `office` has been handled.
+    /// Marks an edge of the first generation's `office` as handled.
     pub(crate) fn having_handled(self, instant: &str, desired: impl Into<Option<Desired>>) -> Self {
         self.having_handled_ranked(instant, Rank::Schedule, desired)
     }
@@ -279,7 +279,8 @@ impl Record {
         self
     }
 
-    /// As a claim or an acknowledgement leaves it, once the end has been seen.
+    /// Returns the record as a claim or an acknowledgment leaves it, once the target state has been
+    /// seen.
     pub(crate) fn having_done(mut self, decision: &Decision) -> Self {
         let Decision::Act(due) = decision else {
             panic!("nothing is due: {decision:?}");
@@ -301,7 +302,7 @@ impl Record {
     }
 }
 
-/// The account decides, and sends nothing.
+/// Makes the account decide but send nothing.
 pub(crate) fn only_observe(account: &mut Account) {
     let Account::Cloud(account) = account else {
         panic!("no account at a cloud");

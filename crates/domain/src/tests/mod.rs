@@ -1,3 +1,3 @@
-//! What the tests of several modules share.
+//! Fixtures that the tests of several modules share.
 
 pub(crate) mod fixtures;

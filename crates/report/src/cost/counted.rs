@@ -1,4 +1,4 @@
-//! What `make scale` has counted: `docs/benchmarks/scale.json`, which `BENCHMARKS.md` shows.
+//! What `make scale` counted: `docs/benchmarks/scale.json`, which `BENCHMARKS.md` shows.
 
 use std::{
     collections::BTreeMap,
@@ -19,11 +19,11 @@ static COUNTED: LazyLock<Counted> = LazyLock::new(|| {
 struct Counted {
     date: String,
     commit: String,
-    /// From the smallest to the largest; two at least.
+    /// Ordered from the smallest to the largest, at least two.
     sizes: Vec<Size>,
 }
 
-/// The course of one fleet.
+/// The measured run of one fleet.
 #[derive(Debug, Deserialize)]
 struct Size {
     resources: u64,
@@ -46,17 +46,17 @@ struct Ran {
     /// How often the timers fired in it.
     #[serde(default)]
     ticks: u32,
-    /// How many of these took inventories.
+    /// How many of these ticks took inventories.
     #[serde(default)]
     inventories: u32,
     cpu_ms: f64,
     log_bytes: f64,
     events: f64,
     store_requests: f64,
-    /// To the clouds.
+    /// Requests to the clouds.
     #[serde(default)]
     requests: f64,
-    /// By table or index.
+    /// Capacity units, by table or index.
     units: BTreeMap<String, Units>,
     invocations: BTreeMap<String, Invocations>,
 }
@@ -73,20 +73,20 @@ struct Invocations {
     seconds: f64,
 }
 
-/// What happens in a month, and how often.
+/// How often things happen in a month.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Month {
     pub(super) ticks: f64,
     pub(super) inventories: f64,
-    /// Of each resource, half of them stops.
+    /// Edges of each resource, half of them stops.
     pub(super) edges: f64,
 }
 
-/// What a part of a course, or a month, takes.
+/// What a part of a run, or a month, takes.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Taken {
     pub(super) invocations: f64,
-    /// Of a whole processor, in seconds.
+    /// Time of a whole processor, in seconds.
     pub(super) processor: f64,
     /// How long functions waited of their own accord, in seconds.
     pub(super) waited: f64,
@@ -106,8 +106,8 @@ pub(super) fn source() -> Source {
     }
 }
 
-/// What a month of so many resources takes: in proportion between the two sizes next to it, and
-/// beyond the largest as between the last two.
+/// Returns what a month of this many resources takes: interpolated between the two nearest sizes,
+/// and extrapolated from the last two beyond the largest.
 #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52 resources")]
 pub(super) fn month(resources: u64, of: Month) -> Taken {
     let sizes = &COUNTED.sizes;
@@ -183,7 +183,7 @@ impl Sub for Taken {
     type Output = Self;
 
     fn sub(self, other: Self) -> Self {
-        // What a busy machine makes of two nearly equal times is not less than nothing.
+        // On a busy machine, the difference of two nearly equal times may come out below zero.
         self.each(other, |one, another| (one - another).max(0.0))
     }
 }

@@ -1,4 +1,4 @@
-//! What a machine saved that was moved to a smaller plan while it was off, or did not exist, by the
+//! What a machine saved that was on a smaller plan, or did not exist, while it was off, at the
 //! operator's prices.
 
 use domain::{
@@ -18,7 +18,7 @@ use crate::savings::bill::{self, Span};
 
 const HOUR: u64 = 3600;
 
-/// A time off on another plan than the machine's own.
+/// A time off on a plan other than the machine's own.
 struct Moved<'s> {
     period: Period,
     own: &'s str,
@@ -26,7 +26,7 @@ struct Moved<'s> {
 }
 
 impl<'s> Moved<'s> {
-    /// None where it kept its plan.
+    /// Returns `None` if the machine kept its plan.
     fn of(stopped: &Stopped<'s>) -> Option<Self> {
         let plan = |size: &'s Option<SavedState>| match size {
             Some(SavedState::Machine(MachineSize { plan, .. })) => Some(plan.as_str()),
@@ -39,12 +39,13 @@ impl<'s> Moved<'s> {
     }
 }
 
-/// Whether a machine was on a smaller plan in any of these.
+/// Reports whether a machine was on another plan during any of these.
 pub(super) fn were_moved(stopped: &[Stopped<'_>]) -> bool {
     stopped.iter().any(|one| Moved::of(one).is_some())
 }
 
-/// What the months' bills lack. Outside of the times off it is taken to have run on its own plan.
+/// Returns what was saved on the months' bills. Outside its times off, the machine is assumed to
+/// have run on its own plan.
 pub(super) fn saved(
     kind: ResourceKind,
     stopped: &[Stopped<'_>],
@@ -113,8 +114,8 @@ fn in_month(
         .ok_or_else(|| "these prices cannot be compared".to_owned())
 }
 
-/// What the months' bills lack of a machine that did not exist at times, less what its snapshots cost:
-/// counted as by [`hibernated`](crate::savings::hibernated).
+/// Returns what was saved on the months' bills of a machine that did not exist at times, less what
+/// its snapshots cost. Counts like [`hibernated`](crate::savings::hibernated).
 pub(super) fn saved_by_hibernating(
     (kind, plan, kept): (ResourceKind, Option<&str>, Option<&Hibernation>),
     stopped: &[Stopped<'_>],
@@ -196,7 +197,8 @@ pub(super) fn saved_by_hibernating(
     Ok(money::Money::assuming(amount, &assumed))
 }
 
-/// For how long each of the machines is billed in a month that were made anew after each of these.
+/// Returns for how long, in seconds, each machine is billed in a month in which a new one is
+/// created after each of these periods.
 fn lives(kind: ResourceKind, month: Period, gone: impl Iterator<Item = Period>) -> Vec<u64> {
     let begun = |life: Period| match kind {
         ResourceKind::Server => seconds(life).div_ceil(HOUR) * HOUR,
@@ -221,7 +223,7 @@ fn lives(kind: ResourceKind, month: Period, gone: impl Iterator<Item = Period>) 
     lives
 }
 
-/// Only Hetzner's months are limited by a price of their own.
+/// Returns the offer for a plan. Only Hetzner has a separate price that caps a month.
 fn offer(kind: ResourceKind, plan: &str, prices: &Prices) -> Result<Offer, String> {
     let hourly = prices.machine_hour(plan)?;
     let monthly = match kind {

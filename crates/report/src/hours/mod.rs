@@ -1,7 +1,7 @@
-//! Hours stopped, as Offhours' own history shows them: pure, so that what is counted can be tested.
+//! Hours stopped, according to Offhours' own history: pure, so that the counting can be tested.
 //!
-//! A stretch *stopped* begins when the end of a stop was seen, and ends when the next start was
-//! claimed, which is just before it was asked for: both err towards fewer hours. What each ending
+//! A *stopped* stretch begins when the end of a stop was seen, and ends when the next start was
+//! claimed, which is just before it was requested: both err towards fewer hours. What each ending
 //! means:
 //!
 //! | ending | of a stop | of a start |
@@ -10,12 +10,12 @@
 //! | turned, overtaken, released, refused, stuck | begins none: not seen | ends it: it may run |
 //! | gone, forgotten | begins none | ends it: nothing is known from then on |
 //! | kept | | ends it: a person had made it larger |
-//! | would have | begins a stretch of *would have* | ends only such a stretch: nothing was sent |
+//! | would have | begins a *would have* stretch | ends only such a stretch: nothing was sent |
 //!
-//! A database and a pool are stopped while they are at their small size. Where a stop was needed
-//! although no start of ours came in between, a person had started it, and it is unknown
-//! when: that time is *unclear*, and counts for nothing. So is the time since an account was last
-//! listed, where it cannot be listed any more.
+//! A database or a pool is stopped while it is at its small size. If a stop was needed although
+//! Offhours started nothing in between, a person had started the resource at an unknown time: that
+//! time is *unclear* and counts for nothing. So does the time since an account was last listed, if
+//! it can no longer be listed.
 
 mod machines;
 mod money;
@@ -41,23 +41,23 @@ pub use money::{Money, saved};
 pub use prices::Prices;
 pub use report::{Collector, Grouping, Report, Row, Total};
 
-/// A span of time, half-open.
+/// A half-open time range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Period {
-    /// Its first instant.
+    /// Start of the range, inclusive.
     pub from: Timestamp,
-    /// The first instant after it.
+    /// End of the range, exclusive.
     pub until: Timestamp,
 }
 
 impl Period {
-    /// How long it is.
+    /// Returns its length.
     #[must_use]
     pub fn length(self) -> SignedDuration {
         self.until.duration_since(self.from)
     }
 
-    /// The overlap of both; none if they do not overlap.
+    /// Returns the overlap of both, or `None` if they do not overlap.
     #[must_use]
     pub fn within(self, other: Self) -> Option<Self> {
         let both = Self {
@@ -68,7 +68,7 @@ impl Period {
     }
 }
 
-/// The instant since which history is kept.
+/// Returns the instant since which history is kept.
 #[must_use]
 pub fn kept_since(now: Timestamp) -> Timestamp {
     now - SignedDuration::from_hours(24 * HISTORY_DAYS)
@@ -77,21 +77,21 @@ pub fn kept_since(now: Timestamp) -> Timestamp {
 /// A stretch of time in which a resource was, or would have been, stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stretch {
-    /// When.
+    /// The time it covers.
     pub period: Period,
-    /// What is known of it.
+    /// What is known about it.
     pub kind: Kind,
-    /// The schedule that was followed when it began.
+    /// The schedule that was followed when it began, if any.
     pub schedule: Option<ScheduleName>,
     /// The size before the stop, for sized kinds.
     pub before: Option<SavedState>,
     /// The size that was seen at the stop's end, for sized kinds.
     pub after: Option<SavedState>,
-    /// Whether the machine did not exist meanwhile.
+    /// Whether the machine did not exist during that time.
     pub hibernated: bool,
 }
 
-/// What is known of a stretch.
+/// What is known about a stretch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Stopped by Offhours.
@@ -102,19 +102,20 @@ pub enum Kind {
     WouldHave,
 }
 
-/// The present schedules: they say until when a stop would have lasted.
+/// The current schedules: they determine when a stop would have ended.
 pub type Schedules = BTreeMap<ScheduleName, Rule>;
 
-/// What is known of a resource besides its history.
+/// What is known about a resource apart from its history.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Known<'a> {
-    /// Its record; none if it has none that can be read.
+    /// Its record. `None` if it has none that can be read.
     pub record: Option<&'a Record>,
-    /// When its account was last listed whole, if that is too long ago to speak of the present.
+    /// When its account was last listed completely, if that is too long ago to describe the
+    /// present.
     pub unseen_since: Option<Timestamp>,
 }
 
-/// The stretches of one resource up to now, in their order and without overlaps.
+/// Returns the stretches of one resource up to now, in order and without overlaps.
 #[must_use]
 pub fn stretches(
     entries: &[HistoryEntry],
@@ -143,8 +144,9 @@ pub fn stretches(
     walk.closed
 }
 
-/// Since when all is known about a resource, from an instant on: not before it was first seen, nor
-/// before its first start, where the stop before that one is no longer kept, or was not ours.
+/// Returns the instant, `from` or later, since which all is known about a resource: not before it
+/// was first seen, nor before its first start if the stop before that is no longer kept or was not
+/// by Offhours.
 #[must_use]
 pub fn known_since(
     entries: &[HistoryEntry],
@@ -157,16 +159,16 @@ pub fn known_since(
         Some(entry) if entry.direction == Direction::Start && entry.asked_at.is_some() => {
             from.max(entry.claimed_at)
         }
-        // Something was known of it before its record was begun anew.
+        // Something was known about it before its record was created anew.
         Some(entry) => first_seen_at.map_or(from, |seen| from.max(seen.min(entry.claimed_at))),
         None => first_seen_at.map_or(from, |seen| from.max(seen)),
     }
 }
 
-/// What stands stopped since a stop that history no longer has.
+/// Returns the stretch of a resource that is stopped since a stop that history no longer has.
 fn held_without_history(record: &Record, now: Timestamp) -> Option<Stretch> {
     let desired_before = record.handled.as_ref().and_then(|handled| handled.desired);
-    // What is sized and has nothing saved was as small before.
+    // A sized resource with nothing saved was as small before.
     let ours = if record.kind().is_sized() {
         record.saved.is_some()
     } else {
@@ -192,7 +194,7 @@ fn held_without_history(record: &Record, now: Timestamp) -> Option<Stretch> {
 struct Walk<'a> {
     schedules: &'a Schedules,
     now: Timestamp,
-    /// What the latest entry began; its end is the latest possible one.
+    /// The stretch that the latest entry began. Its end is the latest possible one.
     open: Option<Stretch>,
     closed: Vec<Stretch>,
 }
@@ -208,7 +210,7 @@ impl Walk<'_> {
                 }
             }
             (Direction::Start, Ending::Kept) => self.close(entry.claimed_at, Kind::Unclear),
-            // Of what is forgotten nothing is known from then on.
+            // Nothing is known about a forgotten resource from then on.
             (_, Ending::Gone | Ending::Forgotten) => self.close(entry.claimed_at, Kind::Stopped),
             (
                 Direction::Start,
@@ -266,7 +268,7 @@ impl Walk<'_> {
         });
     }
 
-    /// Ends what is open. What would have been stays that, however it ends.
+    /// Closes the open stretch, if any. One that would have been stays so, however it ends.
     fn close(&mut self, at: Timestamp, kind: Kind) {
         let Some(mut stretch) = self.open.take() else {
             return;
@@ -281,8 +283,9 @@ impl Walk<'_> {
         }
     }
 
-    /// Until when a stop that was only observed would have lasted: until its schedule, as it is
-    /// now, wants anything but stopped. Unknown where the schedule did not want it.
+    /// Returns when a stop that was only observed would have ended: when its schedule, as it is
+    /// now, desires anything but stopped. `None` if the schedule did not desire the stop or no
+    /// longer exists.
     fn would_last(&self, entry: &HistoryEntry) -> Option<Timestamp> {
         let schedule = &self.schedules.get(entry.schedule.as_ref()?)?.schedule;
         if schedule.desired_at(entry.claimed_at) != Some(Desired::Stopped) {
@@ -294,8 +297,8 @@ impl Walk<'_> {
         Some(end.map_or(Timestamp::MAX, |edge| edge.at))
     }
 
-    /// Ends what is still open, by what is known of the resource now. Since it was last seen, it
-    /// may have been started.
+    /// Closes the stretch that is still open, by what is known about the resource now. It may have
+    /// been started since it was last seen.
     fn end(&mut self, known: Known<'_>) {
         let Some(open) = self.open.clone() else {
             return;
@@ -320,7 +323,8 @@ impl Walk<'_> {
     }
 }
 
-/// Until when a resource that was stopped at `since` has been stopped, and what is known of that.
+/// Returns until when a resource that was stopped at `since` stayed stopped, and what is known
+/// about that.
 fn last_sign(record: &Record, since: Timestamp, now: Timestamp) -> (Timestamp, Kind) {
     let observed = record.observed.as_ref();
     let seen_up = observed.filter(|seen| seen.power != Power::Stopped && seen.at >= since);

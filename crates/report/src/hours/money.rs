@@ -1,4 +1,4 @@
-//! Money, only where it can be said why: most of what is stopped is billed in full.
+//! Money, only where the amount can be justified: most of what is stopped is billed in full.
 
 use std::{cmp::Ordering, collections::BTreeSet};
 
@@ -7,19 +7,19 @@ use jiff::{Timestamp, ToSpan as _, civil::Date, tz::TimeZone};
 
 use super::{Kind, Period, Prices, Stretch, machines};
 
-/// A node or a database is billed for at most so many hours of a calendar month: the first hours for which it is
-/// stopped in a longer one save nothing.
+/// The most hours of a calendar month for which a node or a database is billed. In a longer month,
+/// the first hours for which it is stopped save nothing.
 const CAP_HOURS: f64 = 672.0;
 
-/// Why hours of a node that do not reach below the cap save nothing.
+/// Why a node's stopped hours save nothing if the hours it ran do not fall below the cap.
 const NOTHING_BELOW_CAP: &str = "a month's hours above 672 are not billed anyway";
 
 /// What stopping saved.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Money {
-    /// How much, in the currency of the prices; none where that cannot be known.
+    /// How much, in the currency of the prices. `None` if that cannot be known.
     pub amount: Option<f64>,
-    /// Whether the figure rests on something that is not known; `reason` says on what.
+    /// Whether the figure rests on something that is not known. `reason` says on what.
     pub estimate: bool,
     /// Why there is no figure, or only zero, or on what an estimate rests.
     pub reason: Option<String>,
@@ -34,7 +34,7 @@ impl Money {
         }
     }
 
-    /// What rests on these assumptions.
+    /// Returns an amount that rests on these assumptions.
     pub(super) fn assuming(amount: f64, assumed: &[&str]) -> Self {
         Self {
             amount: Some(amount),
@@ -52,8 +52,8 @@ impl Money {
     }
 }
 
-/// What a resource's stretches saved within a period. `plan` is that of a pool's nodes, or of a machine;
-/// `kept` is what is kept of one that is hibernated.
+/// Returns what a resource's stretches saved within a period. `plan` is that of a pool's nodes or
+/// of a machine; `kept` is what is kept of a hibernated machine.
 #[must_use]
 pub fn saved(
     kind: ResourceKind,
@@ -109,13 +109,14 @@ pub fn saved(
     figure.unwrap_or_else(Money::unknown)
 }
 
-/// A stretch, and what of it lies within the period.
+/// A stretch, and the part of it that lies within the period.
 pub(super) struct Stopped<'s> {
     pub(super) stretch: &'s Stretch,
     pub(super) period: Period,
 }
 
-/// A pool at zero costs nothing, but a node's hours are capped in each month.
+/// Returns what a pool saved. A pool at zero costs nothing, but a node's hours are capped in each
+/// month.
 fn pool(
     plan: Option<&str>,
     stopped: &[Stopped<'_>],
@@ -170,8 +171,8 @@ impl PoolAtZero {
     }
 }
 
-/// The node-hours that a month's bill lacks: each node of the largest count that was stopped is
-/// taken to have run whenever it was not.
+/// Returns the node-hours saved on a month's bill: each node of the largest count that was stopped
+/// is assumed to have run whenever it was not.
 fn node_hours(pools: &[PoolAtZero], month: Period) -> f64 {
     let whole = hours(month);
     let counts: BTreeSet<u32> = pools.iter().map(|pool| pool.nodes).collect();
@@ -191,7 +192,7 @@ fn node_hours(pools: &[PoolAtZero], month: Period) -> f64 {
     saved
 }
 
-/// A smaller plan costs less, where the shrink was seen.
+/// Returns what a database saved on a smaller plan, provided that the shrink was seen.
 fn database(
     stopped: &[Stopped<'_>],
     period: Period,
@@ -231,8 +232,8 @@ fn database(
     Ok(Money::assuming(amount, &assumed))
 }
 
-/// What share of a month's price each stopped hour in it stands for: of the whole month so many are
-/// billed, the dearest first, that none may be left for some of them.
+/// Returns the share of a month's price that each stopped hour in it stands for. Only the dearest
+/// hours up to the cap are billed, so that some of the stopped ones may not be.
 fn rate(stopped: &[Stopped<'_>], month: Period) -> f64 {
     let within = stopped.iter().filter_map(|one| one.period.within(month));
     let off: f64 = within.map(hours).sum();
@@ -243,7 +244,7 @@ fn rate(stopped: &[Stopped<'_>], month: Period) -> f64 {
     billed / off / CAP_HOURS
 }
 
-/// The calendar months, in UTC, that a period touches.
+/// Returns the calendar months, in UTC, that a period touches.
 pub(super) fn months(period: Period) -> Vec<Period> {
     let first = |at: Timestamp| at.to_zoned(TimeZone::UTC).date().first_of_month();
     let mut months = Vec::new();
@@ -257,7 +258,7 @@ pub(super) fn months(period: Period) -> Vec<Period> {
     months
 }
 
-/// The month that begins on a day, and the day on which the next one does.
+/// Returns the month that begins on a day, and the day on which the next one begins.
 fn month(begin: Date) -> Option<(Period, Date)> {
     let next = begin.checked_add(1.month()).ok()?;
     let midnight = |date: Date| Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp());

@@ -9,26 +9,26 @@ use domain::{
 };
 use serde::{Deserialize, Deserializer, de::Error as _};
 
-/// What nodes and databases cost, in one currency.
+/// What nodes, machines, snapshots, and databases cost, in one currency.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Prices {
     /// The currency of all prices, such as `USD`.
     #[serde(deserialize_with = "currency")]
     pub currency: String,
-    /// What a node of a pool costs for an hour, by its plan.
+    /// The price of a pool's node for an hour, by plan.
     #[serde(default)]
     node_hour: BTreeMap<String, Price>,
-    /// What a Droplet or a server costs for an hour, by its plan.
+    /// The price of a Droplet or a server for an hour, by plan.
     #[serde(default)]
     machine_hour: BTreeMap<String, Price>,
-    /// What a server costs for a month at most, by its type.
+    /// The maximum price of a server for a month, by type.
     #[serde(default)]
     machine_month: BTreeMap<String, Price>,
-    /// What a GB of a snapshot costs for a month, by the provider.
+    /// The price of a GB of a snapshot for a month, by provider.
     #[serde(default)]
     snapshot_gb_month: BTreeMap<Provider, Price>,
-    /// What a database costs for a month, by its plan and number of nodes.
+    /// The price of a database for a month, by plan and number of nodes.
     #[serde(default)]
     database_month: BTreeMap<String, Price>,
 }
@@ -50,28 +50,28 @@ impl TryFrom<f64> for Price {
 }
 
 impl Prices {
-    /// The prices in a TOML document.
+    /// Parses the prices in a TOML document.
     pub fn parse(text: &str) -> Result<Self, toml::de::Error> {
         toml::from_str(text)
     }
 
-    /// What one node of this plan costs for an hour, or which key is missing.
+    /// Returns what one node of this plan costs for an hour, or which key is missing.
     pub fn node_hour(&self, plan: &str) -> Result<f64, String> {
         found(&self.node_hour, "node-hour", plan)
     }
 
-    /// What a machine of this plan costs for an hour, or which key is missing.
+    /// Returns what a machine of this plan costs for an hour, or which key is missing.
     pub(crate) fn machine_hour(&self, plan: &str) -> Result<Money, String> {
         exactly(found(&self.machine_hour, "machine-hour", plan)?)
     }
 
-    /// What a machine of this plan costs for a month at most, or which key is missing.
+    /// Returns what a machine of this plan costs for a month at most, or which key is missing.
     pub(crate) fn machine_month(&self, plan: &str) -> Result<Money, String> {
         exactly(found(&self.machine_month, "machine-month", plan)?)
     }
 
-    /// What a database of this size costs for a month, or which key is missing: the plan alone for
-    /// one node, `2 x PLAN` for two: standby nodes have prices of their own.
+    /// Returns what a database of this size costs for a month, or which key is missing: the plan
+    /// alone for one node, `2 x PLAN` for two. Standby nodes have prices of their own.
     pub fn database_month(&self, size: &SavedState) -> Result<f64, String> {
         let key = match size {
             SavedState::Database { plan, nodes: 1, .. } => plan.clone(),
@@ -84,7 +84,7 @@ impl Prices {
 }
 
 impl Prices {
-    /// [`Self::database_month`] in a currency in which a provider has prices.
+    /// Returns [`Self::database_month`] in a currency in which a provider has prices.
     pub(crate) fn database_month_exactly(&self, size: &SavedState) -> Result<Money, String> {
         let currency = self.currency.parse::<Currency>();
         let currency = currency.map_err(|error| error.to_string())?;
@@ -94,7 +94,8 @@ impl Prices {
 }
 
 impl Prices {
-    /// [`Self::snapshot_gb_month`] beside other prices of the same file, or which key is missing.
+    /// Returns [`Self::snapshot_gb_month`] for use with other prices of the same file, or which key
+    /// is missing.
     pub(crate) fn snapshot(&self, provider: Provider) -> Result<Money, String> {
         let price = self.snapshot_gb_month.get(&provider);
         let price = price.ok_or_else(|| {
@@ -104,8 +105,8 @@ impl Prices {
         exactly(price.0)
     }
 
-    /// What a GB of a snapshot costs for a month; none where no price is given, or none in a currency
-    /// in which a provider has prices.
+    /// Returns what a GB of a snapshot costs for a month. `None` if no price is given, or none in a
+    /// currency in which a provider has prices.
     #[must_use]
     pub fn snapshot_gb_month(&self, provider: Provider) -> Option<Money> {
         let price = self.snapshot_gb_month.get(&provider)?;
@@ -114,7 +115,8 @@ impl Prices {
     }
 }
 
-/// Prices of one file are in one currency, whatever it is called: only their numbers count.
+/// Converts a price of the file. All of them are in one currency, whatever it is called: only their
+/// numbers count.
 fn exactly(amount: f64) -> Result<Money, String> {
     Money::parse(&format!("{amount:.9}"), Currency::Usd).map_err(|error| error.to_string())
 }

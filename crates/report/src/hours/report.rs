@@ -1,4 +1,4 @@
-//! The report: each resource's hours under each schedule, and what they sum up to.
+//! The report: each resource's hours under each schedule, and their totals.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,93 +26,95 @@ pub enum Grouping {
     Resource,
 }
 
-/// Hours stopped over a period, as programs read them.
+/// The hours stopped over a time range.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Report {
-    /// The period.
+    /// The time range.
     #[serde(flatten)]
     pub period: Period,
-    /// How its rows are grouped.
+    /// How the rows are grouped.
     pub by: Grouping,
-    /// The currency of all amounts; null without prices.
+    /// The currency of all amounts; null if no prices were given.
     pub currency: Option<String>,
-    /// The rows, by schedule and name.
+    /// The rows, sorted by schedule and name.
     pub rows: Vec<Row>,
-    /// What can be summed up of them.
+    /// The totals over all rows.
     pub total: Total,
-    /// How many items of history could not be read.
+    /// Number of history items that could not be read.
     pub unreadable: usize,
 }
 
-/// One resource under one schedule, or all that is under one schedule.
+/// One resource under one schedule, or all resources under one schedule.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Row {
-    /// Since when all is known about it: the period's begin, or when it was first seen, or later.
+    /// The instant from which everything is known: the start of the range, or when the resource was
+    /// first seen, or later.
     pub since: Timestamp,
-    /// The schedule that was followed at the stops; null for those without one.
+    /// The schedule that was followed at the time of the stops; null for stops without one.
     pub schedule: Option<ScheduleName>,
-    /// Which resource; null by schedule.
+    /// The resource's reference, `ACCOUNT/KIND/ID`; null if rows are grouped by schedule.
     pub resource: Option<ResourceRef>,
-    /// Its name; null by schedule.
+    /// The resource's name; null if rows are grouped by schedule.
     pub name: Option<String>,
-    /// How many resources the row sums up.
+    /// Number of resources that the row covers.
     pub resources: usize,
     /// Hours stopped.
     pub stopped_hours: f64,
-    /// Their share of the time since then, 0 to 1. Time before that is not counted.
+    /// Fraction of the time after `since` in which it was stopped, from 0 to 1. Earlier time is not
+    /// counted.
     pub share: f64,
-    /// Hours after a stop in which a person started it, at an unknown instant.
+    /// Hours after a stop in which a person started it at an unknown instant.
     pub unclear_hours: f64,
-    /// Hours that it would have been stopped, in observe mode.
+    /// Hours for which it would have been stopped if not for observe mode.
     pub would_have_hours: f64,
-    /// What that saved; null where nothing is known.
+    /// The amount that was saved; null if it is not known for any resource.
     pub saved: Option<f64>,
-    /// Of how many resources that is known.
+    /// Number of resources for which an amount is known.
     pub figures: usize,
-    /// Whether the amount rests on something that is not known.
+    /// Whether the amount is an estimate, which rests on something unknown.
     pub estimate: bool,
-    /// Why there is no amount, or only zero, or on what an estimate rests.
+    /// Why there is no amount, why it is only zero, or what an estimate rests on.
     pub reasons: Vec<String>,
 }
 
-/// What can be summed up.
+/// The totals over all rows.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Total {
-    /// How many resources.
+    /// Number of resources.
     pub resources: usize,
-    /// Their hours stopped.
+    /// Hours stopped.
     pub stopped_hours: f64,
-    /// Hours that they would have been stopped, in observe mode.
+    /// Hours for which they would have been stopped if not for observe mode.
     pub would_have_hours: f64,
-    /// What was saved by those of which that is known; null if it is known of none.
+    /// The amount saved by the resources for which it is known; null if it is known for none.
     pub saved: Option<f64>,
-    /// Whether that rests on something that is not known.
+    /// Whether the amount is an estimate, which rests on something unknown.
     pub estimate: bool,
-    /// How many rows by resource have an amount.
+    /// Number of rows by resource that have an amount.
     pub figures: usize,
-    /// How many rows by resource there are.
+    /// Number of rows by resource.
     pub of: usize,
 }
 
-/// Counts one resource after another, without keeping their history.
+/// A builder of reports that counts one resource after another, without keeping their history.
 #[derive(Debug)]
 pub struct Collector<'a> {
     /// The period to report on.
     pub period: Period,
-    /// The present.
+    /// The current instant.
     pub now: Timestamp,
-    /// The present schedules.
+    /// The current schedules.
     pub schedules: &'a Schedules,
-    /// The operator's prices, where given.
+    /// The operator's prices, if given.
     pub prices: Option<&'a Prices>,
-    /// The accounts that were not listed lately, and when they last were.
+    /// The accounts that were not listed recently, and when they last were.
     pub unseen_since: BTreeMap<AccountName, Timestamp>,
-    /// The only schedule that counts, where one is given.
+    /// The only schedule that counts, if one is given.
     pub only: Option<&'a ScheduleName>,
     counted: Vec<Counted>,
 }
 
-/// One resource under one schedule, exactly.
+/// One resource under one schedule, without rounding.
 #[derive(Debug)]
 struct Counted {
     since: Timestamp,
@@ -155,7 +157,7 @@ impl Hours {
 }
 
 impl<'a> Collector<'a> {
-    /// A collector for a period.
+    /// Creates a collector for a period.
     #[must_use]
     pub fn new(period: Period, now: Timestamp, schedules: &'a Schedules) -> Self {
         Self {
@@ -169,7 +171,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Counts one resource, by all of its history and its present record.
+    /// Counts one resource, from all of its history and its current record.
     pub fn count(
         &mut self,
         reference: &ResourceRef,
@@ -218,7 +220,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// The report on all that was counted.
+    /// Returns the report on everything that was counted.
     #[must_use]
     pub fn report(mut self, by: Grouping, unreadable: usize) -> Report {
         self.counted.sort_by(|a, b| {
@@ -283,7 +285,7 @@ impl<'a> Collector<'a> {
     }
 }
 
-/// Several, added up; amounts where they are known.
+/// A sum over several resources, with amounts where they are known.
 #[derive(Default)]
 struct Sum {
     hours: Hours,
@@ -317,7 +319,7 @@ fn in_hours(duration: SignedDuration) -> f64 {
     two_digits(duration.as_secs_f64() / 3600.0)
 }
 
-/// To four digits: a hundredth of a per cent.
+/// Returns the share of a part in a whole, to four digits: a hundredth of a percent.
 fn share(part: SignedDuration, whole: SignedDuration) -> f64 {
     if whole.is_zero() {
         return 0.0;

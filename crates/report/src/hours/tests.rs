@@ -1,4 +1,4 @@
-//! What counts as stopped. All happens in the week of Monday, 15 June 2026, in UTC.
+//! What counts as stopped. Everything happens in the week of Monday, 15 June 2026, in UTC.
 
 mod amounts;
 mod counting;
@@ -34,7 +34,7 @@ stop = "0 19 * * *"
     toml::from_str(text).unwrap()
 }
 
-/// `Stopped 15 19:01 to 16 08:00`, a line each.
+/// Renders stretches as `stopped 15 19:01 to 16 08:00`, one per line.
 fn shown(stretches: &[Stretch]) -> Vec<String> {
     let short = |at: Timestamp| at.strftime("%d %H:%M").to_string();
     let line = |stretch: &Stretch| {

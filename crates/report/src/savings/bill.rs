@@ -1,11 +1,11 @@
 //! What a month costs at each cloud, as this program reads their pages.
 //!
-//! At `DigitalOcean` each second is billed, and of a month at most 672 hours of one Droplet or node
-//! (DOPRICES). Which hours these are for a Droplet that was resized no page says: the dearest are
-//! taken, as the page on node pools has it.
+//! `DigitalOcean` bills each second, but at most 672 hours of a month for one Droplet or node
+//! (DOPRICES). No page says which hours these are for a Droplet that was resized: the dearest are
+//! assumed, as the page on node pools says.
 //!
-//! At Hetzner each hour is billed that was begun, at the dearest type that the server has in it, and
-//! of a month at most the price for a month of its dearest type (HZPRICES).
+//! Hetzner bills each hour that was begun, at the dearest type that the server has in it, but at
+//! most the monthly price of its dearest type (HZPRICES).
 
 use std::cmp::Ordering;
 
@@ -14,14 +14,15 @@ use domain::{ResourceKind, money::Money, plan::Offer};
 /// The most that `DigitalOcean` bills of a month, in seconds.
 const CAP_SECONDS: u64 = 672 * 3600;
 
-/// So many seconds of a month on a plan.
+/// A number of seconds of a month on a plan.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Span<'c> {
     pub(crate) offer: &'c Offer,
     pub(crate) seconds: u64,
 }
 
-/// What a machine costs, where it is billed by its kind; none of prices in several currencies.
+/// Returns what a machine costs under the billing of its kind. `None` if the prices are in several
+/// currencies.
 pub(crate) fn of_machine(kind: ResourceKind, spans: &[Span<'_>]) -> Option<Money> {
     match kind {
         ResourceKind::Server => hetzner(spans),
@@ -32,7 +33,7 @@ pub(crate) fn of_machine(kind: ResourceKind, spans: &[Span<'_>]) -> Option<Money
     }
 }
 
-/// A Droplet or a node; none of prices in several currencies.
+/// Returns what a Droplet or a node costs. `None` if the prices are in several currencies.
 pub(super) fn digitalocean(spans: &[Span<'_>]) -> Option<Money> {
     let mut spans = spans.to_vec();
     spans.sort_by(|one, next| {
@@ -47,14 +48,14 @@ pub(super) fn digitalocean(spans: &[Span<'_>]) -> Option<Money> {
     }))
 }
 
-/// What is left of a difference between the prices of two plans for a month, of a database that is
-/// on the smaller one while it is off: databases are billed as Droplets are.
+/// Returns the part of the monthly price difference of two plans that a database saves by being on
+/// the smaller one while it is off. Databases are billed as Droplets are.
 pub(super) fn share_on_smaller_plan(difference: Money, on: u64, off: u64) -> Money {
     let billed = CAP_SECONDS.saturating_sub(on).min(off);
     difference.share(billed, i128::from(CAP_SECONDS))
 }
 
-/// A server; none of prices in several currencies.
+/// Returns what a server costs. `None` if the prices are in several currencies.
 fn hetzner(spans: &[Span<'_>]) -> Option<Money> {
     let has_hours = |span: &&Span<'_>| span.seconds > 0;
     let spans = || spans.iter().filter(has_hours);

@@ -17,29 +17,30 @@ use super::{
 /// How long a machine takes to shut down before its snapshot begins.
 const SHUTDOWN: SignedDuration = SignedDuration::from_mins(10);
 
-/// What a reserved IPv4 address costs in an hour in which no Droplet has it, and of a month at most
-/// (DOSNAPSHOTS).
+/// The price of a reserved IPv4 address for an hour in which no Droplet has it, and for a month at
+/// most (DOSNAPSHOTS).
 const RESERVED: (&str, &str) = ("0.01", "5");
 
-/// What hibernating would make of a machine's month, at worst: its snapshots take as long and are as
+/// What hibernation makes of a machine's month, at worst: its snapshots take as long and are as
 /// large as its disk allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hibernated {
-    /// For how long of the month the machine is not there, in seconds.
+    /// How long in the month the machine does not exist, in seconds.
     pub gone: u64,
     /// What its snapshots cost.
     pub snapshots: Money,
     /// What its reserved address costs while no Droplet has it.
     pub address: Money,
-    /// What is saved at least; less than nothing where it costs more.
+    /// What is saved, at least. Negative if hibernation costs more.
     pub saved: Money,
 }
 
-/// What it would make of a machine's month; none of prices in several currencies.
+/// Returns what hibernation makes of a machine's month. `None` if the prices are in several
+/// currencies.
 ///
-/// Each machine that is made again is billed as a new one: the hours of a server are counted from its
-/// creation, and what a cloud bills of a month at most, it bills of each. No night is long enough for
-/// these limits, so that they are left out.
+/// Each recreated machine is billed as a new one: the hours of a server are counted from its
+/// creation, and a cloud's monthly maximum applies to each machine by itself. None is assumed to
+/// exist long enough to reach it, so the maximum is left out.
 #[must_use]
 pub fn hibernated(
     (kind, size): (ResourceKind, &MachineSize),
@@ -73,7 +74,7 @@ pub fn hibernated(
     })
 }
 
-/// What the snapshots that are kept cost in a month; none while no size of them is known.
+/// Returns what the kept snapshots cost in a month. `None` while no size of them is known.
 #[must_use]
 pub fn snapshots_month(kept: &Hibernation, per_gb_month: Money) -> Option<Money> {
     let mut sizes = kept.snapshots.iter().filter_map(|one| one.centi_gb);
@@ -100,7 +101,7 @@ mod tests {
     use super::*;
     use crate::savings::Month;
 
-    /// Weekdays 08:00 to 19:00, in a month of 730.5 hours.
+    /// The times off of a schedule on weekdays 08:00 to 19:00, in a month of 730.5 hours.
     fn off() -> TimesOff {
         let period = PeriodDefinition {
             weekdays: ["mon-fri".to_owned()].into_iter().collect(),
@@ -164,7 +165,7 @@ mod tests {
         let droplet = (ResourceKind::Droplet, &size("s-8vcpu-16gb", 320));
         let offer = offer("0.14286", "96", Currency::Usd);
         let found = hibernated(droplet, &offer, &off(), (price, true)).unwrap();
-        // A snapshot of up to 10.7 h leaves of a night almost nothing.
+        // A snapshot that takes up to 10.7 h leaves almost nothing of a night.
         assert_eq!(
             found.saved.compare(Money::zero(Currency::Usd)),
             Some(std::cmp::Ordering::Less)
@@ -182,7 +183,7 @@ mod tests {
         let (server, droplet) = (of(ResourceKind::Server), of(ResourceKind::Droplet));
         assert_eq!(server.gone, droplet.gone);
         assert_eq!(server.snapshots.to_string(), "2.29 EUR");
-        // Each of 21.7 servers is there for 14.5 h, from 07:20 to 21:50, and billed for 15 h.
+        // Each of 21.7 servers exists for 14.5 h, from 07:20 to 21:50, and is billed for 15 h.
         let paid = Money::parse("42.99", Currency::Eur).unwrap();
         let then = paid.minus(server.saved).unwrap();
         let then = then.minus(server.snapshots).unwrap();

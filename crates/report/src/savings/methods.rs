@@ -19,20 +19,20 @@ use super::{
 };
 use crate::hours::Prices;
 
-/// A resource as its provider lists it, and all on which its month depends.
+/// A resource as its provider lists it, and everything its month depends on.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate<'a> {
     /// The resource.
     pub resource: &'a Resource,
     /// The schedule that it follows.
     pub schedule: Option<&'a ScheduleName>,
-    /// When it stands still; none where it follows no schedule and none is assumed.
+    /// When it is off. `None` if it follows no schedule and none is assumed.
     pub off: Option<&'a TimesOff>,
-    /// Why Offhours never stops it.
+    /// Why Offhours never stops it. `None` if it may.
     pub barred: Option<&'a str>,
-    /// How its schedule has it stopped.
+    /// The policy by which its schedule stops it.
     pub policy: &'a Policy,
-    /// Whether a Droplet autoscale pool made it.
+    /// Whether a Droplet autoscale pool created it.
     pub autoscaled: bool,
     /// Whether its account accepts that a move ends an old price.
     pub accepts_new_prices: bool,
@@ -42,21 +42,21 @@ pub struct Candidate<'a> {
     pub smallest_database_plan: Option<&'a str>,
     /// The operator's prices.
     pub prices: Option<&'a Prices>,
-    /// What a GB of a snapshot costs in a month.
+    /// What a GB of a snapshot costs in a month. `None` if that is unknown.
     pub snapshot_price: Option<Money>,
 }
 
-/// One method, and what it would save of a month.
+/// One method, and what it would save in a month.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Choice {
     pub(super) method: StopMethod,
-    /// What it would be stopped to.
+    /// What it would be stopped to. `None` if it keeps its plan and size.
     pub(super) to: Option<String>,
-    /// Whether the resource can be stopped so.
+    /// Whether the resource can be stopped this way.
     pub(super) fits: bool,
-    /// None where it does not fit, or where that is unknown.
+    /// What it would save. `None` if the method does not fit, or if that is unknown.
     pub(super) saved: Option<Money>,
-    /// What speaks against it, or on what the figure rests.
+    /// What speaks against it, or what the figure rests on.
     pub(super) why: Option<String>,
     /// What to do about that.
     pub(super) remedy: Option<&'static str>,
@@ -92,17 +92,17 @@ impl Choice {
 /// What a resource costs in a month, and each method by which it could be stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Judged {
-    /// None where that is unknown.
+    /// What it costs in a month. `None` if that is unknown.
     pub(super) monthly: Option<Money>,
     /// Why it is unknown.
     pub(super) why: Option<String>,
     pub(super) choices: Vec<Choice>,
 }
 
-/// The days and hours of a resource are not known.
+/// The reason given when the days and hours of a resource are not known.
 const NO_HOURS: &str = "it follows no schedule: --hours says what to assume";
 
-/// Stopping for less than that saves nothing.
+/// The reason given when a stop is too short to save anything.
 const NOTHING_BELOW_CAP: &str =
     "it is off too little: a month's hours above 672 are not billed anyway";
 
@@ -115,7 +115,7 @@ impl Candidate<'_> {
         }
     }
 
-    /// How much of the month it stands still.
+    /// Returns how much of the month it is off.
     pub(super) fn month(&self) -> Option<Division> {
         let off = self.off?;
         Some(off.division(self.resource.facts.created_at))
@@ -147,7 +147,7 @@ impl Candidate<'_> {
             Ok(offer) => offer.hourly.currency(),
             Err(_) => usual_currency(kind),
         };
-        // Whichever way it is switched off.
+        // This holds whichever way it is switched off.
         let zero = Money::zero(currency);
         let off = Choice::fits(StopMethod::PowerOff, None, Some(zero));
         let other = self.other_plan(machine);
@@ -199,7 +199,8 @@ impl Candidate<'_> {
         }
     }
 
-    /// By what a list shows of it: what is around it takes several requests of each machine.
+    /// Judges by what a list shows of the machine. Attached resources would take several requests
+    /// for each machine.
     fn hibernated(&self, machine: Machine<'_>) -> Choice {
         let method = StopMethod::Hibernate;
         let kind = self.resource.kind();
@@ -232,7 +233,7 @@ impl Candidate<'_> {
         }
     }
 
-    /// A pool at zero costs nothing.
+    /// Judges a node pool. A pool at zero costs nothing.
     fn node_pool(&self, pool: &NodePoolSize, seconds: u64) -> Judged {
         let method = StopMethod::ZeroNodes;
         let offer = match self.offer(&pool.plan) {
@@ -332,7 +333,7 @@ impl Candidate<'_> {
         self.smaller_database(method, size, &small)
     }
 
-    /// Storage stays what it is, and so does what it costs.
+    /// Judges a smaller size of a database. Storage stays the same, and so does its cost.
     fn smaller_database(
         &self,
         method: StopMethod,
@@ -363,7 +364,7 @@ impl Candidate<'_> {
 }
 
 impl Choice {
-    /// Adds what speaks against it where nothing else does.
+    /// Adds what speaks against it if nothing else does.
     fn unless_known(self, why: &str) -> Self {
         match self.why {
             Some(_) => self,
@@ -372,8 +373,8 @@ impl Choice {
     }
 }
 
-/// What a month costs less of a machine that is on a cheaper plan while it is off; none of prices in
-/// several currencies.
+/// Returns what is saved in a month by a machine that is on a cheaper plan while it is off. `None`
+/// if the prices are in several currencies.
 #[must_use]
 pub fn saved_on_smaller_plan(
     kind: ResourceKind,
@@ -394,7 +395,7 @@ pub fn saved_on_smaller_plan(
     now.minus(then)
 }
 
-/// How many nodes a database is to have while it is on its smallest plan.
+/// Returns how many nodes a database has while it is on its smallest plan.
 #[must_use]
 pub fn nodes_while_stopped(size: &DatabaseSize, policy: &Policy) -> u32 {
     // Never more than there are: a stop only shrinks.
@@ -402,7 +403,7 @@ pub fn nodes_while_stopped(size: &DatabaseSize, policy: &Policy) -> u32 {
     wanted.min(size.nodes)
 }
 
-/// What a kind is billed in where no price says so.
+/// Returns the currency in which a kind is billed if no price says so.
 fn usual_currency(kind: ResourceKind) -> Currency {
     match kind {
         ResourceKind::Server => Currency::Eur,

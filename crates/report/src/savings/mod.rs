@@ -1,8 +1,8 @@
-//! What stopping could save of a month, before anything is stopped: pure, from what the providers
-//! list and what their price lists say.
+//! What stopping could save in a month, before anything is stopped: pure, from the resources and
+//! the prices that the providers list.
 //!
-//! Nothing here is remembered: prices come from the providers' answers, and those that no answer has
-//! are called unknown.
+//! No prices are remembered: they come from the providers' responses, and a price that no response
+//! has is reported as unknown.
 
 pub(crate) mod bill;
 mod hibernation;
@@ -25,92 +25,94 @@ pub use methods::{Candidate, nodes_while_stopped, saved_on_smaller_plan};
 use methods::{Choice, Judged};
 pub use month::{Division, Month, TimesOff};
 
-/// What stopping could save, as programs read it.
+/// What stopping could save in a month.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Report {
-    /// The calendar month; null for one of 730.5 hours.
+    /// The calendar month; null for an average month of 730.5 hours.
     pub month: Option<String>,
-    /// How long it is.
+    /// The length of the month, in hours.
     pub month_hours: f64,
-    /// The hours in which things are taken to run that follow no schedule; null if none are assumed.
+    /// The hours in which resources without a schedule are assumed to run; null if none are
+    /// assumed.
     pub hours: Option<String>,
-    /// The resources, by account and name.
+    /// The resources, sorted by account and name.
     pub resources: Vec<Row>,
-    /// What they cost and what can be saved, by currency.
+    /// What the resources cost and what can be saved, by currency.
     pub totals: Vec<Total>,
-    /// Of how many resources it is known what can be saved.
+    /// Number of resources whose possible saving is known.
     pub known: usize,
-    /// How many there are that may be stopped.
+    /// Number of resources that may be stopped.
     pub of: usize,
-    /// On what the figures rest, and what they leave out.
+    /// What the figures rest on, and what they leave out.
     pub notes: Vec<&'static str>,
 }
 
-/// One resource.
+/// A resource, what it costs and what can be saved.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Row {
-    /// `ACCOUNT/KIND/ID`.
+    /// The resource's reference, `ACCOUNT/KIND/ID`.
     pub resource: ResourceRef,
-    /// The account that reaches it.
+    /// The account that reaches the resource.
     pub account: AccountName,
-    /// What it is.
+    /// The kind of resource.
     pub kind: ResourceKind,
-    /// Its name at the provider; not unique.
+    /// The resource's name at the provider; not unique.
     pub name: String,
-    /// Its plan, and for a database or a pool how many nodes.
+    /// The resource's plan and, for a database or a node pool, its number of nodes.
     pub size: String,
-    /// Region or location.
+    /// The region or location.
     pub region: String,
-    /// The schedule that it follows; null where its hours are assumed, or not known.
+    /// The schedule that the resource follows; null if its hours are assumed or unknown.
     pub schedule: Option<ScheduleName>,
-    /// For how long of the month it is off; null where that is not known.
+    /// How many hours of the month it is off; null if that is unknown, or if it is never stopped.
     pub off_hours: Option<f64>,
-    /// The currency of its amounts.
+    /// The currency of the amounts; null if no amount is known.
     pub currency: Option<&'static str>,
-    /// What it costs in the month, running throughout; null where that is not known.
+    /// What the resource costs in the month if it runs throughout; null if that is unknown.
     pub monthly: Option<f64>,
-    /// Why that is not known.
+    /// Why `monthly` is unknown; null if it is known.
     pub monthly_unknown: Option<String>,
-    /// Why Offhours never stops it; null where it may.
+    /// Why Offhours never stops the resource; null if it may.
     pub never_stopped: Option<String>,
-    /// Each method by which its kind can be stopped, the best one first.
+    /// The methods by which the resource's kind can be stopped, the best one first.
     pub methods: Vec<Method>,
-    /// The method that saves most; null if none is known to save anything.
+    /// The method that saves the most; null if none is known to save anything.
     pub best: Option<StopMethod>,
-    /// What the best method saves of the month: 0 if no method saves anything, null if that is not
-    /// known.
+    /// What the best method saves in the month: 0 if no method saves anything, null if that is
+    /// unknown.
     pub saved: Option<f64>,
 }
 
-/// One method by which a resource could be stopped.
+/// A method by which a resource could be stopped.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Method {
-    /// Which.
+    /// The stop method.
     pub method: StopMethod,
-    /// What the resource would be stopped to: a plan, or a size; null where it keeps both.
+    /// The plan or size that the resource would be stopped on; null if it keeps both.
     pub to: Option<String>,
-    /// Whether the resource can be stopped so.
+    /// Whether the resource can be stopped this way.
     pub fits: bool,
-    /// What that saves of the month; null where it does not fit, or where that is not known.
+    /// What the method saves in the month; null if it does not fit, or if that is unknown.
     pub saved: Option<f64>,
-    /// What speaks against it, or why nothing is saved or known.
+    /// What speaks against the method, why nothing is saved or known, or what the figure rests on;
+    /// null if there is nothing to say.
     pub why: Option<String>,
-    /// What to do about that.
+    /// What to do about that; null if there is nothing.
     pub remedy: Option<&'static str>,
 }
 
-/// What all resources of one currency cost and could save.
+/// What all resources with one currency cost, and what can be saved.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Total {
     /// The currency.
     pub currency: &'static str,
-    /// What those cost of which that is known.
+    /// The sum of all known monthly costs.
     pub monthly: f64,
-    /// What the best method of each saves, where that is known.
+    /// The sum of all known savings, each by the resource's best method.
     pub saved: f64,
-    /// The part of that which depends on `DigitalOcean` making plans of databases smaller.
+    /// The part of `saved` that depends on DigitalOcean accepting smaller plans for databases.
     pub uncertain: f64,
-    /// How many resources that is known of.
+    /// Number of resources whose saving is known.
     pub known: usize,
 }
 
@@ -133,14 +135,14 @@ const HIBERNATING: &str = "What hibernate saves is the least: with a disk that i
 const DATABASES: &str = "DigitalOcean's API has no prices of databases: --prices FILE gives them.";
 const SMALL_NOW: &str = "What is stopped on a smaller plan now is shown with that plan.";
 
-/// Works out the resources one by one.
+/// A builder of reports that judges one resource after another.
 #[derive(Debug)]
 pub struct Collector {
     month: Month,
     rows: Vec<(Row, Sums)>,
 }
 
-/// What of a row is added up, exactly.
+/// The parts of a row that are added up, without rounding.
 #[derive(Debug, Clone, Copy)]
 struct Sums {
     currency: Option<Currency>,
@@ -151,7 +153,7 @@ struct Sums {
 }
 
 impl Collector {
-    /// A collector for a month.
+    /// Creates a collector for a month.
     #[must_use]
     pub fn new(month: Month) -> Self {
         Self {
@@ -160,7 +162,7 @@ impl Collector {
         }
     }
 
-    /// Works out one resource.
+    /// Judges one resource and adds it.
     pub fn add(&mut self, reference: &ResourceRef, candidate: Candidate<'_>) {
         let resource = candidate.resource;
         let mut judged = candidate.judged(self.month.seconds());
@@ -190,8 +192,8 @@ impl Collector {
         self.rows.push((row, sums));
     }
 
-    /// The report on all of them. `label` names a calendar month; `assumed` are the hours of what
-    /// follows no schedule.
+    /// Returns the report on all of them. `label` names a calendar month; `assumed` gives the hours
+    /// of what follows no schedule.
     #[must_use]
     pub fn report(mut self, label: Option<String>, assumed: Option<String>) -> Report {
         self.rows.sort_by(|(one, _), (next, _)| {
@@ -269,7 +271,8 @@ impl Sums {
     }
 }
 
-/// Puts the method that saves most before the others; none if none saves anything.
+/// Sorts the methods, the one that saves most first, and returns that one. `None` if none saves
+/// anything.
 fn put_best_first(choices: &mut [Choice]) -> Option<(StopMethod, Money)> {
     let positive = |saved: &Money| !saved.is_negative() && !saved.is_zero();
     let rank = |choice: &Choice| choice.saved.filter(positive);
@@ -332,13 +335,13 @@ impl From<Choice> for Method {
     }
 }
 
-/// An amount to two digits, as programs read numbers.
+/// Returns an amount as a number with two digits, for programs.
 #[must_use]
 pub fn amount(money: Money) -> f64 {
     money.to_cents().parse().unwrap_or_default()
 }
 
-/// Seconds in hours, to two digits.
+/// Converts seconds to hours, to two digits.
 #[must_use]
 pub fn hours(seconds: u64) -> f64 {
     let hundredths = (seconds.saturating_mul(100) + 1800) / 3600;

@@ -1,4 +1,4 @@
-//! A month, and how much of it a schedule leaves off.
+//! A month, and how much of it a schedule keeps resources off.
 
 use domain::schedule::{Desired, Schedule};
 use jiff::{SignedDuration, Timestamp};
@@ -10,23 +10,25 @@ const HOUR: i64 = 3600;
 /// A twelfth of a year of 365.25 days: 730.5 hours.
 const AVERAGE_SECONDS: i64 = 730 * HOUR + HOUR / 2;
 
-/// Whole weeks, so that each weekday has its share; nearly a year, so that holidays have theirs.
+/// The time counted for an average month: whole weeks, so that each weekday has its share; nearly a
+/// year, so that holidays have theirs.
 const COUNTED: SignedDuration = SignedDuration::from_hours(52 * 7 * 24);
 
-/// How far before a month its first state is sought: what either state will do for stays as it was.
+/// How far before a month its first state is looked up: where either state will do, resources stay
+/// as they were.
 const BEFORE: SignedDuration = SignedDuration::from_hours(31 * 24);
 
-/// Which month is counted.
+/// The month that is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Month {
-    /// One of 730.5 hours, with its share of the 52 weeks after an instant.
+    /// An average month of 730.5 hours, with its share of the 52 weeks after an instant.
     Average(Timestamp),
     /// A calendar month, in UTC as both clouds bill.
     Calendar(Period),
 }
 
 impl Month {
-    /// How long it is, in seconds.
+    /// Returns its length, in seconds.
     #[must_use]
     pub fn seconds(self) -> u64 {
         let seconds = match self {
@@ -36,7 +38,7 @@ impl Month {
         seconds.unsigned_abs()
     }
 
-    /// When in it a schedule has things stand still.
+    /// Returns the times in it at which a schedule keeps resources off.
     #[must_use]
     pub fn times_off(self, schedule: &Schedule) -> TimesOff {
         let counted = match self {
@@ -54,19 +56,19 @@ impl Month {
     }
 }
 
-/// When things stand still.
+/// The times at which resources are off.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimesOff {
     /// How long the month is, in seconds.
     seconds: u64,
-    /// The time in which these are, of which the month has its share.
+    /// The time in which the stretches lie, and of which the month has its share.
     counted: Period,
     stretches: Vec<Period>,
 }
 
 impl TimesOff {
-    /// How much of the month that is, for a resource that was created at an instant: Hetzner counts
-    /// the hours of a server from there.
+    /// Returns how much of the month is off, for a resource that was created at an instant: Hetzner
+    /// counts the hours of a server from its creation.
     #[must_use]
     pub fn division(&self, created_at: Option<Timestamp>) -> Division {
         let (mut off, mut off_in_whole_hours) = (0, 0);
@@ -78,8 +80,8 @@ impl TimesOff {
         self.share(off, off_in_whole_hours)
     }
 
-    /// [`Self::division`] for something that is another one after each time off: the hours of each are
-    /// counted from the end of the time off before it.
+    /// Like [`Self::division`], for a resource that is recreated after each time off: the hours of
+    /// each are counted from the end of the time off before it.
     #[must_use]
     pub fn division_anew(&self) -> Division {
         let (mut off, mut on_in_begun_hours) = (0, 0);
@@ -108,24 +110,24 @@ impl TimesOff {
     }
 }
 
-/// How long something is billed that is there for so long, where begun hours count, in seconds.
+/// Rounds a length up to whole hours, as it is billed where begun hours count, and returns it in
+/// seconds.
 fn begun_hours(length: SignedDuration) -> i64 {
     (length.as_secs() + HOUR - 1).div_euclid(HOUR).max(0) * HOUR
 }
 
 impl TimesOff {
-    /// The same where something goes on for so long into each of them, and is there again so long
-    /// before its end.
+    /// Returns the same times off, each beginning `after` later and ending `before` earlier.
     #[must_use]
     pub fn shortened(&self, after: SignedDuration, before: SignedDuration) -> Self {
         let shorter = |stretch: &Period| Period {
-            // What stands still since before the month has long ended.
+            // What has been off since before the month needs no time to stop.
             from: if stretch.from > self.counted.from {
                 stretch.from + after
             } else {
                 stretch.from
             },
-            // What the month ends with goes on.
+            // What is off at the end of the month stays off.
             until: if stretch.until < self.counted.until {
                 stretch.until - before
             } else {
@@ -140,34 +142,34 @@ impl TimesOff {
     }
 }
 
-/// A month, divided.
+/// A month, divided into time on and time off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Division {
     /// How long the month is, in seconds.
     pub seconds: u64,
-    /// How long things are off.
+    /// How long resources are off, in seconds.
     pub off: u64,
-    /// How long they are off in billed hours that they are off throughout. What begins and ends
-    /// within an hour is billed as if it had run all of it.
+    /// How much of that is in billed hours in which they never run, in seconds. An hour in which a
+    /// time off begins or ends is billed as if they had run all of it.
     pub off_in_whole_hours: u64,
 }
 
 impl Division {
-    /// How long things run, in seconds.
+    /// Returns how long resources run, in seconds.
     #[must_use]
     pub fn on(self) -> u64 {
         self.seconds.saturating_sub(self.off)
     }
 
-    /// How long they run where each hour counts in which they have run at all.
+    /// Returns how long they run, in seconds, where each hour counts in which they run at all.
     #[must_use]
     pub fn on_in_begun_hours(self) -> u64 {
         self.seconds.saturating_sub(self.off_in_whole_hours)
     }
 }
 
-/// How much of a time off is in whole hours, in seconds, where all hours begin as long after a full
-/// one as this instant. A stop takes its time, so that no whole hour begins with it.
+/// Returns how much of a time off is in whole hours, in seconds, with hours counted from
+/// `hours_since`. A stop takes time, so that no whole hour begins with it.
 fn whole_hours(off: Period, begins: bool, hours_since: Timestamp) -> i64 {
     let since = |at: Timestamp| at.duration_since(hours_since).as_secs();
     let (from, until) = (since(off.from) + i64::from(begins), since(off.until));
@@ -175,8 +177,8 @@ fn whole_hours(off: Period, begins: bool, hours_since: Timestamp) -> i64 {
     (until.div_euclid(HOUR) - first).max(0) * HOUR
 }
 
-/// The stretches of a period in which a schedule has things stand still: each stop stands until a
-/// start, where either state will do as well.
+/// Returns the stretches of a period in which a schedule keeps resources off: a stop lasts until
+/// the next start, even where either state would do.
 fn off_stretches(schedule: &Schedule, period: Period) -> Vec<Period> {
     let begin = period.from - BEFORE;
     let is_off = schedule.desired_at(begin) == Some(Desired::Stopped);

@@ -1,4 +1,4 @@
-//! What a month costs and what each method saves of it, by hand-counted months.
+//! What a month costs and what each method saves in it, checked against months counted manually.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,7 +56,7 @@ fn an_average_month_has_its_share_of_a_week() {
     assert_eq!(division.seconds, 730 * HOUR + HOUR / 2);
     // 55 of 168 hours.
     assert_eq!(division.on(), 860_947);
-    // Of five times off in a week one hour each.
+    // One hour of each of the five times off in a week.
     let lost = division.off - division.off_in_whole_hours;
     assert_eq!(lost, 78_268);
 }
@@ -67,7 +67,7 @@ fn a_calendar_month_is_counted_as_it_is() {
     let division = off.division(None);
     assert_eq!(division.seconds, 720 * HOUR);
     assert_eq!(division.on(), 21 * 11 * HOUR);
-    // The time off with which the month begins has lost its hour before.
+    // The time off at the beginning of the month lost its hour before.
     assert_eq!(division.off - division.off_in_whole_hours, 21 * HOUR);
 }
 
@@ -78,7 +78,7 @@ fn a_servers_hours_are_counted_from_its_creation() {
         off.division(Some(instant(created_at))).off_in_whole_hours / HOUR
     };
     let (full, half) = ("2026-09-01T08:00:00Z", "2026-09-01T08:30:00Z");
-    // November begins and ends off; between are 16 nights and four weekends.
+    // November begins and ends off. In between are 16 nights and four weekends.
     let hours =
         |begin: u64, nights: u64, weekends: u64, end: u64| begin + 16 * nights + 4 * weekends + end;
     let counted = whole_hours("08:00", "19:00", full);
@@ -147,7 +147,7 @@ fn catalog() -> Catalog {
     .collect()
 }
 
-/// A resource, and what is known besides.
+/// A resource, and what else is known about it.
 struct Case {
     resource: Resource,
     month: Month,
@@ -260,8 +260,8 @@ impl Case {
     }
 }
 
-/// A method as a table has it: what it leads to, what it saves and why. Hibernation has tests of its
-/// own.
+/// Each method as a table shows it: what it leads to, what it saves, and why. Hibernation has tests
+/// of its own.
 fn shown(row: &Row) -> Vec<(String, Option<f64>, Option<&str>)> {
     let named = |method: &Method| {
         let what = match &method.to {
@@ -320,7 +320,7 @@ fn what_is_off_for_less_than_the_hours_above_672_saves_nothing() {
     // 708 - 108 = 600 hours on: the 36 above 672 are billed at neither plan.
     let row = case.row();
     assert_eq!(row.saved, Some(6.11));
-    // Nor is anything saved by hibernating it, which an hour is too short for.
+    // Hibernating it saves nothing either: an hour is too short for that.
     case = with_snapshots(case, "0.06", Currency::Usd);
     case.schedule = Some(schedule("sun-sat", "01:00", "24:00"));
     // 679 hours on.
@@ -493,7 +493,7 @@ fn each_currency_has_its_own_sum_and_what_is_never_stopped_has_no_part_in_it() {
         .iter()
         .map(|total| (total.currency, total.monthly, total.saved, total.known))
         .collect();
-    // Added up exactly, and rounded then: 37.40544 each.
+    // Added up exactly, then rounded: 37.40544 each.
     assert_eq!(totals, [("EUR", 19.49, 7.51, 1), ("USD", 246.0, 74.81, 2)]);
     assert_eq!((report.known, report.of), (3, 4));
     let last = report.resources.iter().find(|row| row.methods.is_empty());
@@ -506,7 +506,7 @@ fn each_currency_has_its_own_sum_and_what_is_never_stopped_has_no_part_in_it() {
     assert_eq!(json["resources"][0]["methods"][0]["method"], "resize");
 }
 
-/// What is said of hibernating a machine.
+/// Returns what is said about hibernating a machine.
 fn hibernated_of(case: &Case) -> Method {
     let methods = case.row().methods.into_iter();
     let mut of = methods.filter(|method| method.method == StopMethod::Hibernate);

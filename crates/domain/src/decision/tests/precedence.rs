@@ -1,11 +1,11 @@
-//! Which desired state wins, row by row of the order of precedence, and where it changes.
+//! Which desired state wins, for each row of the order of precedence, and where it changes.
 
 use super::*;
 use crate::schedule::desired_or_any;
 
 const ID: &str = "do-main/droplet/1";
 
-/// The desired state at an instant, and the edge that brought it.
+/// Checks the desired state at an instant, and the edge that brought it.
 #[track_caller]
 fn check(world: &World, record: &Record, now: &str, desired: Desired, edge: &str, rank: Rank) {
     let verdict = world.judge(record, now);
@@ -18,7 +18,7 @@ fn check(world: &World, record: &Record, now: &str, desired: Desired, edge: &str
     assert!(verdict.opted_in);
 }
 
-/// The coming edges after an instant, each as `INSTANT DESIRED`.
+/// Returns the coming edges after an instant, each as `INSTANT DESIRED`.
 fn coming(world: &World, record: &Record, after: &str, count: usize) -> Vec<String> {
     coming_edges(record, world.rules(), at(after))
         .take(count)
@@ -108,7 +108,7 @@ fn an_override_of_the_schedule_beats_a_command_that_contradicts_it() {
             Rank::OverrideSet,
         );
     }
-    // Nor does it come back when the override is over.
+    // The command does not come back when the override ends, either.
     let record = office_droplet().commanded("mon 10:00", RUNNING);
     check(
         &world,
@@ -292,7 +292,7 @@ fn a_resource_that_nothing_names_obeys_only_a_person() {
     let overridden = world().overriding(ID, STOPPED, "mon 09:00", "mon 12:00");
     let decision = overridden.decide(&droplet(), "mon 10:00");
     acts(&decision, "mon 09:00", Rank::OverrideSet, STOP, Why::Edge);
-    // Without a schedule below it, its end wants nothing.
+    // Without a schedule underneath, the end of the override has no desired state.
     let done = droplet().having_done(&decision);
     leaves(
         &overridden.decide(&done, "mon 12:00"),
@@ -428,7 +428,7 @@ fn clearing_an_override_ends_it_there() {
         "mon 10:20",
         Rank::OverrideEnded,
     );
-    // One that was cleared as it was set never was.
+    // An override that was cleared at the instant at which it was set never existed.
     let never = world.overriding("office", STOPPED, "mon 10:00", "mon 10:00");
     check(
         &never,

@@ -1,5 +1,5 @@
-//! Whole fortnights, minute by minute: what is acted on is what the schedule says, edge by edge,
-//! across clock changes in three zones.
+//! Whole fortnights, minute by minute: exactly the schedule's edges are acted on, across clock
+//! changes in three zones.
 
 use jiff::SignedDuration;
 use proptest::prelude::*;
@@ -11,7 +11,8 @@ use crate::schedule::Edge;
 const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 const FORTNIGHT: i64 = 14 * 24 * 60;
 
-/// Zones with clock changes on different days, in both halves of the year; and one without.
+/// Zones whose clocks change on different days, in both halves of the year, and one without
+/// changes.
 const ZONES: [&str; 4] = [
     "Europe/Berlin",
     "America/New_York",
@@ -41,8 +42,7 @@ fn of_zone(zone: &str) -> Vec<World> {
         .collect()
 }
 
-/// The schedule's own edges after an instant, up to another, without those that have no desired
-/// state.
+/// Returns the schedule's own edges after `from`, up to `until`, that have a desired state.
 fn edges(world: &World, from: Timestamp, until: Timestamp) -> Vec<Edge> {
     let rule = &world.configuration.schedules[&schedule_name("office")];
     rule.schedule
@@ -52,7 +52,7 @@ fn edges(world: &World, from: Timestamp, until: Timestamp) -> Vec<Edge> {
         .collect()
 }
 
-/// A record that has handled all up to an instant.
+/// Returns a record that has handled everything up to an instant.
 fn up_to_date(world: &World, now: Timestamp) -> Record {
     let mut record = office_droplet();
     if let Some(edge) = judge(&record, Subject::recorded(&record), world.rules(), now).edge {
@@ -66,7 +66,7 @@ fn up_to_date(world: &World, now: Timestamp) -> Record {
     record
 }
 
-/// Judges a record and does at once what is due.
+/// Judges a record, and immediately does what is due.
 fn act(world: &World, record: &mut Record, now: Timestamp) -> Option<Edge> {
     let verdict = judge(record, Subject::recorded(record), world.rules(), now);
     let Decision::Act(due) = verdict.decision else {
@@ -110,7 +110,7 @@ fn check(world: &World, from: Timestamp, indexed: bool) {
 
 #[test]
 fn across_clock_changes_every_edge_is_acted_on_in_its_minute_and_once() {
-    // Both changes of Berlin, New York and Lord Howe lie in these.
+    // These fortnights contain both clock changes of Berlin, New York and Lord Howe.
     for (zone, froms) in [
         (
             "Europe/Berlin",
@@ -174,7 +174,7 @@ proptest! {
             let now = from + SignedDuration::from_mins(tick);
             let missed = edges(world, last, now);
             let acted = act(world, &mut record, now);
-            // Only the latest missed one counts, and none where the desired state has lapsed since.
+            // Only the latest missed edge counts, and none if its desired state has lapsed since.
             let desired = judge(&record, Subject::recorded(&record), world.rules(), now).desired;
             let expected = missed.last().filter(|_| desired.is_some());
             prop_assert_eq!(acted.as_ref(), expected);

@@ -125,7 +125,7 @@ fn edges_without_a_desired_state_are_passed_over() {
     let record = office_droplet().having_handled("mon 08:00", RUNNING);
     check(&world, &record, "mon 09:00", Some("tue 08:00"));
     check(&world, &record, "tue 03:00", Some("tue 08:00"));
-    // Joined while nothing is desired.
+    // It joined while nothing was desired.
     check(&world, &office_droplet(), "tue 03:00", Some("tue 08:00"));
 }
 

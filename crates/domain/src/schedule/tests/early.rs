@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{super::*, at, schedule};
 
-/// The edges of a reading from midnight on, each as `HH:MM desired`, for a day.
+/// Checks the edges of an early schedule for one day from midnight, each as `HH:MM desired`.
 #[track_caller]
 fn check(definition: Value, lead: SignedDuration, expected: &[&str]) {
     let schedule = schedule(definition);

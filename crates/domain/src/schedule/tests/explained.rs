@@ -1,11 +1,11 @@
-//! What is said of each part of a schedule.
+//! What the explanation says about each part of a schedule.
 
 use serde_json::{Value, json};
 
 use super::{at, schedule};
 use crate::schedule::{FiringExplanation, Moved, PeriodExplanation};
 
-/// Each period as `SAYS DAY: what does not match`.
+/// Checks each period as `SAYS DAY: what does not match`.
 #[track_caller]
 fn check(definition: Value, instant: &str, expected: &[&str]) {
     let explained = schedule(definition).explain(at(instant));

@@ -1,5 +1,5 @@
-//! Random schedules against a plainer model, which walks through the minutes of a zone's clock and
-//! paints on them what each period says.
+//! Random schedules against a simpler model, which walks through the minutes of a zone's clock and
+//! paints onto them what each period says.
 
 use jiff::{
     SignedDuration, Timestamp, ToSpan,
@@ -29,7 +29,7 @@ const ZONES: [&str; 12] = [
     "Antarctica/Troll",
 ];
 
-/// A text of the grammar, and the days that it means.
+/// A text of the grammar, and the days that it stands for.
 type DaysOf = (&'static str, fn(Date) -> bool);
 
 const WEEKDAYS: [DaysOf; 7] = [
@@ -200,7 +200,7 @@ impl Minutes {
         self.first + SignedDuration::from_mins(index.try_into().unwrap())
     }
 
-    /// The minutes that are compared: those with enough of others on both sides.
+    /// Returns the minutes that are compared: those with enough others on both sides.
     fn middle() -> std::ops::Range<usize> {
         Self::MARGIN..Self::MARGIN + Self::SPAN
     }
@@ -213,13 +213,13 @@ impl Minutes {
         first.series(1.day()).take_while(move |date| *date <= last)
     }
 
-    /// The first minute that shows the reading, or one beyond it.
+    /// Returns the first minute that shows the reading, or one beyond it.
     fn first_showing(&self, reading: DateTime) -> usize {
         let found = self.readings.iter().position(|shown| *shown >= reading);
         found.unwrap_or(self.readings.len())
     }
 
-    /// The last minute that shows the reading; if it is skipped, the first one beyond it.
+    /// Returns the last minute that shows the reading; if it is skipped, the first one beyond it.
     fn last_showing(&self, reading: DateTime) -> usize {
         let found = self.readings.iter().rposition(|shown| *shown == reading);
         found.unwrap_or_else(|| self.first_showing(reading))
@@ -278,7 +278,7 @@ impl Minutes {
     }
 }
 
-/// The desired state at every minute, by painting.
+/// Returns the desired state at every minute, by painting.
 fn paint(minutes: &Minutes, periods: &[PeriodModel], holidays: &[Date]) -> Vec<Option<Desired>> {
     let count = minutes.readings.len();
     let mut running = vec![false; count];
@@ -334,11 +334,10 @@ fn paint(minutes: &Minutes, periods: &[PeriodModel], holidays: &[Date]) -> Vec<O
         .collect()
 }
 
-/// The desired state at every minute, by firing at every matching reading; none before the first
-/// firing.
+/// Returns the desired state at every minute, by firing at every matching reading; `None` before
+/// the first firing.
 ///
-/// Readings come in their order, so that a later one takes the place of an earlier one wherever
-/// both have come.
+/// Readings come in order, so a later one replaces an earlier one wherever both have come.
 fn fire(minutes: &Minutes, start: Firing, stop: Firing, holidays: &[Date]) -> Vec<Option<Desired>> {
     let mut latest = vec![None; minutes.readings.len()];
     let readings = minutes.days().flat_map(|date| {
@@ -355,8 +354,9 @@ fn fire(minutes: &Minutes, start: Firing, stop: Firing, holidays: &[Date]) -> Ve
     latest
 }
 
-/// The desired state to which explained periods add up: running beats any, any beats stopped. What
-/// is explained as not matching must not say what it says when it matches.
+/// Returns the desired state that explained periods add up to: running beats any, any beats
+/// stopped. Also checks that a period gives its matching answer exactly when no mismatch is
+/// explained.
 fn together(explained: &Evaluation) -> Option<Desired> {
     let says = |word| {
         let mut periods = explained.periods.iter();
@@ -411,7 +411,7 @@ proptest! {
             holidays: holidays.iter().map(Date::to_string).collect(),
             ..Definition::default()
         });
-        // Some combinations of days never come.
+        // Some combinations of days never occur.
         if let Ok(schedule) = schedule {
             minutes.compare(&schedule, &paint(&minutes, &periods, &holidays))?;
         }
@@ -447,7 +447,7 @@ proptest! {
         let instant = Instant::of(at) + second;
         let (clock, exact) = (Clock::at(&zone, instant), Clock::near_change(&zone, instant));
         prop_assert_eq!((clock.reached, clock.over), (exact.reached, exact.over));
-        // Neighbouring minutes of an even clock need no second look.
+        // Neighboring minutes of an even clock need no second computation.
         if clock.even {
             let later = Clock::near_change(&zone, instant + 60);
             prop_assert_eq!((clock.later(60).reached, clock.later(60).over), (later.reached, later.over));
@@ -526,7 +526,7 @@ proptest! {
     }
 }
 
-/// What `Clock::at` and the bridging of gaps take for granted.
+/// Checks what `Clock::at` and the bridging of gaps take for granted.
 #[test]
 fn no_zone_moves_its_clock_and_moves_it_back_within_two_days() {
     let (from, until): (Timestamp, Timestamp) = (

@@ -1,4 +1,4 @@
-//! Money: where there is a figure, and where there must be none.
+//! Money: when there is a figure, and when there must be none.
 
 use domain::{
     ResourceId, ResourceKind,
@@ -113,7 +113,7 @@ fn machines_save_nothing_and_the_reason_says_so() {
     }
 }
 
-/// A machine that is on one plan, and on another while it is off.
+/// A stretch of a machine that is on another plan while it is off.
 fn moved(period: Period, own: &str, small: &str) -> Stretch {
     let size = |plan: &str| {
         SavedState::Machine(MachineSize {
@@ -343,7 +343,7 @@ fn a_database_that_costs_more_when_small_has_no_figure() {
     );
 }
 
-/// In which a machine did not exist.
+/// A stretch in which a machine did not exist.
 fn without(period: Period) -> Stretch {
     Stretch {
         before: None,
@@ -353,7 +353,7 @@ fn without(period: Period) -> Stretch {
     }
 }
 
-/// Of so many snapshots, the largest of 20 GB.
+/// This many snapshots, the largest of 20 GB.
 fn snapshots(count: usize) -> Hibernation {
     let machine: ResourceId = "server/1".parse().unwrap();
     let snapshot = |number: usize| KeptSnapshot {
@@ -382,9 +382,9 @@ fn a_machine_is_not_billed_while_it_does_not_exist_and_its_snapshots_are() {
         without(period("11 20:30", "12 07:30")),
         without(period("12 20:30", "13 07:30")),
     ];
-    // June has 720 hours, of which two times 11 are gone. Of each server the hours are begun anew:
-    // 260.5, 13 and 424.5 are billed as 261, 13 and 425. Two snapshots of 20 GB are there from the
-    // 10th at 19:00 on, for 485 of 720 hours.
+    // June has 720 hours, of which the machine is gone for two times 11. The hours of each server
+    // start anew: 260.5, 13 and 424.5 are billed as 261, 13 and 425. Two snapshots of 20 GB exist
+    // from the 10th at 19:00 on, for 485 of 720 hours.
     let money = hibernated(ResourceKind::Server, "cpx22", &nights, &snapshots(1));
     let snapshots_cost: f64 = 40.0 * 0.0143 * 485.0 / 720.0;
     let expected = 19.49 - 699.0 * 0.0312 - snapshots_cost;

@@ -1,4 +1,4 @@
-//! What each ending, and the present record, mean for the hours.
+//! What each ending, and the current record, mean for the hours.
 
 use std::slice;
 
@@ -19,14 +19,15 @@ fn known(record: Option<&Record>) -> Known<'_> {
     }
 }
 
-/// At noon on Wednesday, with a record.
+/// Checks the stretches at noon on Wednesday, with a record.
 #[track_caller]
 fn check_with(entries: &[HistoryEntry], record: Option<&Record>, expected: &[&str]) {
     let found = stretches(entries, known(record), &schedules(), at("17 12:00"));
     assert_eq!(shown(&found), expected);
 }
 
-/// The resource runs at noon on Wednesday, as it has since Monday morning or its last start.
+/// Checks the stretches of a resource that runs at noon on Wednesday, as it has since Monday
+/// morning or its last start.
 #[track_caller]
 fn check(entries: &[HistoryEntry], expected: &[&str]) {
     let record = web_record(Power::Running, "15 08:00");
@@ -100,7 +101,7 @@ fn a_second_stop_without_a_start_shows_that_a_person_started_it() {
             "stopped 16 19:03 to 17 12:00",
         ],
     );
-    // One that was refused shows it as well.
+    // A refused one shows it as well.
     let refused = stop("16 19:00", "16 19:01").ending(Ending::Refused);
     check(
         &[stop("15 19:00", "15 19:02"), refused],
@@ -280,7 +281,7 @@ fn observe_mode_would_have_stopped_it_until_its_schedule_begins() {
             "would have 16 19:00 to 17 08:00",
         ],
     );
-    // A newer configuration has it decided again.
+    // A newer configuration triggers a new decision.
     check(
         &[would("15 19:00"), would("15 21:00")],
         &[
@@ -302,7 +303,7 @@ fn observe_mode_counts_only_what_a_known_schedule_desired() {
     };
     check(&[would(Some("removed"), "15 19:00")], &[]);
     check(&[would(None, "15 19:00")], &[]);
-    // An override or a person desired it, at noon.
+    // An override or a person desired the stop, at noon.
     check(&[would(Some("office"), "15 12:00")], &[]);
     check(
         &[would(Some("never"), "16 19:00")],
@@ -387,7 +388,7 @@ fn before_an_inventory_saw_it_nothing_is_known() {
     let since = |entries: &[HistoryEntry]| known_since(entries, Some(&record), from);
     assert_eq!(since(&[]), at("16 12:00"));
     assert_eq!(since(&[stop("16 19:00", "16 19:02")]), at("16 12:00"));
-    // Its record was begun anew after a person had it forgotten.
+    // Its record was created anew after a person had it forgotten.
     assert_eq!(since(&[stop("15 19:00", "15 19:02")]), at("15 19:00"));
     let later = at("17 00:00");
     assert_eq!(known_since(&[], Some(&record), later), later);

@@ -1,4 +1,4 @@
-//! What holds for any history.
+//! Properties that hold for any history.
 
 use domain::{
     configuration::Generation,
@@ -16,7 +16,7 @@ fn now() -> Timestamp {
     at("17 12:00")
 }
 
-/// Seconds before now, up to some twelve days; some are ahead of the reader's clock.
+/// Instants up to about twelve days before now. Some are ahead of the reader's clock.
 fn instant() -> impl Strategy<Value = Timestamp> {
     let seconds = prop_oneof![-1_000_000_i64..0, -40_000_i64..0, -300_i64..300];
     seconds.prop_map(|seconds| now() + seconds.seconds())
@@ -121,7 +121,7 @@ fn rows(entries: &[HistoryEntry], record: Option<&Record>, period: Period) -> Ve
     collector.report(Grouping::Resource, 0).rows
 }
 
-/// Stopped, unclear and would have, together.
+/// The sums of stopped, unclear, and would-have hours.
 fn sums(rows: &[Row]) -> [f64; 3] {
     let sum = |hours: fn(&Row) -> f64| rows.iter().map(hours).sum();
     [
